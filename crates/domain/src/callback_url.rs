@@ -1,0 +1,120 @@
+//! The addresses that callers ask us to report to.
+
+use url::Url;
+
+use crate::shown::Shown;
+
+/// The longest address taken, in bytes.
+pub const MAX_URL_BYTES: usize = 2048;
+
+/// An http or https address without a user part, as the caller wrote it.
+///
+/// It is well formed; whether its host may be reached is decided where it is dialled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallbackUrl(String);
+
+/// Why an address cannot be called back.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallbackUrlError {
+    /// Not an address at all.
+    #[error("{} is not a URL ({reason}); give an http or https address", Shown(.value))]
+    Malformed {
+        /// What was sent.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Some other scheme.
+    #[error("{} has the scheme '{scheme}'; only http and https are called", Shown(.value))]
+    Scheme {
+        /// What was sent.
+        value: String,
+        /// Its scheme.
+        scheme: String,
+    },
+    /// A name or password before the host. The value is not repeated: it holds a password.
+    #[error("the URL holds a user name or password before the host; leave it out")]
+    UserPart,
+    /// Too long to keep.
+    #[error("the URL has {bytes} bytes; at most 2048 are taken")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+}
+
+impl CallbackUrl {
+    /// Checks an address.
+    pub fn parse(value: &str) -> Result<Self, CallbackUrlError> {
+        if value.len() > MAX_URL_BYTES {
+            return Err(CallbackUrlError::TooLong { bytes: value.len() });
+        }
+        let url = Url::parse(value).map_err(|error| CallbackUrlError::Malformed {
+            value: value.to_owned(),
+            reason: error.to_string(),
+        })?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(CallbackUrlError::UserPart);
+        }
+        match url.scheme() {
+            "http" | "https" => Ok(Self(value.to_owned())),
+            scheme => Err(CallbackUrlError::Scheme {
+                value: value.to_owned(),
+                scheme: scheme.to_owned(),
+            }),
+        }
+    }
+
+    /// The address as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn only_plain_web_addresses_are_taken() {
+        for (value, reason) in [
+            ("https://example.com/dlr?id=1", None),
+            ("http://127.0.0.1:9000", None),
+            ("http://[::1]/x", None),
+            ("example.com/dlr", Some("is not a URL")),
+            ("", Some("is not a URL")),
+            ("http://", Some("is not a URL")),
+            ("ftp://example.com/", Some("scheme 'ftp'")),
+            ("javascript:alert(1)", Some("scheme 'javascript'")),
+            ("http://user:secret@example.com/", Some("leave it out")),
+            ("http://user@example.com/", Some("leave it out")),
+            (
+                &format!("http://example.com/{}", "a".repeat(2048)),
+                Some("2067 bytes"),
+            ),
+        ] {
+            let result = CallbackUrl::parse(value)
+                .err()
+                .map(|error| error.to_string());
+            match (result, reason) {
+                (None, None) => {}
+                (Some(message), Some(reason)) => {
+                    assert!(message.contains(reason), "{value:?}: {message}");
+                    assert!(!message.contains("secret"), "{message}");
+                }
+                (got, wanted) => panic!("{value:?}: got {got:?}, wanted {wanted:?}"),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics(value in "\\PC{0,60}|https?://\\PC{0,40}") {
+            if let Ok(url) = CallbackUrl::parse(&value) {
+                prop_assert_eq!(url.as_str(), value.as_str());
+            }
+        }
+    }
+}

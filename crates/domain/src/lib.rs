@@ -1,0 +1,34 @@
+//! The rules of the service, pure.
+//!
+//! What belongs here: types that prove their own validity (numbers, originators, texts, tokens, money), the states of
+//! a message, and the port traits through which the rest of the house reaches a database or a clock.
+//!
+//! What never enters: an async runtime, HTTP, SQL, a read of the wall clock or of a source of randomness. Time and
+//! random bytes arrive as arguments, so every rule can be tested by a table.
+
+pub mod access;
+pub mod callback_url;
+pub mod clock;
+pub mod ids;
+pub mod message;
+pub mod money;
+pub mod msisdn;
+pub mod originator;
+pub mod permission;
+pub mod ports;
+pub mod schedule;
+pub mod shown;
+pub mod text;
+pub mod token;
+
+pub use access::{Access, AccountName, AllowList};
+pub use callback_url::CallbackUrl;
+pub use clock::Clock;
+pub use ids::{AccountId, MessageId, TokenId};
+pub use jiff::Timestamp;
+pub use message::{MessageState, Priority, Submission, TestMode};
+pub use money::Money;
+pub use msisdn::Msisdn;
+pub use originator::Originator;
+pub use permission::{Permission, Permissions};
+pub use token::{TokenHash, TokenSecret};

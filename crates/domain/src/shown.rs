@@ -1,0 +1,46 @@
+//! How a caller's own value is shown back in an error.
+
+use std::fmt::{self, Write as _};
+
+/// At most this many characters of a value are repeated in an error.
+const MAX_CHARS: usize = 40;
+
+/// A value quoted for an error message: control characters escaped, long values cut, so that an answer stays short
+/// and cannot break a log line.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a>(pub &'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('\'')?;
+        for c in self.0.chars().take(MAX_CHARS) {
+            if c.is_control() {
+                write!(f, "{}", c.escape_unicode())?;
+            } else {
+                f.write_char(c)?;
+            }
+        }
+        if self.0.chars().nth(MAX_CHARS).is_some() {
+            f.write_char('…')?;
+        }
+        f.write_char('\'')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_values_are_cut_and_control_characters_escaped() {
+        for (value, shown) in [
+            ("abc", "'abc'".to_owned()),
+            ("", "''".to_owned()),
+            ("a\nb", "'a\\u{a}b'".to_owned()),
+            (&"ä".repeat(40), format!("'{}'", "ä".repeat(40))),
+            (&"ä".repeat(41), format!("'{}…'", "ä".repeat(40))),
+        ] {
+            assert_eq!(Shown(value).to_string(), shown);
+        }
+    }
+}

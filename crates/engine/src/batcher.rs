@@ -1,0 +1,239 @@
+//! Group commit: many callers, one write.
+//!
+//! Callers hand in one item each and wait. A task gathers whatever waits and writes it in one go; while that write is
+//! under way the next items gather, so batches grow by themselves exactly when the database is the slower side.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+/// How much may wait and how much goes at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Items that may wait; one more is refused.
+    pub queue: usize,
+    /// The most items in one write.
+    pub batch: usize,
+    /// Writes that may be under way at once.
+    pub writers: usize,
+}
+
+/// Why an item got no answer of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum BatchError<E: std::error::Error + 'static> {
+    /// More items wait than the queue may hold. Nothing was written.
+    #[error("too many items wait to be written")]
+    Full,
+    /// The batcher was stopped. Nothing was written.
+    #[error("the service is shutting down")]
+    Stopped,
+    /// The write that held the item failed.
+    #[error("the write failed")]
+    Write(#[source] Arc<E>),
+}
+
+type Waiting<I, O, E> = (I, oneshot::Sender<Result<O, Arc<E>>>);
+
+/// Gathers items into batches. Cheap to share behind an `Arc`.
+pub struct Batcher<I, O, E> {
+    sender: mpsc::Sender<Waiting<I, O, E>>,
+    stop: Arc<Notify>,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl<I, O, E> Batcher<I, O, E>
+where
+    I: Send + 'static,
+    O: Send + 'static,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    /// Starts the gathering task. `write` gets at most `limits.batch` items and answers each, in their order.
+    pub fn start<W, F>(limits: Limits, write: W) -> Self
+    where
+        W: Fn(Vec<I>) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Vec<O>, E>> + Send + 'static,
+    {
+        let (sender, receiver) = mpsc::channel(limits.queue);
+        let stop = Arc::new(Notify::new());
+        let task = tokio::spawn(gather(limits, receiver, stop.clone(), Arc::new(write)));
+        Self {
+            sender,
+            stop,
+            task: Mutex::new(Some(task)),
+        }
+    }
+
+    /// Hands in one item and waits until the write that holds it is done.
+    pub async fn write(&self, item: I) -> Result<O, BatchError<E>> {
+        let (answer, answered) = oneshot::channel();
+        self.sender
+            .try_send((item, answer))
+            .map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => BatchError::Full,
+                mpsc::error::TrySendError::Closed(_) => BatchError::Stopped,
+            })?;
+        match answered.await {
+            Ok(result) => result.map_err(BatchError::Write),
+            Err(_) => Err(BatchError::Stopped),
+        }
+    }
+
+    /// Takes nothing more and returns once everything taken is written.
+    pub async fn stop(&self) {
+        self.stop.notify_one();
+        let task = self.task.lock().expect("no holder panics").take();
+        let Some(task) = task else { return };
+        if let Err(error) = task.await {
+            tracing::error!(%error, "the gathering task ended badly");
+        }
+    }
+}
+
+async fn gather<I, O, E, W, F>(
+    limits: Limits,
+    mut receiver: mpsc::Receiver<Waiting<I, O, E>>,
+    stop: Arc<Notify>,
+    write: Arc<W>,
+) where
+    I: Send + 'static,
+    O: Send + 'static,
+    E: std::error::Error + Send + Sync + 'static,
+    W: Fn(Vec<I>) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Vec<O>, E>> + Send + 'static,
+{
+    let writers = Arc::new(Semaphore::new(limits.writers));
+    loop {
+        let permit = writers.clone().acquire_owned().await.expect("never closed");
+        let mut waiting = Vec::with_capacity(limits.batch.min(64));
+        let received = tokio::select! {
+            biased;
+            received = receiver.recv_many(&mut waiting, limits.batch) => received,
+            () = stop.notified() => {
+                // Nothing more gets in; what waits is still received, then the count is 0.
+                receiver.close();
+                continue;
+            }
+        };
+        if received == 0 {
+            break;
+        }
+        let write = write.clone();
+        tokio::spawn(async move {
+            let (items, answers): (Vec<I>, Vec<_>) = waiting.into_iter().unzip();
+            deliver(write(items).await, answers);
+            drop(permit);
+        });
+    }
+    let all = u32::try_from(limits.writers).expect("a handful");
+    let _drained = writers.acquire_many(all).await.expect("never closed");
+}
+
+/// A caller that went away is not waiting for its answer, so a closed channel is no error.
+fn deliver<O, E>(result: Result<Vec<O>, E>, answers: Vec<oneshot::Sender<Result<O, Arc<E>>>>) {
+    match result {
+        Ok(outcomes) => {
+            debug_assert_eq!(outcomes.len(), answers.len(), "one outcome for each item");
+            for (answer, outcome) in answers.into_iter().zip(outcomes) {
+                answer.send(Ok(outcome)).ok();
+            }
+        }
+        Err(error) => {
+            let error = Arc::new(error);
+            for answer in answers {
+                answer.send(Err(error.clone())).ok();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("refused")]
+    struct Refused;
+
+    const LIMITS: Limits = Limits {
+        queue: 8,
+        batch: 4,
+        writers: 1,
+    };
+
+    #[tokio::test]
+    async fn each_caller_gets_the_answer_to_its_own_item() {
+        let batcher = Arc::new(Batcher::start(LIMITS, |items: Vec<u32>| async move {
+            assert!(items.len() <= LIMITS.batch);
+            Ok::<_, Refused>(items.iter().map(|n| n * 2).collect())
+        }));
+        let calls = (0..8).map(|n| {
+            let batcher = batcher.clone();
+            tokio::spawn(async move { batcher.write(n).await.expect("written") })
+        });
+        let calls: Vec<_> = calls.collect();
+        for (n, call) in (0..8).zip(calls) {
+            assert_eq!(call.await.expect("no panic"), n * 2);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_failed_write_reaches_every_caller() {
+        let batcher = Batcher::start(LIMITS, |_: Vec<u32>| async { Err::<Vec<u32>, _>(Refused) });
+        let (a, b) = tokio::join!(batcher.write(1), batcher.write(2));
+        assert!(matches!(
+            (a, b),
+            (Err(BatchError::Write(_)), Err(BatchError::Write(_)))
+        ));
+    }
+
+    /// While one write hangs, the queue fills up, the next item is refused at once, and stopping still writes all.
+    #[tokio::test]
+    async fn a_full_queue_refuses_and_stopping_drains() {
+        let release = Arc::new(Notify::new());
+        let written = Arc::new(AtomicUsize::new(0));
+        let batcher = Arc::new(Batcher::start(LIMITS, {
+            let (release, written) = (release.clone(), written.clone());
+            move |items: Vec<usize>| {
+                let (release, written) = (release.clone(), written.clone());
+                async move {
+                    release.notified().await;
+                    release.notify_one();
+                    written.fetch_add(items.len(), Ordering::SeqCst);
+                    Ok::<_, Refused>(items)
+                }
+            }
+        }));
+        let mut calls = Vec::new();
+        let mut taken = 0;
+        let refused = loop {
+            let mut call = Box::pin({
+                let batcher = batcher.clone();
+                async move { batcher.write(taken).await }
+            });
+            // One poll hands the item in; a refusal is known at once. Yielding lets the task pick items up.
+            let polled =
+                std::future::poll_fn(|cx| std::task::Poll::Ready(call.as_mut().poll(cx))).await;
+            match polled {
+                std::task::Poll::Ready(Err(error)) => break error,
+                std::task::Poll::Ready(Ok(_)) => panic!("nothing is written yet"),
+                std::task::Poll::Pending => calls.push(call),
+            }
+            taken += 1;
+            tokio::task::yield_now().await;
+        };
+        assert!(matches!(refused, BatchError::Full));
+        assert!(taken <= LIMITS.queue + LIMITS.batch, "{taken} were taken");
+
+        release.notify_one();
+        batcher.stop().await;
+        assert_eq!(written.load(Ordering::SeqCst), taken);
+        for (n, call) in calls.into_iter().enumerate() {
+            assert_eq!(call.await.expect("written"), n);
+        }
+        assert!(matches!(batcher.write(0).await, Err(BatchError::Stopped)));
+    }
+}

@@ -1,0 +1,8 @@
+//! The one source of random bytes.
+
+/// Fresh bytes from the operating system.
+pub(crate) fn bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
+}

@@ -1,0 +1,204 @@
+//! Who may call: tokens, permissions, addresses.
+//!
+//! What a token stands for is kept in memory, so a request costs no database read. A watcher asks the store for the
+//! version of its accounts and tokens several times a second and forgets everything when it has grown. While that
+//! question goes unanswered, memory is not trusted and each request asks the store itself.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+
+use domain::ports::{Store, StoreError};
+use domain::{Access, Clock, Permission, TokenHash, TokenSecret};
+use tokio::task::AbortHandle;
+
+use crate::throttle::Throttle;
+
+/// How often the version is asked for.
+const WATCH_EVERY: Duration = Duration::from_millis(250);
+/// How old an answer about the version may be for memory to be trusted. Within a second a revocation must be seen.
+const TRUSTED_FOR: Duration = Duration::from_millis(900);
+/// Tokens that are remembered at once.
+const MAX_KNOWN: usize = 50_000;
+
+/// Why a call is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// No token came with the request.
+    #[error("no API token was given")]
+    Missing,
+    /// The token is malformed, unknown or revoked; which of these is nobody's business.
+    #[error("the API token is not valid")]
+    Unknown,
+    /// The token's time is over.
+    #[error("the API token has expired")]
+    Expired,
+    /// The account is suspended.
+    #[error("the account is suspended")]
+    Suspended,
+    /// The token may not be used from the caller's address.
+    #[error("the API token may not be used from the address {0}")]
+    Address(IpAddr),
+    /// The token was not granted this route.
+    #[error("the API token lacks the permission '{0}'")]
+    NotGranted(Permission),
+    /// Too many wrong tokens came from the caller's address.
+    #[error("too many wrong API tokens came from this address")]
+    Throttled {
+        /// When to try again.
+        retry_after_s: u32,
+    },
+    /// The store could not say.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Decides about callers.
+pub struct Gate {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    known: RwLock<Known>,
+    started: Instant,
+    /// Milliseconds after `started` at which the version was last confirmed.
+    confirmed_ms: AtomicU64,
+    throttle: Throttle,
+    watcher: std::sync::OnceLock<AbortHandle>,
+}
+
+#[derive(Default)]
+struct Known {
+    version: u64,
+    tokens: HashMap<TokenHash, Arc<Access>>,
+}
+
+impl Gate {
+    /// Starts deciding, and watching for changes. Must be called inside a tokio runtime.
+    pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Arc<Self> {
+        let gate = Arc::new(Self {
+            store,
+            clock,
+            known: RwLock::default(),
+            started: Instant::now(),
+            confirmed_ms: AtomicU64::new(0),
+            throttle: Throttle::default(),
+            watcher: std::sync::OnceLock::new(),
+        });
+        let watching = tokio::spawn(watch(Arc::downgrade(&gate)));
+        gate.watcher.get_or_init(|| watching.abort_handle());
+        gate
+    }
+
+    /// Stops watching.
+    pub fn stop(&self) {
+        if let Some(watcher) = self.watcher.get() {
+            watcher.abort();
+        }
+    }
+
+    /// Whether the store answered lately.
+    pub fn is_current(&self) -> bool {
+        let confirmed = Duration::from_millis(self.confirmed_ms.load(Ordering::Acquire));
+        self.started.elapsed().saturating_sub(confirmed) < TRUSTED_FOR
+    }
+
+    /// Decides whether the bearer of `token`, calling from `address`, may do what needs `permission`.
+    pub async fn admit(
+        &self,
+        token: Option<&str>,
+        address: IpAddr,
+        permission: Option<Permission>,
+    ) -> Result<Arc<Access>, Refusal> {
+        let token = token.ok_or(Refusal::Missing)?;
+        let access = match self.find(token).await? {
+            Some(access) if access.is_expired(self.clock.now()) => {
+                return Err(self.wrong(address, Refusal::Expired));
+            }
+            Some(access) => access,
+            None => return Err(self.wrong(address, Refusal::Unknown)),
+        };
+        if access.suspended {
+            return Err(Refusal::Suspended);
+        }
+        if !access.allow.allows(address) {
+            return Err(Refusal::Address(address));
+        }
+        match permission {
+            Some(permission) if !access.permissions.contains(permission) => {
+                Err(Refusal::NotGranted(permission))
+            }
+            _ => Ok(access),
+        }
+    }
+
+    /// A wrong token counts against its address; when that has used up its tries, it is told to wait instead.
+    fn wrong(&self, address: IpAddr, refusal: Refusal) -> Refusal {
+        match self.throttle.fail(address, self.clock.now()) {
+            Some(retry_after_s) => Refusal::Throttled { retry_after_s },
+            None => refusal,
+        }
+    }
+
+    async fn find(&self, token: &str) -> Result<Option<Arc<Access>>, StoreError> {
+        let hash = TokenHash::of(token);
+        let version = {
+            let known = self.known.read().expect("no holder panics");
+            if self.is_current()
+                && let Some(access) = known.tokens.get(&hash)
+            {
+                return Ok(Some(access.clone()));
+            }
+            known.version
+        };
+        if TokenSecret::parse(token).is_none() {
+            return Ok(None);
+        }
+        let Some(access) = self.store.find_access(&hash).await?.map(Arc::new) else {
+            return Ok(None);
+        };
+        let mut known = self.known.write().expect("no holder panics");
+        // Read under an older version, it may be out of date already: then it serves this one request only.
+        if known.version == version {
+            if known.tokens.len() >= MAX_KNOWN {
+                known.tokens.clear();
+            }
+            known.tokens.insert(hash, access.clone());
+        }
+        Ok(Some(access))
+    }
+
+    async fn refresh(&self) {
+        let asked = self.started.elapsed();
+        match self.store.access_version().await {
+            Ok(version) => {
+                self.forget_if_changed(version);
+                let confirmed = u64::try_from(asked.as_millis()).unwrap_or(u64::MAX);
+                self.confirmed_ms.store(confirmed, Ordering::Release);
+            }
+            Err(error) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::warn!(%error, cause, "cannot ask for changes of tokens; each request asks the store until it answers");
+            }
+        }
+    }
+
+    fn forget_if_changed(&self, version: u64) {
+        if self.known.read().expect("no holder panics").version == version {
+            return;
+        }
+        let mut known = self.known.write().expect("no holder panics");
+        known.version = version;
+        known.tokens.clear();
+    }
+}
+
+async fn watch(gate: std::sync::Weak<Gate>) {
+    let mut tick = tokio::time::interval(WATCH_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        let Some(gate) = gate.upgrade() else { return };
+        gate.refresh().await;
+    }
+}

@@ -1,0 +1,47 @@
+//! Reading messages back and cancelling them.
+
+use std::sync::Arc;
+
+use domain::message::{MessageRecord, ScheduledRecord};
+use domain::ports::{Cancel, Page, Store, StoreError};
+use domain::{AccountId, Clock, MessageId};
+
+/// What an account may do with messages that it sent.
+pub struct Messages {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Messages {
+    /// Works on a store.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
+    }
+
+    /// One message of the account; another account's is not found.
+    pub async fn find(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<MessageRecord>, StoreError> {
+        self.store.find_message(account, id).await
+    }
+
+    /// What still waits for its time, by time.
+    pub async fn list_scheduled(
+        &self,
+        account: AccountId,
+        page: Page,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        self.store.list_scheduled(account, page).await
+    }
+
+    /// Takes back a message that still waits for its time.
+    pub async fn cancel(&self, account: AccountId, id: MessageId) -> Result<Cancel, StoreError> {
+        let outcome = self.store.cancel(account, id, self.clock.now()).await?;
+        if outcome == Cancel::Done {
+            metrics::counter!("switchboard_messages_cancelled_total").increment(1);
+        }
+        Ok(outcome)
+    }
+}

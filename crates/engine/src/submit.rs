@@ -1,0 +1,281 @@
+//! Accepting messages: from a caller's order to a committed row.
+
+mod order;
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use domain::message::{IdempotencyClaim, Submission, SubmitReceipt};
+use domain::ports::{Accepted, Store, StoreError};
+use domain::{AccountId, Clock, Timestamp};
+use jiff::SignedDuration;
+use sha2::{Digest, Sha256};
+use tokio::sync::Notify;
+
+use crate::Settings;
+use crate::batcher::{BatchError, Batcher, Limits};
+use crate::id_blocks::IdBlocks;
+
+pub use order::{Invalid, SmsOrder, To};
+
+/// How long an idempotency key and its answer are kept.
+const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
+/// The longest key taken, in bytes.
+pub const MAX_KEY_BYTES: usize = 255;
+/// After a failed write the service says for so long that it is not ready, unless a write succeeds before.
+const UNREADY_AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(5);
+/// Expired idempotency keys are dropped in steps of this many.
+const PRUNE_STEP: u32 = 1000;
+/// How often expired idempotency keys are looked for.
+const PRUNE_EVERY: std::time::Duration = std::time::Duration::from_mins(1);
+
+/// Why a message was not accepted. Nothing of it is stored, but for [`SubmitError::Store`], where a database that went
+/// away may have stored it all the same: an idempotency key settles that.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// The order breaks a rule.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The idempotency key was used before with another body.
+    #[error("the Idempotency-Key was used before with another body")]
+    KeyConflict,
+    /// Too much waits already.
+    #[error("too many messages wait to be stored")]
+    Busy,
+    /// The service is going down.
+    #[error("the service is shutting down")]
+    Stopping,
+    /// The store could not.
+    #[error("the message could not be stored")]
+    Store(#[source] Arc<StoreError>),
+}
+
+impl From<StoreError> for SubmitError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}
+
+impl From<BatchError<StoreError>> for SubmitError {
+    fn from(error: BatchError<StoreError>) -> Self {
+        match error {
+            BatchError::Full => Self::Busy,
+            BatchError::Stopped => Self::Stopping,
+            BatchError::Write(error) => Self::Store(error),
+        }
+    }
+}
+
+/// A caller's idempotency key with the body that it came with, hashed.
+#[derive(Debug, Clone, Copy)]
+pub struct Repeatable {
+    key: [u8; 32],
+    body: [u8; 32],
+}
+
+impl Repeatable {
+    /// Takes a key of 1 to 255 visible ASCII characters.
+    pub fn new(key: &[u8], body: &[u8]) -> Option<Self> {
+        let fits = (1..=MAX_KEY_BYTES).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
+        fits.then(|| Self {
+            key: Sha256::digest(key).into(),
+            body: Sha256::digest(body).into(),
+        })
+    }
+}
+
+/// Accepts messages.
+pub struct Submit {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: IdBlocks,
+    batcher: Batcher<Submission, Accepted, StoreError>,
+    health: Arc<WriteHealth>,
+    pruning: tokio::task::AbortHandle,
+}
+
+impl Submit {
+    /// Starts accepting. Must be called inside a tokio runtime.
+    pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+        let limits = Limits {
+            queue: settings.accept_queue,
+            batch: settings.accept_batch,
+            writers: settings.accept_writers,
+        };
+        let health = Arc::new(WriteHealth::default());
+        let pruning = tokio::spawn(prune(store.clone(), clock.clone()));
+        Self {
+            ids: IdBlocks::new(store.clone()),
+            batcher: Batcher::start(limits, {
+                let (store, clock, health) = (store.clone(), clock.clone(), health.clone());
+                move |batch| write(store.clone(), clock.clone(), health.clone(), batch)
+            }),
+            store,
+            clock,
+            health,
+            pruning: pruning.abort_handle(),
+        }
+    }
+
+    /// The answer that was given when this very request was made before.
+    pub async fn find_answer(
+        &self,
+        account: AccountId,
+        request: &Repeatable,
+    ) -> Result<Option<SubmitReceipt>, SubmitError> {
+        match self
+            .store
+            .find_answer(account, &request.key, self.clock.now())
+            .await?
+        {
+            None => Ok(None),
+            Some(kept) if kept.body == request.body => Ok(Some(kept.receipt)),
+            Some(_) => Err(SubmitError::KeyConflict),
+        }
+    }
+
+    /// Checks an order and stores it. When this returns `Ok`, the messages survive a power cut.
+    pub async fn send(
+        &self,
+        account: AccountId,
+        order: SmsOrder<'_>,
+        repeatable: Option<Repeatable>,
+    ) -> Result<SubmitReceipt, SubmitError> {
+        let now = self.clock.now();
+        let mut submission = order.check(account, now)?;
+        submission.idempotency = repeatable.map(|r| claim(r, now));
+        let count = u32::try_from(submission.recipients.len()).expect("at most a thousand");
+        submission.number_from(self.ids.take(count).await?);
+        let receipt = submission.receipt();
+        match self.batcher.write(submission).await? {
+            Accepted::Stored => Ok(receipt),
+            Accepted::Replayed(earlier) => Ok(earlier),
+            Accepted::KeyConflict => Err(SubmitError::KeyConflict),
+        }
+    }
+
+    /// Whether messages can be stored, as far as the last writes told.
+    pub fn is_accepting(&self) -> bool {
+        self.health.is_good(self.clock.now())
+    }
+
+    /// Returns when the store could not make a write durable: the service must end, a restart reads the truth back.
+    pub async fn broken(&self) {
+        self.health.broken.notified().await;
+    }
+
+    /// Takes nothing more and returns once everything taken is stored.
+    pub async fn stop(&self) {
+        self.pruning.abort();
+        self.batcher.stop().await;
+    }
+}
+
+fn claim(request: Repeatable, now: Timestamp) -> IdempotencyClaim {
+    IdempotencyClaim {
+        key: request.key,
+        body: request.body,
+        expires_at: now + KEY_LIFETIME,
+    }
+}
+
+async fn write(
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    health: Arc<WriteHealth>,
+    batch: Vec<Submission>,
+) -> Result<Vec<Accepted>, StoreError> {
+    let batch = Arc::new(batch);
+    let result = store.accept(batch.clone()).await;
+    match &result {
+        Ok(outcomes) => {
+            health.succeeded();
+            count(&batch, outcomes);
+        }
+        Err(error) => health.failed(error, clock.now()),
+    }
+    result
+}
+
+fn count(batch: &[Submission], outcomes: &[Accepted]) {
+    let stored = batch
+        .iter()
+        .zip(outcomes)
+        .filter(|(_, outcome)| **outcome == Accepted::Stored);
+    let (messages, parts) =
+        stored
+            .map(|(submission, _)| submission.receipt())
+            .fold((0, 0), |(m, p), receipt| {
+                (
+                    m + u64::from(receipt.messages),
+                    p + u64::from(receipt.parts),
+                )
+            });
+    metrics::counter!("switchboard_messages_accepted_total").increment(messages);
+    metrics::counter!("switchboard_parts_accepted_total").increment(parts);
+    metrics::counter!("switchboard_accept_batches_total").increment(1);
+}
+
+/// Remembers how the last writes went, and says it once when that changes.
+#[derive(Default)]
+struct WriteHealth {
+    /// Microseconds of the first failure since the last success; 0 when all is well.
+    failing_since: AtomicI64,
+    last_failure: AtomicI64,
+    fatal: OnceLock<()>,
+    broken: Notify,
+}
+
+impl WriteHealth {
+    fn succeeded(&self) {
+        if self.failing_since.load(Ordering::Relaxed) != 0
+            && self.failing_since.swap(0, Ordering::Relaxed) != 0
+        {
+            tracing::info!("messages are stored again");
+        }
+    }
+
+    fn failed(&self, error: &StoreError, now: Timestamp) {
+        metrics::counter!("switchboard_accept_failures_total").increment(1);
+        self.last_failure
+            .store(now.as_microsecond(), Ordering::Relaxed);
+        if self
+            .failing_since
+            .swap(now.as_microsecond(), Ordering::Relaxed)
+            == 0
+        {
+            let cause = std::error::Error::source(error).map(ToString::to_string);
+            tracing::error!(%error, cause, "messages cannot be stored; callers get 503");
+        }
+        if matches!(error, StoreError::Broken { .. }) && self.fatal.set(()).is_ok() {
+            self.broken.notify_one();
+        }
+    }
+
+    fn is_good(&self, now: Timestamp) -> bool {
+        let failing = self.failing_since.load(Ordering::Relaxed) != 0;
+        let quiet = now.as_microsecond() - self.last_failure.load(Ordering::Relaxed);
+        self.fatal.get().is_none()
+            && !(failing
+                && quiet < i64::try_from(UNREADY_AFTER_FAILURE.as_micros()).expect("seconds"))
+    }
+}
+
+/// Drops expired idempotency keys, a step at a time, so that no write waits long behind it.
+async fn prune(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
+    let mut tick = tokio::time::interval(PRUNE_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        loop {
+            match store.prune_answers(clock.now(), PRUNE_STEP).await {
+                Ok(dropped) if dropped >= u64::from(PRUNE_STEP) => {}
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "expired idempotency keys stay for now");
+                    break;
+                }
+            }
+        }
+    }
+}

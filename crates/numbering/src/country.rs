@@ -1,0 +1,111 @@
+//! Countries by their two-letter code.
+
+use std::fmt;
+
+use domain::shown::Shown;
+
+/// Kosovo: used by phone networks and by libphonenumber, yet not part of ISO 3166-1.
+const KOSOVO: [u8; 2] = *b"XK";
+
+/// A country of ISO 3166-1, or Kosovo, by its alpha-2 code.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Country([u8; 2]);
+
+/// A value that names no country.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is not an ISO 3166-1 alpha-2 country code", Shown(.value))]
+pub struct UnknownCountry {
+    /// What was sent.
+    pub value: String,
+}
+
+impl Country {
+    /// Reads a code in upper or lower case.
+    pub fn parse(value: &str) -> Result<Self, UnknownCountry> {
+        <[u8; 2]>::try_from(value.as_bytes())
+            .ok()
+            .map(|code| code.map(|byte| byte.to_ascii_uppercase()))
+            .filter(|&code| is_assigned(code))
+            .map(Self)
+            .ok_or_else(|| UnknownCountry {
+                value: value.to_owned(),
+            })
+    }
+
+    /// The code in upper case.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("only assigned codes are stored, and those are ASCII")
+    }
+}
+
+/// Whether a code in upper case stands for a country.
+fn is_assigned(code: [u8; 2]) -> bool {
+    code == KOSOVO
+        || std::str::from_utf8(&code).is_ok_and(|code| rust_iso3166::from_alpha2(code).is_some())
+}
+
+impl fmt::Display for Country {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Country {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Country({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_assigned_code_is_read_in_any_case() {
+        let mut codes = rust_iso3166::ALL_ALPHA2.to_vec();
+        assert_eq!(codes.len(), 249, "ISO 3166-1 without Kosovo");
+        codes.push("XK");
+        for code in codes {
+            let mixed = format!("{}{}", &code[..1], code[1..].to_ascii_lowercase());
+            for written in [code.to_owned(), code.to_ascii_lowercase(), mixed] {
+                let country = Country::parse(&written).expect(&written);
+                assert_eq!(country.as_str(), code);
+                assert_eq!(country.to_string(), code);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_country_is_shown_back() {
+        for (value, shown) in [
+            ("XX", "'XX'"),
+            ("uk", "'uk'"),
+            ("ZZ", "'ZZ'"),
+            ("", "''"),
+            ("L", "'L'"),
+            ("LVA", "'LVA'"),
+            (" LV", "' LV'"),
+            ("L\n", "'L\\u{a}'"),
+            ("ß", "'ß'"),
+            ("371", "'371'"),
+        ] {
+            let error = Country::parse(value).expect_err(value).to_string();
+            assert_eq!(
+                error,
+                format!("{shown} is not an ISO 3166-1 alpha-2 country code")
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parsing_never_panics_and_reads_back_its_own_code(value in "\\PC{0,3}|[A-Za-z]{2}") {
+            if let Ok(country) = Country::parse(&value) {
+                prop_assert_eq!(country.as_str(), value.to_ascii_uppercase());
+                prop_assert_eq!(Country::parse(country.as_str()), Ok(country));
+            }
+        }
+    }
+}

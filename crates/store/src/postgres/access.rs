@@ -1,0 +1,266 @@
+//! The port for accounts, tokens and sign-ins.
+
+use async_trait::async_trait;
+use domain::access::Access;
+use domain::ids::{AccountId, TokenId};
+use domain::ports::{AccessStore, AccountRecord, NewAccount, NewToken, StoreError, TokenRecord};
+use domain::{Timestamp, TokenHash};
+use tokio_postgres::Row;
+
+use super::{PostgresStore, column};
+use crate::rows::{self, AccountColumns, Corrupt, TokenColumns, micros};
+
+const VERSION: &str = "SELECT version FROM access_version";
+
+macro_rules! account {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, name, balance_micros, suspended, callback_secret, created_us FROM account ",
+            $condition
+        )
+    };
+}
+const FIND_ACCOUNT: &str = account!("WHERE name = $1");
+const FIND_ACCOUNT_BY_ID: &str = account!("WHERE id = $1");
+const LIST_ACCOUNTS: &str = account!("ORDER BY id");
+
+macro_rules! token {
+    ($condition:literal) => {
+        concat!(
+            "SELECT token.id, token.name, account.id, account.name, account.suspended, token.permissions,
+                token.allow_ips, token.expires_us, token.created_us
+            FROM token JOIN account ON account.id = token.account_id
+            WHERE token.revoked_us IS NULL AND ",
+            $condition
+        )
+    };
+}
+const FIND_TOKEN: &str = token!("token.hash = $1");
+const LIST_TOKENS: &str = token!("($1::bigint IS NULL OR token.account_id = $1) ORDER BY token.id");
+
+/// Wraps a change that returns the rows it changed: if there are any, the version grows with it.
+macro_rules! change {
+    ($statement:literal) => {
+        concat!(
+            "WITH changed AS (", $statement, "),
+            raised AS (UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed))
+            SELECT id FROM changed"
+        )
+    };
+}
+const CREATE_ACCOUNT: &str = change!(
+    "INSERT INTO account (name, balance_micros, suspended, callback_secret, created_us)
+    VALUES ($1, $2, FALSE, $3, $4) ON CONFLICT (name) DO NOTHING RETURNING id"
+);
+const SET_SUSPENDED: &str =
+    change!("UPDATE account SET suspended = $2 WHERE name = $1 RETURNING id");
+const CREATE_TOKEN: &str = change!(
+    "INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us)
+    VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id"
+);
+const REVOKE_TOKEN: &str =
+    change!("UPDATE token SET revoked_us = $2 WHERE id = $1 AND revoked_us IS NULL RETURNING id");
+
+const CREATE_LINK: &str =
+    "INSERT INTO sign_in_link (hash, account_id, expires_us) VALUES ($1, $2, $3)";
+/// What is expired goes on this occasion: sign-ins are rare.
+const REDEEM_LINK: &str = "
+    WITH used AS (
+        DELETE FROM sign_in_link WHERE hash = $1 OR expires_us <= $4 RETURNING hash, account_id, expires_us
+    ), swept AS (
+        DELETE FROM session WHERE expires_us <= $4
+    )
+    INSERT INTO session (hash, account_id, expires_us)
+    SELECT $2::bytea, account_id, $3::bigint FROM used WHERE hash = $1 AND expires_us > $4
+    RETURNING account_id";
+const FIND_SESSION: &str = "SELECT account_id FROM session WHERE hash = $1 AND expires_us > $2";
+const END_SESSION: &str = "DELETE FROM session WHERE hash = $1";
+
+#[async_trait]
+impl AccessStore for PostgresStore {
+    async fn access_version(&self) -> Result<u64, StoreError> {
+        self.get("read the access version", VERSION, &[], |row| {
+            rows::version(column(row, 0)?)
+        })
+        .await
+    }
+
+    async fn find_access(&self, hash: &TokenHash) -> Result<Option<Access>, StoreError> {
+        let found = self
+            .find(
+                "find a token",
+                FIND_TOKEN,
+                &[&hash.as_bytes().as_slice()],
+                token,
+            )
+            .await?;
+        Ok(found.map(|record| record.access))
+    }
+
+    async fn create_account(&self, account: &NewAccount) -> Result<Option<AccountId>, StoreError> {
+        let (balance, created_us) = (account.balance.micros(), micros(account.created_at));
+        let name = account.name.as_str();
+        let values: super::Values<'_> = &[&name, &balance, &account.callback_secret, &created_us];
+        self.find("create an account", CREATE_ACCOUNT, values, |row| {
+            rows::account_id(column(row, 0)?)
+        })
+        .await
+    }
+
+    async fn find_account(&self, name: &str) -> Result<Option<AccountRecord>, StoreError> {
+        self.find("find an account", FIND_ACCOUNT, &[&name], account)
+            .await
+    }
+
+    async fn find_account_by_id(&self, id: AccountId) -> Result<Option<AccountRecord>, StoreError> {
+        self.find(
+            "find an account",
+            FIND_ACCOUNT_BY_ID,
+            &[&id.as_i64()],
+            account,
+        )
+        .await
+    }
+
+    async fn list_accounts(&self) -> Result<Vec<AccountRecord>, StoreError> {
+        self.list("list accounts", LIST_ACCOUNTS, &[], account)
+            .await
+    }
+
+    async fn set_suspended(&self, name: &str, suspended: bool) -> Result<bool, StoreError> {
+        let changed = self
+            .query("suspend an account", SET_SUSPENDED, &[&name, &suspended])
+            .await?;
+        Ok(!changed.is_empty())
+    }
+
+    async fn create_token(&self, token: &NewToken) -> Result<TokenId, StoreError> {
+        let (account, hash) = (token.account.as_i64(), token.hash.as_bytes().as_slice());
+        let (permissions, allow) = (token.permissions.to_names(), token.allow.to_string());
+        let (expires_us, created_us) = (token.expires.map(micros), micros(token.created_at));
+        let values: super::Values<'_> = &[
+            &account,
+            &token.name,
+            &hash,
+            &permissions,
+            &allow,
+            &expires_us,
+            &created_us,
+        ];
+        self.get("create a token", CREATE_TOKEN, values, |row| {
+            rows::token_id(column(row, 0)?)
+        })
+        .await
+    }
+
+    async fn list_tokens(
+        &self,
+        account: Option<AccountId>,
+    ) -> Result<Vec<TokenRecord>, StoreError> {
+        self.list(
+            "list tokens",
+            LIST_TOKENS,
+            &[&account.map(AccountId::as_i64)],
+            token,
+        )
+        .await
+    }
+
+    async fn revoke_token(&self, id: TokenId, now: Timestamp) -> Result<bool, StoreError> {
+        let changed = self
+            .query(
+                "revoke a token",
+                REVOKE_TOKEN,
+                &[&id.as_i64(), &micros(now)],
+            )
+            .await?;
+        Ok(!changed.is_empty())
+    }
+
+    async fn create_sign_in_link(
+        &self,
+        link: &TokenHash,
+        account: AccountId,
+        expires: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (link, account, expires_us) = (
+            link.as_bytes().as_slice(),
+            account.as_i64(),
+            micros(expires),
+        );
+        self.query(
+            "create a sign-in link",
+            CREATE_LINK,
+            &[&link, &account, &expires_us],
+        )
+        .await
+        .map(drop)
+    }
+
+    async fn redeem_sign_in_link(
+        &self,
+        link: &TokenHash,
+        session: &TokenHash,
+        session_expires: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let (link, session) = (link.as_bytes().as_slice(), session.as_bytes().as_slice());
+        let (expires_us, now_us) = (micros(session_expires), micros(now));
+        let opened = self
+            .query(
+                "sign in",
+                REDEEM_LINK,
+                &[&link, &session, &expires_us, &now_us],
+            )
+            .await?;
+        Ok(!opened.is_empty())
+    }
+
+    async fn find_session(
+        &self,
+        session: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<AccountId>, StoreError> {
+        let (session, now_us) = (session.as_bytes().as_slice(), micros(now));
+        let read = |row: &Row| rows::account_id(column(row, 0)?);
+        self.find("find a session", FIND_SESSION, &[&session, &now_us], read)
+            .await
+    }
+
+    async fn end_session(&self, session: &TokenHash) -> Result<(), StoreError> {
+        self.query(
+            "end a session",
+            END_SESSION,
+            &[&session.as_bytes().as_slice()],
+        )
+        .await
+        .map(drop)
+    }
+}
+
+fn token(row: &Row) -> Result<TokenRecord, Corrupt> {
+    let columns = TokenColumns {
+        id: column(row, 0)?,
+        name: column(row, 1)?,
+        account_id: column(row, 2)?,
+        account_name: column(row, 3)?,
+        suspended: column(row, 4)?,
+        permissions: column(row, 5)?,
+        allow_ips: column(row, 6)?,
+        expires_us: column(row, 7)?,
+        created_us: column(row, 8)?,
+    };
+    columns.record()
+}
+
+fn account(row: &Row) -> Result<AccountRecord, Corrupt> {
+    let columns = AccountColumns {
+        id: column(row, 0)?,
+        name: column(row, 1)?,
+        balance_micros: column(row, 2)?,
+        suspended: column(row, 3)?,
+        callback_secret: column(row, 4)?,
+        created_us: column(row, 5)?,
+    };
+    columns.record()
+}

@@ -1,0 +1,136 @@
+//! What a failure of `PostgreSQL` means for the service.
+
+use std::error::Error as _;
+use std::io;
+
+use deadpool_postgres::PoolError;
+use domain::ports::{Cause, StoreError};
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::rows::Corrupt;
+
+/// Why an attempt failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    /// The server or the way to it.
+    #[error(transparent)]
+    Database(#[from] Error),
+    /// No connection was to be had.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// No answer in time.
+    #[error(transparent)]
+    TookTooLong(#[from] TookTooLong),
+    /// A row that cannot be read.
+    #[error(transparent)]
+    Corrupt(#[from] Corrupt),
+}
+
+/// The server did not answer in time.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer in time")]
+pub(super) struct TookTooLong;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Full,
+    Unavailable,
+    Unexpected,
+}
+
+impl Fault {
+    /// Whether nothing was done and the same may work at once.
+    pub(super) fn asks_for_repetition(&self) -> bool {
+        matches!(
+            self.code(),
+            Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED)
+        )
+    }
+
+    fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Database(error) | Self::Pool(PoolError::Backend(error)) => error.code(),
+            _ => None,
+        }
+    }
+
+    /// The error for the caller.
+    pub(super) fn into_error(self, operation: &'static str) -> StoreError {
+        let kind = self.kind();
+        let source: Cause = Box::new(self);
+        match kind {
+            Kind::Full => StoreError::Full { source },
+            Kind::Unavailable => StoreError::Unavailable { source },
+            Kind::Unexpected => StoreError::Unexpected { operation, source },
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Database(error) | Self::Pool(PoolError::Backend(error)) => kind_of(error),
+            Self::Pool(_) | Self::TookTooLong(_) => Kind::Unavailable,
+            Self::Corrupt(_) => Kind::Unexpected,
+        }
+    }
+}
+
+fn kind_of(error: &Error) -> Kind {
+    match error.code() {
+        Some(code) => kind_of_code(code.code()),
+        None if error.is_closed()
+            || error.source().is_some_and(|cause| cause.is::<io::Error>()) =>
+        {
+            Kind::Unavailable
+        }
+        None => Kind::Unexpected,
+    }
+}
+
+/// By class. A server whose own disk fails (58, XX) restarts itself and recovers, so from here it is only away.
+fn kind_of_code(code: &str) -> Kind {
+    const DISK_FULL: &str = "53100";
+    const STATEMENT_TIMEOUT: &str = "57014";
+    const READ_ONLY_AFTER_FAILOVER: &str = "25006";
+    match (code, &code[..2]) {
+        (DISK_FULL, _) => Kind::Full,
+        (STATEMENT_TIMEOUT | READ_ONLY_AFTER_FAILOVER, _) => Kind::Unavailable,
+        (_, "08" | "40" | "53" | "57" | "58" | "XX") => Kind::Unavailable,
+        _ => Kind::Unexpected,
+    }
+}
+
+/// The error for a row that cannot be read.
+pub(super) fn corrupt(operation: &'static str, corrupt: Corrupt) -> StoreError {
+    Fault::from(corrupt).into_error(operation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_says_what_to_do_next() {
+        for (name, code, expected) in [
+            ("disk full", "53100", Kind::Full),
+            ("too many connections", "53300", Kind::Unavailable),
+            ("shutting down", "57P01", Kind::Unavailable),
+            ("crashed", "57P02", Kind::Unavailable),
+            ("starting", "57P03", Kind::Unavailable),
+            ("statement timeout", "57014", Kind::Unavailable),
+            ("read only", "25006", Kind::Unavailable),
+            (
+                "not serialized, again and again",
+                "40001",
+                Kind::Unavailable,
+            ),
+            ("connection lost", "08006", Kind::Unavailable),
+            ("I/O error", "58030", Kind::Unavailable),
+            ("data corrupted", "XX001", Kind::Unavailable),
+            ("unique", "23505", Kind::Unexpected),
+            ("syntax", "42601", Kind::Unexpected),
+        ] {
+            assert_eq!(kind_of_code(code), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The port for messages.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::Timestamp;
+use domain::ids::{AccountId, MessageId};
+use domain::message::{MessageRecord, ScheduledRecord, Submission};
+use domain::ports::{Accepted, Cancel, KeptAnswer, MessageStore, Page, StoreError};
+use tokio_postgres::Row;
+
+use super::accept::{self, KeyedBatch, PlainBatch};
+use super::{PostgresStore, attempt, column};
+use crate::rows::{self, CANCELLED, Corrupt, MessageColumns, ScheduledColumns, micros};
+
+const RESERVE: &str = "UPDATE id_block SET next = next + $1::bigint RETURNING next - $1::bigint";
+const FIND_ANSWER: &str = "
+    SELECT body, first_id, messages, parts FROM idempotency
+    WHERE account_id = $1 AND key = $2 AND expires_us > $3";
+const FIND: &str = "
+    SELECT id, state, scheduled_us, final_us, parts FROM message WHERE id = $1 AND account_id = $2";
+const LIST_SCHEDULED: &str = "
+    SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
+    WHERE account_id = $1 AND state = 1 ORDER BY scheduled_us, id LIMIT $2 OFFSET $3";
+/// Of two that cancel at once, the second finds the queue row gone.
+const CANCEL: &str = "
+    WITH taken AS (
+        DELETE FROM queue USING message
+        WHERE message.id = $1 AND message.account_id = $2 AND message.state = 1
+            AND queue.lane = message.priority AND queue.due_us = message.scheduled_us AND queue.id = message.id
+        RETURNING queue.id
+    )
+    UPDATE message SET state = $3, final_us = $4 WHERE id IN (SELECT id FROM taken) RETURNING id";
+/// Rows that another node is pruning are left to it.
+const PRUNE: &str = "
+    WITH pruned AS (
+        DELETE FROM idempotency WHERE (account_id, key) IN (
+            SELECT account_id, key FROM idempotency WHERE expires_us <= $1
+            ORDER BY expires_us LIMIT $2 FOR UPDATE SKIP LOCKED
+        ) RETURNING 1
+    )
+    SELECT count(*) FROM pruned";
+
+#[async_trait]
+impl MessageStore for PostgresStore {
+    async fn reserve_ids(&self, count: u64) -> Result<MessageId, StoreError> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.get("reserve message IDs", RESERVE, &[&count], |row| {
+            rows::message_id(column(row, 0)?)
+        })
+        .await
+    }
+
+    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Result<Vec<Accepted>, StoreError> {
+        const OPERATION: &str = "accept messages";
+        if batch
+            .iter()
+            .any(|submission| submission.idempotency.is_some())
+        {
+            attempt::run(&self.pool, OPERATION, &KeyedBatch(&batch)).await
+        } else {
+            attempt::run(&self.pool, OPERATION, &PlainBatch(&batch)).await
+        }
+    }
+
+    async fn find_answer(
+        &self,
+        account: AccountId,
+        key: &[u8; 32],
+        now: Timestamp,
+    ) -> Result<Option<KeptAnswer>, StoreError> {
+        let (account, key, now_us) = (account.as_i64(), key.as_slice(), micros(now));
+        let read = |row: &Row| accept::read_answer(row, 0);
+        self.find(
+            "find an idempotency key",
+            FIND_ANSWER,
+            &[&account, &key, &now_us],
+            read,
+        )
+        .await
+    }
+
+    async fn find_message(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<MessageRecord>, StoreError> {
+        self.find(
+            "find a message",
+            FIND,
+            &[&id.as_i64(), &account.as_i64()],
+            message,
+        )
+        .await
+    }
+
+    async fn list_scheduled(
+        &self,
+        account: AccountId,
+        page: Page,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
+        let values = (account.as_i64(), i64::from(page.limit), offset);
+        self.list(
+            "list scheduled messages",
+            LIST_SCHEDULED,
+            &[&values.0, &values.1, &values.2],
+            scheduled,
+        )
+        .await
+    }
+
+    async fn cancel(
+        &self,
+        account: AccountId,
+        id: MessageId,
+        now: Timestamp,
+    ) -> Result<Cancel, StoreError> {
+        let values = (id.as_i64(), account.as_i64(), micros(now));
+        let cancelled = self
+            .query(
+                "cancel a message",
+                CANCEL,
+                &[&values.0, &values.1, &CANCELLED, &values.2],
+            )
+            .await?;
+        if !cancelled.is_empty() {
+            return Ok(Cancel::Done);
+        }
+        let found = self.find_message(account, id).await?;
+        Ok(found.map_or(Cancel::Unknown, |message| {
+            Cancel::NotWaiting(rows::not_waiting(message.state))
+        }))
+    }
+
+    async fn prune_answers(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let values = (micros(now), i64::from(limit));
+        let read = |row: &Row| u64::try_from(column::<i64>(row, 0)?).map_err(|_| Corrupt("count"));
+        self.get(
+            "prune idempotency keys",
+            PRUNE,
+            &[&values.0, &values.1],
+            read,
+        )
+        .await
+    }
+}
+
+fn message(row: &Row) -> Result<MessageRecord, Corrupt> {
+    let columns = MessageColumns {
+        id: column(row, 0)?,
+        state: column(row, 1)?,
+        scheduled_us: column(row, 2)?,
+        final_us: column(row, 3)?,
+        parts: column(row, 4)?,
+    };
+    columns.record()
+}
+
+fn scheduled(row: &Row) -> Result<ScheduledRecord, Corrupt> {
+    let columns = ScheduledColumns {
+        id: column(row, 0)?,
+        scheduled_us: column(row, 1)?,
+        originator: column(row, 2)?,
+        recipient: column(row, 3)?,
+        body: column(row, 4)?,
+        dlr_url: column(row, 5)?,
+    };
+    columns.record()
+}

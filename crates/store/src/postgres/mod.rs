@@ -1,0 +1,110 @@
+//! The store on `PostgreSQL`: for more than one machine.
+//!
+//! Nearly every call is one statement, which is atomic by itself and costs one round trip. Nothing here goes beyond
+//! what the distributed engines that speak the same protocol understand: no advisory locks, no notifications, and
+//! whatever the database asks to be repeated is repeated.
+
+use deadpool_postgres::Pool;
+use domain::ports::{Cause, StoreError};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::OpenError;
+use crate::rows::Corrupt;
+use crate::url::describe;
+
+mod accept;
+mod access;
+mod attempt;
+mod fault;
+mod messages;
+mod migrate;
+mod pool;
+
+use attempt::Query;
+
+/// The values of a statement.
+type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// A server that was reached at least once.
+pub(crate) struct PostgresStore {
+    pool: Pool,
+}
+
+impl PostgresStore {
+    /// Connects and migrates.
+    pub(crate) async fn open(
+        config: &tokio_postgres::Config,
+        connections: usize,
+    ) -> Result<Self, OpenError> {
+        let cannot_open = |source: Cause| OpenError::Open {
+            database: describe(config),
+            source,
+        };
+        let pool =
+            pool::build(config, connections).map_err(|error| cannot_open(Box::new(error)))?;
+        let mut client = pool
+            .get()
+            .await
+            .map_err(|error| cannot_open(Box::new(error)))?;
+        migrate::run(&mut client).await?;
+        drop(client);
+        Ok(Self { pool })
+    }
+
+    /// Runs one statement.
+    async fn query(
+        &self,
+        operation: &'static str,
+        sql: &'static str,
+        values: Values<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        attempt::run(&self.pool, operation, &Query { sql, values }).await
+    }
+
+    /// Runs one statement and reads each of its rows.
+    async fn list<T>(
+        &self,
+        operation: &'static str,
+        sql: &'static str,
+        values: Values<'_>,
+        read: impl Fn(&Row) -> Result<T, Corrupt> + Send,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = self.query(operation, sql, values).await?;
+        let read = rows.iter().map(read).collect::<Result<_, _>>();
+        read.map_err(|corrupt| fault::corrupt(operation, corrupt))
+    }
+
+    /// Runs one statement that gives at most one row, and reads that.
+    async fn find<T>(
+        &self,
+        operation: &'static str,
+        sql: &'static str,
+        values: Values<'_>,
+        read: impl Fn(&Row) -> Result<T, Corrupt> + Send,
+    ) -> Result<Option<T>, StoreError> {
+        let rows = self.query(operation, sql, values).await?;
+        let read = rows.first().map(read).transpose();
+        read.map_err(|corrupt| fault::corrupt(operation, corrupt))
+    }
+
+    /// Runs one statement that gives exactly one row, and reads that.
+    async fn get<T>(
+        &self,
+        operation: &'static str,
+        sql: &'static str,
+        values: Values<'_>,
+        read: impl Fn(&Row) -> Result<T, Corrupt> + Send,
+    ) -> Result<T, StoreError> {
+        let found = self.find(operation, sql, values, read).await?;
+        found.ok_or_else(|| fault::corrupt(operation, Corrupt("table of one row")))
+    }
+}
+
+/// Reads a column of a row whose statement names its type.
+fn column<'row, T: tokio_postgres::types::FromSql<'row>>(
+    row: &'row Row,
+    at: usize,
+) -> Result<T, Corrupt> {
+    row.try_get(at).map_err(|_| Corrupt("column"))
+}

@@ -1,0 +1,50 @@
+//! The connections, and the limits on how long anything may take.
+
+use std::time::Duration;
+
+use deadpool_postgres::{BuildError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use tokio_postgres::{Config, NoTls};
+
+/// How long a caller waits for a connection, free or new.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long unacknowledged data may be on its way before the connection counts as dead.
+const NETWORK_TIMEOUT: Duration = Duration::from_secs(10);
+/// The server ends a statement, or a transaction that its client forgot, after so long. Shorter than
+/// [`super::attempt::DEADLINE`], so that the server gives up first.
+const SERVER_TIMEOUTS: &str = "-c statement_timeout=10s -c idle_in_transaction_session_timeout=10s";
+
+/// A pool of at most so many connections, none of them open yet.
+///
+/// A connection is handed out without asking the server whether it still lives: that would cost each statement a round
+/// trip. One that is known to be closed is replaced, which is how a restarted server is found again.
+pub(super) fn build(config: &Config, connections: usize) -> Result<Pool, BuildError> {
+    let recycling = ManagerConfig {
+        recycling_method: RecyclingMethod::Fast,
+    };
+    let manager = Manager::from_config(limited(config), NoTls, recycling);
+    let pool = Pool::builder(manager)
+        .max_size(connections.max(1))
+        .runtime(Runtime::Tokio1);
+    pool.wait_timeout(Some(ACQUIRE_TIMEOUT))
+        .create_timeout(Some(ACQUIRE_TIMEOUT))
+        .recycle_timeout(Some(ACQUIRE_TIMEOUT))
+        .build()
+}
+
+/// The limits go behind the URL's own options and so overrule them.
+fn limited(config: &Config) -> Config {
+    let mut config = config.clone();
+    let options = match config.get_options() {
+        Some(given) => format!("{given} {SERVER_TIMEOUTS}"),
+        None => SERVER_TIMEOUTS.to_owned(),
+    };
+    config.options(options);
+    config
+        .connect_timeout(ACQUIRE_TIMEOUT)
+        .tcp_user_timeout(NETWORK_TIMEOUT)
+        .keepalives_idle(NETWORK_TIMEOUT);
+    if config.get_application_name().is_none() {
+        config.application_name("switchboard");
+    }
+    config
+}

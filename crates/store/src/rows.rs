@@ -1,0 +1,225 @@
+//! What a row holds, and how it becomes one of `domain`'s types: the half of reading that both databases share.
+
+use domain::access::Access;
+use domain::ids::{AccountId, MessageId, TokenId};
+use domain::message::{
+    MessageRecord, MessageState, ScheduledRecord, SendTime, Submission, SubmitReceipt,
+};
+use domain::ports::{Accepted, AccountRecord, KeptAnswer, TokenRecord};
+use domain::{Money, Msisdn, Permissions, Timestamp};
+
+/// `message.state`: waits to be handed to a network.
+pub(crate) const QUEUED: i16 = 0;
+/// `message.state`: waits for the time that its sender asked for.
+pub(crate) const SCHEDULED: i16 = 1;
+/// `message.state`: taken back by its sender.
+pub(crate) const CANCELLED: i16 = 2;
+
+/// A column holds what no version of ours wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the stored {0} is not one that this program wrote")]
+pub(crate) struct Corrupt(pub(crate) &'static str);
+
+/// A time as both databases keep it. Finer fractions than a microsecond are dropped.
+pub(crate) fn micros(time: Timestamp) -> i64 {
+    time.as_microsecond()
+}
+
+fn timestamp(micros: i64) -> Result<Timestamp, Corrupt> {
+    Timestamp::from_microsecond(micros).map_err(|_| Corrupt("time"))
+}
+
+/// Reads a message ID.
+pub(crate) fn message_id(number: i64) -> Result<MessageId, Corrupt> {
+    MessageId::from_i64(number).ok_or(Corrupt("message ID"))
+}
+
+/// Reads an account ID.
+pub(crate) fn account_id(number: i64) -> Result<AccountId, Corrupt> {
+    AccountId::from_i64(number).ok_or(Corrupt("account ID"))
+}
+
+/// Reads a token ID.
+pub(crate) fn token_id(number: i64) -> Result<TokenId, Corrupt> {
+    TokenId::from_i64(number).ok_or(Corrupt("token ID"))
+}
+
+/// Reads the access version.
+pub(crate) fn version(number: i64) -> Result<u64, Corrupt> {
+    u64::try_from(number).map_err(|_| Corrupt("access version"))
+}
+
+fn utf8(bytes: Vec<u8>) -> Result<String, Corrupt> {
+    String::from_utf8(bytes).map_err(|_| Corrupt("text"))
+}
+
+/// The columns in which a submission's time and state are stored.
+pub(crate) struct SendColumns {
+    pub(crate) scheduled_us: Option<i64>,
+    pub(crate) state: i16,
+}
+
+impl SendColumns {
+    pub(crate) fn of(submission: &Submission) -> Self {
+        match submission.send {
+            SendTime::Now => Self {
+                scheduled_us: None,
+                state: QUEUED,
+            },
+            SendTime::At(time) => Self {
+                scheduled_us: Some(micros(time)),
+                state: SCHEDULED,
+            },
+        }
+    }
+}
+
+/// The columns that tell where a message stands.
+pub(crate) struct MessageColumns {
+    pub(crate) id: i64,
+    pub(crate) state: i16,
+    pub(crate) scheduled_us: Option<i64>,
+    pub(crate) final_us: Option<i64>,
+    pub(crate) parts: i16,
+}
+
+impl MessageColumns {
+    pub(crate) fn record(&self) -> Result<MessageRecord, Corrupt> {
+        Ok(MessageRecord {
+            id: message_id(self.id)?,
+            state: self.state()?,
+            parts: u8::try_from(self.parts).map_err(|_| Corrupt("number of parts"))?,
+        })
+    }
+
+    fn state(&self) -> Result<MessageState, Corrupt> {
+        match (self.state, self.scheduled_us, self.final_us) {
+            (QUEUED, _, _) => Ok(MessageState::Queued),
+            (SCHEDULED, Some(at), _) => Ok(MessageState::Scheduled { at: timestamp(at)? }),
+            (CANCELLED, _, Some(at)) => Ok(MessageState::Cancelled { at: timestamp(at)? }),
+            _ => Err(Corrupt("message state")),
+        }
+    }
+}
+
+/// Why a message without a queue row cannot be cancelled. One that still says it is scheduled has been claimed in this
+/// moment, so its time is over.
+pub(crate) fn not_waiting(state: MessageState) -> MessageState {
+    match state {
+        MessageState::Scheduled { .. } => MessageState::Queued,
+        other => other,
+    }
+}
+
+/// The columns of the scheduled list.
+pub(crate) struct ScheduledColumns {
+    pub(crate) id: i64,
+    pub(crate) scheduled_us: i64,
+    pub(crate) originator: String,
+    pub(crate) recipient: i64,
+    pub(crate) body: Vec<u8>,
+    pub(crate) dlr_url: Option<Vec<u8>>,
+}
+
+impl ScheduledColumns {
+    pub(crate) fn record(self) -> Result<ScheduledRecord, Corrupt> {
+        Ok(ScheduledRecord {
+            id: message_id(self.id)?,
+            at: timestamp(self.scheduled_us)?,
+            from: self.originator,
+            to: Msisdn::from_i64(self.recipient).ok_or(Corrupt("recipient"))?,
+            text: utf8(self.body)?,
+            dlr_url: self.dlr_url.map(utf8).transpose()?,
+        })
+    }
+}
+
+/// The columns of an idempotency key's answer.
+pub(crate) struct AnswerColumns {
+    pub(crate) body: Vec<u8>,
+    pub(crate) first_id: i64,
+    pub(crate) messages: i64,
+    pub(crate) parts: i64,
+}
+
+impl AnswerColumns {
+    pub(crate) fn answer(&self) -> Result<KeptAnswer, Corrupt> {
+        let count = |number: i64| u32::try_from(number).map_err(|_| Corrupt("answer"));
+        Ok(KeptAnswer {
+            body: self
+                .body
+                .as_slice()
+                .try_into()
+                .map_err(|_| Corrupt("answer"))?,
+            receipt: SubmitReceipt {
+                first: message_id(self.first_id)?,
+                messages: count(self.messages)?,
+                parts: count(self.parts)?,
+            },
+        })
+    }
+}
+
+/// What a request gets whose key has been used before.
+pub(crate) fn repeated(kept: &KeptAnswer, body: &[u8; 32]) -> Accepted {
+    if kept.body == *body {
+        Accepted::Replayed(kept.receipt)
+    } else {
+        Accepted::KeyConflict
+    }
+}
+
+/// The columns of an account.
+pub(crate) struct AccountColumns {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) balance_micros: i64,
+    pub(crate) suspended: bool,
+    pub(crate) callback_secret: String,
+    pub(crate) created_us: i64,
+}
+
+impl AccountColumns {
+    pub(crate) fn record(self) -> Result<AccountRecord, Corrupt> {
+        Ok(AccountRecord {
+            id: account_id(self.id)?,
+            name: self.name,
+            balance: Money::from_micros(self.balance_micros),
+            suspended: self.suspended,
+            callback_secret: self.callback_secret,
+            created_at: timestamp(self.created_us)?,
+        })
+    }
+}
+
+/// The columns of a token and its account.
+pub(crate) struct TokenColumns {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) account_id: i64,
+    pub(crate) account_name: String,
+    pub(crate) suspended: bool,
+    pub(crate) permissions: String,
+    pub(crate) allow_ips: String,
+    pub(crate) expires_us: Option<i64>,
+    pub(crate) created_us: i64,
+}
+
+impl TokenColumns {
+    pub(crate) fn record(self) -> Result<TokenRecord, Corrupt> {
+        Ok(TokenRecord {
+            access: Access {
+                token: token_id(self.id)?,
+                token_name: self.name,
+                account: account_id(self.account_id)?,
+                account_name: self.account_name,
+                suspended: self.suspended,
+                permissions: Permissions::from_names(&self.permissions)
+                    .map_err(|_| Corrupt("permission"))?,
+                allow: self.allow_ips.parse().map_err(|_| Corrupt("network"))?,
+                expires: self.expires_us.map(timestamp).transpose()?,
+            },
+            created_at: timestamp(self.created_us)?,
+        })
+    }
+}

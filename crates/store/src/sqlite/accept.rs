@@ -1,0 +1,155 @@
+//! Storing submissions: the hot path of the writer.
+
+use std::fmt::Write as _;
+
+use domain::ids::AccountId;
+use domain::message::{IdempotencyClaim, Submission, TestMode};
+use domain::originator::Originator;
+use domain::ports::{Accepted, KeptAnswer};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
+
+use crate::rows::{self, AnswerColumns, SendColumns, micros};
+
+const INSERT_MESSAGE: &str = "
+    INSERT INTO message (id, recipient, account_id, originator, body, coding, coding_given, udh, parts, priority,
+        dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+const INSERT_QUEUE: &str = "INSERT INTO queue (id, lane, due_us, attempt) VALUES (?1, ?2, ?3, 0)";
+const FIND_ANSWER: &str = "
+    SELECT body, first_id, messages, parts FROM idempotency
+    WHERE account_id = ?1 AND key = ?2 AND expires_us > ?3";
+const KEEP_ANSWER: &str = "
+    INSERT OR REPLACE INTO idempotency (account_id, key, body, first_id, messages, parts, expires_us)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+
+/// Stores a batch and says what became of each.
+pub(super) fn accept(db: &Connection, batch: &[Submission]) -> Result<Vec<Accepted>> {
+    let mut inserts = Inserts {
+        message: db.prepare_cached(INSERT_MESSAGE)?,
+        queue: db.prepare_cached(INSERT_QUEUE)?,
+        number: String::new(),
+    };
+    batch
+        .iter()
+        .map(|submission| inserts.accept(db, submission))
+        .collect()
+}
+
+/// The two statements of the hot path, prepared once for a batch.
+struct Inserts<'db> {
+    message: CachedStatement<'db>,
+    queue: CachedStatement<'db>,
+    /// An originator's number, written out; kept for its allocation.
+    number: String,
+}
+
+impl Inserts<'_> {
+    fn accept(&mut self, db: &Connection, submission: &Submission) -> Result<Accepted> {
+        if let Some(claim) = &submission.idempotency
+            && let Some(kept) = claim_key(db, submission, claim)?
+        {
+            return Ok(rows::repeated(&kept, &claim.body));
+        }
+        self.bind(submission)?;
+        for recipient in &submission.recipients {
+            let id = recipient.id.as_i64();
+            self.message.raw_bind_parameter(1, id)?;
+            self.message.raw_bind_parameter(2, recipient.to.as_i64())?;
+            self.message.raw_execute()?;
+            self.queue.raw_bind_parameter(1, id)?;
+            self.queue.raw_execute()?;
+        }
+        Ok(Accepted::Stored)
+    }
+
+    /// Binds what all recipients share: a binding stays until the next one replaces it.
+    fn bind(&mut self, submission: &Submission) -> Result<()> {
+        let SendColumns {
+            scheduled_us,
+            state,
+        } = SendColumns::of(submission);
+        let from = match &submission.from {
+            Originator::Name(name) => name.as_str(),
+            Originator::Msisdn(number) => {
+                self.number.clear();
+                write!(self.number, "{number}").expect("a string takes everything");
+                &self.number
+            }
+        };
+        let message = &mut self.message;
+        message.raw_bind_parameter(3, submission.account.as_i64())?;
+        message.raw_bind_parameter(4, from)?;
+        message.raw_bind_parameter(5, submission.text.as_bytes())?;
+        message.raw_bind_parameter(6, submission.shape.coding.number())?;
+        message.raw_bind_parameter(7, submission.coding_given)?;
+        message.raw_bind_parameter(8, submission.udh.as_ref().map(|udh| udh.as_bytes()))?;
+        message.raw_bind_parameter(9, submission.shape.parts)?;
+        message.raw_bind_parameter(10, submission.priority.lane())?;
+        message.raw_bind_parameter(
+            11,
+            submission
+                .dlr_url
+                .as_ref()
+                .map(|url| url.as_str().as_bytes()),
+        )?;
+        message.raw_bind_parameter(12, submission.test_mode.map(TestMode::number))?;
+        message.raw_bind_parameter(13, micros(submission.accepted_at))?;
+        message.raw_bind_parameter(14, scheduled_us)?;
+        message.raw_bind_parameter(15, micros(submission.expires_at))?;
+        message.raw_bind_parameter(16, state)?;
+        self.queue
+            .raw_bind_parameter(2, submission.priority.lane())?;
+        self.queue
+            .raw_bind_parameter(3, micros(submission.due_at()))
+    }
+}
+
+/// Takes a key for this submission, or finds what it was used for.
+fn claim_key(
+    db: &Connection,
+    submission: &Submission,
+    claim: &IdempotencyClaim,
+) -> Result<Option<KeptAnswer>> {
+    let kept = find_answer(
+        db,
+        submission.account,
+        &claim.key,
+        micros(submission.accepted_at),
+    )?;
+    if kept.is_none() {
+        let receipt = submission.receipt();
+        db.prepare_cached(KEEP_ANSWER)?.execute(params![
+            submission.account.as_i64(),
+            claim.key,
+            claim.body,
+            receipt.first.as_i64(),
+            receipt.messages,
+            receipt.parts,
+            micros(claim.expires_at),
+        ])?;
+    }
+    Ok(kept)
+}
+
+/// What a key was used for, unless its lifetime is over.
+pub(super) fn find_answer(
+    db: &Connection,
+    account: AccountId,
+    key: &[u8; 32],
+    now_us: i64,
+) -> Result<Option<KeptAnswer>> {
+    let mut statement = db.prepare_cached(FIND_ANSWER)?;
+    statement
+        .query_row(params![account.as_i64(), key, now_us], answer)
+        .optional()
+}
+
+fn answer(row: &Row<'_>) -> Result<KeptAnswer> {
+    let columns = AnswerColumns {
+        body: row.get(0)?,
+        first_id: row.get(1)?,
+        messages: row.get(2)?,
+        parts: row.get(3)?,
+    };
+    Ok(columns.answer()?)
+}

@@ -1,0 +1,223 @@
+//! Accounts, tokens and sign-ins.
+
+use domain::TokenHash;
+use domain::ids::{AccountId, TokenId};
+use domain::ports::{AccountRecord, NewAccount, NewToken, TokenRecord};
+use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
+
+use crate::rows::{self, AccountColumns, TokenColumns, micros};
+
+const ACCOUNT: &str =
+    "SELECT id, name, balance_micros, suspended, callback_secret, created_us FROM account";
+const CREATE_ACCOUNT: &str = "
+    INSERT INTO account (name, balance_micros, suspended, callback_secret, created_us) VALUES (?1, ?2, FALSE, ?3, ?4)
+    ON CONFLICT (name) DO NOTHING RETURNING id";
+const SET_SUSPENDED: &str = "UPDATE account SET suspended = ?2 WHERE name = ?1";
+
+const TOKEN: &str = "
+    SELECT token.id, token.name, account.id, account.name, account.suspended, token.permissions, token.allow_ips,
+        token.expires_us, token.created_us
+    FROM token JOIN account ON account.id = token.account_id
+    WHERE token.revoked_us IS NULL";
+const CREATE_TOKEN: &str = "
+    INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id";
+const REVOKE_TOKEN: &str = "UPDATE token SET revoked_us = ?2 WHERE id = ?1 AND revoked_us IS NULL";
+
+const CREATE_LINK: &str =
+    "INSERT INTO sign_in_link (hash, account_id, expires_us) VALUES (?1, ?2, ?3)";
+const USE_LINK: &str = "DELETE FROM sign_in_link WHERE hash = ?1 RETURNING account_id";
+const OPEN_SESSION: &str = "INSERT INTO session (hash, account_id, expires_us) VALUES (?1, ?2, ?3)";
+const FIND_SESSION: &str = "SELECT account_id FROM session WHERE hash = ?1 AND expires_us > ?2";
+const END_SESSION: &str = "DELETE FROM session WHERE hash = ?1";
+const SWEEP_LINKS: &str = "DELETE FROM sign_in_link WHERE expires_us <= ?1";
+const SWEEP_SESSIONS: &str = "DELETE FROM session WHERE expires_us <= ?1";
+
+/// The number that grows with each change.
+pub(super) fn version(db: &Connection) -> Result<u64> {
+    let version = db
+        .prepare_cached("SELECT version FROM access_version")?
+        .query_row([], |row| row.get(0))?;
+    Ok(rows::version(version)?)
+}
+
+fn raise_version(db: &Connection) -> Result<()> {
+    db.prepare_cached("UPDATE access_version SET version = version + 1")?
+        .execute([])?;
+    Ok(())
+}
+
+/// The token of this fingerprint, unless it is revoked.
+pub(super) fn find_token(db: &Connection, hash: &TokenHash) -> Result<Option<TokenRecord>> {
+    let mut statement = db.prepare_cached(&format!("{TOKEN} AND token.hash = ?1"))?;
+    statement.query_row([hash.as_bytes()], token).optional()
+}
+
+/// The tokens of one account, or all of them.
+pub(super) fn list_tokens(db: &Connection, of: Option<AccountId>) -> Result<Vec<TokenRecord>> {
+    let mut statement = db.prepare_cached(&format!(
+        "{TOKEN} AND (?1 IS NULL OR token.account_id = ?1) ORDER BY token.id"
+    ))?;
+    statement
+        .query_map([of.map(AccountId::as_i64)], token)?
+        .collect()
+}
+
+/// Creates a token.
+pub(super) fn create_token(db: &Connection, token: &NewToken) -> Result<TokenId> {
+    let values = params![
+        token.account.as_i64(),
+        token.name,
+        token.hash.as_bytes(),
+        token.permissions.to_names(),
+        token.allow.to_string(),
+        token.expires.map(micros),
+        micros(token.created_at),
+    ];
+    let id = db
+        .prepare_cached(CREATE_TOKEN)?
+        .query_row(values, |row| row.get(0))?;
+    raise_version(db)?;
+    Ok(rows::token_id(id)?)
+}
+
+/// Revokes a token; `false` when there is none to revoke.
+pub(super) fn revoke_token(db: &Connection, id: TokenId, now_us: i64) -> Result<bool> {
+    change(db, REVOKE_TOKEN, [id.as_i64(), now_us])
+}
+
+/// Creates an account; `None` when the name is taken.
+pub(super) fn create_account(db: &Connection, account: &NewAccount) -> Result<Option<AccountId>> {
+    let values = params![
+        account.name.as_str(),
+        account.balance.micros(),
+        account.callback_secret,
+        micros(account.created_at),
+    ];
+    let created = db
+        .prepare_cached(CREATE_ACCOUNT)?
+        .query_row(values, |row| row.get(0))
+        .optional()?;
+    let Some(id) = created else { return Ok(None) };
+    raise_version(db)?;
+    Ok(Some(rows::account_id(id)?))
+}
+
+/// The account of this name.
+pub(super) fn find_account(db: &Connection, name: &str) -> Result<Option<AccountRecord>> {
+    let mut statement = db.prepare_cached(&format!("{ACCOUNT} WHERE name = ?1"))?;
+    statement.query_row([name], account).optional()
+}
+
+/// The account of this ID.
+pub(super) fn find_account_by_id(db: &Connection, id: AccountId) -> Result<Option<AccountRecord>> {
+    let mut statement = db.prepare_cached(&format!("{ACCOUNT} WHERE id = ?1"))?;
+    statement.query_row([id.as_i64()], account).optional()
+}
+
+/// Every account.
+pub(super) fn list_accounts(db: &Connection) -> Result<Vec<AccountRecord>> {
+    let mut statement = db.prepare_cached(&format!("{ACCOUNT} ORDER BY id"))?;
+    statement.query_map([], account)?.collect()
+}
+
+/// Suspends or resumes an account; `false` when there is none of this name.
+pub(super) fn set_suspended(db: &Connection, name: &str, suspended: bool) -> Result<bool> {
+    change(db, SET_SUSPENDED, params![name, suspended])
+}
+
+/// Keeps a link.
+pub(super) fn create_link(
+    db: &Connection,
+    link: &TokenHash,
+    account: AccountId,
+    expires_us: i64,
+) -> Result<()> {
+    db.prepare_cached(CREATE_LINK)?.execute(params![
+        link.as_bytes(),
+        account.as_i64(),
+        expires_us
+    ])?;
+    Ok(())
+}
+
+/// Puts a session in the place of a link. What is expired goes on this occasion: sign-ins are rare.
+pub(super) fn redeem_link(
+    db: &Connection,
+    link: &TokenHash,
+    session: &TokenHash,
+    session_expires_us: i64,
+    now_us: i64,
+) -> Result<bool> {
+    db.prepare_cached(SWEEP_LINKS)?.execute([now_us])?;
+    db.prepare_cached(SWEEP_SESSIONS)?.execute([now_us])?;
+    let mut use_link = db.prepare_cached(USE_LINK)?;
+    let account: Option<i64> = use_link
+        .query_row([link.as_bytes()], |row| row.get(0))
+        .optional()?;
+    let Some(account) = account else {
+        return Ok(false);
+    };
+    db.prepare_cached(OPEN_SESSION)?.execute(params![
+        session.as_bytes(),
+        account,
+        session_expires_us
+    ])?;
+    Ok(true)
+}
+
+/// Whose session this is.
+pub(super) fn find_session(
+    db: &Connection,
+    session: &TokenHash,
+    now_us: i64,
+) -> Result<Option<AccountId>> {
+    let mut statement = db.prepare_cached(FIND_SESSION)?;
+    let found = statement
+        .query_row(params![session.as_bytes(), now_us], |row| row.get(0))
+        .optional()?;
+    Ok(found.map(rows::account_id).transpose()?)
+}
+
+/// Ends a session, if it exists.
+pub(super) fn end_session(db: &Connection, session: &TokenHash) -> Result<()> {
+    db.prepare_cached(END_SESSION)?
+        .execute([session.as_bytes()])?;
+    Ok(())
+}
+
+/// Changes one row, and raises the version if there was one.
+fn change(db: &Connection, sql: &str, values: impl Params) -> Result<bool> {
+    let changed = db.prepare_cached(sql)?.execute(values)? > 0;
+    if changed {
+        raise_version(db)?;
+    }
+    Ok(changed)
+}
+
+fn token(row: &Row<'_>) -> Result<TokenRecord> {
+    let columns = TokenColumns {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        account_id: row.get(2)?,
+        account_name: row.get(3)?,
+        suspended: row.get(4)?,
+        permissions: row.get(5)?,
+        allow_ips: row.get(6)?,
+        expires_us: row.get(7)?,
+        created_us: row.get(8)?,
+    };
+    Ok(columns.record()?)
+}
+
+fn account(row: &Row<'_>) -> Result<AccountRecord> {
+    let columns = AccountColumns {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        balance_micros: row.get(2)?,
+        suspended: row.get(3)?,
+        callback_secret: row.get(4)?,
+        created_us: row.get(5)?,
+    };
+    Ok(columns.record()?)
+}

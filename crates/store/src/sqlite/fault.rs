@@ -1,0 +1,187 @@
+//! What a failure of `SQLite` means for the service.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use domain::ports::{Cause, StoreError};
+use rusqlite::{ErrorCode, ffi};
+
+use crate::rows::Corrupt;
+
+/// A failure that many callers can be told of: everyone whose work was in the same transaction.
+#[derive(Debug, Clone)]
+pub(super) struct Fault {
+    kind: Kind,
+    cause: Arc<dyn std::error::Error + Send + Sync>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Full,
+    Broken,
+    Unavailable,
+    Unexpected,
+}
+
+/// The thread that does the work has ended: only a bug or a broken disk ends it early.
+#[derive(Debug, thiserror::Error)]
+#[error("the database's thread has ended")]
+struct ThreadEnded;
+
+impl Fault {
+    pub(super) fn thread_ended() -> Self {
+        Self {
+            kind: Kind::Broken,
+            cause: Arc::new(ThreadEnded),
+        }
+    }
+
+    /// Whether only the statement failed, so that the rest of the transaction can go on.
+    pub(super) fn is_contained(&self) -> bool {
+        self.kind == Kind::Unexpected
+    }
+
+    fn is_broken(&self) -> bool {
+        self.kind == Kind::Broken
+    }
+
+    /// The error for one caller.
+    pub(super) fn into_error(self, operation: &'static str) -> StoreError {
+        let source: Cause = Box::new(Shared(self.cause));
+        match self.kind {
+            Kind::Full => StoreError::Full { source },
+            Kind::Broken => StoreError::Broken { source },
+            Kind::Unavailable => StoreError::Unavailable { source },
+            Kind::Unexpected => StoreError::Unexpected { operation, source },
+        }
+    }
+}
+
+/// One cause in many hands.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Shared(Arc<dyn std::error::Error + Send + Sync>);
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self {
+            kind: kind_of(&error),
+            cause: Arc::new(error),
+        }
+    }
+}
+
+fn kind_of(error: &rusqlite::Error) -> Kind {
+    let Some(failure) = error.sqlite_error() else {
+        return Kind::Unexpected;
+    };
+    match failure.code {
+        ErrorCode::DiskFull => Kind::Full,
+        // Growing the index of the write-ahead log needs room too, and touches nothing durable.
+        ErrorCode::SystemIoFailure if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
+            Kind::Full
+        }
+        ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
+            Kind::Broken
+        }
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::CannotOpen => {
+            Kind::Unavailable
+        }
+        _ => Kind::Unexpected,
+    }
+}
+
+/// A row that cannot be read travels as an error of the row's mapping.
+impl From<Corrupt> for rusqlite::Error {
+    fn from(corrupt: Corrupt) -> Self {
+        Self::FromSqlConversionFailure(0, rusqlite::types::Type::Null, Box::new(corrupt))
+    }
+}
+
+/// What the threads of one store know of its state.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    /// Once a write could not be made durable, what the disk holds is unknown: no further write is tried.
+    broken: OnceLock<Fault>,
+    /// The write-ahead log is nearly copied and long: the writer is asked to finish the copy and start it over.
+    log_is_long: AtomicBool,
+}
+
+impl Health {
+    /// The fault that forbids every further write.
+    pub(super) fn broken(&self) -> Option<Fault> {
+        self.broken.get().cloned()
+    }
+
+    /// Takes note of a fault.
+    pub(super) fn note(&self, fault: &Fault) {
+        if fault.is_broken() && self.broken.set(fault.clone()).is_ok() {
+            tracing::error!(cause = %fault.cause, "the database could not make a write durable; no more are tried");
+        }
+    }
+
+    /// Asks the writer to finish the copy of the write-ahead log.
+    pub(super) fn ask_to_start_log_over(&self) {
+        self.log_is_long.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that was asked since the last call.
+    pub(super) fn take_request_to_start_log_over(&self) -> bool {
+        self.log_is_long.load(Ordering::Relaxed) && self.log_is_long.swap(false, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_failure_says_what_to_do_next() {
+        for (name, code, expected) in [
+            ("disk full", ffi::SQLITE_FULL, Kind::Full),
+            (
+                "no room for the log's index",
+                ffi::SQLITE_IOERR_SHMSIZE,
+                Kind::Full,
+            ),
+            ("fsync", ffi::SQLITE_IOERR_FSYNC, Kind::Broken),
+            (
+                "fsync of the folder",
+                ffi::SQLITE_IOERR_DIR_FSYNC,
+                Kind::Broken,
+            ),
+            ("write", ffi::SQLITE_IOERR_WRITE, Kind::Broken),
+            ("read", ffi::SQLITE_IOERR_READ, Kind::Broken),
+            ("corrupt", ffi::SQLITE_CORRUPT, Kind::Broken),
+            ("not a database", ffi::SQLITE_NOTADB, Kind::Broken),
+            ("busy", ffi::SQLITE_BUSY, Kind::Unavailable),
+            (
+                "busy, snapshot",
+                ffi::SQLITE_BUSY_SNAPSHOT,
+                Kind::Unavailable,
+            ),
+            ("locked", ffi::SQLITE_LOCKED, Kind::Unavailable),
+            (
+                "constraint",
+                ffi::SQLITE_CONSTRAINT_UNIQUE,
+                Kind::Unexpected,
+            ),
+        ] {
+            let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            assert_eq!(Fault::from(error).kind, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_a_broken_disk_stops_further_writes() {
+        let health = Health::default();
+        for (code, stops) in [
+            (ffi::SQLITE_FULL, false),
+            (ffi::SQLITE_BUSY, false),
+            (ffi::SQLITE_IOERR_FSYNC, true),
+        ] {
+            health.note(&rusqlite::Error::SqliteFailure(ffi::Error::new(code), None).into());
+            assert_eq!(health.broken().is_some(), stops, "{code}");
+        }
+    }
+}

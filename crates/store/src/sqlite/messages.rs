@@ -1,0 +1,103 @@
+//! Everything else that is done with messages.
+
+use domain::ids::{AccountId, MessageId};
+use domain::message::{MessageRecord, MessageState, ScheduledRecord};
+use domain::ports::{Cancel, Page};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use crate::rows::{self, CANCELLED, MessageColumns, ScheduledColumns};
+
+const RESERVE: &str = "UPDATE id_block SET next = next + ?1 RETURNING next - ?1";
+const FIND: &str = "
+    SELECT id, state, scheduled_us, final_us, parts FROM message WHERE id = ?1 AND account_id = ?2";
+const LIST_SCHEDULED: &str = "
+    SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
+    WHERE account_id = ?1 AND state = 1 ORDER BY scheduled_us, id LIMIT ?2 OFFSET ?3";
+const TAKE_FROM_QUEUE: &str = "
+    DELETE FROM queue
+    WHERE (lane, due_us, id) = (SELECT priority, scheduled_us, id FROM message WHERE id = ?1)";
+const SET_CANCELLED: &str = "UPDATE message SET state = ?2, final_us = ?3 WHERE id = ?1";
+const PRUNE: &str = "
+    DELETE FROM idempotency WHERE (account_id, key) IN
+        (SELECT account_id, key FROM idempotency WHERE expires_us <= ?1 ORDER BY expires_us LIMIT ?2)";
+
+/// Reserves IDs and returns the first.
+pub(super) fn reserve_ids(db: &Connection, count: i64) -> Result<MessageId> {
+    let first = db
+        .prepare_cached(RESERVE)?
+        .query_row([count], |row| row.get(0))?;
+    Ok(rows::message_id(first)?)
+}
+
+/// One message of an account.
+pub(super) fn find(
+    db: &Connection,
+    account: AccountId,
+    id: MessageId,
+) -> Result<Option<MessageRecord>> {
+    let mut statement = db.prepare_cached(FIND)?;
+    statement
+        .query_row([id.as_i64(), account.as_i64()], message)
+        .optional()
+}
+
+/// The account's messages that wait for their time.
+pub(super) fn list_scheduled(
+    db: &Connection,
+    account: AccountId,
+    page: Page,
+) -> Result<Vec<ScheduledRecord>> {
+    let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
+    let mut statement = db.prepare_cached(LIST_SCHEDULED)?;
+    statement
+        .query_map(params![account.as_i64(), page.limit, offset], scheduled)?
+        .collect()
+}
+
+/// Cancels a message that waits for its time and still has its place in the queue.
+pub(super) fn cancel(
+    db: &Connection,
+    account: AccountId,
+    id: MessageId,
+    now_us: i64,
+) -> Result<Cancel> {
+    let Some(message) = find(db, account, id)? else {
+        return Ok(Cancel::Unknown);
+    };
+    let waits = matches!(message.state, MessageState::Scheduled { .. });
+    if !waits || db.prepare_cached(TAKE_FROM_QUEUE)?.execute([id.as_i64()])? == 0 {
+        return Ok(Cancel::NotWaiting(rows::not_waiting(message.state)));
+    }
+    db.prepare_cached(SET_CANCELLED)?
+        .execute(params![id.as_i64(), CANCELLED, now_us])?;
+    Ok(Cancel::Done)
+}
+
+/// Forgets keys whose lifetime is over, the oldest first.
+pub(super) fn prune_answers(db: &Connection, now_us: i64, limit: u32) -> Result<u64> {
+    let pruned = db.prepare_cached(PRUNE)?.execute(params![now_us, limit])?;
+    Ok(pruned as u64)
+}
+
+fn message(row: &Row<'_>) -> Result<MessageRecord> {
+    let columns = MessageColumns {
+        id: row.get(0)?,
+        state: row.get(1)?,
+        scheduled_us: row.get(2)?,
+        final_us: row.get(3)?,
+        parts: row.get(4)?,
+    };
+    Ok(columns.record()?)
+}
+
+fn scheduled(row: &Row<'_>) -> Result<ScheduledRecord> {
+    let columns = ScheduledColumns {
+        id: row.get(0)?,
+        scheduled_us: row.get(1)?,
+        originator: row.get(2)?,
+        recipient: row.get(3)?,
+        body: row.get(4)?,
+        dlr_url: row.get(5)?,
+    };
+    Ok(columns.record()?)
+}

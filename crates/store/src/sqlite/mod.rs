@@ -1,0 +1,90 @@
+//! The store on `SQLite`: one file, one writer, a few readers.
+//!
+//! Every write of the process goes through one thread that owns the writing connection and commits whatever has
+//! gathered at once, because the price of a durable commit is the wait for the disk, however much is in it. Reads run
+//! beside it on connections of their own. Other processes may use the same file at the same time.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::ports::StoreError;
+use rusqlite::Connection;
+
+use crate::OpenError;
+
+mod accept;
+mod access;
+mod checkpoint;
+mod connection;
+mod fault;
+mod messages;
+mod migrate;
+mod readers;
+mod store;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use checkpoint::Checkpointer;
+use fault::Health;
+use readers::Readers;
+use writer::Writer;
+
+/// A `SQLite` file that is open for business.
+pub(crate) struct SqliteStore {
+    // The order of the fields is the order in which they are dropped: the writer closes last, and closing the last
+    // connection moves what is left of the write-ahead log into the file.
+    checkpointer: Checkpointer,
+    readers: Readers,
+    writer: Writer,
+}
+
+impl SqliteStore {
+    /// Opens a file, creates it when there is none, and migrates it.
+    pub(crate) async fn open(path: &Path) -> Result<Self, OpenError> {
+        let path = path.to_owned();
+        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(path));
+        opened.await.expect("opening a database does not panic")
+    }
+
+    fn open_blocking(path: PathBuf) -> Result<Self, OpenError> {
+        let cannot_open = |source: rusqlite::Error| OpenError::Open {
+            database: path.display().to_string(),
+            source: Box::new(source),
+        };
+        let mut connection = connection::open_writer(&path).map_err(cannot_open)?;
+        migrate::run(&mut connection)?;
+        let health = Arc::new(Health::default());
+        let checkpointing = connection::open_writer(&path).map_err(cannot_open)?;
+        Ok(Self {
+            checkpointer: Checkpointer::start(checkpointing, Arc::clone(&health)),
+            writer: Writer::start(connection, health),
+            readers: Readers::new(path),
+        })
+    }
+
+    /// Does a piece of work in a transaction of the writer and waits until it is durable.
+    async fn write<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer.run(operation, 1, work).await
+    }
+
+    /// Does a piece of work on a connection that only reads.
+    async fn read<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.readers.run(operation, work).await
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.checkpointer.stop();
+    }
+}

@@ -1,0 +1,88 @@
+//! A few connections that only read, used off the async threads.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use domain::ports::StoreError;
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use super::connection;
+use super::fault::Fault;
+
+/// How many reads run at once.
+const READERS: usize = 4;
+
+pub(super) struct Readers {
+    free: Arc<Semaphore>,
+    idle: Arc<Idle>,
+}
+
+/// Connections that nobody uses at the moment. They are opened when first needed.
+struct Idle {
+    path: PathBuf,
+    connections: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf) -> Self {
+        let connections = Mutex::new(Vec::with_capacity(READERS));
+        Self {
+            free: Arc::new(Semaphore::new(READERS)),
+            idle: Arc::new(Idle { path, connections }),
+        }
+    }
+
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let permit = Arc::clone(&self.free)
+            .acquire_owned()
+            .await
+            .expect("the semaphore is never closed");
+        let idle = Arc::clone(&self.idle);
+        let task = tokio::task::spawn_blocking(move || {
+            // Moved in, so that a caller who gives up does not let one reader too many in.
+            let _permit = permit;
+            idle.with_connection(work)
+        });
+        let outcome = task.await.unwrap_or_else(|_| Err(Fault::thread_ended()));
+        outcome.map_err(|fault| fault.into_error(operation))
+    }
+}
+
+impl Idle {
+    fn with_connection<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Fault> {
+        let connection = match self.take() {
+            Some(connection) => connection,
+            None => open(&self.path)?,
+        };
+        let outcome = work(&connection)?;
+        self.put_back(connection);
+        Ok(outcome)
+    }
+
+    fn take(&self) -> Option<Connection> {
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop()
+    }
+
+    /// A connection whose work failed is not put back: the next read opens a fresh one.
+    fn put_back(&self, connection: Connection) {
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(connection);
+    }
+}
+
+fn open(path: &Path) -> Result<Connection, Fault> {
+    Ok(connection::open_reader(path)?)
+}

@@ -1,0 +1,196 @@
+//! Where the configuration comes from: a file, then the environment, then flags.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use toml::{Table, Value};
+
+use super::Config;
+use crate::cli::Place;
+
+/// The file that is read when none is named.
+const DEFAULT_FILE: &str = "switchboard.toml";
+/// Every key can also be set in the environment: `SWITCHBOARD_SECTION__KEY`.
+const ENV_PREFIX: &str = "SWITCHBOARD_";
+
+/// Reads and checks the configuration.
+pub(crate) fn load(place: &Place) -> anyhow::Result<Config> {
+    let mut table = read_file(place.config.as_deref())?;
+    for (name, value) in std::env::vars() {
+        set_from_env(&mut table, &name, &value)?;
+    }
+    let mut config: Config = table.try_into().context("the configuration is not valid")?;
+    if let Some(folder) = &place.data_dir {
+        config.data_dir.clone_from(folder);
+    }
+    config.check()?;
+    Ok(config)
+}
+
+fn read_file(named: Option<&Path>) -> anyhow::Result<Table> {
+    let path = match named {
+        Some(path) => path,
+        None if Path::new(DEFAULT_FILE).exists() => Path::new(DEFAULT_FILE),
+        None => return Ok(Table::new()),
+    };
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    text.parse()
+        .with_context(|| format!("{} is not valid TOML", path.display()))
+}
+
+/// Takes one variable over, if it is one of ours. Others that merely share the prefix are left alone.
+fn set_from_env(table: &mut Table, name: &str, value: &str) -> anyhow::Result<()> {
+    let Some(key) = name.strip_prefix(ENV_PREFIX) else {
+        return Ok(());
+    };
+    let key = key.to_ascii_lowercase();
+    match key.split_once("__") {
+        Some((section, key)) => {
+            let section = table.entry(section).or_insert_with(|| Table::new().into());
+            let section = section
+                .as_table_mut()
+                .with_context(|| format!("{name} does not name a section"))?;
+            section.insert(key.to_owned(), parse_value(value));
+        }
+        None if key == "data_dir" => {
+            table.insert(key, Value::String(value.to_owned()));
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// `true`, numbers and `["lists"]` are what they look like, everything else is a string.
+fn parse_value(text: &str) -> Value {
+    let parsed = format!("value = {text}")
+        .parse::<Table>()
+        .ok()
+        .and_then(|mut table| table.remove("value"));
+    match parsed {
+        Some(value @ (Value::Boolean(_) | Value::Integer(_) | Value::Array(_))) => value,
+        _ => Value::String(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config_of(text: &str, env: &[(&str, &str)]) -> anyhow::Result<Config> {
+        let mut table: Table = text.parse()?;
+        for (name, value) in env {
+            set_from_env(&mut table, name, value)?;
+        }
+        let config: Config = table.try_into()?;
+        config.check()?;
+        Ok(config)
+    }
+
+    #[test]
+    fn the_example_file_holds_the_defaults() {
+        let example = include_str!("../../../../switchboard.example.toml");
+        assert_eq!(config_of(example, &[]).expect("valid"), Config::default());
+        // Keys without a default stand there as comments; set, they must be known.
+        let keys = example
+            .lines()
+            .filter_map(|line| line.strip_prefix("# "))
+            .filter(|line| line.contains(" = "));
+        assert!(keys.count() >= 5, "optional keys are shown as comments");
+    }
+
+    #[test]
+    fn every_key_stands_in_the_example_and_in_the_documentation() {
+        let example = include_str!("../../../../switchboard.example.toml");
+        let page = include_str!("../../../../docs/CONFIGURATION.md");
+        let mut full = Config::default();
+        full.tls = super::super::Tls {
+            cert: Some("c".into()),
+            key: Some("k".into()),
+        };
+        full.database.url = Some("sqlite:x".to_owned());
+        full.urls.base = Some("http://x".parse().expect("a URL"));
+        full.urls.dashboard = full.urls.base.clone();
+        full.metrics.listen = Some(([127, 0, 0, 1], 9).into());
+        let table = Table::try_from(&full).expect("a table");
+        for (section, value) in &table {
+            let Some(keys) = value.as_table() else {
+                assert!(
+                    example.contains(&format!("{section} = ")),
+                    "{section} is missing in the example"
+                );
+                assert!(
+                    page.contains(&format!("`{section}`")),
+                    "{section} is missing in CONFIGURATION.md"
+                );
+                continue;
+            };
+            for key in keys.keys() {
+                assert!(
+                    example.contains(&format!("{key} = ")),
+                    "{section}.{key} is missing in the example"
+                );
+                let documented = format!("`{section}.{key}`");
+                assert!(
+                    page.contains(&documented),
+                    "{documented} is missing in CONFIGURATION.md"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_environment_overrides_the_file() {
+        let config = config_of(
+            "[server]\nlisten = '127.0.0.1:1'\n",
+            &[
+                ("SWITCHBOARD_SERVER__LISTEN", "[::1]:9000"),
+                ("SWITCHBOARD_AUTH__QUERY_TOKEN", "true"),
+                ("SWITCHBOARD_AUTH__TRUSTED_PROXIES", "['10.0.0.0/8']"),
+                ("SWITCHBOARD_LIMITS__IN_FLIGHT", "12"),
+                ("SWITCHBOARD_DATA_DIR", "elsewhere"),
+                ("SWITCHBOARD_UNRELATED", "ignored"),
+                ("PATH", "ignored"),
+            ],
+        )
+        .expect("valid");
+        assert_eq!(config.server.listen.to_string(), "[::1]:9000");
+        assert!(config.auth.query_token);
+        assert_eq!(config.auth.trusted_proxies.len(), 1);
+        assert_eq!(config.limits.in_flight, 12);
+        assert_eq!(config.data_dir, Path::new("elsewhere"));
+    }
+
+    #[test]
+    fn what_contradicts_itself_says_how() {
+        for (text, reason) in [
+            ("[server]\nport = 1", "unknown field `port`"),
+            ("[tls]\ncert = 'a'", "tls.key is not"),
+            ("[database]\nurl = 'mysql://x'", "database.url"),
+            ("[server]\nheader_prefix = 'a b'", "header_prefix"),
+            (
+                "[server]\nlisten = '127.0.0.1:80'\n[metrics]\nlisten = '127.0.0.1:80'",
+                "a port of its own",
+            ),
+            ("[limits]\nin_flight = 0", "limits.in_flight is 0"),
+            ("[limits]\nin_flight = -1", "in_flight"),
+            ("[billing]\ncurrency = 'Euro'", "ISO 4217"),
+            ("[urls]\nbase = 'ftp://x'", "urls.base"),
+            ("[log]\nlevel = 'loud,'", "log.level"),
+        ] {
+            let error = format!("{:#}", config_of(text, &[]).expect_err(text));
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let config =
+            config_of("[database]\nurl = 'postgres://me:hunter2@db/x'", &[]).expect("valid");
+        let shown = toml::to_string(&config).expect("a table");
+        assert!(
+            shown.contains("db") && !shown.contains("hunter2"),
+            "{shown}"
+        );
+    }
+}

@@ -1,0 +1,321 @@
+//! The configuration: typed, closed, checked as a whole before anything starts.
+
+mod load;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail, ensure};
+use http::HeaderName;
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use store::DatabaseUrl;
+use url::Url;
+
+pub(crate) use load::load;
+
+/// Every key with its default. `switchboard.example.toml` says what each is for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) server: Server,
+    pub(crate) tls: Tls,
+    pub(crate) database: Database,
+    pub(crate) urls: Urls,
+    pub(crate) auth: Auth,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Metrics,
+    pub(crate) log: Log,
+    pub(crate) billing: Billing,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Server {
+    pub(crate) listen: SocketAddr,
+    pub(crate) header_prefix: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Tls {
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Database {
+    #[serde(serialize_with = "hide_password")]
+    pub(crate) url: Option<String>,
+    pub(crate) connections: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Urls {
+    pub(crate) base: Option<Url>,
+    pub(crate) dashboard: Option<Url>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Auth {
+    pub(crate) query_token: bool,
+    pub(crate) trusted_proxies: Vec<IpNet>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Limits {
+    pub(crate) connections: usize,
+    pub(crate) in_flight: usize,
+    pub(crate) accept_queue: usize,
+    pub(crate) body_bytes: usize,
+    pub(crate) header_seconds: u64,
+    pub(crate) body_seconds: u64,
+    pub(crate) request_seconds: u64,
+    pub(crate) shutdown_seconds: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Metrics {
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Log {
+    pub(crate) level: String,
+    pub(crate) format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// Text on a terminal, JSON otherwise.
+    #[default]
+    Auto,
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Billing {
+    pub(crate) currency: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data_dir: "data".into(),
+            server: Server::default(),
+            tls: Tls::default(),
+            database: Database::default(),
+            urls: Urls::default(),
+            auth: Auth::default(),
+            limits: Limits::default(),
+            metrics: Metrics::default(),
+            log: Log::default(),
+            billing: Billing::default(),
+        }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 8080).into(),
+            header_prefix: "X-Service".to_owned(),
+        }
+    }
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Self {
+            url: None,
+            connections: 8,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            in_flight: 4096,
+            accept_queue: 8192,
+            body_bytes: 1024 * 1024,
+            header_seconds: 30,
+            body_seconds: 10,
+            request_seconds: 30,
+            shutdown_seconds: 30,
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            level: "info".to_owned(),
+            format: LogFormat::Auto,
+        }
+    }
+}
+
+impl Default for Billing {
+    fn default() -> Self {
+        Self {
+            currency: "EUR".to_owned(),
+        }
+    }
+}
+
+impl Config {
+    /// Says what contradicts itself. A service with such a configuration does not start.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.database_url()?;
+        self.token_header()?;
+        self.amount_header()?;
+        match (&self.tls.cert, &self.tls.key) {
+            (Some(_), None) => bail!("tls.cert is set, but tls.key is not; give both or none"),
+            (None, Some(_)) => bail!("tls.key is set, but tls.cert is not; give both or none"),
+            _ => {}
+        }
+        if let Some(metrics) = self.metrics.listen {
+            let same = metrics == self.server.listen && metrics.port() != 0;
+            ensure!(
+                !same,
+                "metrics.listen and server.listen are both {metrics}; give metrics a port of its own"
+            );
+        }
+        for (key, url) in [
+            ("urls.base", &self.urls.base),
+            ("urls.dashboard", &self.urls.dashboard),
+        ] {
+            let web = url
+                .as_ref()
+                .is_none_or(|url| matches!(url.scheme(), "http" | "https"));
+            ensure!(web, "{key} must be an http or https address");
+        }
+        for (key, value) in self.limits.positive() {
+            ensure!(value > 0, "limits.{key} is 0; give at least 1");
+        }
+        ensure!(
+            self.database.connections > 0,
+            "database.connections is 0; give at least 1"
+        );
+        let letters = self
+            .billing
+            .currency
+            .bytes()
+            .all(|b| b.is_ascii_uppercase());
+        ensure!(
+            self.billing.currency.len() == 3 && letters,
+            "billing.currency must be an ISO 4217 code such as EUR"
+        );
+        crate::telemetry::parse_level(&self.log.level)?;
+        Ok(())
+    }
+
+    /// The database: the one that is set, or a file in the data folder.
+    pub(crate) fn database_url(&self) -> anyhow::Result<DatabaseUrl> {
+        match &self.database.url {
+            Some(url) => url.parse().context("database.url"),
+            None => Ok(DatabaseUrl::Sqlite(self.data_dir.join("switchboard.db"))),
+        }
+    }
+
+    /// The header that carries a token.
+    pub(crate) fn token_header(&self) -> anyhow::Result<HeaderName> {
+        self.header("Token")
+    }
+
+    /// The answer header that counts parts.
+    pub(crate) fn amount_header(&self) -> anyhow::Result<HeaderName> {
+        self.header("Amount-Sent")
+    }
+
+    fn header(&self, name: &str) -> anyhow::Result<HeaderName> {
+        let prefix = &self.server.header_prefix;
+        format!("{prefix}-{name}")
+            .parse()
+            .with_context(|| format!("server.header_prefix '{prefix}' does not make a header name"))
+    }
+
+    /// Whether nobody but this machine can reach the listener.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.server.listen.ip().to_canonical().is_loopback()
+    }
+
+    /// The address that people reach the API by.
+    pub(crate) fn base_url(&self, listening: SocketAddr) -> String {
+        let url = self
+            .urls
+            .base
+            .as_ref()
+            .map(|url| url.as_str().trim_end_matches('/').to_owned());
+        url.unwrap_or_else(|| self.local_url(listening))
+    }
+
+    /// The address that people reach the dashboard by.
+    pub(crate) fn dashboard_url(&self, listening: SocketAddr) -> String {
+        let url = self
+            .urls
+            .dashboard
+            .as_ref()
+            .map(|url| url.as_str().trim_end_matches('/').to_owned());
+        url.unwrap_or_else(|| self.local_url(listening))
+    }
+
+    /// The address of the listener itself; one that listens everywhere is reached on this machine.
+    pub(crate) fn local_url(&self, listening: SocketAddr) -> String {
+        let scheme = if self.tls.cert.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let ip = match listening.ip() {
+            ip if !ip.is_unspecified() => ip,
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        };
+        format!("{scheme}://{}", SocketAddr::new(ip, listening.port()))
+    }
+}
+
+impl Limits {
+    fn positive(&self) -> [(&'static str, u64); 8] {
+        let wide = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        [
+            ("connections", wide(self.connections)),
+            ("in_flight", wide(self.in_flight)),
+            ("accept_queue", wide(self.accept_queue)),
+            ("body_bytes", wide(self.body_bytes)),
+            ("header_seconds", self.header_seconds),
+            ("body_seconds", self.body_seconds),
+            ("request_seconds", self.request_seconds),
+            ("shutdown_seconds", self.shutdown_seconds),
+        ]
+    }
+}
+
+/// `config check` shows what is in force, but no password.
+#[expect(clippy::ref_option, reason = "the signature is serde's")]
+fn hide_password<S: serde::Serializer>(
+    url: &Option<String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let shown = url.as_deref().map(|url| {
+        url.parse::<DatabaseUrl>()
+            .map_or("(unreadable)".into(), |url| url.to_string())
+    });
+    shown.serialize(serializer)
+}

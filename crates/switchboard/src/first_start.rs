@@ -1,0 +1,89 @@
+//! The very first start: an account, a token and a link, so that the first message is a minute away.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+
+use domain::{AllowList, Money, Permissions};
+use engine::Engine;
+use engine::accounts::{AccountError, TokenOrder};
+
+use crate::cli::Role;
+use crate::config::Config;
+
+/// The first account's name.
+const ACCOUNT: &str = "main";
+/// What the first account starts with, so that its first messages can be paid.
+const BALANCE: Money = Money::from_micros(100_000_000);
+
+/// What only the first start can show.
+pub(crate) struct Welcome {
+    token: String,
+    link: String,
+}
+
+/// Creates the first account in an empty database; `None` where there are accounts already.
+pub(crate) async fn prepare(engine: &Engine) -> anyhow::Result<Option<Welcome>> {
+    if !engine.accounts.list().await?.is_empty() {
+        return Ok(None);
+    }
+    let account = match engine.accounts.create(ACCOUNT, BALANCE).await {
+        Ok(account) => account,
+        // Another node was first.
+        Err(AccountError::Taken(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let order = TokenOrder {
+        name: "first token".to_owned(),
+        permissions: Permissions::all(),
+        allow: AllowList::default(),
+        expires: None,
+    };
+    let (_, token) = engine.accounts.create_token(account.id, order).await?;
+    let link = engine.sign_in.create_link(account.id).await?;
+    Ok(Some(Welcome {
+        token: token.reveal().to_owned(),
+        link,
+    }))
+}
+
+impl Welcome {
+    /// Shows everything once.
+    pub(crate) fn print(
+        &self,
+        config: &Config,
+        roles: &[Role],
+        listening: SocketAddr,
+    ) -> anyhow::Result<()> {
+        let base = config.base_url(listening);
+        let header = format!("{}-Token", config.server.header_prefix);
+        let mut out = std::io::stdout().lock();
+        writeln!(
+            out,
+            "\nThis is the first start. The account '{ACCOUNT}' was created; what follows is shown only once.\n"
+        )?;
+        if roles.contains(&Role::Dashboard) {
+            let dashboard = config.dashboard_url(listening);
+            writeln!(
+                out,
+                "Dashboard, for one sign-in within a day:\n  {dashboard}/dashboard/sign-in/{}\n",
+                self.link
+            )?;
+        }
+        writeln!(out, "API token:\n  {}\n", self.token)?;
+        writeln!(out, "Send a message:")?;
+        writeln!(
+            out,
+            "  curl -s {base}/sms -H '{header}: {}' -H 'Content-Type: application/json' -d '{{\"to\":\"+37120000001\",\"from\":\"Switchboard\",\"message\":\"Hello\"}}'\n",
+            self.token
+        )?;
+        writeln!(out, "Read it back, with the ID that was answered:")?;
+        writeln!(
+            out,
+            "  curl -s {base}/sms/status/ID -H '{header}: {}'\n",
+            self.token
+        )?;
+        writeln!(out, "Reference: {base}/docs")?;
+        out.flush()?;
+        Ok(())
+    }
+}

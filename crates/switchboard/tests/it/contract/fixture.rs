@@ -1,0 +1,80 @@
+//! An empty database for a test.
+
+use std::sync::Arc;
+
+use domain::ports::Store;
+use store::{DatabaseUrl, OpenError, Options};
+use testkit::{TempDir, TestDatabase};
+
+/// A database that goes away with this value.
+pub(crate) enum Database {
+    Sqlite(TempDir),
+    Postgres(TestDatabase),
+}
+
+impl Database {
+    pub(crate) fn sqlite() -> Self {
+        Self::Sqlite(TempDir::create("contract").expect("a temporary folder"))
+    }
+
+    pub(crate) async fn postgres() -> Self {
+        Self::Postgres(TestDatabase::create().await)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Sqlite(folder) => format!("sqlite:{}", folder.path().join("switchboard.db").display()),
+            Self::Postgres(database) => database.url().to_owned(),
+        }
+    }
+
+    /// Opens it; more than once is as good as several nodes.
+    pub(crate) async fn open(&self) -> Arc<dyn Store> {
+        self.try_open().await.expect("the database opens")
+    }
+
+    pub(crate) async fn try_open(&self) -> Result<Arc<dyn Store>, OpenError> {
+        let url: DatabaseUrl = self.url().parse().expect("a valid URL");
+        store::open(&url, &Options { postgres_connections: 4 }).await
+    }
+
+    /// Runs a statement behind the store's back.
+    pub(crate) async fn execute(&self, sql: &str) {
+        match self {
+            Self::Sqlite(_) => self.file().execute_batch(sql).expect("the statement is valid"),
+            Self::Postgres(database) => {
+                let (client, connection) = connect(database).await;
+                client.batch_execute(sql).await.expect("the statement is valid");
+                drop((client, connection));
+            }
+        }
+    }
+
+    /// Reads rows of whole numbers and nulls behind the store's back.
+    pub(crate) async fn numbers(&self, sql: &str, columns: usize) -> Vec<Vec<Option<i64>>> {
+        match self {
+            Self::Sqlite(_) => {
+                let file = self.file();
+                let mut statement = file.prepare(sql).expect("the statement is valid");
+                let rows = statement.query_map([], |row| (0..columns).map(|at| row.get(at)).collect());
+                rows.expect("rows").collect::<Result<_, _>>().expect("numbers")
+            }
+            Self::Postgres(database) => {
+                let (client, _connection) = connect(database).await;
+                let rows = client.query(sql, &[]).await.expect("the statement is valid");
+                rows.iter().map(|row| (0..columns).map(|at| row.get(at)).collect()).collect()
+            }
+        }
+    }
+
+    fn file(&self) -> rusqlite::Connection {
+        let path = self.url().replacen("sqlite:", "", 1);
+        rusqlite::Connection::open(path).expect("the file opens")
+    }
+}
+
+async fn connect(database: &TestDatabase) -> (tokio_postgres::Client, tokio::task::JoinHandle<()>) {
+    let connected = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await;
+    let (client, connection) = connected.expect("the server answers");
+    (client, tokio::spawn(async move { connection.await.expect("the connection ends well") }))
+}

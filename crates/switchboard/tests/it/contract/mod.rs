@@ -1,0 +1,56 @@
+//! What both stores promise, as one suite that runs on each of them.
+//!
+//! A case is an `async fn` that takes a store on an empty database, or that database itself; a macro makes a test of it
+//! for `SQLite` and one for `PostgreSQL`, called `sqlite::case` and `postgres::case`.
+
+mod fixture;
+mod sample;
+
+/// Makes two tests of each case that takes a store.
+macro_rules! on_both_stores {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let database = crate::contract::fixture::Database::sqlite();
+                super::$case(database.open().await).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let database = crate::contract::fixture::Database::postgres().await;
+                super::$case(database.open().await).await;
+            })+
+        }
+    };
+}
+
+/// Makes two tests of each case that takes a database.
+macro_rules! on_both_databases {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case(crate::contract::fixture::Database::sqlite()).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case(crate::contract::fixture::Database::postgres().await).await;
+            })+
+        }
+    };
+}
+
+mod access;
+mod columns;
+mod idempotency;
+mod messages;
+mod model;
+mod opening;
+mod scheduled;
+mod sign_in;

@@ -1,0 +1,95 @@
+//! Values for the cases to change.
+
+use std::sync::Arc;
+
+use domain::ids::{AccountId, MessageId};
+use domain::message::{IdempotencyClaim, Priority, Recipient, SendTime, Submission};
+use domain::ports::{Accepted, NewAccount, NewToken, Page, Store};
+use domain::text::{Coding, Shape};
+use domain::{AllowList, Money, Msisdn, Originator, Permissions, Timestamp, TokenHash};
+
+pub(crate) const EVERYTHING: Page = Page { limit: 1_000, offset: 0 };
+
+/// So many seconds into the tests' own time.
+pub(crate) fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).expect("within range")
+}
+
+pub(crate) fn account(number: u64) -> AccountId {
+    AccountId::new(number).expect("an ID")
+}
+
+pub(crate) fn message(number: u64) -> MessageId {
+    MessageId::new(number).expect("an ID")
+}
+
+pub(crate) fn hash(secret: &str) -> TokenHash {
+    TokenHash::of(secret)
+}
+
+/// A plain message of account 1 to so many recipients, with IDs from `first` on, accepted at second 0.
+pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
+    let recipient = |n: u64| Recipient {
+        id: message(first + n),
+        to: Msisdn::parse(&format!("+3712{:07}", first + n)).expect("a number"),
+    };
+    Submission {
+        account: account(1),
+        recipients: (0..recipients).map(recipient).collect(),
+        from: Originator::parse("Acme").expect("a name"),
+        text: "Your code is 1234".to_owned(),
+        shape: Shape { coding: Coding::Gsm7, parts: 1 },
+        udh: None,
+        coding_given: false,
+        dlr_url: None,
+        priority: Priority::Normal,
+        send: SendTime::Now,
+        accepted_at: at(0),
+        expires_at: at(259_200),
+        test_mode: None,
+        idempotency: None,
+    }
+}
+
+/// One that goes out at a second to come.
+pub(crate) fn scheduled(first: u64, second: i64) -> Submission {
+    Submission { send: SendTime::At(at(second)), ..submission(first, 1) }
+}
+
+/// One with an idempotency key that lives from second 0 to 100.
+pub(crate) fn keyed(first: u64, key: u8, body: u8) -> Submission {
+    let claim = IdempotencyClaim { key: [key; 32], body: [body; 32], expires_at: at(100) };
+    Submission { idempotency: Some(claim), ..submission(first, 2) }
+}
+
+/// Stores a batch.
+pub(crate) async fn accept(store: &Arc<dyn Store>, batch: Vec<Submission>) -> Vec<Accepted> {
+    store.accept(Arc::new(batch)).await.expect("the store takes the batch")
+}
+
+pub(crate) fn new_account(name: &str) -> NewAccount {
+    NewAccount {
+        name: name.parse().expect("a name"),
+        balance: Money::from_micros(12_345_678),
+        callback_secret: format!("secret of {name}"),
+        created_at: at(1),
+    }
+}
+
+pub(crate) fn new_token(account: AccountId, secret: &str) -> NewToken {
+    NewToken {
+        account,
+        name: format!("token {secret}"),
+        hash: hash(secret),
+        permissions: Permissions::all(),
+        allow: AllowList::default(),
+        expires: None,
+        created_at: at(2),
+    }
+}
+
+/// Creates an account that must not exist yet.
+pub(crate) async fn create_account(store: &Arc<dyn Store>, name: &str) -> AccountId {
+    let created = store.create_account(&new_account(name)).await.expect("the store answers");
+    created.expect("the name is free")
+}

@@ -1,0 +1,44 @@
+//! The yardstick: axum parses the same JSON and answers an ID. No token, no rules, no store.
+
+use anyhow::Result;
+use axum::routing::post;
+use axum::{Json, Router};
+use serde::Deserialize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::net::TcpListener;
+
+/// The fields of `POST /sms`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(
+    dead_code,
+    reason = "the fields are there to be parsed, as the service parses them"
+)]
+struct SmsBody {
+    to: String,
+    from: String,
+    message: String,
+    dlr_url: Option<String>,
+    priority: Option<String>,
+    scheduled: Option<String>,
+    udh: Option<String>,
+    coding: Option<i64>,
+    test_mode: Option<String>,
+    expire_in: Option<i64>,
+    correct_by: Option<String>,
+}
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+async fn accept(Json(_sms): Json<SmsBody>) -> Json<[String; 1]> {
+    Json([NEXT_ID.fetch_add(1, Ordering::Relaxed).to_string()])
+}
+
+/// Serves until it is killed.
+#[tokio::main]
+pub(crate) async fn serve() -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("listening on http://{}", listener.local_addr()?);
+    axum::serve(listener, Router::new().route("/sms", post(accept))).await?;
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! One row of the table: a fresh server, one number of connections, one run of the load.
+
+use crate::memory::{self, Memory};
+use crate::options::Options;
+use anyhow::{Context, Result};
+use std::env;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use testkit::load::{self, Load, Report, Requests, Until};
+use testkit::{Backend, Process, Server, http};
+
+/// The message of every request: one part, with a callback that nobody answers.
+const BODY: &str = r#"{"to":"+37120000001","from":"Switchboard","message":"Your code is 123456. It is valid for 10 minutes.","dlrUrl":"http://127.0.0.1:9/dlr"}"#;
+/// More than any run can spend, so that the balance never ends one.
+const BALANCE: &str = "100000000.00";
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Bare,
+    Switchboard(Backend),
+}
+
+impl Subject {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare handler",
+            Self::Switchboard(Backend::Sqlite) => "SQLite",
+            Self::Switchboard(Backend::Postgres) => "PostgreSQL",
+        }
+    }
+}
+
+/// A measured row.
+pub(crate) struct Row {
+    pub(crate) subject: Subject,
+    pub(crate) connections: usize,
+    pub(crate) load: Report,
+    pub(crate) memory: Memory,
+}
+
+impl Row {
+    pub(crate) fn is_clean(&self) -> bool {
+        self.load.is_clean(self.connections)
+    }
+}
+
+/// Starts a server for this row alone: what an earlier run left to do cannot disturb it, and its
+/// peak of memory is its own.
+pub(crate) fn row(options: &Options, subject: Subject, connections: usize) -> Result<Row> {
+    eprintln!("{}, {connections} connections …", subject.name());
+    let (load, memory) = match subject {
+        Subject::Bare => {
+            let mut command = Command::new(env::current_exe()?);
+            command.arg("bare");
+            let process = Process::start(command)?;
+            let request = request(process.addr(), "none");
+            let load = load::run(process.addr(), timed(options, connections, request));
+            (load, memory::of_process(process.pid())?)
+        }
+        Subject::Switchboard(backend) => {
+            let (server, request) = switchboard(&options.switchboard, backend)?;
+            let load = load::run(server.addr(), timed(options, connections, request));
+            let memory = memory::of_process(server.pid())
+                .with_context(|| format!("the server is gone; it wrote:\n{}", server.output()))?;
+            (load, memory)
+        }
+    };
+    let row = Row {
+        subject,
+        connections,
+        load,
+        memory,
+    };
+    eprintln!(
+        "  {} requests/s, p99 {:?}",
+        row.load.rate(),
+        row.load.latency.percentile(99)
+    );
+    Ok(row)
+}
+
+/// A new server without configuration, and the request for its own account.
+pub(crate) fn switchboard(binary: &Path, backend: Backend) -> Result<(Server, Vec<u8>)> {
+    let server = Server::builder(binary, backend).try_start()?;
+    server.cli_json(&[
+        "account",
+        "create",
+        "--name",
+        "bench",
+        "--balance",
+        BALANCE,
+        "--json",
+    ]);
+    let created = server.cli_json(&["token", "create", "--account", "bench", "--json"]);
+    let token = created["token"]
+        .as_str()
+        .context("`token create --json` printed no token")?;
+    let request = request(server.addr(), token);
+    Ok((server, request))
+}
+
+fn request(addr: SocketAddr, token: &str) -> Vec<u8> {
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("X-Service-Token", token),
+    ];
+    http::encode(addr, "POST", "/sms", &headers, BODY.as_bytes())
+}
+
+fn timed(options: &Options, connections: usize, request: Vec<u8>) -> Load {
+    Load {
+        connections,
+        warm_up: options.warm_up,
+        until: Until::Elapsed(options.measured),
+        requests: Requests::Fixed(request),
+        on_answer: None,
+    }
+}

@@ -1,0 +1,21 @@
+//! What the tests and the benchmarks stand on: a database for each test, the real binary as a child
+//! process, a plain HTTP client that can also misbehave, and the load generator.
+//!
+//! It drives the product from outside, over its command line and its sockets, so it knows none of
+//! the product's crates and cannot share a mistake with them. Nothing here is ever part of a
+//! release: other crates may name it only among their dev-dependencies.
+
+mod answer;
+mod folder;
+pub mod histogram;
+pub mod http;
+pub mod load;
+mod postgres;
+mod process;
+mod server;
+mod unique;
+
+pub use folder::TempDir;
+pub use postgres::{POSTGRES_VARIABLE, TestDatabase};
+pub use process::Process;
+pub use server::{Backend, Server, ServerBuilder};

@@ -1,0 +1,145 @@
+//! A `PostgreSQL` database of its own for each test.
+
+use crate::unique::unique_name;
+use std::{env, thread};
+use tokio::runtime;
+use tokio_postgres::{Error, NoTls};
+
+/// Names the server on which tests make their databases, as
+/// `postgres://postgres@127.0.0.1:PORT/postgres`.
+pub const POSTGRES_VARIABLE: &str = "SWITCHBOARD_TEST_POSTGRES";
+
+/// A fresh, empty database, dropped with this value.
+#[derive(Debug)]
+pub struct TestDatabase {
+    name: String,
+    server: String,
+    url: String,
+}
+
+impl TestDatabase {
+    /// Makes a database on the server that [`POSTGRES_VARIABLE`] names.
+    ///
+    /// Without a server it panics: a test that quietly skips `PostgreSQL` would look like one that
+    /// passed on it.
+    pub async fn create() -> Self {
+        let server = env::var(POSTGRES_VARIABLE).unwrap_or_else(|_| {
+            panic!(
+                "this needs a PostgreSQL server: run `scripts/test`, which starts one, \
+                 or set {POSTGRES_VARIABLE}=postgres://USER@HOST:PORT/DATABASE"
+            )
+        });
+        let name = unique_name("test");
+        if let Err(error) = execute(&server, &format!("CREATE DATABASE {name}")).await {
+            panic!("cannot create a database on {POSTGRES_VARIABLE}={server}: {error:?}");
+        }
+        let url = with_database(&server, &name);
+        Self { name, server, url }
+    }
+
+    /// [`TestDatabase::create`] for callers outside an async runtime, and inside one that they may
+    /// block.
+    pub fn create_blocking() -> Self {
+        on_own_runtime(Self::create)
+    }
+
+    /// The URL to connect to this database.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+impl Drop for TestDatabase {
+    /// `FORCE` ends the connections of a server process that was killed a moment ago. Best effort:
+    /// the temporary server is thrown away anyway.
+    fn drop(&mut self) {
+        let server = self.server.clone();
+        let sql = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+        let dropped = on_own_runtime(move || async move { execute(&server, &sql).await });
+        if let Err(error) = dropped {
+            eprintln!("could not drop database {}: {error}", self.name);
+        }
+    }
+}
+
+async fn execute(server: &str, sql: &str) -> Result<(), Error> {
+    let (client, connection) = tokio_postgres::connect(server, NoTls).await?;
+    let driver = tokio::spawn(connection);
+    let executed = client.batch_execute(sql).await;
+    drop(client);
+    if let Ok(Err(error)) = driver.await {
+        eprintln!("PostgreSQL connection ended badly: {error}");
+    }
+    executed
+}
+
+/// Runs a future to its end on a new thread, because the caller's thread may already be driving a
+/// runtime.
+fn on_own_runtime<T, F>(task: impl FnOnce() -> F + Send + 'static) -> T
+where
+    T: Send + 'static,
+    F: Future<Output = T>,
+{
+    let worker = thread::spawn(move || {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime can be built").block_on(task())
+    });
+    match worker.join() {
+        Ok(value) => value,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// The same server and options, another database.
+fn with_database(server: &str, name: &str) -> String {
+    let (address, options) = match server.split_once('?') {
+        Some((address, options)) => (address, format!("?{options}")),
+        None => (server, String::new()),
+    };
+    let authority_start = address.find("://").map_or(0, |at| at + "://".len());
+    let authority_end = address[authority_start..]
+        .find('/')
+        .map_or(address.len(), |at| authority_start + at);
+    format!("{}/{name}{options}", &address[..authority_end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TestDatabase, execute, with_database};
+
+    #[test]
+    fn the_database_of_a_url_is_replaced() {
+        let cases = [
+            ("path", "postgres://u@h:1/postgres", "postgres://u@h:1/x"),
+            ("no path", "postgres://u@h:1", "postgres://u@h:1/x"),
+            ("empty path", "postgres://u@h:1/", "postgres://u@h:1/x"),
+            (
+                "options",
+                "postgres://u@h/db?sslmode=disable",
+                "postgres://u@h/x?sslmode=disable",
+            ),
+            (
+                "slash in an option",
+                "postgres://u@/db?host=/run/pg",
+                "postgres://u@/x?host=/run/pg",
+            ),
+        ];
+        for (case, server, expected) in cases {
+            assert_eq!(with_database(server, "x"), expected, "{case}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_database_is_fresh_and_gone_after_the_drop() {
+        let database = TestDatabase::create().await;
+        let url = database.url().to_owned();
+        execute(&url, "CREATE TABLE t (id int)")
+            .await
+            .expect("a new database can be written");
+        drop(database);
+        assert!(
+            execute(&url, "SELECT 1").await.is_err(),
+            "the database is still there"
+        );
+    }
+}

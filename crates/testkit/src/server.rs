@@ -1,0 +1,243 @@
+//! The real binary under test, with a data folder and, where asked, a `PostgreSQL` database of its
+//! own.
+
+use crate::folder::TempDir;
+use crate::postgres::TestDatabase;
+use crate::process::Process;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output};
+use std::{env, fs};
+
+/// Every setting of the service can come from a variable with this start.
+const VARIABLE_PREFIX: &str = "SWITCHBOARD_";
+const DATABASE_VARIABLE: &str = "SWITCHBOARD_DATABASE__URL";
+
+/// Which store the server runs on. A black-box test runs once for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// The default: a file in the data folder.
+    Sqlite,
+    /// A fresh database on the tests' `PostgreSQL` server.
+    Postgres,
+}
+
+impl Backend {
+    /// Both, for tests that loop over them.
+    pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
+}
+
+/// What is decided before a server starts.
+#[derive(Debug)]
+pub struct ServerBuilder {
+    binary: PathBuf,
+    backend: Backend,
+    arguments: Vec<String>,
+    variables: Vec<(String, String)>,
+    config: Option<String>,
+}
+
+impl ServerBuilder {
+    /// Adds an argument to `serve`.
+    #[must_use]
+    pub fn arg(mut self, argument: impl Into<String>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Sets an environment variable, for `serve` and for [`Server::cli`].
+    #[must_use]
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    /// Gives the text of a configuration file; it is passed by `--config`.
+    #[must_use]
+    pub fn config(mut self, toml: impl Into<String>) -> Self {
+        self.config = Some(toml.into());
+        self
+    }
+
+    /// Starts the server; panics with its output when it does not come up.
+    pub fn start(self) -> Server {
+        self.try_start().unwrap_or_else(|error| panic!("{error:?}"))
+    }
+
+    /// Starts the server; the error holds its output. For tests of what must refuse to start.
+    pub fn try_start(self) -> Result<Server> {
+        let home = TempDir::create("server").context("cannot create a temporary folder")?;
+        if let Some(config) = &self.config {
+            fs::write(config_path(&home), config).context("cannot write the configuration")?;
+        }
+        let database = match self.backend {
+            Backend::Sqlite => None,
+            Backend::Postgres => Some(TestDatabase::create_blocking()),
+        };
+        let site = Site {
+            builder: self,
+            database,
+            home,
+        };
+        let process = site.serve()?;
+        Ok(Server { process, site })
+    }
+}
+
+/// What outlives a restart.
+#[derive(Debug)]
+struct Site {
+    builder: ServerBuilder,
+    // Dropped before the folder, and both after the process of `Server`.
+    database: Option<TestDatabase>,
+    home: TempDir,
+}
+
+impl Site {
+    fn data_dir(&self) -> PathBuf {
+        self.home.path().join("data")
+    }
+
+    /// The binary with this site's environment: nothing that the developer has set leaks in.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.builder.binary);
+        command.current_dir(self.home.path());
+        let inherited = env::vars_os().map(|(name, _)| name);
+        for name in inherited.filter(|name| name.to_string_lossy().starts_with(VARIABLE_PREFIX)) {
+            command.env_remove(name);
+        }
+        if let Some(database) = &self.database {
+            command.env(DATABASE_VARIABLE, database.url());
+        }
+        command.envs(
+            self.builder
+                .variables
+                .iter()
+                .map(|(name, value)| (name, value)),
+        );
+        command
+    }
+
+    fn serve(&self) -> Result<Process> {
+        let mut command = self.command();
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        self.add_location(&mut command);
+        command.args(&self.builder.arguments);
+        Process::start(command)
+    }
+
+    fn add_location(&self, command: &mut Command) {
+        command.arg("--data-dir").arg(self.data_dir());
+        if self.builder.config.is_some() {
+            command.arg("--config").arg(config_path(&self.home));
+        }
+    }
+}
+
+fn config_path(home: &TempDir) -> PathBuf {
+    home.path().join("switchboard.toml")
+}
+
+/// A running service on loopback. Killed on drop, and its data with it.
+#[derive(Debug)]
+pub struct Server {
+    process: Process,
+    site: Site,
+}
+
+impl Server {
+    /// Starts `binary serve` without any configuration. Integration tests pass
+    /// `env!("CARGO_BIN_EXE_switchboard")`.
+    pub fn start(binary: impl AsRef<Path>, backend: Backend) -> Self {
+        Self::builder(binary, backend).start()
+    }
+
+    /// For a server with arguments, variables or a configuration file.
+    pub fn builder(binary: impl AsRef<Path>, backend: Backend) -> ServerBuilder {
+        ServerBuilder {
+            binary: binary.as_ref().to_owned(),
+            backend,
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            config: None,
+        }
+    }
+
+    /// Where it listens now; another port after each restart.
+    pub fn addr(&self) -> SocketAddr {
+        self.process.addr()
+    }
+
+    /// The URL of a path that starts with a slash.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.process.url())
+    }
+
+    /// The process ID.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// All that it wrote since its last start.
+    pub fn output(&self) -> String {
+        self.process.output()
+    }
+
+    /// The data folder; it survives [`Server::restart`].
+    pub fn data_dir(&self) -> PathBuf {
+        self.site.data_dir()
+    }
+
+    /// The database's URL when it runs on `PostgreSQL`.
+    pub fn database_url(&self) -> Option<&str> {
+        self.site.database.as_ref().map(TestDatabase::url)
+    }
+
+    /// SIGKILL: a crash, as far as the service can tell.
+    pub fn kill9(&mut self) {
+        self.process.kill9();
+    }
+
+    /// SIGTERM, and waits for the graceful end; panics when it does not come.
+    pub fn terminate(&mut self) -> ExitStatus {
+        self.process.terminate()
+    }
+
+    /// Starts it again on the same data: after [`Server::kill9`] as after a crash, otherwise after
+    /// a graceful end.
+    pub fn restart(&mut self) {
+        if self.process.is_running() {
+            self.process.terminate();
+        }
+        self.process = self
+            .site
+            .serve()
+            .unwrap_or_else(|error| panic!("no restart: {error:?}"));
+    }
+
+    /// Runs a command of the same binary on the same data, as an operator would beside the server.
+    pub fn cli(&self, arguments: &[&str]) -> Output {
+        let mut command = self.site.command();
+        command.args(arguments);
+        self.site.add_location(&mut command);
+        command
+            .output()
+            .unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
+    }
+
+    /// [`Server::cli`] for a command that must succeed and print JSON (give `--json`).
+    pub fn cli_json(&self, arguments: &[&str]) -> Value {
+        let output = self.cli(arguments);
+        let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (stdout, stderr) = (shown(&output.stdout), shown(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}\n{stderr}{stdout}",
+            output.status
+        );
+        serde_json::from_str(&stdout)
+            .unwrap_or_else(|error| panic!("{arguments:?} printed no JSON ({error}):\n{stdout}"))
+    }
+}

@@ -1,0 +1,112 @@
+//! The `OpenAPI` document: its frame, and the shapes that requests are described by.
+
+use serde::Serialize;
+use utoipa::openapi::OpenApi as Document;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+use utoipa::{Modify, OpenApi, ToSchema};
+
+use super::operations;
+
+/// The `OpenAPI` 3.1 document, read off the routes.
+pub fn document() -> Document {
+    operations().into_openapi()
+}
+
+/// What stands around the operations.
+pub(super) fn frame() -> Document {
+    Frame::openapi()
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Switchboard",
+        description = "Send messages and read them back. Every request carries an API token in the header `X-Service-Token`; every error is a JSON object with a `message` that says what to change.",
+    ),
+    security(("token" = [])),
+    modifiers(&TokenHeader),
+    tags(
+        (name = "SMS", description = "Sending SMS, scheduled ones included, and asking what became of them."),
+        (name = "Token", description = "What the caller may do."),
+    ),
+)]
+struct Frame;
+
+struct TokenHeader;
+
+impl Modify for TokenHeader {
+    fn modify(&self, document: &mut Document) {
+        let header = ApiKey::Header(ApiKeyValue::new("X-Service-Token"));
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::ApiKey(header));
+    }
+}
+
+/// Every error.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Failure {
+    /// What is wrong and what to do.
+    #[schema(
+        example = "Invalid value for field 'expireIn': 100 is below 360; give 360 to 432000 seconds."
+    )]
+    message: String,
+}
+
+/// A message to send. JSON null means absent; unknown fields are ignored.
+#[derive(ToSchema)]
+#[schema(example = json!({"to": "+37120000001", "from": "Switchboard", "message": "Hello from Switchboard"}))]
+#[expect(
+    dead_code,
+    reason = "describes the body for the document; the operation reads it leniently, field by field"
+)]
+pub(super) struct SmsRequest {
+    to: Recipients,
+    /// The originator: a number of 7 to 15 digits, or 1 to 11 Latin letters, digits, spaces and dots.
+    #[schema(example = "Switchboard")]
+    from: String,
+    /// The text. Split by itself into at most 255 parts, unless `coding` is given.
+    #[schema(example = "Hello from Switchboard")]
+    message: String,
+    /// Where the delivery report is sent: an http or https address.
+    #[schema(rename = "dlrUrl", format = "uri")]
+    dlr_url: Option<String>,
+    priority: Option<PriorityName>,
+    /// When to send, ISO 8601 with offset: up to a year ahead.
+    #[schema(example = "2030-01-31T09:30:00+02:00")]
+    scheduled: Option<String>,
+    /// User data header, each hex pair prefixed with `%`. Needs `coding`, and nothing is split then.
+    #[schema(example = "%05%00%03%2A%02%01", pattern = "^(%[0-9A-Fa-f]{2})+$")]
+    udh: Option<String>,
+    /// 0 GSM-7, 1 8-bit, 2 UCS-2. Given, nothing is split.
+    #[schema(minimum = 0, maximum = 2)]
+    coding: Option<u8>,
+    /// `1` emulates a delivery, `2` a failure; nothing leaves the service and nothing is charged.
+    #[schema(rename = "testMode", pattern = "^[12]$")]
+    test_mode: Option<String>,
+    /// Seconds after which the message is no longer attempted; 259200 when absent.
+    #[schema(rename = "expireIn", minimum = 360, maximum = 432_000)]
+    expire_in: Option<u32>,
+    /// ISO 3166-1 alpha-2 country that local recipients are completed for.
+    #[schema(rename = "correctBy", example = "LV", pattern = "^[A-Za-z]{2}$")]
+    correct_by: Option<String>,
+}
+
+/// One number, several separated by commas, or a list of at most 1000: E.164 digits with or without a plus sign.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(example = "+37120000001")]
+#[expect(dead_code, reason = "describes the body for the document")]
+pub(super) enum Recipients {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// The lane: `high` for codes and urgent notices, `low` for mass messages.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[expect(dead_code, reason = "describes the body for the document")]
+pub(super) enum PriorityName {
+    High,
+    Normal,
+    Low,
+}

@@ -1,0 +1,93 @@
+//! The REST API: one file an operation group.
+
+mod body;
+pub(crate) mod caller;
+mod document;
+mod json;
+mod problem;
+mod sms;
+mod token;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use engine::Engine;
+use http::{HeaderName, Method, StatusCode, Uri};
+use ipnet::IpNet;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub use document::document;
+pub(crate) use problem::Problem;
+
+/// How the REST API reads requests.
+#[derive(Debug, Clone)]
+pub struct RestSettings {
+    /// The header that carries the API token.
+    pub token_header: HeaderName,
+    /// The answer header that says how many parts were accepted.
+    pub amount_header: HeaderName,
+    /// Whether a token may also stand in the address as `at`.
+    pub query_token: bool,
+    /// The proxies whose `X-Forwarded-For` counts.
+    pub trusted_proxies: Vec<IpNet>,
+    /// The largest body, in bytes.
+    pub body_bytes: usize,
+    /// The time for a body to arrive.
+    pub body_time: Duration,
+    /// The currency of every amount.
+    pub currency: String,
+}
+
+/// What the operations share.
+pub struct Rest {
+    engine: Arc<Engine>,
+    settings: RestSettings,
+}
+
+impl Rest {
+    /// The API on these use cases.
+    pub fn new(engine: Arc<Engine>, settings: RestSettings) -> Arc<Self> {
+        Arc::new(Self { engine, settings })
+    }
+
+    /// The routes.
+    pub fn router(self: &Arc<Self>) -> Router {
+        let (router, _) = operations().split_for_parts();
+        router
+            .with_state(self.clone())
+            .method_not_allowed_fallback(wrong_method)
+    }
+}
+
+/// Every operation with its documentation. The document is read off this same list.
+fn operations() -> OpenApiRouter<Arc<Rest>> {
+    OpenApiRouter::with_openapi(document::frame())
+        .routes(routes!(sms::send, sms::list))
+        .routes(routes!(sms::status))
+        .routes(routes!(sms::cancel))
+        .routes(routes!(token::describe))
+}
+
+/// axum adds the `Allow` header itself.
+pub(crate) async fn wrong_method(method: Method, uri: Uri) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let path = domain::shown::Shown(uri.path());
+    Problem::method_not_allowed(format_args!(
+        "{method} is not allowed on {path}; the header Allow says what is."
+    ))
+    .into_response()
+}
+
+/// The answer for every address that no door knows.
+pub async fn unknown_address(uri: Uri) -> Response {
+    let path = domain::shown::Shown(uri.path());
+    Problem::not_found(format_args!(
+        "There is nothing at {path}; /docs lists the addresses there are."
+    ))
+    .into_response()
+}

@@ -1,0 +1,170 @@
+//! The one place where an error becomes an answer.
+
+use axum::response::{IntoResponse, Response};
+use domain::ports::StoreError;
+use engine::gate::Refusal;
+use engine::submit::{Invalid, SubmitError};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+
+use super::json::BodyError;
+
+/// An error as the caller reads it: `{"message": "…"}` under one of the contract's statuses.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    message: String,
+    retry_after_s: Option<u32>,
+}
+
+impl Problem {
+    /// The request itself is wrong.
+    pub(crate) fn bad_request(message: impl ToString) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// There is nothing at this address, or not for this caller.
+    pub(crate) fn not_found(message: impl ToString) -> Self {
+        Self::new(StatusCode::NOT_FOUND, message)
+    }
+
+    /// The thing is not in a state that allows it.
+    pub(crate) fn conflict(message: impl ToString) -> Self {
+        Self::new(StatusCode::CONFLICT, message)
+    }
+
+    /// The address is right, the method is not.
+    pub(crate) fn method_not_allowed(message: impl ToString) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, message)
+    }
+
+    /// The service cannot take it now.
+    pub(crate) fn unavailable(message: impl ToString, retry_after_s: u32) -> Self {
+        Self {
+            retry_after_s: Some(retry_after_s),
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+        }
+    }
+
+    /// The service is at fault.
+    pub(crate) fn internal() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "The service failed. Try again; if it goes on, tell its operator the X-Request-Id of this answer.",
+        )
+    }
+
+    fn new(status: StatusCode, message: impl ToString) -> Self {
+        Self {
+            status,
+            message: message.to_string(),
+            retry_after_s: None,
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = serde_json::json!({ "message": self.message }).to_string();
+        let mut response = (self.status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}
+
+impl From<Invalid> for Problem {
+    fn from(error: Invalid) -> Self {
+        Self::bad_request(error)
+    }
+}
+
+impl From<BodyError> for Problem {
+    fn from(error: BodyError) -> Self {
+        Self::bad_request(error)
+    }
+}
+
+impl From<SubmitError> for Problem {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::Invalid(error) => error.into(),
+            SubmitError::KeyConflict => Self::conflict(
+                "The Idempotency-Key was used before with another body; use a new key for a new request.",
+            ),
+            SubmitError::Busy => {
+                Self::unavailable("The service is overloaded; try again shortly.", 1)
+            }
+            SubmitError::Stopping => {
+                Self::unavailable("The service is restarting; try again shortly.", 1)
+            }
+            SubmitError::Store(error) => Self::from(&*error),
+        }
+    }
+}
+
+/// The caller learns that it may try again; what the database said is in the log.
+impl From<&StoreError> for Problem {
+    fn from(error: &StoreError) -> Self {
+        match error {
+            StoreError::Full { .. }
+            | StoreError::Broken { .. }
+            | StoreError::Unavailable { .. } => Self::unavailable(
+                "The service cannot reach or write its database at the moment; try again shortly.",
+                5,
+            ),
+            StoreError::Unexpected { .. } => Self::internal(),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        tracing::error!(%error, cause, "a request failed");
+        Self::from(&error)
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Missing => Self::new(
+                StatusCode::UNAUTHORIZED,
+                "No API token was given; send it in the header that the documentation names, by default X-Service-Token.",
+            ),
+            Refusal::Unknown => Self::new(
+                StatusCode::UNAUTHORIZED,
+                "The API token is not valid: it is unknown, mistyped or revoked.",
+            ),
+            Refusal::Expired => Self::new(
+                StatusCode::UNAUTHORIZED,
+                "The API token has expired; create a new one.",
+            ),
+            Refusal::Suspended => Self::new(StatusCode::FORBIDDEN, "The account is suspended."),
+            Refusal::Address(address) => Self::new(
+                StatusCode::FORBIDDEN,
+                format_args!(
+                    "This API token may not be used from the address {address}; its list of addresses does not hold it."
+                ),
+            ),
+            Refusal::NotGranted(permission) => Self::new(
+                StatusCode::FORBIDDEN,
+                format_args!(
+                    "This API token lacks the permission '{permission}' that this operation needs."
+                ),
+            ),
+            Refusal::Throttled { retry_after_s } => Self {
+                retry_after_s: Some(retry_after_s),
+                ..Self::new(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "Too many wrong API tokens came from this address; try again later.",
+                )
+            },
+            Refusal::Store(error) => error.into(),
+        }
+    }
+}

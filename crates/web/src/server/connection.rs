@@ -1,0 +1,124 @@
+//! One connection: TLS if asked for, then HTTP/1.1 requests, one after the other.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::door::Door;
+use super::{Limits, Tls};
+
+/// The time for a TLS handshake.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+/// The most headers of a request; more are answered 431.
+const MAX_HEADERS: usize = 100;
+/// The most bytes of a request's head; more are answered 431.
+const MAX_HEAD_BYTES: usize = 32 * 1024;
+/// The time for the answer to a half-sent request to leave.
+const FAREWELL_TIME: Duration = Duration::from_secs(1);
+
+/// What all connections of a listener share.
+pub(super) struct Connections {
+    door: Arc<Door>,
+    tls: Option<Arc<Tls>>,
+    http: http1::Builder,
+    header_time: Duration,
+    stop: watch::Receiver<bool>,
+}
+
+impl Connections {
+    pub(super) fn new(
+        door: Door,
+        tls: Option<Arc<Tls>>,
+        limits: Limits,
+        stop: watch::Receiver<bool>,
+    ) -> Arc<Self> {
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new())
+            .header_read_timeout(limits.header_time)
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(MAX_HEAD_BYTES);
+        Arc::new(Self {
+            door: Arc::new(door),
+            tls,
+            http,
+            header_time: limits.header_time,
+            stop,
+        })
+    }
+
+    /// Serves one connection to its end.
+    pub(super) async fn run(self: Arc<Self>, stream: TcpStream, peer: IpAddr) {
+        // Small answers must not wait for the peer's acknowledgement of the one before.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection ended before it began");
+            return;
+        }
+        let Some(tls) = &self.tls else {
+            return self.talk(stream, peer).await;
+        };
+        match tokio::time::timeout(HANDSHAKE_TIME, tls.acceptor().accept(stream)).await {
+            Ok(Ok(stream)) => self.talk(stream, peer).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+            Err(_) => tracing::debug!("a TLS handshake took too long"),
+        }
+    }
+
+    async fn talk<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, peer: IpAddr) {
+        let door = &self.door;
+        let service = service_fn(move |request| {
+            let door = door.clone();
+            Box::pin(
+                async move { Ok::<_, std::convert::Infallible>(door.answer(request, peer).await) },
+            )
+        });
+        let mut connection = self.http.serve_connection(TokioIo::new(stream), service);
+        let mut stop = self.stop.clone();
+        let first = tokio::select! {
+            ended = std::future::poll_fn(|cx| connection.poll_without_shutdown(cx)) => Some(ended),
+            _ = stop.wait_for(|stop| *stop) => None,
+        };
+        let ended = match first {
+            Some(ended) => ended,
+            None => {
+                Pin::new(&mut connection).graceful_shutdown();
+                std::future::poll_fn(|cx| connection.poll_without_shutdown(cx)).await
+            }
+        };
+        let parts = connection.into_parts();
+        let mut stream = parts.io.into_inner();
+        match ended {
+            Err(error) if error.is_timeout() && !parts.read_buf.is_empty() => {
+                self.answer_half_sent(&mut stream).await;
+            }
+            Err(error) => tracing::debug!(%error, "a connection ended badly"),
+            Ok(()) => {}
+        }
+        // The peer may be gone already, and then there is nobody left to say goodbye to.
+        tokio::time::timeout(FAREWELL_TIME, stream.shutdown())
+            .await
+            .ok();
+    }
+
+    /// hyper would close without a word.
+    async fn answer_half_sent<S: AsyncWrite + Unpin>(&self, stream: &mut S) {
+        let seconds = self.header_time.as_secs();
+        let body =
+            format!(r#"{{"message":"The request's headers did not arrive within {seconds} s."}}"#);
+        let answer = format!(
+            "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncache-control: no-cache\r\n\
+             connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        tokio::time::timeout(FAREWELL_TIME, stream.write_all(answer.as_bytes()))
+            .await
+            .ok();
+    }
+}

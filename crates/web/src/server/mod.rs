@@ -1,0 +1,91 @@
+//! The server: connections, their limits, TLS, and an orderly end.
+
+mod connection;
+mod door;
+mod tls;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::{Semaphore, watch};
+
+pub use tls::{Tls, TlsError};
+
+use connection::Connections;
+use door::Door;
+
+/// Connections that the kernel may hold for us while we accept others.
+const BACKLOG: u32 = 4096;
+/// After an accept failed (out of file handles, say), so long nothing is accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What one listener may take upon itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections open at once; more wait in the kernel.
+    pub connections: usize,
+    /// Requests worked on at once; one more is answered 503.
+    pub in_flight: usize,
+    /// The time for a request's headers to arrive; an idle connection is closed after it too.
+    pub header_time: Duration,
+    /// The time for an answer.
+    pub request_time: Duration,
+    /// The time that connections get to end when the service stops.
+    pub grace: Duration,
+}
+
+/// Opens a listening socket.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Serves the routes until `stop` turns true; then takes no more connections, answers what is under way and returns.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    tls: Option<Arc<Tls>>,
+    limits: Limits,
+    mut stop: watch::Receiver<bool>,
+) {
+    let connections = Connections::new(Door::new(router, limits), tls, limits, stop.clone());
+    let places = Arc::new(Semaphore::new(limits.connections));
+    loop {
+        let place = places.clone().acquire_owned().await.expect("never closed");
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                let connection = connections.clone().run(stream, peer.ip());
+                tokio::spawn(async move {
+                    connection.await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+    if tokio::time::timeout(limits.grace, places.acquire_many(all))
+        .await
+        .is_err()
+    {
+        tracing::warn!("some connections did not end in time and were closed");
+    }
+}
