@@ -7,6 +7,7 @@ use deadpool_postgres::{Object, Transaction};
 use domain::message::{IdempotencyClaim, Submission, SubmitReceipt, TestMode};
 use domain::originator::Originator;
 use domain::ports::{Accepted, KeptAnswer};
+use domain::text::Udh;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -280,8 +281,7 @@ impl<'a> MessageColumns<'a> {
         self.body.push(submission.text.as_bytes());
         self.coding.push(submission.shape.coding.number().into());
         self.coding_given.push(submission.coding_given);
-        self.udh
-            .push(submission.udh.as_ref().map(|udh| udh.as_bytes()));
+        self.udh.push(submission.udh.as_ref().map(Udh::as_bytes));
         self.parts.push(submission.shape.parts.into());
         self.priority.push(submission.priority.lane());
         self.dlr_url.push(

@@ -76,26 +76,29 @@ impl Fault {
 }
 
 fn kind_of(error: &Error) -> Kind {
+    let lost = || {
+        error.is_closed()
+            || error
+                .source()
+                .is_some_and(<dyn std::error::Error>::is::<io::Error>)
+    };
     match error.code() {
         Some(code) => kind_of_code(code.code()),
-        None if error.is_closed()
-            || error.source().is_some_and(|cause| cause.is::<io::Error>()) =>
-        {
-            Kind::Unavailable
-        }
+        None if lost() => Kind::Unavailable,
         None => Kind::Unexpected,
     }
 }
 
-/// By class. A server whose own disk fails (58, XX) restarts itself and recovers, so from here it is only away.
+/// By code, then by class. A statement that took too long is of class 57. A server whose own disk fails (58, XX)
+/// restarts itself and recovers, so from here it is only away.
 fn kind_of_code(code: &str) -> Kind {
     const DISK_FULL: &str = "53100";
-    const STATEMENT_TIMEOUT: &str = "57014";
     const READ_ONLY_AFTER_FAILOVER: &str = "25006";
     match (code, &code[..2]) {
         (DISK_FULL, _) => Kind::Full,
-        (STATEMENT_TIMEOUT | READ_ONLY_AFTER_FAILOVER, _) => Kind::Unavailable,
-        (_, "08" | "40" | "53" | "57" | "58" | "XX") => Kind::Unavailable,
+        (READ_ONLY_AFTER_FAILOVER, _) | (_, "08" | "40" | "53" | "57" | "58" | "XX") => {
+            Kind::Unavailable
+        }
         _ => Kind::Unexpected,
     }
 }

@@ -6,6 +6,7 @@ use domain::ids::AccountId;
 use domain::message::{IdempotencyClaim, Submission, TestMode};
 use domain::originator::Originator;
 use domain::ports::{Accepted, KeptAnswer};
+use domain::text::Udh;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use crate::rows::{self, AnswerColumns, SendColumns, micros};
@@ -82,7 +83,7 @@ impl Inserts<'_> {
         message.raw_bind_parameter(5, submission.text.as_bytes())?;
         message.raw_bind_parameter(6, submission.shape.coding.number())?;
         message.raw_bind_parameter(7, submission.coding_given)?;
-        message.raw_bind_parameter(8, submission.udh.as_ref().map(|udh| udh.as_bytes()))?;
+        message.raw_bind_parameter(8, submission.udh.as_ref().map(Udh::as_bytes))?;
         message.raw_bind_parameter(9, submission.shape.parts)?;
         message.raw_bind_parameter(10, submission.priority.lane())?;
         message.raw_bind_parameter(

@@ -56,7 +56,8 @@ fn run(connection: &Connection, health: &Health, stopped: &Receiver<()>) {
     }
 }
 
-fn copy(connection: &Connection, health: &Health) -> Result<()> {
+/// Copies the log if it is worth it, and asks the writer for the rest if the log is long.
+pub(super) fn copy(connection: &Connection, health: &Health) -> Result<()> {
     let mut log = checkpoint(connection, "NOOP")?;
     if log.pages - log.copied >= COPY_PAGES {
         log = checkpoint(connection, "PASSIVE")?;

@@ -58,17 +58,20 @@ fn switch_to_log(connection: &Connection) -> Result<()> {
 }
 
 /// Two processes that create the file at the same moment exclude each other without the usual wait.
-fn retry_while_busy(mut step: impl FnMut() -> Result<()>) -> Result<()> {
-    let mut tries = BUSY_TIMEOUT.as_millis() / BUSY_PAUSE.as_millis();
-    loop {
-        match step() {
-            Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && tries > 0 =>
-            {
-                tries -= 1
-            }
-            outcome => return outcome,
-        }
+fn retry_while_busy(step: impl Fn() -> Result<()>) -> Result<()> {
+    let is_busy = |outcome: &Result<()>| {
+        let code = outcome
+            .as_ref()
+            .err()
+            .and_then(rusqlite::Error::sqlite_error_code);
+        code == Some(ErrorCode::DatabaseBusy)
+    };
+    let mut outcome = step();
+    let mut waited = Duration::ZERO;
+    while is_busy(&outcome) && waited < BUSY_TIMEOUT {
         std::thread::sleep(BUSY_PAUSE);
+        waited += BUSY_PAUSE;
+        outcome = step();
     }
+    outcome
 }

@@ -1,1 +1,237 @@
-//! t
+//! What only `SQLite` can be asked: group commit, a full and a broken disk, the length of the write-ahead log.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use domain::ports::StoreError;
+use rusqlite::{Connection, ffi};
+use testkit::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::fault::Health;
+use super::{SqliteStore, checkpoint, connection};
+
+struct File {
+    folder: TempDir,
+}
+
+impl File {
+    fn create() -> Self {
+        let folder = TempDir::create("sqlite").expect("a temporary folder");
+        Self { folder }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("switchboard.db")
+    }
+
+    async fn open(&self) -> SqliteStore {
+        SqliteStore::open(&self.path())
+            .await
+            .expect("the file opens")
+    }
+}
+
+/// Holds the writer until it is opened, so that whatever is queued meanwhile ends up in one transaction.
+struct Gate {
+    open: Sender<()>,
+    waiting: JoinHandle<Result<(), StoreError>>,
+}
+
+impl Gate {
+    async fn close(store: &Arc<SqliteStore>) -> Self {
+        let (open, opened) = channel();
+        let (reached, closed) = oneshot::channel();
+        let store = Arc::clone(store);
+        let wait = move |_: &Connection| {
+            reached.send(()).expect("the test waits");
+            opened.recv().expect("the test opens the gate");
+            Ok(())
+        };
+        let waiting = tokio::spawn(async move { store.write("wait at the gate", wait).await });
+        closed.await.expect("the writer comes to the gate");
+        Self { open, waiting }
+    }
+
+    async fn open(self) {
+        self.open.send(()).expect("the writer waits");
+        let passed = self.waiting.await.expect("the writer passes");
+        passed.expect("an empty transaction commits");
+    }
+}
+
+fn add_version(db: &Connection, amount: i64) -> rusqlite::Result<()> {
+    db.execute("UPDATE access_version SET version = version + ?1", [amount])
+        .map(drop)
+}
+
+fn version(db: &Connection) -> rusqlite::Result<i64> {
+    db.query_row("SELECT version FROM access_version", [], |row| row.get(0))
+}
+
+fn failure(code: std::os::raw::c_int) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)
+}
+
+#[tokio::test]
+async fn one_job_that_fails_leaves_the_others_of_its_transaction_alone() {
+    let file = File::create();
+    let store = Arc::new(file.open().await);
+    let gate = Gate::close(&store).await;
+    let (first, failing, last, ()) = tokio::join!(
+        store.write("first", |db| add_version(db, 10)),
+        store.write("failing", |db| add_version(db, 100)
+            .and(Err::<(), _>(failure(ffi::SQLITE_CONSTRAINT)))),
+        store.write("last", |db| add_version(db, 1_000)),
+        gate.open(),
+    );
+    assert!(first.is_ok() && last.is_ok());
+    assert!(
+        matches!(
+            failing,
+            Err(StoreError::Unexpected {
+                operation: "failing",
+                ..
+            })
+        ),
+        "{failing:?}"
+    );
+    assert_eq!(
+        store.read("version", version).await.expect("answers"),
+        1_011
+    );
+}
+
+#[tokio::test]
+async fn a_lone_job_that_fails_leaves_nothing() {
+    let file = File::create();
+    let store = file.open().await;
+    let failing =
+        |db: &Connection| add_version(db, 100).and(Err::<(), _>(failure(ffi::SQLITE_CONSTRAINT)));
+    assert!(store.write("failing", failing).await.is_err());
+    assert_eq!(store.read("version", version).await.expect("answers"), 1);
+}
+
+#[tokio::test]
+async fn dropping_the_store_finishes_what_is_queued() {
+    let file = File::create();
+    let store = Arc::new(file.open().await);
+    let gate = Gate::close(&store).await;
+    let queued = store.write("queued", |db| add_version(db, 10));
+    let given_up = tokio::time::timeout(std::time::Duration::ZERO, queued).await;
+    assert!(given_up.is_err(), "the gate is closed");
+    gate.open().await;
+    drop(Arc::into_inner(store).expect("nobody else holds it"));
+
+    let store = file.open().await;
+    assert_eq!(store.read("version", version).await.expect("answers"), 11);
+}
+
+#[tokio::test]
+async fn closing_leaves_one_file() {
+    let file = File::create();
+    let store = file.open().await;
+    store
+        .write("write", |db| add_version(db, 1))
+        .await
+        .expect("written");
+    store.read("version", version).await.expect("answers");
+    drop(store);
+    let files = std::fs::read_dir(file.folder.path()).expect("readable");
+    assert_eq!(files.count(), 1, "no log is left behind");
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_everything_and_then_goes_on() {
+    let file = File::create();
+    let store = file.open().await;
+    let write = |db: &Connection| {
+        add_version(db, 1)?;
+        db.execute(
+            "INSERT INTO idempotency VALUES (1, zeroblob(1000000), x'00', 1, 1, 1, 1)",
+            [],
+        )
+        .map(drop)
+    };
+    let limit = |pages: i64| move |db: &Connection| db.pragma_update(None, "max_page_count", pages);
+    store
+        .write("limit", limit(100))
+        .await
+        .expect("the limit is set");
+    for _ in 0..2 {
+        let refused = store.write("fill", write).await;
+        assert!(
+            matches!(refused, Err(StoreError::Full { .. })),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(store.read("version", version).await.expect("answers"), 1);
+    store
+        .write("limit", limit(10_000))
+        .await
+        .expect("the limit is set");
+    store
+        .write("fill", write)
+        .await
+        .expect("there is room again");
+}
+
+#[tokio::test]
+async fn after_a_write_that_is_not_durable_no_other_is_tried() {
+    let file = File::create();
+    let store = file.open().await;
+    for (name, work) in [
+        ("fails", Err(failure(ffi::SQLITE_IOERR_FSYNC))),
+        ("would not fail", Ok(())),
+    ] {
+        let outcome = store
+            .write(name, move |db| add_version(db, 1).and(work))
+            .await;
+        assert!(
+            matches!(outcome, Err(StoreError::Broken { .. })),
+            "{name}: {outcome:?}"
+        );
+    }
+    assert_eq!(
+        store
+            .read("version", version)
+            .await
+            .expect("what was committed can be read"),
+        1
+    );
+}
+
+#[test]
+fn a_long_log_is_started_over() {
+    let file = File::create();
+    let writer = connection::open_writer(&file.path()).expect("the file opens");
+    let copier = connection::open_writer(&file.path()).expect("the file opens");
+    let health = Health::default();
+    writer
+        .execute_batch("CREATE TABLE filler (bytes BLOB)")
+        .expect("created");
+    let write = |bytes: u32| {
+        writer
+            .execute("INSERT INTO filler VALUES (zeroblob(?1))", [bytes])
+            .expect("written")
+    };
+
+    write(2_000_000);
+    checkpoint::copy(&copier, &health).expect("a short log is left to grow");
+    assert!(!health.take_request_to_start_log_over());
+    write(20_000_000);
+    checkpoint::copy(&copier, &health).expect("a long log is copied");
+    assert!(health.take_request_to_start_log_over());
+    assert!(!health.take_request_to_start_log_over(), "asked once");
+
+    write(1_000);
+    checkpoint::finish(&writer, &health);
+    write(1_000);
+    let length = "PRAGMA wal_checkpoint(NOOP)";
+    let pages: i64 = copier
+        .query_row(length, [], |row| row.get(1))
+        .expect("a length");
+    assert!(pages < 10, "{pages} pages in the log");
+}

@@ -29,15 +29,36 @@ async fn an_account_keeps_what_it_was_created_with(store: Arc<dyn Store>) {
         callback_secret: "secret of Ácme 'Ltd'".to_owned(),
         created_at: at(1),
     };
-    assert_eq!(store.find_account("Ácme 'Ltd'").await.expect("answers"), Some(expected.clone()));
-    assert_eq!(store.find_account_by_id(id).await.expect("answers"), Some(expected));
-    assert_eq!(store.find_account("ácme 'ltd'").await.expect("answers"), None);
-    assert_eq!(store.find_account_by_id(account(id.get() + 1)).await.expect("answers"), None);
+    assert_eq!(
+        store.find_account("Ácme 'Ltd'").await.expect("answers"),
+        Some(expected.clone())
+    );
+    assert_eq!(
+        store.find_account_by_id(id).await.expect("answers"),
+        Some(expected)
+    );
+    assert_eq!(
+        store.find_account("ácme 'ltd'").await.expect("answers"),
+        None
+    );
+    assert_eq!(
+        store
+            .find_account_by_id(account(id.get() + 1))
+            .await
+            .expect("answers"),
+        None
+    );
 }
 
 async fn a_name_is_taken_once(store: Arc<dyn Store>) {
     create_account(&store, "acme").await;
-    assert_eq!(store.create_account(&new_account("acme")).await.expect("answers"), None);
+    assert_eq!(
+        store
+            .create_account(&new_account("acme"))
+            .await
+            .expect("answers"),
+        None
+    );
     create_account(&store, "Acme").await;
 }
 
@@ -48,19 +69,30 @@ async fn accounts_are_listed_by_id(store: Arc<dyn Store>) {
         ids.push((create_account(&store, name).await, name.to_owned()));
     }
     let listed = store.list_accounts().await.expect("answers");
-    assert_eq!(listed.into_iter().map(|record| (record.id, record.name)).collect::<Vec<_>>(), ids);
+    assert_eq!(
+        listed
+            .into_iter()
+            .map(|record| (record.id, record.name))
+            .collect::<Vec<_>>(),
+        ids
+    );
 }
 
 async fn a_token_keeps_what_it_was_created_with(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
     let narrow = NewToken {
-        permissions: [Permission::SmsRead, Permission::HlrLookup].into_iter().collect(),
+        permissions: [Permission::SmsRead, Permission::HlrLookup]
+            .into_iter()
+            .collect(),
         allow: "192.0.2.0/24 2001:db8::/32".parse().expect("networks"),
         expires: Some(at(50)),
         ..new_token(owner, "narrow")
     };
     for token in [new_token(owner, "wide"), narrow] {
-        let id = store.create_token(&token).await.expect("the token is created");
+        let id = store
+            .create_token(&token)
+            .await
+            .expect("the token is created");
         let expected = Access {
             token: id,
             token_name: token.name,
@@ -71,20 +103,42 @@ async fn a_token_keeps_what_it_was_created_with(store: Arc<dyn Store>) {
             allow: token.allow,
             expires: token.expires,
         };
-        assert_eq!(store.find_access(&token.hash).await.expect("answers"), Some(expected));
+        assert_eq!(
+            store.find_access(&token.hash).await.expect("answers"),
+            Some(expected)
+        );
     }
-    assert_eq!(store.find_access(&hash("unknown")).await.expect("answers"), None);
+    assert_eq!(
+        store.find_access(&hash("unknown")).await.expect("answers"),
+        None
+    );
 }
 
 async fn tokens_are_listed_without_the_revoked(store: Arc<dyn Store>) {
-    let (first, second) = (create_account(&store, "first").await, create_account(&store, "second").await);
+    let (first, second) = (
+        create_account(&store, "first").await,
+        create_account(&store, "second").await,
+    );
     let mut ids = Vec::new();
     for (owner, secret) in [(first, "a"), (second, "b"), (first, "c")] {
-        ids.push(store.create_token(&new_token(owner, secret)).await.expect("the token is created"));
+        ids.push(
+            store
+                .create_token(&new_token(owner, secret))
+                .await
+                .expect("the token is created"),
+        );
     }
-    let revocations = [("there", ids[0], true), ("revoked already", ids[0], false), ("unknown", unknown(), false)];
+    let revocations = [
+        ("there", ids[0], true),
+        ("revoked already", ids[0], false),
+        ("unknown", unknown(), false),
+    ];
     for (name, id, expected) in revocations {
-        assert_eq!(store.revoke_token(id, at(9)).await.expect("answers"), expected, "{name}");
+        assert_eq!(
+            store.revoke_token(id, at(9)).await.expect("answers"),
+            expected,
+            "{name}"
+        );
     }
     assert_eq!(store.find_access(&hash("a")).await.expect("answers"), None);
     for (name, of, expected) in [
@@ -94,8 +148,18 @@ async fn tokens_are_listed_without_the_revoked(store: Arc<dyn Store>) {
         ("nobody's", Some(account(99)), vec![]),
     ] {
         let listed = store.list_tokens(of).await.expect("answers");
-        assert!(listed.iter().all(|record| record.created_at == at(2)), "{name}");
-        assert_eq!(listed.iter().map(|record| record.access.token).collect::<Vec<_>>(), expected, "{name}");
+        assert!(
+            listed.iter().all(|record| record.created_at == at(2)),
+            "{name}"
+        );
+        assert_eq!(
+            listed
+                .iter()
+                .map(|record| record.access.token)
+                .collect::<Vec<_>>(),
+            expected,
+            "{name}"
+        );
     }
 }
 
@@ -105,22 +169,53 @@ fn unknown() -> TokenId {
 
 async fn a_token_needs_an_account_and_a_secret_of_its_own(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
-    store.create_token(&new_token(owner, "a")).await.expect("the token is created");
-    for (name, token) in [("same secret", new_token(owner, "a")), ("no account", new_token(account(99), "b"))] {
+    store
+        .create_token(&new_token(owner, "a"))
+        .await
+        .expect("the token is created");
+    for (name, token) in [
+        ("same secret", new_token(owner, "a")),
+        ("no account", new_token(account(99), "b")),
+    ] {
         let error = store.create_token(&token).await.expect_err(name);
-        assert!(matches!(error, StoreError::Unexpected { operation: "create a token", .. }), "{name}: {error:?}");
+        assert!(
+            matches!(
+                error,
+                StoreError::Unexpected {
+                    operation: "create a token",
+                    ..
+                }
+            ),
+            "{name}: {error:?}"
+        );
     }
     assert_eq!(store.list_tokens(None).await.expect("answers").len(), 1);
 }
 
 async fn suspending_shows_on_the_tokens(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
-    store.create_token(&new_token(owner, "a")).await.expect("the token is created");
+    store
+        .create_token(&new_token(owner, "a"))
+        .await
+        .expect("the token is created");
     for suspended in [true, false] {
-        assert!(store.set_suspended("acme", suspended).await.expect("answers"));
-        let access = store.find_access(&hash("a")).await.expect("answers").expect("known");
+        assert!(
+            store
+                .set_suspended("acme", suspended)
+                .await
+                .expect("answers")
+        );
+        let access = store
+            .find_access(&hash("a"))
+            .await
+            .expect("answers")
+            .expect("known");
         assert_eq!(access.suspended, suspended);
-        let record = store.find_account("acme").await.expect("answers").expect("known");
+        let record = store
+            .find_account("acme")
+            .await
+            .expect("answers")
+            .expect("known");
         assert_eq!(record.suspended, suspended);
     }
     assert!(!store.set_suspended("other", true).await.expect("answers"));
@@ -136,9 +231,18 @@ async fn every_change_raises_the_version_and_nothing_else_does(store: Arc<dyn St
     assert!(!raised().await, "reading");
     let owner = create_account(&store, "acme").await;
     assert!(raised().await, "a new account");
-    assert_eq!(store.create_account(&new_account("acme")).await.expect("answers"), None);
+    assert_eq!(
+        store
+            .create_account(&new_account("acme"))
+            .await
+            .expect("answers"),
+        None
+    );
     assert!(!raised().await, "a name that is taken");
-    let token = store.create_token(&new_token(owner, "a")).await.expect("the token is created");
+    let token = store
+        .create_token(&new_token(owner, "a"))
+        .await
+        .expect("the token is created");
     assert!(raised().await, "a new token");
     store.set_suspended("acme", true).await.expect("answers");
     assert!(raised().await, "suspending");

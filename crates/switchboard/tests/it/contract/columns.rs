@@ -19,7 +19,10 @@ const QUEUE: &str = "
 fn rare() -> Submission {
     Submission {
         account: account(9),
-        shape: Shape { coding: Coding::Binary, parts: 255 },
+        shape: Shape {
+            coding: Coding::Binary,
+            parts: 255,
+        },
         udh: Some(Udh::from_bytes(&[5, 0, 3, 42, 2, 1]).expect("a header")),
         coding_given: true,
         priority: Priority::Low,
@@ -33,21 +36,67 @@ fn rare() -> Submission {
 async fn every_column_is_kept(database: Database) {
     let us = |second| Some(at(second).as_microsecond());
     let store = database.open().await;
-    let urgent = Submission { priority: Priority::High, ..submission(3, 1) };
+    let urgent = Submission {
+        priority: Priority::High,
+        ..submission(3, 1)
+    };
     accept(&store, vec![submission(1, 1), rare(), urgent]).await;
 
     let plain = |id, lane| {
         let number = Some(37_120_000_000 + id);
-        [Some(id), Some(1), number, Some(0), Some(0), None, Some(1), Some(lane), None, us(0), None, us(259_200), Some(0), None]
+        [
+            Some(id),
+            Some(1),
+            number,
+            Some(0),
+            Some(0),
+            None,
+            Some(1),
+            Some(lane),
+            None,
+            us(0),
+            None,
+            us(259_200),
+            Some(0),
+            None,
+        ]
     };
-    let rare = [Some(2), Some(9), Some(37_120_000_002), Some(1), Some(1), Some(6), Some(255), Some(2), Some(2), us(3), us(20), us(30), Some(1), None];
-    assert_eq!(database.numbers(MESSAGE, 14).await, [plain(1, 1), rare, plain(3, 0)]);
-    let waiting = [[Some(0), us(0), Some(3), Some(0)], [Some(1), us(0), Some(1), Some(0)], [Some(2), us(20), Some(2), Some(0)]];
+    let rare = [
+        Some(2),
+        Some(9),
+        Some(37_120_000_002),
+        Some(1),
+        Some(1),
+        Some(6),
+        Some(255),
+        Some(2),
+        Some(2),
+        us(3),
+        us(20),
+        us(30),
+        Some(1),
+        None,
+    ];
+    assert_eq!(
+        database.numbers(MESSAGE, 14).await,
+        [plain(1, 1), rare, plain(3, 0)]
+    );
+    let waiting = [
+        [Some(0), us(0), Some(3), Some(0)],
+        [Some(1), us(0), Some(1), Some(0)],
+        [Some(2), us(20), Some(2), Some(0)],
+    ];
     assert_eq!(database.numbers(QUEUE, 4).await, waiting);
 
-    store.cancel(account(9), message(2), at(7)).await.expect("the store answers");
+    store
+        .cancel(account(9), message(2), at(7))
+        .await
+        .expect("the store answers");
     assert_eq!(database.numbers(QUEUE, 4).await, waiting[..2]);
-    assert_eq!(database.numbers(MESSAGE, 14).await[1][12..], [Some(2), us(7)]);
+    assert_eq!(
+        database.numbers(MESSAGE, 14).await[1][12..],
+        [Some(2), us(7)]
+    );
 }
 
 /// A worker that has just claimed a message leaves nothing to cancel.
@@ -58,9 +107,18 @@ async fn without_its_queue_row_a_message_is_not_cancelled(database: Database) {
     let store = database.open().await;
     accept(&store, vec![scheduled(1, 20)]).await;
     database.execute("DELETE FROM queue").await;
-    let outcome = store.cancel(account(1), message(1), at(7)).await.expect("the store answers");
+    let outcome = store
+        .cancel(account(1), message(1), at(7))
+        .await
+        .expect("the store answers");
     assert_eq!(outcome, Cancel::NotWaiting(MessageState::Queued));
-    assert_eq!(database.numbers(MESSAGE, 14).await[0][12..], [Some(1), None]);
+    assert_eq!(
+        database.numbers(MESSAGE, 14).await[0][12..],
+        [Some(1), None]
+    );
 }
 
-on_both_databases!(every_column_is_kept, without_its_queue_row_a_message_is_not_cancelled);
+on_both_databases!(
+    every_column_is_kept,
+    without_its_queue_row_a_message_is_not_cancelled
+);

@@ -23,7 +23,9 @@ impl Database {
 
     pub(crate) fn url(&self) -> String {
         match self {
-            Self::Sqlite(folder) => format!("sqlite:{}", folder.path().join("switchboard.db").display()),
+            Self::Sqlite(folder) => {
+                format!("sqlite:{}", folder.path().join("switchboard.db").display())
+            }
             Self::Postgres(database) => database.url().to_owned(),
         }
     }
@@ -35,16 +37,28 @@ impl Database {
 
     pub(crate) async fn try_open(&self) -> Result<Arc<dyn Store>, OpenError> {
         let url: DatabaseUrl = self.url().parse().expect("a valid URL");
-        store::open(&url, &Options { postgres_connections: 4 }).await
+        store::open(
+            &url,
+            &Options {
+                postgres_connections: 4,
+            },
+        )
+        .await
     }
 
     /// Runs a statement behind the store's back.
     pub(crate) async fn execute(&self, sql: &str) {
         match self {
-            Self::Sqlite(_) => self.file().execute_batch(sql).expect("the statement is valid"),
+            Self::Sqlite(_) => self
+                .file()
+                .execute_batch(sql)
+                .expect("the statement is valid"),
             Self::Postgres(database) => {
                 let (client, connection) = connect(database).await;
-                client.batch_execute(sql).await.expect("the statement is valid");
+                client
+                    .batch_execute(sql)
+                    .await
+                    .expect("the statement is valid");
                 drop((client, connection));
             }
         }
@@ -56,13 +70,21 @@ impl Database {
             Self::Sqlite(_) => {
                 let file = self.file();
                 let mut statement = file.prepare(sql).expect("the statement is valid");
-                let rows = statement.query_map([], |row| (0..columns).map(|at| row.get(at)).collect());
-                rows.expect("rows").collect::<Result<_, _>>().expect("numbers")
+                let rows =
+                    statement.query_map([], |row| (0..columns).map(|at| row.get(at)).collect());
+                rows.expect("rows")
+                    .collect::<Result<_, _>>()
+                    .expect("numbers")
             }
             Self::Postgres(database) => {
                 let (client, _connection) = connect(database).await;
-                let rows = client.query(sql, &[]).await.expect("the statement is valid");
-                rows.iter().map(|row| (0..columns).map(|at| row.get(at)).collect()).collect()
+                let rows = client
+                    .query(sql, &[])
+                    .await
+                    .expect("the statement is valid");
+                rows.iter()
+                    .map(|row| (0..columns).map(|at| row.get(at)).collect())
+                    .collect()
             }
         }
     }
@@ -76,5 +98,8 @@ impl Database {
 async fn connect(database: &TestDatabase) -> (tokio_postgres::Client, tokio::task::JoinHandle<()>) {
     let connected = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await;
     let (client, connection) = connected.expect("the server answers");
-    (client, tokio::spawn(async move { connection.await.expect("the connection ends well") }))
+    (
+        client,
+        tokio::spawn(async move { connection.await.expect("the connection ends well") }),
+    )
 }

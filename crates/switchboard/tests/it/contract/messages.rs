@@ -22,33 +22,90 @@ on_both_stores!(
 );
 
 async fn a_message_is_found_by_its_account_only(store: Arc<dyn Store>) {
-    let shape = Shape { coding: Coding::Ucs2, parts: 255 };
-    assert_eq!(accept(&store, vec![Submission { shape, ..submission(7, 1) }]).await, [Accepted::Stored]);
+    let shape = Shape {
+        coding: Coding::Ucs2,
+        parts: 255,
+    };
+    assert_eq!(
+        accept(
+            &store,
+            vec![Submission {
+                shape,
+                ..submission(7, 1)
+            }]
+        )
+        .await,
+        [Accepted::Stored]
+    );
 
-    let expected = MessageRecord { id: message(7), state: MessageState::Queued, parts: 255 };
+    let expected = MessageRecord {
+        id: message(7),
+        state: MessageState::Queued,
+        parts: 255,
+    };
     for (name, owner, id, found) in [
         ("its own", 1, 7, Some(expected)),
         ("another account's", 2, 7, None),
         ("unknown", 1, 8, None),
     ] {
-        let record = store.find_message(account(owner), message(id)).await.expect("the store answers");
+        let record = store
+            .find_message(account(owner), message(id))
+            .await
+            .expect("the store answers");
         assert_eq!(record, found, "{name}");
     }
 }
 
 async fn each_recipient_has_a_message(store: Arc<dyn Store>) {
-    let later = Submission { send: SendTime::At(at(60)), ..submission(10, 3) };
-    let outcomes = accept(&store, vec![submission(1, 1000), Submission { text: "x".into(), ..submission(1001, 1) }]).await;
+    let later = Submission {
+        send: SendTime::At(at(60)),
+        ..submission(10, 3)
+    };
+    let outcomes = accept(
+        &store,
+        vec![
+            submission(1, 1000),
+            Submission {
+                text: "x".into(),
+                ..submission(1001, 1)
+            },
+        ],
+    )
+    .await;
     assert_eq!(outcomes, [Accepted::Stored, Accepted::Stored]);
     for id in [1, 500, 1000, 1001] {
-        assert!(store.find_message(account(1), message(id)).await.expect("answers").is_some(), "{id}");
+        assert!(
+            store
+                .find_message(account(1), message(id))
+                .await
+                .expect("answers")
+                .is_some(),
+            "{id}"
+        );
     }
 
-    let shifted = Submission { recipients: submission(2001, 3).recipients, ..later };
-    accept(&store, vec![submission(1002, 2), shifted.clone(), submission(1004, 2)]).await;
-    let listed = store.list_scheduled(account(1), EVERYTHING).await.expect("answers");
-    let listed: Vec<_> = listed.into_iter().map(|record| (record.id, record.to)).collect();
-    let expected: Vec<_> = shifted.recipients.iter().map(|recipient| (recipient.id, recipient.to)).collect();
+    let shifted = Submission {
+        recipients: submission(2001, 3).recipients,
+        ..later
+    };
+    accept(
+        &store,
+        vec![submission(1002, 2), shifted.clone(), submission(1004, 2)],
+    )
+    .await;
+    let listed = store
+        .list_scheduled(account(1), EVERYTHING)
+        .await
+        .expect("answers");
+    let listed: Vec<_> = listed
+        .into_iter()
+        .map(|record| (record.id, record.to))
+        .collect();
+    let expected: Vec<_> = shifted
+        .recipients
+        .iter()
+        .map(|recipient| (recipient.id, recipient.to))
+        .collect();
     assert_eq!(listed, expected);
 }
 
@@ -56,15 +113,40 @@ async fn a_big_batch_is_stored_whole(store: Arc<dyn Store>) {
     let batch: Vec<_> = (0..2_000).map(|n| submission(1 + 2 * n, 2)).collect();
     assert_eq!(accept(&store, batch).await, vec![Accepted::Stored; 2_000]);
     for id in [1, 1_999, 4_000] {
-        assert!(store.find_message(account(1), message(id)).await.expect("answers").is_some(), "{id}");
+        assert!(
+            store
+                .find_message(account(1), message(id))
+                .await
+                .expect("answers")
+                .is_some(),
+            "{id}"
+        );
     }
 }
 
 async fn a_batch_with_an_id_that_exists_is_refused_whole(store: Arc<dyn Store>) {
     accept(&store, vec![submission(5, 1)]).await;
-    let error = store.accept(Arc::new(vec![submission(4, 1), submission(5, 1)])).await.expect_err("an ID twice");
-    assert!(matches!(error, StoreError::Unexpected { operation: "accept messages", .. }), "{error:?}");
-    assert_eq!(store.find_message(account(1), message(4)).await.expect("answers"), None);
+    let error = store
+        .accept(Arc::new(vec![submission(4, 1), submission(5, 1)]))
+        .await
+        .expect_err("an ID twice");
+    assert!(
+        matches!(
+            error,
+            StoreError::Unexpected {
+                operation: "accept messages",
+                ..
+            }
+        ),
+        "{error:?}"
+    );
+    assert_eq!(
+        store
+            .find_message(account(1), message(4))
+            .await
+            .expect("answers"),
+        None
+    );
     accept(&store, vec![submission(4, 1)]).await;
 }
 
@@ -74,10 +156,25 @@ async fn an_empty_batch_is_no_trouble(store: Arc<dyn Store>) {
 
 async fn texts_come_back_exactly(store: Arc<dyn Store>) {
     let long = "ä".repeat(39_999) + "!";
-    let texts = ["", "\0", "a\0b\0", "👩‍👩‍👧 flag 🏳️‍🌈", "'; DROP TABLE message; --", "\u{feff}x\r\n\t", "\u{10FFFF}", &long];
-    let with_text = |(text, id): (&&str, u64)| Submission { text: (*text).to_owned(), ..scheduled(id, 60) };
+    let texts = [
+        "",
+        "\0",
+        "a\0b\0",
+        "👩‍👩‍👧 flag 🏳️‍🌈",
+        "'; DROP TABLE message; --",
+        "\u{feff}x\r\n\t",
+        "\u{10FFFF}",
+        &long,
+    ];
+    let with_text = |(text, id): (&&str, u64)| Submission {
+        text: (*text).to_owned(),
+        ..scheduled(id, 60)
+    };
     accept(&store, texts.iter().zip(1..).map(with_text).collect()).await;
-    let listed = store.list_scheduled(account(1), EVERYTHING).await.expect("answers");
+    let listed = store
+        .list_scheduled(account(1), EVERYTHING)
+        .await
+        .expect("answers");
     let listed: Vec<_> = listed.iter().map(|record| record.text.as_str()).collect();
     assert!(listed == texts, "a text has changed on its way");
 }
@@ -103,8 +200,20 @@ async fn batches_from_many_tasks_are_all_stored(store: Arc<dyn Store>) {
         let store = Arc::clone(&store);
         tasks.spawn(async move { accept(&store, vec![submission(1 + n * 10, 10)]).await });
     }
-    assert!(tasks.join_all().await.iter().all(|outcomes| *outcomes == [Accepted::Stored]));
+    assert!(
+        tasks
+            .join_all()
+            .await
+            .iter()
+            .all(|outcomes| *outcomes == [Accepted::Stored])
+    );
     for n in 0..50 {
-        assert!(store.find_message(account(1), message(1 + n * 10)).await.expect("answers").is_some());
+        assert!(
+            store
+                .find_message(account(1), message(1 + n * 10))
+                .await
+                .expect("answers")
+                .is_some()
+        );
     }
 }

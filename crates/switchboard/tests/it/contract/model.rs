@@ -33,8 +33,16 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let request = (1_u64..4, option::of(10_i64..15), option::of((0_u8..3, 0_u8..2)));
-    let request = request.prop_map(|(recipients, second, key_and_body)| Request { recipients, second, key_and_body });
+    let request = (
+        1_u64..4,
+        option::of(10_i64..15),
+        option::of((0_u8..3, 0_u8..2)),
+    );
+    let request = request.prop_map(|(recipients, second, key_and_body)| Request {
+        recipients,
+        second,
+        key_and_body,
+    });
     prop_oneof![
         vec(request, 1..5).prop_map(Step::Accept),
         (0_usize..40).prop_map(Step::Cancel),
@@ -63,7 +71,12 @@ impl Model {
             SendTime::Now => MessageState::Queued,
             SendTime::At(at) => MessageState::Scheduled { at },
         };
-        self.messages.extend(submission.recipients.iter().map(|recipient| (recipient.id, state)));
+        self.messages.extend(
+            submission
+                .recipients
+                .iter()
+                .map(|recipient| (recipient.id, state)),
+        );
         Accepted::Stored
     }
 
@@ -92,7 +105,11 @@ impl Model {
 
 async fn a_store_does_what_the_model_does(store: Arc<dyn Store>) {
     let runtime = Handle::current();
-    let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases: 64,
+        failure_persistence: None,
+        ..Config::default()
+    });
     let outcome = tokio::task::block_in_place(|| {
         runner.run(&vec(step(), 1..12), |steps| {
             runtime.block_on(compare(&store, steps));
@@ -112,35 +129,70 @@ async fn compare(store: &Arc<dyn Store>, steps: Vec<Step>) {
             Step::Cancel(_) if model.messages.is_empty() => {}
             Step::Cancel(place) => {
                 let (id, _) = model.messages[place % model.messages.len()];
-                assert_eq!(store.cancel(owner, id, at(5)).await.expect("answers"), model.cancel(id), "{id}");
+                assert_eq!(
+                    store.cancel(owner, id, at(5)).await.expect("answers"),
+                    model.cancel(id),
+                    "{id}"
+                );
             }
             Step::List => compare_list(store, owner, &model).await,
         }
     }
     compare_list(store, owner, &model).await;
     for (id, state) in &model.messages {
-        let found = store.find_message(owner, *id).await.expect("answers").expect("it is there");
+        let found = store
+            .find_message(owner, *id)
+            .await
+            .expect("answers")
+            .expect("it is there");
         assert_eq!(found.state, *state, "{id}");
     }
 }
 
-async fn compare_accept(store: &Arc<dyn Store>, owner: AccountId, model: &mut Model, requests: &[Request]) {
+async fn compare_accept(
+    store: &Arc<dyn Store>,
+    owner: AccountId,
+    model: &mut Model,
+    requests: &[Request],
+) {
     let mut batch = Vec::new();
     for request in requests {
-        let first = store.reserve_ids(request.recipients).await.expect("IDs are left").get();
-        let claim = |(key, body)| IdempotencyClaim { key: [key; 32], body: [body; 32], expires_at: at(100) };
+        let first = store
+            .reserve_ids(request.recipients)
+            .await
+            .expect("IDs are left")
+            .get();
+        let claim = |(key, body)| IdempotencyClaim {
+            key: [key; 32],
+            body: [body; 32],
+            expires_at: at(100),
+        };
         batch.push(Submission {
             account: owner,
-            send: request.second.map_or(SendTime::Now, |second| SendTime::At(at(second))),
+            send: request
+                .second
+                .map_or(SendTime::Now, |second| SendTime::At(at(second))),
             idempotency: request.key_and_body.map(claim),
             ..submission(first, request.recipients)
         });
     }
-    let expected: Vec<_> = batch.iter().map(|submission| model.accept(submission)).collect();
-    assert_eq!(store.accept(Arc::new(batch)).await.expect("answers"), expected);
+    let expected: Vec<_> = batch
+        .iter()
+        .map(|submission| model.accept(submission))
+        .collect();
+    assert_eq!(
+        store.accept(Arc::new(batch)).await.expect("answers"),
+        expected
+    );
 }
 
 async fn compare_list(store: &Arc<dyn Store>, owner: AccountId, model: &Model) {
-    let listed = store.list_scheduled(owner, EVERYTHING).await.expect("answers");
-    assert_eq!(listed.iter().map(|record| record.id).collect::<Vec<_>>(), model.scheduled());
+    let listed = store
+        .list_scheduled(owner, EVERYTHING)
+        .await
+        .expect("answers");
+    assert_eq!(
+        listed.iter().map(|record| record.id).collect::<Vec<_>>(),
+        model.scheduled()
+    );
 }

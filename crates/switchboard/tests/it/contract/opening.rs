@@ -15,7 +15,8 @@ on_both_databases!(
     migrations_are_recorded_and_run_once,
 );
 
-const HISTORY: &str = "SELECT number, applied_us FROM schema_migration WHERE number > 0 ORDER BY number";
+const HISTORY: &str =
+    "SELECT number, applied_us FROM schema_migration WHERE number > 0 ORDER BY number";
 
 async fn what_was_stored_is_there_after_reopening(database: Database) {
     let store = database.open().await;
@@ -27,11 +28,31 @@ async fn what_was_stored_is_there_after_reopening(database: Database) {
 
     let store = database.open().await;
     for id in 1..=4 {
-        assert!(store.find_message(account(1), message(id)).await.expect("answers").is_some(), "{id}");
+        assert!(
+            store
+                .find_message(account(1), message(id))
+                .await
+                .expect("answers")
+                .is_some(),
+            "{id}"
+        );
     }
-    assert_eq!(accept(&store, vec![keyed(11, 7, 7)]).await, [Accepted::Replayed(keyed(3, 7, 7).receipt())]);
-    assert_eq!(store.reserve_ids(1).await.expect("IDs are left").get(), first.get() + 10);
-    assert_eq!(store.find_account("acme").await.expect("answers").map(|record| record.id), Some(owner));
+    assert_eq!(
+        accept(&store, vec![keyed(11, 7, 7)]).await,
+        [Accepted::Replayed(keyed(3, 7, 7).receipt())]
+    );
+    assert_eq!(
+        store.reserve_ids(1).await.expect("IDs are left").get(),
+        first.get() + 10
+    );
+    assert_eq!(
+        store
+            .find_account("acme")
+            .await
+            .expect("answers")
+            .map(|record| record.id),
+        Some(owner)
+    );
     assert_eq!(store.access_version().await.expect("answers"), version);
 }
 
@@ -42,13 +63,26 @@ async fn two_stores_on_one_database_both_write(database: Database) {
         tasks.spawn(async move {
             for _ in 0..5 {
                 let first = store.reserve_ids(3).await.expect("IDs are left");
-                assert_eq!(accept(&store, vec![submission(first.get(), 3)]).await, [Accepted::Stored]);
+                assert_eq!(
+                    accept(&store, vec![submission(first.get(), 3)]).await,
+                    [Accepted::Stored]
+                );
             }
         });
     }
     tasks.join_all().await;
-    for (id, store) in (1..=300).filter_map(MessageId::new).zip(stores.iter().cycle()) {
-        assert!(store.find_message(account(1), id).await.expect("answers").is_some(), "{id}");
+    for (id, store) in (1..=300)
+        .filter_map(MessageId::new)
+        .zip(stores.iter().cycle())
+    {
+        assert!(
+            store
+                .find_message(account(1), id)
+                .await
+                .expect("answers")
+                .is_some(),
+            "{id}"
+        );
     }
 }
 
@@ -57,18 +91,42 @@ async fn many_that_open_an_empty_database_at_once_all_succeed(database: Database
     let mut tasks = JoinSet::new();
     for _ in 0..8 {
         let database = std::sync::Arc::clone(&database);
-        tasks.spawn(async move { database.open().await.reserve_ids(1).await.expect("IDs are left") });
+        tasks.spawn(async move {
+            database
+                .open()
+                .await
+                .reserve_ids(1)
+                .await
+                .expect("IDs are left")
+        });
     }
-    let mut ids: Vec<_> = tasks.join_all().await.into_iter().map(MessageId::get).collect();
+    let mut ids: Vec<_> = tasks
+        .join_all()
+        .await
+        .into_iter()
+        .map(MessageId::get)
+        .collect();
     ids.sort_unstable();
     assert_eq!(ids, (1..=8).collect::<Vec<_>>());
 }
 
 async fn a_newer_schema_is_refused(database: Database) {
     drop(database.open().await);
-    database.execute("INSERT INTO schema_migration (number, name, applied_us) VALUES (9999, 'newer', 0)").await;
-    let error = database.try_open().await.err().expect("refused").to_string();
-    assert!(error.contains("the database is at schema 9999") && error.contains("run the newer version"), "{error}");
+    database
+        .execute(
+            "INSERT INTO schema_migration (number, name, applied_us) VALUES (9999, 'newer', 0)",
+        )
+        .await;
+    let error = database
+        .try_open()
+        .await
+        .err()
+        .expect("refused")
+        .to_string();
+    assert!(
+        error.contains("the database is at schema 9999") && error.contains("run the newer version"),
+        "{error}"
+    );
 }
 
 async fn migrations_are_recorded_and_run_once(database: Database) {
@@ -76,7 +134,10 @@ async fn migrations_are_recorded_and_run_once(database: Database) {
     let recorded = database.numbers(HISTORY, 2).await;
     for (row, number) in recorded.iter().zip(1..) {
         assert_eq!(row[0], Some(number));
-        assert!(row[1] > Some(1_700_000_000_000_000), "in microseconds since the epoch");
+        assert!(
+            row[1] > Some(1_700_000_000_000_000),
+            "in microseconds since the epoch"
+        );
     }
     drop(database.open().await);
     assert_eq!(database.numbers(HISTORY, 2).await, recorded);

@@ -8,7 +8,10 @@ use domain::ports::{Accepted, NewAccount, NewToken, Page, Store};
 use domain::text::{Coding, Shape};
 use domain::{AllowList, Money, Msisdn, Originator, Permissions, Timestamp, TokenHash};
 
-pub(crate) const EVERYTHING: Page = Page { limit: 1_000, offset: 0 };
+pub(crate) const EVERYTHING: Page = Page {
+    limit: 1_000,
+    offset: 0,
+};
 
 /// So many seconds into the tests' own time.
 pub(crate) fn at(second: i64) -> Timestamp {
@@ -38,7 +41,10 @@ pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
         recipients: (0..recipients).map(recipient).collect(),
         from: Originator::parse("Acme").expect("a name"),
         text: "Your code is 1234".to_owned(),
-        shape: Shape { coding: Coding::Gsm7, parts: 1 },
+        shape: Shape {
+            coding: Coding::Gsm7,
+            parts: 1,
+        },
         udh: None,
         coding_given: false,
         dlr_url: None,
@@ -53,18 +59,31 @@ pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
 
 /// One that goes out at a second to come.
 pub(crate) fn scheduled(first: u64, second: i64) -> Submission {
-    Submission { send: SendTime::At(at(second)), ..submission(first, 1) }
+    Submission {
+        send: SendTime::At(at(second)),
+        ..submission(first, 1)
+    }
 }
 
 /// One with an idempotency key that lives from second 0 to 100.
 pub(crate) fn keyed(first: u64, key: u8, body: u8) -> Submission {
-    let claim = IdempotencyClaim { key: [key; 32], body: [body; 32], expires_at: at(100) };
-    Submission { idempotency: Some(claim), ..submission(first, 2) }
+    let claim = IdempotencyClaim {
+        key: [key; 32],
+        body: [body; 32],
+        expires_at: at(100),
+    };
+    Submission {
+        idempotency: Some(claim),
+        ..submission(first, 2)
+    }
 }
 
 /// Stores a batch.
 pub(crate) async fn accept(store: &Arc<dyn Store>, batch: Vec<Submission>) -> Vec<Accepted> {
-    store.accept(Arc::new(batch)).await.expect("the store takes the batch")
+    store
+        .accept(Arc::new(batch))
+        .await
+        .expect("the store takes the batch")
 }
 
 pub(crate) fn new_account(name: &str) -> NewAccount {
@@ -90,6 +109,9 @@ pub(crate) fn new_token(account: AccountId, secret: &str) -> NewToken {
 
 /// Creates an account that must not exist yet.
 pub(crate) async fn create_account(store: &Arc<dyn Store>, name: &str) -> AccountId {
-    let created = store.create_account(&new_account(name)).await.expect("the store answers");
+    let created = store
+        .create_account(&new_account(name))
+        .await
+        .expect("the store answers");
     created.expect("the name is free")
 }

@@ -25,7 +25,17 @@ async fn a_record_shows_what_was_sent(store: Arc<dyn Store>) {
         dlr_url: Some(url.clone()),
         ..scheduled(3, 90)
     };
-    accept(&store, vec![sent.clone(), Submission { text: "second".into(), ..scheduled(4, 91) }]).await;
+    accept(
+        &store,
+        vec![
+            sent.clone(),
+            Submission {
+                text: "second".into(),
+                ..scheduled(4, 91)
+            },
+        ],
+    )
+    .await;
     let first = ScheduledRecord {
         id: message(3),
         at: at(90),
@@ -42,14 +52,31 @@ async fn a_record_shows_what_was_sent(store: Arc<dyn Store>) {
         text: "second".to_owned(),
         dlr_url: None,
     };
-    assert_eq!(store.list_scheduled(account(1), EVERYTHING).await.expect("answers"), [first, second]);
-    let found = store.find_message(account(1), message(3)).await.expect("answers").expect("it is there");
+    assert_eq!(
+        store
+            .list_scheduled(account(1), EVERYTHING)
+            .await
+            .expect("answers"),
+        [first, second]
+    );
+    let found = store
+        .find_message(account(1), message(3))
+        .await
+        .expect("answers")
+        .expect("it is there");
     assert_eq!(found.state, MessageState::Scheduled { at: at(90) });
 }
 
 async fn the_list_is_in_order_of_time_then_id_and_pages(store: Arc<dyn Store>) {
     let batch = [(1, 90), (2, 30), (3, 60), (4, 30), (5, 60)];
-    accept(&store, batch.into_iter().map(|(id, second)| scheduled(id, second)).collect()).await;
+    accept(
+        &store,
+        batch
+            .into_iter()
+            .map(|(id, second)| scheduled(id, second))
+            .collect(),
+    )
+    .await;
     for (name, limit, offset, expected) in [
         ("all", 1_000, 0, &[2, 4, 3, 5, 1][..]),
         ("first page", 2, 0, &[2, 4]),
@@ -59,38 +86,82 @@ async fn the_list_is_in_order_of_time_then_id_and_pages(store: Arc<dyn Store>) {
         ("far behind the end", 2, u64::MAX, &[]),
         ("none", 0, 0, &[]),
     ] {
-        let listed = store.list_scheduled(account(1), Page { limit, offset }).await.expect("answers");
+        let listed = store
+            .list_scheduled(account(1), Page { limit, offset })
+            .await
+            .expect("answers");
         let listed: Vec<_> = listed.iter().map(|record| record.id.get()).collect();
         assert_eq!(listed, expected, "{name}");
     }
 }
 
 async fn only_what_waits_is_listed_and_only_to_its_owner(store: Arc<dyn Store>) {
-    let others = Submission { account: account(2), ..scheduled(3, 60) };
+    let others = Submission {
+        account: account(2),
+        ..scheduled(3, 60)
+    };
     accept(&store, vec![submission(1, 1), scheduled(2, 60), others]).await;
     for (owner, expected) in [(1, vec![2]), (2, vec![3]), (3, vec![])] {
-        let listed = store.list_scheduled(account(owner), EVERYTHING).await.expect("answers");
-        assert_eq!(listed.iter().map(|record| record.id.get()).collect::<Vec<_>>(), expected, "account {owner}");
+        let listed = store
+            .list_scheduled(account(owner), EVERYTHING)
+            .await
+            .expect("answers");
+        assert_eq!(
+            listed
+                .iter()
+                .map(|record| record.id.get())
+                .collect::<Vec<_>>(),
+            expected,
+            "account {owner}"
+        );
     }
-    assert_eq!(store.cancel(account(1), message(2), at(5)).await.expect("answers"), Cancel::Done);
-    assert_eq!(store.list_scheduled(account(1), EVERYTHING).await.expect("answers"), []);
+    assert_eq!(
+        store
+            .cancel(account(1), message(2), at(5))
+            .await
+            .expect("answers"),
+        Cancel::Done
+    );
+    assert_eq!(
+        store
+            .list_scheduled(account(1), EVERYTHING)
+            .await
+            .expect("answers"),
+        []
+    );
 }
 
 async fn cancelling_works_once(store: Arc<dyn Store>) {
-    accept(&store, vec![submission(1, 1), scheduled(2, 60), scheduled(3, 60)]).await;
+    accept(
+        &store,
+        vec![submission(1, 1), scheduled(2, 60), scheduled(3, 60)],
+    )
+    .await;
     let cancelled = MessageState::Cancelled { at: at(5) };
     for (name, owner, id, second, expected) in [
-        ("not scheduled", 1, 1, 4, Cancel::NotWaiting(MessageState::Queued)),
+        (
+            "not scheduled",
+            1,
+            1,
+            4,
+            Cancel::NotWaiting(MessageState::Queued),
+        ),
         ("another account's", 2, 2, 4, Cancel::Unknown),
         ("unknown", 1, 9, 4, Cancel::Unknown),
         ("waiting", 1, 2, 5, Cancel::Done),
         ("again", 1, 2, 6, Cancel::NotWaiting(cancelled)),
     ] {
-        let outcome = store.cancel(account(owner), message(id), at(second)).await.expect("answers");
+        let outcome = store
+            .cancel(account(owner), message(id), at(second))
+            .await
+            .expect("answers");
         assert_eq!(outcome, expected, "{name}");
     }
     for (id, state) in [(2, cancelled), (3, MessageState::Scheduled { at: at(60) })] {
-        let found = store.find_message(account(1), message(id)).await.expect("answers");
+        let found = store
+            .find_message(account(1), message(id))
+            .await
+            .expect("answers");
         assert_eq!(found.map(|record| record.state), Some(state), "{id}");
     }
 }
@@ -100,10 +171,21 @@ async fn of_many_that_cancel_at_once_one_does(store: Arc<dyn Store>) {
     let mut tasks = JoinSet::new();
     for _ in 0..20 {
         let store = Arc::clone(&store);
-        tasks.spawn(async move { store.cancel(account(1), message(1), at(5)).await.expect("answers") });
+        tasks.spawn(async move {
+            store
+                .cancel(account(1), message(1), at(5))
+                .await
+                .expect("answers")
+        });
     }
     let outcomes = tasks.join_all().await;
-    let done = outcomes.iter().filter(|outcome| **outcome == Cancel::Done).count();
-    let late = outcomes.iter().filter(|outcome| matches!(outcome, Cancel::NotWaiting(_))).count();
+    let done = outcomes
+        .iter()
+        .filter(|outcome| **outcome == Cancel::Done)
+        .count();
+    let late = outcomes
+        .iter()
+        .filter(|outcome| matches!(outcome, Cancel::NotWaiting(_)))
+        .count();
     assert_eq!((done, late), (1, 19));
 }

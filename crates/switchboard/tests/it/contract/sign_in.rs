@@ -16,15 +16,23 @@ on_both_stores!(
 
 async fn a_link_opens_one_session(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
-    store.create_sign_in_link(&hash("link"), owner, at(60)).await.expect("the link is kept");
+    store
+        .create_sign_in_link(&hash("link"), owner, at(60))
+        .await
+        .expect("the link is kept");
     for (name, link, session, expected) in [
         ("unknown", "other", "s0", false),
         ("good", "link", "s1", true),
         ("used", "link", "s2", false),
     ] {
-        let opened = store.redeem_sign_in_link(&hash(link), &hash(session), at(900), at(1)).await;
+        let opened = store
+            .redeem_sign_in_link(&hash(link), &hash(session), at(900), at(1))
+            .await;
         assert_eq!(opened.expect("answers"), expected, "{name}");
-        let found = store.find_session(&hash(session), at(2)).await.expect("answers");
+        let found = store
+            .find_session(&hash(session), at(2))
+            .await
+            .expect("answers");
         assert_eq!(found, expected.then_some(owner), "{name}");
     }
 }
@@ -32,33 +40,57 @@ async fn a_link_opens_one_session(store: Arc<dyn Store>) {
 async fn an_expired_link_opens_none(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
     for (link, expires) in [("early", at(60)), ("late", at(61))] {
-        store.create_sign_in_link(&hash(link), owner, expires).await.expect("the link is kept");
+        store
+            .create_sign_in_link(&hash(link), owner, expires)
+            .await
+            .expect("the link is kept");
     }
     for (link, expected) in [("early", false), ("late", true)] {
-        let opened = store.redeem_sign_in_link(&hash(link), &hash(link), at(900), at(60)).await;
+        let opened = store
+            .redeem_sign_in_link(&hash(link), &hash(link), at(900), at(60))
+            .await;
         assert_eq!(opened.expect("answers"), expected, "{link}");
     }
 }
 
 async fn of_many_that_redeem_at_once_one_does(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
-    store.create_sign_in_link(&hash("link"), owner, at(60)).await.expect("the link is kept");
+    store
+        .create_sign_in_link(&hash("link"), owner, at(60))
+        .await
+        .expect("the link is kept");
     let mut tasks = JoinSet::new();
     for n in 0..20 {
         let store = Arc::clone(&store);
         tasks.spawn(async move {
             let session = hash(&n.to_string());
-            store.redeem_sign_in_link(&hash("link"), &session, at(900), at(1)).await.expect("answers")
+            store
+                .redeem_sign_in_link(&hash("link"), &session, at(900), at(1))
+                .await
+                .expect("answers")
         });
     }
-    assert_eq!(tasks.join_all().await.into_iter().filter(|opened| *opened).count(), 1);
+    assert_eq!(
+        tasks
+            .join_all()
+            .await
+            .into_iter()
+            .filter(|opened| *opened)
+            .count(),
+        1
+    );
 }
 
 async fn a_session_lasts_until_it_expires_or_ends(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
     for name in ["ended", "kept"] {
-        store.create_sign_in_link(&hash(name), owner, at(60)).await.expect("the link is kept");
-        let opened = store.redeem_sign_in_link(&hash(name), &hash(name), at(900), at(1)).await;
+        store
+            .create_sign_in_link(&hash(name), owner, at(60))
+            .await
+            .expect("the link is kept");
+        let opened = store
+            .redeem_sign_in_link(&hash(name), &hash(name), at(900), at(1))
+            .await;
         assert!(opened.expect("answers"));
     }
     store.end_session(&hash("ended")).await.expect("answers");
@@ -68,7 +100,10 @@ async fn a_session_lasts_until_it_expires_or_ends(store: Arc<dyn Store>) {
         ("kept", "kept", 899, Some(owner)),
         ("expired", "kept", 900, None),
     ] {
-        let found = store.find_session(&hash(session), at(second)).await.expect("answers");
+        let found = store
+            .find_session(&hash(session), at(second))
+            .await
+            .expect("answers");
         assert_eq!(found, expected, "{name}");
     }
 }

@@ -1,0 +1,42 @@
+//! The program from outside: the real binary, its sockets and its command line, one file a subject.
+//!
+//! A case that depends on the store takes a backend, and a macro makes two tests of it, called `sqlite::case` and
+//! `postgres::case`. Every test has a server and a database of its own.
+
+mod service;
+
+/// Makes two tests of each case that takes a backend.
+macro_rules! on_both_backends {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[test]
+            fn $case() {
+                super::$case(testkit::Backend::Sqlite);
+            })+
+        }
+
+        mod postgres {
+            $(#[test]
+            fn $case() {
+                super::$case(testkit::Backend::Postgres);
+            })+
+        }
+    };
+}
+
+mod accepting;
+mod answers;
+mod bad_http;
+mod bad_json;
+mod command_line;
+mod document;
+mod first_start;
+mod idempotency;
+mod mutations;
+mod observing;
+mod permissions;
+mod reading;
+mod refusing;
+mod secrecy;
+mod tls;
+mod tokens;

@@ -1,0 +1,252 @@
+//! A running service and its first account, and what must hold of every answer.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use domain::clock::SystemClock;
+use domain::{Clock, Timestamp};
+use jiff::SignedDuration;
+use jiff::tz::Offset;
+use serde_json::{Value, json};
+use testkit::http::{self, Response};
+use testkit::{Backend, Server, ServerBuilder};
+
+/// The program under test.
+pub(super) const BINARY: &str = env!("CARGO_BIN_EXE_switchboard");
+/// Waiting longer than this means that the state will not come.
+const DEADLINE: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(10);
+
+/// Looks again and again until there is something to see.
+pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + DEADLINE;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(Instant::now() < until, "{what} did not come about");
+        thread::sleep(POLL); // tidy: between two looks at a state that has a deadline
+    }
+}
+
+/// A running service.
+pub(super) struct Service {
+    pub(super) server: Server,
+    /// The first account's token, which may do everything.
+    pub(super) token: String,
+}
+
+/// A token that the command line made.
+pub(super) struct NewToken {
+    pub(super) id: String,
+    pub(super) token: String,
+}
+
+impl Service {
+    pub(super) fn start(backend: Backend) -> Self {
+        Self::with(backend, |builder| builder)
+    }
+
+    /// A service with settings of its own.
+    pub(super) fn with(
+        backend: Backend,
+        configure: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    ) -> Self {
+        let server = configure(Server::builder(BINARY, backend)).start();
+        let token = wait_for("the first start's welcome", || first_token(&server));
+        Self { server, token }
+    }
+
+    /// One request on a connection of its own, with nothing added.
+    pub(super) fn raw(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Response {
+        http::request(self.server.addr(), method, path, headers, body)
+            .unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    /// One request under a token; the answer keeps the rules of every answer.
+    pub(super) fn call_as(&self, token: &str, method: &str, path: &str, body: &[u8]) -> Response {
+        self.call_with(token, method, path, &[], body)
+    }
+
+    /// [`Service::call_as`] with more headers.
+    pub(super) fn call_with(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        more: &[(&str, &str)],
+        body: &[u8],
+    ) -> Response {
+        let mut headers = vec![("X-Service-Token", token)];
+        let typed = more
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        if !body.is_empty() && !typed {
+            headers.push(("Content-Type", "application/json"));
+        }
+        headers.extend_from_slice(more);
+        let response = self.raw(method, path, &headers, body);
+        check(&format!("{method} {path}"), &response);
+        response
+    }
+
+    pub(super) fn get(&self, path: &str) -> Response {
+        self.call_as(&self.token, "GET", path, b"")
+    }
+
+    pub(super) fn delete(&self, path: &str) -> Response {
+        self.call_as(&self.token, "DELETE", path, b"")
+    }
+
+    /// `POST /sms`.
+    pub(super) fn send(&self, body: &Value) -> Response {
+        self.call_as(&self.token, "POST", "/sms", body.to_string().as_bytes())
+    }
+
+    /// Sends what must be accepted and returns its IDs.
+    pub(super) fn accept(&self, body: &Value) -> Vec<String> {
+        let response = self.send(body);
+        assert_eq!(response.status, 200, "{body}: {}", response.text());
+        ids(&response)
+    }
+
+    /// The scheduled messages of an account.
+    pub(super) fn scheduled_as(&self, token: &str) -> Vec<Value> {
+        let response = self.call_as(token, "GET", "/sms?scheduled", b"");
+        assert_eq!(response.status, 200, "{}", response.text());
+        response.json().as_array().expect("a list").clone()
+    }
+
+    /// How many messages the service says that it stored.
+    pub(super) fn stored(&self) -> u64 {
+        let metrics = self.raw("GET", "/metrics", &[], b"").text();
+        let counted = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("switchboard_messages_accepted_total "));
+        counted.map_or(0, |count| count.parse().expect("a number"))
+    }
+
+    /// Creates an account with a token of every permission.
+    pub(super) fn create_account(&self, name: &str) -> String {
+        self.server
+            .cli_json(&["account", "create", "--name", name, "--json"]);
+        self.create_token(name, &[]).token
+    }
+
+    pub(super) fn create_token(&self, account: &str, more: &[&str]) -> NewToken {
+        let mut arguments = vec!["token", "create", "--account", account, "--json"];
+        arguments.extend_from_slice(more);
+        let made = self.server.cli_json(&arguments);
+        NewToken {
+            id: made["id"].to_string(),
+            token: made["token"].as_str().expect("a token").to_owned(),
+        }
+    }
+
+    /// The service still works and nothing in it has panicked.
+    pub(super) fn check_health(&self) {
+        let ready = self.raw("GET", "/health/ready", &[], b"");
+        assert_eq!((ready.status, ready.text().as_str()), (200, "ready\n"));
+        let output = self.server.output();
+        assert!(!output.contains("panic"), "{output}");
+    }
+}
+
+/// The token that the first start prints, once all of its text is there.
+fn first_token(server: &Server) -> Option<String> {
+    let output = server.output();
+    let (welcome, _) = output.split_once("Reference: ")?;
+    let (_, rest) = welcome.split_once("API token:\n  ")?;
+    rest.lines().next().map(str::to_owned)
+}
+
+/// What holds of every answer of the API: never cached, traceable, and an error is an object with one message.
+pub(super) fn check(context: &str, response: &Response) {
+    let shown = || format!("{context}: {} {}", response.status, response.text());
+    assert_eq!(
+        response.header("cache-control"),
+        Some("no-cache"),
+        "{}",
+        shown()
+    );
+    let traceable = response
+        .header("x-request-id")
+        .is_some_and(|id| !id.is_empty());
+    assert!(traceable, "no request ID: {}", shown());
+    assert!(response.status < 500, "{}", shown());
+    if response.status >= 400 && !response.body.is_empty() {
+        assert_eq!(
+            response.header("content-type"),
+            Some("application/json"),
+            "{}",
+            shown()
+        );
+        let body = response.json();
+        let text = body["message"].as_str().unwrap_or_default();
+        assert_eq!(body, json!({ "message": text }), "{}", shown());
+        assert!(text.ends_with('.') && text.len() > 10, "{}", shown());
+    }
+}
+
+/// The message of an error answer.
+pub(super) fn message(response: &Response) -> String {
+    let body = response.json();
+    body["message"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no message: {body}"))
+        .to_owned()
+}
+
+/// The IDs of an accepted submission, which are strings.
+pub(super) fn ids(response: &Response) -> Vec<String> {
+    let body = response.json();
+    let list = body.as_array().unwrap_or_else(|| panic!("no list: {body}"));
+    list.iter()
+        .map(|id| id.as_str().expect("an ID is a string").to_owned())
+        .collect()
+}
+
+/// A body that is accepted.
+pub(super) fn sms() -> Value {
+    json!({ "to": "+37120000001", "from": "Acme", "message": "Hello" })
+}
+
+/// [`sms`] with fields added or replaced.
+pub(super) fn sms_with(fields: &Value) -> Value {
+    let mut body = sms();
+    let fields = fields.as_object().expect("an object").clone();
+    body.as_object_mut().expect("an object").extend(fields);
+    body
+}
+
+/// A time so many seconds from now, without a fraction.
+pub(super) fn in_seconds(seconds: i64) -> Timestamp {
+    let now = Timestamp::from_second(SystemClock.now().as_second()).expect("in range");
+    now + SignedDuration::from_secs(seconds)
+}
+
+/// As a request writes a time, with the offset in hours.
+pub(super) fn with_offset(time: Timestamp, hours: i8) -> String {
+    let zone = Offset::from_hours(hours)
+        .expect("a real offset")
+        .to_time_zone();
+    time.to_zoned(zone)
+        .strftime("%Y-%m-%dT%H:%M:%S%:z")
+        .to_string()
+}
+
+/// As answers write a time.
+pub(super) fn utc(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// A time well ahead, so that what is sent for it stays in the scheduled list.
+pub(super) fn tomorrow() -> String {
+    with_offset(in_seconds(24 * 3600), 0)
+}
