@@ -107,16 +107,16 @@ async fn gather<I, O, E, W, F>(
     loop {
         let permit = writers.clone().acquire_owned().await.expect("never closed");
         let mut waiting = Vec::with_capacity(limits.batch.min(64));
-        let received = tokio::select! {
+        let count = tokio::select! {
             biased;
-            received = receiver.recv_many(&mut waiting, limits.batch) => received,
+            count = receiver.recv_many(&mut waiting, limits.batch) => count,
             () = stop.notified() => {
                 // Nothing more gets in; what waits is still received, then the count is 0.
                 receiver.close();
                 continue;
             }
         };
-        if received == 0 {
+        if count == 0 {
             break;
         }
         let write = write.clone();

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use utoipa_swagger_ui::SwaggerUi;
 use web::dashboard::{Dashboard, DashboardSettings};
+use web::rest::with_unknown_addresses;
 use web::server::{self, Tls};
 use web::{Observe, Rest, RestSettings};
 
@@ -107,19 +108,17 @@ impl App {
             );
         }
         let private = match config.metrics.listen {
-            Some(address) => Some((
-                bind(address)?,
-                observe
-                    .metrics_router()
-                    .fallback(web::rest::unknown_address),
-            )),
+            Some(address) => {
+                let router = with_unknown_addresses(observe.metrics_router());
+                Some((bind(address)?, router))
+            }
             None => None,
         };
         if private.is_none() && config.is_loopback() {
             public = public.merge(observe.metrics_router());
         }
         Ok(Self {
-            public: public.fallback(web::rest::unknown_address),
+            public: with_unknown_addresses(public),
             private,
             tls: start_tls(config)?,
             limits: server_limits(config),

@@ -4,33 +4,52 @@ use std::io::IsTerminal as _;
 
 use anyhow::Context as _;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::{Log, LogFormat};
 
 /// Upper bounds of the buckets that answer times are counted in, in seconds.
 const ANSWER_BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0, 10.0];
 
-/// Reads `info`, or a list such as `info,access=debug`.
-pub(crate) fn parse_level(level: &str) -> anyhow::Result<EnvFilter> {
-    EnvFilter::try_new(level).with_context(|| format!("log.level '{level}' is not understood"))
+/// Reads `info`, or a list by subject such as `info,access=debug`.
+pub(crate) fn parse_level(level: &str) -> anyhow::Result<Targets> {
+    let mut targets = Targets::new();
+    for part in level.split(',') {
+        let (subject, name) = match part.split_once('=') {
+            Some((subject, name)) => (Some(subject), name),
+            None => (None, part),
+        };
+        let name: LevelFilter = name.trim().parse().ok().with_context(|| {
+            format!("log.level '{level}' is not understood; write error, warn, info, debug or trace, or info,access=debug")
+        })?;
+        targets = match subject {
+            Some(subject) => targets.with_target(subject.trim(), name),
+            None => targets.with_default(name),
+        };
+    }
+    Ok(targets)
 }
 
 /// From here on, log lines go to standard error: as text on a terminal, as JSON otherwise.
 pub(crate) fn start_logs(log: &Log) -> anyhow::Result<()> {
+    let terminal = std::io::stderr().is_terminal();
     let json = match log.format {
-        LogFormat::Auto => !std::io::stderr().is_terminal(),
+        LogFormat::Auto => !terminal,
         LogFormat::Text => false,
         LogFormat::Json => true,
     };
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(parse_level(&log.level)?)
-        .with_writer(std::io::stderr);
-    if json {
-        lines.json().flatten_event(true).init();
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = if json {
+        lines.json().flatten_event(true).boxed()
     } else {
-        lines.with_ansi(std::io::stderr().is_terminal()).init();
-    }
+        lines.with_ansi(terminal).boxed()
+    };
+    tracing_subscriber::registry()
+        .with(lines.with_filter(parse_level(&log.level)?))
+        .init();
     Ok(())
 }
 

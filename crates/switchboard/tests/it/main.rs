@@ -1,4 +1,5 @@
 //! The one integration-test binary: black-box tests over the real program, and the suites that need several rooms.
 
 mod contract;
+mod rest;
 mod tidy;

@@ -45,7 +45,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
         return Ok(());
     }
     let shown = domain::shown::Shown(text);
-    Err(Problem::bad_request(format_args!(
+    Err(Problem::bad_request(format!(
         "The Content-Type {shown} is not taken; send application/json."
     )))
 }
@@ -85,7 +85,7 @@ async fn read(mut body: Body, limit: usize, announced: usize) -> Result<Bytes, P
         }
     }
     if received > limit {
-        return Err(Problem::bad_request(format_args!(
+        return Err(Problem::bad_request(format!(
             "The body is larger than {limit} bytes; send less at a time."
         )));
     }
@@ -101,7 +101,7 @@ fn cut_off() -> Problem {
 }
 
 fn too_slow(time: Duration) -> Problem {
-    Problem::bad_request(format_args!(
+    Problem::bad_request(format!(
         "The body did not arrive within {} s.",
         time.as_secs()
     ))

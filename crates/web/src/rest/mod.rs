@@ -77,17 +77,22 @@ pub(crate) async fn wrong_method(method: Method, uri: Uri) -> Response {
         return StatusCode::NO_CONTENT.into_response();
     }
     let path = domain::shown::Shown(uri.path());
-    Problem::method_not_allowed(format_args!(
+    Problem::method_not_allowed(format!(
         "{method} is not allowed on {path}; the header Allow says what is."
     ))
     .into_response()
 }
 
-/// The answer for every address that no door knows.
-pub async fn unknown_address(uri: Uri) -> Response {
+/// Answers every address that none of the routes knows, and every method that a page of others does not take.
+pub fn with_unknown_addresses(router: Router) -> Router {
+    router
+        .fallback(unknown_address)
+        .method_not_allowed_fallback(wrong_method)
+}
+
+async fn unknown_address(uri: Uri) -> Problem {
     let path = domain::shown::Shown(uri.path());
-    Problem::not_found(format_args!(
+    Problem::not_found(format!(
         "There is nothing at {path}; /docs lists the addresses there are."
     ))
-    .into_response()
 }

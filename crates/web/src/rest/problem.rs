@@ -19,27 +19,27 @@ pub(crate) struct Problem {
 
 impl Problem {
     /// The request itself is wrong.
-    pub(crate) fn bad_request(message: impl ToString) -> Self {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
     /// There is nothing at this address, or not for this caller.
-    pub(crate) fn not_found(message: impl ToString) -> Self {
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, message)
     }
 
     /// The thing is not in a state that allows it.
-    pub(crate) fn conflict(message: impl ToString) -> Self {
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, message)
     }
 
     /// The address is right, the method is not.
-    pub(crate) fn method_not_allowed(message: impl ToString) -> Self {
+    pub(crate) fn method_not_allowed(message: impl Into<String>) -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, message)
     }
 
     /// The service cannot take it now.
-    pub(crate) fn unavailable(message: impl ToString, retry_after_s: u32) -> Self {
+    pub(crate) fn unavailable(message: impl Into<String>, retry_after_s: u32) -> Self {
         Self {
             retry_after_s: Some(retry_after_s),
             ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
@@ -54,10 +54,10 @@ impl Problem {
         )
     }
 
-    fn new(status: StatusCode, message: impl ToString) -> Self {
+    fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self {
             status,
-            message: message.to_string(),
+            message: message.into(),
             retry_after_s: None,
         }
     }
@@ -78,13 +78,13 @@ impl IntoResponse for Problem {
 
 impl From<Invalid> for Problem {
     fn from(error: Invalid) -> Self {
-        Self::bad_request(error)
+        Self::bad_request(error.to_string())
     }
 }
 
 impl From<BodyError> for Problem {
     fn from(error: BodyError) -> Self {
-        Self::bad_request(error)
+        Self::bad_request(error.to_string())
     }
 }
 
@@ -147,13 +147,13 @@ impl From<Refusal> for Problem {
             Refusal::Suspended => Self::new(StatusCode::FORBIDDEN, "The account is suspended."),
             Refusal::Address(address) => Self::new(
                 StatusCode::FORBIDDEN,
-                format_args!(
+                format!(
                     "This API token may not be used from the address {address}; its list of addresses does not hold it."
                 ),
             ),
             Refusal::NotGranted(permission) => Self::new(
                 StatusCode::FORBIDDEN,
-                format_args!(
+                format!(
                     "This API token lacks the permission '{permission}' that this operation needs."
                 ),
             ),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use domain::message::{MessageRecord, MessageState, ScheduledRecord, SubmitReceipt};
@@ -125,7 +126,7 @@ fn answer(rest: &Rest, receipt: SubmitReceipt) -> Response {
 
 /// A message that waits for its time.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Scheduled {
+pub(super) struct ScheduledMessage {
     /// The ID that the submission returned.
     #[schema(example = "10001")]
     id: String,
@@ -143,7 +144,7 @@ pub(super) struct Scheduled {
     dlr_url: Option<String>,
 }
 
-impl From<ScheduledRecord> for Scheduled {
+impl From<ScheduledRecord> for ScheduledMessage {
     fn from(record: ScheduledRecord) -> Self {
         Self {
             id: record.id.to_string(),
@@ -169,7 +170,7 @@ impl From<ScheduledRecord> for Scheduled {
         ("offset" = Option<u64>, Query, description = "Skip so many, by default 0."),
     ),
     responses(
-        (status = 200, description = "The messages.", body = Vec<Scheduled>),
+        (status = 200, description = "The messages.", body = Vec<ScheduledMessage>),
         (status = 400, description = "`scheduled` is missing, or a number is out of range.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
         (status = 403, description = "The token lacks `sms:read`.", body = Failure),
@@ -186,7 +187,7 @@ pub(super) async fn list(
         .messages
         .list_scheduled(caller.access.account, page)
         .await?;
-    let records: Vec<Scheduled> = records.into_iter().map(Scheduled::from).collect();
+    let records: Vec<ScheduledMessage> = records.into_iter().map(ScheduledMessage::from).collect();
     Ok(axum::Json(records).into_response())
 }
 
@@ -200,8 +201,8 @@ fn read_page(query: &str) -> Result<Page, Problem> {
         match &*key {
             "scheduled" => scheduled = true,
             "limit" => {
-                page.limit = in_range("limit", &value, 1, u64::from(MAX_LIST))
-                    .map(|n| u32::try_from(n).unwrap_or(MAX_LIST))?
+                let limit = in_range("limit", &value, 1, u64::from(MAX_LIST))?;
+                page.limit = u32::try_from(limit).unwrap_or(MAX_LIST);
             }
             "offset" => page.offset = in_range("offset", &value, 0, domain::ids::MAX_ID)?,
             _ => {}
@@ -223,13 +224,13 @@ fn in_range(name: &str, value: &str, min: u64, max: u64) -> Result<u64, Problem>
         .filter(|number| (min..=max).contains(number));
     number.ok_or_else(|| {
         let shown = Shown(value);
-        Problem::bad_request(format_args!("Invalid value for the query parameter '{name}': {shown}; give a whole number from {min} to {max}."))
+        Problem::bad_request(format!("Invalid value for the query parameter '{name}': {shown}; give a whole number from {min} to {max}."))
     })
 }
 
 /// What became of a message.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Status {
+pub(super) struct MessageStatus {
     /// The ID that the submission returned.
     #[schema(example = "10001")]
     id: String,
@@ -251,7 +252,7 @@ pub(super) struct Status {
     mnc: Option<String>,
 }
 
-impl From<MessageRecord> for Status {
+impl From<MessageRecord> for MessageStatus {
     fn from(record: MessageRecord) -> Self {
         let ended = match record.state {
             MessageState::Scheduled { .. } | MessageState::Queued => None,
@@ -277,7 +278,7 @@ impl From<MessageRecord> for Status {
     tag = "SMS",
     params(("id" = String, Path, description = "The ID that the submission returned.")),
     responses(
-        (status = 200, description = "Where the message stands.", body = Status),
+        (status = 200, description = "Where the message stands.", body = MessageStatus),
         (status = 401, description = "No valid token.", body = Failure),
         (status = 403, description = "The token lacks `sms:read`.", body = Failure),
         (status = 404, description = "This account has no such message.", body = Failure),
@@ -286,8 +287,9 @@ impl From<MessageRecord> for Status {
 pub(super) async fn status(
     State(rest): State<Arc<Rest>>,
     caller: Caller<SmsRead>,
-    Path(id): Path<String>,
+    path: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
+    let id = read_path(path)?;
     let message = read_id(&id)?;
     let record = rest
         .engine
@@ -295,7 +297,7 @@ pub(super) async fn status(
         .find(caller.access.account, message)
         .await?;
     let record = record.ok_or_else(|| unknown_message(&id))?;
-    Ok(axum::Json(Status::from(record)).into_response())
+    Ok(axum::Json(MessageStatus::from(record)).into_response())
 }
 
 /// A message that was taken back.
@@ -328,8 +330,9 @@ pub(super) struct Cancelled {
 pub(super) async fn cancel(
     State(rest): State<Arc<Rest>>,
     caller: Caller<SmsSend>,
-    Path(id): Path<String>,
+    path: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
+    let id = read_path(path)?;
     let message = read_id(&id)?;
     match rest
         .engine
@@ -342,7 +345,7 @@ pub(super) async fn cancel(
             status: "cancelled",
         })
         .into_response()),
-        Cancel::NotWaiting(state) => Err(Problem::conflict(format_args!(
+        Cancel::NotWaiting(state) => Err(Problem::conflict(format!(
             "Message {message} is {}; only a scheduled message can be cancelled.",
             state.name()
         ))),
@@ -350,12 +353,17 @@ pub(super) async fn cancel(
     }
 }
 
+/// What is not even text names no message.
+fn read_path(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
+    path.map(|Path(id)| id).map_err(|_| unknown_message("?"))
+}
+
 fn read_id(text: &str) -> Result<MessageId, Problem> {
     text.parse().map_err(|_| unknown_message(text))
 }
 
 fn unknown_message(id: &str) -> Problem {
-    Problem::not_found(format_args!("There is no message {}.", Shown(id)))
+    Problem::not_found(format!("There is no message {}.", Shown(id)))
 }
 
 fn utc(time: Timestamp) -> String {

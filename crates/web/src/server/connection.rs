@@ -85,18 +85,23 @@ impl Connections {
             ended = std::future::poll_fn(|cx| connection.poll_without_shutdown(cx)) => Some(ended),
             _ = stop.wait_for(|stop| *stop) => None,
         };
-        let ended = match first {
-            Some(ended) => ended,
-            None => {
-                Pin::new(&mut connection).graceful_shutdown();
-                std::future::poll_fn(|cx| connection.poll_without_shutdown(cx)).await
-            }
+        let ended = if let Some(ended) = first {
+            ended
+        } else {
+            Pin::new(&mut connection).graceful_shutdown();
+            std::future::poll_fn(|cx| connection.poll_without_shutdown(cx)).await
         };
         let parts = connection.into_parts();
         let mut stream = parts.io.into_inner();
         match ended {
             Err(error) if error.is_timeout() && !parts.read_buf.is_empty() => {
-                self.answer_half_sent(&mut stream).await;
+                let seconds = self.header_time.as_secs();
+                let message = format!("The request's headers did not arrive within {seconds} s.");
+                answer_half_sent(&mut stream, &message).await;
+            }
+            Err(error) if error.is_incomplete_message() && !parts.read_buf.is_empty() => {
+                let message = "The request ended before its headers were complete.";
+                answer_half_sent(&mut stream, message).await;
             }
             Err(error) => tracing::debug!(%error, "a connection ended badly"),
             Ok(()) => {}
@@ -106,19 +111,17 @@ impl Connections {
             .await
             .ok();
     }
+}
 
-    /// hyper would close without a word.
-    async fn answer_half_sent<S: AsyncWrite + Unpin>(&self, stream: &mut S) {
-        let seconds = self.header_time.as_secs();
-        let body =
-            format!(r#"{{"message":"The request's headers did not arrive within {seconds} s."}}"#);
-        let answer = format!(
-            "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncache-control: no-cache\r\n\
-             connection: close\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        tokio::time::timeout(FAREWELL_TIME, stream.write_all(answer.as_bytes()))
-            .await
-            .ok();
-    }
+/// hyper would close without a word.
+async fn answer_half_sent<S: AsyncWrite + Unpin>(stream: &mut S, message: &str) {
+    let body = serde_json::json!({ "message": message }).to_string();
+    let answer = format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncache-control: no-cache\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    tokio::time::timeout(FAREWELL_TIME, stream.write_all(answer.as_bytes()))
+        .await
+        .ok();
 }

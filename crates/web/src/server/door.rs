@@ -83,13 +83,10 @@ impl Door {
     }
 
     async fn route(&self, request: Request<Incoming>) -> Response {
-        let _place = match Place::take(self) {
-            Some(place) => place,
-            None => {
-                self.counted.shed.increment(1);
-                return Problem::unavailable("The service is overloaded; try again shortly.", 1)
-                    .into_response();
-            }
+        let Some(_place) = Place::take(self) else {
+            self.counted.shed.increment(1);
+            return Problem::unavailable("The service is overloaded; try again shortly.", 1)
+                .into_response();
         };
         let answer = AssertUnwindSafe(self.router.clone().oneshot(request)).catch_unwind();
         match tokio::time::timeout(self.request_time, answer).await {

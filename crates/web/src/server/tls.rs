@@ -116,7 +116,7 @@ async fn follow(tls: std::sync::Weak<Tls>) {
             Ok(Ok(true)) => tracing::info!("the renewed TLS certificate is in use"),
             Ok(Ok(false)) => {}
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the TLS files changed, but cannot be used; the old ones serve on")
+                tracing::warn!(%error, "the TLS files changed, but cannot be used; the old ones serve on");
             }
             Err(error) => tracing::error!(%error, "looking at the TLS files failed"),
         }

@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 use testkit::Backend;
 
-use super::service::{
-    Service, check, ids, in_seconds, sms, sms_with, tomorrow, utc, with_offset,
-};
+use super::service::{Service, check, ids, in_seconds, sms, sms_with, tomorrow, utc, with_offset};
 
 const AMOUNT: &str = "x-service-amount-sent";
 
@@ -42,10 +40,18 @@ fn the_answer_counts_the_parts() {
         ("one more in UCS-2", "ş".repeat(71), 2),
         ("two UCS-2 parts", "ş".repeat(134), 2),
         ("a third in UCS-2", "ş".repeat(135), 3),
-        ("one other character makes it all UCS-2", "a".repeat(70) + "ş", 2),
+        (
+            "one other character makes it all UCS-2",
+            "a".repeat(70) + "ş",
+            2,
+        ),
         ("surrogate pairs count twice", "😀".repeat(35), 1),
         ("and are too many sooner still", "😀".repeat(36), 2),
-        ("a surrogate pair never straddles: 33 fit 67", "😀".repeat(67), 3),
+        (
+            "a surrogate pair never straddles: 33 fit 67",
+            "😀".repeat(67),
+            3,
+        ),
         ("the most GSM-7 parts", "a".repeat(153 * 255), 255),
         ("the most UCS-2 parts", "ş".repeat(67 * 255), 255),
     ];
@@ -62,13 +68,31 @@ fn a_given_coding_turns_splitting_off() {
     let cases = [
         ("GSM-7", json!({"coding": 0, "message": "a".repeat(160)})),
         ("8-bit", json!({"coding": 1, "message": "ÿ".repeat(140)})),
-        ("8-bit, any octet", json!({"coding": 1, "message": "\u{0}\u{7f}\u{80}\u{ff}"})),
+        (
+            "8-bit, any octet",
+            json!({"coding": 1, "message": "\u{0}\u{7f}\u{80}\u{ff}"}),
+        ),
         ("UCS-2", json!({"coding": 2, "message": "ş".repeat(70)})),
-        ("UCS-2 of plain letters", json!({"coding": 2, "message": "a".repeat(70)})),
-        ("header beside GSM-7", json!({"coding": 0, "udh": udh, "message": "a".repeat(153)})),
-        ("header beside 8-bit", json!({"coding": 1, "udh": udh, "message": "a".repeat(134)})),
-        ("header beside UCS-2", json!({"coding": 2, "udh": udh, "message": "a".repeat(67)})),
-        ("header in lower case", json!({"coding": 0, "udh": "%05%00%03%2a%02%01"})),
+        (
+            "UCS-2 of plain letters",
+            json!({"coding": 2, "message": "a".repeat(70)}),
+        ),
+        (
+            "header beside GSM-7",
+            json!({"coding": 0, "udh": udh, "message": "a".repeat(153)}),
+        ),
+        (
+            "header beside 8-bit",
+            json!({"coding": 1, "udh": udh, "message": "a".repeat(134)}),
+        ),
+        (
+            "header beside UCS-2",
+            json!({"coding": 2, "udh": udh, "message": "a".repeat(67)}),
+        ),
+        (
+            "header in lower case",
+            json!({"coding": 0, "udh": "%05%00%03%2a%02%01"}),
+        ),
     ];
     for (case, fields) in cases {
         assert_eq!(parts_of(&service, case, &sms_with(&fields)), 1, "{case}");
@@ -84,20 +108,32 @@ fn every_good_value_is_accepted() {
         ("lane high", json!({"priority": "high"})),
         ("lane normal", json!({"priority": "normal"})),
         ("lane low", json!({"priority": "low"})),
-        ("report address", json!({"dlrUrl": "https://example.com/dlr?a=b"})),
+        (
+            "report address",
+            json!({"dlrUrl": "https://example.com/dlr?a=b"}),
+        ),
         ("longest report address", json!({"dlrUrl": long_url})),
         ("emulated delivery", json!({"testMode": "1"})),
         ("emulated failure", json!({"testMode": "2"})),
         ("shortest validity", json!({"expireIn": 360})),
         ("longest validity", json!({"expireIn": 432_000})),
         ("correction", json!({"correctBy": "LV"})),
-        ("correction for Kosovo", json!({"correctBy": "xk", "to": "+38344123456"})),
+        (
+            "correction for Kosovo",
+            json!({"correctBy": "xk", "to": "+38344123456"}),
+        ),
         ("sender of eleven letters", json!({"from": "ABCDEFGHIJK"})),
         ("sender with spaces and dots", json!({"from": "Acme Inc."})),
         ("short code as sender", json!({"from": "1188"})),
         ("number as sender", json!({"from": "+37167000001"})),
-        ("nearly a year ahead", json!({"scheduled": with_offset(in_seconds(364 * 86_400), 3)})),
-        ("half a minute ago is now", json!({"scheduled": with_offset(in_seconds(-30), -5)})),
+        (
+            "nearly a year ahead",
+            json!({"scheduled": with_offset(in_seconds(364 * 86_400), 3)}),
+        ),
+        (
+            "half a minute ago is now",
+            json!({"scheduled": with_offset(in_seconds(-30), -5)}),
+        ),
     ];
     for (case, fields) in cases {
         assert_eq!(parts_of(&service, case, &sms_with(&fields)), 1, "{case}");
@@ -108,11 +144,17 @@ fn every_good_value_is_accepted() {
 fn what_is_harmless_is_taken_leniently() {
     let service = Service::start(Backend::Sqlite);
     let cases = [
-        ("null is absent", json!({
-            "dlrUrl": null, "priority": null, "scheduled": null, "udh": null, "coding": null,
-            "testMode": null, "expireIn": null, "correctBy": null,
-        })),
-        ("unknown fields", json!({"colour": "red", "nested": {"a": [1, {"b": null}]}})),
+        (
+            "null is absent",
+            json!({
+                "dlrUrl": null, "priority": null, "scheduled": null, "udh": null, "coding": null,
+                "testMode": null, "expireIn": null, "correctBy": null,
+            }),
+        ),
+        (
+            "unknown fields",
+            json!({"colour": "red", "nested": {"a": [1, {"b": null}]}}),
+        ),
         ("a number as recipient", json!({"to": 37_120_000_001_u64})),
         ("numbers in the list", json!({"to": [37_120_000_001_u64]})),
         ("a number as sender", json!({"from": 37_120_000_001_u64})),
@@ -131,8 +173,16 @@ fn the_content_type_must_be_json() {
     let body = sms().to_string();
     let cases = [
         ("plain", Some("application/json"), 200),
-        ("with a charset", Some("application/json; charset=utf-8"), 200),
-        ("with a charset, no space", Some("application/json;charset=UTF-8"), 200),
+        (
+            "with a charset",
+            Some("application/json; charset=utf-8"),
+            200,
+        ),
+        (
+            "with a charset, no space",
+            Some("application/json;charset=UTF-8"),
+            200,
+        ),
         ("in capitals", Some("APPLICATION/JSON"), 200),
         ("none", None, 400),
         ("empty", Some(""), 400),
@@ -159,9 +209,15 @@ fn several_recipients(backend: Backend) {
     let service = Service::start(backend);
     let numbers = ["+37120000003", "+37120000001", "+37120000002"];
     let cases = [
-        ("a list", json!(["37120000003", "+371 2000-0001", "(371) 2000.0002"])),
+        (
+            "a list",
+            json!(["37120000003", "+371 2000-0001", "(371) 2000.0002"]),
+        ),
         ("commas", json!("37120000003,+37120000001, 37120000002")),
-        ("the same number again", json!([numbers[0], numbers[0], numbers[0]])),
+        (
+            "the same number again",
+            json!([numbers[0], numbers[0], numbers[0]]),
+        ),
     ];
     for (case, to) in cases {
         let text = "a".repeat(161);
@@ -177,7 +233,11 @@ fn several_recipients(backend: Backend) {
         for (id, number) in ids.iter().zip(numbers) {
             let record = listed.iter().find(|record| record["id"] == id.as_str());
             let record = record.unwrap_or_else(|| panic!("{case}: {id} is not listed"));
-            let number = if case.starts_with("the same") { numbers[0] } else { number };
+            let number = if case.starts_with("the same") {
+                numbers[0]
+            } else {
+                number
+            };
             assert_eq!(record["to"], number, "{case}");
         }
     }

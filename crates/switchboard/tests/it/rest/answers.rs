@@ -19,10 +19,23 @@ fn a_trailing_slash_makes_no_difference() {
         ("GET", "//token", 404),
     ];
     for (method, path, status) in cases {
-        let body = if method == "POST" { body.as_bytes() } else { b"" };
+        let body = if method == "POST" {
+            body.as_bytes()
+        } else {
+            b""
+        };
         let response = service.call_as(&service.token, method, path, body);
-        assert_eq!(response.status, status, "{method} {path}: {}", response.text());
-        assert_eq!(response.header("location"), None, "{method} {path}: never a redirect");
+        assert_eq!(
+            response.status,
+            status,
+            "{method} {path}: {}",
+            response.text()
+        );
+        assert_eq!(
+            response.header("location"),
+            None,
+            "{method} {path}: never a redirect"
+        );
     }
 }
 
@@ -39,14 +52,21 @@ fn other_methods_are_refused_with_those_that_are_not() {
         ("/openapi.json", &["GET", "HEAD"]),
     ];
     for (path, allowed) in addresses {
-        for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"] {
+        for method in [
+            "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW",
+        ] {
             let response = service.call_as("", method, path, b"");
             let case = format!("{method} {path}: {} {}", response.status, response.text());
             if allowed.contains(&method) {
                 assert_ne!(response.status, 405, "{case}");
                 continue;
             }
-            let mut allow: Vec<&str> = response.header("allow").expect(&case).split(',').map(str::trim).collect();
+            let mut allow: Vec<&str> = response
+                .header("allow")
+                .expect(&case)
+                .split(',')
+                .map(str::trim)
+                .collect();
             allow.sort_unstable();
             assert_eq!(allow, allowed, "{case}");
             if method == "OPTIONS" {
@@ -54,9 +74,16 @@ fn other_methods_are_refused_with_those_that_are_not() {
             } else {
                 assert_eq!(response.status, 405, "{case}");
                 let text = message(&response);
-                assert!(text.contains(method) && text.contains(path.trim_end_matches('/')), "{case}");
+                assert!(
+                    text.contains(method) && text.contains(path.trim_end_matches('/')),
+                    "{case}"
+                );
             }
-            assert_eq!(response.header("access-control-allow-origin"), None, "{case}");
+            assert_eq!(
+                response.header("access-control-allow-origin"),
+                None,
+                "{case}"
+            );
         }
     }
 }
@@ -64,7 +91,14 @@ fn other_methods_are_refused_with_those_that_are_not() {
 #[test]
 fn a_head_is_a_get_without_its_body() {
     let service = Service::start(Backend::Sqlite);
-    for path in ["/sms?scheduled", "/sms", "/sms/status/1", "/token", "/health/live", "/nothing"] {
+    for path in [
+        "/sms?scheduled",
+        "/sms",
+        "/sms/status/1",
+        "/token",
+        "/health/live",
+        "/nothing",
+    ] {
         let get = service.get(path);
         let head = service.call_as(&service.token, "HEAD", path, b"");
         assert_eq!(head.status, get.status, "{path}");
@@ -79,8 +113,17 @@ fn a_head_is_a_get_without_its_body() {
 fn an_unknown_address_is_named() {
     let service = Service::start(Backend::Sqlite);
     let paths = [
-        "/", "/nothing", "/SMS", "/sms/status", "/sms/status/1/2", "/token/x", "/viber", "/docs/nothing.js", "/../token",
-        "/%00", "/sms%2f",
+        "/",
+        "/nothing",
+        "/SMS",
+        "/sms/status",
+        "/sms/status/1/2",
+        "/token/x",
+        "/viber",
+        "/docs/nothing.js",
+        "/../token",
+        "/%00",
+        "/sms%2f",
     ];
     for path in paths {
         let response = service.get(path);
@@ -113,7 +156,17 @@ fn a_request_id_is_repeated_when_it_is_fit_to_be() {
         let answered = response.header("x-request-id").expect(case);
         assert_eq!(answered == id, repeated, "{case}: {answered}");
     }
-    let generated = |path: &str| service.get(path).header("x-request-id").expect("always").to_owned();
-    assert_ne!(generated("/token"), generated("/token"), "each request has its own");
+    let generated = |path: &str| {
+        service
+            .get(path)
+            .header("x-request-id")
+            .expect("always")
+            .to_owned()
+    };
+    assert_ne!(
+        generated("/token"),
+        generated("/token"),
+        "each request has its own"
+    );
     assert_ne!(generated("/nothing"), generated("/nothing"), "errors too");
 }

@@ -19,31 +19,103 @@ fn a_body_that_cannot_be_read_is_a_bad_request() {
         ("white space", b"  \n".to_vec(), "not valid JSON"),
         ("cut off", b"{\"to\":\"+371".to_vec(), "not valid JSON"),
         ("text behind", b"{} x".to_vec(), "not valid JSON"),
-        ("a trailing comma", b"{\"to\":1,}".to_vec(), "not valid JSON"),
+        (
+            "a trailing comma",
+            b"{\"to\":1,}".to_vec(),
+            "not valid JSON",
+        ),
         ("single quotes", b"{'to':1}".to_vec(), "not valid JSON"),
         ("a comment", b"{/* */}".to_vec(), "not valid JSON"),
         ("not a number", b"{\"to\":NaN}".to_vec(), "not valid JSON"),
         ("a form", b"to=1&from=2".to_vec(), "not valid JSON"),
-        ("a byte order mark", b"\xef\xbb\xbf{}".to_vec(), "not valid JSON"),
-        ("null", b"null".to_vec(), "The body is null; give a JSON object"),
-        ("a list", b"[{}]".to_vec(), "The body is a list; give a JSON object"),
+        (
+            "a byte order mark",
+            b"\xef\xbb\xbf{}".to_vec(),
+            "not valid JSON",
+        ),
+        (
+            "null",
+            b"null".to_vec(),
+            "The body is null; give a JSON object",
+        ),
+        (
+            "a list",
+            b"[{}]".to_vec(),
+            "The body is a list; give a JSON object",
+        ),
         ("a string", b"\"to\"".to_vec(), "The body is a string"),
         ("a number", b"5".to_vec(), "The body is a number"),
-        ("lists 100,000 deep", nested("[", "]").into_bytes(), "recursion limit"),
-        ("unclosed lists 100,000 deep", "[".repeat(100_000).into_bytes(), "recursion limit"),
-        ("objects 100,000 deep", nested("{\"a\":", "}").into_bytes(), "recursion limit"),
-        ("deep in a field", with_field(&format!("\"a\":{}", nested("[", "]"))), "recursion limit"),
-        ("a key twice", with_field("\"to\":\"+37120000002\""), "'to' stands twice"),
-        ("an unknown key twice", with_field("\"a\":1,\"a\":1"), "'a' stands twice"),
-        ("a key twice, once escaped", with_field("\"t\\u006f\":\"+37120000002\""), "'to' stands twice"),
-        ("a key twice, deeper", with_field("\"a\":{\"b\":1,\"b\":2}"), "'b' stands twice"),
-        ("a lone high surrogate", with_field("\"a\":\"\\ud83d\""), "not valid JSON"),
-        ("a lone low surrogate", with_field("\"a\":\"\\ude00\""), "not valid JSON"),
-        ("surrogates the wrong way round", with_field("\"a\":\"\\ude00\\ud83d\""), "not valid JSON"),
-        ("a bad escape", with_field("\"a\":\"\\x41\""), "not valid JSON"),
-        ("a raw line break", with_field("\"a\":\"\n\""), "not valid JSON"),
+        (
+            "lists 100,000 deep",
+            nested("[", "]").into_bytes(),
+            "recursion limit",
+        ),
+        (
+            "unclosed lists 100,000 deep",
+            "[".repeat(100_000).into_bytes(),
+            "recursion limit",
+        ),
+        (
+            "objects 100,000 deep",
+            nested("{\"a\":", "}").into_bytes(),
+            "recursion limit",
+        ),
+        (
+            "deep in a field",
+            with_field(&format!("\"a\":{}", nested("[", "]"))),
+            "recursion limit",
+        ),
+        (
+            "a key twice",
+            with_field("\"to\":\"+37120000002\""),
+            "'to' stands twice",
+        ),
+        (
+            "an unknown key twice",
+            with_field("\"a\":1,\"a\":1"),
+            "'a' stands twice",
+        ),
+        (
+            "a key twice, once escaped",
+            with_field("\"t\\u006f\":\"+37120000002\""),
+            "'to' stands twice",
+        ),
+        (
+            "a key twice, deeper",
+            with_field("\"a\":{\"b\":1,\"b\":2}"),
+            "'b' stands twice",
+        ),
+        (
+            "a lone high surrogate",
+            with_field("\"a\":\"\\ud83d\""),
+            "not valid JSON",
+        ),
+        (
+            "a lone low surrogate",
+            with_field("\"a\":\"\\ude00\""),
+            "not valid JSON",
+        ),
+        (
+            "surrogates the wrong way round",
+            with_field("\"a\":\"\\ude00\\ud83d\""),
+            "not valid JSON",
+        ),
+        (
+            "a bad escape",
+            with_field("\"a\":\"\\x41\""),
+            "not valid JSON",
+        ),
+        (
+            "a raw line break",
+            with_field("\"a\":\"\n\""),
+            "not valid JSON",
+        ),
         ("1e400", with_field("\"expireIn\":1e400"), "not valid JSON"),
-        ("a leading zero", with_field("\"expireIn\":0360"), "not valid JSON"),
+        (
+            "a leading zero",
+            with_field("\"expireIn\":0360"),
+            "not valid JSON",
+        ),
     ];
     for (case, body, fragment) in cases {
         refused(&service, case, &body, fragment);
@@ -69,7 +141,11 @@ fn refused(service: &Service, case: &str, body: &[u8], fragment: &str) {
     let headers = [("Content-Type", "application/json")];
     let response = service.call_with(&service.token, "POST", "/sms", &headers, body);
     assert_eq!(response.status, 400, "{case}: {}", response.text());
-    assert!(response.text().contains(fragment), "{case}: {}", response.text());
+    assert!(
+        response.text().contains(fragment),
+        "{case}: {}",
+        response.text()
+    );
     assert!(response.body.len() < 1000, "{case}: the answer stays short");
 }
 
@@ -77,9 +153,21 @@ fn refused(service: &Service, case: &str, body: &[u8], fragment: &str) {
 fn numbers_beyond_every_integer_are_values_like_others() {
     let service = Service::start(Backend::Sqlite);
     let cases = [
-        ("2^63", "\"expireIn\":9223372036854775808", "9223372036854775808"),
-        ("below -2^63", "\"expireIn\":-9223372036854775809", "expireIn"),
-        ("2^64", "\"expireIn\":18446744073709551616", "18446744073709552000"),
+        (
+            "2^63",
+            "\"expireIn\":9223372036854775808",
+            "9223372036854775808",
+        ),
+        (
+            "below -2^63",
+            "\"expireIn\":-9223372036854775809",
+            "expireIn",
+        ),
+        (
+            "2^64",
+            "\"expireIn\":18446744073709551616",
+            "18446744073709552000",
+        ),
         ("1e300", "\"coding\":1e300", "coding"),
         ("minus zero", "\"expireIn\":-0.0", "expireIn"),
         ("a tiny fraction", "\"expireIn\":1e-400", "expireIn"),
@@ -108,11 +196,18 @@ fn a_body_beyond_the_limit_is_answered_and_not_cut_off() {
         let response = service.call_as(&service.token, "POST", "/sms", &body);
         assert_eq!(response.status, status, "{case}: {}", response.text());
         if status == 400 {
-            assert!(message(&response).contains("1048576 bytes"), "{case}: {}", response.text());
+            assert!(
+                message(&response).contains("1048576 bytes"),
+                "{case}: {}",
+                response.text()
+            );
         }
     }
     let response = service.call_as("sb_wrong", "POST", "/sms", &fill(2 << 20));
-    assert_eq!(response.status, 401, "whoever may not call at all is told so first");
+    assert_eq!(
+        response.status, 401,
+        "whoever may not call at all is told so first"
+    );
     service.check_health();
 }
 

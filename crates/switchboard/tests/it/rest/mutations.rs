@@ -8,12 +8,51 @@ use serde_json::json;
 
 /// What damage tends to bring out: the ends of things, and what parsers treat specially.
 const SPLINTERS: &[&[u8]] = &[
-    b"\"", b"\\", b"{", b"}", b"[", b"]", b",", b":", b"null", b"true", b"-1", b"1e999", b"\\u0000", b"\\ud800",
-    b"\0", b"\xff", b"\xf0\x9f\x98\x80", b"%00", b"+", b"9223372036854775808", b"\r\n", b" ", b"\"to\":", b"2",
+    b"\"",
+    b"\\",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b"null",
+    b"true",
+    b"-1",
+    b"1e999",
+    b"\\u0000",
+    b"\\ud800",
+    b"\0",
+    b"\xff",
+    b"\xf0\x9f\x98\x80",
+    b"%00",
+    b"+",
+    b"9223372036854775808",
+    b"\r\n",
+    b" ",
+    b"\"to\":",
+    b"2",
 ];
 const HEAD_SPLINTERS: &[&[u8]] = &[
-    b"\r\n", b"\r", b"\n", b" ", b":", b"\0", b"\xff", b"%", b"%ff", b"/", b"?", b"#", b"1", b"-", b",",
-    b"Transfer-Encoding: chunked\r\n", b"Content-Length: 3\r\n", b"Expect: 100-continue\r\n", b"HTTP/1.0",
+    b"\r\n",
+    b"\r",
+    b"\n",
+    b" ",
+    b":",
+    b"\0",
+    b"\xff",
+    b"%",
+    b"%ff",
+    b"/",
+    b"?",
+    b"#",
+    b"1",
+    b"-",
+    b",",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Content-Length: 3\r\n",
+    b"Expect: 100-continue\r\n",
+    b"HTTP/1.0",
 ];
 
 /// A small generator of its own: damage must not change with a library's version.
@@ -63,7 +102,10 @@ fn damaged_bodies_are_answered(backend: Backend) {
     let service = Service::start(backend);
     let mut dice = Dice(0x5eed_0001);
     let good = full_body();
-    let headers = [("X-Service-Token", service.token.as_str()), ("Content-Type", "application/json")];
+    let headers = [
+        ("X-Service-Token", service.token.as_str()),
+        ("Content-Type", "application/json"),
+    ];
     let mut connection = Connection::open(service.server.addr()).expect("the server accepts");
     let (mut accepted, mut refused) = (0, 0);
     for round in 0..500 {
@@ -79,7 +121,10 @@ fn damaged_bodies_are_answered(backend: Backend) {
             other => panic!("{case}: {other} {}", response.text()),
         }
     }
-    assert!(accepted > 10 && refused > 100, "{accepted} accepted, {refused} refused");
+    assert!(
+        accepted > 10 && refused > 100,
+        "{accepted} accepted, {refused} refused"
+    );
     service.check_health();
 }
 
@@ -90,7 +135,10 @@ fn damaged_requests_are_answered() {
     let service = Service::start(Backend::Sqlite);
     let mut dice = Dice(0x5eed_0002);
     let body = full_body();
-    let headers = [("X-Service-Token", service.token.as_str()), ("Content-Type", "application/json")];
+    let headers = [
+        ("X-Service-Token", service.token.as_str()),
+        ("Content-Type", "application/json"),
+    ];
     for round in 0..300 {
         let mut head = encode(service.server.addr(), "POST", "/sms?x=y", &headers, &body);
         head.truncate(head.len() - body.len());
@@ -98,11 +146,19 @@ fn damaged_requests_are_answered() {
         let request = [&head[..], &body].concat();
         let case = format!("round {round}: {}", String::from_utf8_lossy(&request));
         let mut connection = Connection::open(service.server.addr()).expect("the server accepts");
-        connection.send(&request).unwrap_or_else(|error| panic!("{case}: {error}"));
-        connection.finish_sending().unwrap_or_else(|error| panic!("{case}: {error}"));
+        connection
+            .send(&request)
+            .unwrap_or_else(|error| panic!("{case}: {error}"));
+        connection
+            .finish_sending()
+            .unwrap_or_else(|error| panic!("{case}: {error}"));
         let response = connection.read_response();
         let response = response.unwrap_or_else(|error| panic!("{case}: {error}"));
-        assert!((200..500).contains(&response.status), "{case}: {}", response.status);
+        assert!(
+            (200..500).contains(&response.status),
+            "{case}: {}",
+            response.status
+        );
     }
     service.check_health();
 }

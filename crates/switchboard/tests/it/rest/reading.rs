@@ -27,7 +27,9 @@ fn the_scheduled_list_is_ordered_and_private(backend: Backend) {
     let last = schedule(&service, 9000, "+37120000009");
     let first = schedule(&service, 7000, "+37120000007");
     let at = with_offset(in_seconds(8000), -3);
-    let same = service.accept(&sms_with(&json!({"to": ["+37120000002", "+37120000001"], "scheduled": at})));
+    let same = service.accept(&sms_with(
+        &json!({"to": ["+37120000002", "+37120000001"], "scheduled": at}),
+    ));
     service.accept(&sms());
     let all = [first, same[0].clone(), same[1].clone(), last];
     let cases = [
@@ -44,7 +46,11 @@ fn the_scheduled_list_is_ordered_and_private(backend: Backend) {
     for (case, query, expected) in cases {
         assert_eq!(listed(&service, query), expected, "{case}");
     }
-    assert_eq!(service.scheduled_as(&other), Vec::<Value>::new(), "another account sees nothing");
+    assert_eq!(
+        service.scheduled_as(&other),
+        Vec::<Value>::new(),
+        "another account sees nothing"
+    );
 }
 
 /// The shape, field by field.
@@ -63,7 +69,10 @@ fn records_have_the_shape_of_the_contract(backend: Backend) {
             "mnc": null,
         })
     };
-    assert_eq!(service.get(&format!("/sms/status/{id}")).json(), status("scheduled", 1));
+    assert_eq!(
+        service.get(&format!("/sms/status/{id}")).json(),
+        status("scheduled", 1)
+    );
     let long = service.accept(&sms_with(&json!({ "message": "a".repeat(161) })))[0].clone();
     let mut expected = status("queued", 2);
     expected["id"] = json!(long);
@@ -80,30 +89,46 @@ fn a_scheduled_message_can_be_cancelled(backend: Backend) {
     for (case, method, path) in [
         ("reading another's", "GET", format!("/sms/status/{waiting}")),
         ("cancelling another's", "DELETE", format!("/sms/{waiting}")),
-        ("cancelling another's that is gone", "DELETE", format!("/sms/{queued}")),
+        (
+            "cancelling another's that is gone",
+            "DELETE",
+            format!("/sms/{queued}"),
+        ),
     ] {
         let response = service.call_as(&other, method, &path, b"");
         assert_eq!(response.status, 404, "{case}: {}", response.text());
     }
     let response = service.delete(&format!("/sms/{waiting}"));
     assert_eq!(response.status, 200, "{}", response.text());
-    assert_eq!(response.json(), json!({"id": waiting, "status": "cancelled"}));
+    assert_eq!(
+        response.json(),
+        json!({"id": waiting, "status": "cancelled"})
+    );
     assert_eq!(listed(&service, ""), [kept]);
 
     let status = service.get(&format!("/sms/status/{waiting}")).json();
     let date = status["dlrDate"].as_str().expect("a time").to_owned();
-    assert!(date >= utc(in_seconds(-60)) && date <= utc(in_seconds(60)), "{date}");
+    assert!(
+        date >= utc(in_seconds(-60)) && date <= utc(in_seconds(60)),
+        "{date}"
+    );
     let expected = json!({
         "id": waiting, "status": 2, "error": 29, "dlrDate": date, "state": "cancelled", "parts": 1, "mcc": null,
         "mnc": null,
     });
     assert_eq!(status, expected);
 
-    for (case, id, word) in [("again", &waiting, "cancelled"), ("already on its way", &queued, "queued")] {
+    for (case, id, word) in [
+        ("again", &waiting, "cancelled"),
+        ("already on its way", &queued, "queued"),
+    ] {
         let response = service.delete(&format!("/sms/{id}"));
         assert_eq!(response.status, 409, "{case}: {}", response.text());
         let text = message(&response);
-        assert!(text.contains(id.as_str()) && text.contains(word), "{case}: {text}");
+        assert!(
+            text.contains(id.as_str()) && text.contains(word),
+            "{case}: {text}"
+        );
     }
 }
 
@@ -117,8 +142,23 @@ on_both_backends!(
 fn an_id_that_is_none_is_not_found() {
     let service = Service::start(Backend::Sqlite);
     let ids = [
-        "1", "999999", "0", "-1", "abc", "1.0", "+1", "01", "1%20", "%00", "%ff", "..", "9007199254740992",
-        "9223372036854775808", "99999999999999999999999999", "1;DROP", "%E2%82%AC",
+        "1",
+        "999999",
+        "0",
+        "-1",
+        "abc",
+        "1.0",
+        "+1",
+        "01",
+        "1%20",
+        "%00",
+        "%ff",
+        "..",
+        "9007199254740992",
+        "9223372036854775808",
+        "99999999999999999999999999",
+        "1;DROP",
+        "%E2%82%AC",
     ];
     for id in ids {
         let status = service.get(&format!("/sms/status/{id}"));
@@ -135,19 +175,43 @@ fn what_the_list_does_not_understand_is_a_bad_request() {
         ("nothing asked for", "/sms", "'scheduled'"),
         ("something else asked for", "/sms?sent", "'scheduled'"),
         ("no rows", "/sms?scheduled&limit=0", "'limit': '0'"),
-        ("too many rows", "/sms?scheduled&limit=1001", "'limit': '1001'; give a whole number from 1 to 1000"),
-        ("a negative limit", "/sms?scheduled&limit=-1", "'limit': '-1'"),
+        (
+            "too many rows",
+            "/sms?scheduled&limit=1001",
+            "'limit': '1001'; give a whole number from 1 to 1000",
+        ),
+        (
+            "a negative limit",
+            "/sms?scheduled&limit=-1",
+            "'limit': '-1'",
+        ),
         ("no number", "/sms?scheduled&limit=ten", "'limit': 'ten'"),
         ("an empty limit", "/sms?scheduled&limit=", "'limit': ''"),
-        ("a limit beyond 2^64", "/sms?scheduled&limit=18446744073709551617", "'limit'"),
-        ("a negative offset", "/sms?scheduled&offset=-1", "'offset': '-1'"),
+        (
+            "a limit beyond 2^64",
+            "/sms?scheduled&limit=18446744073709551617",
+            "'limit'",
+        ),
+        (
+            "a negative offset",
+            "/sms?scheduled&offset=-1",
+            "'offset': '-1'",
+        ),
         ("a fraction", "/sms?scheduled&offset=1.5", "'offset': '1.5'"),
-        ("an offset beyond every ID", "/sms?scheduled&offset=9007199254740992", "'offset'"),
+        (
+            "an offset beyond every ID",
+            "/sms?scheduled&offset=9007199254740992",
+            "'offset'",
+        ),
         ("no text", "/sms?scheduled&offset=%ff", "'offset'"),
     ];
     for (case, path, fragment) in cases {
         let response = service.get(path);
         assert_eq!(response.status, 400, "{case}: {}", response.text());
-        assert!(message(&response).contains(fragment), "{case}: {}", response.text());
+        assert!(
+            message(&response).contains(fragment),
+            "{case}: {}",
+            response.text()
+        );
     }
 }

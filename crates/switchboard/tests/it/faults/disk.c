@@ -1,0 +1,112 @@
+/* Stands before the C library's calls that write files and makes them fail on command, for SQLite's files only.
+ *
+ * FAULT_FOLDER names a folder; a trouble lasts while its file exists there. Nothing here allocates, and the real calls
+ * go straight to the kernel, so that it does not matter which allocator or library is loaded besides.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { SYNC_FAILS, SYNC_FAILS_ONCE, SYNC_HANGS, DISK_IS_FULL, WRITTEN_AFTER_FAILURE, FILES };
+
+static const char *const names[FILES] = {
+    "sync-fails", "sync-fails-once", "sync-hangs", "disk-is-full", "written-after-failure",
+};
+static char paths[FILES][PATH_MAX];
+static int has_failed;
+
+__attribute__((constructor)) static void find_files(void) {
+    const char *folder = getenv("FAULT_FOLDER");
+    for (int file = 0; folder && file < FILES; file++)
+        snprintf(paths[file], PATH_MAX, "%s/%s", folder, names[file]);
+}
+
+static int lasts(int trouble) {
+    return paths[trouble][0] && access(paths[trouble], F_OK) == 0;
+}
+
+static int ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+static void path_of(int fd, char path[PATH_MAX]) {
+    char link[64];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, PATH_MAX - 1);
+    path[length < 0 ? 0 : length] = 0;
+}
+
+static int is_database(int fd) {
+    char path[PATH_MAX];
+    path_of(fd, path);
+    return ends_with(path, ".db") || ends_with(path, ".db-wal") || ends_with(path, ".db-shm");
+}
+
+/* Notes a write to the main file after a failure: the log is then the only copy that can be trusted. */
+static void note_write(int fd) {
+    char path[PATH_MAX];
+    if (!__atomic_load_n(&has_failed, __ATOMIC_SEQ_CST))
+        return;
+    path_of(fd, path);
+    if (!ends_with(path, ".db"))
+        return;
+    int log = syscall(SYS_openat, AT_FDCWD, paths[WRITTEN_AFTER_FAILURE], O_WRONLY | O_CREAT | O_APPEND, 0644);
+    if (log >= 0) {
+        syscall(SYS_write, log, "w", 1);
+        syscall(SYS_close, log);
+    }
+}
+
+static int sync_is_refused(int fd) {
+    if (lasts(SYNC_HANGS) && is_database(fd))
+        while (lasts(SYNC_HANGS))
+            usleep(1000);
+    if ((lasts(SYNC_FAILS) && is_database(fd)) ||
+        /* Only one caller can remove the file. */
+        (lasts(SYNC_FAILS_ONCE) && is_database(fd) && unlink(paths[SYNC_FAILS_ONCE]) == 0)) {
+        __atomic_store_n(&has_failed, 1, __ATOMIC_SEQ_CST);
+        errno = EIO;
+        return 1;
+    }
+    return 0;
+}
+
+static int write_is_refused(int fd) {
+    note_write(fd);
+    if (lasts(DISK_IS_FULL) && is_database(fd)) {
+        errno = ENOSPC;
+        return 1;
+    }
+    return 0;
+}
+
+int fsync(int fd) { return sync_is_refused(fd) ? -1 : syscall(SYS_fsync, fd); }
+int fdatasync(int fd) { return sync_is_refused(fd) ? -1 : syscall(SYS_fdatasync, fd); }
+
+ssize_t write(int fd, const void *bytes, size_t count) {
+    return write_is_refused(fd) ? -1 : syscall(SYS_write, fd, bytes, count);
+}
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t at) {
+    return write_is_refused(fd) ? -1 : syscall(SYS_pwrite64, fd, bytes, count, at);
+}
+ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) {
+    return write_is_refused(fd) ? -1 : syscall(SYS_pwrite64, fd, bytes, count, at);
+}
+int ftruncate(int fd, off_t length) { return write_is_refused(fd) ? -1 : syscall(SYS_ftruncate, fd, length); }
+int ftruncate64(int fd, off64_t length) { return write_is_refused(fd) ? -1 : syscall(SYS_ftruncate, fd, length); }
+
+int fallocate(int fd, int mode, off_t at, off_t length) {
+    return write_is_refused(fd) ? -1 : syscall(SYS_fallocate, fd, mode, at, length);
+}
+int fallocate64(int fd, int mode, off64_t at, off64_t length) {
+    return write_is_refused(fd) ? -1 : syscall(SYS_fallocate, fd, mode, at, length);
+}
+int posix_fallocate(int fd, off_t at, off_t length) { return fallocate(fd, 0, at, length) == 0 ? 0 : errno; }
+int posix_fallocate64(int fd, off64_t at, off64_t length) { return fallocate(fd, 0, at, length) == 0 ? 0 : errno; }

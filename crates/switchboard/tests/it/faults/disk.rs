@@ -1,0 +1,69 @@
+//! The disk fails under `SQLite`.
+
+use std::sync::Arc;
+
+use super::crowd::Crowd;
+use super::dice::Dice;
+use super::ledger::Ledger;
+use super::shim::{Disk, Trouble};
+use super::subject::{Shape, Subject};
+use super::waiting::wait_until;
+
+const CALLERS: usize = 32;
+
+#[test]
+fn a_failed_sync_ends_the_service_and_acknowledges_nothing() {
+    for trouble in [Trouble::SyncFails, Trouble::SyncFailsOnce] {
+        let disk = Disk::new();
+        let mut subject = Subject::from(disk.server());
+        let ledger: Arc<Ledger> = Arc::default();
+        let crowd = Crowd::enter(&subject.sender(Shape::Plain), CALLERS, &ledger);
+        ledger.wait_for_accepted(1000);
+        disk.begin(trouble);
+        // The one failure may hit a checkpoint, and then what was sent just before is stored rightly.
+        ledger.set_unable(trouble == Trouble::SyncFails);
+        let status = subject.wait_for_its_end();
+        crowd.wait();
+        assert_eq!(status.code(), Some(1), "{trouble:?}");
+        assert!(!ledger.entries().refused.is_empty(), "{trouble:?}: no 503");
+        wait_until("it said why", || {
+            subject.server.output().contains("could not make a write durable; nothing more is accepted")
+        });
+        assert_eq!(disk.writes_after_failure(), 0, "{trouble:?}: only the log can be trusted");
+
+        if trouble == Trouble::SyncFails {
+            disk.end(trouble);
+        }
+        subject.server.restart();
+        ledger.check(&subject, &mut Dice::throw());
+        assert_eq!(subject.readiness(), 200, "{trouble:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_until_there_is_room() {
+    let disk = Disk::new();
+    let mut subject = Subject::from(disk.server());
+    let ledger: Arc<Ledger> = Arc::default();
+    let crowd = Crowd::enter(&subject.sender(Shape::Plain), CALLERS, &ledger);
+    for _ in 0..2 {
+        ledger.wait_for_accepted(1000);
+        disk.begin(Trouble::DiskIsFull);
+        ledger.set_unable(true);
+        let goal = ledger.entries().refused.len() + 200;
+        ledger.wait_until("callers are refused", |entries| {
+            entries.refused.len() >= goal
+        });
+        wait_until("it is not ready", || subject.readiness() == 503);
+        ledger.set_unable(false);
+        disk.end(Trouble::DiskIsFull);
+        ledger.wait_for_accepted(1000);
+        wait_until("it is ready again", || subject.readiness() == 200);
+    }
+    crowd.leave();
+    assert_eq!(ledger.entries().unanswered, Vec::<u64>::new());
+    ledger.check(&subject, &mut Dice::throw());
+    subject.server.kill9();
+    subject.server.restart();
+    ledger.check(&subject, &mut Dice::throw());
+}

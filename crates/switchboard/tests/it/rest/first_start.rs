@@ -1,0 +1,195 @@
+//! The very first start: what it prints works, once; and the dashboard behind its link.
+
+use std::process::Command;
+
+use serde_json::Value;
+use testkit::Backend;
+use testkit::http::Response;
+
+use super::service::Service;
+
+/// Runs a printed line as a person would.
+fn paste(line: &str) -> Value {
+    let output = Command::new("sh")
+        .args(["-c", line])
+        .output()
+        .expect("a shell");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{line}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{line}: {error}: {text}"))
+}
+
+/// The printed lines that start with `curl`.
+fn printed_commands(output: &str) -> Vec<&str> {
+    output
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("curl "))
+        .collect()
+}
+
+/// The lines work when pasted, and only the first start prints them.
+fn the_printed_lines_work(backend: Backend) {
+    let mut service = Service::start(backend);
+    let output = service.server.output();
+    let commands = printed_commands(&output);
+    let [send, read] = commands[..] else {
+        panic!("{output}");
+    };
+    let sent = paste(send);
+    let id = sent[0].as_str().expect("one ID");
+    let status = paste(&read.replace("/ID", &format!("/{id}")));
+    assert_eq!(
+        (status["id"].as_str(), status["state"].as_str()),
+        (Some(id), Some("queued"))
+    );
+
+    service.server.restart();
+    let output = service.server.output();
+    assert!(
+        output.contains("listening on http://127.0.0.1:"),
+        "{output}"
+    );
+    for secret in ["sb_", "sign-in", "curl", "first start"] {
+        assert!(!output.contains(secret), "{secret} again: {output}");
+    }
+    assert_eq!(service.get("/token").status, 200, "the token lives on");
+    assert_eq!(
+        service.get(&format!("/sms/status/{id}")).status,
+        200,
+        "and so does the message"
+    );
+}
+
+/// The path of the one-time link.
+fn link(service: &Service) -> String {
+    let output = service.server.output();
+    let (_, rest) = output.split_once("/dashboard/sign-in/").expect("a link");
+    format!(
+        "/dashboard/sign-in/{}",
+        rest.lines().next().expect("a line")
+    )
+}
+
+/// Pages are for browsers: HTML that no other site can frame and that runs no script.
+fn check_page(case: &str, page: &Response) {
+    let html = page
+        .header("content-type")
+        .is_some_and(|kind| kind.starts_with("text/html"));
+    assert!(html, "{case}: {:?}", page.headers);
+    let policy = page.header("content-security-policy").expect(case);
+    assert!(
+        policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
+        "{case}: {policy}"
+    );
+    assert!(!policy.contains("script-src"), "{case}: {policy}");
+    assert_eq!(
+        page.header("x-content-type-options"),
+        Some("nosniff"),
+        "{case}"
+    );
+    assert_eq!(
+        page.header("referrer-policy"),
+        Some("no-referrer"),
+        "{case}"
+    );
+    assert_eq!(page.header("cache-control"), Some("no-cache"), "{case}");
+}
+
+/// Looking at the link does not use it up, signing in does.
+fn the_link_signs_in_once(backend: Backend) {
+    let service = Service::start(backend);
+    let link = link(&service);
+    for look in ["first", "second"] {
+        let page = service.raw("GET", &link, &[], b"");
+        check_page(look, &page);
+        assert_eq!(
+            (page.status, page.header("set-cookie")),
+            (200, None),
+            "{look}"
+        );
+        assert!(page.text().contains("<form"), "{look}: {}", page.text());
+    }
+    let signed_in = service.raw("POST", &link, &[], b"");
+    assert_eq!(
+        (signed_in.status, signed_in.header("location")),
+        (303, Some("/dashboard"))
+    );
+    let cookie = signed_in
+        .header("set-cookie")
+        .expect("a session")
+        .to_owned();
+    for attribute in ["; HttpOnly", "; SameSite=Strict", "; Path=/", "; Max-Age="] {
+        assert!(cookie.contains(attribute), "{attribute}: {cookie}");
+    }
+    let session = cookie.split(';').next().expect("name and value").to_owned();
+
+    let again = service.raw("POST", &link, &[], b"");
+    check_page("again", &again);
+    assert_eq!((again.status, again.header("set-cookie")), (404, None));
+    let unknown = service.raw("POST", "/dashboard/sign-in/nonsense", &[], b"");
+    assert_eq!(unknown.status, 404);
+
+    let dashboard = |cookie: &str| service.raw("GET", "/dashboard", &[("Cookie", cookie)], b"");
+    let page = dashboard(&format!("theme=dark; {session}"));
+    check_page("signed in", &page);
+    assert_eq!(page.status, 200);
+    assert!(
+        page.text().contains("main") && page.text().contains("100.00 EUR"),
+        "{}",
+        page.text()
+    );
+    assert!(
+        !page.text().contains(&service.token),
+        "a token is never shown again"
+    );
+    for (case, cookie) in [
+        ("no session", ""),
+        ("a wrong session", "switchboard=nonsense"),
+        ("another name", "sb=x"),
+    ] {
+        let page = dashboard(cookie);
+        check_page(case, &page);
+        assert_eq!(page.status, 401, "{case}");
+    }
+
+    let get = service.raw("GET", "/dashboard/sign-out", &[("Cookie", &session)], b"");
+    assert_eq!(get.status, 405, "a link cannot sign anybody out");
+    let signed_out = service.raw("POST", "/dashboard/sign-out", &[("Cookie", &session)], b"");
+    assert_eq!(
+        (signed_out.status, signed_out.header("location")),
+        (303, Some("/dashboard"))
+    );
+    let cleared = signed_out.header("set-cookie").expect("cleared");
+    assert!(
+        cleared.starts_with("switchboard=;") && cleared.contains("Max-Age=0"),
+        "{cleared}"
+    );
+    assert_eq!(
+        dashboard(&session).status,
+        401,
+        "the session is over, whoever kept its cookie"
+    );
+}
+
+on_both_backends!(the_printed_lines_work, the_link_signs_in_once);
+
+#[test]
+fn the_session_is_no_token_and_a_token_no_session() {
+    let service = Service::start(Backend::Sqlite);
+    let signed_in = service.raw("POST", &link(&service), &[], b"");
+    let cookie = signed_in.header("set-cookie").expect("a session");
+    let session = cookie.split(['=', ';']).nth(1).expect("a value");
+    assert_eq!(service.call_as(session, "GET", "/token", b"").status, 401);
+    let cookie = format!("switchboard={}", service.token);
+    assert_eq!(
+        service
+            .raw("GET", "/dashboard", &[("Cookie", &cookie)], b"")
+            .status,
+        401
+    );
+}

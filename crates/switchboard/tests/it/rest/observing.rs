@@ -1,0 +1,124 @@
+//! Health and metrics.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::process::Command;
+
+use testkit::http;
+use testkit::{Backend, Process, TempDir};
+
+use super::service::{BINARY, Service, check, sms, sms_with};
+use serde_json::json;
+
+/// Alive, ready, and counting.
+fn health_and_metrics_are_there(backend: Backend) {
+    let service = Service::start(backend);
+    for (path, text) in [("/health/live", "alive\n"), ("/health/ready", "ready\n")] {
+        let response = service.raw("GET", path, &[], b"");
+        check(path, &response);
+        assert_eq!(
+            (response.status, response.text().as_str()),
+            (200, text),
+            "{path}"
+        );
+    }
+    service.accept(&sms_with(
+        &json!({"to": ["+37120000001", "+37120000002"], "message": "a".repeat(161)}),
+    ));
+    service.send(&json!({}));
+    let response = service.raw("GET", "/metrics", &[], b"");
+    check("/metrics", &response);
+    assert_eq!(
+        response.header("content-type"),
+        Some("text/plain; version=0.0.4; charset=utf-8")
+    );
+    let text = response.text();
+    for line in [
+        "switchboard_messages_accepted_total 2",
+        "switchboard_parts_accepted_total 4",
+        "switchboard_accept_batches_total 1",
+        "switchboard_http_requests_total{status=\"4xx\"} 1",
+        "switchboard_http_requests_total{status=\"2xx\"} 3",
+        "switchboard_http_requests_shed_total 0",
+        "# HELP switchboard_messages_accepted_total Messages stored, one for each recipient.",
+        "# TYPE switchboard_http_request_seconds histogram",
+    ] {
+        assert!(
+            text.lines().any(|shown| shown == line),
+            "no {line:?} in:\n{text}"
+        );
+    }
+    for line in text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+    {
+        let value = line.rsplit(' ').next().expect("a value");
+        assert!(
+            line.starts_with("switchboard_") && value.parse::<f64>().is_ok(),
+            "{line}"
+        );
+    }
+}
+
+on_both_backends!(health_and_metrics_are_there);
+
+/// A port that was free a moment ago.
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("its address")
+}
+
+#[test]
+fn metrics_with_a_listener_of_their_own_are_only_there() {
+    let private = free_address();
+    let service = Service::with(Backend::Sqlite, |server| {
+        server.env("SWITCHBOARD_METRICS__LISTEN", private.to_string())
+    });
+    service.accept(&sms());
+    assert_eq!(service.get("/metrics").status, 404);
+    let status = |path: &str| http::request(private, "GET", path, &[], b"").expect(path);
+    let metrics = status("/metrics");
+    assert_eq!(metrics.status, 200);
+    assert!(
+        metrics
+            .text()
+            .contains("switchboard_messages_accepted_total 1"),
+        "{}",
+        metrics.text()
+    );
+    for path in [
+        "/token",
+        "/sms?scheduled",
+        "/dashboard",
+        "/openapi.json",
+        "/docs/",
+    ] {
+        let response = status(path);
+        check(path, &response);
+        assert_eq!(response.status, 404, "{path} is not for those who watch");
+    }
+}
+
+#[test]
+fn a_service_that_others_reach_keeps_its_metrics_to_itself() {
+    let folder = TempDir::create("data").expect("a temporary folder");
+    let mut command = Command::new(BINARY);
+    command
+        .args(["serve", "--listen", "0.0.0.0:0", "--data-dir"])
+        .arg(folder.path())
+        .current_dir(folder.path());
+    let process = Process::start(command).expect("it starts");
+    let status = |path: &str| {
+        http::request(process.addr(), "GET", path, &[], b"")
+            .expect(path)
+            .status
+    };
+    assert_eq!(status("/metrics"), 404);
+    assert_eq!(
+        (
+            status("/health/live"),
+            status("/health/ready"),
+            status("/token")
+        ),
+        (200, 200, 401)
+    );
+}

@@ -1,0 +1,162 @@
+//! The inventory: every route has an expected decision for every kind of caller.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use testkit::Backend;
+
+use super::service::{Service, message, sms, sms_with, tomorrow};
+
+/// Every permission there is.
+const PERMISSIONS: [&str; 7] = [
+    "sms:send",
+    "sms:read",
+    "viber:send",
+    "sender:write",
+    "hlr:lookup",
+    "sms:rates",
+    "numbers:read",
+];
+
+/// Method, path in the document, the permission it needs, and the status for whoever has it.
+const ROUTES: &[(&str, &str, Option<&str>, u16)] = &[
+    ("POST", "/sms", Some("sms:send"), 200),
+    ("GET", "/sms", Some("sms:read"), 200),
+    ("GET", "/sms/status/{id}", Some("sms:read"), 200),
+    ("DELETE", "/sms/{id}", Some("sms:send"), 200),
+    ("GET", "/token", None, 200),
+];
+
+fn token_with(service: &Service, permissions: &[&str]) -> String {
+    let flags: Vec<&str> = permissions
+        .iter()
+        .flat_map(|name| ["--permission", name])
+        .collect();
+    service.create_token("main", &flags).token
+}
+
+#[test]
+fn every_route_decides_about_every_caller() {
+    let service = Service::start(Backend::Sqlite);
+    let scheduled = sms_with(&json!({ "scheduled": tomorrow() }));
+    for (method, route, permission, success) in ROUTES {
+        let id = &service.accept(&scheduled)[0];
+        let path = match *route {
+            "/sms" if *method == "GET" => "/sms?scheduled".to_owned(),
+            route => route.replace("{id}", id),
+        };
+        let body = if *method == "POST" {
+            sms().to_string()
+        } else {
+            String::new()
+        };
+        let status = |token: &str| {
+            service
+                .call_as(token, method, &path, body.as_bytes())
+                .status
+        };
+        let case = format!("{method} {route}");
+
+        let headers = [("Content-Type", "application/json")];
+        let response = service.raw(method, &path, &headers, body.as_bytes());
+        assert_eq!(response.status, 401, "{case}: no token");
+        assert!(
+            message(&response).contains("No API token was given"),
+            "{case}"
+        );
+        assert_eq!(status("sb_wrong"), 401, "{case}: wrong token");
+
+        let others: Vec<&str> = PERMISSIONS
+            .into_iter()
+            .filter(|name| Some(*name) != *permission)
+            .collect();
+        let without = token_with(&service, &others);
+        let response = service.call_as(&without, method, &path, body.as_bytes());
+        if let Some(permission) = permission {
+            assert_eq!(response.status, 403, "{case}: every permission but the one");
+            assert!(
+                message(&response).contains(&format!("'{permission}'")),
+                "{case}: {}",
+                response.text()
+            );
+        } else {
+            assert_eq!(response.status, *success, "{case}: needs none");
+        }
+        let only = token_with(&service, permission.as_slice());
+        assert_eq!(status(&only), *success, "{case}: only the one permission");
+    }
+}
+
+#[test]
+fn the_inventory_is_complete() {
+    let service = Service::start(Backend::Sqlite);
+    let document = service.get("/openapi.json").json();
+    let paths = document["paths"].as_object().expect("paths");
+    let documented: BTreeSet<(String, String)> = paths
+        .iter()
+        .flat_map(|(path, methods)| {
+            let methods = methods.as_object().expect("methods").keys();
+            methods.map(move |method| (method.to_uppercase(), path.clone()))
+        })
+        .collect();
+    let listed: BTreeSet<(String, String)> = ROUTES
+        .iter()
+        .map(|(method, path, ..)| ((*method).to_owned(), (*path).to_owned()))
+        .collect();
+    assert_eq!(
+        listed, documented,
+        "each documented operation stands in ROUTES and the other way round"
+    );
+}
+
+#[test]
+fn a_token_describes_itself() {
+    let service = Service::start(Backend::Sqlite);
+    let expected = json!({
+        "account": "main", "name": "first token", "permissions": PERMISSIONS, "ips": [], "expires": null,
+        "currency": "EUR", "balance": "100.00",
+    });
+    assert_eq!(service.get("/token").json(), expected);
+
+    let flags = [
+        "--name",
+        "reader",
+        "--permission",
+        "sms:read",
+        "--allow-ip",
+        "127.0.0.1",
+        "--allow-ip",
+        "2001:db8::/32",
+        "--expires",
+        "30d",
+    ];
+    let reader = service.create_token("main", &flags).token;
+    let mut described = service.call_as(&reader, "GET", "/token", b"").json();
+    let expires = described["expires"].take();
+    let expires: jiff::Timestamp = expires.as_str().expect("a time").parse().expect("RFC 3339");
+    let left = expires
+        .duration_since(super::service::in_seconds(0))
+        .as_hours();
+    assert!((719..=720).contains(&left), "{expires}");
+    let expected = json!({
+        "account": "main", "name": "reader", "permissions": ["sms:read"], "ips": ["127.0.0.1/32", "2001:db8::/32"],
+        "expires": null, "currency": "EUR", "balance": "100.00",
+    });
+    assert_eq!(described, expected);
+}
+
+#[test]
+fn an_account_reaches_only_what_is_its_own() {
+    let service = Service::start(Backend::Sqlite);
+    let other = service.create_account("other");
+    service.accept(&sms_with(&json!({ "scheduled": tomorrow() })));
+    assert_eq!(service.scheduled_as(&other), Vec::<Value>::new());
+    assert_eq!(
+        service.call_as(&other, "GET", "/token", b"").json()["account"],
+        "other"
+    );
+    assert_eq!(
+        service.call_as(&other, "GET", "/token", b"").json()["balance"],
+        "0.00"
+    );
+}
