@@ -99,8 +99,10 @@ impl App {
         let mut public = observe.health_router();
         if roles.contains(&Role::Api) {
             public = public.merge(Rest::new(engine.clone(), rest_settings(config)?).router());
-            public =
-                public.merge(SwaggerUi::new("/docs").url("/openapi.json", web::rest::document()));
+            public = public.merge(SwaggerUi::new("/docs").url(
+                "/openapi.json",
+                web::rest::document(&config.server.header_prefix),
+            ));
         }
         if roles.contains(&Role::Dashboard) {
             public = public.merge(

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Result};
 
 use super::fault::{Fault, Health};
@@ -49,7 +50,7 @@ impl Checkpointer {
 }
 
 fn run(connection: &Connection, health: &Health, stopped: &Receiver<()>) {
-    while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+    while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) && health.broken().is_none() {
         if let Err(error) = copy(connection, health) {
             report(error, health);
         }
@@ -75,6 +76,14 @@ pub(super) fn copy(connection: &Connection, health: &Health) -> Result<()> {
 pub(super) fn finish(connection: &Connection, health: &Health) {
     if let Err(error) = checkpoint(connection, "PASSIVE") {
         report(error, health);
+    }
+}
+
+/// After a failed wait for the disk only the log can be trusted, so closing must not copy it and throw it away: the next
+/// start reads it.
+pub(super) fn keep_log(connection: &Connection) {
+    if let Err(error) = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true) {
+        tracing::error!(%error, "the write-ahead log may be copied on closing");
     }
 }
 

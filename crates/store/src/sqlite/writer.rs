@@ -133,9 +133,12 @@ impl Thread {
             for job in group.drain(..) {
                 job.answer(committed.clone());
             }
-            if self.health.take_request_to_start_log_over() {
+            if self.health.take_request_to_start_log_over() && self.health.broken().is_none() {
                 checkpoint::finish(&self.connection, &self.health);
             }
+        }
+        if self.health.broken().is_some() {
+            checkpoint::keep_log(&self.connection);
         }
     }
 

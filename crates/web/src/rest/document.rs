@@ -1,4 +1,4 @@
-//! The `OpenAPI` document: its frame, and the shapes that requests are described by.
+//! The OpenAPI document: its frame, and the shapes that requests are described by.
 
 use serde::Serialize;
 use utoipa::openapi::OpenApi as Document;
@@ -7,9 +7,15 @@ use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::operations;
 
-/// The `OpenAPI` 3.1 document, read off the routes.
-pub fn document() -> Document {
-    operations().into_openapi()
+/// How the contract's own headers start.
+const PREFIX: &str = "X-Service-";
+
+/// The OpenAPI 3.1 document, read off the routes, with headers that start with `header_prefix`.
+pub fn document(header_prefix: &str) -> Document {
+    let document = operations().into_openapi();
+    let text = serde_json::to_string(&document).expect("a document is JSON");
+    let text = text.replace(PREFIX, &format!("{header_prefix}-"));
+    serde_json::from_str(&text).expect("a header's name needs no escapes")
 }
 
 /// What stands around the operations.

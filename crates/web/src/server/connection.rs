@@ -43,6 +43,8 @@ impl Connections {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(limits.header_time)
+            // Whoever says that it has sent all it will still wants to read the answer.
+            .half_close(true)
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEAD_BYTES);
         Arc::new(Self {

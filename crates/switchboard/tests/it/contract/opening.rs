@@ -1,7 +1,9 @@
 //! Opening a database: for the first time, again, by many at once, from another version.
 
+use std::sync::Arc;
+
 use domain::MessageId;
-use domain::ports::Accepted;
+use domain::ports::{Accepted, StoreError};
 use tokio::task::JoinSet;
 
 use super::fixture::Database;
@@ -59,7 +61,8 @@ async fn what_was_stored_is_there_after_reopening(database: Database) {
 async fn two_stores_on_one_database_both_write(database: Database) {
     let stores = [database.open().await, database.open().await];
     let mut tasks = JoinSet::new();
-    for store in stores.iter().cycle().take(20).cloned() {
+    for n in 0..20 {
+        let store = Arc::clone(&stores[n % stores.len()]);
         tasks.spawn(async move {
             for _ in 0..5 {
                 let first = store.reserve_ids(3).await.expect("IDs are left");
@@ -87,10 +90,10 @@ async fn two_stores_on_one_database_both_write(database: Database) {
 }
 
 async fn many_that_open_an_empty_database_at_once_all_succeed(database: Database) {
-    let database = std::sync::Arc::new(database);
+    let database = Arc::new(database);
     let mut tasks = JoinSet::new();
     for _ in 0..8 {
-        let database = std::sync::Arc::clone(&database);
+        let database = Arc::clone(&database);
         tasks.spawn(async move {
             database
                 .open()
@@ -141,4 +144,23 @@ async fn migrations_are_recorded_and_run_once(database: Database) {
     }
     drop(database.open().await);
     assert_eq!(database.numbers(HISTORY, 2).await, recorded);
+}
+
+/// A server that was restarted, or that ended our connections, is found again without a restart of ours.
+#[tokio::test]
+async fn lost_connections_are_replaced() {
+    const END_ALL: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    const CONNECTIONS: usize = 4;
+
+    let database = Database::postgres().await;
+    let store = database.open().await;
+    store.reserve_ids(1).await.expect("IDs are left");
+    database.execute(END_ALL).await;
+    let mut failures = 0;
+    while let Err(error) = store.reserve_ids(1).await {
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+        failures += 1;
+        assert!(failures <= CONNECTIONS, "each dead connection is met once");
+    }
 }

@@ -52,9 +52,9 @@ fn keep_sending(
     enough: &AtomicBool,
 ) {
     while !enough.load(Ordering::SeqCst) {
-        let (number, unable) = ledger.open();
-        let answer = exchange(&mut connection, &sender.encode(number));
-        ledger.close(number, unable, &answer);
+        let order = ledger.open();
+        let answer = exchange(&mut connection, &sender.encode(order.number));
+        ledger.close(order, &answer);
         if !answer.is_ok_and(|answer| stays_open(&answer)) {
             return;
         }

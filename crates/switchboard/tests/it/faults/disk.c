@@ -5,7 +5,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,18 +12,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SYNC_FAILS, SYNC_FAILS_ONCE, SYNC_HANGS, DISK_IS_FULL, WRITTEN_AFTER_FAILURE, FILES };
+enum { SYNC_FAILS, SYNC_FAILS_ONCE, SYNC_HANGS, DISK_IS_FULL, TROUBLES };
 
-static const char *const names[FILES] = {
-    "sync-fails", "sync-fails-once", "sync-hangs", "disk-is-full", "written-after-failure",
-};
-static char paths[FILES][PATH_MAX];
-static int has_failed;
+static const char *const names[TROUBLES] = {"sync-fails", "sync-fails-once", "sync-hangs", "disk-is-full"};
+static char paths[TROUBLES][PATH_MAX];
 
 __attribute__((constructor)) static void find_files(void) {
     const char *folder = getenv("FAULT_FOLDER");
-    for (int file = 0; folder && file < FILES; file++)
-        snprintf(paths[file], PATH_MAX, "%s/%s", folder, names[file]);
+    for (int trouble = 0; folder && trouble < TROUBLES; trouble++)
+        snprintf(paths[trouble], PATH_MAX, "%s/%s", folder, names[trouble]);
 }
 
 static int lasts(int trouble) {
@@ -36,32 +32,12 @@ static int ends_with(const char *text, const char *end) {
     return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-static void path_of(int fd, char path[PATH_MAX]) {
-    char link[64];
+static int is_database(int fd) {
+    char link[64], path[PATH_MAX];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, PATH_MAX - 1);
     path[length < 0 ? 0 : length] = 0;
-}
-
-static int is_database(int fd) {
-    char path[PATH_MAX];
-    path_of(fd, path);
     return ends_with(path, ".db") || ends_with(path, ".db-wal") || ends_with(path, ".db-shm");
-}
-
-/* Notes a write to the main file after a failure: the log is then the only copy that can be trusted. */
-static void note_write(int fd) {
-    char path[PATH_MAX];
-    if (!__atomic_load_n(&has_failed, __ATOMIC_SEQ_CST))
-        return;
-    path_of(fd, path);
-    if (!ends_with(path, ".db"))
-        return;
-    int log = syscall(SYS_openat, AT_FDCWD, paths[WRITTEN_AFTER_FAILURE], O_WRONLY | O_CREAT | O_APPEND, 0644);
-    if (log >= 0) {
-        syscall(SYS_write, log, "w", 1);
-        syscall(SYS_close, log);
-    }
 }
 
 static int sync_is_refused(int fd) {
@@ -71,7 +47,6 @@ static int sync_is_refused(int fd) {
     if ((lasts(SYNC_FAILS) && is_database(fd)) ||
         /* Only one caller can remove the file. */
         (lasts(SYNC_FAILS_ONCE) && is_database(fd) && unlink(paths[SYNC_FAILS_ONCE]) == 0)) {
-        __atomic_store_n(&has_failed, 1, __ATOMIC_SEQ_CST);
         errno = EIO;
         return 1;
     }
@@ -79,7 +54,6 @@ static int sync_is_refused(int fd) {
 }
 
 static int write_is_refused(int fd) {
-    note_write(fd);
     if (lasts(DISK_IS_FULL) && is_database(fd)) {
         errno = ENOSPC;
         return 1;

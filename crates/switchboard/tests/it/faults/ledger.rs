@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use testkit::http::Response;
 
@@ -18,12 +18,20 @@ const SAMPLE: usize = 100;
 #[derive(Default)]
 pub(super) struct Ledger {
     next: AtomicU64,
-    /// Whether nothing can be stored, so that an acceptance would be a lie.
-    unable: AtomicBool,
+    /// Odd while nothing can be stored, so that an acceptance would be a lie; grows with each change.
+    era: AtomicU64,
     entries: Mutex<Entries>,
     changed: Condvar,
 }
 
+/// An order that is about to be sent.
+#[derive(Clone, Copy)]
+pub(super) struct Order {
+    pub(super) number: u64,
+    era: u64,
+}
+
+/// What became of the orders.
 #[derive(Default, Debug)]
 pub(super) struct Entries {
     /// The number of the order behind each ID that was answered.
@@ -50,15 +58,22 @@ impl Entries {
 }
 
 impl Ledger {
-    /// The number of the next order, and whether its acceptance would be a lie.
-    pub(super) fn open(&self) -> (u64, bool) {
-        let unable = self.unable.load(Ordering::SeqCst);
-        (self.next.fetch_add(1, Ordering::SeqCst), unable)
+    /// Makes the next order.
+    pub(super) fn open(&self) -> Order {
+        Order {
+            number: self.next.fetch_add(1, Ordering::SeqCst),
+            era: self.era.load(Ordering::SeqCst),
+        }
     }
 
-    /// Orders that are opened from now on cannot be stored, or can be again.
-    pub(super) fn set_unable(&self, unable: bool) {
-        self.unable.store(unable, Ordering::SeqCst);
+    /// From now on nothing can be stored. Call it when that is so.
+    pub(super) fn trouble_has_begun(&self) {
+        self.era.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// From now on messages can be stored. Call it before that is so.
+    pub(super) fn trouble_ends(&self) {
+        self.era.fetch_add(1, Ordering::SeqCst);
     }
 
     /// How many orders there were.
@@ -66,10 +81,12 @@ impl Ledger {
         self.next.load(Ordering::SeqCst)
     }
 
-    pub(super) fn close(&self, number: u64, unable: bool, answer: &io::Result<Response>) {
+    /// Writes down what became of an order.
+    pub(super) fn close(&self, order: Order, answer: &io::Result<Response>) {
+        let number = order.number;
         let mut entries = self.entries();
         match answer {
-            Ok(answer) if answer.status == 200 && unable => {
+            Ok(answer) if answer.status == 200 && self.is_lie(order) => {
                 let lie = format!("{number} was accepted while nothing could be stored");
                 entries.wrong.push(lie);
             }
@@ -82,8 +99,16 @@ impl Ledger {
         self.changed.notify_all();
     }
 
+    /// Whether the order was sent and is answered within one and the same trouble.
+    fn is_lie(&self, order: Order) -> bool {
+        order.era % 2 == 1 && order.era == self.era.load(Ordering::SeqCst)
+    }
+
+    /// A test that fails holds the lock; its crowd still ends in order.
     pub(super) fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries.lock().expect("no holder panics")
+        self.entries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns once the entries are as asked.
@@ -91,7 +116,7 @@ impl Ledger {
         let waiting =
             self.changed
                 .wait_timeout_while(self.entries(), DEADLINE, |entries| !state(entries));
-        let (entries, timeout) = waiting.expect("no holder panics");
+        let (entries, timeout) = waiting.unwrap_or_else(PoisonError::into_inner);
         let (accepted, refused) = (entries.accepted.len(), entries.refused.len());
         assert!(
             !timeout.timed_out(),

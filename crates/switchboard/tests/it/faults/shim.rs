@@ -63,12 +63,6 @@ impl Disk {
         fs::remove_file(self.file(trouble)).expect("it had begun");
     }
 
-    /// How often the database's own file was written after something could not be made durable.
-    pub(super) fn writes_after_failure(&self) -> usize {
-        let log = self.folder.path().join("written-after-failure");
-        fs::read(log).map_or(0, |bytes| bytes.len())
-    }
-
     fn library(&self) -> PathBuf {
         self.folder.path().join("libdisk.so")
     }

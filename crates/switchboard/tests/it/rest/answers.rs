@@ -11,8 +11,8 @@ fn a_trailing_slash_makes_no_difference() {
     let cases = [
         ("POST", "/sms/", 200),
         ("GET", "/sms/?scheduled", 200),
-        ("GET", "/sms/status/1/", 404),
-        ("DELETE", "/sms/1/", 404),
+        ("GET", "/sms/status/999/", 404),
+        ("DELETE", "/sms/999/", 404),
         ("GET", "/token/", 200),
         ("GET", "/health/live/", 200),
         ("GET", "/sms//", 404),
@@ -120,7 +120,6 @@ fn an_unknown_address_is_named() {
         "/sms/status/1/2",
         "/token/x",
         "/viber",
-        "/docs/nothing.js",
         "/../token",
         "/%00",
         "/sms%2f",

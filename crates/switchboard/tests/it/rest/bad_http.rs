@@ -334,6 +334,11 @@ fn half_a_request_is_told_what_is_missing() {
             "{case}: then it is closed"
         );
     }
+    let mut whole_then_end = open(&service);
+    whole_then_end.send(&whole).expect("sent");
+    whole_then_end.finish_sending().expect("ended");
+    let response = whole_then_end.read_response().expect("an answer");
+    assert_eq!(response.status, 200, "a whole request, then the end");
     let mut idle = open(&service);
     assert_eq!(
         idle.read_to_close().expect("closed"),

@@ -166,6 +166,7 @@ fn the_page_needs_nothing_from_outside() {
         "{start}"
     );
 
+    assert_eq!(service.raw("GET", "/docs/nothing.js", &[], b"").status, 404);
     let bare = service.raw("GET", "/docs", &[], b"");
     let led = bare
         .header("location")
