@@ -49,6 +49,13 @@ impl CallbackUrl {
         if value.len() > MAX_URL_BYTES {
             return Err(CallbackUrlError::TooLong { bytes: value.len() });
         }
+        if value.chars().any(char::is_control) {
+            // The parser would drop some of them, and then another address would be called than the caller sees.
+            return Err(CallbackUrlError::Malformed {
+                value: value.to_owned(),
+                reason: "it holds control characters".to_owned(),
+            });
+        }
         let url = Url::parse(value).map_err(|error| CallbackUrlError::Malformed {
             value: value.to_owned(),
             reason: error.to_string(),
@@ -86,6 +93,8 @@ mod tests {
             ("example.com/dlr", Some("is not a URL")),
             ("", Some("is not a URL")),
             ("http://", Some("is not a URL")),
+            ("http://example.com/\n", Some("control characters")),
+            ("http://exa\tmple.com/", Some("control characters")),
             ("ftp://example.com/", Some("scheme 'ftp'")),
             ("javascript:alert(1)", Some("scheme 'javascript'")),
             ("http://user:secret@example.com/", Some("leave it out")),

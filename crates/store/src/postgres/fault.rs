@@ -42,17 +42,7 @@ enum Kind {
 impl Fault {
     /// Whether nothing was done and the same may work at once.
     pub(super) fn asks_for_repetition(&self) -> bool {
-        matches!(
-            self.code(),
-            Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED)
-        )
-    }
-
-    fn code(&self) -> Option<&SqlState> {
-        match self {
-            Self::Database(error) | Self::Pool(PoolError::Backend(error)) => error.code(),
-            _ => None,
-        }
+        matches!(self, Self::Database(error) if asks_for_repetition(error))
     }
 
     /// The error for the caller.
@@ -73,6 +63,13 @@ impl Fault {
             Self::Corrupt(_) => Kind::Unexpected,
         }
     }
+}
+
+/// Whether the server undid everything and asks for the same again.
+pub(super) fn asks_for_repetition(error: &Error) -> bool {
+    let code = error.code();
+    code == Some(&SqlState::T_R_SERIALIZATION_FAILURE)
+        || code == Some(&SqlState::T_R_DEADLOCK_DETECTED)
 }
 
 fn kind_of(error: &Error) -> Kind {

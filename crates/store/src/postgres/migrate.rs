@@ -4,6 +4,7 @@ use deadpool_postgres::Object;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
+use super::fault::asks_for_repetition;
 use crate::OpenError;
 use crate::migrations::{self, Migration, POSTGRES};
 
@@ -13,7 +14,8 @@ const CREATE_HISTORY: &str = "
         name       TEXT   NOT NULL,
         applied_us BIGINT NOT NULL
     )";
-/// Row 0 stands for the empty database; whoever holds its lock may migrate.
+/// Row 0 stands for the empty database; whoever holds its lock may migrate. Of several that insert it, one does and
+/// the others wait for that one's transaction.
 const CREATE_LOCK: &str = "
     INSERT INTO schema_migration (number, name, applied_us)
     VALUES (0, 'empty', CAST(extract(epoch FROM now()) * 1000000 AS BIGINT))
@@ -23,37 +25,48 @@ const RECORD: &str = "
     INSERT INTO schema_migration (number, name, applied_us)
     VALUES ($1, $2, CAST(extract(epoch FROM now()) * 1000000 AS BIGINT))";
 
+/// How often another node may get in the way.
+const TRIES: usize = 10;
+
 /// Applies what is missing, each step in a transaction of its own. A database that is current is only read.
 pub(super) async fn run(client: &mut Object) -> Result<(), OpenError> {
     let mut at = match applied(client).await {
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
-            create_history(client).await
+            create_history(client).await.map(|()| 0)
         }
         other => other,
     }
     .map_err(|error| POSTGRES[0].failed(error))?;
+    let mut tries = 0;
     while let Some(step) = migrations::next(POSTGRES, at)? {
-        at = apply(client, step)
-            .await
-            .map_err(|error| step.failed(error))?;
+        tries += 1;
+        match apply(client, step).await {
+            Ok(now_at) => at = now_at,
+            Err(error) if asks_for_repetition(&error) && tries < TRIES => {}
+            Err(error) => return Err(step.failed(error)),
+        }
     }
     Ok(())
 }
 
-/// Two nodes that create the same table at once collide in the catalogue in spite of `IF NOT EXISTS`: one of them is
-/// told so, and finds the table at its second try.
-async fn create_history(client: &Object) -> Result<i64, Error> {
-    if let Err(error) = client.batch_execute(CREATE_HISTORY).await
-        && !matches!(
-            error.code(),
-            Some(&SqlState::UNIQUE_VIOLATION | &SqlState::DUPLICATE_TABLE)
-        )
-    {
-        return Err(error);
+/// Nodes that create the same table at once collide in the catalogue in spite of `IF NOT EXISTS`.
+async fn create_history(client: &Object) -> Result<(), Error> {
+    let collided = |error: &Error| {
+        let unique = [
+            SqlState::UNIQUE_VIOLATION,
+            SqlState::DUPLICATE_TABLE,
+            SqlState::DUPLICATE_OBJECT,
+        ];
+        error.code().is_some_and(|code| unique.contains(code))
+    };
+    let mut created = client.batch_execute(CREATE_HISTORY).await;
+    for _ in 1..TRIES {
+        match &created {
+            Err(error) if collided(error) => created = client.batch_execute(CREATE_HISTORY).await,
+            _ => break,
+        }
     }
-    client.batch_execute(CREATE_HISTORY).await?;
-    client.batch_execute(CREATE_LOCK).await?;
-    applied(client).await
+    created
 }
 
 /// Applies a step unless another node has done so since, and says where the schema then stands.
@@ -63,6 +76,7 @@ async fn apply(client: &mut Object, step: &Migration) -> Result<i64, Error> {
     transaction
         .batch_execute("SET LOCAL statement_timeout = 0")
         .await?;
+    transaction.batch_execute(CREATE_LOCK).await?;
     transaction.query(TAKE_LOCK, &[]).await?;
     let row = transaction
         .query_one("SELECT max(number) FROM schema_migration", &[])

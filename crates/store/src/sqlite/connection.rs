@@ -11,8 +11,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// More than all the statements of this crate.
 const CACHED_STATEMENTS: usize = 64;
 
-/// `synchronous=FULL`: a commit waits for the disk. Checkpoints are this crate's own affair, so the automatic ones are
-/// off; `journal_size_limit` gives room back after the log has grown behind a long read. Tables without references pay
+/// `synchronous=FULL`: a commit waits for the disk. Checkpoints are the writer's own affair, so the automatic ones are off; `journal_size_limit` gives room back after the log has grown behind a long read. Tables without references pay
 /// nothing for `foreign_keys`.
 const WRITER_SETTINGS: &str = "
     PRAGMA synchronous = FULL;

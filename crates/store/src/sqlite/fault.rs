@@ -1,7 +1,6 @@
 //! What a failure of `SQLite` means for the service.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use domain::ports::{Cause, StoreError};
 use rusqlite::{ErrorCode, ffi};
@@ -41,7 +40,13 @@ impl Fault {
         self.kind == Kind::Unexpected
     }
 
-    fn is_broken(&self) -> bool {
+    /// Whether there was no room.
+    pub(super) fn is_full(&self) -> bool {
+        self.kind == Kind::Full
+    }
+
+    /// Whether what the disk holds is unknown from now on.
+    pub(super) fn is_broken(&self) -> bool {
         self.kind == Kind::Broken
     }
 
@@ -98,39 +103,6 @@ impl From<Corrupt> for rusqlite::Error {
     }
 }
 
-/// What the threads of one store know of its state.
-#[derive(Debug, Default)]
-pub(super) struct Health {
-    /// Once a write could not be made durable, what the disk holds is unknown: no further write is tried.
-    broken: OnceLock<Fault>,
-    /// The write-ahead log is nearly copied and long: the writer is asked to finish the copy and start it over.
-    log_is_long: AtomicBool,
-}
-
-impl Health {
-    /// The fault that forbids every further write.
-    pub(super) fn broken(&self) -> Option<Fault> {
-        self.broken.get().cloned()
-    }
-
-    /// Takes note of a fault.
-    pub(super) fn note(&self, fault: &Fault) {
-        if fault.is_broken() && self.broken.set(fault.clone()).is_ok() {
-            tracing::error!(cause = %fault.cause, "the database could not make a write durable; no more are tried");
-        }
-    }
-
-    /// Asks the writer to finish the copy of the write-ahead log.
-    pub(super) fn ask_to_start_log_over(&self) {
-        self.log_is_long.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether that was asked since the last call.
-    pub(super) fn take_request_to_start_log_over(&self) -> bool {
-        self.log_is_long.load(Ordering::Relaxed) && self.log_is_long.swap(false, Ordering::Relaxed)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,19 +141,6 @@ mod tests {
         ] {
             let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
             assert_eq!(Fault::from(error).kind, expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn only_a_broken_disk_stops_further_writes() {
-        let health = Health::default();
-        for (code, stops) in [
-            (ffi::SQLITE_FULL, false),
-            (ffi::SQLITE_BUSY, false),
-            (ffi::SQLITE_IOERR_FSYNC, true),
-        ] {
-            health.note(&rusqlite::Error::SqliteFailure(ffi::Error::new(code), None).into());
-            assert_eq!(health.broken().is_some(), stops, "{code}");
         }
     }
 }

@@ -5,7 +5,6 @@
 //! beside it on connections of their own. Other processes may use the same file at the same time.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use domain::ports::StoreError;
 use rusqlite::Connection;
@@ -26,16 +25,13 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use checkpoint::Checkpointer;
-use fault::Health;
 use readers::Readers;
 use writer::Writer;
 
 /// A `SQLite` file that is open for business.
 pub(crate) struct SqliteStore {
-    // The order of the fields is the order in which they are dropped: the writer closes last, and closing the last
-    // connection moves what is left of the write-ahead log into the file.
-    checkpointer: Checkpointer,
+    // Dropped in this order: the writer closes last, and closing the last connection moves what is left of the
+    // write-ahead log into the file.
     readers: Readers,
     writer: Writer,
 }
@@ -55,12 +51,9 @@ impl SqliteStore {
         };
         let mut connection = connection::open_writer(&path).map_err(cannot_open)?;
         migrate::run(&mut connection)?;
-        let health = Arc::new(Health::default());
-        let checkpointing = connection::open_writer(&path).map_err(cannot_open)?;
         Ok(Self {
-            checkpointer: Checkpointer::start(checkpointing, Arc::clone(&health)),
-            writer: Writer::start(connection, health),
             readers: Readers::new(path),
+            writer: Writer::start(connection),
         })
     }
 
@@ -80,11 +73,5 @@ impl SqliteStore {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.readers.run(operation, work).await
-    }
-}
-
-impl Drop for SqliteStore {
-    fn drop(&mut self) {
-        self.checkpointer.stop();
     }
 }

@@ -10,8 +10,7 @@ use testkit::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::fault::Health;
-use super::{SqliteStore, checkpoint, connection};
+use super::SqliteStore;
 
 struct File {
     folder: TempDir,
@@ -203,35 +202,21 @@ async fn after_a_write_that_is_not_durable_no_other_is_tried() {
     );
 }
 
-#[test]
-fn a_long_log_is_started_over() {
+#[tokio::test]
+async fn the_log_stays_short() {
     let file = File::create();
-    let writer = connection::open_writer(&file.path()).expect("the file opens");
-    let copier = connection::open_writer(&file.path()).expect("the file opens");
-    let health = Health::default();
-    writer
-        .execute_batch("CREATE TABLE filler (bytes BLOB)")
-        .expect("created");
-    let write = |bytes: u32| {
-        writer
-            .execute("INSERT INTO filler VALUES (zeroblob(?1))", [bytes])
-            .expect("written")
-    };
-
-    write(2_000_000);
-    checkpoint::copy(&copier, &health).expect("a short log is left to grow");
-    assert!(!health.take_request_to_start_log_over());
-    write(20_000_000);
-    checkpoint::copy(&copier, &health).expect("a long log is copied");
-    assert!(health.take_request_to_start_log_over());
-    assert!(!health.take_request_to_start_log_over(), "asked once");
-
-    write(1_000);
-    checkpoint::finish(&writer, &health);
-    write(1_000);
-    let length = "PRAGMA wal_checkpoint(NOOP)";
-    let pages: i64 = copier
-        .query_row(length, [], |row| row.get(1))
-        .expect("a length");
-    assert!(pages < 10, "{pages} pages in the log");
+    let store = file.open().await;
+    let create = |db: &Connection| db.execute_batch("CREATE TABLE filler (bytes BLOB)");
+    store.write("create", create).await.expect("created");
+    for _ in 0..40 {
+        let write =
+            |db: &Connection| db.execute("INSERT INTO filler VALUES (zeroblob(1000000))", []);
+        store.write("write", write).await.expect("written");
+    }
+    let log = file.folder.path().join("switchboard.db-wal");
+    let bytes = std::fs::metadata(log).expect("there is a log").len();
+    assert!(
+        bytes < 8_000_000,
+        "{bytes} bytes in the log after 40,000,000 were written"
+    );
 }

@@ -3,15 +3,15 @@
 //! It takes whatever has gathered while the disk was busy, runs it in one transaction, commits once and only then
 //! answers. Each piece of work has a savepoint, so that one that fails does not take the others with it.
 
-use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use domain::ports::StoreError;
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use tokio::sync::{mpsc, oneshot};
 
 use super::checkpoint;
-use super::fault::{Fault, Health};
+use super::fault::Fault;
 
 /// How many jobs may wait before callers do.
 const QUEUE: usize = 256;
@@ -68,16 +68,15 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, health: Arc<Health>) -> Self {
+    pub(super) fn start(connection: Connection) -> Self {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let thread = Thread {
             connection,
             queue,
-            health,
+            broken: None,
         };
-        let thread = std::thread::Builder::new()
-            .name("sqlite-writer".to_owned())
-            .spawn(move || thread.run());
+        let builder = std::thread::Builder::new().name("sqlite-writer".to_owned());
+        let thread = builder.spawn(move || thread.run());
         Self {
             jobs: Some(jobs),
             thread: Some(thread.expect("the system can start a thread")),
@@ -121,7 +120,8 @@ impl Drop for Writer {
 struct Thread {
     connection: Connection,
     queue: mpsc::Receiver<Box<dyn Job>>,
-    health: Arc<Health>,
+    /// Once a write could not be made durable, what the disk holds is unknown: no further write is tried.
+    broken: Option<Fault>,
 }
 
 impl Thread {
@@ -133,12 +133,7 @@ impl Thread {
             for job in group.drain(..) {
                 job.answer(committed.clone());
             }
-            if self.health.take_request_to_start_log_over() && self.health.broken().is_none() {
-                checkpoint::finish(&self.connection, &self.health);
-            }
-        }
-        if self.health.broken().is_some() {
-            checkpoint::keep_log(&self.connection);
+            self.copy_log(committed);
         }
     }
 
@@ -154,16 +149,50 @@ impl Thread {
         }
     }
 
-    fn commit(&self, group: &mut [Box<dyn Job>]) -> Result<(), Fault> {
-        if let Some(fault) = self.health.broken() {
-            return Err(fault);
+    fn commit(&mut self, group: &mut [Box<dyn Job>]) -> Result<(), Fault> {
+        if let Some(fault) = &self.broken {
+            return Err(fault.clone());
         }
         let committed = run_group(&self.connection, group);
         if let Err(fault) = &committed {
-            self.health.note(fault);
+            self.note(fault);
             roll_back(&self.connection);
         }
         committed
+    }
+
+    /// Keeps the log short. When the disk is full, a log that starts over makes room for what needs little.
+    fn copy_log(&mut self, committed: Result<(), Fault>) {
+        let copied = match committed {
+            Ok(()) => checkpoint::copy_long_log(&self.connection),
+            Err(fault) if fault.is_full() => checkpoint::copy_log(&self.connection),
+            Err(_) => return,
+        };
+        if let Err(error) = copied {
+            tracing::debug!(%error, "the write-ahead log is not copied; it is tried again");
+            self.note(&error.into());
+        }
+    }
+
+    fn note(&mut self, fault: &Fault) {
+        if fault.is_broken() && self.broken.is_none() {
+            tracing::error!(
+                ?fault,
+                "a write could not be made durable; no other is tried until a restart"
+            );
+            self.broken = Some(fault.clone());
+            self.keep_log();
+        }
+    }
+
+    /// Only the log can be trusted now: closing must not copy it into the file and throw it away. The next start reads it.
+    fn keep_log(&self) {
+        let kept = self
+            .connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        if let Err(error) = kept {
+            tracing::error!(%error, "the write-ahead log may be copied on closing");
+        }
     }
 }
 

@@ -355,7 +355,8 @@ pub(super) async fn cancel(
 
 /// What is not even text names no message.
 fn read_path(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
-    path.map(|Path(id)| id).map_err(|_| unknown_message("?"))
+    path.map(|Path(id)| id)
+        .map_err(|_| Problem::not_found("There is no such message; an ID is made of digits."))
 }
 
 fn read_id(text: &str) -> Result<MessageId, Problem> {

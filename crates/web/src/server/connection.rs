@@ -8,7 +8,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
@@ -21,8 +21,12 @@ const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 const MAX_HEADERS: usize = 100;
 /// The most bytes of a request's head; more are answered 431.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
-/// The time for the answer to a half-sent request to leave.
+/// The time for the last bytes to leave, and the pause after which a peer that was answered is taken to have read it.
 const FAREWELL_TIME: Duration = Duration::from_secs(1);
+/// The time that a peer gets in all to stop sending once it was answered.
+const LINGER_TIME: Duration = Duration::from_secs(30);
+/// How much of what such a peer still sends is read at once.
+const DROP_BYTES: usize = 8 * 1024;
 
 /// What all connections of a listener share.
 pub(super) struct Connections {
@@ -108,11 +112,27 @@ impl Connections {
             Err(error) => tracing::debug!(%error, "a connection ended badly"),
             Ok(()) => {}
         }
+        let patience = if *stop.borrow() {
+            Duration::ZERO
+        } else {
+            FAREWELL_TIME
+        };
         // The peer may be gone already, and then there is nobody left to say goodbye to.
-        tokio::time::timeout(FAREWELL_TIME, stream.shutdown())
+        tokio::time::timeout(LINGER_TIME, take_leave(&mut stream, patience))
             .await
             .ok();
     }
+}
+
+/// Closes in order. What the peer still sends is read and dropped until it pauses: left unread it would make the
+/// kernel reset the connection, and a peer that is told so while it sends may never read its answer.
+async fn take_leave<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, patience: Duration) {
+    let closed = tokio::time::timeout(FAREWELL_TIME, stream.shutdown()).await;
+    if !matches!(closed, Ok(Ok(()))) {
+        return;
+    }
+    let mut dropped = vec![0; DROP_BYTES];
+    while let Ok(Ok(1..)) = tokio::time::timeout(patience, stream.read(&mut dropped)).await {}
 }
 
 /// hyper would close without a word.

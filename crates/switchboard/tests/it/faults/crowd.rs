@@ -45,12 +45,7 @@ impl Crowd {
     }
 }
 
-fn keep_sending(
-    mut connection: Connection,
-    sender: &Sender,
-    ledger: &Ledger,
-    enough: &AtomicBool,
-) {
+fn keep_sending(mut connection: Connection, sender: &Sender, ledger: &Ledger, enough: &AtomicBool) {
     while !enough.load(Ordering::SeqCst) {
         let order = ledger.open();
         let answer = exchange(&mut connection, &sender.encode(order.number));

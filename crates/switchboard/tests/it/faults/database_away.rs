@@ -52,7 +52,10 @@ fn without_its_database_it_does_not_start_and_says_so() {
     let output = Command::new(env!("CARGO_BIN_EXE_switchboard"))
         .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
         .arg(folder.path())
-        .env("SWITCHBOARD_DATABASE__URL", format!("postgres://someone:verysecret@{address}/nothing"))
+        .env(
+            "SWITCHBOARD_DATABASE__URL",
+            format!("postgres://someone:verysecret@{address}/nothing"),
+        )
         .output()
         .expect("it runs");
     assert_eq!(output.status.code(), Some(1));
@@ -70,7 +73,10 @@ struct Administrator {
 
 impl Administrator {
     fn connect(url: &str) -> Self {
-        let runtime = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build();
         let runtime = runtime.expect("a runtime can be built");
         let connected = runtime.block_on(tokio_postgres::connect(url, NoTls));
         let (client, connection) = connected.expect("the database answers");
@@ -80,7 +86,9 @@ impl Administrator {
 
     /// Ends every other connection and says how many there were.
     fn end_connections(&self) -> i64 {
-        let ended = self.runtime.block_on(self.client.query_one(END_CONNECTIONS, &[]));
+        let ended = self
+            .runtime
+            .block_on(self.client.query_one(END_CONNECTIONS, &[]));
         ended.expect("an administrator may").get(0)
     }
 }

@@ -29,7 +29,10 @@ fn a_failed_sync_ends_the_service_and_acknowledges_nothing() {
         assert_eq!(status.code(), Some(1), "{trouble:?}");
         assert!(!ledger.entries().refused.is_empty(), "{trouble:?}: no 503");
         wait_until("it said why", || {
-            subject.server.output().contains("could not make a write durable; nothing more is accepted")
+            subject
+                .server
+                .output()
+                .contains("could not make a write durable; nothing more is accepted")
         });
         // Only the log can be trusted: it must not be copied into the file and thrown away.
         let log = fs::metadata(subject.server.data_dir().join("switchboard.db-wal"));

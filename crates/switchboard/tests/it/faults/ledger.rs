@@ -106,16 +106,14 @@ impl Ledger {
 
     /// A test that fails holds the lock; its crowd still ends in order.
     pub(super) fn entries(&self) -> MutexGuard<'_, Entries> {
-        self.entries
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns once the entries are as asked.
     pub(super) fn wait_until(&self, what: &str, mut state: impl FnMut(&Entries) -> bool) {
-        let waiting =
-            self.changed
-                .wait_timeout_while(self.entries(), DEADLINE, |entries| !state(entries));
+        let waiting = self
+            .changed
+            .wait_timeout_while(self.entries(), DEADLINE, |entries| !state(entries));
         let (entries, timeout) = waiting.unwrap_or_else(PoisonError::into_inner);
         let (accepted, refused) = (entries.accepted.len(), entries.refused.len());
         assert!(

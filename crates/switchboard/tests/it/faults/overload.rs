@@ -70,7 +70,9 @@ fn a_full_queue_refuses_at_once_and_keeps_what_it_took() {
     const ORDERS: u64 = 24;
     const QUEUE: usize = 2;
     let disk = Disk::new();
-    let server = disk.server().env("SWITCHBOARD_LIMITS__ACCEPT_QUEUE", QUEUE.to_string());
+    let server = disk
+        .server()
+        .env("SWITCHBOARD_LIMITS__ACCEPT_QUEUE", QUEUE.to_string());
     let subject = Subject::from(server);
     let sender = subject.sender(Shape::Keyed);
     assert_eq!(sender.send(0).status, 200, "IDs are reserved beforehand");

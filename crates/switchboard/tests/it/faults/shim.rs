@@ -35,7 +35,9 @@ impl Disk {
         let folder = TempDir::create("disk").expect("a temporary folder");
         let disk = Self { folder };
         let mut compiler = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-x", "c", "-", "-o"])
+            .args([
+                "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-x", "c", "-", "-o",
+            ])
             .arg(disk.library())
             .stdin(Stdio::piped())
             .spawn()
@@ -43,8 +45,8 @@ impl Disk {
         let mut source = compiler.stdin.take().expect("a pipe");
         source.write_all(SOURCE.as_bytes()).expect("it reads");
         drop(source);
-        let compiled = compiler.wait().expect("a child can be waited for");
-        assert!(compiled.success(), "the library does not compile");
+        let status = compiler.wait().expect("a child can be waited for");
+        assert!(status.success(), "the library does not compile");
         disk
     }
 
@@ -52,7 +54,10 @@ impl Disk {
     pub(super) fn server(&self) -> ServerBuilder {
         builder(Backend::Sqlite)
             .env("LD_PRELOAD", self.library().to_str().expect("a plain path"))
-            .env("FAULT_FOLDER", self.folder.path().to_str().expect("a plain path"))
+            .env(
+                "FAULT_FOLDER",
+                self.folder.path().to_str().expect("a plain path"),
+            )
     }
 
     pub(super) fn begin(&self, trouble: Trouble) {

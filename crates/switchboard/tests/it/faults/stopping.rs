@@ -77,7 +77,9 @@ fn ask_to_end(pid: u32) {
 
 fn half_a_question(addr: SocketAddr) -> Connection {
     let mut connection = Connection::open(addr).expect("the service takes connections");
-    connection.send(&READY[..READY.len() / 2]).expect("it reads");
+    connection
+        .send(&READY[..READY.len() / 2])
+        .expect("it reads");
     connection
 }
 

@@ -5,6 +5,8 @@ use std::fs;
 use std::net::SocketAddr;
 use std::process::ExitStatus;
 
+use domain::Clock;
+use domain::clock::SystemClock;
 use testkit::http::{self, Connection, Response};
 use testkit::{Backend, Server, ServerBuilder};
 
@@ -18,6 +20,8 @@ const BALANCE: &str = "1000000.00";
 pub(super) struct Subject {
     pub(super) server: Server,
     token: String,
+    /// The day of all scheduled messages: the same for all, so that a repeated order is the same to the byte.
+    day: String,
 }
 
 /// How an order is made from its number.
@@ -47,11 +51,10 @@ impl Subject {
     }
 
     pub(super) fn sender(&self, shape: Shape) -> Sender {
-        let day = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * 200);
         Sender {
             addr: self.server.addr(),
             token: self.token.clone(),
-            scheduled: day.strftime("%Y-%m-%dT00:00:00Z").to_string(),
+            scheduled: self.day.clone(),
             shape,
         }
     }
@@ -127,7 +130,9 @@ impl From<ServerBuilder> for Subject {
         server.cli_json(&[&account[..], &["--json"]].concat());
         let token = server.cli_json(&["token", "create", "--account", "crowd", "--json"]);
         let token = token["token"].as_str().expect("a token").to_owned();
-        Self { server, token }
+        let day = SystemClock.now() + jiff::SignedDuration::from_hours(24 * 200);
+        let day = day.strftime("%Y-%m-%dT00:00:00Z").to_string();
+        Self { server, token, day }
     }
 }
 

@@ -166,78 +166,43 @@ on_both_backends!(accounts, tokens);
 #[test]
 fn what_cannot_be_done_says_why_and_what_to_do() {
     let service = Service::start(Backend::Sqlite);
-    let cases: [(&str, &[&str], &[&str]); 12] = [
+    let create = "token create --account main";
+    let cases = [
         (
-            "an unknown account",
-            &["token", "create", "--account", "nobody"],
-            &["'nobody'", "account list"],
+            "token create --account nobody",
+            ["'nobody'", "account list"],
         ),
+        ("token list --account nobody", ["'nobody'", "account list"]),
+        ("account suspend nobody", ["'nobody'", "account list"]),
+        ("account resume nobody", ["'nobody'", "account list"]),
+        ("account create --name main", ["'main'", "exists already"]),
+        ("account create --name=", ["''", "1 to 64 characters"]),
         (
-            "an unknown account to suspend",
-            &["account", "suspend", "nobody"],
-            &["'nobody'", "account list"],
+            "account create --name x --balance much",
+            ["'much'", "100.00"],
         ),
+        ("token revoke 999", ["999", "token list"]),
+        ("token revoke x", ["'x'", "whole number"]),
+        (&format!("{create} --permission sms"), ["'sms'", "sms:send"]),
         (
-            "an unknown account to list",
-            &["token", "list", "--account", "nobody"],
-            &["'nobody'"],
+            &format!("{create} --allow-ip here"),
+            ["'here'", "192.0.2.0/24"],
         ),
-        (
-            "a name taken",
-            &["account", "create", "--name", "main"],
-            &["'main' exists already"],
-        ),
-        (
-            "an empty name",
-            &["account", "create", "--name", ""],
-            &["''", "1 to 64 characters"],
-        ),
-        (
-            "no amount",
-            &["account", "create", "--name", "x", "--balance", "much"],
-            &["'much'", "100.00"],
-        ),
-        (
-            "an unknown token",
-            &["token", "revoke", "999"],
-            &["999", "token list"],
-        ),
-        ("no ID", &["token", "revoke", "x"], &["'x'", "whole number"]),
-        (
-            "an unknown permission",
-            &[
-                "token",
-                "create",
-                "--account",
-                "main",
-                "--permission",
-                "sms",
-            ],
-            &["'sms'", "sms:send"],
-        ),
-        (
-            "no network",
-            &["token", "create", "--account", "main", "--allow-ip", "here"],
-            &["'here'", "192.0.2.0/24"],
-        ),
-        (
-            "no lifetime",
-            &["token", "create", "--account", "main", "--expires", "soon"],
-            &["'soon'", "30d"],
-        ),
-        ("an unknown command", &["acount"], &["acount"]),
+        (&format!("{create} --expires soon"), ["'soon'", "30d"]),
+        ("acount list", ["acount", "account"]),
     ];
-    for (case, arguments, fragments) in cases {
-        let error = fails(&service.server, arguments);
+    for (command, fragments) in cases {
+        let arguments: Vec<&str> = command.split(' ').collect();
+        let error = fails(&service.server, &arguments);
         for fragment in fragments {
             assert!(
                 error.contains(fragment),
-                "{case}: no {fragment:?} in: {error}"
+                "{command}: no {fragment:?} in: {error}"
             );
         }
         assert!(
             !error.contains("SQL") && !error.contains("panicked"),
-            "{case}: {error}"
+            "{command}: {error}"
         );
     }
 }
@@ -248,12 +213,8 @@ fn a_configuration_is_checked_before_anything_starts() {
     let shown = service.server.cli(&["config", "check"]);
     assert!(shown.status.success());
     let shown = String::from_utf8(shown.stdout).expect("text");
-    for line in [
-        "header_prefix = \"X-Service\"",
-        "expire",
-        "body_bytes = 1048576",
-    ] {
-        assert_eq!(shown.contains(line), line != "expire", "{line}: {shown}");
+    for line in ["header_prefix = \"X-Service\"", "body_bytes = 1048576"] {
+        assert!(shown.contains(line), "{line}: {shown}");
     }
     let cases = [
         ("no TOML", "listen = ", "not valid TOML"),

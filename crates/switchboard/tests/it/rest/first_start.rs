@@ -40,8 +40,8 @@ fn the_printed_lines_work(backend: Backend) {
     let [send, read] = commands[..] else {
         panic!("{output}");
     };
-    let sent = paste(send);
-    let id = sent[0].as_str().expect("one ID");
+    let answer = paste(send);
+    let id = answer[0].as_str().expect("one ID");
     let status = paste(&read.replace("/ID", &format!("/{id}")));
     assert_eq!(
         (status["id"].as_str(), status["state"].as_str()),
@@ -126,13 +126,20 @@ fn the_link_signs_in_once(backend: Backend) {
     for attribute in ["; HttpOnly", "; SameSite=Strict", "; Path=/", "; Max-Age="] {
         assert!(cookie.contains(attribute), "{attribute}: {cookie}");
     }
-    let session = cookie.split(';').next().expect("name and value").to_owned();
 
     let again = service.raw("POST", &link, &[], b"");
     check_page("again", &again);
     assert_eq!((again.status, again.header("set-cookie")), (404, None));
     let unknown = service.raw("POST", "/dashboard/sign-in/nonsense", &[], b"");
     assert_eq!(unknown.status, 404);
+}
+
+/// With the session the dashboard opens, without it does not, and signing out ends it.
+fn the_session_opens_the_dashboard_until_it_ends(backend: Backend) {
+    let service = Service::start(backend);
+    let signed_in = service.raw("POST", &link(&service), &[], b"");
+    let cookie = signed_in.header("set-cookie").expect("a session");
+    let session = cookie.split(';').next().expect("name and value").to_owned();
 
     let dashboard = |cookie: &str| service.raw("GET", "/dashboard", &[("Cookie", cookie)], b"");
     let page = dashboard(&format!("theme=dark; {session}"));
@@ -176,7 +183,11 @@ fn the_link_signs_in_once(backend: Backend) {
     );
 }
 
-on_both_backends!(the_printed_lines_work, the_link_signs_in_once);
+on_both_backends!(
+    the_printed_lines_work,
+    the_link_signs_in_once,
+    the_session_opens_the_dashboard_until_it_ends
+);
 
 #[test]
 fn the_session_is_no_token_and_a_token_no_session() {

@@ -31,6 +31,7 @@ mod bad_json;
 mod command_line;
 mod document;
 mod first_start;
+mod half_sent;
 mod idempotency;
 mod mutations;
 mod observing;

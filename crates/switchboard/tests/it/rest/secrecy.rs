@@ -6,7 +6,7 @@ use testkit::http::Connection;
 
 use super::service::{Service, sms_with, tomorrow, wait_for};
 
-const TEXT: &str = "Your secret code is 918273";
+const TEXT: &str = "Your secret code is QX7-PLUM";
 const NUMBER: &str = "37120000987";
 const URL_SECRET: &str = "hunter2";
 
@@ -104,7 +104,7 @@ fn logs_hold_no_secret(backend: Backend) {
         ("most of a token", &service.token[3..35]),
         ("a wrong token", wrong),
         ("a text", TEXT),
-        ("part of a text", "918273"),
+        ("part of a text", "QX7-PLUM"),
         ("a whole number", NUMBER),
         ("an address with a key", URL_SECRET),
         ("a one-time link", &link),

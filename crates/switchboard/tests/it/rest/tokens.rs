@@ -304,6 +304,9 @@ fn the_prefix_of_the_headers_is_a_setting() {
         body.as_bytes(),
     );
     assert_eq!(response.status, 401);
+    let document = service.raw("GET", "/openapi.json", &[], b"").text();
+    assert!(document.contains("X-Acme-Token") && document.contains("X-Acme-Amount-Sent"));
+    assert!(!document.contains("X-Service"), "{document}");
     assert!(
         service.server.output().contains("'X-Acme-Token: "),
         "the printed command uses it"
