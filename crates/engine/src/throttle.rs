@@ -118,7 +118,8 @@ mod tests {
     fn memory_stays_bounded_under_a_flood_of_addresses() {
         let throttle = Throttle::default();
         let start: Timestamp = "2030-01-01T00:00:00Z".parse().expect("a time");
-        for n in 0..(MAX_ADDRESSES as u32 + 100) {
+        let flood = u32::try_from(MAX_ADDRESSES).expect("a few thousand") + 100;
+        for n in 0..flood {
             throttle.fail(IpAddr::V4(n.into()), start);
         }
         assert!(throttle.failures.lock().expect("free").len() <= MAX_ADDRESSES);

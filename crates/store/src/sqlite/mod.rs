@@ -51,6 +51,9 @@ impl SqliteStore {
         };
         let mut connection = connection::open_writer(&path).map_err(cannot_open)?;
         migrate::run(&mut connection)?;
+        // After a failed wait for the disk the log may be whole in memory only. Copied into the file it is safe, and
+        // nothing new is written behind a hole.
+        checkpoint::copy_log(&connection).map_err(cannot_open)?;
         Ok(Self {
             readers: Readers::new(path),
             writer: Writer::start(connection),

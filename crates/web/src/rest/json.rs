@@ -132,7 +132,8 @@ impl fmt::Display for Value<'_> {
         match self {
             Self::Bool(value) => write!(f, "{value} is a boolean"),
             Self::Whole(number) => write!(f, "{number} is a number"),
-            Self::Fraction(number) => write!(f, "{number} is a number"),
+            // In the form that keeps `1.0` a fraction and `1e300` short.
+            Self::Fraction(number) => write!(f, "{number:?} is a number"),
             Self::Text(text) => write!(f, "{} is a string", Shown(text)),
             Self::Null | Self::List(_) | Self::Object(_) => write!(f, "{} was sent", self.kind()),
         }
