@@ -18,7 +18,6 @@ on_both_stores!(
 );
 
 async fn a_record_shows_what_was_sent(store: Arc<dyn Store>) {
-    // A URL may hold U+0000, which PostgreSQL's text could not.
     let url = CallbackUrl::parse("https://example.com/dlr?a=ä%00b").expect("a URL");
     let sent = Submission {
         from: Originator::parse("+37120000001").expect("a number"),
