@@ -67,6 +67,14 @@ id! {
     /// An API token, as people name it when they revoke it. Not the secret.
     TokenId
 }
+id! {
+    /// A report to a caller.
+    CallbackId
+}
+id! {
+    /// One run of the program that works on a database.
+    NodeId
+}
 
 /// `str::parse` would also take a leading `+`.
 fn parse_decimal(text: &str) -> Option<u64> {

@@ -7,8 +7,11 @@
 //! random bytes arrive as arguments, so every rule can be tested by a table.
 
 pub mod access;
+pub mod backoff;
 pub mod callback_url;
 pub mod clock;
+pub mod code;
+pub mod delivery;
 pub mod ids;
 pub mod message;
 pub mod money;
@@ -24,7 +27,9 @@ pub mod token;
 pub use access::{Access, AccountName, AllowList};
 pub use callback_url::CallbackUrl;
 pub use clock::Clock;
-pub use ids::{AccountId, MessageId, TokenId};
+pub use code::Code;
+pub use delivery::Outcome;
+pub use ids::{AccountId, CallbackId, MessageId, NodeId, TokenId};
 pub use jiff::Timestamp;
 pub use message::{MessageState, Priority, Submission, TestMode};
 pub use money::Money;

@@ -5,7 +5,8 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
-use crate::ids::{AccountId, MessageId};
+use crate::delivery::Outcome;
+use crate::ids::{AccountId, MessageId, NodeId};
 use crate::msisdn::Msisdn;
 use crate::originator::Originator;
 use crate::shown::Shown;
@@ -142,6 +143,8 @@ pub struct Submission {
     pub test_mode: Option<TestMode>,
     /// The caller's key that makes a repeated request harmless.
     pub idempotency: Option<IdempotencyClaim>,
+    /// The node that has room to send it at once, and so holds it from the start. `None`: it waits for whoever has.
+    pub holder: Option<NodeId>,
 }
 
 impl Submission {
@@ -210,6 +213,15 @@ pub enum MessageState {
     },
     /// Waits to be handed to a network.
     Queued,
+    /// Handed to a network, which has not reported on it.
+    Sent,
+    /// Has come to its end.
+    Ended {
+        /// How.
+        outcome: Outcome,
+        /// When.
+        at: Timestamp,
+    },
     /// Taken back by its sender before its time came.
     Cancelled {
         /// When.
@@ -223,6 +235,19 @@ impl MessageState {
         match self {
             Self::Scheduled { .. } => "scheduled",
             Self::Queued => "queued",
+            Self::Sent => "sent",
+            Self::Ended {
+                outcome: Outcome::Delivered,
+                ..
+            } => "delivered",
+            Self::Ended {
+                outcome: Outcome::Failed(_),
+                ..
+            } => "failed",
+            Self::Ended {
+                outcome: Outcome::Expired,
+                ..
+            } => "expired",
             Self::Cancelled { .. } => "cancelled",
         }
     }

@@ -1,30 +1,41 @@
 //! What the product does, one file a use case.
 //!
-//! What belongs here: accepting messages ([`submit`]), reading them back and cancelling them ([`messages`]), deciding
-//! who may call ([`gate`]), keeping accounts, tokens and sign-ins ([`accounts`], [`sign_in`]), and the machinery that
-//! several of these share ([`batcher`], [`id_blocks`], [`throttle`]).
+//! What belongs here: accepting messages ([`submit`]), sending them ([`dispatch`]), hearing what became of them
+//! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]); deciding who
+//! may call ([`gate`]), keeping accounts, tokens and sign-ins ([`accounts`], [`sign_in`]); and the machinery that several
+//! of these share ([`batcher`], [`id_blocks`], [`node`], [`throttle`]).
 //!
 //! What never enters: HTTP and SQL. The doors in `web` call these use cases; the databases stand behind the port
 //! traits of `domain`.
 
 pub mod accounts;
 pub mod batcher;
+pub mod callbacks;
+pub mod dispatch;
 mod entropy;
 pub mod gate;
 pub mod id_blocks;
 pub mod messages;
+pub mod node;
+pub mod receipts;
 pub mod sign_in;
 pub mod submit;
 pub mod throttle;
+mod upkeep;
 
 use std::sync::Arc;
 
 use domain::Clock;
-use domain::ports::Store;
+use domain::ports::{CallbackSender, Carrier, ReceiptSink, Store, StoreError, UrlGuard};
+use jiff::SignedDuration;
 
 pub use accounts::Accounts;
+pub use callbacks::Callbacks;
+pub use dispatch::Dispatch;
 pub use gate::Gate;
 pub use messages::Messages;
+pub use node::Node;
+pub use receipts::Receipts;
 pub use sign_in::SignIn;
 pub use submit::Submit;
 
@@ -35,8 +46,22 @@ pub struct Settings {
     pub accept_queue: usize,
     /// The most submissions that one transaction stores.
     pub accept_batch: usize,
-    /// Transactions that may be under way at once.
-    pub accept_writers: usize,
+    /// Transactions of one kind that may be under way at once.
+    pub writers: usize,
+    /// Messages that may wait in memory to be sent; more wait in the database.
+    pub held: usize,
+    /// How long a callback is tried; `None`: for ever.
+    pub park_callbacks_after: Option<SignedDuration>,
+    /// How long messages that have ended are kept; `None`: for ever.
+    pub keep_messages: Option<SignedDuration>,
+}
+
+/// The outside world, as the use cases reach it.
+pub struct Outside {
+    /// The way to the network.
+    pub carrier: Arc<dyn Carrier>,
+    /// The way to those who asked for reports.
+    pub callbacks: Arc<dyn CallbackSender>,
 }
 
 /// The use cases, built once and shared by every door.
@@ -51,23 +76,123 @@ pub struct Engine {
     pub accounts: Accounts,
     /// The dashboard's one-time links and sessions.
     pub sign_in: SignIn,
+    worker: Option<Worker>,
+}
+
+/// The part that works through what was accepted.
+struct Worker {
+    node: Arc<Node>,
+    dispatch: Arc<Dispatch>,
+    receipts: Arc<Receipts>,
+    callbacks: Arc<Callbacks>,
+    upkeep: upkeep::Upkeep,
 }
 
 impl Engine {
-    /// Builds the use cases on a store. Must be called inside a tokio runtime.
-    pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
-        Self {
+    /// Builds the use cases on a store; with an outside world, this process also works through what was accepted. Must
+    /// be called inside a tokio runtime.
+    pub async fn start(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        guard: Arc<dyn UrlGuard>,
+        outside: Option<Outside>,
+        settings: Settings,
+    ) -> Result<Self, StoreError> {
+        let worker = match outside {
+            Some(outside) => Some(Worker::start(&store, &clock, outside, settings).await?),
+            None => None,
+        };
+        let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
+        Ok(Self {
             gate: Gate::start(store.clone(), clock.clone()),
-            submit: Submit::start(store.clone(), clock.clone(), settings),
+            submit: Submit::start(store.clone(), clock.clone(), guard, dispatch, settings),
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
             sign_in: SignIn::new(store, clock),
+            worker,
+        })
+    }
+
+    /// Where carriers bring their receipts, where this process works.
+    pub fn receipts(&self) -> Option<Arc<dyn ReceiptSink>> {
+        self.worker
+            .as_ref()
+            .map(|worker| worker.receipts.clone() as Arc<dyn ReceiptSink>)
+    }
+
+    /// Returns when the store could not make a write durable, be it of a caller or of the work in the background: the
+    /// service must end, a restart reads the truth back.
+    pub async fn broken(&self) {
+        let Some(worker) = &self.worker else {
+            return self.submit.broken().await;
+        };
+        tokio::select! {
+            () = self.submit.broken() => {}
+            () = worker.node.broken() => {}
         }
     }
 
     /// Stops taking work and returns once everything taken is stored and answered.
     pub async fn stop(&self) {
         self.submit.stop().await;
+        if let Some(worker) = &self.worker {
+            worker.stop().await;
+        }
         self.gate.stop();
+    }
+}
+
+impl Worker {
+    async fn start(
+        store: &Arc<dyn Store>,
+        clock: &Arc<dyn Clock>,
+        outside: Outside,
+        settings: Settings,
+    ) -> Result<Self, StoreError> {
+        let node = Node::start(store.clone()).await?;
+        let callbacks = Callbacks::start(
+            store.clone(),
+            clock.clone(),
+            node.clone(),
+            outside.callbacks,
+            settings.park_callbacks_after,
+            settings.writers,
+        );
+        let receipts = Receipts::start(
+            store.clone(),
+            node.clone(),
+            callbacks.clone(),
+            settings.writers,
+        );
+        let dispatch = Dispatch::start(
+            store.clone(),
+            clock.clone(),
+            node.clone(),
+            outside.carrier,
+            callbacks.clone(),
+            settings.held,
+            settings.writers,
+        );
+        let upkeep = upkeep::Upkeep::start(
+            store.clone(),
+            node.clone(),
+            callbacks.clone(),
+            settings.keep_messages,
+        );
+        Ok(Self {
+            node,
+            dispatch,
+            receipts,
+            callbacks,
+            upkeep,
+        })
+    }
+
+    async fn stop(&self) {
+        self.upkeep.stop();
+        self.dispatch.stop().await;
+        self.receipts.stop().await;
+        self.callbacks.stop().await;
+        self.node.leave().await;
     }
 }

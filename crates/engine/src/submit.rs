@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use domain::message::{IdempotencyClaim, Submission, SubmitReceipt};
-use domain::ports::{Accepted, Store, StoreError};
+use domain::ports::{Accepted, Store, StoreError, UrlGuard};
 use domain::{AccountId, Clock, Timestamp};
 use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use crate::Settings;
 use crate::batcher::{BatchError, Batcher, Limits};
+use crate::dispatch::{Dispatch, Reservation};
 use crate::id_blocks::IdBlocks;
 
 pub use order::{Invalid, SmsOrder, To};
@@ -84,32 +85,54 @@ impl Repeatable {
     }
 }
 
+/// A submission, and the places that are kept for it in the lanes of this node.
+struct Entry {
+    submission: Submission,
+    places: Option<Reservation>,
+}
+
 /// Accepts messages.
 pub struct Submit {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: IdBlocks,
-    batcher: Batcher<Submission, Accepted, StoreError>,
+    batcher: Batcher<Entry, Accepted, StoreError>,
+    dispatch: Option<Arc<Dispatch>>,
+    guard: Arc<dyn UrlGuard>,
     health: Arc<WriteHealth>,
     pruning: tokio::task::AbortHandle,
 }
 
 impl Submit {
-    /// Starts accepting. Must be called inside a tokio runtime.
-    pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+    /// Starts accepting. What is accepted goes straight to `dispatch`, where this process has one. Must be called inside
+    /// a tokio runtime.
+    pub fn start(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        guard: Arc<dyn UrlGuard>,
+        dispatch: Option<Arc<Dispatch>>,
+        settings: Settings,
+    ) -> Self {
         let limits = Limits {
             queue: settings.accept_queue,
             batch: settings.accept_batch,
-            writers: settings.accept_writers,
+            writers: settings.writers,
         };
         let health = Arc::new(WriteHealth::default());
         let pruning = tokio::spawn(prune(store.clone(), clock.clone()));
         Self {
             ids: IdBlocks::new(store.clone()),
             batcher: Batcher::start(limits, {
-                let (store, clock, health) = (store.clone(), clock.clone(), health.clone());
-                move |batch| write(store.clone(), clock.clone(), health.clone(), batch)
+                let writing = Arc::new(Writing {
+                    store: store.clone(),
+                    clock: clock.clone(),
+                    health: health.clone(),
+                    dispatch: dispatch.clone(),
+                });
+                move |batch| writing.clone().write(batch)
             }),
+            dispatch,
+            guard,
             store,
             clock,
             health,
@@ -145,13 +168,30 @@ impl Submit {
         let mut submission = order.check(account, now)?;
         submission.idempotency = repeatable.map(|r| claim(r, now));
         let count = u32::try_from(submission.recipients.len()).expect("at most a thousand");
+        if let Some(url) = &submission.dlr_url {
+            let checked = self.guard.check(url).await;
+            checked.map_err(|forbidden| Invalid::new("dlrUrl", forbidden))?;
+        }
         submission.number_from(self.ids.take(count).await?);
         let receipt = submission.receipt();
-        match self.batcher.write(submission).await? {
+        match self.batcher.write(self.entry(submission)).await? {
             Accepted::Stored => Ok(receipt),
             Accepted::Replayed(earlier) => Ok(earlier),
             Accepted::KeyConflict => Err(SubmitError::KeyConflict),
         }
+    }
+
+    /// Where this node has room for it, a submission is held from the start.
+    fn entry(&self, mut submission: Submission) -> Entry {
+        let places = self
+            .dispatch
+            .as_ref()
+            .and_then(|dispatch| dispatch.reserve(&submission));
+        submission.holder = places
+            .as_ref()
+            .and(self.dispatch.as_ref())
+            .map(|dispatch| dispatch.node());
+        Entry { submission, places }
     }
 
     /// Whether messages can be stored, as far as the last writes told.
@@ -160,7 +200,7 @@ impl Submit {
     }
 
     /// Returns when the store could not make a write durable: the service must end, a restart reads the truth back.
-    pub async fn broken(&self) {
+    pub(crate) async fn broken(&self) {
         self.health.broken.notified().await;
     }
 
@@ -179,22 +219,55 @@ fn claim(request: Repeatable, now: Timestamp) -> IdempotencyClaim {
     }
 }
 
-async fn write(
+/// What a write of submissions needs.
+struct Writing {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     health: Arc<WriteHealth>,
-    batch: Vec<Submission>,
-) -> Result<Vec<Accepted>, StoreError> {
-    let batch = Arc::new(batch);
-    let result = store.accept(batch.clone()).await;
-    match &result {
-        Ok(outcomes) => {
-            health.succeeded();
-            count(&batch, outcomes);
+    dispatch: Option<Arc<Dispatch>>,
+}
+
+impl Writing {
+    /// Stores a batch and hands over what is stored. This happens here and not in the callers' own tasks: a caller that
+    /// hangs up must not take its message with it.
+    async fn write(self: Arc<Self>, batch: Vec<Entry>) -> Result<Vec<Accepted>, StoreError> {
+        let (batch, places): (Vec<_>, Vec<_>) = batch
+            .into_iter()
+            .map(|entry| (entry.submission, entry.places))
+            .unzip();
+        let batch = Arc::new(batch);
+        let result = self.store.accept(batch.clone()).await;
+        match &result {
+            Ok(outcomes) => {
+                self.health.succeeded();
+                count(&batch, outcomes);
+                for ((submission, outcome), places) in batch.iter().zip(outcomes).zip(places) {
+                    if let (Accepted::Stored, Some(places)) = (outcome, places) {
+                        Dispatch::hand_over(places, submission);
+                    }
+                }
+            }
+            Err(error) => {
+                self.health.failed(error, self.clock.now());
+                self.disown(&batch);
+            }
         }
-        Err(error) => health.failed(error, clock.now()),
+        result
     }
-    result
+
+    /// A database that went away may have stored the batch all the same, as held by this node, which does not send what
+    /// it has answered with an error: it goes back to where everybody looks.
+    fn disown(&self, batch: &[Submission]) {
+        let Some(dispatch) = &self.dispatch else {
+            return;
+        };
+        for submission in batch
+            .iter()
+            .filter(|submission| submission.holder.is_some())
+        {
+            dispatch.disown(submission);
+        }
+    }
 }
 
 fn count(batch: &[Submission], outcomes: &[Accepted]) {

@@ -104,6 +104,7 @@ impl SmsOrder<'_> {
             expires_at: now,
             test_mode,
             idempotency: None,
+            holder: None,
         };
         submission.expires_at = submission.due_at() + validity;
         Ok(submission)

@@ -1,0 +1,261 @@
+//! What becomes of a message on its way out: claims, outcomes, receipts and the report about it.
+
+use jiff::Timestamp;
+
+use crate::callback_url::CallbackUrl;
+use crate::code::Code;
+use crate::ids::{AccountId, CallbackId, MessageId};
+use crate::message::{Priority, TestMode};
+use crate::msisdn::Msisdn;
+use crate::originator::Originator;
+use crate::text::{Shape, Udh};
+
+/// How a message ended. Never changes once it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It reached the handset.
+    Delivered,
+    /// It did not, and this is why.
+    Failed(Code),
+    /// It was handed to a network, which did not deliver it in time.
+    Expired,
+}
+
+impl Outcome {
+    /// The status in reports: 1 delivered, 2 not delivered, 16 expired.
+    pub const fn status(self) -> u8 {
+        match self {
+            Self::Delivered => 1,
+            Self::Failed(_) => 2,
+            Self::Expired => 16,
+        }
+    }
+
+    /// The service error code in reports.
+    pub const fn code(self) -> Code {
+        match self {
+            Self::Delivered => Code::FINE,
+            Self::Failed(code) => code,
+            Self::Expired => Code::EXPIRED,
+        }
+    }
+
+    /// Reads back what [`Self::status`] and [`Self::code`] wrote.
+    pub fn from_numbers(status: i64, error: i64) -> Option<Self> {
+        match status {
+            1 => Some(Self::Delivered),
+            2 => u16::try_from(error)
+                .ok()
+                .and_then(Code::new)
+                .map(Self::Failed),
+            16 => Some(Self::Expired),
+            _ => None,
+        }
+    }
+}
+
+/// This node's right to work on a queued row. A settle that names another one changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Claim {
+    /// Where the row stands in its lane.
+    pub due_at: Timestamp,
+    /// How many times it was claimed, this time included: the fence.
+    pub attempt: u32,
+}
+
+/// A message that this node holds and is to hand to a carrier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parcel {
+    /// The message.
+    pub id: MessageId,
+    /// Whose.
+    pub account: AccountId,
+    /// To whom.
+    pub to: Msisdn,
+    /// From whom.
+    pub from: Originator,
+    /// The text.
+    pub text: String,
+    /// How it is coded and split.
+    pub shape: Shape,
+    /// The caller's own header.
+    pub udh: Option<Udh>,
+    /// Which lane.
+    pub priority: Priority,
+    /// Whether it only pretends.
+    pub test_mode: Option<TestMode>,
+    /// From when on it is no longer attempted.
+    pub expires_at: Timestamp,
+    /// The right to work on it.
+    pub claim: Claim,
+}
+
+/// The name that a carrier gave to a part it took: what its receipt will name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CarrierRef {
+    /// Which carrier.
+    pub carrier: String,
+    /// Its own name for the part.
+    pub reference: String,
+}
+
+/// What came of one try to send a parcel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sent {
+    /// A carrier took every part; these are its names for them, in order.
+    Taken {
+        /// Which carrier.
+        carrier: String,
+        /// Its name for each part.
+        references: Vec<String>,
+    },
+    /// Not now: tried again from this time on.
+    Later(Timestamp),
+    /// It is over, without a network's report.
+    Over(Outcome),
+}
+
+/// What a carrier answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Submitted {
+    /// It took every part; these are its names for them, in order.
+    Taken(Vec<String>),
+    /// Not now, for this reason; it may work later.
+    NotNow(Code),
+    /// Never, for this reason.
+    Refused(Code),
+}
+
+/// One parcel's result, to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settlement {
+    /// The message.
+    pub id: MessageId,
+    /// Its lane.
+    pub priority: Priority,
+    /// The right under which it was tried.
+    pub claim: Claim,
+    /// When it is no longer waited for.
+    pub expires_at: Timestamp,
+    /// What came of it.
+    pub sent: Sent,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What a carrier says about a part that it took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// Which part, in the carrier's words.
+    pub of: CarrierRef,
+    /// How it ended. News that are not final never come this far.
+    pub outcome: Outcome,
+    /// When it arrived here.
+    pub at: Timestamp,
+}
+
+/// A report that is to reach its caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Callback {
+    /// The report's own ID.
+    pub id: CallbackId,
+    /// Whose.
+    pub account: AccountId,
+    /// Where it goes.
+    pub url: CallbackUrl,
+    /// What it says: JSON.
+    pub payload: String,
+    /// When it came into being.
+    pub created_at: Timestamp,
+    /// How often it was tried before.
+    pub tries: u32,
+    /// The right to deliver it.
+    pub claim: Claim,
+}
+
+/// How a try to deliver a callback ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// Whether the receiver took it.
+    pub received: bool,
+    /// The try, for those who look into it.
+    pub attempt: CallbackAttempt,
+}
+
+/// How one try to deliver a callback went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallbackAttempt {
+    /// When it began.
+    pub at: Timestamp,
+    /// The answer's status, if there was an answer.
+    pub status: Option<u16>,
+    /// How long it took, in milliseconds.
+    pub elapsed_ms: u32,
+    /// The first KiB of the answer's body.
+    pub body: Vec<u8>,
+    /// The address that was dialled, if it came so far.
+    pub address: Option<String>,
+    /// What to make of it, for people.
+    pub reason: String,
+}
+
+/// What follows from a try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallbackNext {
+    /// It was received.
+    Done,
+    /// It is tried again from this time on.
+    Later(Timestamp),
+    /// It is tried no more until somebody asks for it.
+    Parked,
+}
+
+/// One callback's result, to be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallbackSettlement {
+    /// Which callback.
+    pub id: CallbackId,
+    /// The right under which it was tried.
+    pub claim: Claim,
+    /// How it went; `None` when it was only put back untried.
+    pub attempt: Option<CallbackAttempt>,
+    /// What follows.
+    pub next: CallbackNext,
+}
+
+/// The payload of a delivery report.
+pub fn report_payload(id: MessageId, outcome: Outcome) -> String {
+    let (status, error) = (outcome.status(), outcome.code().number());
+    format!(r#"{{"id":"{id}","status":{status},"error":{error}}}"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outcome_round_trips_through_its_numbers() {
+        for outcome in [
+            Outcome::Delivered,
+            Outcome::Expired,
+            Outcome::Failed(Code::ABSENT),
+        ] {
+            let numbers = (
+                i64::from(outcome.status()),
+                i64::from(outcome.code().number()),
+            );
+            assert_eq!(Outcome::from_numbers(numbers.0, numbers.1), Some(outcome));
+        }
+        assert_eq!(Outcome::from_numbers(2, 18), None);
+        assert_eq!(Outcome::from_numbers(3, 0), None);
+    }
+
+    #[test]
+    fn a_report_holds_the_contracts_fields() {
+        let id = MessageId::new(7).expect("in range");
+        assert_eq!(
+            report_payload(id, Outcome::Failed(Code::ABSENT)),
+            r#"{"id":"7","status":2,"error":43}"#
+        );
+    }
+}

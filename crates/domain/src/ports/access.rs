@@ -1,0 +1,134 @@
+//! Accounts, tokens and sign-ins.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::StoreError;
+use crate::access::{Access, AccountName, AllowList};
+use crate::ids::{AccountId, TokenId};
+use crate::money::Money;
+use crate::permission::Permissions;
+use crate::token::TokenHash;
+
+/// An account, as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountRecord {
+    /// Its ID.
+    pub id: AccountId,
+    /// Its name.
+    pub name: String,
+    /// What it may still spend.
+    pub balance: Money,
+    /// Whether it is suspended.
+    pub suspended: bool,
+    /// The secret that signs its callbacks.
+    pub callback_secret: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// An account to create.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewAccount {
+    /// Its name, unique.
+    pub name: AccountName,
+    /// What it starts with.
+    pub balance: Money,
+    /// The secret that will sign its callbacks.
+    pub callback_secret: String,
+    /// Now.
+    pub created_at: Timestamp,
+}
+
+/// A token to create.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewToken {
+    /// Whose.
+    pub account: AccountId,
+    /// What people call it.
+    pub name: String,
+    /// The secret's fingerprint.
+    pub hash: TokenHash,
+    /// What it may do.
+    pub permissions: Permissions,
+    /// From where.
+    pub allow: AllowList,
+    /// Until when.
+    pub expires: Option<Timestamp>,
+    /// Now.
+    pub created_at: Timestamp,
+}
+
+/// A token, as lists show it: everything but the secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRecord {
+    /// What it stands for.
+    pub access: Access,
+    /// When it was created.
+    pub created_at: Timestamp,
+}
+
+/// Accounts, tokens and sign-ins.
+///
+/// Whatever changes the answer of [`AccessStore::find_access`] raises [`AccessStore::access_version`] in the same
+/// transaction. Nodes keep what they found and ask only for the version, so a revocation is seen everywhere at once.
+#[async_trait]
+pub trait AccessStore: Send + Sync + 'static {
+    /// A number that grows with each change of accounts or tokens.
+    async fn access_version(&self) -> Result<u64, StoreError>;
+
+    /// What the token of this fingerprint stands for. Revoked ones are not found; expired ones are.
+    async fn find_access(&self, hash: &TokenHash) -> Result<Option<Access>, StoreError>;
+
+    /// Creates an account; `None` when the name is taken.
+    async fn create_account(&self, account: &NewAccount) -> Result<Option<AccountId>, StoreError>;
+
+    /// The account of this name.
+    async fn find_account(&self, name: &str) -> Result<Option<AccountRecord>, StoreError>;
+
+    /// The account of this ID.
+    async fn find_account_by_id(&self, id: AccountId) -> Result<Option<AccountRecord>, StoreError>;
+
+    /// Every account, by ID.
+    async fn list_accounts(&self) -> Result<Vec<AccountRecord>, StoreError>;
+
+    /// Suspends or resumes an account; `false` when there is none of this name.
+    async fn set_suspended(&self, name: &str, suspended: bool) -> Result<bool, StoreError>;
+
+    /// Creates a token.
+    async fn create_token(&self, token: &NewToken) -> Result<TokenId, StoreError>;
+
+    /// The tokens of an account, or all of them, by ID; revoked ones are left out.
+    async fn list_tokens(&self, account: Option<AccountId>)
+    -> Result<Vec<TokenRecord>, StoreError>;
+
+    /// Revokes a token; `false` when there is none of this ID, or it is revoked already.
+    async fn revoke_token(&self, id: TokenId, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Keeps a one-time sign-in link for an account.
+    async fn create_sign_in_link(
+        &self,
+        link: &TokenHash,
+        account: AccountId,
+        expires: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Uses up a sign-in link and opens a session in its place, in one step. `false`: unknown, used or expired.
+    async fn redeem_sign_in_link(
+        &self,
+        link: &TokenHash,
+        session: &TokenHash,
+        session_expires: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// The account that a session is signed in to.
+    async fn find_session(
+        &self,
+        session: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<AccountId>, StoreError>;
+
+    /// Ends a session, if it exists.
+    async fn end_session(&self, session: &TokenHash) -> Result<(), StoreError>;
+}

@@ -1,0 +1,141 @@
+//! Sending: who works on what, what came of it, and what the networks say afterwards.
+//!
+//! Rows that wait belong to nobody or to a node. A node holds what it claimed, and what it accepted while it had room
+//! in memory, for as long as it lives; it proves that by its heartbeat. What a dead node held is given back by the
+//! others. Every time is the database's own: nodes need not agree on the hour.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+
+use super::StoreError;
+use crate::delivery::{Callback, Parcel, Receipt, Settlement};
+use crate::ids::{MessageId, NodeId};
+use crate::msisdn::Msisdn;
+
+/// A message that has come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// Which.
+    pub id: MessageId,
+    /// The report that it gave rise to, when its sender asked for one and this node holds it; one that nobody holds
+    /// waits in the store.
+    pub callback: Option<Callback>,
+}
+
+/// What became of one settlement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settled {
+    /// It is stored; the message is still on its way.
+    Stored,
+    /// It is stored, and the message has ended: at once, or by a receipt that had come before the answer.
+    Ended(Ended),
+    /// The claim is not this node's any more: nothing was changed.
+    Stale,
+}
+
+/// What became of one receipt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Matched {
+    /// It ended its message.
+    Ended(Ended),
+    /// Its message is known and goes on: other parts are still out.
+    Noted,
+    /// Its part was reported before, or its message has ended already: nothing was changed.
+    Repeated,
+    /// No part is known by that name yet; it is kept until one is.
+    Kept,
+}
+
+/// A part that a carrier took and has not reported on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InTransit {
+    /// The carrier's name for it.
+    pub reference: String,
+    /// Where it goes.
+    pub to: Msisdn,
+    /// When the carrier took it.
+    pub taken_at: Timestamp,
+}
+
+/// A message that reached a simulated handset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inbox {
+    /// From whom, as the handset shows it.
+    pub from: String,
+    /// The text.
+    pub text: String,
+    /// When it arrived.
+    pub at: Timestamp,
+}
+
+/// Sending.
+#[async_trait]
+pub trait DispatchStore: Send + Sync + 'static {
+    /// Makes this process known as a node, alive for `lifetime` from now on the database's clock.
+    async fn join(&self, lifetime: SignedDuration) -> Result<NodeId, StoreError>;
+
+    /// Proves that the node lives, for another `lifetime`. `false`: it was given up, and what it held is others' now.
+    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<bool, StoreError>;
+
+    /// Gives back what dead nodes hold, and forgets them. On a database that only one service can use at a time, every
+    /// node but the caller is dead.
+    async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError>;
+
+    /// Gives back what the node holds, and forgets it.
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError>;
+
+    /// Takes messages that are due and that nobody holds, the most urgent lane first, at most `limits` of each lane;
+    /// scheduled ones become queued.
+    async fn claim_due(&self, node: NodeId, limits: [u32; 3]) -> Result<Vec<Parcel>, StoreError>;
+
+    /// Stores what came of tries, in one transaction. What ends gets its report in the same; with `hold` the node
+    /// holds that report, else it waits in the store.
+    async fn settle_sends(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<Settlement>>,
+        hold: bool,
+    ) -> Result<Vec<Settled>, StoreError>;
+
+    /// Stores receipts, in one transaction: final states, and their reports as in [`Self::settle_sends`].
+    async fn settle_receipts(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<Receipt>>,
+        hold: bool,
+    ) -> Result<Vec<Matched>, StoreError>;
+
+    /// Ends messages that a carrier took and never reported on, once their time is over: at most `limit`.
+    async fn expire_sent(
+        &self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+    ) -> Result<Vec<Ended>, StoreError>;
+
+    /// Parts that a carrier took and has not reported on, in the order of their names, after `after`.
+    async fn list_in_transit(
+        &self,
+        carrier: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<InTransit>, StoreError>;
+
+    /// What a simulated handset received by this carrier, the newest first.
+    async fn list_inbox(
+        &self,
+        carrier: &str,
+        to: &Msisdn,
+        limit: u32,
+    ) -> Result<Vec<Inbox>, StoreError>;
+
+    /// Forgets receipts that matched nothing and parts that were reported on, when they are older than `age`: at most
+    /// `limit` of each. Says how many.
+    async fn prune_receipts(&self, age: SignedDuration, limit: u32) -> Result<u64, StoreError>;
+
+    /// Forgets messages that ended longer than `age` ago, with all that belongs to them: at most `limit`. Those whose
+    /// report still waits stay.
+    async fn prune_messages(&self, age: SignedDuration, limit: u32) -> Result<u64, StoreError>;
+}

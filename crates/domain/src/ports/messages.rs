@@ -1,0 +1,94 @@
+//! Messages: accepting, reading back, cancelling.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::StoreError;
+use crate::ids::{AccountId, MessageId};
+use crate::message::{MessageRecord, MessageState, ScheduledRecord, Submission, SubmitReceipt};
+
+/// What became of one submission of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accepted {
+    /// It is stored, durably.
+    Stored,
+    /// Its idempotency key was used before with the same body: this was the answer, and nothing new was stored.
+    Replayed(SubmitReceipt),
+    /// Its idempotency key was used before with another body: nothing was stored.
+    KeyConflict,
+}
+
+/// What an idempotency key was used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptAnswer {
+    /// SHA-256 of the body that it came with.
+    pub body: [u8; 32],
+    /// What was answered.
+    pub receipt: SubmitReceipt,
+}
+
+/// What came of an attempt to cancel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancel {
+    /// It is cancelled now.
+    Done,
+    /// It is known, but no longer waits for its time.
+    NotWaiting(MessageState),
+    /// This account has no such message.
+    Unknown,
+}
+
+/// Which rows of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// At most so many.
+    pub limit: u32,
+    /// After so many.
+    pub offset: u64,
+}
+
+/// Messages.
+#[async_trait]
+pub trait MessageStore: Send + Sync + 'static {
+    /// Reserves `count` consecutive message IDs, never given out before to any node, and returns the first.
+    async fn reserve_ids(&self, count: u64) -> Result<MessageId, StoreError>;
+
+    /// Stores submissions in one transaction: messages, queue rows, idempotency keys. The answers are in the order
+    /// of the batch. When this returns `Ok`, everything [`Accepted::Stored`] survives a power cut.
+    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Result<Vec<Accepted>, StoreError>;
+
+    /// What this idempotency key was used for, if it was, within its lifetime.
+    async fn find_answer(
+        &self,
+        account: AccountId,
+        key: &[u8; 32],
+        now: Timestamp,
+    ) -> Result<Option<KeptAnswer>, StoreError>;
+
+    /// One message of this account.
+    async fn find_message(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<MessageRecord>, StoreError>;
+
+    /// The account's messages that still wait for their time, by time, then ID.
+    async fn list_scheduled(
+        &self,
+        account: AccountId,
+        page: Page,
+    ) -> Result<Vec<ScheduledRecord>, StoreError>;
+
+    /// Cancels a message that still waits for its time.
+    async fn cancel(
+        &self,
+        account: AccountId,
+        id: MessageId,
+        now: Timestamp,
+    ) -> Result<Cancel, StoreError>;
+
+    /// Forgets idempotency keys whose lifetime is over, at most `limit` of them, and says how many those were.
+    async fn prune_answers(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError>;
+}

@@ -1,0 +1,60 @@
+//! The ports: what the service asks of a database, shaped by use case.
+//!
+//! Each call is atomic. No transaction object and no row leaves the room behind these traits.
+
+use std::error::Error;
+
+mod access;
+mod callbacks;
+mod dispatch;
+mod messages;
+mod outside;
+
+pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
+pub use callbacks::{CallbackFilter, CallbackRecord, CallbackState, CallbackStore};
+pub use dispatch::{DispatchStore, Ended, InTransit, Inbox, Matched, Settled};
+pub use messages::{Accepted, Cancel, KeptAnswer, MessageStore, Page};
+pub use outside::{CallbackSender, Carrier, ForbiddenUrl, ReceiptError, ReceiptSink, UrlGuard};
+
+/// Why a store could not do what it was asked. Says what to do next, never what SQL was run.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No room on the disk. Nothing was stored; it works again once there is room.
+    #[error("the database has no room left on its disk")]
+    Full {
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
+    /// A write could not be made durable. What the disk holds is unknown until a restart reads it back.
+    #[error("the database could not make a write durable")]
+    Broken {
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
+    /// Not reachable, or too busy to answer in time. Trying again later may work.
+    #[error("the database cannot be reached")]
+    Unavailable {
+        /// What happened on the way.
+        #[source]
+        source: Cause,
+    },
+    /// The database refused a statement or holds something that no version of ours wrote.
+    #[error("the database did not do as asked: {operation}")]
+    Unexpected {
+        /// What was being done.
+        operation: &'static str,
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
+}
+
+/// The chain behind a store's error, for the log.
+pub type Cause = Box<dyn Error + Send + Sync>;
+
+/// Everything that the service keeps.
+pub trait Store: MessageStore + DispatchStore + CallbackStore + AccessStore {}
+
+impl<T: MessageStore + DispatchStore + CallbackStore + AccessStore> Store for T {}

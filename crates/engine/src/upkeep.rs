@@ -1,0 +1,95 @@
+//! What has to be done from time to time: ending what waited too long, forgetting what is old.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::ports::{Store, StoreError};
+use jiff::SignedDuration;
+use tokio::task::AbortHandle;
+
+use crate::callbacks::Callbacks;
+use crate::node::Node;
+
+/// How often messages without a receipt are looked at.
+const EXPIRE_EVERY: Duration = Duration::from_secs(1);
+/// How often old rows are looked for.
+const PRUNE_EVERY: Duration = Duration::from_mins(1);
+/// How long receipts that matched nothing are kept.
+const KEEP_RECEIPTS: SignedDuration = SignedDuration::from_hours(72);
+/// The most rows that one step touches, so that no other write waits long behind it.
+const STEP: u32 = 500;
+
+/// The background work of a node.
+pub(crate) struct Upkeep {
+    tasks: [AbortHandle; 2],
+}
+
+impl Upkeep {
+    pub(crate) fn start(
+        store: Arc<dyn Store>,
+        node: Arc<Node>,
+        callbacks: Arc<Callbacks>,
+        keep_messages: Option<SignedDuration>,
+    ) -> Self {
+        let expiring = tokio::spawn(expire_all(store.clone(), node, callbacks));
+        let pruning = tokio::spawn(prune_all(store, keep_messages));
+        Self {
+            tasks: [expiring.abort_handle(), pruning.abort_handle()],
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+async fn expire_all(store: Arc<dyn Store>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
+    let mut tick = tokio::time::interval(EXPIRE_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        loop {
+            let hold = callbacks.reserve(STEP as usize);
+            let holder = node.id();
+            match store.expire_sent(holder, STEP, hold.is_some()).await {
+                Ok(ended) => {
+                    callbacks.take(holder, hold, ended.iter());
+                    if ended.len() < STEP as usize {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "messages whose time is over wait a little longer");
+                    callbacks.lost_track();
+                    break;
+                }
+            }
+        }
+    }
+}
+
+async fn prune_all(store: Arc<dyn Store>, keep_messages: Option<SignedDuration>) {
+    let mut tick = tokio::time::interval(PRUNE_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        if let Err(error) = prune(&*store, keep_messages).await {
+            tracing::warn!(%error, "old rows stay for now");
+        }
+    }
+}
+
+async fn prune(store: &dyn Store, keep_messages: Option<SignedDuration>) -> Result<(), StoreError> {
+    while store.prune_receipts(KEEP_RECEIPTS, STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
+    let Some(age) = keep_messages else {
+        return Ok(());
+    };
+    while store.prune_messages(age, STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
