@@ -51,6 +51,7 @@ macro_rules! migrations {
 migrations! {
     1 "0001_messages",
     2 "0002_access",
+    3 "0003_dispatch",
 }
 
 /// The step that follows what was applied: `None` when the schema is current.

@@ -1,12 +1,20 @@
 //! What a row holds, and how it becomes one of `domain`'s types: the half of reading that both databases share.
 
 use domain::access::Access;
-use domain::ids::{AccountId, MessageId, TokenId};
+use domain::delivery::Outcome;
+use domain::ids::{AccountId, MessageId, NodeId, TokenId};
 use domain::message::{
     MessageRecord, MessageState, ScheduledRecord, SendTime, Submission, SubmitReceipt,
 };
 use domain::ports::{Accepted, AccountRecord, KeptAnswer, TokenRecord};
 use domain::{Money, Msisdn, Permissions, Timestamp};
+use jiff::SignedDuration;
+
+pub(crate) mod callbacks;
+pub(crate) mod dispatch;
+
+/// `queue.owner`: nobody, so that whoever has room may take it.
+pub(crate) const NOBODY: i64 = 0;
 
 /// `message.state`: waits to be handed to a network.
 pub(crate) const QUEUED: i16 = 0;
@@ -25,7 +33,13 @@ pub(crate) fn micros(time: Timestamp) -> i64 {
     time.as_microsecond()
 }
 
-fn timestamp(micros: i64) -> Result<Timestamp, Corrupt> {
+/// A length of time as both databases count it.
+pub(crate) fn duration_us(duration: SignedDuration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Reads a time back.
+pub(crate) fn timestamp(micros: i64) -> Result<Timestamp, Corrupt> {
     Timestamp::from_microsecond(micros).map_err(|_| Corrupt("time"))
 }
 
@@ -39,6 +53,11 @@ pub(crate) fn account_id(number: i64) -> Result<AccountId, Corrupt> {
     AccountId::from_i64(number).ok_or(Corrupt("account ID"))
 }
 
+/// Reads a node ID.
+pub(crate) fn node_id(number: i64) -> Result<NodeId, Corrupt> {
+    NodeId::from_i64(number).ok_or(Corrupt("node ID"))
+}
+
 /// Reads a token ID.
 pub(crate) fn token_id(number: i64) -> Result<TokenId, Corrupt> {
     TokenId::from_i64(number).ok_or(Corrupt("token ID"))
@@ -49,27 +68,36 @@ pub(crate) fn version(number: i64) -> Result<u64, Corrupt> {
     u64::try_from(number).map_err(|_| Corrupt("access version"))
 }
 
-fn utf8(bytes: Vec<u8>) -> Result<String, Corrupt> {
+/// Reads a text that is kept as bytes.
+pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Corrupt> {
     String::from_utf8(bytes).map_err(|_| Corrupt("text"))
 }
 
-/// The columns in which a submission's time and state are stored.
+/// The columns in which a submission's time, state and holder are stored.
 pub(crate) struct SendColumns {
     pub(crate) scheduled_us: Option<i64>,
     pub(crate) state: i16,
+    pub(crate) owner: i64,
+    pub(crate) attempt: i32,
 }
 
 impl SendColumns {
+    /// What a node holds from the start counts as claimed, once.
     pub(crate) fn of(submission: &Submission) -> Self {
-        match submission.send {
-            SendTime::Now => Self {
-                scheduled_us: None,
-                state: QUEUED,
-            },
-            SendTime::At(time) => Self {
-                scheduled_us: Some(micros(time)),
-                state: SCHEDULED,
-            },
+        let (owner, attempt) = match submission.holder {
+            Some(node) => (node.as_i64(), 1),
+            None => (NOBODY, 0),
+        };
+        let (scheduled_us, state) = match submission.send {
+            SendTime::At(time) if attempt == 0 => (Some(micros(time)), SCHEDULED),
+            SendTime::At(time) => (Some(micros(time)), QUEUED),
+            SendTime::Now => (None, QUEUED),
+        };
+        Self {
+            scheduled_us,
+            state,
+            owner,
+            attempt,
         }
     }
 }
@@ -81,6 +109,10 @@ pub(crate) struct MessageColumns {
     pub(crate) scheduled_us: Option<i64>,
     pub(crate) final_us: Option<i64>,
     pub(crate) parts: i16,
+    pub(crate) status: Option<i16>,
+    pub(crate) error: Option<i16>,
+    /// Whether a carrier has it.
+    pub(crate) is_sent: bool,
 }
 
 impl MessageColumns {
@@ -93,13 +125,35 @@ impl MessageColumns {
     }
 
     fn state(&self) -> Result<MessageState, Corrupt> {
-        match (self.state, self.scheduled_us, self.final_us) {
-            (QUEUED, _, _) => Ok(MessageState::Queued),
-            (SCHEDULED, Some(at), _) => Ok(MessageState::Scheduled { at: timestamp(at)? }),
-            (CANCELLED, _, Some(at)) => Ok(MessageState::Cancelled { at: timestamp(at)? }),
+        match (self.final_us, self.status, self.state, self.scheduled_us) {
+            (Some(at), Some(_), _, _) => Ok(MessageState::Ended {
+                outcome: outcome(self.status, self.error)?,
+                at: timestamp(at)?,
+            }),
+            (Some(at), None, CANCELLED, _) => Ok(MessageState::Cancelled { at: timestamp(at)? }),
+            (None, None, QUEUED, _) if self.is_sent => Ok(MessageState::Sent),
+            (None, None, QUEUED, _) => Ok(MessageState::Queued),
+            (None, None, SCHEDULED, Some(at)) => Ok(MessageState::Scheduled { at: timestamp(at)? }),
             _ => Err(Corrupt("message state")),
         }
     }
+}
+
+/// Reads how something ended.
+pub(crate) fn outcome(status: Option<i16>, error: Option<i16>) -> Result<Outcome, Corrupt> {
+    let numbers = status.zip(error);
+    numbers
+        .and_then(|(status, error)| Outcome::from_numbers(status.into(), error.into()))
+        .ok_or(Corrupt("outcome"))
+}
+
+/// How something ended, as both databases keep it: status, then error.
+pub(crate) fn outcome_numbers(outcome: Outcome) -> (i16, i16) {
+    let error = outcome.code().number();
+    (
+        outcome.status().into(),
+        i16::try_from(error).expect("the catalogue ends at 999"),
+    )
 }
 
 /// Why a message without a queue row cannot be cancelled. One that still says it is scheduled has been claimed in this

@@ -30,9 +30,12 @@ const INSERT: &str = "
             AS s (first_id, skipped, recipients, account_id, originator, body, coding, coding_given, udh, parts,
                 priority, dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state)
             CROSS JOIN LATERAL generate_series(0, s.recipients - 1) AS n
-        RETURNING priority, coalesce(scheduled_us, accepted_us) AS due_us, id
     )
-    INSERT INTO queue (lane, due_us, id, attempt) SELECT priority, due_us, id, 0 FROM stored";
+    INSERT INTO queue (owner, lane, due_us, id, attempt)
+    SELECT s.owner, s.priority, coalesce(s.scheduled_us, s.accepted_us), s.first_id + n, s.attempt
+    FROM UNNEST($2::bigint[], $4::int[], $12::smallint[], $15::bigint[], $16::bigint[], $19::bigint[], $20::int[])
+        AS s (first_id, recipients, priority, accepted_us, scheduled_us, owner, attempt)
+        CROSS JOIN LATERAL generate_series(0, s.recipients - 1) AS n";
 /// A conflict locks the row that is there, so it cannot be pruned before [`FIND_ANSWERS`] reads it.
 const CLAIM_KEYS: &str = "
     INSERT INTO idempotency (account_id, key, body, first_id, messages, parts, expires_us)
@@ -253,6 +256,8 @@ struct MessageColumns<'a> {
     scheduled_us: Vec<Option<i64>>,
     expires_us: Vec<i64>,
     state: Vec<i16>,
+    owner: Vec<i64>,
+    attempt: Vec<i32>,
 }
 
 impl<'a> MessageColumns<'a> {
@@ -299,14 +304,18 @@ impl<'a> MessageColumns<'a> {
         let SendColumns {
             scheduled_us,
             state,
+            owner,
+            attempt,
         } = SendColumns::of(submission);
         self.accepted_us.push(micros(submission.accepted_at));
         self.scheduled_us.push(scheduled_us);
         self.expires_us.push(micros(submission.expires_at));
         self.state.push(state);
+        self.owner.push(owner);
+        self.attempt.push(attempt);
     }
 
-    fn values(&self) -> [&(dyn ToSql + Sync); 18] {
+    fn values(&self) -> [&(dyn ToSql + Sync); 20] {
         [
             &self.recipient,
             &self.first_id,
@@ -326,6 +335,8 @@ impl<'a> MessageColumns<'a> {
             &self.scheduled_us,
             &self.expires_us,
             &self.state,
+            &self.owner,
+            &self.attempt,
         ]
     }
 }

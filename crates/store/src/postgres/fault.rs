@@ -25,7 +25,15 @@ pub(super) enum Fault {
     /// A row that cannot be read.
     #[error(transparent)]
     Corrupt(#[from] Corrupt),
+    /// Another transaction was faster.
+    #[error(transparent)]
+    Raced(#[from] Raced),
 }
+
+/// Another transaction changed what this one had looked at, which is then begun again.
+#[derive(Debug, thiserror::Error)]
+#[error("other transactions were faster, again and again")]
+pub(super) struct Raced;
 
 /// The server did not answer in time.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +50,11 @@ enum Kind {
 impl Fault {
     /// Whether nothing was done and the same may work at once.
     pub(super) fn asks_for_repetition(&self) -> bool {
-        matches!(self, Self::Database(error) if asks_for_repetition(error))
+        match self {
+            Self::Database(error) => asks_for_repetition(error),
+            Self::Raced(_) => true,
+            _ => false,
+        }
     }
 
     /// The error for the caller.
@@ -59,7 +71,7 @@ impl Fault {
     fn kind(&self) -> Kind {
         match self {
             Self::Database(error) | Self::Pool(PoolError::Backend(error)) => kind_of(error),
-            Self::Pool(_) | Self::TookTooLong(_) => Kind::Unavailable,
+            Self::Pool(_) | Self::TookTooLong(_) | Self::Raced(_) => Kind::Unavailable,
             Self::Corrupt(_) => Kind::Unexpected,
         }
     }

@@ -18,17 +18,20 @@ const FIND_ANSWER: &str = "
     SELECT body, first_id, messages, parts FROM idempotency
     WHERE account_id = $1 AND key = $2 AND expires_us > $3";
 const FIND: &str = "
-    SELECT id, state, scheduled_us, final_us, parts FROM message WHERE id = $1 AND account_id = $2";
+    SELECT id, state, scheduled_us, final_us, parts, status, error, EXISTS (SELECT 1 FROM queue
+        WHERE queue.owner = -1 AND queue.lane = 0 AND queue.due_us = message.expires_us AND queue.id = message.id)
+    FROM message WHERE id = $1 AND account_id = $2";
 const LIST_SCHEDULED: &str = "
     SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
     WHERE account_id = $1 AND state = 1 ORDER BY scheduled_us, id LIMIT $2 OFFSET $3";
 /// Of two that cancel at once, the second finds the queue row gone.
 const CANCEL: &str = "
-    WITH taken AS (
-        DELETE FROM queue USING message
-        WHERE message.id = $1 AND message.account_id = $2 AND message.state = 1
-            AND queue.lane = message.priority AND queue.due_us = message.scheduled_us AND queue.id = message.id
-        RETURNING queue.id
+    WITH waiting AS MATERIALIZED (
+        SELECT 0::bigint AS owner, priority, scheduled_us, id FROM message
+        WHERE id = $1 AND account_id = $2 AND state = 1
+    ), taken AS (
+        DELETE FROM queue AS q USING waiting AS w
+        WHERE q.owner = w.owner AND q.lane = w.priority AND q.due_us = w.scheduled_us AND q.id = w.id RETURNING q.id
     )
     UPDATE message SET state = $3, final_us = $4 WHERE id IN (SELECT id FROM taken) RETURNING id";
 /// Rows that another node is pruning are left to it.
@@ -153,6 +156,9 @@ fn message(row: &Row) -> Result<MessageRecord, Corrupt> {
         scheduled_us: column(row, 2)?,
         final_us: column(row, 3)?,
         parts: column(row, 4)?,
+        status: column(row, 5)?,
+        error: column(row, 6)?,
+        is_sent: column(row, 7)?,
     };
     columns.record()
 }

@@ -13,13 +13,29 @@ use crate::OpenError;
 use crate::rows::Corrupt;
 use crate::url::describe;
 
+/// The database's own time in microseconds, as an expression: when the statement arrived, so never too late a time to be
+/// called due.
+macro_rules! now_us {
+    () => {
+        "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)"
+    };
+}
+
 mod accept;
 mod access;
 mod attempt;
+mod callbacks;
+mod claims;
+mod dispatch;
+mod ending;
 mod fault;
 mod messages;
 mod migrate;
+mod naming;
 mod pool;
+mod prune;
+mod receipts;
+mod sends;
 
 use attempt::Query;
 
@@ -29,6 +45,7 @@ type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// A server that was reached at least once.
 pub(crate) struct PostgresStore {
     pool: Pool,
+    unsure: claims::Unsure,
 }
 
 impl PostgresStore {
@@ -49,7 +66,8 @@ impl PostgresStore {
             .map_err(|error| cannot_open(Box::new(error)))?;
         migrate::run(&mut client).await?;
         drop(client);
-        Ok(Self { pool })
+        let unsure = claims::Unsure::default();
+        Ok(Self { pool, unsure })
     }
 
     /// Runs one statement.

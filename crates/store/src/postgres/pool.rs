@@ -13,6 +13,13 @@ const NETWORK_TIMEOUT: Duration = Duration::from_secs(10);
 /// [`super::attempt::DEADLINE`], so that the server gives up first.
 const SERVER_TIMEOUTS: &str = "-c statement_timeout=10s -c idle_in_transaction_session_timeout=10s";
 
+/// Every statement of this program reads a few rows by an index. The planner cannot know: a queue that was empty when a
+/// plan was made holds a million rows a minute later, and a plan that reads all of them would be kept. So it is left no
+/// choice. For the same reason statements take an owner from a materialized list of rows even where it is a constant: by
+/// a constant the planner would read that owner's whole range.
+const BY_INDEX: &str = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_material=off \
+    -c jit=off";
+
 /// A pool of at most so many connections, none of them open yet.
 ///
 /// A connection is handed out without asking the server whether it still lives: that would cost each statement a round
@@ -34,10 +41,8 @@ pub(super) fn build(config: &Config, connections: usize) -> Result<Pool, BuildEr
 /// The limits go behind the URL's own options and so overrule them.
 fn limited(config: &Config) -> Config {
     let mut config = config.clone();
-    let options = match config.get_options() {
-        Some(given) => format!("{given} {SERVER_TIMEOUTS}"),
-        None => SERVER_TIMEOUTS.to_owned(),
-    };
+    let given = config.get_options().unwrap_or_default();
+    let options = format!("{given} {SERVER_TIMEOUTS} {BY_INDEX}");
     config.options(options);
     config
         .connect_timeout(ACQUIRE_TIMEOUT)

@@ -15,7 +15,8 @@ const INSERT_MESSAGE: &str = "
     INSERT INTO message (id, recipient, account_id, originator, body, coding, coding_given, udh, parts, priority,
         dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
-const INSERT_QUEUE: &str = "INSERT INTO queue (id, lane, due_us, attempt) VALUES (?1, ?2, ?3, 0)";
+const INSERT_QUEUE: &str =
+    "INSERT INTO queue (id, lane, due_us, owner, attempt) VALUES (?1, ?2, ?3, ?4, ?5)";
 const FIND_ANSWER: &str = "
     SELECT body, first_id, messages, parts FROM idempotency
     WHERE account_id = ?1 AND key = ?2 AND expires_us > ?3";
@@ -68,6 +69,8 @@ impl Inserts<'_> {
         let SendColumns {
             scheduled_us,
             state,
+            owner,
+            attempt,
         } = SendColumns::of(submission);
         let from = match &submission.from {
             Originator::Name(name) => name.as_str(),
@@ -101,7 +104,9 @@ impl Inserts<'_> {
         self.queue
             .raw_bind_parameter(2, submission.priority.lane())?;
         self.queue
-            .raw_bind_parameter(3, micros(submission.due_at()))
+            .raw_bind_parameter(3, micros(submission.due_at()))?;
+        self.queue.raw_bind_parameter(4, owner)?;
+        self.queue.raw_bind_parameter(5, attempt)
     }
 }
 

@@ -9,13 +9,15 @@ use crate::rows::{self, CANCELLED, MessageColumns, ScheduledColumns};
 
 const RESERVE: &str = "UPDATE id_block SET next = next + ?1 RETURNING next - ?1";
 const FIND: &str = "
-    SELECT id, state, scheduled_us, final_us, parts FROM message WHERE id = ?1 AND account_id = ?2";
+    SELECT id, state, scheduled_us, final_us, parts, status, error, EXISTS (SELECT 1 FROM queue
+        WHERE queue.owner = -1 AND queue.lane = 0 AND queue.due_us = message.expires_us AND queue.id = message.id)
+    FROM message WHERE id = ?1 AND account_id = ?2";
 const LIST_SCHEDULED: &str = "
     SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
     WHERE account_id = ?1 AND state = 1 ORDER BY scheduled_us, id LIMIT ?2 OFFSET ?3";
 const TAKE_FROM_QUEUE: &str = "
     DELETE FROM queue
-    WHERE (lane, due_us, id) = (SELECT priority, scheduled_us, id FROM message WHERE id = ?1)";
+    WHERE owner = 0 AND (lane, due_us, id) = (SELECT priority, scheduled_us, id FROM message WHERE id = ?1)";
 const SET_CANCELLED: &str = "UPDATE message SET state = ?2, final_us = ?3 WHERE id = ?1";
 const PRUNE: &str = "
     DELETE FROM idempotency WHERE (account_id, key) IN
@@ -86,6 +88,9 @@ fn message(row: &Row<'_>) -> Result<MessageRecord> {
         scheduled_us: row.get(2)?,
         final_us: row.get(3)?,
         parts: row.get(4)?,
+        status: row.get(5)?,
+        error: row.get(6)?,
+        is_sent: row.get(7)?,
     };
     Ok(columns.record()?)
 }

@@ -13,12 +13,20 @@ use crate::OpenError;
 
 mod accept;
 mod access;
+mod callbacks;
 mod checkpoint;
+mod clock;
 mod connection;
+mod dispatch;
+mod ending;
 mod fault;
 mod messages;
 mod migrate;
+mod nodes;
+mod prune;
 mod readers;
+mod receipts;
+mod sends;
 mod store;
 mod writer;
 

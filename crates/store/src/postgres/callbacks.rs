@@ -1,0 +1,340 @@
+//! The port for callbacks.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::delivery::{Callback, CallbackAttempt, CallbackSettlement};
+use domain::ids::{AccountId, CallbackId, NodeId};
+use domain::ports::{CallbackFilter, CallbackRecord, CallbackStore, Page, StoreError};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::{PostgresStore, column, prune};
+use crate::rows::callbacks::{
+    AttemptColumns, CallbackColumns, FilterColumns, RecordColumns, next_columns,
+};
+use crate::rows::{Corrupt, dispatch, micros};
+
+const CLAIM: &str = concat!(
+    "WITH due AS MATERIALIZED (
+        SELECT owner, due_us, id FROM callback_queue WHERE owner = 0 AND due_us <= ",
+    now_us!(),
+    " ORDER BY due_us, id LIMIT $2 FOR UPDATE SKIP LOCKED
+    ), taken AS (
+        UPDATE callback_queue AS q SET owner = $1, attempt = q.attempt + 1 FROM due
+        WHERE q.owner = due.owner AND q.due_us = due.due_us AND q.id = due.id RETURNING q.due_us, q.id, q.attempt
+    )
+    SELECT c.id, c.account_id, c.url, c.payload, c.created_us, c.tries, taken.due_us, taken.attempt
+    FROM taken JOIN callback AS c ON c.id = taken.id ORDER BY taken.due_us, taken.id"
+);
+/// Done and parked ones leave the queue, the others move within it; each is changed and its try written down.
+const SETTLE: &str = "
+    WITH given AS MATERIALIZED (
+        SELECT $1::bigint AS node, g.* FROM UNNEST($2::bigint[], $3::bigint[], $4::int[], $5::smallint[], $6::bigint[], $7::bigint[],
+            $8::int[], $9::bigint[], $10::bytea[], $11::text[], $12::bytea[])
+            AS g (id, due_us, attempt, state, later_us, at_us, status, elapsed_ms, body, address, reason)
+    ), removed AS (
+        DELETE FROM callback_queue AS q USING given AS g
+        WHERE g.later_us IS NULL
+            AND q.owner = g.node AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
+        RETURNING g.*
+    ), postponed AS (
+        UPDATE callback_queue AS q SET owner = 0, due_us = g.later_us FROM given AS g
+        WHERE g.later_us IS NOT NULL
+            AND q.owner = g.node AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
+        RETURNING g.*
+    ), changed AS (
+        UPDATE callback AS c SET state = s.state, due_us = coalesce(s.later_us, c.due_us),
+            tries = c.tries + CASE WHEN s.at_us IS NULL THEN 0 ELSE 1 END
+        FROM (SELECT * FROM removed UNION ALL SELECT * FROM postponed) AS s
+        WHERE c.id = s.id
+        RETURNING c.id, c.tries, s.at_us, s.status, s.elapsed_ms, s.body, s.address, s.reason
+    ), logged AS (
+        INSERT INTO callback_attempt (callback_id, number, at_us, status, elapsed_ms, body, address, reason)
+        SELECT * FROM changed WHERE at_us IS NOT NULL
+    )
+    SELECT id FROM changed";
+const RELEASE: &str = "
+    WITH released AS (
+        UPDATE callback_queue SET owner = 0 WHERE owner = $1 AND id <> ALL ($2::bigint[]) RETURNING 1
+    )
+    SELECT count(*) FROM released";
+
+/// What is not done either waits in the queue or is parked, which has an index: the received ones, all but a few, are
+/// not read.
+macro_rules! not_done {
+    () => {
+        "(SELECT id FROM callback_queue UNION ALL SELECT id FROM callback WHERE state = 1) AS open
+            JOIN callback AS c ON c.id = open.id"
+    };
+}
+macro_rules! matches {
+    () => {
+        " WHERE c.id BETWEEN $1 AND $2 AND substring(c.url FROM 1 FOR length($3::bytea)) = $3::bytea
+            AND c.created_us >= $4 AND c.created_us < $5 "
+    };
+}
+macro_rules! list {
+    ($from:expr) => {
+        concat!(
+            "SELECT c.id, c.account_id, c.url, c.payload, c.created_us, c.due_us, c.state, c.tries,
+                a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason
+            FROM ",
+            $from,
+            " LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries",
+            matches!(),
+            "ORDER BY c.id DESC LIMIT $6 OFFSET $7"
+        )
+    };
+}
+const LIST: &str = list!(not_done!());
+const LIST_WITH_DONE: &str = list!("callback AS c");
+
+/// One that waits moves to the front unless a node holds it; the others get into the queue again. The lock keeps two
+/// that replay at once from queueing one callback twice.
+macro_rules! replay {
+    ($from:expr) => {
+        concat!(
+            "WITH found AS MATERIALIZED (
+                SELECT 0::bigint AS owner, c.id, c.due_us, c.state, c.tries FROM ",
+            $from,
+            matches!(),
+            "FOR UPDATE OF c
+            ), hurried AS (
+                UPDATE callback_queue AS q SET due_us = ",
+            now_us!(),
+            " FROM found
+                WHERE found.state = 0 AND q.owner = found.owner AND q.due_us = found.due_us AND q.id = found.id
+                RETURNING q.id
+            ), queued AS (
+                INSERT INTO callback_queue (owner, due_us, id, attempt)
+                SELECT 0, ",
+            now_us!(),
+            ", id, tries FROM found WHERE state <> 0 RETURNING id
+            ), waiting AS (
+                UPDATE callback AS c SET state = 0, due_us = ",
+            now_us!(),
+            " FROM (SELECT id FROM hurried UNION ALL SELECT id FROM queued) AS again WHERE c.id = again.id RETURNING 1
+            )
+            SELECT count(*) FROM waiting"
+        )
+    };
+}
+const REPLAY: &str = replay!(not_done!());
+const REPLAY_WITH_DONE: &str = replay!("callback AS c");
+
+const LIST_ATTEMPTS: &str = "
+    SELECT at_us, status, elapsed_ms, body, address, reason FROM callback_attempt
+    WHERE callback_id = $1 ORDER BY number";
+const FIND_SECRET: &str = "SELECT callback_secret FROM account WHERE id = $1";
+
+#[async_trait]
+impl CallbackStore for PostgresStore {
+    async fn claim_callbacks(&self, node: NodeId, limit: u32) -> Result<Vec<Callback>, StoreError> {
+        let values: super::Values<'_> = &[&node.as_i64(), &i64::from(limit)];
+        self.list("claim callbacks", CLAIM, values, callback).await
+    }
+
+    async fn settle_callbacks(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<CallbackSettlement>>,
+    ) -> Result<Vec<bool>, StoreError> {
+        let columns = SettlementColumns::of(&batch);
+        let node = node.as_i64();
+        let settled = self
+            .list("settle callbacks", SETTLE, &columns.values(&node), |row| {
+                column(row, 0)
+            })
+            .await?;
+        // Of two results for one callback only the first can count.
+        let mut settled: HashSet<i64> = settled.into_iter().collect();
+        let answers = batch
+            .iter()
+            .map(|settlement| settled.remove(&settlement.id.as_i64()));
+        Ok(answers.collect())
+    }
+
+    async fn release_callbacks(
+        &self,
+        node: NodeId,
+        keep: Vec<CallbackId>,
+    ) -> Result<u64, StoreError> {
+        let keep: Vec<i64> = keep.into_iter().map(CallbackId::as_i64).collect();
+        let values: super::Values<'_> = &[&node.as_i64(), &keep];
+        self.get("release callbacks", RELEASE, values, prune::count)
+            .await
+    }
+
+    async fn list_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        page: Page,
+    ) -> Result<Vec<CallbackRecord>, StoreError> {
+        let sql = if filter.with_done {
+            LIST_WITH_DONE
+        } else {
+            LIST
+        };
+        let filter = FilterColumns::of(filter);
+        let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
+        let values: super::Values<'_> = &[
+            &filter.first_id,
+            &filter.last_id,
+            &filter.url_prefix,
+            &filter.from_us,
+            &filter.until_us,
+            &i64::from(page.limit),
+            &offset,
+        ];
+        self.list("list callbacks", sql, values, record).await
+    }
+
+    async fn list_attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
+        let read = |row: &Row| attempt_columns(row, 0)?.attempt();
+        self.list(
+            "list the tries of a callback",
+            LIST_ATTEMPTS,
+            &[&id.as_i64()],
+            read,
+        )
+        .await
+    }
+
+    async fn replay_callbacks(&self, filter: &CallbackFilter) -> Result<u64, StoreError> {
+        let sql = if filter.with_done {
+            REPLAY_WITH_DONE
+        } else {
+            REPLAY
+        };
+        let filter = FilterColumns::of(filter);
+        let values: super::Values<'_> = &[
+            &filter.first_id,
+            &filter.last_id,
+            &filter.url_prefix,
+            &filter.from_us,
+            &filter.until_us,
+        ];
+        self.get("replay callbacks", sql, values, prune::count)
+            .await
+    }
+
+    async fn find_callback_secret(&self, account: AccountId) -> Result<Option<String>, StoreError> {
+        let account = account.as_i64();
+        self.find("find a callback secret", FIND_SECRET, &[&account], |row| {
+            column(row, 0)
+        })
+        .await
+    }
+}
+
+/// Settlements as [`SETTLE`] takes them.
+#[derive(Default)]
+struct SettlementColumns<'a> {
+    id: Vec<i64>,
+    due_us: Vec<i64>,
+    attempt: Vec<i32>,
+    state: Vec<i16>,
+    later_us: Vec<Option<i64>>,
+    at_us: Vec<Option<i64>>,
+    status: Vec<Option<i32>>,
+    elapsed_ms: Vec<Option<i64>>,
+    body: Vec<Option<&'a [u8]>>,
+    address: Vec<Option<&'a str>>,
+    reason: Vec<Option<&'a [u8]>>,
+}
+
+impl<'a> SettlementColumns<'a> {
+    /// In the order of IDs, in which rows are locked.
+    fn of(batch: &'a [CallbackSettlement]) -> Self {
+        let mut ordered: Vec<&CallbackSettlement> = batch.iter().collect();
+        ordered.sort_by_key(|settlement| settlement.id);
+        ordered.dedup_by_key(|settlement| settlement.id);
+        let mut columns = Self::default();
+        for settlement in ordered {
+            columns.push(settlement);
+            columns.push_attempt(settlement.attempt.as_ref());
+        }
+        columns
+    }
+
+    fn push(&mut self, settlement: &CallbackSettlement) {
+        let (state, later_us) = next_columns(settlement.next);
+        self.id.push(settlement.id.as_i64());
+        self.due_us.push(micros(settlement.claim.due_at));
+        self.attempt.push(dispatch::attempt(&settlement.claim));
+        self.state.push(state);
+        self.later_us.push(later_us);
+    }
+
+    fn push_attempt(&mut self, attempt: Option<&'a CallbackAttempt>) {
+        self.at_us.push(attempt.map(|a| micros(a.at)));
+        self.status
+            .push(attempt.and_then(|a| a.status).map(i32::from));
+        self.elapsed_ms
+            .push(attempt.map(|a| i64::from(a.elapsed_ms)));
+        self.body.push(attempt.map(|a| a.body.as_slice()));
+        self.address
+            .push(attempt.and_then(|a| a.address.as_deref()));
+        self.reason.push(attempt.map(|a| a.reason.as_bytes()));
+    }
+
+    fn values<'s>(&'s self, node: &'s i64) -> [&'s (dyn ToSql + Sync); 12] {
+        [
+            node,
+            &self.id,
+            &self.due_us,
+            &self.attempt,
+            &self.state,
+            &self.later_us,
+            &self.at_us,
+            &self.status,
+            &self.elapsed_ms,
+            &self.body,
+            &self.address,
+            &self.reason,
+        ]
+    }
+}
+
+fn callback(row: &Row) -> Result<Callback, Corrupt> {
+    let columns = CallbackColumns {
+        id: column(row, 0)?,
+        account_id: column(row, 1)?,
+        url: column(row, 2)?,
+        payload: column(row, 3)?,
+        created_us: column(row, 4)?,
+        tries: column(row, 5)?,
+        due_us: column(row, 6)?,
+        attempt: column(row, 7)?,
+    };
+    columns.callback()
+}
+
+fn record(row: &Row) -> Result<CallbackRecord, Corrupt> {
+    let has_last = column::<Option<i64>>(row, 8)?.is_some();
+    let columns = RecordColumns {
+        id: column(row, 0)?,
+        account_id: column(row, 1)?,
+        url: column(row, 2)?,
+        payload: column(row, 3)?,
+        created_us: column(row, 4)?,
+        due_us: column(row, 5)?,
+        state: column(row, 6)?,
+        tries: column(row, 7)?,
+        last: has_last.then(|| attempt_columns(row, 8)).transpose()?,
+    };
+    columns.record()
+}
+
+fn attempt_columns(row: &Row, at: usize) -> Result<AttemptColumns, Corrupt> {
+    Ok(AttemptColumns {
+        at_us: column(row, at)?,
+        status: column(row, at + 1)?,
+        elapsed_ms: column(row, at + 2)?,
+        body: column(row, at + 3)?,
+        address: column(row, at + 4)?,
+        reason: column(row, at + 5)?,
+    })
+}

@@ -1,0 +1,182 @@
+//! Claims of messages that are due.
+//!
+//! When the server goes away in the middle of the commit, nobody knows whether a claim was stored. If it was, its rows are
+//! a node's that does not know of them, and as long as that node lives nobody else would send them. So a claim is
+//! remembered until its outcome is known, and the next one first gives back what an earlier one may have taken.
+
+use std::mem;
+use std::sync::{Mutex, PoisonError};
+
+use deadpool_postgres::{Object, Transaction};
+use domain::delivery::Parcel;
+use domain::ids::NodeId;
+use tokio_postgres::Row;
+
+use super::attempt::Attempt;
+use super::column;
+use super::fault::Fault;
+use crate::rows::dispatch::{self, ParcelColumns};
+use crate::rows::{Corrupt, micros};
+
+/// Rows that another node is claiming are left to it. What was scheduled is queued from now on.
+const CLAIM: &str = concat!(
+    "WITH due AS MATERIALIZED (
+        SELECT d.owner, d.lane, d.due_us, d.id
+        FROM UNNEST(ARRAY[0, 1, 2]::smallint[], $2::bigint[]) AS l (lane, most)
+        CROSS JOIN LATERAL (
+            SELECT q.owner, q.lane, q.due_us, q.id FROM queue AS q
+            WHERE q.owner = 0 AND q.lane = l.lane AND q.due_us <= ",
+    now_us!(),
+    " ORDER BY q.due_us, q.id LIMIT l.most FOR UPDATE SKIP LOCKED
+        ) AS d
+    ), taken AS (
+        UPDATE queue AS q SET owner = $1, attempt = q.attempt + 1 FROM due
+        WHERE q.owner = due.owner AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
+        RETURNING q.lane, q.due_us, q.id, q.attempt
+    ), woken AS (
+        UPDATE message AS m SET state = 0 FROM due WHERE m.id = due.id AND m.state = 1
+    )
+    SELECT m.id, m.account_id, m.recipient, m.originator, m.body, m.coding, m.udh, m.parts, m.priority, m.test_mode,
+        m.expires_us, taken.due_us, taken.attempt
+    FROM taken JOIN message AS m ON m.id = taken.id
+    ORDER BY taken.lane, taken.due_us, taken.id"
+);
+/// The number of the claim is the fence: what is nobody's, or was claimed again since, is left alone.
+const GIVE_BACK: &str = "
+    UPDATE queue AS q SET owner = 0
+    FROM UNNEST($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::int[])
+        AS g (owner, lane, due_us, id, attempt)
+    WHERE q.owner = g.owner AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt";
+
+/// A claim of what is due and nobody's, at most so much of each lane.
+pub(super) struct Claims<'a> {
+    pub(super) node: NodeId,
+    pub(super) limits: [u32; 3],
+    pub(super) unsure: &'a Unsure,
+}
+
+impl Attempt for Claims<'_> {
+    type Output = Vec<Parcel>;
+
+    async fn run(&self, client: &mut Object) -> Result<Vec<Parcel>, Fault> {
+        let mut outcome = Outcome::of(self.unsure);
+        let transaction = client.transaction().await?;
+        outcome.rows.give_back(&transaction).await?;
+        let limits = self.limits.map(i64::from).to_vec();
+        let statement = transaction.prepare_cached(CLAIM).await?;
+        let claimed = transaction
+            .query(&statement, &[&self.node.as_i64(), &limits])
+            .await?;
+        let parcels: Result<Vec<Parcel>, Corrupt> = claimed.iter().map(parcel).collect();
+        let parcels = parcels?;
+        outcome.rows.push_all(self.node, &parcels);
+        transaction.commit().await?;
+        outcome.forget();
+        Ok(parcels)
+    }
+}
+
+/// Claims whose outcome is unknown.
+#[derive(Default)]
+pub(super) struct Unsure(Mutex<Rows>);
+
+/// The earlier claims that this one gives back, and this one itself. Unless its outcome becomes known, all are
+/// remembered, also when it is given up in the middle.
+struct Outcome<'a> {
+    unsure: &'a Unsure,
+    rows: Rows,
+}
+
+impl<'a> Outcome<'a> {
+    fn of(unsure: &'a Unsure) -> Self {
+        let mut remembered = unsure.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Self {
+            unsure,
+            rows: mem::take(&mut *remembered),
+        }
+    }
+
+    /// The outcome is known: nothing is to be given back.
+    fn forget(mut self) {
+        self.rows = Rows::default();
+    }
+}
+
+impl Drop for Outcome<'_> {
+    fn drop(&mut self) {
+        if !self.rows.id.is_empty() {
+            let remembered = self.unsure.0.lock();
+            remembered
+                .unwrap_or_else(PoisonError::into_inner)
+                .append(&mut self.rows);
+        }
+    }
+}
+
+/// Claimed rows of the queue, as [`GIVE_BACK`] takes them.
+#[derive(Default)]
+struct Rows {
+    owner: Vec<i64>,
+    lane: Vec<i16>,
+    due_us: Vec<i64>,
+    id: Vec<i64>,
+    attempt: Vec<i32>,
+}
+
+impl Rows {
+    fn push_all(&mut self, node: NodeId, parcels: &[Parcel]) {
+        for parcel in parcels {
+            self.owner.push(node.as_i64());
+            self.lane.push(parcel.priority.lane());
+            self.due_us.push(micros(parcel.claim.due_at));
+            self.id.push(parcel.id.as_i64());
+            self.attempt.push(dispatch::attempt(&parcel.claim));
+        }
+    }
+
+    fn append(&mut self, others: &mut Self) {
+        self.owner.append(&mut others.owner);
+        self.lane.append(&mut others.lane);
+        self.due_us.append(&mut others.due_us);
+        self.id.append(&mut others.id);
+        self.attempt.append(&mut others.attempt);
+    }
+
+    async fn give_back(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
+        if self.id.is_empty() {
+            return Ok(());
+        }
+        let statement = transaction.prepare_cached(GIVE_BACK).await?;
+        let values: super::Values<'_> = &[
+            &self.owner,
+            &self.lane,
+            &self.due_us,
+            &self.id,
+            &self.attempt,
+        ];
+        let given_back = transaction.execute(&statement, values).await?;
+        if given_back > 0 {
+            tracing::info!(given_back, "messages of an unknown claim wait again");
+        }
+        Ok(())
+    }
+}
+
+fn parcel(row: &Row) -> Result<Parcel, Corrupt> {
+    let columns = ParcelColumns {
+        id: column(row, 0)?,
+        account_id: column(row, 1)?,
+        recipient: column(row, 2)?,
+        originator: column(row, 3)?,
+        body: column(row, 4)?,
+        coding: column(row, 5)?,
+        udh: column(row, 6)?,
+        parts: column(row, 7)?,
+        priority: column(row, 8)?,
+        test_mode: column(row, 9)?,
+        expires_us: column(row, 10)?,
+        due_us: column(row, 11)?,
+        attempt: column(row, 12)?,
+    };
+    columns.parcel()
+}

@@ -1,0 +1,200 @@
+//! The port for sending.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::Msisdn;
+use domain::delivery::{Parcel, Receipt, Settlement};
+use domain::ids::NodeId;
+use domain::ports::{DispatchStore, Ended, InTransit, Inbox, Matched, Settled, StoreError};
+use jiff::SignedDuration;
+use tokio_postgres::Row;
+
+use super::claims::Claims;
+use super::receipts::Receipts;
+use super::sends::{Expiry, Sends};
+use super::{PostgresStore, attempt, column, fault, prune};
+use crate::rows::dispatch::{
+    EndedColumns, InboxColumns, MatchedColumns, SettledColumns, TransitColumns,
+};
+use crate::rows::{self, Corrupt, duration_us};
+
+const JOIN: &str = concat!(
+    "INSERT INTO node (alive_until_us) VALUES (",
+    now_us!(),
+    " + $1::bigint) RETURNING id"
+);
+const BEAT: &str = concat!(
+    "UPDATE node SET alive_until_us = ",
+    now_us!(),
+    " + $2::bigint WHERE id = $1 RETURNING id"
+);
+/// A node that was given up while it stood still may since have stored rows in its name; so whoever holds rows and is not
+/// known to live is dead. Holders are few, and found by steps through the index.
+const GIVE_UP_DEAD: &str = concat!(
+    "WITH RECURSIVE holder (id) AS (
+        (SELECT min(owner) FROM queue WHERE owner > 0)
+        UNION ALL
+        SELECT (SELECT min(owner) FROM queue WHERE owner > holder.id) FROM holder WHERE holder.id IS NOT NULL
+    ), callback_holder (id) AS (
+        (SELECT min(owner) FROM callback_queue WHERE owner > 0)
+        UNION ALL
+        SELECT (SELECT min(owner) FROM callback_queue WHERE owner > callback_holder.id) FROM callback_holder
+        WHERE callback_holder.id IS NOT NULL
+    ), alive AS (
+        SELECT id FROM node WHERE id = $1 OR alive_until_us >= ",
+    now_us!(),
+    "), forgotten AS (
+        DELETE FROM node WHERE id <> $1 AND alive_until_us < ",
+    now_us!(),
+    "), messages AS (
+        UPDATE queue SET owner = 0 FROM holder
+        WHERE queue.owner = holder.id AND holder.id <> $1 AND holder.id NOT IN (SELECT id FROM alive) RETURNING 1
+    ), callbacks AS (
+        UPDATE callback_queue SET owner = 0 FROM callback_holder AS holder
+        WHERE callback_queue.owner = holder.id AND holder.id <> $1 AND holder.id NOT IN (SELECT id FROM alive)
+        RETURNING 1
+    )
+    SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM callbacks)"
+);
+const LEAVE: &str = "
+    WITH forgotten AS (DELETE FROM node WHERE id = $1),
+    messages AS (UPDATE queue SET owner = 0 WHERE owner = $1)
+    UPDATE callback_queue SET owner = 0 WHERE owner = $1";
+
+const LIST_IN_TRANSIT: &str = "
+    SELECT t.reference, m.recipient, t.taken_us FROM transit AS t JOIN message AS m ON m.id = t.id
+    WHERE t.carrier = $1 AND t.reference > $2 AND t.status IS NULL ORDER BY t.reference LIMIT $3";
+/// Read from the newest part back. Without an index of its own: only people who try things out ask.
+const LIST_INBOX: &str = "
+    SELECT m.originator, m.body, m.final_us FROM transit AS t JOIN message AS m ON m.id = t.id
+    WHERE t.carrier = $1 AND t.part = 1 AND m.recipient = $2 AND m.status = 1 ORDER BY t.taken_us DESC LIMIT $3";
+
+#[async_trait]
+impl DispatchStore for PostgresStore {
+    async fn join(&self, lifetime: SignedDuration) -> Result<NodeId, StoreError> {
+        let read = |row: &Row| rows::node_id(column(row, 0)?);
+        self.get("join", JOIN, &[&duration_us(lifetime)], read)
+            .await
+    }
+
+    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<bool, StoreError> {
+        let values = (node.as_i64(), duration_us(lifetime));
+        let alive = self.query("beat", BEAT, &[&values.0, &values.1]).await?;
+        Ok(!alive.is_empty())
+    }
+
+    async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError> {
+        let node = node.as_i64();
+        self.get("give up dead nodes", GIVE_UP_DEAD, &[&node], prune::count)
+            .await
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+        let left = self.query("leave", LEAVE, &[&node.as_i64()]).await;
+        left.map(drop)
+    }
+
+    async fn claim_due(&self, node: NodeId, limits: [u32; 3]) -> Result<Vec<Parcel>, StoreError> {
+        let claims = Claims {
+            node,
+            limits,
+            unsure: &self.unsure,
+        };
+        attempt::run(&self.pool, "claim messages", &claims).await
+    }
+
+    async fn settle_sends(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<Settlement>>,
+        hold: bool,
+    ) -> Result<Vec<Settled>, StoreError> {
+        const OPERATION: &str = "settle sends";
+        let batch = &batch;
+        let sends = Sends { node, batch, hold };
+        let settled = attempt::run(&self.pool, OPERATION, &sends).await?;
+        read_all(OPERATION, settled, SettledColumns::settled)
+    }
+
+    async fn settle_receipts(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<Receipt>>,
+        hold: bool,
+    ) -> Result<Vec<Matched>, StoreError> {
+        const OPERATION: &str = "settle receipts";
+        let batch = &batch;
+        let receipts = Receipts { node, batch, hold };
+        let matched = attempt::run(&self.pool, OPERATION, &receipts).await?;
+        read_all(OPERATION, matched, MatchedColumns::matched)
+    }
+
+    async fn expire_sent(
+        &self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+    ) -> Result<Vec<Ended>, StoreError> {
+        const OPERATION: &str = "expire messages";
+        let expiry = Expiry { node, limit, hold };
+        let ended = attempt::run(&self.pool, OPERATION, &expiry).await?;
+        read_all(OPERATION, ended, EndedColumns::ended)
+    }
+
+    async fn list_in_transit(
+        &self,
+        carrier: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<InTransit>, StoreError> {
+        let values: super::Values<'_> = &[&carrier, &after.as_bytes(), &i64::from(limit)];
+        self.list("list parts in transit", LIST_IN_TRANSIT, values, in_transit)
+            .await
+    }
+
+    async fn list_inbox(
+        &self,
+        carrier: &str,
+        to: &Msisdn,
+        limit: u32,
+    ) -> Result<Vec<Inbox>, StoreError> {
+        let values: super::Values<'_> = &[&carrier, &to.as_i64(), &i64::from(limit)];
+        self.list("list an inbox", LIST_INBOX, values, inbox).await
+    }
+
+    async fn prune_receipts(&self, age: SignedDuration, limit: u32) -> Result<u64, StoreError> {
+        self.prune_old_receipts(duration_us(age), limit).await
+    }
+
+    async fn prune_messages(&self, age: SignedDuration, limit: u32) -> Result<u64, StoreError> {
+        self.prune_old_messages(duration_us(age), limit).await
+    }
+}
+
+fn read_all<C, T>(
+    operation: &'static str,
+    columns: Vec<C>,
+    read: impl Fn(C) -> Result<T, Corrupt>,
+) -> Result<Vec<T>, StoreError> {
+    let read = columns.into_iter().map(read).collect::<Result<_, _>>();
+    read.map_err(|corrupt| fault::corrupt(operation, corrupt))
+}
+
+fn in_transit(row: &Row) -> Result<InTransit, Corrupt> {
+    let columns = TransitColumns {
+        reference: column(row, 0)?,
+        recipient: column(row, 1)?,
+        taken_us: column(row, 2)?,
+    };
+    columns.in_transit()
+}
+
+fn inbox(row: &Row) -> Result<Inbox, Corrupt> {
+    let columns = InboxColumns {
+        originator: column(row, 0)?,
+        body: column(row, 1)?,
+        final_us: column(row, 2)?,
+    };
+    columns.inbox()
+}

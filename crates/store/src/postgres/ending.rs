@@ -1,0 +1,211 @@
+//! How messages end: the final state, the timer, the report, all in the transaction of whoever brings the end about.
+
+use std::collections::HashMap;
+
+use deadpool_postgres::Transaction;
+use domain::delivery::Outcome;
+use domain::ids::NodeId;
+use tokio_postgres::Row;
+
+use super::column;
+use super::fault::Fault;
+use crate::rows::callbacks::CallbackColumns;
+use crate::rows::dispatch::{EndedColumns, payload};
+use crate::rows::{Corrupt, NOBODY, outcome_numbers};
+
+/// What has ended changes no more. Each message that this ends is returned once, with its report if it has one.
+const END: &str = concat!(
+    "WITH ended AS (
+        UPDATE message AS m SET status = g.status, error = g.error, final_us = g.at_us
+        FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[])
+            AS g (id, status, error, at_us, payload)
+        WHERE m.id = g.id AND m.final_us IS NULL
+        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, g.payload, -1::bigint AS owner,
+            0::smallint AS lane
+    ), stopped AS (
+        DELETE FROM queue USING ended
+        WHERE queue.owner = ended.owner AND queue.lane = ended.lane AND queue.due_us = ended.expires_us
+            AND queue.id = ended.id
+    ), created AS (
+        INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, state, tries)
+        SELECT account_id, id, dlr_url, payload, final_us, ",
+    now_us!(),
+    ", 0, 0 FROM ended WHERE dlr_url IS NOT NULL
+        RETURNING id, account_id, message_id, url, payload, created_us, due_us
+    ), queued AS (
+        INSERT INTO callback_queue (owner, due_us, id, attempt)
+        SELECT $6::bigint, due_us, id, $7::int FROM created
+    )
+    SELECT id, NULL::bigint, NULL::bigint, NULL::bytea, NULL::text, NULL::bigint, NULL::bigint
+    FROM ended WHERE dlr_url IS NULL
+    UNION ALL
+    SELECT message_id, id, account_id, url, payload, created_us, due_us FROM created"
+);
+/// Takes delivered parts off what is left of a message.
+const TAKE_PARTS_OFF: &str = "
+    UPDATE message AS m SET parts_left = coalesce(m.parts_left, g.parts) - g.delivered
+    FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[]) AS g (id, parts, delivered)
+    WHERE m.id = g.id AND m.final_us IS NULL RETURNING m.id, m.parts_left";
+
+/// How one of so many parts of a message ended.
+pub(super) struct PartReport {
+    pub(super) id: i64,
+    pub(super) parts: i16,
+    pub(super) outcome: Outcome,
+    pub(super) at_us: i64,
+}
+
+/// What a report on one part does to its message.
+pub(super) enum Progress {
+    /// It ended.
+    Ended(EndedColumns),
+    /// Other parts are still out.
+    GoesOn,
+    /// It had ended before.
+    WasOver,
+}
+
+/// How a message is to end.
+struct End {
+    id: i64,
+    outcome: Outcome,
+    at_us: i64,
+}
+
+/// The reports of one batch on one message.
+struct Group {
+    /// Which of them decides, by its place in the batch: the first that is not a delivery, else the last.
+    deciding: usize,
+    failed: bool,
+    delivered: i16,
+}
+
+/// Stores reports on parts, in order: a message is delivered when each part is, and fails with the first that does.
+pub(super) async fn report(
+    transaction: &Transaction<'_>,
+    holder: Option<NodeId>,
+    reports: &[PartReport],
+) -> Result<Vec<Progress>, Fault> {
+    let groups = group(reports);
+    let left = take_parts_off(transaction, reports, &groups).await?;
+    let is_last = |id: &i64, group: &Group| {
+        group.failed || reports[group.deciding].parts == 1 || left.get(id) == Some(&0)
+    };
+    let ends = groups.iter().filter(|(id, group)| is_last(id, group));
+    let mut ends: Vec<End> = ends
+        .map(|(&id, group)| End {
+            id,
+            outcome: reports[group.deciding].outcome,
+            at_us: reports[group.deciding].at_us,
+        })
+        .collect();
+    let mut ended = end(transaction, holder, &mut ends).await?;
+    let was_over = |id: &i64| !ended.contains_key(id) && left.get(id).is_none_or(|left| *left == 0);
+    let over: Vec<bool> = reports.iter().map(|report| was_over(&report.id)).collect();
+    let progress =
+        |(place, report): (usize, &PartReport)| match place.cmp(&groups[&report.id].deciding) {
+            _ if over[place] => Progress::WasOver,
+            std::cmp::Ordering::Less => Progress::GoesOn,
+            std::cmp::Ordering::Greater => Progress::WasOver,
+            std::cmp::Ordering::Equal => ended
+                .remove(&report.id)
+                .map_or(Progress::GoesOn, Progress::Ended),
+        };
+    Ok(reports.iter().enumerate().map(progress).collect())
+}
+
+fn group(reports: &[PartReport]) -> HashMap<i64, Group> {
+    let mut groups = HashMap::with_capacity(reports.len());
+    for (place, report) in reports.iter().enumerate() {
+        let group = groups.entry(report.id).or_insert(Group {
+            deciding: place,
+            failed: false,
+            delivered: 0,
+        });
+        if group.failed {
+            continue;
+        }
+        group.deciding = place;
+        if report.outcome == Outcome::Delivered {
+            group.delivered += 1;
+        } else {
+            group.failed = true;
+        }
+    }
+    groups
+}
+
+/// Returns how many parts are left of the messages that were not over.
+async fn take_parts_off(
+    transaction: &Transaction<'_>,
+    reports: &[PartReport],
+    groups: &HashMap<i64, Group>,
+) -> Result<HashMap<i64, i16>, Fault> {
+    let split = |group: &Group| reports[group.deciding].parts > 1 && !group.failed;
+    let mut split: Vec<_> = groups.iter().filter(|(_, group)| split(group)).collect();
+    if split.is_empty() {
+        return Ok(HashMap::new());
+    }
+    split.sort_unstable_by_key(|(id, _)| **id);
+    let ids: Vec<i64> = split.iter().map(|(id, _)| **id).collect();
+    let parts: Vec<i16> = split
+        .iter()
+        .map(|(_, group)| reports[group.deciding].parts)
+        .collect();
+    let delivered: Vec<i16> = split.iter().map(|(_, group)| group.delivered).collect();
+    let statement = transaction.prepare_cached(TAKE_PARTS_OFF).await?;
+    let left = transaction
+        .query(&statement, &[&ids, &parts, &delivered])
+        .await?;
+    let read = |row: &Row| Ok((column(row, 0)?, column(row, 1)?));
+    let left: Result<_, Corrupt> = left.iter().map(read).collect();
+    Ok(left?)
+}
+
+/// Ends messages; those that had ended before are missing from what it returns. In the order of IDs, so that two
+/// batches wait for each other, not both for both.
+async fn end(
+    transaction: &Transaction<'_>,
+    holder: Option<NodeId>,
+    ends: &mut [End],
+) -> Result<HashMap<i64, EndedColumns>, Fault> {
+    if ends.is_empty() {
+        return Ok(HashMap::new());
+    }
+    ends.sort_unstable_by_key(|end| end.id);
+    let ids: Vec<i64> = ends.iter().map(|end| end.id).collect();
+    let numbers = ends.iter().map(|end| outcome_numbers(end.outcome));
+    let (statuses, errors): (Vec<i16>, Vec<i16>) = numbers.unzip();
+    let times: Vec<i64> = ends.iter().map(|end| end.at_us).collect();
+    let payloads = ends.iter().map(|end| payload(end.id, end.outcome));
+    let payloads: Vec<String> = payloads.collect::<Result<_, _>>()?;
+    let owner = holder.map_or(NOBODY, NodeId::as_i64);
+    let attempt = i32::from(holder.is_some());
+    let statement = transaction.prepare_cached(END).await?;
+    let values: super::Values<'_> = &[
+        &ids, &statuses, &errors, &times, &payloads, &owner, &attempt,
+    ];
+    let ended = transaction.query(&statement, values).await?;
+    let read = |row: &Row| read_ended(row, holder);
+    let ended: Result<_, Corrupt> = ended.iter().map(read).collect();
+    Ok(ended?)
+}
+
+fn read_ended(row: &Row, holder: Option<NodeId>) -> Result<(i64, EndedColumns), Corrupt> {
+    let id = column(row, 0)?;
+    let callback_id: Option<i64> = column(row, 1)?;
+    let callback = match callback_id.filter(|_| holder.is_some()) {
+        None => None,
+        Some(callback_id) => Some(CallbackColumns {
+            id: callback_id,
+            account_id: column(row, 2)?,
+            url: column(row, 3)?,
+            payload: column(row, 4)?,
+            created_us: column(row, 5)?,
+            tries: 0,
+            due_us: column(row, 6)?,
+            attempt: 1,
+        }),
+    };
+    Ok((id, EndedColumns { id, callback }))
+}

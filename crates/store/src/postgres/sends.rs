@@ -1,0 +1,314 @@
+//! What comes of tries to send.
+
+use std::collections::{HashMap, HashSet};
+
+use deadpool_postgres::{Object, Transaction};
+use domain::Outcome;
+use domain::delivery::Settlement;
+use domain::ids::NodeId;
+use tokio_postgres::Row;
+
+use super::attempt::Attempt;
+use super::column;
+use super::ending::{self, PartReport, Progress};
+use super::fault::Fault;
+use super::naming::{NameColumns, Names, count};
+use crate::rows::dispatch::{self, EndedColumns, Move, SettledColumns};
+use crate::rows::{Corrupt, micros};
+
+/// Moves rows of the queue, and names the first part of what a carrier took: nearly always the only one.
+const MOVE: &str = "
+    WITH given AS MATERIALIZED (
+        SELECT $1::bigint AS node, g.*
+        FROM UNNEST($2::bigint[], $3::smallint[], $4::bigint[], $5::int[], $6::bigint[], $7::smallint[], $8::bigint[],
+            $9::text[], $10::bytea[], $11::smallint[], $12::bigint[])
+            AS g (id, lane, due_us, attempt, owner, to_lane, to_us, carrier, reference, parts, at_us)
+    ), moved AS (
+        UPDATE queue AS q SET owner = g.owner, lane = g.to_lane, due_us = g.to_us FROM given AS g
+        WHERE q.owner = g.node AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
+        RETURNING g.id, g.carrier, g.reference, g.parts, g.at_us
+    ), named AS (
+        INSERT INTO transit (carrier, reference, id, part, parts, taken_us)
+        SELECT carrier, reference, id, 1, parts, at_us FROM moved WHERE reference IS NOT NULL
+        ON CONFLICT (carrier, reference) DO NOTHING RETURNING id
+    )
+    SELECT id, (SELECT count(*) FROM named) FROM moved";
+const REMOVE: &str = "
+    WITH given AS MATERIALIZED (
+        SELECT $1::bigint AS node, g.*
+        FROM UNNEST($2::bigint[], $3::smallint[], $4::bigint[], $5::int[]) AS g (id, lane, due_us, attempt)
+    )
+    DELETE FROM queue AS q USING given AS g
+    WHERE q.owner = g.node AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
+    RETURNING q.id";
+const REMOVE_EXPIRED: &str = concat!(
+    "DELETE FROM queue WHERE (owner, lane, due_us, id) IN (
+        SELECT owner, lane, due_us, id FROM queue WHERE owner = -1 AND lane = 0 AND due_us <= ",
+    now_us!(),
+    " ORDER BY due_us, id LIMIT $1 FOR UPDATE SKIP LOCKED
+    ) RETURNING id, ",
+    now_us!()
+);
+
+/// A batch of results.
+pub(super) struct Sends<'a> {
+    pub(super) node: NodeId,
+    pub(super) batch: &'a [Settlement],
+    pub(super) hold: bool,
+}
+
+impl Attempt for Sends<'_> {
+    type Output = Vec<SettledColumns>;
+
+    async fn run(&self, client: &mut Object) -> Result<Vec<SettledColumns>, Fault> {
+        let plan = Plan::of(self.batch);
+        let transaction = client.transaction().await?;
+        let mut settled = HashSet::with_capacity(self.batch.len());
+        let mut stored = 0;
+        if !plan.moves.places.id.is_empty() {
+            stored = plan
+                .moves
+                .run(&transaction, self.node, &mut settled)
+                .await?;
+        }
+        let mut reports = Vec::new();
+        if !plan.outs.id.is_empty() {
+            remove(&transaction, self.node, &plan, &mut settled, &mut reports).await?;
+        }
+        let names = NameColumns::of(&plan.names, &settled);
+        stored += names.name_rest(&transaction).await?;
+        if stored < names.len() as u64 {
+            names.rename(&transaction, &mut reports).await?;
+        }
+        let ended = finish(&transaction, self.hold.then_some(self.node), &reports).await?;
+        transaction.commit().await?;
+        Ok(answers(self.batch, &mut settled, ended))
+    }
+}
+
+/// What became of each settlement, in the order of the batch.
+fn answers(
+    batch: &[Settlement],
+    settled: &mut HashSet<i64>,
+    ended: Vec<EndedColumns>,
+) -> Vec<SettledColumns> {
+    let mut ended: HashMap<i64, EndedColumns> = ended
+        .into_iter()
+        .map(|columns| (columns.id, columns))
+        .collect();
+    let mut answer = |settlement: &Settlement| {
+        let id = settlement.id.as_i64();
+        if !settled.remove(&id) {
+            return SettledColumns::Stale;
+        }
+        let ended = ended.remove(&id);
+        ended.map_or(SettledColumns::Stored, SettledColumns::Ended)
+    };
+    batch.iter().map(&mut answer).collect()
+}
+
+/// Ends what reports end.
+async fn finish(
+    transaction: &Transaction<'_>,
+    holder: Option<NodeId>,
+    reports: &[PartReport],
+) -> Result<Vec<EndedColumns>, Fault> {
+    if reports.is_empty() {
+        return Ok(Vec::new());
+    }
+    let progress = ending::report(transaction, holder, reports).await?;
+    let ended = progress.into_iter().filter_map(|progress| match progress {
+        Progress::Ended(columns) => Some(columns),
+        Progress::GoesOn | Progress::WasOver => None,
+    });
+    Ok(ended.collect())
+}
+
+/// Takes out of the queue what is over.
+async fn remove(
+    transaction: &Transaction<'_>,
+    node: NodeId,
+    plan: &Plan<'_>,
+    settled: &mut HashSet<i64>,
+    reports: &mut Vec<PartReport>,
+) -> Result<(), Fault> {
+    let outs = &plan.outs;
+    let statement = transaction.prepare_cached(REMOVE).await?;
+    let values: super::Values<'_> = &[
+        &node.as_i64(),
+        &outs.id,
+        &outs.lane,
+        &outs.due_us,
+        &outs.attempt,
+    ];
+    for row in transaction.query(&statement, values).await? {
+        settled.insert(column(&row, 0)?);
+    }
+    let over = plan.over.iter().filter(|over| settled.contains(&over.0));
+    reports.extend(over.map(|&(id, outcome, at_us)| PartReport {
+        id,
+        parts: 1,
+        outcome,
+        at_us,
+    }));
+    Ok(())
+}
+
+/// The queue rows of settlements, by what claims name them.
+#[derive(Default)]
+struct Places {
+    id: Vec<i64>,
+    lane: Vec<i16>,
+    due_us: Vec<i64>,
+    attempt: Vec<i32>,
+}
+
+impl Places {
+    fn push(&mut self, settlement: &Settlement) {
+        self.id.push(settlement.id.as_i64());
+        self.lane.push(settlement.priority.lane());
+        self.due_us.push(micros(settlement.claim.due_at));
+        self.attempt.push(dispatch::attempt(&settlement.claim));
+    }
+}
+
+/// A batch by what is to be done.
+#[derive(Default)]
+struct Plan<'a> {
+    moves: Moves<'a>,
+    names: Vec<Names<'a>>,
+    outs: Places,
+    over: Vec<(i64, Outcome, i64)>,
+}
+
+impl<'a> Plan<'a> {
+    /// In the order of IDs, in which rows are locked. Of two results for one message only the first can count.
+    fn of(batch: &'a [Settlement]) -> Self {
+        let mut ordered: Vec<&Settlement> = batch.iter().collect();
+        ordered.sort_by_key(|settlement| settlement.id);
+        ordered.dedup_by_key(|settlement| settlement.id);
+        let mut plan = Self::default();
+        for settlement in ordered {
+            plan.push(settlement);
+        }
+        plan
+    }
+
+    fn push(&mut self, settlement: &'a Settlement) {
+        let (id, at_us) = (settlement.id.as_i64(), micros(settlement.at));
+        match Move::of(settlement) {
+            Move::To {
+                owner,
+                lane,
+                due_us,
+                taken,
+            } => {
+                self.moves.places.push(settlement);
+                self.moves.push(owner, lane, due_us, at_us);
+                self.moves.push_taken(taken.as_ref());
+                self.names.extend(taken.map(|(carrier, references)| Names {
+                    id,
+                    carrier,
+                    references,
+                    at_us,
+                }));
+            }
+            Move::Out(outcome) => {
+                self.outs.push(settlement);
+                self.over.push((id, outcome, at_us));
+            }
+        }
+    }
+}
+
+/// Rows as [`MOVE`] takes them.
+#[derive(Default)]
+struct Moves<'a> {
+    places: Places,
+    owner: Vec<i64>,
+    to_lane: Vec<i16>,
+    to_us: Vec<i64>,
+    carrier: Vec<Option<&'a str>>,
+    reference: Vec<Option<&'a [u8]>>,
+    parts: Vec<Option<i16>>,
+    at_us: Vec<i64>,
+}
+
+impl<'a> Moves<'a> {
+    fn push(&mut self, owner: i64, to_lane: i16, to_us: i64, at_us: i64) {
+        self.owner.push(owner);
+        self.to_lane.push(to_lane);
+        self.to_us.push(to_us);
+        self.at_us.push(at_us);
+    }
+
+    fn push_taken(&mut self, taken: Option<&(&'a str, Vec<&'a str>)>) {
+        let first = taken.and_then(|(_, references)| references.first());
+        self.carrier.push(taken.map(|(carrier, _)| *carrier));
+        self.reference.push(first.map(|first| first.as_bytes()));
+        self.parts
+            .push(taken.map(|(_, references)| count(references)));
+    }
+
+    /// Notes which rows were moved, and returns how many parts were named.
+    async fn run(
+        &self,
+        transaction: &Transaction<'_>,
+        node: NodeId,
+        settled: &mut HashSet<i64>,
+    ) -> Result<u64, Fault> {
+        let statement = transaction.prepare_cached(MOVE).await?;
+        let values: super::Values<'_> = &[
+            &node.as_i64(),
+            &self.places.id,
+            &self.places.lane,
+            &self.places.due_us,
+            &self.places.attempt,
+            &self.owner,
+            &self.to_lane,
+            &self.to_us,
+            &self.carrier,
+            &self.reference,
+            &self.parts,
+            &self.at_us,
+        ];
+        let moved = transaction.query(&statement, values).await?;
+        let mut named: i64 = 0;
+        for row in &moved {
+            settled.insert(column(row, 0)?);
+            named = column(row, 1)?;
+        }
+        Ok(named.cast_unsigned())
+    }
+}
+
+/// The messages that a carrier took and never reported on.
+pub(super) struct Expiry {
+    pub(super) node: NodeId,
+    pub(super) limit: u32,
+    pub(super) hold: bool,
+}
+
+impl Attempt for Expiry {
+    type Output = Vec<EndedColumns>;
+
+    async fn run(&self, client: &mut Object) -> Result<Vec<EndedColumns>, Fault> {
+        let transaction = client.transaction().await?;
+        let statement = transaction.prepare_cached(REMOVE_EXPIRED).await?;
+        let limit = i64::from(self.limit);
+        let expired = transaction.query(&statement, &[&limit]).await?;
+        let read = |row: &Row| {
+            Ok(PartReport {
+                id: column(row, 0)?,
+                parts: 1,
+                outcome: Outcome::Expired,
+                at_us: column(row, 1)?,
+            })
+        };
+        let reports: Result<Vec<_>, Corrupt> = expired.iter().map(read).collect();
+        let holder = self.hold.then_some(self.node);
+        let ended = finish(&transaction, holder, &reports?).await?;
+        transaction.commit().await?;
+        Ok(ended)
+    }
+}

@@ -1,0 +1,145 @@
+//! Rows of callbacks.
+
+use domain::CallbackUrl;
+use domain::delivery::{Callback, CallbackAttempt, CallbackNext};
+use domain::ids::CallbackId;
+use domain::ports::{CallbackFilter, CallbackRecord, CallbackState};
+
+use super::dispatch::claim;
+use super::{Corrupt, account_id, micros, timestamp, utf8};
+
+/// `callback.state`: has a row in the queue.
+pub(crate) const WAITING: i16 = 0;
+/// `callback.state`: is tried no more until somebody asks for it.
+pub(crate) const PARKED: i16 = 1;
+/// `callback.state`: was received.
+pub(crate) const DONE: i16 = 2;
+
+/// The columns of a callback that a node holds.
+#[derive(Debug)]
+pub(crate) struct CallbackColumns {
+    pub(crate) id: i64,
+    pub(crate) account_id: i64,
+    pub(crate) url: Vec<u8>,
+    pub(crate) payload: String,
+    pub(crate) created_us: i64,
+    pub(crate) tries: i32,
+    pub(crate) due_us: i64,
+    pub(crate) attempt: i32,
+}
+
+impl CallbackColumns {
+    pub(crate) fn callback(self) -> Result<Callback, Corrupt> {
+        Ok(Callback {
+            id: callback_id(self.id)?,
+            account: account_id(self.account_id)?,
+            url: CallbackUrl::parse(&utf8(self.url)?).map_err(|_| Corrupt("callback URL"))?,
+            payload: self.payload,
+            created_at: timestamp(self.created_us)?,
+            tries: tries(self.tries)?,
+            claim: claim(self.due_us, self.attempt)?,
+        })
+    }
+}
+
+fn callback_id(number: i64) -> Result<CallbackId, Corrupt> {
+    CallbackId::from_i64(number).ok_or(Corrupt("callback ID"))
+}
+
+fn tries(number: i32) -> Result<u32, Corrupt> {
+    u32::try_from(number).map_err(|_| Corrupt("number of tries"))
+}
+
+/// `callback.state` and, for one that waits on, the new time.
+pub(crate) fn next_columns(next: CallbackNext) -> (i16, Option<i64>) {
+    match next {
+        CallbackNext::Done => (DONE, None),
+        CallbackNext::Parked => (PARKED, None),
+        CallbackNext::Later(time) => (WAITING, Some(micros(time))),
+    }
+}
+
+/// The columns of a try.
+pub(crate) struct AttemptColumns {
+    pub(crate) at_us: i64,
+    pub(crate) status: Option<i32>,
+    pub(crate) elapsed_ms: i64,
+    pub(crate) body: Vec<u8>,
+    pub(crate) address: Option<String>,
+    pub(crate) reason: Vec<u8>,
+}
+
+impl AttemptColumns {
+    pub(crate) fn attempt(self) -> Result<CallbackAttempt, Corrupt> {
+        let status = self.status.map(u16::try_from).transpose();
+        Ok(CallbackAttempt {
+            at: timestamp(self.at_us)?,
+            status: status.map_err(|_| Corrupt("status"))?,
+            elapsed_ms: u32::try_from(self.elapsed_ms).map_err(|_| Corrupt("time taken"))?,
+            body: self.body,
+            address: self.address,
+            reason: utf8(self.reason)?,
+        })
+    }
+}
+
+/// The columns of a callback in lists.
+pub(crate) struct RecordColumns {
+    pub(crate) id: i64,
+    pub(crate) account_id: i64,
+    pub(crate) url: Vec<u8>,
+    pub(crate) payload: String,
+    pub(crate) created_us: i64,
+    pub(crate) due_us: i64,
+    pub(crate) state: i16,
+    pub(crate) tries: i32,
+    pub(crate) last: Option<AttemptColumns>,
+}
+
+impl RecordColumns {
+    pub(crate) fn record(self) -> Result<CallbackRecord, Corrupt> {
+        Ok(CallbackRecord {
+            id: callback_id(self.id)?,
+            account: account_id(self.account_id)?,
+            url: utf8(self.url)?,
+            payload: self.payload,
+            state: state(self.state, self.due_us)?,
+            tries: tries(self.tries)?,
+            created_at: timestamp(self.created_us)?,
+            last: self.last.map(AttemptColumns::attempt).transpose()?,
+        })
+    }
+}
+
+fn state(number: i16, due_us: i64) -> Result<CallbackState, Corrupt> {
+    match number {
+        WAITING => Ok(CallbackState::Waiting {
+            due_at: timestamp(due_us)?,
+        }),
+        PARKED => Ok(CallbackState::Parked),
+        DONE => Ok(CallbackState::Done),
+        _ => Err(Corrupt("callback state")),
+    }
+}
+
+/// A filter as statements take it: what is not given holds for every row.
+pub(crate) struct FilterColumns {
+    pub(crate) first_id: i64,
+    pub(crate) last_id: i64,
+    pub(crate) url_prefix: Vec<u8>,
+    pub(crate) from_us: i64,
+    pub(crate) until_us: i64,
+}
+
+impl FilterColumns {
+    pub(crate) fn of(filter: &CallbackFilter) -> Self {
+        let id = filter.id.map(CallbackId::as_i64);
+        Self {
+            first_id: id.unwrap_or(0),
+            last_id: id.unwrap_or(i64::MAX),
+            url_prefix: filter.url_prefix.clone().unwrap_or_default().into_bytes(),
+            from_us: filter.from.map_or(i64::MIN, micros),
+            until_us: filter.until.map_or(i64::MAX, micros),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Rows of sending: parcels, ends of messages, parts in transit.
+
+use domain::delivery::{Claim, Outcome, Parcel, Sent, Settlement};
+use domain::ids::MessageId;
+use domain::message::{Priority, TestMode};
+use domain::ports::{Ended, InTransit, Inbox, Matched, Settled};
+use domain::text::{Coding, Shape, Udh};
+use domain::{Msisdn, Originator};
+
+use super::callbacks::CallbackColumns;
+use super::{Corrupt, account_id, message_id, micros, timestamp, utf8};
+
+/// The columns of a message and its queue row that a worker needs.
+pub(crate) struct ParcelColumns {
+    pub(crate) id: i64,
+    pub(crate) account_id: i64,
+    pub(crate) recipient: i64,
+    pub(crate) originator: String,
+    pub(crate) body: Vec<u8>,
+    pub(crate) coding: i16,
+    pub(crate) udh: Option<Vec<u8>>,
+    pub(crate) parts: i16,
+    pub(crate) priority: i16,
+    pub(crate) test_mode: Option<i16>,
+    pub(crate) expires_us: i64,
+    pub(crate) due_us: i64,
+    pub(crate) attempt: i32,
+}
+
+impl ParcelColumns {
+    pub(crate) fn parcel(self) -> Result<Parcel, Corrupt> {
+        Ok(Parcel {
+            id: message_id(self.id)?,
+            account: account_id(self.account_id)?,
+            to: recipient(self.recipient)?,
+            from: Originator::parse(&self.originator).map_err(|_| Corrupt("originator"))?,
+            shape: self.shape()?,
+            udh: udh(self.udh)?,
+            priority: priority(self.priority)?,
+            test_mode: self.test_mode.map(test_mode).transpose()?,
+            expires_at: timestamp(self.expires_us)?,
+            claim: claim(self.due_us, self.attempt)?,
+            text: utf8(self.body)?,
+        })
+    }
+
+    fn shape(&self) -> Result<Shape, Corrupt> {
+        let coding = u8::try_from(self.coding).ok().and_then(Coding::from_number);
+        Ok(Shape {
+            coding: coding.ok_or(Corrupt("coding"))?,
+            parts: u8::try_from(self.parts).map_err(|_| Corrupt("number of parts"))?,
+        })
+    }
+}
+
+/// Reads the right to work on a row.
+pub(crate) fn claim(due_us: i64, attempt: i32) -> Result<Claim, Corrupt> {
+    Ok(Claim {
+        due_at: timestamp(due_us)?,
+        attempt: u32::try_from(attempt).map_err(|_| Corrupt("attempt"))?,
+    })
+}
+
+/// A claim's number as both databases keep it. One that never was given out fits no row.
+pub(crate) fn attempt(claim: &Claim) -> i32 {
+    i32::try_from(claim.attempt).unwrap_or(i32::MAX)
+}
+
+fn recipient(number: i64) -> Result<Msisdn, Corrupt> {
+    Msisdn::from_i64(number).ok_or(Corrupt("recipient"))
+}
+
+fn udh(octets: Option<Vec<u8>>) -> Result<Option<Udh>, Corrupt> {
+    let read = octets.map(|octets| Udh::from_bytes(&octets)).transpose();
+    read.map_err(|_| Corrupt("user data header"))
+}
+
+fn priority(lane: i16) -> Result<Priority, Corrupt> {
+    let lane = Priority::ALL.into_iter().find(|p| p.lane() == lane);
+    lane.ok_or(Corrupt("lane"))
+}
+
+fn test_mode(number: i16) -> Result<TestMode, Corrupt> {
+    TestMode::from_number(number.into()).ok_or(Corrupt("test mode"))
+}
+
+/// What becomes of a row of the queue once its try is settled.
+pub(crate) enum Move<'a> {
+    /// To another place: whose, which lane, when.
+    To {
+        owner: i64,
+        lane: i16,
+        due_us: i64,
+        /// The carrier that took the message, with its names for the parts.
+        taken: Option<(&'a str, Vec<&'a str>)>,
+    },
+    /// Out of it.
+    Out(Outcome),
+}
+
+/// `queue.owner`: a carrier, from which the message's receipt is awaited.
+const CARRIER: i64 = -1;
+
+impl<'a> Move<'a> {
+    /// What a settlement asks for.
+    pub(crate) fn of(settlement: &'a Settlement) -> Self {
+        match &settlement.sent {
+            Sent::Taken {
+                carrier,
+                references,
+            } => Self::To {
+                owner: CARRIER,
+                lane: 0,
+                due_us: micros(settlement.expires_at),
+                taken: Some((carrier, distinct(references))),
+            },
+            Sent::Later(time) => Self::To {
+                owner: super::NOBODY,
+                lane: settlement.priority.lane(),
+                due_us: micros(*time),
+                taken: None,
+            },
+            Sent::Over(outcome) => Self::Out(*outcome),
+        }
+    }
+}
+
+/// A carrier that gives two parts the same name will report on both at once.
+fn distinct(references: &[String]) -> Vec<&str> {
+    let mut distinct = Vec::with_capacity(references.len());
+    for reference in references {
+        if !distinct.contains(&reference.as_str()) {
+            distinct.push(reference);
+        }
+    }
+    distinct
+}
+
+/// A message that has come to its end, as it is read from the database; made a domain type off the writing thread.
+#[derive(Debug)]
+pub(crate) struct EndedColumns {
+    pub(crate) id: i64,
+    pub(crate) callback: Option<CallbackColumns>,
+}
+
+impl EndedColumns {
+    pub(crate) fn ended(self) -> Result<Ended, Corrupt> {
+        Ok(Ended {
+            id: message_id(self.id)?,
+            callback: self.callback.map(CallbackColumns::callback).transpose()?,
+        })
+    }
+}
+
+/// [`Settled`], as it is read from the database.
+#[derive(Debug)]
+pub(crate) enum SettledColumns {
+    Stored,
+    Ended(EndedColumns),
+    Stale,
+}
+
+impl SettledColumns {
+    pub(crate) fn settled(self) -> Result<Settled, Corrupt> {
+        Ok(match self {
+            Self::Stored => Settled::Stored,
+            Self::Ended(columns) => Settled::Ended(columns.ended()?),
+            Self::Stale => Settled::Stale,
+        })
+    }
+}
+
+/// [`Matched`], as it is read from the database.
+#[derive(Debug)]
+pub(crate) enum MatchedColumns {
+    Ended(EndedColumns),
+    Noted,
+    Repeated,
+    Kept,
+}
+
+impl MatchedColumns {
+    pub(crate) fn matched(self) -> Result<Matched, Corrupt> {
+        Ok(match self {
+            Self::Ended(columns) => Matched::Ended(columns.ended()?),
+            Self::Noted => Matched::Noted,
+            Self::Repeated => Matched::Repeated,
+            Self::Kept => Matched::Kept,
+        })
+    }
+}
+
+/// The columns of a part that a carrier has.
+pub(crate) struct TransitColumns {
+    pub(crate) reference: Vec<u8>,
+    pub(crate) recipient: i64,
+    pub(crate) taken_us: i64,
+}
+
+impl TransitColumns {
+    pub(crate) fn in_transit(self) -> Result<InTransit, Corrupt> {
+        Ok(InTransit {
+            reference: utf8(self.reference)?,
+            to: recipient(self.recipient)?,
+            taken_at: timestamp(self.taken_us)?,
+        })
+    }
+}
+
+/// The columns of a message that reached a simulated handset.
+pub(crate) struct InboxColumns {
+    pub(crate) originator: String,
+    pub(crate) body: Vec<u8>,
+    pub(crate) final_us: i64,
+}
+
+impl InboxColumns {
+    pub(crate) fn inbox(self) -> Result<Inbox, Corrupt> {
+        Ok(Inbox {
+            from: self.originator,
+            text: utf8(self.body)?,
+            at: timestamp(self.final_us)?,
+        })
+    }
+}
+
+/// What pruning reads of a message, in the order of IDs.
+pub(crate) struct PruneColumns {
+    pub(crate) id: i64,
+    pub(crate) accepted_us: i64,
+    pub(crate) final_us: Option<i64>,
+    pub(crate) has_waiting_report: bool,
+}
+
+impl PruneColumns {
+    /// Whether nothing behind this message can have ended before the time: IDs ascend with acceptance, and nothing ends
+    /// before it is accepted. So pruning reads the beginning of the table and stops, however long the history is.
+    pub(crate) fn is_too_young(&self, before_us: i64) -> bool {
+        self.accepted_us > before_us
+    }
+
+    /// Whether it may go.
+    pub(crate) fn is_over(&self, before_us: i64) -> bool {
+        self.final_us.is_some_and(|at| at <= before_us) && !self.has_waiting_report
+    }
+}
+
+/// The report's text for a message that ended.
+pub(crate) fn payload(id: i64, outcome: Outcome) -> Result<String, Corrupt> {
+    let id: MessageId = message_id(id)?;
+    Ok(domain::delivery::report_payload(id, outcome))
+}

@@ -1,0 +1,271 @@
+//! Reports on their way to the callers.
+
+use domain::delivery::{Callback, CallbackAttempt, CallbackSettlement};
+use domain::ids::{AccountId, CallbackId, NodeId};
+use domain::ports::{CallbackFilter, CallbackRecord, Page};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
+
+use super::clock;
+use crate::rows::callbacks::{
+    AttemptColumns, CallbackColumns, FilterColumns, RecordColumns, next_columns,
+};
+use crate::rows::{dispatch, micros};
+
+const FIND_DUE: &str = "
+    SELECT due_us, id FROM callback_queue WHERE owner = 0 AND due_us <= ?1 ORDER BY due_us, id LIMIT ?2";
+const CLAIM: &str = "
+    UPDATE callback_queue SET owner = ?1, attempt = attempt + 1 WHERE owner = 0 AND due_us = ?2 AND id = ?3
+    RETURNING attempt";
+const HELD: &str = "SELECT account_id, url, payload, created_us, tries FROM callback WHERE id = ?1";
+
+const REMOVE: &str =
+    "DELETE FROM callback_queue WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
+const POSTPONE: &str = "
+    UPDATE callback_queue SET owner = 0, due_us = ?5
+    WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
+const SETTLE: &str = "
+    UPDATE callback SET state = ?2, due_us = coalesce(?3, due_us), tries = tries + ?4 WHERE id = ?1";
+const LOG: &str = "
+    INSERT INTO callback_attempt (callback_id, number, at_us, status, elapsed_ms, body, address, reason)
+    SELECT id, tries, ?2, ?3, ?4, ?5, ?6, ?7 FROM callback WHERE id = ?1";
+
+const LIST_HELD: &str = "SELECT due_us, id FROM callback_queue WHERE owner = ?1";
+const RELEASE: &str =
+    "UPDATE callback_queue SET owner = 0 WHERE owner = ?1 AND due_us = ?2 AND id = ?3";
+
+const RECORD: &str = "
+    SELECT c.id, c.account_id, c.url, c.payload, c.created_us, c.due_us, c.state, c.tries,
+        a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason
+    FROM callback AS c LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries";
+const MATCHES: &str = "
+    c.id BETWEEN ?1 AND ?2 AND substr(c.url, 1, length(?3)) = ?3 AND c.created_us >= ?4 AND c.created_us < ?5";
+/// What is not done either waits in the queue or is parked, which has an index: the received ones, all but a few, are
+/// not read.
+const NOT_DONE: &str = "
+    c.id IN (SELECT id FROM callback_queue UNION ALL SELECT id FROM callback WHERE state = 1)";
+const LIST_ATTEMPTS: &str = "
+    SELECT at_us, status, elapsed_ms, body, address, reason FROM callback_attempt
+    WHERE callback_id = ?1 ORDER BY number";
+const FIND_SECRET: &str = "SELECT callback_secret FROM account WHERE id = ?1";
+
+/// One that waits moves to the front unless a node holds it.
+const HURRY: &str = "
+    UPDATE callback_queue SET due_us = ?1
+    WHERE owner = 0 AND id = ?2 AND due_us = (SELECT due_us FROM callback WHERE id = ?2 AND state = 0)";
+const QUEUE_AGAIN: &str = "
+    INSERT INTO callback_queue (owner, due_us, id, attempt)
+    SELECT 0, ?1, id, tries FROM callback WHERE id = ?2 AND state <> 0";
+const WAIT_AGAIN: &str = "UPDATE callback SET state = 0, due_us = ?1 WHERE id = ?2";
+
+/// Takes what is due and nobody's.
+pub(super) fn claim(db: &Connection, node: NodeId, limit: u32) -> Result<Vec<Callback>> {
+    let now_us = clock::now_us(db)?;
+    let due = places(db, FIND_DUE, now_us, limit)?;
+    due.into_iter()
+        .map(|(due_us, id)| claim_one(db, node, due_us, id))
+        .collect()
+}
+
+fn places(db: &Connection, sql: &str, first: i64, limit: u32) -> Result<Vec<(i64, i64)>> {
+    let mut find = db.prepare_cached(sql)?;
+    find.query_map(params![first, limit], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
+}
+
+fn claim_one(db: &Connection, node: NodeId, due_us: i64, id: i64) -> Result<Callback> {
+    let mut claim = db.prepare_cached(CLAIM)?;
+    let attempt = claim.query_row([node.as_i64(), due_us, id], |row| row.get(0))?;
+    let read = |row: &Row<'_>| {
+        Ok(CallbackColumns {
+            id,
+            account_id: row.get(0)?,
+            url: row.get(1)?,
+            payload: row.get(2)?,
+            created_us: row.get(3)?,
+            tries: row.get(4)?,
+            due_us,
+            attempt,
+        })
+    };
+    let columns = db.prepare_cached(HELD)?.query_row([id], read)?;
+    Ok(columns.callback()?)
+}
+
+/// Stores what came of tries; `false` for a claim that is not the node's any more.
+pub(super) fn settle(
+    db: &Connection,
+    node: NodeId,
+    batch: &[CallbackSettlement],
+) -> Result<Vec<bool>> {
+    let mut settling = Settling {
+        node,
+        remove: db.prepare_cached(REMOVE)?,
+        postpone: db.prepare_cached(POSTPONE)?,
+        settle: db.prepare_cached(SETTLE)?,
+        log: db.prepare_cached(LOG)?,
+    };
+    batch
+        .iter()
+        .map(|settlement| settling.settle(settlement))
+        .collect()
+}
+
+/// The statements of the hot path, prepared once for a batch.
+struct Settling<'db> {
+    node: NodeId,
+    remove: CachedStatement<'db>,
+    postpone: CachedStatement<'db>,
+    settle: CachedStatement<'db>,
+    log: CachedStatement<'db>,
+}
+
+impl Settling<'_> {
+    fn settle(&mut self, settlement: &CallbackSettlement) -> Result<bool> {
+        let (node, id) = (self.node.as_i64(), settlement.id.as_i64());
+        let due_us = micros(settlement.claim.due_at);
+        let attempt = dispatch::attempt(&settlement.claim);
+        let (state, later_us) = next_columns(settlement.next);
+        let changed = match later_us {
+            Some(later_us) => {
+                let values = params![node, due_us, id, attempt, later_us];
+                self.postpone.execute(values)?
+            }
+            None => self.remove.execute(params![node, due_us, id, attempt])?,
+        };
+        if changed == 0 {
+            return Ok(false);
+        }
+        let tried = settlement.attempt.is_some();
+        self.settle.execute(params![id, state, later_us, tried])?;
+        if let Some(attempt) = &settlement.attempt {
+            self.log(id, attempt)?;
+        }
+        Ok(true)
+    }
+
+    fn log(&mut self, id: i64, attempt: &CallbackAttempt) -> Result<()> {
+        self.log.execute(params![
+            id,
+            micros(attempt.at),
+            attempt.status,
+            attempt.elapsed_ms,
+            attempt.body,
+            attempt.address,
+            attempt.reason.as_bytes(),
+        ])?;
+        Ok(())
+    }
+}
+
+/// Gives back what the node holds, but for some.
+pub(super) fn release(db: &Connection, node: NodeId, keep: &[CallbackId]) -> Result<u64> {
+    let keep: std::collections::HashSet<i64> = keep.iter().map(|id| id.as_i64()).collect();
+    let mut list = db.prepare_cached(LIST_HELD)?;
+    let held = list.query_map([node.as_i64()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let held: Vec<(i64, i64)> = held.collect::<Result<_>>()?;
+    let mut release = db.prepare_cached(RELEASE)?;
+    let mut released = 0;
+    for (due_us, id) in held.into_iter().filter(|(_, id)| !keep.contains(id)) {
+        released += release.execute([node.as_i64(), due_us, id])? as u64;
+    }
+    Ok(released)
+}
+
+/// Callbacks that fit a filter, the newest first.
+pub(super) fn list(
+    db: &Connection,
+    filter: &FilterColumns,
+    with_done: bool,
+    page: Page,
+) -> Result<Vec<CallbackRecord>> {
+    let sql = if with_done {
+        format!("{RECORD} WHERE {MATCHES} ORDER BY c.id DESC LIMIT ?6 OFFSET ?7")
+    } else {
+        format!("{RECORD} WHERE {MATCHES} AND {NOT_DONE} ORDER BY c.id DESC LIMIT ?6 OFFSET ?7")
+    };
+    let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
+    let values = params![
+        filter.first_id,
+        filter.last_id,
+        filter.url_prefix,
+        filter.from_us,
+        filter.until_us,
+        page.limit,
+        offset,
+    ];
+    db.prepare_cached(&sql)?
+        .query_map(values, record)?
+        .collect()
+}
+
+fn record(row: &Row<'_>) -> Result<CallbackRecord> {
+    let has_last = row.get::<_, Option<i64>>(8)?.is_some();
+    let columns = RecordColumns {
+        id: row.get(0)?,
+        account_id: row.get(1)?,
+        url: row.get(2)?,
+        payload: row.get(3)?,
+        created_us: row.get(4)?,
+        due_us: row.get(5)?,
+        state: row.get(6)?,
+        tries: row.get(7)?,
+        last: has_last.then(|| attempt_columns(row, 8)).transpose()?,
+    };
+    Ok(columns.record()?)
+}
+
+fn attempt_columns(row: &Row<'_>, at: usize) -> Result<AttemptColumns> {
+    Ok(AttemptColumns {
+        at_us: row.get(at)?,
+        status: row.get(at + 1)?,
+        elapsed_ms: row.get(at + 2)?,
+        body: row.get(at + 3)?,
+        address: row.get(at + 4)?,
+        reason: row.get(at + 5)?,
+    })
+}
+
+/// Every try of a callback.
+pub(super) fn list_attempts(db: &Connection, id: CallbackId) -> Result<Vec<CallbackAttempt>> {
+    let mut list = db.prepare_cached(LIST_ATTEMPTS)?;
+    let read = |row: &Row<'_>| Ok(attempt_columns(row, 0)?.attempt()?);
+    list.query_map([id.as_i64()], read)?.collect()
+}
+
+/// Makes callbacks due now.
+pub(super) fn replay(db: &Connection, filter: &CallbackFilter) -> Result<u64> {
+    let columns = FilterColumns::of(filter);
+    let sql = if filter.with_done {
+        format!("SELECT c.id FROM callback AS c WHERE {MATCHES}")
+    } else {
+        format!("SELECT c.id FROM callback AS c WHERE {MATCHES} AND {NOT_DONE}")
+    };
+    let values = params![
+        columns.first_id,
+        columns.last_id,
+        columns.url_prefix,
+        columns.from_us,
+        columns.until_us,
+    ];
+    let mut find = db.prepare_cached(&sql)?;
+    let found = find.query_map(values, |row| row.get(0))?;
+    let found: Vec<i64> = found.collect::<Result<_>>()?;
+    let now_us = clock::now_us(db)?;
+    let mut replayed = 0;
+    for id in found {
+        let hurried = db.prepare_cached(HURRY)?.execute([now_us, id])?;
+        let queued = db.prepare_cached(QUEUE_AGAIN)?.execute([now_us, id])?;
+        if hurried + queued > 0 {
+            db.prepare_cached(WAIT_AGAIN)?.execute([now_us, id])?;
+            replayed += 1;
+        }
+    }
+    Ok(replayed)
+}
+
+/// The secret that signs an account's callbacks.
+pub(super) fn find_secret(db: &Connection, account: AccountId) -> Result<Option<String>> {
+    let mut find = db.prepare_cached(FIND_SECRET)?;
+    find.query_row([account.as_i64()], |row| row.get(0))
+        .optional()
+}

@@ -1,0 +1,213 @@
+//! The ports for sending and for callbacks, each call handed to the writer or to a reader.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::Msisdn;
+use domain::delivery::{
+    Callback, CallbackAttempt, CallbackSettlement, Parcel, Receipt, Settlement,
+};
+use domain::ids::{AccountId, CallbackId, NodeId};
+use domain::ports::{
+    CallbackFilter, CallbackRecord, CallbackStore, DispatchStore, Ended, InTransit, Inbox, Matched,
+    Page, Settled, StoreError,
+};
+use jiff::SignedDuration;
+
+use super::fault::Fault;
+use super::{SqliteStore, callbacks, nodes, prune, receipts, sends};
+use crate::rows::Corrupt;
+use crate::rows::callbacks::FilterColumns;
+use crate::rows::dispatch::{EndedColumns, MatchedColumns, SettledColumns};
+use crate::rows::duration_us;
+
+#[async_trait]
+impl DispatchStore for SqliteStore {
+    async fn join(&self, lifetime: SignedDuration) -> Result<NodeId, StoreError> {
+        let lifetime_us = duration_us(lifetime);
+        self.write("join", move |db| nodes::join(db, lifetime_us))
+            .await
+    }
+
+    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<bool, StoreError> {
+        let lifetime_us = duration_us(lifetime);
+        self.write("beat", move |db| nodes::beat(db, node, lifetime_us))
+            .await
+    }
+
+    async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError> {
+        self.write("give up dead nodes", move |db| {
+            nodes::give_up_others(db, node)
+        })
+        .await
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+        self.write("leave", move |db| nodes::leave(db, node)).await
+    }
+
+    async fn claim_due(&self, node: NodeId, limits: [u32; 3]) -> Result<Vec<Parcel>, StoreError> {
+        self.write("claim messages", move |db| {
+            sends::claim_due(db, node, limits)
+        })
+        .await
+    }
+
+    async fn settle_sends(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<Settlement>>,
+        hold: bool,
+    ) -> Result<Vec<Settled>, StoreError> {
+        const OPERATION: &str = "settle sends";
+        let rows = batch.len();
+        let work = move |db: &_| sends::settle(db, node, &batch, hold);
+        let settled = self.writer.run(OPERATION, rows, work).await?;
+        read_all(OPERATION, settled, SettledColumns::settled)
+    }
+
+    async fn settle_receipts(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<Receipt>>,
+        hold: bool,
+    ) -> Result<Vec<Matched>, StoreError> {
+        const OPERATION: &str = "settle receipts";
+        let rows = batch.len();
+        let work = move |db: &_| receipts::settle(db, node, &batch, hold);
+        let matched = self.writer.run(OPERATION, rows, work).await?;
+        read_all(OPERATION, matched, MatchedColumns::matched)
+    }
+
+    async fn expire_sent(
+        &self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+    ) -> Result<Vec<Ended>, StoreError> {
+        const OPERATION: &str = "expire messages";
+        let work = move |db: &_| sends::expire(db, node, limit, hold);
+        let ended = self.write(OPERATION, work).await?;
+        read_all(OPERATION, ended, EndedColumns::ended)
+    }
+
+    async fn list_in_transit(
+        &self,
+        carrier: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<InTransit>, StoreError> {
+        let (carrier, after) = (carrier.to_owned(), after.to_owned());
+        self.read("list parts in transit", move |db| {
+            receipts::list_in_transit(db, &carrier, &after, limit)
+        })
+        .await
+    }
+
+    async fn list_inbox(
+        &self,
+        carrier: &str,
+        to: &Msisdn,
+        limit: u32,
+    ) -> Result<Vec<Inbox>, StoreError> {
+        let (carrier, to) = (carrier.to_owned(), *to);
+        self.read("list an inbox", move |db| {
+            receipts::list_inbox(db, &carrier, to, limit)
+        })
+        .await
+    }
+
+    async fn prune_receipts(&self, age: SignedDuration, limit: u32) -> Result<u64, StoreError> {
+        let age_us = duration_us(age);
+        self.write("prune receipts", move |db| {
+            prune::prune_receipts(db, age_us, limit)
+        })
+        .await
+    }
+
+    async fn prune_messages(&self, age: SignedDuration, limit: u32) -> Result<u64, StoreError> {
+        let age_us = duration_us(age);
+        let find = move |db: &_| prune::find_old_messages(db, age_us, limit);
+        let (before_us, ids) = self.read("find old messages", find).await?;
+        if ids.is_empty() {
+            return Ok(0);
+        }
+        self.write("prune messages", move |db| {
+            prune::prune_messages(db, before_us, &ids)
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl CallbackStore for SqliteStore {
+    async fn claim_callbacks(&self, node: NodeId, limit: u32) -> Result<Vec<Callback>, StoreError> {
+        self.write("claim callbacks", move |db| {
+            callbacks::claim(db, node, limit)
+        })
+        .await
+    }
+
+    async fn settle_callbacks(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<CallbackSettlement>>,
+    ) -> Result<Vec<bool>, StoreError> {
+        let rows = batch.len();
+        let work = move |db: &_| callbacks::settle(db, node, &batch);
+        self.writer.run("settle callbacks", rows, work).await
+    }
+
+    async fn release_callbacks(
+        &self,
+        node: NodeId,
+        keep: Vec<CallbackId>,
+    ) -> Result<u64, StoreError> {
+        self.write("release callbacks", move |db| {
+            callbacks::release(db, node, &keep)
+        })
+        .await
+    }
+
+    async fn list_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        page: Page,
+    ) -> Result<Vec<CallbackRecord>, StoreError> {
+        let (columns, with_done) = (FilterColumns::of(filter), filter.with_done);
+        self.read("list callbacks", move |db| {
+            callbacks::list(db, &columns, with_done, page)
+        })
+        .await
+    }
+
+    async fn list_attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
+        self.read("list the tries of a callback", move |db| {
+            callbacks::list_attempts(db, id)
+        })
+        .await
+    }
+
+    async fn replay_callbacks(&self, filter: &CallbackFilter) -> Result<u64, StoreError> {
+        let filter = filter.clone();
+        self.write("replay callbacks", move |db| callbacks::replay(db, &filter))
+            .await
+    }
+
+    async fn find_callback_secret(&self, account: AccountId) -> Result<Option<String>, StoreError> {
+        self.read("find a callback secret", move |db| {
+            callbacks::find_secret(db, account)
+        })
+        .await
+    }
+}
+
+/// Makes `domain`'s types of what the writer returned; here, because that thread has enough to do.
+fn read_all<C, T>(
+    operation: &'static str,
+    columns: Vec<C>,
+    read: impl Fn(C) -> Result<T, Corrupt>,
+) -> Result<Vec<T>, StoreError> {
+    let read = columns.into_iter().map(read).collect::<Result<_, _>>();
+    read.map_err(|corrupt| Fault::from(rusqlite::Error::from(corrupt)).into_error(operation))
+}

@@ -1,0 +1,162 @@
+//! How messages end: the final state, the timer, the report, all in the transaction of whoever brings the end about.
+
+use domain::delivery::Outcome;
+use domain::ids::NodeId;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
+
+use super::clock;
+use crate::rows::callbacks::CallbackColumns;
+use crate::rows::dispatch::{EndedColumns, payload};
+use crate::rows::{NOBODY, outcome_numbers};
+
+/// What has ended changes no more.
+const END: &str = "
+    UPDATE message SET status = ?2, error = ?3, final_us = ?4 WHERE id = ?1 AND final_us IS NULL
+    RETURNING account_id, dlr_url, expires_us";
+const STOP_TIMER: &str =
+    "DELETE FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
+const CREATE_CALLBACK: &str = "
+    INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, state, tries)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0)";
+const QUEUE_CALLBACK: &str =
+    "INSERT INTO callback_queue (owner, due_us, id, attempt) VALUES (?1, ?2, ?3, ?4)";
+const FIND_PARTS_LEFT: &str = "SELECT parts_left FROM message WHERE id = ?1 AND final_us IS NULL";
+const SET_PARTS_LEFT: &str = "UPDATE message SET parts_left = ?2 WHERE id = ?1";
+
+/// What a report on one part does to its message.
+pub(super) enum Progress {
+    /// It ended.
+    Ended(EndedColumns),
+    /// Other parts are still out.
+    GoesOn,
+    /// It had ended before.
+    WasOver,
+}
+
+/// The statements of the hot path, prepared once for a batch.
+pub(super) struct Endings<'db> {
+    db: &'db Connection,
+    end: CachedStatement<'db>,
+    stop_timer: CachedStatement<'db>,
+    create_callback: CachedStatement<'db>,
+    queue_callback: CachedStatement<'db>,
+    /// Who holds the reports: a node, by a first claim, or nobody.
+    holder: Option<NodeId>,
+    now_us: i64,
+}
+
+impl<'db> Endings<'db> {
+    pub(super) fn prepare(db: &'db Connection, holder: Option<NodeId>) -> Result<Self> {
+        Ok(Self {
+            db,
+            end: db.prepare_cached(END)?,
+            stop_timer: db.prepare_cached(STOP_TIMER)?,
+            create_callback: db.prepare_cached(CREATE_CALLBACK)?,
+            queue_callback: db.prepare_cached(QUEUE_CALLBACK)?,
+            holder,
+            now_us: clock::now_us(db)?,
+        })
+    }
+
+    /// The time at which this batch is stored.
+    pub(super) fn now_us(&self) -> i64 {
+        self.now_us
+    }
+
+    /// Takes note of how one of so many parts ended: the message is delivered when each part is, and fails with the
+    /// first that does.
+    pub(super) fn report_part(
+        &mut self,
+        id: i64,
+        parts: i16,
+        outcome: Outcome,
+        at_us: i64,
+    ) -> Result<Progress> {
+        if parts > 1 && outcome == Outcome::Delivered {
+            let mut find = self.db.prepare_cached(FIND_PARTS_LEFT)?;
+            let left: Option<Option<i16>> = find.query_row([id], |row| row.get(0)).optional()?;
+            let Some(left) = left else {
+                return Ok(Progress::WasOver);
+            };
+            let left = left.unwrap_or(parts) - 1;
+            if left > 0 {
+                let mut set = self.db.prepare_cached(SET_PARTS_LEFT)?;
+                set.execute(params![id, left])?;
+                return Ok(Progress::GoesOn);
+            }
+        }
+        let ended = self.end(id, outcome, at_us)?;
+        Ok(ended.map_or(Progress::WasOver, Progress::Ended))
+    }
+
+    /// Ends a message; `None` when it had ended before.
+    pub(super) fn end(
+        &mut self,
+        id: i64,
+        outcome: Outcome,
+        at_us: i64,
+    ) -> Result<Option<EndedColumns>> {
+        let (status, error) = outcome_numbers(outcome);
+        let values = params![id, status, error, at_us];
+        let Some(message) = self.end.query_row(values, Message::read).optional()? else {
+            return Ok(None);
+        };
+        self.stop_timer.execute([message.expires_us, id])?;
+        let Some(url) = message.dlr_url else {
+            return Ok(Some(EndedColumns { id, callback: None }));
+        };
+        let payload = payload(id, outcome)?;
+        let callback = self.create_callback(id, message.account_id, url, payload, at_us)?;
+        Ok(Some(EndedColumns { id, callback }))
+    }
+
+    /// Creates the report, and returns it if the node is to hold it.
+    fn create_callback(
+        &mut self,
+        message_id: i64,
+        account_id: i64,
+        url: Vec<u8>,
+        payload: String,
+        created_us: i64,
+    ) -> Result<Option<CallbackColumns>> {
+        let values = params![
+            account_id,
+            message_id,
+            url,
+            payload,
+            created_us,
+            self.now_us
+        ];
+        let id = self.create_callback.insert(values)?;
+        let owner = self.holder.map_or(NOBODY, NodeId::as_i64);
+        let attempt = i32::from(self.holder.is_some());
+        let values = params![owner, self.now_us, id, attempt];
+        self.queue_callback.execute(values)?;
+        Ok(self.holder.map(|_| CallbackColumns {
+            id,
+            account_id,
+            url,
+            payload,
+            created_us,
+            tries: 0,
+            due_us: self.now_us,
+            attempt,
+        }))
+    }
+}
+
+struct Message {
+    account_id: i64,
+    dlr_url: Option<Vec<u8>>,
+    expires_us: i64,
+}
+
+impl Message {
+    fn read(row: &Row<'_>) -> Result<Self> {
+        Ok(Self {
+            account_id: row.get(0)?,
+            dlr_url: row.get(1)?,
+            expires_us: row.get(2)?,
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! Forgetting what is old.
+
+use rusqlite::{Connection, Result, params};
+
+use super::clock;
+use crate::rows::dispatch::PruneColumns;
+
+/// A part whose report never came is kept as long as its message waits for it.
+const PRUNE_RECEIPTS: &str = "
+    DELETE FROM transit WHERE (carrier, reference) IN (
+        SELECT t.carrier, t.reference FROM transit AS t WHERE t.taken_us <= ?1 AND (
+            t.status IS NOT NULL
+            OR NOT EXISTS (SELECT 1 FROM message WHERE message.id = t.id AND message.final_us IS NULL))
+        ORDER BY t.taken_us LIMIT ?2)";
+const CANDIDATES: &str = "
+    SELECT m.id, m.accepted_us, m.final_us,
+        EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.state = 0)
+    FROM message AS m ORDER BY m.id";
+const PRUNE_ATTEMPTS: &str = "
+    DELETE FROM callback_attempt WHERE callback_id IN (SELECT id FROM callback WHERE message_id = ?1)";
+const PRUNE_CALLBACKS: &str = "DELETE FROM callback WHERE message_id = ?1";
+/// Read again in the writer: between the two a report may have been replayed.
+const PRUNE_MESSAGE: &str = "
+    DELETE FROM message WHERE id = ?1 AND final_us <= ?2
+        AND NOT EXISTS (SELECT 1 FROM callback WHERE message_id = ?1 AND state = 0)";
+
+/// Forgets parts that were reported on and receipts that matched nothing.
+pub(super) fn prune_receipts(db: &Connection, age_us: i64, limit: u32) -> Result<u64> {
+    let before_us = clock::now_us(db)?.saturating_sub(age_us);
+    let mut prune = db.prepare_cached(PRUNE_RECEIPTS)?;
+    Ok(prune.execute(params![before_us, limit])? as u64)
+}
+
+/// Which messages may be forgotten, and the time before which they ended. For a connection that only reads: what waits
+/// at the beginning of the table is read each time.
+pub(super) fn find_old_messages(
+    db: &Connection,
+    age_us: i64,
+    limit: u32,
+) -> Result<(i64, Vec<i64>)> {
+    let before_us = clock::now_us(db)?.saturating_sub(age_us);
+    let mut found = Vec::new();
+    let mut candidates = db.prepare_cached(CANDIDATES)?;
+    let mut rows = candidates.query([])?;
+    while found.len() < limit as usize
+        && let Some(row) = rows.next()?
+    {
+        let message = PruneColumns {
+            id: row.get(0)?,
+            accepted_us: row.get(1)?,
+            final_us: row.get(2)?,
+            has_waiting_report: row.get(3)?,
+        };
+        if message.is_too_young(before_us) {
+            break;
+        }
+        if message.is_over(before_us) {
+            found.push(message.id);
+        }
+    }
+    Ok((before_us, found))
+}
+
+/// Forgets messages with all that belongs to them.
+pub(super) fn prune_messages(db: &Connection, before_us: i64, ids: &[i64]) -> Result<u64> {
+    let mut pruned = 0;
+    for &id in ids {
+        if db.prepare_cached(PRUNE_MESSAGE)?.execute([id, before_us])? > 0 {
+            db.prepare_cached(PRUNE_ATTEMPTS)?.execute([id])?;
+            db.prepare_cached(PRUNE_CALLBACKS)?.execute([id])?;
+            pruned += 1;
+        }
+    }
+    Ok(pruned)
+}

@@ -1,0 +1,206 @@
+//! Claims, and what comes of them.
+
+use domain::delivery::{Parcel, Settlement};
+use domain::ids::NodeId;
+use rusqlite::{CachedStatement, Connection, Result, Row, params};
+
+use super::clock;
+use super::ending::{Endings, Progress};
+use crate::rows::dispatch::{self, EndedColumns, Move, ParcelColumns, SettledColumns};
+use crate::rows::{self, micros};
+
+const FIND_DUE: &str = "
+    SELECT due_us, id FROM queue WHERE owner = 0 AND lane = ?1 AND due_us <= ?2 ORDER BY due_us, id LIMIT ?3";
+const CLAIM: &str = "
+    UPDATE queue SET owner = ?1, attempt = attempt + 1 WHERE owner = 0 AND lane = ?2 AND due_us = ?3 AND id = ?4
+    RETURNING attempt";
+const WAKE: &str = "UPDATE message SET state = 0 WHERE id = ?1 AND state = 1";
+const PARCEL: &str = "
+    SELECT account_id, recipient, originator, body, coding, udh, parts, priority, test_mode, expires_us FROM message
+    WHERE id = ?1";
+
+const MOVE: &str = "
+    UPDATE queue SET owner = ?6, lane = ?7, due_us = ?8
+    WHERE owner = ?1 AND lane = ?2 AND due_us = ?3 AND id = ?4 AND attempt = ?5";
+const REMOVE: &str = "
+    DELETE FROM queue WHERE owner = ?1 AND lane = ?2 AND due_us = ?3 AND id = ?4 AND attempt = ?5";
+const NAME_PART: &str = "
+    INSERT INTO transit (carrier, reference, id, part, parts, taken_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    ON CONFLICT DO NOTHING";
+/// The row that is there is either a receipt that came first, which stays, or an older part of the same name. The newest
+/// part wins, also over one that is not reported yet: a carrier that uses a name again has forgotten what it meant
+/// before, and the older message ends when its time is over.
+const RENAME_PART: &str = "
+    UPDATE transit SET id = ?3, part = ?4, parts = ?5, taken_us = CASE WHEN id IS NULL THEN taken_us ELSE ?6 END,
+        status = CASE WHEN id IS NULL THEN status END, error = CASE WHEN id IS NULL THEN error END
+    WHERE carrier = ?1 AND reference = ?2 RETURNING status, error, taken_us";
+
+const FIND_EXPIRED: &str = "
+    SELECT due_us, id FROM queue WHERE owner = -1 AND lane = 0 AND due_us <= ?1 ORDER BY due_us, id LIMIT ?2";
+const REMOVE_EXPIRED: &str =
+    "DELETE FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
+
+/// Takes what is due and nobody's.
+pub(super) fn claim_due(db: &Connection, node: NodeId, limits: [u32; 3]) -> Result<Vec<Parcel>> {
+    let now_us = clock::now_us(db)?;
+    let mut find = db.prepare_cached(FIND_DUE)?;
+    let mut parcels = Vec::new();
+    for (lane, limit) in (0_i64..).zip(limits) {
+        let due = find.query_map(params![lane, now_us, limit], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+        let due: Vec<(i64, i64)> = due.collect::<Result<_>>()?;
+        for (due_us, id) in due {
+            parcels.push(claim(db, node, lane, due_us, id)?);
+        }
+    }
+    Ok(parcels)
+}
+
+fn claim(db: &Connection, node: NodeId, lane: i64, due_us: i64, id: i64) -> Result<Parcel> {
+    let mut claim = db.prepare_cached(CLAIM)?;
+    let values = [node.as_i64(), lane, due_us, id];
+    let attempt = claim.query_row(values, |row| row.get(0))?;
+    db.prepare_cached(WAKE)?.execute([id])?;
+    let read = |row: &Row<'_>| {
+        Ok(ParcelColumns {
+            id,
+            account_id: row.get(0)?,
+            recipient: row.get(1)?,
+            originator: row.get(2)?,
+            body: row.get(3)?,
+            coding: row.get(4)?,
+            udh: row.get(5)?,
+            parts: row.get(6)?,
+            priority: row.get(7)?,
+            test_mode: row.get(8)?,
+            expires_us: row.get(9)?,
+            due_us,
+            attempt,
+        })
+    };
+    let columns = db.prepare_cached(PARCEL)?.query_row([id], read)?;
+    Ok(columns.parcel()?)
+}
+
+/// Stores what came of tries, in order.
+pub(super) fn settle(
+    db: &Connection,
+    node: NodeId,
+    batch: &[Settlement],
+    hold: bool,
+) -> Result<Vec<SettledColumns>> {
+    let mut sends = Sends {
+        db,
+        node,
+        move_row: db.prepare_cached(MOVE)?,
+        name_part: db.prepare_cached(NAME_PART)?,
+        endings: Endings::prepare(db, hold.then_some(node))?,
+    };
+    batch
+        .iter()
+        .map(|settlement| sends.settle(settlement))
+        .collect()
+}
+
+/// The statements of the hot path, prepared once for a batch.
+struct Sends<'db> {
+    db: &'db Connection,
+    node: NodeId,
+    move_row: CachedStatement<'db>,
+    name_part: CachedStatement<'db>,
+    endings: Endings<'db>,
+}
+
+impl Sends<'_> {
+    fn settle(&mut self, settlement: &Settlement) -> Result<SettledColumns> {
+        let node = self.node.as_i64();
+        let (lane, due_us) = (settlement.priority.lane(), micros(settlement.claim.due_at));
+        let (id, attempt) = (settlement.id.as_i64(), dispatch::attempt(&settlement.claim));
+        let (changed, moved) = match Move::of(settlement) {
+            Move::To {
+                owner,
+                lane: to_lane,
+                due_us: to_us,
+                taken,
+            } => {
+                let values = params![node, lane, due_us, id, attempt, owner, to_lane, to_us];
+                (self.move_row.execute(values)?, Moved::On(taken))
+            }
+            Move::Out(outcome) => {
+                let values = params![node, lane, due_us, id, attempt];
+                let mut remove = self.db.prepare_cached(REMOVE)?;
+                (remove.execute(values)?, Moved::Out(outcome))
+            }
+        };
+        if changed == 0 {
+            return Ok(SettledColumns::Stale);
+        }
+        let ended = match moved {
+            Moved::On(None) => None,
+            Moved::On(Some((carrier, references))) => {
+                self.name_parts(settlement, carrier, &references)?
+            }
+            Moved::Out(outcome) => self.endings.end(id, outcome, micros(settlement.at))?,
+        };
+        Ok(ended.map_or(SettledColumns::Stored, SettledColumns::Ended))
+    }
+
+    /// Stores a carrier's names for the parts, and applies receipts that came first.
+    fn name_parts(
+        &mut self,
+        settlement: &Settlement,
+        carrier: &str,
+        references: &[&str],
+    ) -> Result<Option<EndedColumns>> {
+        let id = settlement.id.as_i64();
+        let parts = i16::try_from(references.len()).unwrap_or(i16::MAX);
+        let mut ended = None;
+        for (reference, part) in references.iter().zip(1_i16..) {
+            let (reference, taken_us) = (reference.as_bytes(), micros(settlement.at));
+            let values = params![carrier, reference, id, part, parts, taken_us];
+            if self.name_part.execute(values)? > 0 {
+                continue;
+            }
+            let mut rename = self.db.prepare_cached(RENAME_PART)?;
+            let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            let (status, error, at_us): (Option<i16>, _, _) = rename.query_row(values, read)?;
+            if status.is_some() {
+                let outcome = rows::outcome(status, error)?;
+                if let Progress::Ended(columns) =
+                    self.endings.report_part(id, parts, outcome, at_us)?
+                {
+                    ended = Some(columns);
+                }
+            }
+        }
+        Ok(ended)
+    }
+}
+
+/// Where a row of the queue went.
+enum Moved<'a> {
+    On(Option<(&'a str, Vec<&'a str>)>),
+    Out(domain::delivery::Outcome),
+}
+
+/// Ends what a carrier took and never reported on.
+pub(super) fn expire(
+    db: &Connection,
+    node: NodeId,
+    limit: u32,
+    hold: bool,
+) -> Result<Vec<EndedColumns>> {
+    let mut endings = Endings::prepare(db, hold.then_some(node))?;
+    let now_us = endings.now_us();
+    let mut find = db.prepare_cached(FIND_EXPIRED)?;
+    let expired: Vec<(i64, i64)> = find
+        .query_map(params![now_us, limit], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_>>()?;
+    let mut ended = Vec::with_capacity(expired.len());
+    for (due_us, id) in expired {
+        db.prepare_cached(REMOVE_EXPIRED)?.execute([due_us, id])?;
+        ended.extend(endings.end(id, domain::Outcome::Expired, now_us)?);
+    }
+    Ok(ended)
+}
