@@ -1,0 +1,347 @@
+//! Brings a report to its receiver: one try, and what came of it.
+
+use std::error::Error as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::CallbackUrl;
+use domain::delivery::{Callback, CallbackAttempt, Delivery};
+use domain::ports::CallbackSender;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use jiff::Timestamp;
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use crate::dial::{DialError, Dialer, DialerOptions, Dialled};
+use crate::signature::sign;
+
+mod failure;
+
+use failure::Failure;
+
+/// How long one try may take, from the lookup of the name to the last byte of the answer.
+pub const TRY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// So much of an answer's body is read and kept.
+pub const MAX_BODY_BYTES: usize = 1024;
+
+/// So many connections to one receiver are kept open for the next callback.
+const MAX_IDLE_CONNECTIONS: usize = 64;
+
+/// For so long. Many servers close after five seconds, and who closes first avoids the race.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// So long may the head of an answer be.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+
+const AGENT: &str = concat!("Switchboard/", env!("CARGO_PKG_VERSION"));
+
+static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+static WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
+/// Which answer says that a report was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Success {
+    /// Status 200, and a body that is `OK` but for white space around it.
+    OkBody,
+    /// Any status from 200 to 299, whatever the body.
+    Any2xx,
+}
+
+/// What a [`CallbackClient`] works with.
+pub struct CallbackOptions {
+    /// How it dials.
+    pub dialer: DialerOptions,
+    /// Which answer counts.
+    pub success: Success,
+    /// How long a try may take; see [`TRY_TIMEOUT`].
+    pub try_timeout: Duration,
+}
+
+/// Delivers callbacks. Clones share their connections.
+#[derive(Clone)]
+pub struct CallbackClient {
+    http: Client<Dialer, Full<Bytes>>,
+    success: Success,
+    try_timeout: Duration,
+}
+
+/// What is to be delivered.
+struct Order<'a> {
+    callback: &'a Callback,
+    secret: &'a str,
+    now: Timestamp,
+}
+
+/// What is known of a try, also when it is broken off.
+#[derive(Default)]
+struct Trace {
+    connection: Option<CaptureConnection>,
+    address: Option<SocketAddr>,
+    status: Option<StatusCode>,
+    body: Vec<u8>,
+}
+
+impl CallbackClient {
+    /// Delivers so.
+    pub fn new(options: CallbackOptions) -> Self {
+        let http = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
+            .http1_max_buf_size(MAX_HEAD_BYTES)
+            // A report is short: head and body leave as one piece.
+            .http1_writev(false)
+            .build(Dialer::new(options.dialer));
+        Self {
+            http,
+            success: options.success,
+            try_timeout: options.try_timeout,
+        }
+    }
+
+    /// The same with another rule of what counts as received; the connections are shared.
+    #[must_use]
+    pub fn with_success(&self, success: Success) -> Self {
+        Self {
+            success,
+            ..self.clone()
+        }
+    }
+
+    /// Tries once to deliver a callback, signed with the account's secret. `now` is the time that is signed and logged.
+    pub async fn deliver(&self, callback: &Callback, secret: &str, now: Timestamp) -> Delivery {
+        let started = Instant::now();
+        let mut trace = Trace::default();
+        let order = Order {
+            callback,
+            secret,
+            now,
+        };
+        let deadline = started + self.try_timeout;
+        let result = self.exchange(&order, deadline, &mut trace).await;
+        let received = result.is_ok();
+        let reason = result.map_or_else(|failure| failure.to_string(), |()| "received".to_owned());
+        Delivery {
+            received,
+            attempt: CallbackAttempt {
+                at: now,
+                status: trace.status.map(|status| status.as_u16()),
+                elapsed_ms: u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX),
+                address: trace.address().map(|address| address.to_string()),
+                body: trace.body,
+                reason,
+            },
+        }
+    }
+
+    async fn exchange(
+        &self,
+        order: &Order<'_>,
+        deadline: Instant,
+        trace: &mut Trace,
+    ) -> Result<(), Failure> {
+        let asked = timeout_at(deadline, self.ask(order, trace)).await;
+        let response = asked.unwrap_or(Err(Failure::NoAnswer(self.try_timeout)))?;
+        let status = response.status();
+        trace.status = Some(status);
+        let reading = read_body(response.into_body(), &mut trace.body);
+        let end = timeout_at(deadline, reading).await.unwrap_or(BodyEnd::Late);
+        if end != BodyEnd::Whole {
+            trace.drop_connection();
+        }
+        self.judge(status, end, &trace.body)
+    }
+
+    /// Sends the request, a second time when a kept connection turns out to be closed.
+    ///
+    /// The receiver may then get it twice, but it may at any time: that is what the ID in the header is for.
+    async fn ask(
+        &self,
+        order: &Order<'_>,
+        trace: &mut Trace,
+    ) -> Result<Response<Incoming>, Failure> {
+        match self.ask_once(order.request()?, trace).await {
+            Err(Failure::Closed) if trace.dialled().is_some_and(|d| d.has_answered()) => {
+                self.ask_once(order.request()?, trace).await
+            }
+            result => result,
+        }
+    }
+
+    async fn ask_once(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        trace: &mut Trace,
+    ) -> Result<Response<Incoming>, Failure> {
+        trace.connection = Some(capture_connection(&mut request));
+        match self.http.request(request).await {
+            Ok(response) => {
+                if let Some(dialled) = response.extensions().get::<Dialled>() {
+                    dialled.note_answer();
+                    trace.address = Some(dialled.address);
+                }
+                Ok(response)
+            }
+            Err(error) => {
+                let dialling = error.source().and_then(|e| e.downcast_ref::<DialError>());
+                trace.address = dialling.and_then(|e| e.address);
+                Err(Failure::from_http(&error))
+            }
+        }
+    }
+
+    fn judge(&self, status: StatusCode, end: BodyEnd, body: &[u8]) -> Result<(), Failure> {
+        if self.success == Success::Any2xx && status.is_success() {
+            return Ok(());
+        }
+        if status != StatusCode::OK {
+            return Err(Failure::Status(status, self.success));
+        }
+        match end {
+            BodyEnd::Whole if body.trim_ascii() == b"OK" => Ok(()),
+            BodyEnd::Whole => Err(Failure::body(body)),
+            BodyEnd::Cut => Err(Failure::LongBody),
+            BodyEnd::Broken => Err(Failure::BrokenBody),
+            BodyEnd::Late => Err(Failure::EndlessBody(self.try_timeout)),
+        }
+    }
+}
+
+impl Trace {
+    /// What is known of the connection that the request went out on.
+    fn dialled(&self) -> Option<Dialled> {
+        let mut extras = http::Extensions::new();
+        let connection = self.connection.as_ref()?.connection_metadata();
+        (*connection).as_ref()?.get_extras(&mut extras);
+        extras.remove()
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        self.address
+            .or_else(|| self.dialled().map(|dialled| dialled.address))
+    }
+
+    /// Keeps a connection from being used again on which the rest of an answer is still to come.
+    fn drop_connection(&self) {
+        if let Some(connection) = &self.connection
+            && let Some(connected) = &*connection.connection_metadata()
+        {
+            connected.poison();
+        }
+    }
+}
+
+/// How the reading of an answer's body ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BodyEnd {
+    Whole,
+    Cut,
+    Broken,
+    Late,
+}
+
+async fn read_body(mut body: Incoming, kept: &mut Vec<u8>) -> BodyEnd {
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else {
+            return BodyEnd::Broken;
+        };
+        let Some(data) = frame.data_ref() else {
+            continue;
+        };
+        let room = MAX_BODY_BYTES - kept.len();
+        kept.extend_from_slice(&data[..data.len().min(room)]);
+        if data.len() > room {
+            return BodyEnd::Cut;
+        }
+    }
+    BodyEnd::Whole
+}
+
+impl Order<'_> {
+    fn request(&self) -> Result<Request<Full<Bytes>>, Failure> {
+        let body = Bytes::copy_from_slice(self.callback.payload.as_bytes());
+        let id = self.callback.id.to_string();
+        let timestamp = self.now.as_second().to_string();
+        let signature = sign(self.secret, &id, &timestamp, &body)?;
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri_of(&self.callback.url)?;
+        let mut headers = HeaderMap::with_capacity(8);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        headers.insert(&WEBHOOK_ID, header_value(id));
+        headers.insert(&WEBHOOK_TIMESTAMP, header_value(timestamp));
+        headers.insert(&WEBHOOK_SIGNATURE, header_value(signature));
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+}
+
+fn header_value(text: String) -> HeaderValue {
+    HeaderValue::from_maybe_shared(Bytes::from(text))
+        .expect("digits and Base64 are fit for a header")
+}
+
+/// The address as the standard for URLs reads it, so that what was judged is what is dialled: it alone decides what
+/// `http:\\2130706433` means.
+fn uri_of(url: &CallbackUrl) -> Result<Uri, Failure> {
+    let mut url = Url::parse(url.as_str()).map_err(|_| Failure::Url)?;
+    url.set_fragment(None);
+    Uri::try_from(String::from(url)).map_err(|_| Failure::Url)
+}
+
+#[async_trait]
+impl CallbackSender for CallbackClient {
+    async fn deliver(&self, callback: &Callback, secret: &str, now: Timestamp) -> Delivery {
+        self.deliver(callback, secret, now).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_is_dialled_is_what_was_judged() {
+        for (url, uri) in [
+            ("http://example.com", "http://example.com/"),
+            ("HTTP://EXAMPLE.com:80/a?b=c#d", "http://example.com/a?b=c"),
+            ("http:\\\\2130706433\\x", "http://127.0.0.1/x"),
+            ("http://0x7f.1:8080/x", "http://127.0.0.1:8080/x"),
+            ("http://[::FFFF:127.0.0.1]/", "http://[::ffff:7f00:1]/"),
+            (
+                "https://bücher.example/ü",
+                "https://xn--bcher-kva.example/%C3%BC",
+            ),
+            (
+                "http://a.example/?q={\"x\":'<|>'}",
+                "http://a.example/?q={%22x%22:%27%3C|%3E%27}",
+            ),
+        ] {
+            let url = CallbackUrl::parse(url).expect("a URL");
+            let got = uri_of(&url).map(|uri| uri.to_string());
+            assert_eq!(got.ok().as_deref(), Some(uri), "{url:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_callback_url_can_be_requested(value in "https?://[a-z0-9.]{1,9}(:[0-9]{1,4})?/\\PC{0,40}") {
+            if let Ok(url) = CallbackUrl::parse(&value) {
+                prop_assert!(uri_of(&url).is_ok(), "{}", value);
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The way to a receiver: name, guard, socket, TLS.
+//!
+//! The addresses that a name leads to are judged and then dialled as they are; nobody looks the name up a second time.
+//! So a name that changes between the check and the call, as it is done to get past a guard, gains nothing.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tower_service::Service;
+
+use crate::guard::Guard;
+use crate::resolve::Resolve;
+
+mod problem;
+mod tls;
+mod wire;
+
+pub use problem::{DialError, DialProblem};
+pub use tls::public_roots;
+pub use wire::{Dialled, Wire};
+
+/// How long a name is looked up.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How long one address is given until it can be spoken to, TLS included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// So many of a name's addresses are tried, in the resolver's order.
+const MAX_ADDRESSES: usize = 4;
+
+/// What a [`Dialer`] works with.
+pub struct DialerOptions {
+    /// Which addresses may be dialled.
+    pub guard: Guard,
+    /// Who looks names up.
+    pub resolver: Arc<dyn Resolve>,
+    /// From which addresses to dial, the first of each family; empty: the system chooses. When there is one, a family
+    /// without one is not used, for the receiver may let nobody else in.
+    pub source: Vec<IpAddr>,
+    /// Whom to trust; see [`public_roots`].
+    pub tls: Arc<ClientConfig>,
+}
+
+/// Dials for the HTTP client.
+#[derive(Clone)]
+pub struct Dialer(Arc<Dialling>);
+
+struct Dialling {
+    guard: Guard,
+    resolver: Arc<dyn Resolve>,
+    source: Vec<IpAddr>,
+    tls: TlsConnector,
+}
+
+/// What a URI asks for.
+struct Place<'a> {
+    host: &'a str,
+    port: u16,
+    is_tls: bool,
+}
+
+impl Dialer {
+    /// Dials so.
+    pub fn new(options: DialerOptions) -> Self {
+        Self(Arc::new(Dialling {
+            guard: options.guard,
+            resolver: options.resolver,
+            source: options.source,
+            tls: TlsConnector::from(options.tls),
+        }))
+    }
+
+    /// Opens a connection to the host of a URI.
+    pub async fn dial(&self, uri: &Uri) -> Result<Wire, DialError> {
+        let place = Place::of(uri).ok_or(DialProblem::NoHost)?;
+        let addresses = self.0.find_addresses(&place).await?;
+        let mut last = DialError::from(DialProblem::Unresolved);
+        for address in self.0.permitted(&addresses)? {
+            let address = SocketAddr::new(address, place.port);
+            match self.0.open_in_time(address, &place).await {
+                Ok(wire) => return Ok(wire),
+                Err(problem) => last = DialError::at(address, problem),
+            }
+        }
+        Err(last)
+    }
+}
+
+impl<'a> Place<'a> {
+    fn of(uri: &'a Uri) -> Option<Self> {
+        let is_tls = uri.scheme() == Some(&http::uri::Scheme::HTTPS);
+        let host = uri.host()?;
+        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+        Some(Self {
+            host: bare.unwrap_or(host),
+            port: uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 }),
+            is_tls,
+        })
+    }
+}
+
+impl Dialling {
+    async fn find_addresses(&self, place: &Place<'_>) -> Result<Vec<IpAddr>, DialProblem> {
+        if let Ok(address) = place.host.parse() {
+            return Ok(vec![address]);
+        }
+        let lookup = self.resolver.resolve(place.host, place.port);
+        match timeout(LOOKUP_TIMEOUT, lookup).await {
+            Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
+            Ok(_) => Err(DialProblem::Unresolved),
+            Err(_) => Err(DialProblem::LookupTimeout(LOOKUP_TIMEOUT)),
+        }
+    }
+
+    /// Those that may be dialled; an error when none is left, and it says why of the first.
+    fn permitted(&self, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, DialProblem> {
+        let mut permitted = Vec::with_capacity(addresses.len().min(MAX_ADDRESSES));
+        let mut first_problem = None;
+        for address in addresses {
+            match self.check(*address) {
+                Ok(()) if permitted.len() < MAX_ADDRESSES => permitted.push(*address),
+                Ok(()) => break,
+                Err(problem) => first_problem = first_problem.or(Some(problem)),
+            }
+        }
+        match first_problem {
+            Some(problem) if permitted.is_empty() => Err(problem),
+            _ => Ok(permitted),
+        }
+    }
+
+    fn check(&self, address: IpAddr) -> Result<(), DialProblem> {
+        if self.guard.check_address(address).is_err() {
+            return Err(DialProblem::Forbidden(address));
+        }
+        if !self.source.is_empty() && self.source_for(address).is_none() {
+            return Err(DialProblem::NoSource(address));
+        }
+        Ok(())
+    }
+
+    fn source_for(&self, target: IpAddr) -> Option<IpAddr> {
+        let mut sources = self.source.iter().copied();
+        sources.find(|source| source.is_ipv4() == target.is_ipv4())
+    }
+
+    async fn open_in_time(
+        &self,
+        address: SocketAddr,
+        place: &Place<'_>,
+    ) -> Result<Wire, DialProblem> {
+        let opened = timeout(CONNECT_TIMEOUT, self.open(address, place)).await;
+        opened.unwrap_or(Err(DialProblem::ConnectTimeout(CONNECT_TIMEOUT)))
+    }
+
+    async fn open(&self, address: SocketAddr, place: &Place<'_>) -> Result<Wire, DialProblem> {
+        let stream = self.connect(address).await?;
+        if !place.is_tls {
+            return Ok(Wire::plain(stream, address));
+        }
+        let name = server_name(place.host)?;
+        let stream = self.tls.connect(name, stream).await;
+        let stream = stream.map_err(|error| DialProblem::from_handshake(&error))?;
+        Ok(Wire::tls(stream, address))
+    }
+
+    async fn connect(&self, address: SocketAddr) -> Result<TcpStream, DialProblem> {
+        let socket = if address.is_ipv4() {
+            TcpSocket::new_v4()
+        } else {
+            TcpSocket::new_v6()
+        };
+        let socket = socket.map_err(|error| DialProblem::from_connect(&error))?;
+        if let Some(source) = self.source_for(address.ip()) {
+            let bound = socket.bind(SocketAddr::new(source, 0));
+            bound.map_err(|error| DialProblem::Source(source, error.kind()))?;
+        }
+        let connected = async {
+            let stream = socket.connect(address).await?;
+            stream.set_nodelay(true)?;
+            Ok::<_, io::Error>(stream)
+        };
+        connected
+            .await
+            .map_err(|error| DialProblem::from_connect(&error))
+    }
+}
+
+/// A certificate names the host without the dot that ends a full name.
+fn server_name(host: &str) -> Result<ServerName<'static>, DialProblem> {
+    let name = host.strip_suffix('.').unwrap_or(host).to_owned();
+    ServerName::try_from(name).map_err(|_| DialProblem::NoHost)
+}
+
+impl Service<Uri> for Dialer {
+    type Response = Wire;
+    type Error = DialError;
+    type Future = Pin<Box<dyn Future<Output = Result<Wire, DialError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), DialError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let dialer = self.clone();
+        Box::pin(async move { dialer.dial(&uri).await })
+    }
+}

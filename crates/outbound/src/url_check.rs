@@ -1,0 +1,89 @@
+//! The check of an address at the moment a caller gives it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::CallbackUrl;
+use domain::ports::{ForbiddenUrl, UrlGuard};
+use tokio::time::Instant;
+use url::{Host, Url};
+
+use crate::guard::{Forbidden, Guard};
+use crate::resolve::Resolve;
+
+/// For so long a name's verdict is not asked for again. Short enough that a corrected name is noticed soon.
+const REMEMBERED: Duration = Duration::from_secs(30);
+
+/// So many names are remembered; then all are forgotten, which costs a lookup each and needs no order of age.
+const MAX_REMEMBERED: usize = 4096;
+
+type Verdict = Result<(), Forbidden>;
+
+/// Decides on the addresses that callers give.
+///
+/// It remembers its verdict about a name for a while, whatever it was: callers give the same few addresses with
+/// thousands of messages a second, and a name that is slow to look up should cost its sender the wait only once.
+/// Nothing depends on the memory being right, because what is dialled is judged again.
+pub struct UrlCheck {
+    guard: Guard,
+    resolver: Arc<dyn Resolve>,
+    names: Mutex<HashMap<String, (Instant, Verdict)>>,
+}
+
+impl UrlCheck {
+    /// Checks by this guard, with names looked up by this resolver.
+    ///
+    /// Give it a resolver of its own: lookups that callers cause must not keep those waiting that deliveries need.
+    pub fn new(guard: Guard, resolver: Arc<dyn Resolve>) -> Self {
+        Self {
+            guard,
+            resolver,
+            names: Mutex::default(),
+        }
+    }
+
+    /// Whether the address may be called, as far as can be told now.
+    pub async fn check_url(&self, url: &CallbackUrl) -> Verdict {
+        let Some(name) = name_of(url) else {
+            return self.guard.check_url(url);
+        };
+        if let Some(verdict) = self.remembered(&name) {
+            return verdict;
+        }
+        let verdict = self.guard.check_resolved(url, &*self.resolver).await;
+        self.remember(name, verdict.clone());
+        verdict
+    }
+
+    fn remembered(&self, name: &str) -> Option<Verdict> {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, verdict) = names.get(name)?;
+        (since.elapsed() < REMEMBERED).then(|| verdict.clone())
+    }
+
+    fn remember(&self, name: String, verdict: Verdict) {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() >= MAX_REMEMBERED {
+            names.clear();
+        }
+        names.insert(name, (Instant::now(), verdict));
+    }
+}
+
+/// The host, when it is a name.
+fn name_of(url: &CallbackUrl) -> Option<String> {
+    match Url::parse(url.as_str()).ok()?.host()? {
+        Host::Domain(name) => Some(name.to_owned()),
+        Host::Ipv4(_) | Host::Ipv6(_) => None,
+    }
+}
+
+#[async_trait]
+impl UrlGuard for UrlCheck {
+    async fn check(&self, url: &CallbackUrl) -> Result<(), ForbiddenUrl> {
+        let verdict = self.check_url(url).await;
+        verdict.map_err(|forbidden| ForbiddenUrl(forbidden.to_string()))
+    }
+}

@@ -1,0 +1,231 @@
+//! Who is called, from where, and who is not.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outbound::{CallbackClient, Guard, Resolve, SystemResolver, UrlCheck};
+use tokio::net::TcpListener;
+
+use crate::receiver::{Receiver, Script, Then, answer};
+use crate::setup::{Scripted, callback, deliver, options};
+
+const KIND: Script = |_| (answer("200 OK", "OK"), Then::Continue);
+
+fn only(network: &str) -> Guard {
+    Guard::new(vec![network.parse().expect(network)])
+}
+
+#[tokio::test]
+async fn a_forbidden_address_is_not_dialled_in_any_notation() {
+    let receiver = Receiver::kind().await;
+    let port = receiver.address.port();
+    for (host, reason) in [
+        ("127.0.0.1", "the address 127.0.0.1 may not be called"),
+        ("0x7f.1", "the address 127.0.0.1 may not be called"),
+        ("2130706433", "the address 127.0.0.1 may not be called"),
+        ("017700000001", "the address 127.0.0.1 may not be called"),
+        (
+            "[::ffff:127.0.0.1]",
+            "the address ::ffff:127.0.0.1 may not be called",
+        ),
+        ("[::127.0.0.1]", "the address ::7f00:1 may not be called"),
+        ("0.0.0.0", "the address 0.0.0.0 may not be called"),
+        ("[::]", "the address :: may not be called"),
+        ("inside.example", "the address 127.0.0.1 may not be called"),
+    ] {
+        let mut options = options();
+        options.dialer.guard = Guard::default();
+        options.dialer.resolver = Scripted::new(&[&["127.0.0.1", "::1"]]);
+        let client = CallbackClient::new(options);
+        let attempt = deliver(&client, &format!("http://{host}:{port}/"))
+            .await
+            .attempt;
+        assert_eq!(attempt.reason, reason, "{host}");
+        assert_eq!((attempt.status, attempt.address), (None, None), "{host}");
+    }
+    assert!(receiver.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_redirect_to_a_forbidden_address_leads_nowhere() {
+    let receiver = Receiver::start("127.0.0.1:0", |_| {
+        let head =
+            "HTTP/1.1 307 Elsewhere\r\nlocation: http://127.0.0.2:1/\r\ncontent-length: 0\r\n\r\n";
+        (head.to_owned(), Then::Continue)
+    })
+    .await;
+    let delivery = deliver(&CallbackClient::new(options()), &receiver.url()).await;
+    assert!(!delivery.received);
+    assert_eq!(delivery.attempt.status, Some(307));
+    assert_eq!(receiver.seen().len(), 1);
+}
+
+/// A receiver at a permitted address and one at a forbidden address, behind the same port.
+async fn two_at_one_port() -> (Receiver, Receiver) {
+    let permitted = Receiver::start("127.0.0.2:0", KIND).await;
+    let bind = format!("127.0.0.1:{}", permitted.address.port());
+    let forbidden = Receiver::start(&bind, KIND).await;
+    (permitted, forbidden)
+}
+
+#[tokio::test]
+async fn a_name_that_changes_after_the_check_is_refused_when_dialled() {
+    let (permitted, forbidden) = two_at_one_port().await;
+    let url = format!("http://moving.example:{}/", permitted.address.port());
+    let resolver = Scripted::new(&[&["127.0.0.2"], &["127.0.0.1"]]);
+    let mut options = options();
+    options.dialer.guard = only("127.0.0.2/32");
+    options.dialer.resolver = resolver.clone();
+    let check = UrlCheck::new(only("127.0.0.2/32"), resolver.clone());
+
+    assert_eq!(check.check_url(&callback(&url).url).await, Ok(()));
+    let attempt = deliver(&CallbackClient::new(options), &url).await.attempt;
+    assert_eq!(attempt.reason, "the address 127.0.0.1 may not be called");
+    assert_eq!(resolver.asked(), 2);
+    assert!(permitted.seen().is_empty() && forbidden.seen().is_empty());
+}
+
+#[tokio::test]
+async fn the_address_that_was_judged_is_the_one_that_is_dialled() {
+    for (name, answers) in [
+        (
+            "it changes at once",
+            &[&["127.0.0.2"][..], &["127.0.0.1"]][..],
+        ),
+        (
+            "the forbidden one comes first",
+            &[&["127.0.0.1", "127.0.0.2"]],
+        ),
+        (
+            "the forbidden one comes last",
+            &[&["127.0.0.2", "127.0.0.1"]],
+        ),
+    ] {
+        let (permitted, forbidden) = two_at_one_port().await;
+        let resolver = Scripted::new(answers);
+        let mut options = options();
+        options.dialer.guard = only("127.0.0.2/32");
+        options.dialer.resolver = resolver.clone();
+        let url = format!("http://moving.example:{}/", permitted.address.port());
+        let delivery = deliver(&CallbackClient::new(options), &url).await;
+        assert!(delivery.received, "{name}: {}", delivery.attempt.reason);
+        assert_eq!(
+            delivery.attempt.address,
+            Some(permitted.address.to_string()),
+            "{name}"
+        );
+        assert_eq!(resolver.asked(), 1, "{name}");
+        assert!(forbidden.seen().is_empty(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn the_next_address_is_tried_when_one_does_not_answer() {
+    let receiver = Receiver::start("127.0.0.2:0", KIND).await;
+    let mut options = options();
+    // Nobody listens at the first.
+    options.dialer.resolver = Scripted::new(&[&["127.0.0.3", "127.0.0.2"]]);
+    let url = format!("http://two.example:{}/", receiver.address.port());
+    let delivery = deliver(&CallbackClient::new(options), &url).await;
+    assert!(delivery.received, "{}", delivery.attempt.reason);
+    assert_eq!(delivery.attempt.address, Some(receiver.address.to_string()));
+}
+
+#[tokio::test]
+async fn a_callback_leaves_from_the_source_that_is_set() {
+    let receiver = Receiver::kind().await;
+    let port = receiver.address.port();
+    for (name, source, url, outcome) in [
+        (
+            "ours",
+            "127.0.0.2",
+            format!("http://127.0.0.1:{port}/"),
+            "received",
+        ),
+        (
+            "not this machine's",
+            "192.0.2.1",
+            format!("http://127.0.0.1:{port}/"),
+            "the source address 192.0.2.1 cannot be used: address not available",
+        ),
+        (
+            "of the other family",
+            "127.0.0.2",
+            format!("http://[::1]:{port}/"),
+            "the address ::1 cannot be called: no source address of its family is set",
+        ),
+    ] {
+        let mut options = options();
+        options.dialer.source = vec![source.parse().expect(source)];
+        let attempt = deliver(&CallbackClient::new(options), &url).await.attempt;
+        assert_eq!(attempt.reason, outcome, "{name}");
+    }
+    let peers: Vec<_> = receiver.seen().iter().map(|seen| seen.peer.ip()).collect();
+    assert_eq!(peers, ["127.0.0.2".parse::<IpAddr>().expect("an address")]);
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_not_there_has_a_plain_reason() {
+    let free = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let address = free.local_addr().expect("bound");
+    drop(free);
+    let attempt = deliver(
+        &CallbackClient::new(options()),
+        &format!("http://{address}/"),
+    )
+    .await;
+    assert_eq!(attempt.attempt.reason, "refused the connection");
+    assert_eq!(attempt.attempt.address, Some(address.to_string()));
+
+    for (name, answers) in [("unknown", &[][..]), ("without addresses", &[&[][..]])] {
+        let mut options = options();
+        options.dialer.resolver = Scripted::new(answers);
+        let client = CallbackClient::new(options);
+        let attempt = deliver(&client, "http://nowhere.example/").await.attempt;
+        assert_eq!(attempt.reason, "the name does not resolve", "{name}");
+        assert_eq!(attempt.address, None, "{name}");
+    }
+}
+
+/// Never answers.
+struct Silent;
+
+#[async_trait]
+impl Resolve for Silent {
+    async fn resolve(&self, _: &str, _: u16) -> io::Result<Vec<IpAddr>> {
+        std::future::pending().await
+    }
+}
+
+// Both end by a clock that runs ahead as soon as nothing else is to be done.
+#[tokio::test(start_paused = true)]
+async fn what_hangs_before_the_request_is_left_in_time() {
+    let silent = Receiver::start("127.0.0.1:0", |_| (String::new(), Then::Hang)).await;
+    for (url, reason) in [
+        (
+            "http://slow.example/".to_owned(),
+            "the name was not resolved within 3 s",
+        ),
+        (
+            format!("https://{}/", silent.address),
+            "the connection was not ready within 4 s",
+        ),
+    ] {
+        let mut options = options();
+        options.dialer.resolver = Arc::new(Silent);
+        let attempt = deliver(&CallbackClient::new(options), &url).await.attempt;
+        assert_eq!(attempt.reason, reason, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn the_systems_names_are_known() {
+    let receiver = Receiver::kind().await;
+    let mut options = options();
+    options.dialer.resolver = Arc::new(SystemResolver::new(2));
+    let url = format!("http://localhost:{}/", receiver.address.port());
+    let delivery = deliver(&CallbackClient::new(options), &url).await;
+    assert!(delivery.received, "{}", delivery.attempt.reason);
+}

@@ -1,0 +1,174 @@
+//! A receiver that does what a test tells it to.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::{interval, timeout};
+
+/// A wait in a test ends here: something is broken then.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// What it does once it has sent its answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Then {
+    /// Reads the next request.
+    Continue,
+    /// Hangs up.
+    Close,
+    /// Says no more, but stays.
+    Hang,
+    /// Sends this again and again, as fast as it can.
+    Repeat(&'static str),
+    /// Sends this again and again, a piece every few milliseconds.
+    Drip(&'static str),
+}
+
+/// How it answers, by the number of the request on its connection, from 1.
+pub(crate) type Script = fn(usize) -> (String, Then);
+
+/// A request that came in.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) connection: usize,
+    pub(crate) peer: SocketAddr,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+/// The receiver; it ends with its test's runtime.
+pub(crate) struct Receiver {
+    pub(crate) address: SocketAddr,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    closed: watch::Receiver<usize>,
+}
+
+/// An answer with a length.
+pub(crate) fn answer(status: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}")
+}
+
+impl Receiver {
+    /// One that answers every request with `200` and `OK`.
+    pub(crate) async fn kind() -> Self {
+        Self::start("127.0.0.1:0", |_| (answer("200 OK", "OK"), Then::Continue)).await
+    }
+
+    /// One that follows a script.
+    pub(crate) async fn start(bind: &str, script: Script) -> Self {
+        let listener = TcpListener::bind(bind).await.expect(bind);
+        Self::serve(listener, script, |stream| async { Some(stream) })
+    }
+
+    /// One that wraps its connections first.
+    pub(crate) fn serve<S, F>(
+        listener: TcpListener,
+        script: Script,
+        wrap: impl Fn(tokio::net::TcpStream) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Option<S>> + Send + 'static,
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let address = listener.local_addr().expect("bound");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (closing, closed) = watch::channel(0);
+        let notes = Arc::clone(&seen);
+        tokio::spawn(async move {
+            for connection in 1.. {
+                let (stream, peer) = listener.accept().await.expect("accepts");
+                let (stream, notes, closing) = (wrap(stream), Arc::clone(&notes), closing.clone());
+                tokio::spawn(async move {
+                    if let Some(stream) = stream.await {
+                        converse(stream, script, connection, peer, &notes).await;
+                    }
+                    closing.send_modify(|count| *count += 1);
+                });
+            }
+        });
+        Self {
+            address,
+            seen,
+            closed,
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/report", self.address)
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().expect("not poisoned").clone()
+    }
+
+    /// Waits until so many connections have come and gone.
+    pub(crate) async fn wait_until_closed(&mut self, connections: usize) {
+        let closed = self.closed.wait_for(|count| *count >= connections);
+        let in_time = timeout(DEADLINE, closed).await;
+        in_time.expect("closed in time").expect("the receiver runs");
+    }
+}
+
+/// Answers on one connection until either side hangs up.
+async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    script: Script,
+    connection: usize,
+    peer: SocketAddr,
+    notes: &Mutex<Vec<Seen>>,
+) {
+    for request in 1.. {
+        let Some((head, body)) = read_request(&mut stream).await else {
+            return;
+        };
+        notes.lock().expect("not poisoned").push(Seen {
+            connection,
+            peer,
+            head,
+            body,
+        });
+        let (bytes, then) = script(request);
+        if stream.write_all(bytes.as_bytes()).await.is_err() || !go_on(&mut stream, then).await {
+            return;
+        }
+    }
+}
+
+/// Whether the next request is read.
+async fn go_on<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, then: Then) -> bool {
+    match then {
+        Then::Continue => return true,
+        Then::Close => drop(stream.shutdown().await),
+        Then::Hang => while stream.read_u8().await.is_ok() {},
+        Then::Repeat(piece) => while stream.write_all(piece.as_bytes()).await.is_ok() {},
+        Then::Drip(piece) => {
+            let mut tick = interval(Duration::from_millis(10));
+            while stream.write_all(piece.as_bytes()).await.is_ok() {
+                tick.tick().await;
+            }
+        }
+    }
+    false
+}
+
+async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> Option<(String, String)> {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "));
+            if body.len() >= length.expect("a length").parse().expect("a number") {
+                return Some((head.to_owned(), body.to_owned()));
+            }
+        }
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Clients and callbacks for the tests.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::delivery::{Callback, Claim, Delivery};
+use domain::{AccountId, CallbackId, CallbackUrl, Timestamp};
+use outbound::dial::public_roots;
+use outbound::{CallbackClient, CallbackOptions, DialerOptions, Guard, Resolve, Success};
+
+/// The secret that the specification's examples use.
+pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// What the tests deliver.
+pub(crate) const PAYLOAD: &str = r#"{"id":"7","status":2,"error":43}"#;
+
+/// Short where a test has to wait for its end.
+pub(crate) const SHORT: Duration = Duration::from_millis(300);
+
+/// Answers from a list, then with the last of it; counts the questions.
+#[derive(Default)]
+pub(crate) struct Scripted {
+    answers: Mutex<VecDeque<Vec<IpAddr>>>,
+    asked: Mutex<usize>,
+}
+
+impl Scripted {
+    pub(crate) fn new(answers: &[&[&str]]) -> Arc<Self> {
+        let ips = |texts: &&[&str]| texts.iter().map(|ip| ip.parse().expect(ip)).collect();
+        Arc::new(Self {
+            answers: Mutex::new(answers.iter().map(ips).collect()),
+            asked: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        *self.asked.lock().expect("not poisoned")
+    }
+}
+
+#[async_trait]
+impl Resolve for Scripted {
+    async fn resolve(&self, _: &str, _: u16) -> io::Result<Vec<IpAddr>> {
+        *self.asked.lock().expect("not poisoned") += 1;
+        let mut answers = self.answers.lock().expect("not poisoned");
+        let last = answers.len() <= 1;
+        let answer = if last {
+            answers.front().cloned()
+        } else {
+            answers.pop_front()
+        };
+        answer.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+/// Options under which loopback may be called.
+pub(crate) fn options() -> CallbackOptions {
+    CallbackOptions {
+        dialer: DialerOptions {
+            guard: Guard::new(Guard::loopback()),
+            resolver: Scripted::new(&[]),
+            source: Vec::new(),
+            tls: public_roots(),
+        },
+        success: Success::OkBody,
+        try_timeout: Duration::from_secs(10),
+    }
+}
+
+pub(crate) fn client() -> CallbackClient {
+    CallbackClient::new(options())
+}
+
+pub(crate) fn callback(url: &str) -> Callback {
+    Callback {
+        id: CallbackId::new(7).expect("in range"),
+        account: AccountId::new(1).expect("in range"),
+        url: CallbackUrl::parse(url).expect(url),
+        payload: PAYLOAD.to_owned(),
+        created_at: now(),
+        tries: 0,
+        claim: Claim {
+            due_at: now(),
+            attempt: 1,
+        },
+    }
+}
+
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_second(1_731_672_000).expect("in range")
+}
+
+/// One try with the usual secret and time.
+pub(crate) async fn deliver(client: &CallbackClient, url: &str) -> Delivery {
+    client.deliver(&callback(url), SECRET, now()).await
+}
