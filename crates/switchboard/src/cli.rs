@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use domain::{Money, Permission, TokenId};
+use domain::{CallbackId, Money, Permission, Timestamp, TokenId};
 use ipnet::IpNet;
 use jiff::SignedDuration;
 
@@ -40,6 +40,18 @@ pub(crate) enum Command {
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),
+    /// See what the simulated network does
+    #[command(subcommand)]
+    Simulator(SimulatorCommand),
+    /// See which reports wait, and send them again
+    #[command(subcommand)]
+    Callbacks(CallbacksCommand),
+    /// Receive callbacks on this machine: print them and answer OK
+    Listen {
+        /// The port on 127.0.0.1
+        #[arg(long, default_value_t = 9000)]
+        port: u16,
+    },
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -62,6 +74,8 @@ pub(crate) enum Role {
     Api,
     /// The dashboard.
     Dashboard,
+    /// Sending, receipts and callbacks.
+    Worker,
 }
 
 #[derive(Debug, Subcommand)]
@@ -132,6 +146,71 @@ pub(crate) struct TokenArgs {
     pub(crate) expires: Option<SignedDuration>,
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SimulatorCommand {
+    /// List the numbers that fail or behave on purpose
+    Numbers {
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Show what a simulated handset received, the newest first
+    Inbox {
+        /// Its number
+        #[arg(long, value_parser = domain::Msisdn::parse)]
+        number: domain::Msisdn,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CallbacksCommand {
+    /// List callbacks that wait or are parked, the newest first
+    List {
+        #[command(flatten)]
+        which: WhichCallbacks,
+        /// With those that were received
+        #[arg(long)]
+        all: bool,
+        /// At most so many
+        #[arg(long, default_value_t = 100)]
+        limit: u32,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Show every try of a callback
+    Show {
+        /// Its ID
+        id: CallbackId,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Send callbacks again, now: by ID, by address, by time
+    Replay {
+        #[command(flatten)]
+        which: WhichCallbacks,
+        /// Those that were received, too
+        #[arg(long)]
+        all: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WhichCallbacks {
+    /// This one
+    #[arg(long)]
+    pub(crate) id: Option<CallbackId>,
+    /// Those whose address starts so
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) url: Option<String>,
+    /// Those that came into being at this time or later, such as 2030-01-31T09:30:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: Option<Timestamp>,
+    /// Those that came into being before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<Timestamp>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,7 +1,7 @@
 //! The program: reads the configuration, builds the rooms, starts and stops them; and the command line.
 //!
 //! What belongs here: configuration ([`config`]), the command line ([`cli`], [`commands`]), wiring and signals
-//! ([`serve`]), logs and metrics' plumbing ([`telemetry`]).
+//! ([`serve`], [`outside`]), logs and metrics' plumbing ([`telemetry`]).
 //!
 //! What never enters: a rule of the service.
 
@@ -9,6 +9,7 @@ mod cli;
 mod commands;
 mod config;
 mod first_start;
+mod outside;
 mod serve;
 mod telemetry;
 

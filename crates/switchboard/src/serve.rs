@@ -1,15 +1,17 @@
 //! Starting the service, keeping it up, stopping it in order.
 
+use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use axum::Router;
 use domain::Clock;
 use domain::clock::SystemClock;
 use domain::ports::Store;
-use engine::Engine;
+use engine::{Engine, Outside};
+use jiff::SignedDuration;
 use metrics_exporter_prometheus::PrometheusHandle;
 use store::DatabaseUrl;
 use tokio::net::TcpListener;
@@ -23,7 +25,7 @@ use web::{Observe, Rest, RestSettings};
 
 use crate::cli::{Role, ServeArgs};
 use crate::config::Config;
-use crate::{first_start, telemetry};
+use crate::{first_start, outside, telemetry};
 
 /// The most submissions that one transaction stores.
 const ACCEPT_BATCH: usize = 512;
@@ -38,28 +40,46 @@ pub(crate) async fn run(mut config: Config, args: ServeArgs) -> anyhow::Result<(
     }
     let roles = args
         .roles
-        .unwrap_or_else(|| vec![Role::Api, Role::Dashboard]);
+        .unwrap_or_else(|| vec![Role::Api, Role::Dashboard, Role::Worker]);
     telemetry::start_logs(&config.log)?;
     let metrics = telemetry::start_metrics()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let database = config.database_url()?;
-    let store = open_store(&config, &database).await?;
-    let engine = Arc::new(Engine::start(
-        store.clone(),
-        clock,
-        engine_settings(&config, &database),
-    ));
+    // First, so that a start on a port that is taken leaves no trace in the database.
     let listener = bind(config.server.listen)?;
     let listening = listener.local_addr()?;
+    let database = config.database_url()?;
+    let store = open_store(&config, &database).await?;
+    let simulator = outside::simulator(&config, clock.clone())?;
+    let worker = roles.contains(&Role::Worker);
+    let _only_worker = if worker { lock(&database)? } else { None };
+    let engine = Engine::start(
+        store.clone(),
+        clock,
+        outside::url_guard(&config),
+        worker.then(|| Outside {
+            carrier: simulator.clone(),
+            callbacks: outside::callback_client(&config),
+        }),
+        engine_settings(&config, &database),
+    );
+    let engine = Arc::new(
+        engine
+            .await
+            .context("the service cannot start without its database")?,
+    );
+    let network = engine
+        .receipts()
+        .map(|receipts| tokio::spawn(simulator.run(store.clone(), receipts)));
 
     let mut app = App::build(&config, &roles, &engine, &metrics, listening)?;
     let (stop, stopped) = watch::channel(false);
+    let signal = stop_signal()?;
     let serving = app.start(listener, &stopped);
 
     announce(&config, &roles, &engine, &database, listening).await?;
     let outcome = tokio::select! {
-        signal = stop_signal() => signal,
-        () = engine.submit.broken() => Err(anyhow::anyhow!(
+        () = signal => Ok(()),
+        () = engine.broken() => Err(anyhow::anyhow!(
             "the database could not make a write durable; nothing more is accepted. Check the disk, then start again: what was answered is there"
         )),
     };
@@ -69,7 +89,18 @@ pub(crate) async fn run(mut config: Config, args: ServeArgs) -> anyhow::Result<(
     for server in serving {
         server.await?;
     }
-    engine.stop().await;
+    // What is not settled by then is found at the next start; on a broken disk nothing can be settled.
+    let patience = if outcome.is_ok() {
+        app.limits.grace
+    } else {
+        Duration::ZERO
+    };
+    if tokio::time::timeout(patience, engine.stop()).await.is_err() {
+        tracing::warn!("some work could not be settled in time; the next start goes on with it");
+    }
+    if let Some(network) = network {
+        network.abort();
+    }
     drop((app, engine));
     close(store).await;
     tracing::info!("stopped");
@@ -158,7 +189,7 @@ impl Drop for App {
     }
 }
 
-fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     server::bind(address).with_context(|| {
         format!("cannot listen on {address}; if something else uses the port, choose another with --listen 127.0.0.1:PORT")
     })
@@ -185,6 +216,31 @@ pub(crate) async fn open_store(
         .context("the service cannot start without its database")
 }
 
+/// A SQLite file has one worker: a second would take the first for dead. The lock goes with the process, however that
+/// ends.
+fn lock(database: &DatabaseUrl) -> anyhow::Result<Option<File>> {
+    let DatabaseUrl::Sqlite(file) = database else {
+        return Ok(None);
+    };
+    let path = file.with_extension("lock");
+    let lock = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path);
+    let lock = lock.with_context(|| format!("cannot open {}", path.display()))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(Some(lock)),
+        Err(TryLockError::WouldBlock) => bail!(
+            "another service already works on {}; stop it, choose another --data-dir, or use PostgreSQL, which serves many",
+            file.display()
+        ),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
+    }
+}
+
 /// Dropping the last reference may wait for the disk, so it does not happen on a thread that others wait for.
 async fn close(store: Arc<dyn Store>) {
     if let Err(error) = tokio::task::spawn_blocking(move || drop(store)).await {
@@ -194,14 +250,20 @@ async fn close(store: Arc<dyn Store>) {
 
 fn engine_settings(config: &Config, database: &DatabaseUrl) -> engine::Settings {
     // SQLite has one writer, and a second batch under way would only be a smaller one.
-    let accept_writers = match database {
+    let writers = match database {
         DatabaseUrl::Sqlite(_) => 1,
         DatabaseUrl::Postgres(_) => 2.min(config.database.connections),
     };
+    let days = |days: u32| SignedDuration::from_hours(i64::from(days) * 24);
     engine::Settings {
         accept_queue: config.limits.accept_queue,
         accept_batch: ACCEPT_BATCH,
-        accept_writers,
+        writers,
+        held: config.limits.held_messages,
+        park_callbacks_after: config.callbacks.park_after_days.map(days),
+        keep_messages: Some(config.retention.messages_days)
+            .filter(|days| *days > 0)
+            .map(days),
     }
 }
 
@@ -272,11 +334,16 @@ async fn announce(
     Ok(())
 }
 
-async fn stop_signal() -> anyhow::Result<()> {
+/// What ends when the process is asked to stop. The question is heard from now on, so that one that comes as soon as the
+/// service says that it listens does not end it on the spot.
+pub(crate) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        pressed = tokio::signal::ctrl_c() => pressed.context("cannot wait for Ctrl-C"),
-    }
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }

@@ -105,6 +105,8 @@ mod tests {
         database = { url = 'sqlite:x.db' }
         urls = { base = 'http://x', dashboard = 'http://x' }
         metrics = { listen = '127.0.0.1:9' }
+        callbacks = { allow = [], park_after_days = 7 }
+        simulator = { journal = 'journal.log' }
     ";
 
     #[test]

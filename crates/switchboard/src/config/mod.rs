@@ -28,6 +28,9 @@ pub(crate) struct Config {
     pub(crate) metrics: Metrics,
     pub(crate) log: Log,
     pub(crate) billing: Billing,
+    pub(crate) callbacks: Callbacks,
+    pub(crate) simulator: Simulator,
+    pub(crate) retention: Retention,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,6 +75,7 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     pub(crate) in_flight: usize,
     pub(crate) accept_queue: usize,
+    pub(crate) held_messages: usize,
     pub(crate) body_bytes: usize,
     pub(crate) header_seconds: u64,
     pub(crate) body_seconds: u64,
@@ -111,6 +115,28 @@ pub(crate) struct Billing {
     pub(crate) currency: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Callbacks {
+    pub(crate) allow: Option<Vec<IpNet>>,
+    pub(crate) source: Vec<IpAddr>,
+    pub(crate) park_after_days: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Simulator {
+    pub(crate) delay_ms: u64,
+    pub(crate) window: usize,
+    pub(crate) journal: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Retention {
+    pub(crate) messages_days: u32,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -124,6 +150,9 @@ impl Default for Config {
             metrics: Metrics::default(),
             log: Log::default(),
             billing: Billing::default(),
+            callbacks: Callbacks::default(),
+            simulator: Simulator::default(),
+            retention: Retention::default(),
         }
     }
 }
@@ -152,6 +181,7 @@ impl Default for Limits {
             connections: 10_000,
             in_flight: 4096,
             accept_queue: 8192,
+            held_messages: 30_000,
             body_bytes: 1024 * 1024,
             header_seconds: 30,
             body_seconds: 10,
@@ -175,6 +205,22 @@ impl Default for Billing {
         Self {
             currency: "EUR".to_owned(),
         }
+    }
+}
+
+impl Default for Simulator {
+    fn default() -> Self {
+        Self {
+            delay_ms: 300,
+            window: 500,
+            journal: None,
+        }
+    }
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { messages_days: 90 }
     }
 }
 
@@ -255,6 +301,18 @@ impl Config {
         self.server.listen.ip().to_canonical().is_loopback()
     }
 
+    /// The networks that callbacks may go to although they are not public: this machine itself, as long as nobody else
+    /// can reach the service, unless the configuration says otherwise.
+    pub(crate) fn callback_allow(&self) -> Vec<IpNet> {
+        match &self.callbacks.allow {
+            Some(networks) => networks.clone(),
+            None if self.is_loopback() => ["127.0.0.0/8", "::1/128"]
+                .map(|net| net.parse().expect("a network"))
+                .to_vec(),
+            None => Vec::new(),
+        }
+    }
+
     /// The address that people reach the API by.
     pub(crate) fn base_url(&self, listening: SocketAddr) -> String {
         let url = self
@@ -292,12 +350,13 @@ impl Config {
 }
 
 impl Limits {
-    fn positive(&self) -> [(&'static str, u64); 8] {
+    fn positive(&self) -> [(&'static str, u64); 9] {
         let wide = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         [
             ("connections", wide(self.connections)),
             ("in_flight", wide(self.in_flight)),
             ("accept_queue", wide(self.accept_queue)),
+            ("held_messages", wide(self.held_messages)),
             ("body_bytes", wide(self.body_bytes)),
             ("header_seconds", self.header_seconds),
             ("body_seconds", self.body_seconds),

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use domain::message::{MessageRecord, MessageState, ScheduledRecord, SubmitReceipt};
 use domain::ports::{Cancel, Page};
 use domain::shown::Shown;
-use domain::{MessageId, Timestamp};
+use domain::{Code, MessageId, Timestamp};
 use engine::submit::{Invalid, Repeatable, SmsOrder, To};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
@@ -24,8 +24,6 @@ use super::{Problem, Rest};
 
 /// The most rows that the scheduled list gives at once.
 const MAX_LIST: u32 = 1000;
-/// The service error code of a message that its sender took back.
-const CANCELLED: u16 = 29;
 /// The status of a message that was not delivered.
 const NOT_DELIVERED: u8 = 2;
 
@@ -255,8 +253,11 @@ pub(super) struct MessageStatus {
 impl From<MessageRecord> for MessageStatus {
     fn from(record: MessageRecord) -> Self {
         let ended = match record.state {
-            MessageState::Scheduled { .. } | MessageState::Queued => None,
-            MessageState::Cancelled { at } => Some((NOT_DELIVERED, CANCELLED, at)),
+            MessageState::Scheduled { .. } | MessageState::Queued | MessageState::Sent => None,
+            MessageState::Cancelled { at } => Some((NOT_DELIVERED, Code::CANCELLED.number(), at)),
+            MessageState::Ended { outcome, at } => {
+                Some((outcome.status(), outcome.code().number(), at))
+            }
         };
         Self {
             id: record.id.to_string(),

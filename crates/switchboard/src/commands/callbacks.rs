@@ -1,0 +1,134 @@
+//! `switchboard callbacks …`
+
+use anyhow::ensure;
+use domain::delivery::CallbackAttempt;
+use domain::ports::{CallbackFilter, CallbackRecord, CallbackState, Page};
+use serde_json::json;
+
+use super::{print_json, store};
+use crate::cli::{CallbacksCommand, WhichCallbacks};
+use crate::config::Config;
+
+pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::Result<()> {
+    let store = store(config).await?;
+    match command {
+        CallbacksCommand::List {
+            which,
+            all,
+            limit,
+            output,
+        } => {
+            let list = store
+                .list_callbacks(&filter(which, all), Page { limit, offset: 0 })
+                .await?;
+            if output.json {
+                print_json(&list.iter().map(as_json).collect());
+            } else {
+                print_table(&list);
+            }
+        }
+        CallbacksCommand::Show { id, output } => {
+            let attempts = store.list_attempts(id).await?;
+            if output.json {
+                print_json(&attempts.iter().map(attempt_as_json).collect());
+            } else if attempts.is_empty() {
+                println!("Callback {id} was not tried yet, or there is none of this ID.");
+            } else {
+                for attempt in &attempts {
+                    print_attempt(attempt);
+                }
+            }
+        }
+        CallbacksCommand::Replay { which, all } => {
+            let filter = filter(which, all);
+            let chosen = CallbackFilter {
+                with_done: false,
+                ..filter.clone()
+            } != CallbackFilter::default();
+            ensure!(
+                chosen,
+                "say which: --id ID, --url PREFIX, --from TIME or --until TIME"
+            );
+            let count = store.replay_callbacks(&filter).await?;
+            println!("{count} callbacks are sent again.");
+        }
+    }
+    Ok(())
+}
+
+fn filter(which: WhichCallbacks, with_done: bool) -> CallbackFilter {
+    CallbackFilter {
+        id: which.id,
+        url_prefix: which.url,
+        from: which.from,
+        until: which.until,
+        with_done,
+    }
+}
+
+fn state(record: &CallbackRecord) -> &'static str {
+    match record.state {
+        CallbackState::Waiting { .. } => "waiting",
+        CallbackState::Parked => "parked",
+        CallbackState::Done => "received",
+    }
+}
+
+fn as_json(record: &CallbackRecord) -> serde_json::Value {
+    let due = match record.state {
+        CallbackState::Waiting { due_at } => Some(due_at.to_string()),
+        CallbackState::Parked | CallbackState::Done => None,
+    };
+    json!({
+        "id": record.id.get(),
+        "account": record.account.get(),
+        "url": record.url,
+        "payload": record.payload,
+        "state": state(record),
+        "due": due,
+        "tries": record.tries,
+        "created": record.created_at.to_string(),
+        "last": record.last.as_ref().map(attempt_as_json),
+    })
+}
+
+fn attempt_as_json(attempt: &CallbackAttempt) -> serde_json::Value {
+    json!({
+        "at": attempt.at.to_string(),
+        "status": attempt.status,
+        "elapsedMs": attempt.elapsed_ms,
+        "body": String::from_utf8_lossy(&attempt.body),
+        "address": attempt.address,
+        "reason": attempt.reason,
+    })
+}
+
+fn print_table(list: &[CallbackRecord]) {
+    println!(
+        "{:>8}  {:<8}  {:>5}  {:<40}  LAST TRY",
+        "ID", "STATE", "TRIES", "ADDRESS"
+    );
+    for record in list {
+        let reason = record
+            .last
+            .as_ref()
+            .map_or("", |attempt| attempt.reason.as_str());
+        println!(
+            "{:>8}  {:<8}  {:>5}  {:<40}  {reason}",
+            record.id,
+            state(record),
+            record.tries,
+            record.url
+        );
+    }
+}
+
+fn print_attempt(attempt: &CallbackAttempt) {
+    let address = attempt.address.as_deref().unwrap_or("-");
+    println!(
+        "{}  {:>6} ms  {address}  {}",
+        attempt.at.strftime("%Y-%m-%d %H:%M:%SZ"),
+        attempt.elapsed_ms,
+        attempt.reason
+    );
+}
