@@ -1,5 +1,6 @@
 //! What the tests and the benchmarks stand on: a database for each test, the real binary as a child
-//! process, a plain HTTP client that can also misbehave, and the load generator.
+//! process, a plain HTTP client that can also misbehave, a callback receiver that can too, and the
+//! load generator.
 //!
 //! It drives the product from outside, over its command line and its sockets, so it knows none of
 //! the product's crates and cannot share a mistake with them. Nothing here is ever part of a
@@ -12,6 +13,7 @@ pub mod http;
 pub mod load;
 mod postgres;
 mod process;
+pub mod receiver;
 mod server;
 mod unique;
 

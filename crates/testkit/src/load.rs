@@ -4,20 +4,25 @@
 //! buffers that are reused, no allocation for a request. A closed loop asks no faster than it is
 //! answered; latency is from the first byte written to the last byte read.
 
-use crate::answer;
+mod frame;
+mod gate;
+
+pub use gate::Gate;
+
 use crate::histogram::Histogram;
+use frame::{Framed, frame, invalid};
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime;
 use tokio::task::LocalSet;
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 /// A run in which no answer comes for so long is given up, so that a hung server ends it.
 const STALL: Duration = Duration::from_secs(30);
@@ -115,10 +120,20 @@ impl Report {
 
 /// Runs the load on a thread of its own and blocks until it is done.
 pub fn run(addr: SocketAddr, load: Load) -> Report {
+    start(addr, load, None)
+}
+
+/// [`run`], with requests held back at `gate` while too much is under way. Each answer 200 holds
+/// a place there until somebody calls [`Gate::leave`] for it.
+pub fn run_gated(addr: SocketAddr, load: Load, gate: Arc<Gate>) -> Report {
+    start(addr, load, Some(gate))
+}
+
+fn start(addr: SocketAddr, load: Load, gate: Option<Arc<Gate>>) -> Report {
     let generator = thread::Builder::new().name("load".into()).spawn(move || {
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime can be built");
-        LocalSet::new().block_on(&runtime, drive(addr, load))
+        LocalSet::new().block_on(&runtime, drive(addr, load, gate))
     });
     generator
         .expect("a thread can be started")
@@ -126,8 +141,8 @@ pub fn run(addr: SocketAddr, load: Load) -> Report {
         .expect("the load generator ran to its end")
 }
 
-async fn drive(addr: SocketAddr, load: Load) -> Report {
-    let run = Rc::new(Run::new(load));
+async fn drive(addr: SocketAddr, load: Load, gate: Option<Arc<Gate>>) -> Report {
+    let run = Rc::new(Run::new(load, gate));
     let tasks: Vec<_> = (0..run.connections)
         .map(|_| tokio::task::spawn_local(keep_connected(addr, Rc::clone(&run))))
         .collect();
@@ -147,6 +162,7 @@ async fn drive(addr: SocketAddr, load: Load) -> Report {
 struct Run {
     connections: usize,
     until: Until,
+    gate: Option<Arc<Gate>>,
     measured_from: Instant,
     last_answer: Cell<Instant>,
     asked: Cell<u64>,
@@ -158,7 +174,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(load: Load) -> Self {
+    fn new(load: Load, gate: Option<Arc<Gate>>) -> Self {
         let (fixed, made) = match load.requests {
             Requests::Fixed(bytes) => (bytes, None),
             Requests::Made(make) => (Vec::new(), Some(RefCell::new(make))),
@@ -167,6 +183,7 @@ impl Run {
         Self {
             connections: load.connections,
             until: load.until,
+            gate,
             measured_from: now + load.warm_up,
             last_answer: Cell::new(now),
             asked: Cell::new(0),
@@ -175,6 +192,30 @@ impl Run {
             made,
             on_answer: load.on_answer.map(RefCell::new),
             report: RefCell::default(),
+        }
+    }
+
+    /// Waits for a place at the gate, at most until no request is wanted any more. Returns when that
+    /// was; without a gate, the time given.
+    async fn pass_gate(&self, now: Instant) -> Instant {
+        let Some(gate) = &self.gate else {
+            return now;
+        };
+        match self.until {
+            Until::Count(_) => gate.enter().await,
+            Until::Elapsed(limit) => {
+                let end = (self.measured_from + limit).into();
+                // At the end the request is not sent, so it needs no place.
+                let _late = timeout_at(end, gate.enter()).await;
+            }
+        }
+        Instant::now()
+    }
+
+    /// Gives back the place of a request that was not sent, or led to no work.
+    fn leave_gate(&self) {
+        if let Some(gate) = &self.gate {
+            gate.leave();
         }
     }
 
@@ -209,6 +250,7 @@ impl Run {
             report.latency.record(now - started);
         }
         if answer.status != 200 {
+            self.leave_gate();
             report.wrong += 1;
             report.wrong_sample.get_or_insert_with(|| {
                 format!("{} {}", answer.status, String::from_utf8_lossy(answer.body))
@@ -257,7 +299,10 @@ async fn keep_connected(addr: SocketAddr, run: Rc<Run>) {
         };
         match ended {
             Ok(()) => return,
-            Err(error) => run.fail(&error),
+            Err(error) => {
+                run.leave_gate();
+                run.fail(&error);
+            }
         }
     }
 }
@@ -282,7 +327,7 @@ impl Default for Client {
 impl Client {
     async fn keep_asking(&mut self, mut stream: TcpStream, run: &Run) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let mut now = Instant::now();
+        let mut now = run.pass_gate(Instant::now()).await;
         while let Some(phase) = run.next(now) {
             let started = now;
             stream.write_all(run.request(&mut self.request)).await?;
@@ -301,7 +346,9 @@ impl Client {
                 self.served = true;
                 run.report.borrow_mut().served_connections += 1;
             }
+            now = run.pass_gate(now).await;
         }
+        run.leave_gate();
         Ok(())
     }
 
@@ -330,62 +377,5 @@ impl Client {
                 self.received.resize(end.next_power_of_two(), 0);
             }
         }
-    }
-}
-
-/// Status and place of the body.
-type Framed = (u16, Range<usize>);
-
-/// Reads the head, once it is complete.
-fn frame(received: &[u8]) -> io::Result<Option<Framed>> {
-    let Some(start) = answer::head_end(received) else {
-        return Ok(None);
-    };
-    let head = &received[..start];
-    let status = answer::status(head).ok_or_else(|| invalid("no status"))?;
-    let length = match answer::content_length(head) {
-        Some(length) => length,
-        None if status == 204 => 0,
-        None => return Err(invalid("no content-length")),
-    };
-    Ok(Some((status, start..start.saturating_add(length))))
-}
-
-fn invalid(why: &str) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, format!("unreadable answer: {why}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Framed, frame};
-
-    #[test]
-    fn answers_are_framed_by_their_length() {
-        let cases: [(&str, &[u8], Option<Framed>); 4] = [
-            (
-                "whole",
-                b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
-                Some((200, 38..40)),
-            ),
-            (
-                "body to come",
-                b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n",
-                Some((200, 38..40)),
-            ),
-            (
-                "no content",
-                b"HTTP/1.1 204 No\r\n\r\n",
-                Some((204, 19..19)),
-            ),
-            ("half a head", b"HTTP/1.1 200 OK\r\ncontent-le", None),
-        ];
-        for (case, bytes, expected) in cases {
-            assert_eq!(frame(bytes).expect(case), expected, "{case}");
-        }
-        assert!(
-            frame(b"HTTP/1.1 200 OK\r\n\r\n").is_err(),
-            "a body without a length"
-        );
-        assert!(frame(b"nonsense\r\n\r\n").is_err(), "not HTTP");
     }
 }

@@ -3,7 +3,7 @@
 use crate::unique::unique_name;
 use std::{env, thread};
 use tokio::runtime;
-use tokio_postgres::{Error, NoTls};
+use tokio_postgres::{Client, Error, NoTls};
 
 /// Names the server on which tests make their databases, as
 /// `postgres://postgres@127.0.0.1:PORT/postgres`.
@@ -47,6 +47,14 @@ impl TestDatabase {
     pub fn url(&self) -> &str {
         &self.url
     }
+
+    /// The bytes it takes on the server's disk, tables and indexes.
+    pub fn size_bytes(&self) -> Result<u64, Error> {
+        const SIZE: &str = "SELECT pg_database_size(current_database())";
+        let url = self.url.clone();
+        let size = on_own_runtime(move || async move { query_one(&url, SIZE).await })?;
+        Ok(u64::try_from(size).unwrap_or(0))
+    }
 }
 
 impl Drop for TestDatabase {
@@ -63,14 +71,27 @@ impl Drop for TestDatabase {
 }
 
 async fn execute(server: &str, sql: &str) -> Result<(), Error> {
+    connected(server, async |client| client.batch_execute(sql).await).await
+}
+
+async fn query_one(server: &str, sql: &str) -> Result<i64, Error> {
+    let row = connected(server, async |client| client.query_one(sql, &[]).await).await?;
+    row.try_get(0)
+}
+
+/// Does one thing on a connection of its own.
+async fn connected<T>(
+    server: &str,
+    work: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+) -> Result<T, Error> {
     let (client, connection) = tokio_postgres::connect(server, NoTls).await?;
     let driver = tokio::spawn(connection);
-    let executed = client.batch_execute(sql).await;
+    let done = work(&client).await;
     drop(client);
     if let Ok(Err(error)) = driver.await {
         eprintln!("PostgreSQL connection ended badly: {error}");
     }
-    executed
+    done
 }
 
 /// Runs a future to its end on a new thread, because the caller's thread may already be driving a
@@ -136,6 +157,7 @@ mod tests {
         execute(&url, "CREATE TABLE t (id int)")
             .await
             .expect("a new database can be written");
+        assert!(database.size_bytes().expect("it can be asked") > 0);
         drop(database);
         assert!(
             execute(&url, "SELECT 1").await.is_err(),

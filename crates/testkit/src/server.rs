@@ -192,7 +192,12 @@ impl Server {
 
     /// The database's URL when it runs on `PostgreSQL`.
     pub fn database_url(&self) -> Option<&str> {
-        self.site.database.as_ref().map(TestDatabase::url)
+        self.database().map(TestDatabase::url)
+    }
+
+    /// The database when it runs on `PostgreSQL`.
+    pub fn database(&self) -> Option<&TestDatabase> {
+        self.site.database.as_ref()
     }
 
     /// SIGKILL: a crash, as far as the service can tell.

@@ -1,6 +1,9 @@
 //! The kit on itself: process, client and load generator against the bare handler of the
 //! benchmark, started through a script that has the service's command line.
 
+mod gate;
+mod receiver;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use testkit::load::{self, Load, Requests, Until};

@@ -4,6 +4,7 @@ use crate::measure::{self, Row, Subject};
 use crate::options::Options;
 use crate::{report, soak};
 use anyhow::{Result, ensure};
+use std::path::Path;
 use testkit::{Backend, TestDatabase};
 
 /// A row of the service and the bare handler measured right before it: a machine's speed drifts,
@@ -20,15 +21,19 @@ impl Pair {
     }
 }
 
-pub(crate) fn run(options: &Options) -> Result<()> {
-    let binary = &options.switchboard;
+/// Fails now rather than after the first minute when something is missing.
+pub(crate) fn check_site(binary: &Path) -> Result<()> {
     ensure!(
         binary.exists(),
         "no switchboard binary at {}; build it first",
         binary.display()
     );
-    // Fails now rather than after the first minute when there is no PostgreSQL.
     drop(TestDatabase::create_blocking());
+    Ok(())
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    check_site(&options.switchboard)?;
     let mut pairs = Vec::new();
     for &connections in options.connections {
         for backend in Backend::ALL {

@@ -23,7 +23,7 @@ pub(crate) struct Goal {
 }
 
 impl Goal {
-    fn new(text: impl Into<String>, found: Option<(String, bool)>) -> Self {
+    pub(crate) fn new(text: impl Into<String>, found: Option<(String, bool)>) -> Self {
         let (measured, reached) =
             found.map_or(("not measured".into(), None), |(m, r)| (m, Some(r)));
         Self {

@@ -5,6 +5,7 @@
 
 mod accept;
 mod bare;
+mod deliver;
 mod goals;
 mod measure;
 mod memory;
@@ -17,20 +18,37 @@ use std::env;
 
 const USAGE: &str = "\
 usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PATH]
+       bench deliver [--quick] [--seconds N] [--all] [--only sqlite|postgres] [--waiting N,N,…]
+                     [--outstanding N] [--delay-ms N] [--switchboard PATH]
        bench bare
 
 accept   how fast POST /sms accepts, on SQLite and on PostgreSQL, beside a bare handler
+deliver  how fast POST /sms, the simulated network, the receipt and the callback answered OK go
+         through, on both, and what messages that wait cost
 bare     that bare handler, on a free port of loopback
 
---quick        2 seconds each, 1 and 64 connections, no soak: only to see that it works
---seconds      how long each row is measured, after a warm-up of 2 seconds (default 8)
+--quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
+               waiting; only to see that it works
+--seconds      how long each row is measured, after a warm-up of 2 seconds (default: accept 8,
+               deliver 60, of which the rows with messages waiting take a quarter)
 --soak         how many messages the memory run sends; 0 for none (default 1000000)
+--all          messages waiting on PostgreSQL too, not on SQLite alone
+--only         one store alone
+--waiting      how many scheduled messages wait, one row each; 0 for none (default
+               10000,100000,1000000)
+--outstanding  how many messages may be accepted and not yet called back (default 5000)
+--delay-ms     after which the simulated network reports (default 50)
 --switchboard  the binary to measure (default: the one beside this one)";
+
+/// That of the service, so that the bare handler is a fair neighbour.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("accept") => accept::run(&options::parse(&arguments[1..])?),
+        Some("deliver") => deliver::run(&deliver::Options::parse(&arguments[1..])?),
         Some("bare") => bare::serve(),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");

@@ -55,7 +55,7 @@ pub(crate) fn row(options: &Options, subject: Subject, connections: usize) -> Re
             let mut command = Command::new(env::current_exe()?);
             command.arg("bare");
             let process = Process::start(command)?;
-            let request = request(process.addr(), "none");
+            let request = request(process.addr(), "none", BODY);
             let load = load::run(process.addr(), timed(options, connections, request));
             (load, memory::of_process(process.pid())?)
         }
@@ -81,9 +81,20 @@ pub(crate) fn row(options: &Options, subject: Subject, connections: usize) -> Re
     Ok(row)
 }
 
-/// A new server without configuration, and the request for its own account.
+/// A new server without configuration, and the request for its own account. It only accepts: what a message costs on its
+/// further way is measured by `bench deliver`.
 pub(crate) fn switchboard(binary: &Path, backend: Backend) -> Result<(Server, Vec<u8>)> {
-    let server = Server::builder(binary, backend).try_start()?;
+    let server = Server::builder(binary, backend)
+        .arg("--roles")
+        .arg("api")
+        .try_start()?;
+    let token = open_account(&server)?;
+    let request = request(server.addr(), &token, BODY);
+    Ok((server, request))
+}
+
+/// An account that can pay for any run, and a token for it.
+pub(crate) fn open_account(server: &Server) -> Result<String> {
     server.cli_json(&[
         "account",
         "create",
@@ -97,16 +108,16 @@ pub(crate) fn switchboard(binary: &Path, backend: Backend) -> Result<(Server, Ve
     let token = created["token"]
         .as_str()
         .context("`token create --json` printed no token")?;
-    let request = request(server.addr(), token);
-    Ok((server, request))
+    Ok(token.to_owned())
 }
 
-fn request(addr: SocketAddr, token: &str) -> Vec<u8> {
+/// The bytes of `POST /sms`.
+pub(crate) fn request(addr: SocketAddr, token: &str, body: &str) -> Vec<u8> {
     let headers = [
         ("Content-Type", "application/json"),
         ("X-Service-Token", token),
     ];
-    http::encode(addr, "POST", "/sms", &headers, BODY.as_bytes())
+    http::encode(addr, "POST", "/sms", &headers, body.as_bytes())
 }
 
 fn timed(options: &Options, connections: usize, request: Vec<u8>) -> Load {

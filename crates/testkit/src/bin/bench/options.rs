@@ -21,7 +21,7 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Options> {
         warm_up: Duration::from_secs(2),
         measured: Duration::from_secs(8),
         soak_messages: 1_000_000,
-        switchboard: env::current_exe()?.with_file_name("switchboard"),
+        switchboard: neighbour()?,
     };
     let mut rest = arguments.iter();
     while let Some(flag) = rest.next() {
@@ -43,7 +43,12 @@ pub(crate) fn parse(arguments: &[String]) -> Result<Options> {
     Ok(options)
 }
 
-fn number(flag: &str, value: &str) -> Result<u64> {
+/// The binary that the same build put beside this one.
+pub(crate) fn neighbour() -> Result<PathBuf> {
+    Ok(env::current_exe()?.with_file_name("switchboard"))
+}
+
+pub(crate) fn number(flag: &str, value: &str) -> Result<u64> {
     value
         .parse()
         .with_context(|| format!("{flag} takes a whole number, not {value:?}"))

@@ -1,7 +1,7 @@
 //! The run as Markdown, ready for `docs/PERFORMANCE.md`.
 
 use crate::accept::Pair;
-use crate::goals::{self, hundredths, mebibytes};
+use crate::goals::{self, Goal, hundredths, mebibytes};
 use crate::measure::Row;
 use crate::options::Options;
 use crate::soak::{self, Soak};
@@ -24,8 +24,9 @@ fn write_all(
 ) -> std::fmt::Result {
     writeln!(
         text,
-        "Machine: {}. Load generator and server share it. Each row: a fresh server, {} s after a \
-         warm-up of {} s; “of bare” is the rate beside the bare handler measured right before.\n",
+        "Machine: {}. Load generator and server share it; the server only accepts (`--roles api`); server and bare handler have the same \
+         allocator, mimalloc. Each row: a fresh server, {} s after a warm-up of {} s; “of bare” is \
+         the rate beside the bare handler measured right before.\n",
         machine(),
         options.measured.as_secs(),
         options.warm_up.as_secs(),
@@ -34,7 +35,7 @@ fn write_all(
     if let Some(soak) = soak {
         write_soak(text, soak)?;
     }
-    write_goals(text, pairs, soak)?;
+    write_goals(text, &goals::judge(pairs, soak))?;
     write_failures(text, pairs, soak)
 }
 
@@ -91,9 +92,10 @@ fn write_soak(text: &mut String, soak: &Soak) -> std::fmt::Result {
     Ok(())
 }
 
-fn write_goals(text: &mut String, pairs: &[Pair], soak: Option<&Soak>) -> std::fmt::Result {
+/// The table of goals, under whatever was measured.
+pub(crate) fn write_goals(text: &mut String, goals: &[Goal]) -> std::fmt::Result {
     writeln!(text, "\n| goal | measured | reached |\n|---|--:|---|")?;
-    for goal in goals::judge(pairs, soak) {
+    for goal in goals {
         let reached = match goal.reached {
             Some(true) => "yes",
             Some(false) => "**no**",
@@ -131,12 +133,12 @@ fn write_failures(text: &mut String, pairs: &[Pair], soak: Option<&Soak>) -> std
     }
 }
 
-fn milliseconds(duration: Duration) -> String {
+pub(crate) fn milliseconds(duration: Duration) -> String {
     format!("{:.2}", duration.as_secs_f64() * 1e3)
 }
 
 /// `2 cores, MODEL, 8 GiB`, as far as the system tells.
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let model = field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".into());
     let memory = field("/proc/meminfo", "MemTotal")

@@ -1,0 +1,147 @@
+//! The callback receiver, called by the kit's own client.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use testkit::http::{self, Connection};
+use testkit::receiver::{Receiver, Reply};
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+#[test]
+fn what_comes_is_answered_ok_and_remembered() {
+    let receiver = Receiver::start();
+    let before = Instant::now();
+    let mut connection = Connection::open(receiver.addr()).expect("connect");
+    let large = vec![b'x'; 100_000];
+    for body in [&b"{\"id\":\"1\"}"[..], b"", &large] {
+        let answer = connection
+            .request("POST", "/dlr?a=1", &[("X-Signature", "s")], body)
+            .expect("an answer on the same connection");
+        assert_eq!((answer.status, answer.text().as_str()), (200, "OK"));
+    }
+    assert!(receiver.wait_for(3, DEADLINE));
+    let seen = receiver.received();
+    assert_eq!(seen[0].json(), serde_json::json!({"id": "1"}));
+    assert_eq!((seen[1].body.len(), seen[2].body.len()), (0, 100_000));
+    for one in &seen {
+        assert_eq!(
+            (one.method.as_str(), one.path.as_str()),
+            ("POST", "/dlr?a=1")
+        );
+        assert_eq!(one.header("x-signature"), Some("s"));
+        assert!(one.at >= before && one.peer == seen[0].peer);
+    }
+}
+
+#[test]
+fn requests_sent_together_are_answered_in_order() {
+    let receiver = Receiver::builder()
+        .script(|request| Reply::answer(200, request.number.to_string()))
+        .start();
+    let mut connection = Connection::open(receiver.addr()).expect("connect");
+    let one = http::encode(receiver.addr(), "POST", "/", &[], b"body");
+    connection.send(&one.repeat(3)).expect("all at once");
+    for number in 0..3 {
+        let answer = connection.read_response().expect("an answer for each");
+        assert_eq!(answer.text(), number.to_string());
+    }
+}
+
+#[test]
+fn a_script_decides_each_answer() {
+    let delay = Duration::from_millis(30);
+    let receiver = Receiver::builder()
+        .script(move |request| match request.path {
+            "/fail" => Reply::answer(503, "not now"),
+            "/late" => Reply::ok().after(delay),
+            "/hang" => Reply::hang(),
+            "/close" => Reply::close(),
+            "/last" => Reply::ok().then_close(),
+            "/moved" => {
+                Reply::raw("HTTP/1.1 302 Found\r\nLocation: /fail\r\nContent-Length: 0\r\n\r\n")
+            }
+            _ => Reply::ok(),
+        })
+        .start();
+    let ask = |path: &str| {
+        let mut connection = Connection::open(receiver.addr()).expect("connect");
+        if path == "/hang" {
+            connection.set_deadline(Duration::from_millis(50));
+        }
+        let answer = connection.request("POST", path, &[], b"x");
+        (
+            answer.map(|answer| (answer.status, answer.text())),
+            connection,
+        )
+    };
+    let cases = [
+        ("/fail", Some((503, "not now"))),
+        ("/late", Some((200, "OK"))),
+        ("/hang", None),
+        ("/close", None),
+        ("/last", Some((200, "OK"))),
+        ("/moved", Some((302, ""))),
+        ("/", Some((200, "OK"))),
+    ];
+    for (path, expected) in cases {
+        let expected = expected.map(|(status, body)| (status, body.to_owned()));
+        let started = Instant::now();
+        assert_eq!(ask(path).0.ok(), expected, "{path}");
+        assert!(path != "/late" || started.elapsed() >= delay);
+    }
+    let (_, mut closed) = ask("/last");
+    assert!(
+        closed.request("POST", "/", &[], b"x").is_err(),
+        "still open"
+    );
+    assert_eq!(receiver.count(), cases.len() + 1, "all are remembered");
+}
+
+#[test]
+fn a_hanging_connection_holds_up_no_other() {
+    let receiver = Receiver::builder()
+        .script(|request| match request.body {
+            b"hang" => Reply::hang(),
+            _ => Reply::ok(),
+        })
+        .start();
+    let mut hanging = Connection::open(receiver.addr()).expect("connect");
+    let bytes = http::encode(receiver.addr(), "POST", "/", &[], b"hang");
+    hanging.send(&bytes).expect("sent");
+    assert!(receiver.wait_for(1, DEADLINE));
+    let answer = http::request(receiver.addr(), "POST", "/", &[], b"x").expect("an answer");
+    assert_eq!(answer.status, 200);
+}
+
+#[test]
+fn a_closure_sees_requests_in_place_of_the_memory() {
+    let bytes = Arc::new(AtomicUsize::new(0));
+    let sum = Arc::clone(&bytes);
+    let receiver = Receiver::builder()
+        .on_request(move |path, body| {
+            sum.fetch_add(path.len() + body.len(), Ordering::Relaxed);
+        })
+        .start();
+    http::request(receiver.addr(), "POST", "/ab", &[], b"1234").expect("an answer");
+    assert_eq!((receiver.count(), receiver.received().len()), (1, 0));
+    assert_eq!(bytes.load(Ordering::Relaxed), 7);
+}
+
+#[test]
+fn addresses_and_ends() {
+    let receiver = Receiver::builder().bind("127.0.0.7:0").start();
+    let addr = receiver.addr();
+    assert_eq!(receiver.url("/a"), format!("http://{addr}/a"));
+    assert!(addr.to_string().starts_with("127.0.0.7:"));
+    let taken = Receiver::builder().bind(addr.to_string()).try_start();
+    assert!(taken.is_err(), "the address is taken");
+    assert!(!receiver.wait_for(1, Duration::ZERO), "nothing has come");
+    let mut open = Connection::open(addr).expect("connect");
+    drop(receiver);
+    assert!(
+        open.request("POST", "/", &[], b"x").is_err(),
+        "still served"
+    );
+    assert!(Connection::open(addr).is_err(), "still listening");
+}
