@@ -1,6 +1,7 @@
 //! The one integration-test binary: black-box tests over the real program, and the suites that need several rooms.
 
 mod contract;
+mod deliver;
 mod faults;
 mod rest;
 mod tidy;

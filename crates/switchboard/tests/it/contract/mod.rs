@@ -5,6 +5,7 @@
 
 mod fixture;
 mod sample;
+mod way;
 
 /// Makes two tests of each case that takes a store.
 macro_rules! on_both_stores {
@@ -47,10 +48,17 @@ macro_rules! on_both_databases {
 }
 
 mod access;
+mod callbacks;
 mod columns;
+mod dispatch;
 mod idempotency;
 mod messages;
 mod model;
+mod nodes;
 mod opening;
+mod parts;
+mod pruning;
+mod receipts;
+mod replay;
 mod scheduled;
 mod sign_in;

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use domain::MessageId;
-use domain::ports::{Accepted, StoreError};
+use domain::ports::{Accepted, Cancel, StoreError};
 use tokio::task::JoinSet;
 
 use super::fixture::Database;
 use super::sample::{accept, account, create_account, keyed, message, submission};
+use super::way::{claim, due, due_at, future, join, past};
 
 on_both_databases!(
     what_was_stored_is_there_after_reopening,
@@ -15,6 +16,7 @@ on_both_databases!(
     many_that_open_an_empty_database_at_once_all_succeed,
     a_newer_schema_is_refused,
     migrations_are_recorded_and_run_once,
+    the_queue_of_an_older_schema_is_carried_over,
 );
 
 const HISTORY: &str =
@@ -163,4 +165,35 @@ async fn lost_connections_are_replaced() {
         failures += 1;
         assert!(failures <= CONNECTIONS, "each dead connection is met once");
     }
+}
+
+/// What waits when the program is replaced by this version goes on waiting.
+async fn the_queue_of_an_older_schema_is_carried_over(database: Database) {
+    const BEFORE: &str = "
+        DROP TABLE queue; DROP TABLE node; DROP TABLE transit; DROP TABLE callback; DROP TABLE callback_queue;
+        DROP TABLE callback_attempt;
+        ALTER TABLE message DROP COLUMN status; ALTER TABLE message DROP COLUMN error;
+        ALTER TABLE message DROP COLUMN parts_left;
+        CREATE TABLE queue (lane SMALLINT NOT NULL, due_us BIGINT NOT NULL, id BIGINT NOT NULL,
+            attempt SMALLINT NOT NULL, PRIMARY KEY (lane, due_us, id));
+        INSERT INTO queue (lane, due_us, id, attempt)
+            SELECT priority, coalesce(scheduled_us, accepted_us), id, 0 FROM message;
+        DELETE FROM schema_migration WHERE number >= 3";
+
+    let store = database.open().await;
+    accept(
+        &store,
+        vec![due(1), due_at(2, future(1)), due_at(3, past(1))],
+    )
+    .await;
+    drop(store);
+    database.execute(BEFORE).await;
+
+    let store = database.open().await;
+    let node = join(&store).await;
+    let claimed = claim(&store, node).await;
+    let claimed: Vec<u64> = claimed.iter().map(|parcel| parcel.id.get()).collect();
+    assert_eq!(claimed, [1, 3]);
+    let cancelled = store.cancel(account(1), message(2), past(2)).await;
+    assert_eq!(cancelled.expect("answers"), Cancel::Done);
 }

@@ -54,6 +54,7 @@ pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
         expires_at: at(259_200),
         test_mode: None,
         idempotency: None,
+        holder: None,
     }
 }
 

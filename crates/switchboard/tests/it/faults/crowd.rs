@@ -1,6 +1,7 @@
 //! Callers that each send an order as soon as the one before is answered, and write down what they are told.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -18,14 +19,37 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
+    /// Callers that send plain or keyed orders.
     pub(super) fn enter(sender: &Sender, size: usize, ledger: &Arc<Ledger>) -> Self {
+        let (sender, ledger) = (sender.clone(), Arc::clone(ledger));
+        Self::of(sender.addr, size, move |exchange| {
+            let order = ledger.open();
+            ledger.close(order, &exchange(&sender.encode(order.number)));
+        })
+    }
+
+    /// Callers that do the same again and again: send the bytes of a request, and write down the answer.
+    pub(super) fn of(
+        addr: SocketAddr,
+        size: usize,
+        turn: impl Fn(&mut dyn FnMut(&[u8]) -> io::Result<Response>) + Send + Sync + 'static,
+    ) -> Self {
         let enough = Arc::new(AtomicBool::new(false));
-        let open = |_| Connection::open(sender.addr).expect("the service takes connections");
+        let turn = Arc::new(turn);
+        let open = |_| Connection::open(addr).expect("the service takes connections");
         let connections: Vec<_> = (0..size).map(open).collect();
-        let callers = connections.into_iter().map(|connection| {
-            let (sender, ledger, enough) =
-                (sender.clone(), Arc::clone(ledger), Arc::clone(&enough));
-            thread::spawn(move || keep_sending(connection, &sender, &ledger, &enough))
+        let callers = connections.into_iter().map(|mut connection| {
+            let (turn, enough) = (Arc::clone(&turn), Arc::clone(&enough));
+            thread::spawn(move || {
+                let mut open = true;
+                while open && !enough.load(Ordering::SeqCst) {
+                    turn(&mut |order| {
+                        let answer = exchange(&mut connection, order);
+                        open = answer.as_ref().is_ok_and(stays_open);
+                        answer
+                    });
+                }
+            })
         });
         let callers = callers.collect();
         Self { enough, callers }
@@ -42,17 +66,6 @@ impl Crowd {
     pub(super) fn leave(self) {
         self.enough.store(true, Ordering::SeqCst);
         self.wait();
-    }
-}
-
-fn keep_sending(mut connection: Connection, sender: &Sender, ledger: &Ledger, enough: &AtomicBool) {
-    while !enough.load(Ordering::SeqCst) {
-        let order = ledger.open();
-        let answer = exchange(&mut connection, &sender.encode(order.number));
-        ledger.close(order, &answer);
-        if !answer.is_ok_and(|answer| stays_open(&answer)) {
-            return;
-        }
     }
 }
 

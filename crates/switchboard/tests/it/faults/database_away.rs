@@ -1,21 +1,25 @@
 //! `PostgreSQL` drops the connections, or is not there at all.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, ToSocketAddrs};
 use std::process::Command;
 use std::sync::Arc;
 
-use testkit::{Backend, TempDir};
+use testkit::{Backend, TempDir, TestDatabase};
 use tokio::runtime::{self, Runtime};
+use tokio_postgres::config::Host;
 use tokio_postgres::{Client, NoTls};
 
 use super::crowd::Crowd;
 use super::dice::Dice;
 use super::ledger::Ledger;
-use super::subject::{Shape, Subject};
+use super::proxy::Proxy;
+use super::subject::{Shape, Subject, builder};
 use super::waiting::wait_until;
+use super::way::{Bounds, Way};
 
 const CALLERS: usize = 32;
 const STORMS: usize = 12;
+const WAY_STORMS: usize = 40;
 const END_CONNECTIONS: &str = "
     SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
@@ -41,6 +45,52 @@ fn lost_connections_refuse_a_few_and_lose_nothing() {
     ledger.check(&subject, &mut dice);
     subject.server.restart();
     ledger.check(&subject, &mut dice);
+}
+
+/// The storms hit everything that the service stores: orders, claims, answers of the network, receipts, reports. A write
+/// whose outcome nobody knows is no crash: whatever the network took, it gets only once.
+#[test]
+fn lost_connections_leave_nothing_unfinished() {
+    let way = Way::start(Backend::Postgres);
+    let administrator =
+        Administrator::connect(way.subject.server.database_url().expect("PostgreSQL"));
+    let crowd = way.crowd(CALLERS);
+    let mut dice = Dice::throw();
+    for _ in 0..WAY_STORMS {
+        let calm = usize::try_from(1 + dice.below(100)).expect("a hundred");
+        way.wait_for_answered(calm);
+        administrator.end_connections();
+    }
+    way.wait_for_answered(100);
+    crowd.leave();
+    way.check(Bounds::default());
+}
+
+/// Worse than a connection that ends is an answer that gets lost: what was asked for has happened, and the service does not
+/// know. Whatever it is, a claim or a result, a receipt or a report: nothing is forgotten, and nothing is sent twice.
+#[test]
+fn lost_answers_leave_nothing_unfinished() {
+    let database = TestDatabase::create_blocking();
+    let config: tokio_postgres::Config = database.url().parse().expect("a URL");
+    let [Host::Tcp(host)] = config.get_hosts() else {
+        panic!("one host: {}", database.url());
+    };
+    let server = format!("{host}:{}", config.get_ports()[0]);
+    let mut addresses = server.to_socket_addrs().expect("an address");
+    let proxy = Proxy::start(addresses.next().expect("an address"));
+    let url = database.url().replace(&server, &proxy.addr().to_string());
+    // The backend is by the URL: this is a service on PostgreSQL.
+    let way = Way::from(builder(Backend::Sqlite).env("SWITCHBOARD_DATABASE__URL", url));
+    let crowd = way.crowd(CALLERS);
+    let mut dice = Dice::throw();
+    for _ in 0..WAY_STORMS {
+        let calm = usize::try_from(1 + dice.below(100)).expect("a hundred");
+        way.wait_for_answered(calm);
+        proxy.lose_answers();
+    }
+    way.wait_for_answered(100);
+    crowd.leave();
+    way.check(Bounds::default());
 }
 
 #[test]

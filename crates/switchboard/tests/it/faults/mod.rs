@@ -7,8 +7,10 @@
 mod crowd;
 mod dice;
 mod ledger;
+mod proxy;
 mod raw;
 mod shim;
+mod signal;
 mod subject;
 mod waiting;
 
@@ -37,3 +39,4 @@ mod disk;
 mod overload;
 mod slow_callers;
 mod stopping;
+mod way;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpStream};
-use std::process::Command;
 use std::sync::Arc;
 
 use testkit::Backend;
@@ -12,15 +11,19 @@ use super::crowd::Crowd;
 use super::dice::Dice;
 use super::ledger::Ledger;
 use super::raw::Held;
+use super::signal;
 use super::subject::{Shape, Subject};
 use super::waiting::wait_until;
+use super::way::{Bounds, Way};
 
 const CALLERS: usize = 64;
+const STOPS: usize = 4;
 const READY: &[u8] = b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 on_both_backends!(
     what_was_taken_is_answered,
     a_request_under_way_is_answered_after_the_signal,
+    what_is_under_way_is_finished_or_goes_on_after_the_restart,
 );
 
 /// HTTP leaves one gap: a request may cross with the closing of its idle connection. Such a request gets no answer, and
@@ -50,7 +53,7 @@ fn a_request_under_way_is_answered_after_the_signal(backend: Backend) {
     let under_way: Vec<Held> = (0..8).map(|number| Held::begin(&sender, number)).collect();
     let mut asking: Vec<Connection> = (0..8).map(|_| half_a_question(addr)).collect();
 
-    ask_to_end(subject.server.pid());
+    signal::send("TERM", subject.server.pid());
     wait_until("no more connections are taken", || {
         TcpStream::connect(addr).is_err()
     });
@@ -68,11 +71,15 @@ fn a_request_under_way_is_answered_after_the_signal(backend: Backend) {
     assert_eq!(subject.stored().len(), 8);
 }
 
-/// The shell's own `kill`, since the standard library only knows SIGKILL.
-fn ask_to_end(pid: u32) {
-    let signal = format!("kill -TERM {pid}");
-    let sent = Command::new("sh").args(["-c", &signal]).status();
-    assert!(sent.expect("a shell").success(), "{signal}");
+/// A service that stops in order has stored what the network answered, so nothing is sent again.
+fn what_is_under_way_is_finished_or_goes_on_after_the_restart(backend: Backend) {
+    let mut way = Way::start(backend);
+    for _ in 0..STOPS {
+        let crowd = way.crowd(CALLERS);
+        way.wait_for_answered(200);
+        way.stop(crowd);
+    }
+    way.check(Bounds::default());
 }
 
 fn half_a_question(addr: SocketAddr) -> Connection {

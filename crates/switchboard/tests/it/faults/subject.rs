@@ -19,10 +19,13 @@ const BALANCE: &str = "1000000.00";
 /// A running service and a token for it.
 pub(super) struct Subject {
     pub(super) server: Server,
-    token: String,
+    pub(super) token: String,
     /// The day of all scheduled messages: the same for all, so that a repeated order is the same to the byte.
     day: String,
 }
+
+/// What the service says of a message: its state, and status and error once it has ended.
+pub(super) type State = (String, Option<(u64, u64)>);
 
 /// How an order is made from its number.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,6 +93,19 @@ impl Subject {
             status.status == 404
         };
         ids.filter(|id| is_unknown(id)).collect()
+    }
+
+    /// Where a message stands: its state, and status and error once it has ended. `None`: it is unknown.
+    pub(super) fn state(&self, connection: &mut Connection, id: u64) -> Option<State> {
+        let answer = self.get(connection, &format!("/sms/status/{id}"));
+        assert!(matches!(answer.status, 200 | 404), "{}", answer.text());
+        if answer.status == 404 {
+            return None;
+        }
+        let answer = answer.json();
+        let state = answer["state"].as_str().expect("a word").to_owned();
+        let end = answer["status"].as_u64().zip(answer["error"].as_u64());
+        Some((state, end))
     }
 
     /// What `/health/ready` says.

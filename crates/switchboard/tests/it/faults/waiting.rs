@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Far longer than anything here takes, also on a machine that does something else besides.
 pub(super) const DEADLINE: Duration = Duration::from_mins(1);
-const POLL: Duration = Duration::from_millis(5);
+pub(super) const POLL: Duration = Duration::from_millis(5);
 
 /// Returns once `state` holds.
 pub(super) fn wait_until(what: &str, mut state: impl FnMut() -> bool) {

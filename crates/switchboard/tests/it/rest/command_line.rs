@@ -276,9 +276,28 @@ fn a_configuration_is_checked_before_anything_starts() {
 fn a_port_in_use_says_what_to_do() {
     let service = Service::start(Backend::Sqlite);
     let address = service.server.addr().to_string();
-    let error = fails(&service.server, &["serve", "--listen", &address]);
+    let folder = testkit::TempDir::create("second").expect("a temporary folder");
+    let output = std::process::Command::new(BINARY)
+        .args(["serve", "--listen", &address, "--data-dir"])
+        .arg(folder.path().join("data"))
+        .current_dir(folder.path())
+        .output()
+        .expect("it runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(
         error.contains(&address) && error.contains("--listen 127.0.0.1:PORT"),
+        "{error}"
+    );
+    service.check_health();
+}
+
+#[test]
+fn a_second_service_on_the_same_file_says_what_to_do() {
+    let service = Service::start(Backend::Sqlite);
+    let error = fails(&service.server, &["serve", "--listen", "127.0.0.1:0"]);
+    assert!(
+        error.contains("switchboard.db") && error.contains("--data-dir"),
         "{error}"
     );
     service.check_health();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use testkit::Backend;
 use testkit::http::Response;
 
-use super::service::Service;
+use super::service::{Service, wait_for};
 
 /// Runs a printed line as a person would.
 fn paste(line: &str) -> Value {
@@ -42,11 +42,12 @@ fn the_printed_lines_work(backend: Backend) {
     };
     let answer = paste(send);
     let id = answer[0].as_str().expect("one ID");
-    let status = paste(&read.replace("/ID", &format!("/{id}")));
-    assert_eq!(
-        (status["id"].as_str(), status["state"].as_str()),
-        (Some(id), Some("queued"))
-    );
+    let read = read.replace("/ID", &format!("/{id}"));
+    wait_for("the delivery", || {
+        let status = paste(&read);
+        assert_eq!(status["id"].as_str(), Some(id));
+        (status["state"] == "delivered").then_some(())
+    });
 
     service.server.restart();
     let output = service.server.output();

@@ -3,7 +3,7 @@
 //! A case that depends on the store takes a backend, and a macro makes two tests of it, called `sqlite::case` and
 //! `postgres::case`. Every test has a server and a database of its own.
 
-mod service;
+pub(crate) mod service;
 
 /// Makes two tests of each case that takes a backend.
 macro_rules! on_both_backends {
@@ -23,6 +23,8 @@ macro_rules! on_both_backends {
         }
     };
 }
+
+pub(crate) use on_both_backends;
 
 mod accepting;
 mod answers;

@@ -3,7 +3,12 @@
 use serde_json::{Value, json};
 use testkit::Backend;
 
-use super::service::{Service, in_seconds, message, sms, sms_with, utc, with_offset};
+use super::service::{
+    Service, in_seconds, message, sms, sms_with, tomorrow, utc, wait_for, with_offset,
+};
+
+/// The simulated network takes what is sent here and never reports it.
+const SILENT: &str = "+447700900002";
 
 fn schedule(service: &Service, seconds: i64, to: &str) -> String {
     let at = with_offset(in_seconds(seconds), 1);
@@ -53,7 +58,7 @@ fn the_scheduled_list_is_ordered_and_private(backend: Backend) {
     );
 }
 
-/// The shape, field by field.
+/// The shape, field by field, while it waits.
 fn records_have_the_shape_of_the_contract(backend: Backend) {
     let service = Service::start(backend);
     let at = in_seconds(3600);
@@ -73,8 +78,10 @@ fn records_have_the_shape_of_the_contract(backend: Backend) {
         service.get(&format!("/sms/status/{id}")).json(),
         status("scheduled", 1)
     );
-    let long = service.accept(&sms_with(&json!({ "message": "a".repeat(161) })))[0].clone();
-    let mut expected = status("queued", 2);
+    let long = &service.accept(&sms_with(&json!({
+        "message": "a".repeat(161), "scheduled": tomorrow(),
+    })))[0];
+    let mut expected = status("scheduled", 2);
     expected["id"] = json!(long);
     assert_eq!(service.get(&format!("/sms/status/{long}")).json(), expected);
 }
@@ -85,14 +92,14 @@ fn a_scheduled_message_can_be_cancelled(backend: Backend) {
     let other = service.create_account("other");
     let waiting = schedule(&service, 3600, "+37120000001");
     let kept = schedule(&service, 3600, "+37120000002");
-    let queued = service.accept(&sms())[0].clone();
+    let sent = service.accept(&sms_with(&json!({"to": SILENT})))[0].clone();
     for (case, method, path) in [
         ("reading another's", "GET", format!("/sms/status/{waiting}")),
         ("cancelling another's", "DELETE", format!("/sms/{waiting}")),
         (
             "cancelling another's that is gone",
             "DELETE",
-            format!("/sms/{queued}"),
+            format!("/sms/{sent}"),
         ),
     ] {
         let response = service.call_as(&other, method, &path, b"");
@@ -118,9 +125,13 @@ fn a_scheduled_message_can_be_cancelled(backend: Backend) {
     });
     assert_eq!(status, expected);
 
+    wait_for("the hand-over to the network", || {
+        let status = service.get(&format!("/sms/status/{sent}")).json();
+        (status["state"] == "sent").then_some(())
+    });
     for (case, id, word) in [
         ("again", &waiting, "cancelled"),
-        ("already on its way", &queued, "queued"),
+        ("already on its way", &sent, "sent"),
     ] {
         let response = service.delete(&format!("/sms/{id}"));
         assert_eq!(response.status, 409, "{case}: {}", response.text());

@@ -12,13 +12,13 @@ use testkit::http::{self, Response};
 use testkit::{Backend, Server, ServerBuilder};
 
 /// The program under test.
-pub(super) const BINARY: &str = env!("CARGO_BIN_EXE_switchboard");
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_switchboard");
 /// Waiting longer than this means that the state will not come.
 const DEADLINE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Looks again and again until there is something to see.
-pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + DEADLINE;
     loop {
         if let Some(seen) = look() {
@@ -30,25 +30,25 @@ pub(super) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
 }
 
 /// A running service.
-pub(super) struct Service {
-    pub(super) server: Server,
+pub(crate) struct Service {
+    pub(crate) server: Server,
     /// The first account's token, which may do everything.
-    pub(super) token: String,
+    pub(crate) token: String,
 }
 
 /// A token that the command line made.
-pub(super) struct NewToken {
-    pub(super) id: String,
-    pub(super) token: String,
+pub(crate) struct NewToken {
+    pub(crate) id: String,
+    pub(crate) token: String,
 }
 
 impl Service {
-    pub(super) fn start(backend: Backend) -> Self {
+    pub(crate) fn start(backend: Backend) -> Self {
         Self::with(backend, |builder| builder)
     }
 
     /// A service with settings of its own.
-    pub(super) fn with(
+    pub(crate) fn with(
         backend: Backend,
         configure: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> Self {
@@ -58,7 +58,7 @@ impl Service {
     }
 
     /// One request on a connection of its own, with nothing added.
-    pub(super) fn raw(
+    pub(crate) fn raw(
         &self,
         method: &str,
         path: &str,
@@ -70,12 +70,12 @@ impl Service {
     }
 
     /// One request under a token; the answer keeps the rules of every answer.
-    pub(super) fn call_as(&self, token: &str, method: &str, path: &str, body: &[u8]) -> Response {
+    pub(crate) fn call_as(&self, token: &str, method: &str, path: &str, body: &[u8]) -> Response {
         self.call_with(token, method, path, &[], body)
     }
 
     /// [`Service::call_as`] with more headers.
-    pub(super) fn call_with(
+    pub(crate) fn call_with(
         &self,
         token: &str,
         method: &str,
@@ -96,35 +96,35 @@ impl Service {
         response
     }
 
-    pub(super) fn get(&self, path: &str) -> Response {
+    pub(crate) fn get(&self, path: &str) -> Response {
         self.call_as(&self.token, "GET", path, b"")
     }
 
-    pub(super) fn delete(&self, path: &str) -> Response {
+    pub(crate) fn delete(&self, path: &str) -> Response {
         self.call_as(&self.token, "DELETE", path, b"")
     }
 
     /// `POST /sms`.
-    pub(super) fn send(&self, body: &Value) -> Response {
+    pub(crate) fn send(&self, body: &Value) -> Response {
         self.call_as(&self.token, "POST", "/sms", body.to_string().as_bytes())
     }
 
     /// Sends what must be accepted and returns its IDs.
-    pub(super) fn accept(&self, body: &Value) -> Vec<String> {
+    pub(crate) fn accept(&self, body: &Value) -> Vec<String> {
         let response = self.send(body);
         assert_eq!(response.status, 200, "{body}: {}", response.text());
         ids(&response)
     }
 
     /// The scheduled messages of an account.
-    pub(super) fn scheduled_as(&self, token: &str) -> Vec<Value> {
+    pub(crate) fn scheduled_as(&self, token: &str) -> Vec<Value> {
         let response = self.call_as(token, "GET", "/sms?scheduled", b"");
         assert_eq!(response.status, 200, "{}", response.text());
         response.json().as_array().expect("a list").clone()
     }
 
     /// How many messages the service says that it stored.
-    pub(super) fn stored(&self) -> u64 {
+    pub(crate) fn stored(&self) -> u64 {
         let metrics = self.raw("GET", "/metrics", &[], b"").text();
         let counted = metrics
             .lines()
@@ -133,13 +133,13 @@ impl Service {
     }
 
     /// Creates an account with a token of every permission.
-    pub(super) fn create_account(&self, name: &str) -> String {
+    pub(crate) fn create_account(&self, name: &str) -> String {
         self.server
             .cli_json(&["account", "create", "--name", name, "--json"]);
         self.create_token(name, &[]).token
     }
 
-    pub(super) fn create_token(&self, account: &str, more: &[&str]) -> NewToken {
+    pub(crate) fn create_token(&self, account: &str, more: &[&str]) -> NewToken {
         let mut arguments = vec!["token", "create", "--account", account, "--json"];
         arguments.extend_from_slice(more);
         let made = self.server.cli_json(&arguments);
@@ -150,7 +150,7 @@ impl Service {
     }
 
     /// The service still works and nothing in it has panicked.
-    pub(super) fn check_health(&self) {
+    pub(crate) fn check_health(&self) {
         let ready = self.raw("GET", "/health/ready", &[], b"");
         assert_eq!((ready.status, ready.text().as_str()), (200, "ready\n"));
         let output = self.server.output();
@@ -167,7 +167,7 @@ fn first_token(server: &Server) -> Option<String> {
 }
 
 /// What holds of every answer of the API: never cached, traceable, and an error is an object with one message.
-pub(super) fn check(context: &str, response: &Response) {
+pub(crate) fn check(context: &str, response: &Response) {
     let shown = || format!("{context}: {} {}", response.status, response.text());
     assert_eq!(
         response.header("cache-control"),
@@ -195,7 +195,7 @@ pub(super) fn check(context: &str, response: &Response) {
 }
 
 /// The message of an error answer.
-pub(super) fn message(response: &Response) -> String {
+pub(crate) fn message(response: &Response) -> String {
     let body = response.json();
     body["message"]
         .as_str()
@@ -204,7 +204,7 @@ pub(super) fn message(response: &Response) -> String {
 }
 
 /// The IDs of an accepted submission, which are strings.
-pub(super) fn ids(response: &Response) -> Vec<String> {
+pub(crate) fn ids(response: &Response) -> Vec<String> {
     let body = response.json();
     let list = body.as_array().unwrap_or_else(|| panic!("no list: {body}"));
     list.iter()
@@ -213,12 +213,12 @@ pub(super) fn ids(response: &Response) -> Vec<String> {
 }
 
 /// A body that is accepted.
-pub(super) fn sms() -> Value {
+pub(crate) fn sms() -> Value {
     json!({ "to": "+37120000001", "from": "Acme", "message": "Hello" })
 }
 
 /// [`sms`] with fields added or replaced.
-pub(super) fn sms_with(fields: &Value) -> Value {
+pub(crate) fn sms_with(fields: &Value) -> Value {
     let mut body = sms();
     let fields = fields.as_object().expect("an object").clone();
     body.as_object_mut().expect("an object").extend(fields);
@@ -226,13 +226,13 @@ pub(super) fn sms_with(fields: &Value) -> Value {
 }
 
 /// A time so many seconds from now, without a fraction.
-pub(super) fn in_seconds(seconds: i64) -> Timestamp {
+pub(crate) fn in_seconds(seconds: i64) -> Timestamp {
     let now = Timestamp::from_second(SystemClock.now().as_second()).expect("in range");
     now + SignedDuration::from_secs(seconds)
 }
 
 /// As a request writes a time, with the offset in hours.
-pub(super) fn with_offset(time: Timestamp, hours: i8) -> String {
+pub(crate) fn with_offset(time: Timestamp, hours: i8) -> String {
     let zone = Offset::from_hours(hours)
         .expect("a real offset")
         .to_time_zone();
@@ -242,11 +242,11 @@ pub(super) fn with_offset(time: Timestamp, hours: i8) -> String {
 }
 
 /// As answers write a time.
-pub(super) fn utc(time: Timestamp) -> String {
+pub(crate) fn utc(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// A time well ahead, so that what is sent for it stays in the scheduled list.
-pub(super) fn tomorrow() -> String {
+pub(crate) fn tomorrow() -> String {
     with_offset(in_seconds(24 * 3600), 0)
 }

@@ -1,0 +1,206 @@
+//! The way of a message, step by step, for the cases about sending.
+
+use std::sync::Arc;
+
+use domain::delivery::{
+    Callback, CallbackAttempt, CallbackNext, CallbackSettlement, CarrierRef, Claim, Parcel,
+    Receipt, Sent, Settlement,
+};
+use domain::message::{SendTime, Submission};
+use domain::ports::{Ended, Matched, Settled, Store};
+use domain::{CallbackUrl, Code, MessageState, NodeId, Outcome, Timestamp};
+use jiff::SignedDuration;
+
+use super::sample::{accept, account, message, submission};
+
+pub(crate) const ABSENT: Outcome = Outcome::Failed(Code::ABSENT);
+pub(crate) const HOUR: SignedDuration = SignedDuration::from_hours(1);
+
+/// So many seconds into a time that is long over, for every database's clock.
+pub(crate) fn past(second: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000_000 + second).expect("within range")
+}
+
+/// So many seconds into a time that is far ahead.
+pub(crate) fn future(second: i64) -> Timestamp {
+    Timestamp::from_second(4_000_000_000 + second).expect("within range")
+}
+
+pub(crate) async fn join(store: &Arc<dyn Store>) -> NodeId {
+    store.join(HOUR).await.expect("a node joins")
+}
+
+/// A message that was due long ago, is waited for until far ahead, and asks for a report.
+pub(crate) fn due(id: u64) -> Submission {
+    Submission {
+        accepted_at: past(0),
+        expires_at: future(0),
+        dlr_url: Some(url("https://example.com/dlr")),
+        ..submission(id, 1)
+    }
+}
+
+/// One that this node holds from the start.
+pub(crate) fn held(id: u64, node: NodeId) -> Submission {
+    Submission {
+        holder: Some(node),
+        ..due(id)
+    }
+}
+
+/// One that goes out at a time.
+pub(crate) fn due_at(id: u64, time: Timestamp) -> Submission {
+    Submission {
+        send: SendTime::At(time),
+        ..due(id)
+    }
+}
+
+pub(crate) fn url(text: &str) -> CallbackUrl {
+    CallbackUrl::parse(text).expect("a URL")
+}
+
+/// The first result of a message that was held from the start.
+pub(crate) fn first_result(id: u64, sent: Sent) -> Settlement {
+    let submission = due(id);
+    Settlement {
+        id: message(id),
+        priority: submission.priority,
+        claim: Claim {
+            due_at: submission.due_at(),
+            attempt: 1,
+        },
+        expires_at: submission.expires_at,
+        sent,
+        at: past(1),
+    }
+}
+
+/// The result of a claimed parcel.
+pub(crate) fn result(parcel: &Parcel, sent: Sent) -> Settlement {
+    Settlement {
+        id: parcel.id,
+        priority: parcel.priority,
+        claim: parcel.claim,
+        expires_at: parcel.expires_at,
+        sent,
+        at: past(1),
+    }
+}
+
+pub(crate) fn taken(references: &[&str]) -> Sent {
+    Sent::Taken {
+        carrier: "alpha".to_owned(),
+        references: references.iter().map(|&name| name.to_owned()).collect(),
+    }
+}
+
+pub(crate) fn receipt(reference: &str, outcome: Outcome) -> Receipt {
+    Receipt {
+        of: CarrierRef {
+            carrier: "alpha".to_owned(),
+            reference: reference.to_owned(),
+        },
+        outcome,
+        at: past(2),
+    }
+}
+
+pub(crate) async fn claim(store: &Arc<dyn Store>, node: NodeId) -> Vec<Parcel> {
+    let claimed = store.claim_due(node, [1_000; 3]).await;
+    claimed.expect("the store answers")
+}
+
+/// Stores results; reports are held.
+pub(crate) async fn settle(
+    store: &Arc<dyn Store>,
+    node: NodeId,
+    batch: Vec<Settlement>,
+) -> Vec<Settled> {
+    let settled = store.settle_sends(node, Arc::new(batch), true).await;
+    settled.expect("the store takes the batch")
+}
+
+/// Stores receipts; reports are held.
+pub(crate) async fn report(
+    store: &Arc<dyn Store>,
+    node: NodeId,
+    batch: Vec<Receipt>,
+) -> Vec<Matched> {
+    let matched = store.settle_receipts(node, Arc::new(batch), true).await;
+    matched.expect("the store takes the batch")
+}
+
+/// Accepts a message that the node holds, and lets a carrier take it under these names.
+pub(crate) async fn send(store: &Arc<dyn Store>, node: NodeId, id: u64, references: &[&str]) {
+    accept(store, vec![held(id, node)]).await;
+    let settled = settle(store, node, vec![first_result(id, taken(references))]).await;
+    assert_eq!(settled, [Settled::Stored]);
+}
+
+/// Sends a message, and lets the carrier report its end; the report to the caller is held.
+pub(crate) async fn deliver(store: &Arc<dyn Store>, node: NodeId, id: u64) -> Callback {
+    let reference = format!("ref-{id}");
+    send(store, node, id, &[&reference]).await;
+    let mut matched = report(store, node, vec![receipt(&reference, Outcome::Delivered)]).await;
+    match matched.pop() {
+        Some(Matched::Ended(ended)) => ended.callback.expect("it is held"),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) async fn state(store: &Arc<dyn Store>, id: u64) -> MessageState {
+    let found = store.find_message(account(1), message(id)).await;
+    found.expect("answers").expect("it is there").state
+}
+
+/// What a receipt made of it, as short as tables want it.
+pub(crate) fn kind(matched: &Matched) -> &'static str {
+    match matched {
+        Matched::Ended(_) => "ended",
+        Matched::Noted => "noted",
+        Matched::Repeated => "repeated",
+        Matched::Kept => "kept",
+    }
+}
+
+pub(crate) fn ids(ended: &[Ended]) -> Vec<u64> {
+    ended.iter().map(|ended| ended.id.get()).collect()
+}
+
+pub(crate) fn attempt(second: i64) -> CallbackAttempt {
+    CallbackAttempt {
+        at: past(second),
+        status: Some(500),
+        elapsed_ms: 12,
+        body: b"no\0pe".to_vec(),
+        address: Some("192.0.2.1:443".to_owned()),
+        reason: "the answer's status was 500, not 2xx\0".to_owned(),
+    }
+}
+
+pub(crate) fn tried(callback: &Callback, next: CallbackNext, second: i64) -> CallbackSettlement {
+    CallbackSettlement {
+        id: callback.id,
+        claim: callback.claim,
+        attempt: Some(attempt(second)),
+        next,
+    }
+}
+
+/// Stores what came of one try.
+pub(crate) async fn settle_callback(
+    store: &Arc<dyn Store>,
+    node: NodeId,
+    settlement: CallbackSettlement,
+) -> bool {
+    let settled = store
+        .settle_callbacks(node, Arc::new(vec![settlement]))
+        .await;
+    settled.expect("the store takes the batch") == [true]
+}
+
+pub(crate) async fn claim_callbacks(store: &Arc<dyn Store>, node: NodeId) -> Vec<Callback> {
+    let claimed = store.claim_callbacks(node, 1_000).await;
+    claimed.expect("the store answers")
+}

@@ -1,0 +1,97 @@
+//! `switchboard listen`, alone and as the README shows it.
+
+use std::process::Command;
+
+use serde_json::Value;
+use testkit::http;
+use testkit::{Backend, Process};
+
+use super::post::{payload, start};
+use crate::rest::service::{BINARY, wait_for};
+
+const README: &str = include_str!("../../../../../README.md");
+
+/// A receiver on a free port; what it prints is its standard output alone.
+fn listen() -> Process {
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"exec "$0" listen --port 0 2>/dev/null"#, BINARY]);
+    Process::start(command).expect("it listens")
+}
+
+/// The line that ends so, without the time at its start.
+fn printed(receiver: &Process, end: &str) -> String {
+    wait_for(end, || {
+        let output = receiver.output();
+        let line = output.lines().find(|line| line.ends_with(end))?;
+        let (time, rest) = line.split_once("  ")?;
+        let digits = time.bytes().filter(u8::is_ascii_digit).count();
+        assert_eq!((time.len(), digits), (8, 6), "a time: {line}");
+        Some(rest.to_owned())
+    })
+}
+
+#[test]
+fn what_arrives_is_printed_and_answered_ok() {
+    let receiver = listen();
+    for (method, path, body) in [
+        ("POST", "/dlr", r#"{"id":"1","status":1,"error":0}"#),
+        ("POST", "/", "plain"),
+        ("PUT", "/a/b?c=d", "schön"),
+        ("GET", "/look", ""),
+    ] {
+        let answer = http::request(receiver.addr(), method, path, &[], body.as_bytes());
+        let answer = answer.expect(path);
+        assert_eq!(
+            (answer.status, answer.text().as_str()),
+            (200, "OK"),
+            "{path}"
+        );
+        let line = format!("{method} {path}  {body}");
+        assert_eq!(printed(&receiver, &line), line);
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_an_error() {
+    let receiver = listen();
+    let port = receiver.addr().port().to_string();
+    let output = Command::new(BINARY)
+        .args(["listen", "--port", &port])
+        .output()
+        .expect("it runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{output:?}");
+    assert!(told.contains(&port), "{told}");
+}
+
+#[test]
+fn it_ends_when_it_is_told_to() {
+    let mut receiver = listen();
+    let status = receiver.terminate();
+    assert!(status.success(), "{status}");
+}
+
+/// The README's line, with the addresses and the token of this test.
+#[test]
+fn the_readme_shows_a_report() {
+    let service = start(Backend::Sqlite);
+    let receiver = listen();
+    let start = "curl -s http://127.0.0.1:8080/sms";
+    let from = README.find(start).expect("the README's line");
+    let (line, _) = README[from..].split_once("\n```").expect("its end");
+    let line = line
+        .replace("http://127.0.0.1:8080", &service.server.url(""))
+        .replace("sb_…", &service.token)
+        .replace("127.0.0.1:9000", &receiver.addr().to_string());
+    let output = Command::new("sh")
+        .args(["-c", &line])
+        .output()
+        .expect("a shell");
+    assert!(output.status.success(), "{line}: {output:?}");
+    let ids: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let id = ids[0].as_str().expect("an ID");
+    let line = format!("POST /dlr  {}", payload(id, 1, 0));
+    assert_eq!(printed(&receiver, &line), line);
+    let shown = README.lines().any(|shown| shown.ends_with(&line));
+    assert!(shown, "the README shows what the first message prints");
+}

@@ -1,0 +1,79 @@
+//! Sending with a report asked for, and seeing it arrive.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::receiver::{Received, Receiver};
+use testkit::{Backend, ServerBuilder};
+
+use crate::rest::service::{Service, sms_with};
+
+/// Reports come within a fraction of a second; this only matters when something is broken.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A service on a network that reports within milliseconds.
+pub(super) fn start(backend: Backend) -> Service {
+    start_with(backend, |builder| builder)
+}
+
+/// [`start`] with more settings.
+pub(super) fn start_with(
+    backend: Backend,
+    configure: impl FnOnce(ServerBuilder) -> ServerBuilder,
+) -> Service {
+    Service::with(backend, |builder| {
+        configure(builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20"))
+    })
+}
+
+/// Sends one message that is reported to `url`, and returns its ID.
+pub(super) fn send(service: &Service, url: &str) -> String {
+    send_with(service, url, &json!({}))
+}
+
+/// [`send`] with fields added or replaced.
+pub(super) fn send_with(service: &Service, url: &str, fields: &Value) -> String {
+    let mut body = sms_with(fields);
+    body["dlrUrl"] = json!(url);
+    let mut ids = service.accept(&body);
+    assert_eq!(ids.len(), 1, "{body}");
+    ids.remove(0)
+}
+
+/// The whole body of a report.
+pub(super) fn payload(id: &str, status: u8, error: u64) -> String {
+    format!(r#"{{"id":"{id}","status":{status},"error":{error}}}"#)
+}
+
+/// All requests that came, once there are so many.
+pub(super) fn wait_for_reports(receiver: &Receiver, count: usize) -> Vec<Received> {
+    let came = receiver.wait_for(count, DEADLINE);
+    let reports = receiver.received();
+    assert!(came, "{} of {count} reports came", reports.len());
+    reports
+}
+
+/// The state that the service shows of a message.
+pub(super) fn state(service: &Service, id: &str) -> String {
+    let status = service.get(&format!("/sms/status/{id}")).json();
+    let state = status["state"].as_str();
+    state
+        .unwrap_or_else(|| panic!("no state: {status}"))
+        .to_owned()
+}
+
+/// `callbacks list`, the newest first.
+pub(super) fn callbacks(service: &Service, more: &[&str]) -> Vec<Value> {
+    let arguments = [&["callbacks", "list", "--json"], more].concat();
+    let list = service.server.cli_json(&arguments);
+    list.as_array().expect("a list").clone()
+}
+
+/// `callbacks show`: every try of a callback, in order.
+pub(super) fn tries(service: &Service, callback: &Value) -> Vec<Value> {
+    let id = callback["id"].to_string();
+    let list = service
+        .server
+        .cli_json(&["callbacks", "show", &id, "--json"]);
+    list.as_array().expect("a list").clone()
+}

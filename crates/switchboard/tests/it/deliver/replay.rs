@@ -1,0 +1,164 @@
+//! Sending reports again by hand.
+
+use std::time::Duration;
+
+use domain::clock::SystemClock;
+use domain::{Clock, Timestamp};
+use serde_json::{Value, json};
+use testkit::Backend;
+use testkit::receiver::Received;
+
+use super::door::Door;
+use super::post::{callbacks, send, start, start_with, wait_for_reports};
+use crate::rest::service::{Service, wait_for};
+
+/// Waits until the list of what is not received holds so many callbacks in that state after so many tries.
+fn wait_for_list(service: &Service, count: usize, state: &str, tries: u32) -> Vec<Value> {
+    wait_for("the list of callbacks", || {
+        let list = callbacks(service, &[]);
+        let fits = |one: &Value| one["state"] == state && one["tries"] == tries;
+        (list.len() == count && list.iter().all(fits)).then_some(list)
+    })
+}
+
+/// Runs `callbacks replay`, which says how many it found.
+fn replay(service: &Service, which: &[&str], count: usize) {
+    let output = service
+        .server
+        .cli(&[&["callbacks", "replay"], which].concat());
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{which:?}: {output:?}");
+    assert_eq!(
+        shown.trim_end(),
+        format!("{count} callbacks are sent again."),
+        "{which:?}"
+    );
+}
+
+fn text<'a>(callback: &'a Value, field: &str) -> &'a str {
+    callback[field].as_str().expect("text")
+}
+
+/// Parked ones by ID, address and time; those that were received only when asked for.
+fn what_is_chosen_is_sent_again(backend: Backend) {
+    let service = start_with(backend, |builder| {
+        builder.env("SWITCHBOARD_CALLBACKS__PARK_AFTER_DAYS", "0")
+    });
+    let door = Door::closed(Duration::ZERO);
+    let mut parked = Vec::new();
+    for path in ["/a/1", "/a/2", "/b/1", "/b/2"] {
+        send(&service, &door.receiver.url(path));
+        parked = wait_for_list(&service, parked.len() + 1, "parked", 1);
+    }
+    parked.reverse();
+    let all: Vec<&str> = parked.iter().map(|one| text(one, "url")).collect();
+    for callback in &parked {
+        let last = &callback["last"];
+        assert_eq!(
+            (
+                &last["status"],
+                &last["body"],
+                &last["reason"],
+                &callback["due"]
+            ),
+            (
+                &json!(500),
+                &json!("closed"),
+                &json!("answered 500"),
+                &Value::Null
+            ),
+            "{callback}"
+        );
+    }
+    let ids: Vec<String> = parked.iter().map(|one| one["id"].to_string()).collect();
+    let since = |index: usize| text(&parked[index], "created");
+    let (everything, under_b) = (door.receiver.url("/"), door.receiver.url("/b"));
+    door.open();
+    let cases: [(&str, &[&str], &[&str]); 8] = [
+        ("unknown", &["--id", "900719925474"], &[]),
+        ("by ID", &["--id", &ids[0]], &all[..1]),
+        ("by address", &["--url", &under_b], &all[2..]),
+        ("before all", &["--until", since(0)], &[]),
+        (
+            "by time",
+            &["--from", since(1), "--until", since(2)],
+            &all[1..2],
+        ),
+        ("nothing is left", &["--url", &everything], &[]),
+        ("received, by ID", &["--id", &ids[3], "--all"], &all[3..]),
+        (
+            "received, by time",
+            &["--from", since(0), "--all"],
+            &all[..],
+        ),
+    ];
+    let mut left = parked.len();
+    let mut seen = parked.len();
+    for (case, which, expected) in cases {
+        replay(&service, which, expected.len());
+        let received = wait_for_reports(&door.receiver, seen + expected.len());
+        let mut again: Vec<String> = received[seen..].iter().map(url_of).collect();
+        again.sort();
+        assert_eq!(again, expected, "{case}");
+        seen = received.len();
+        left = left.saturating_sub(expected.len());
+        wait_for_list(&service, left, "parked", 1);
+    }
+    check_ids(&door.receiver.received());
+}
+
+fn url_of(report: &Received) -> String {
+    let host = report.header("host").expect("a host");
+    format!("http://{host}{}", report.path)
+}
+
+/// The receiver can tell a repetition by its ID.
+fn check_ids(reports: &[Received]) {
+    for report in reports {
+        let same = |other: &&Received| other.path == report.path;
+        let id = report.header("webhook-id");
+        let mut others = reports.iter().filter(same);
+        assert!(
+            others.all(|other| other.header("webhook-id") == id && other.text() == report.text())
+        );
+    }
+}
+
+/// What waits for its next try does not have to wait.
+fn a_waiting_one_is_hurried(backend: Backend) {
+    let service = start(backend);
+    let door = Door::closed(Duration::ZERO);
+    send(&service, &door.receiver.url("/dlr"));
+    let waiting = wait_for_list(&service, 1, "waiting", 1);
+    let id = waiting[0]["id"].to_string();
+    replay(&service, &["--id", &id], 1);
+    let waiting = wait_for_list(&service, 1, "waiting", 2);
+    let due: Timestamp = text(&waiting[0], "due").parse().expect("a time");
+    let later = SystemClock.now() + Duration::from_secs(15);
+    assert!(due > later, "the second pause is about 30 s: {due}");
+
+    door.open();
+    replay(&service, &["--url", &door.receiver.url("/dlr")], 1);
+    let reports = wait_for_reports(&door.receiver, 3);
+    assert!(SystemClock.now() < due, "it came by itself");
+    check_ids(&reports);
+    wait_for_list(&service, 0, "", 0);
+}
+
+crate::rest::on_both_backends!(what_is_chosen_is_sent_again, a_waiting_one_is_hurried);
+
+#[test]
+fn a_replay_of_everything_must_be_meant() {
+    let service = start(Backend::Sqlite);
+    for which in [
+        &["callbacks", "replay"][..],
+        &["callbacks", "replay", "--all"],
+    ] {
+        let output = service.server.cli(which);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{which:?}");
+        for option in ["--id", "--url", "--from", "--until"] {
+            assert!(told.contains(option), "{which:?}: {told}");
+        }
+    }
+}
