@@ -6,7 +6,7 @@
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 /// How much may wait and how much goes at once.
@@ -16,8 +16,6 @@ pub struct Limits {
     pub queue: usize,
     /// The most items in one write.
     pub batch: usize,
-    /// Writes that may be under way at once.
-    pub writers: usize,
 }
 
 /// Why an item got no answer of its own.
@@ -103,9 +101,7 @@ async fn gather<I, O, E, W, F>(
     W: Fn(Vec<I>) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Vec<O>, E>> + Send + 'static,
 {
-    let writers = Arc::new(Semaphore::new(limits.writers));
     loop {
-        let permit = writers.clone().acquire_owned().await.expect("never closed");
         let mut waiting = Vec::with_capacity(limits.batch.min(64));
         let count = tokio::select! {
             biased;
@@ -120,14 +116,16 @@ async fn gather<I, O, E, W, F>(
             break;
         }
         let write = write.clone();
-        tokio::spawn(async move {
+        let written = tokio::spawn(async move {
             let (items, answers): (Vec<I>, Vec<_>) = waiting.into_iter().unzip();
             deliver(write(items).await, answers);
-            drop(permit);
         });
+        // One write at a time: a second beside it would only make both smaller. In a task of its own, so that a panic
+        // costs its callers their answer and nobody else.
+        if let Err(error) = written.await {
+            tracing::error!(%error, "a write panicked");
+        }
     }
-    let all = u32::try_from(limits.writers).expect("a handful");
-    let _drained = writers.acquire_many(all).await.expect("never closed");
 }
 
 /// A caller that went away is not waiting for its answer, so a closed channel is no error.
@@ -158,11 +156,7 @@ mod tests {
     #[error("refused")]
     struct Refused;
 
-    const LIMITS: Limits = Limits {
-        queue: 8,
-        batch: 4,
-        writers: 1,
-    };
+    const LIMITS: Limits = Limits { queue: 8, batch: 4 };
 
     #[tokio::test]
     async fn each_caller_gets_the_answer_to_its_own_item() {

@@ -46,8 +46,6 @@ pub struct Settings {
     pub accept_queue: usize,
     /// The most submissions that one transaction stores.
     pub accept_batch: usize,
-    /// Transactions of one kind that may be under way at once.
-    pub writers: usize,
     /// Messages that may wait in memory to be sent; more wait in the database.
     pub held: usize,
     /// How long a callback is tried; `None`: for ever.
@@ -156,14 +154,8 @@ impl Worker {
             node.clone(),
             outside.callbacks,
             settings.park_callbacks_after,
-            settings.writers,
         );
-        let receipts = Receipts::start(
-            store.clone(),
-            node.clone(),
-            callbacks.clone(),
-            settings.writers,
-        );
+        let receipts = Receipts::start(store.clone(), node.clone(), callbacks.clone());
         let dispatch = Dispatch::start(
             store.clone(),
             clock.clone(),
@@ -171,7 +163,6 @@ impl Worker {
             outside.carrier,
             callbacks.clone(),
             settings.held,
-            settings.writers,
         );
         let upkeep = upkeep::Upkeep::start(
             store.clone(),

@@ -26,12 +26,10 @@ impl Receipts {
         store: Arc<dyn Store>,
         node: Arc<Node>,
         callbacks: Arc<Callbacks>,
-        writers: usize,
     ) -> Arc<Self> {
         let limits = Limits {
             queue: QUEUE,
             batch: BATCH,
-            writers,
         };
         let batcher = Batcher::start(limits, move |batch| {
             settle(store.clone(), node.clone(), callbacks.clone(), batch)

@@ -116,7 +116,6 @@ impl Submit {
         let limits = Limits {
             queue: settings.accept_queue,
             batch: settings.accept_batch,
-            writers: settings.writers,
         };
         let health = Arc::new(WriteHealth::default());
         let pruning = tokio::spawn(prune(store.clone(), clock.clone()));

@@ -60,7 +60,7 @@ pub(crate) async fn run(mut config: Config, args: ServeArgs) -> anyhow::Result<(
             carrier: simulator.clone(),
             callbacks: outside::callback_client(&config),
         }),
-        engine_settings(&config, &database),
+        engine_settings(&config),
     );
     let engine = Arc::new(
         engine
@@ -248,17 +248,11 @@ async fn close(store: Arc<dyn Store>) {
     }
 }
 
-fn engine_settings(config: &Config, database: &DatabaseUrl) -> engine::Settings {
-    // SQLite has one writer, and a second batch under way would only be a smaller one.
-    let writers = match database {
-        DatabaseUrl::Sqlite(_) => 1,
-        DatabaseUrl::Postgres(_) => 2.min(config.database.connections),
-    };
+fn engine_settings(config: &Config) -> engine::Settings {
     let days = |days: u32| SignedDuration::from_hours(i64::from(days) * 24);
     engine::Settings {
         accept_queue: config.limits.accept_queue,
         accept_batch: ACCEPT_BATCH,
-        writers,
         held: config.limits.held_messages,
         park_callbacks_after: config.callbacks.park_after_days.map(days),
         keep_messages: Some(config.retention.messages_days)

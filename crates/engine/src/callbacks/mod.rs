@@ -74,12 +74,10 @@ impl Callbacks {
         node: Arc<Node>,
         sender: Arc<dyn CallbackSender>,
         park_after: Option<SignedDuration>,
-        writers: usize,
     ) -> Arc<Self> {
         let limits = Limits {
             queue: HELD,
             batch: 512,
-            writers,
         };
         let settle = Batcher::start(limits, {
             let store = store.clone();

@@ -53,12 +53,10 @@ impl Dispatch {
         carrier: Arc<dyn Carrier>,
         callbacks: Arc<Callbacks>,
         held: usize,
-        writers: usize,
     ) -> Arc<Self> {
         let limits = Limits {
             queue: carrier.window() + held,
             batch: 512,
-            writers,
         };
         let settle = Batcher::start(limits, {
             let store = store.clone();
