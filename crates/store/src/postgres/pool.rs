@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{BuildError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    BuildError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime,
+};
 use tokio_postgres::{Config, NoTls};
 
 /// How long a caller waits for a connection, free or new.
@@ -31,6 +33,8 @@ pub(super) fn build(config: &Config, connections: usize) -> Result<Pool, BuildEr
     let manager = Manager::from_config(limited(config), NoTls, recycling);
     let pool = Pool::builder(manager)
         .max_size(connections.max(1))
+        // The connection that was used last has its plans and pages at hand; the others are for busy times.
+        .queue_mode(QueueMode::Lifo)
         .runtime(Runtime::Tokio1);
     pool.wait_timeout(Some(ACQUIRE_TIMEOUT))
         .create_timeout(Some(ACQUIRE_TIMEOUT))
