@@ -161,9 +161,13 @@ impl Service {
 /// The token that the first start prints, once all of its text is there.
 fn first_token(server: &Server) -> Option<String> {
     let output = server.output();
-    let (welcome, _) = output.split_once("Reference: ")?;
-    let (_, rest) = welcome.split_once("API token:\n  ")?;
-    rest.lines().next().map(str::to_owned)
+    // Lines of the log may stand between any two of the welcome: only a line is whole.
+    output.contains("Reference: ").then_some(())?;
+    let token = output
+        .lines()
+        .map(str::trim)
+        .find(|line| line.starts_with("sb_"));
+    token.map(str::to_owned)
 }
 
 /// What holds of every answer of the API: never cached, traceable, and an error is an object with one message.
