@@ -1,12 +1,10 @@
 //! From a number as people write it to its international form.
 
-use domain::Msisdn;
 use domain::shown::Shown;
+use domain::{Country, Msisdn};
 use rlibphonenumber::{
     CountryCodeSource, NumberLengthType, PHONE_NUMBER_UTIL, PhoneNumber, PhoneNumberFormat, Region,
 };
-
-use crate::country::Country;
 
 /// More digits than any number has: fifteen, a dialling-out prefix with a carrier code, and a trunk prefix.
 const MAX_WRITTEN_DIGITS: usize = 24;

@@ -11,9 +11,7 @@
 //! answer, and it is loaded by the first call that does need it.
 
 mod correct;
-mod country;
 mod possible;
 
 pub use correct::{CorrectionError, correct};
-pub use country::{Country, UnknownCountry};
 pub use possible::is_possible;

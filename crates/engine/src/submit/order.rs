@@ -7,9 +7,8 @@ use domain::message::{MAX_RECIPIENTS, Recipient, SendTime, Submission, TestMode}
 use domain::schedule::{DEFAULT_EXPIRE_S, MAX_EXPIRE_S, MIN_EXPIRE_S, parse_scheduled};
 use domain::shown::Shown;
 use domain::text::{Coding, Shape, Udh, measure, measure_as};
-use domain::{AccountId, CallbackUrl, MessageId, Msisdn, Originator, Priority, Timestamp};
+use domain::{AccountId, CallbackUrl, Country, MessageId, Msisdn, Originator, Priority, Timestamp};
 use jiff::SignedDuration;
-use numbering::Country;
 
 /// A field breaks a rule. The text tells the caller which field, which rule and what was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use domain::shown::Shown;
+use crate::shown::Shown;
 
 /// Kosovo: used by phone networks and by libphonenumber, yet not part of ISO 3166-1.
 const KOSOVO: [u8; 2] = *b"XK";
@@ -19,7 +19,12 @@ pub struct UnknownCountry {
     pub value: String,
 }
 
+const LETTERS: usize = 26;
+
 impl Country {
+    /// How many places a table by [`Self::slot`] has.
+    pub const SLOTS: usize = LETTERS * LETTERS;
+
     /// Reads a code in upper or lower case.
     pub fn parse(value: &str) -> Result<Self, UnknownCountry> {
         <[u8; 2]>::try_from(value.as_bytes())
@@ -30,6 +35,28 @@ impl Country {
             .ok_or_else(|| UnknownCountry {
                 value: value.to_owned(),
             })
+    }
+
+    /// Every country, in the order of the codes.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (b'A'..=b'Z')
+            .flat_map(|first| (b'A'..=b'Z').map(move |second| [first, second]))
+            .filter(|&code| is_assigned(code))
+            .map(Self)
+    }
+
+    /// The name in English.
+    pub fn name(self) -> &'static str {
+        match rust_iso3166::from_alpha2(self.as_str()) {
+            Some(country) => country.name,
+            None => "Kosovo",
+        }
+    }
+
+    /// A number below [`Self::SLOTS`] of its own, for tables by country.
+    pub fn slot(self) -> usize {
+        let [first, second] = self.0.map(|letter| usize::from(letter - b'A'));
+        first * LETTERS + second
     }
 
     /// The code in upper case.
@@ -75,6 +102,19 @@ mod tests {
                 assert_eq!(country.to_string(), code);
             }
         }
+    }
+
+    #[test]
+    fn every_country_has_a_name_and_a_slot_of_its_own() {
+        let all: Vec<Country> = Country::all().collect();
+        assert_eq!(all.len(), 250, "ISO 3166-1 and Kosovo");
+        assert!(all.windows(2).all(|pair| pair[0].slot() < pair[1].slot()));
+        assert!(
+            all.iter()
+                .all(|c| c.slot() < Country::SLOTS && !c.name().is_empty())
+        );
+        assert_eq!(Country::parse("xk").expect("a country").name(), "Kosovo");
+        assert_eq!(Country::parse("LV").expect("a country").name(), "Latvia");
     }
 
     #[test]

@@ -1,0 +1,118 @@
+//! Mobile networks by their codes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::shown::Shown;
+
+/// A mobile network: the country code (MCC) and the network code (MNC), whose leading zeros count.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Network {
+    mcc: u16,
+    mnc: u16,
+    mnc_digits: u8,
+}
+
+/// The text names no network.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is no network; give three digits of MCC and two or three of MNC, such as 24701", Shown(.0))]
+pub struct NotANetworkCode(String);
+
+impl Network {
+    /// Reads the two codes: three digits, and two or three.
+    pub fn new(mcc: &str, mnc: &str) -> Option<Self> {
+        let number = |text: &str| {
+            text.bytes()
+                .all(|b| b.is_ascii_digit())
+                .then(|| text.parse().ok())
+        };
+        if mcc.len() != 3 || !(2..=3).contains(&mnc.len()) {
+            return None;
+        }
+        Some(Self {
+            mcc: number(mcc)??,
+            mnc: number(mnc)??,
+            mnc_digits: u8::try_from(mnc.len()).ok()?,
+        })
+    }
+
+    /// The country code, as a number.
+    pub const fn mcc(self) -> u16 {
+        self.mcc
+    }
+
+    /// The network code, with its leading zeros.
+    pub fn mnc(self) -> String {
+        format!("{:0width$}", self.mnc, width = usize::from(self.mnc_digits))
+    }
+}
+
+/// Both codes in one, such as `24701`.
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:03}{:0width$}",
+            self.mcc,
+            self.mnc,
+            width = usize::from(self.mnc_digits)
+        )
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Network({self})")
+    }
+}
+
+/// Reads what [`fmt::Display`] writes.
+impl FromStr for Network {
+    type Err = NotANetworkCode;
+
+    fn from_str(text: &str) -> Result<Self, NotANetworkCode> {
+        text.split_at_checked(3)
+            .and_then(|(mcc, mnc)| Self::new(mcc, mnc))
+            .ok_or_else(|| NotANetworkCode(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_keep_their_leading_zeros() {
+        for (text, mcc, mnc) in [
+            ("24701", 247, "01"),
+            ("310260", 310, "260"),
+            ("310026", 310, "026"),
+            ("00101", 1, "01"),
+        ] {
+            let network: Network = text.parse().expect(text);
+            assert_eq!(
+                (network.mcc(), network.mnc().as_str()),
+                (mcc, mnc),
+                "{text}"
+            );
+            assert_eq!(network.to_string(), text);
+        }
+        assert_ne!("31001".parse::<Network>(), "310001".parse::<Network>());
+    }
+
+    #[test]
+    fn what_is_no_network_is_refused() {
+        for text in [
+            "",
+            "247",
+            "2470",
+            "2470123",
+            "24a01",
+            "247+1",
+            "٢٤٧٠١",
+            "24701 ",
+        ] {
+            assert!(text.parse::<Network>().is_err(), "{text:?}");
+        }
+    }
+}
