@@ -1,6 +1,7 @@
 //! Countries by their two-letter code.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use crate::shown::Shown;
 
@@ -55,8 +56,7 @@ impl Country {
 
     /// A number below [`Self::SLOTS`] of its own, for tables by country.
     pub fn slot(self) -> usize {
-        let [first, second] = self.0.map(|letter| usize::from(letter - b'A'));
-        first * LETTERS + second
+        slot(self.0)
     }
 
     /// The code in upper case.
@@ -65,10 +65,24 @@ impl Country {
     }
 }
 
+/// Which codes stand for a country, by their slot. Files of many thousand rows name a country in each.
+static ASSIGNED: LazyLock<[bool; Country::SLOTS]> = LazyLock::new(|| {
+    let mut assigned = [false; Country::SLOTS];
+    let codes = rust_iso3166::ALL_ALPHA2.iter().map(|code| code.as_bytes());
+    for code in codes.chain([KOSOVO.as_slice()]) {
+        assigned[slot([code[0], code[1]])] = true;
+    }
+    assigned
+});
+
 /// Whether a code in upper case stands for a country.
 fn is_assigned(code: [u8; 2]) -> bool {
-    code == KOSOVO
-        || std::str::from_utf8(&code).is_ok_and(|code| rust_iso3166::from_alpha2(code).is_some())
+    code.iter().all(u8::is_ascii_uppercase) && ASSIGNED[slot(code)]
+}
+
+fn slot(code: [u8; 2]) -> usize {
+    let [first, second] = code.map(|letter| usize::from(letter - b'A'));
+    first * LETTERS + second
 }
 
 impl fmt::Display for Country {

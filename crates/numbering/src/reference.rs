@@ -1,0 +1,262 @@
+//! What a number belongs to: countries, operators, networks and prefixes.
+//!
+//! The data stands in four CSV files in `reference-data/`, compiled in and read once at start; an installation may hand
+//! over files of its own in the same layout. Everything is in memory afterwards: a look-up takes well under a
+//! microsecond and allocates nothing.
+//!
+//! A prefix tells the operator that a range of numbers was given to, an area tells the country. Both go by the longest
+//! match. Ported numbers keep their digits, so the operator is where a number started, not where it is.
+
+mod by_country;
+mod csv;
+mod difference;
+mod entries;
+mod problem;
+mod read;
+mod trie;
+
+use std::collections::{BTreeMap, HashMap};
+
+use domain::{Country, Msisdn, Network};
+
+use self::by_country::ByCountry;
+pub use self::difference::{Changes, Difference, TooMuchVanishes, difference};
+pub use self::entries::{NetworkEntry, NetworkStatus, Operator, OperatorId, Place, Prefix};
+pub use self::problem::{Fault, File, Problem};
+use self::read::{Area, OperatorRow, Tables};
+use self::trie::Trie;
+
+/// The text of the four files.
+#[derive(Debug, Clone, Copy)]
+pub struct Files<'a> {
+    /// `operators.csv`: `id,country,name`.
+    pub operators: &'a str,
+    /// `networks.csv`: `mcc,mnc,country,operator_id,name,status`.
+    pub networks: &'a str,
+    /// `prefixes.csv`: `prefix,country,operator_id`.
+    pub prefixes: &'a str,
+    /// `areas.csv`: `prefix,country`.
+    pub areas: &'a str,
+}
+
+impl Files<'static> {
+    /// The files that are compiled in.
+    pub const EMBEDDED: Self = Self {
+        operators: include_str!("../../../reference-data/operators.csv"),
+        networks: include_str!("../../../reference-data/networks.csv"),
+        prefixes: include_str!("../../../reference-data/prefixes.csv"),
+        areas: include_str!("../../../reference-data/areas.csv"),
+    };
+}
+
+/// The reference data, read and indexed.
+pub struct Reference {
+    /// Ascending by ID.
+    operators: Box<[Operator]>,
+    /// Within a country by MCC, MNC and operator.
+    networks: ByCountry<NetworkEntry>,
+    /// Within a country ascending.
+    prefixes: ByCountry<Prefix>,
+    /// Ascending.
+    areas: Box<[Area]>,
+    /// Positions in `networks`, ascending by network.
+    by_network: Box<[u32]>,
+    /// Positions in `operators` by country and name in lower case.
+    by_name: HashMap<(Country, Box<str>), u32>,
+    /// What the look-ups lead to.
+    places: Box<[Place]>,
+    prefix_lookup: Trie,
+    area_lookup: Trie,
+}
+
+impl Reference {
+    /// Reads the files that are compiled in, in a few milliseconds.
+    pub fn embedded() -> Self {
+        Self::parse(&Files::EMBEDDED).expect("the tests read the same files")
+    }
+
+    /// Reads files of the same layout, or says line by line what is wrong with them, at most a hundred times.
+    pub fn parse(files: &Files<'_>) -> Result<Self, Vec<Problem>> {
+        read::read(files).map(Self::index)
+    }
+
+    fn index(tables: Tables) -> Self {
+        let networks = ByCountry::new(
+            tables.networks,
+            |entry| entry.country,
+            |entry| (entry.network, entry.operator),
+        );
+        let prefixes = ByCountry::new(tables.prefixes, |entry| entry.country, |entry| entry.prefix);
+        let mut areas = tables.areas;
+        areas.sort_unstable_by_key(|area| area.prefix);
+        let operators = with_networks(tables.operators, networks.all());
+        Self {
+            prefix_lookup: prefix_lookup(prefixes.all(), &operators),
+            area_lookup: area_lookup(&areas, &operators),
+            places: places(&operators, &areas),
+            by_network: by_network(networks.all()),
+            by_name: by_name(&operators),
+            areas: areas.into(),
+            operators,
+            networks,
+            prefixes,
+        }
+    }
+
+    /// What the first digits of a number tell: the operator that it was given to and that operator's country and main
+    /// network where a prefix says so, else the country alone.
+    pub fn locate(&self, number: &Msisdn) -> Place {
+        let digits = number.digits().as_bytes();
+        self.prefix_lookup
+            .find(digits)
+            .or_else(|| self.area_lookup.find(digits))
+            .map_or_else(Place::default, |place| self.places[place as usize])
+    }
+
+    /// Finds an operator.
+    pub fn operator(&self, id: OperatorId) -> Option<&Operator> {
+        position_of(&self.operators, id).map(|position| &self.operators[position as usize])
+    }
+
+    /// Every operator, ascending by ID.
+    pub fn operators(&self) -> &[Operator] {
+        &self.operators
+    }
+
+    /// Finds the operator of a country by its name, in upper or lower case.
+    pub fn operator_named(&self, country: Country, name: &str) -> Option<&Operator> {
+        self.by_name
+            .get(&(country, name.to_lowercase().into()))
+            .map(|&position| &self.operators[position as usize])
+    }
+
+    /// The entries of a network: several where territories or operators share it, none where it is unknown.
+    pub fn find_network(&self, network: Network) -> impl Iterator<Item = &NetworkEntry> {
+        let entries = self.networks.all();
+        let start = self
+            .by_network
+            .partition_point(|&position| entries[position as usize].network < network);
+        self.by_network[start..]
+            .iter()
+            .map(|&position| &entries[position as usize])
+            .take_while(move |entry| entry.network == network)
+    }
+
+    /// The networks of a country, by MCC, MNC and operator.
+    pub fn networks(&self, country: Country) -> &[NetworkEntry] {
+        self.networks.of(country)
+    }
+
+    /// The prefixes of a country, ascending.
+    pub fn prefixes(&self, country: Country) -> &[Prefix] {
+        self.prefixes.of(country)
+    }
+
+    /// The MCC with most of a country's operational networks, the lowest of equals.
+    pub fn main_mcc(&self, country: Country) -> Option<u16> {
+        main_mcc(self.networks(country))
+    }
+}
+
+/// The MCC with most operational networks, the lowest of equals; an operator's and a country's are found alike.
+fn main_mcc<'a>(networks: impl IntoIterator<Item = &'a NetworkEntry>) -> Option<u16> {
+    let mut operational: BTreeMap<u16, usize> = BTreeMap::new();
+    for entry in networks {
+        *operational.entry(entry.network.mcc()).or_default() +=
+            usize::from(entry.status == NetworkStatus::Operational);
+    }
+    // Of equals the last one wins, so the lowest has to come last.
+    let most = operational
+        .into_iter()
+        .rev()
+        .max_by_key(|&(_, count)| count);
+    most.map(|(mcc, _)| mcc)
+}
+
+/// Gives each operator its networks. All are of its country, within which they ascend.
+fn with_networks(operators: Vec<OperatorRow>, networks: &[NetworkEntry]) -> Box<[Operator]> {
+    let mut held: HashMap<OperatorId, Vec<&NetworkEntry>> = HashMap::new();
+    for entry in networks {
+        held.entry(entry.operator).or_default().push(entry);
+    }
+    operators
+        .into_iter()
+        .map(|row| {
+            let own = held.get(&row.id).map_or(&[][..], Vec::as_slice);
+            with_own_networks(row, own)
+        })
+        .collect()
+}
+
+fn with_own_networks(row: OperatorRow, held: &[&NetworkEntry]) -> Operator {
+    let mcc = main_mcc(held.iter().copied());
+    let under_it = || held.iter().filter(|entry| Some(entry.network.mcc()) == mcc);
+    let main = under_it()
+        .find(|entry| entry.status == NetworkStatus::Operational)
+        .or_else(|| under_it().next());
+    Operator {
+        id: row.id,
+        country: row.country,
+        name: row.name,
+        main: main.map(|entry| entry.network),
+        networks: under_it().map(|entry| entry.network).collect(),
+    }
+}
+
+/// What each operator's prefixes tell, in the order of the operators, then what each area tells.
+fn places(operators: &[Operator], areas: &[Area]) -> Box<[Place]> {
+    let of_operators = operators.iter().map(|operator| Place {
+        country: operator.country,
+        operator: Some(operator.id),
+        network: operator.main,
+    });
+    let of_areas = areas.iter().map(|area| Place {
+        country: Some(area.country),
+        ..Place::default()
+    });
+    of_operators.chain(of_areas).collect()
+}
+
+/// Leads from each prefix to the place of its operator.
+fn prefix_lookup(prefixes: &[Prefix], operators: &[Operator]) -> Trie {
+    Trie::new(prefixes.iter().map(|entry| {
+        let operator = position_of(operators, entry.operator);
+        let operator = operator.expect("reading checked every operator");
+        (entry.prefix, operator)
+    }))
+}
+
+/// Leads from each area to its place, after those of the operators.
+fn area_lookup(areas: &[Area], operators: &[Operator]) -> Trie {
+    let places = as_position(operators.len())..;
+    Trie::new(areas.iter().map(|area| area.prefix).zip(places))
+}
+
+fn position_of(operators: &[Operator], id: OperatorId) -> Option<u32> {
+    let position = operators.binary_search_by_key(&id, |operator| operator.id);
+    position.ok().map(as_position)
+}
+
+/// Positions take half the room of a `usize`.
+fn as_position(index: usize) -> u32 {
+    u32::try_from(index).expect("a file that fits in memory has fewer rows")
+}
+
+fn by_network(entries: &[NetworkEntry]) -> Box<[u32]> {
+    let mut positions: Box<[u32]> = (0..as_position(entries.len())).collect();
+    positions.sort_by_key(|&position| entries[position as usize].network);
+    positions
+}
+
+fn by_name(operators: &[Operator]) -> HashMap<(Country, Box<str>), u32> {
+    (0..)
+        .zip(operators)
+        .filter_map(|(position, operator)| {
+            let name = operator.name.to_lowercase().into();
+            operator.country.map(|country| ((country, name), position))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,303 @@
+//! From the text of the files to checked entries.
+
+use std::borrow::Cow;
+
+use domain::msisdn::MAX_DIGITS;
+use domain::{Country, Network};
+
+use super::Files;
+use super::csv::{Fields, Reader};
+use super::entries::{NetworkEntry, NetworkStatus, OperatorId, Prefix};
+use super::problem::{Fault, File, Problem, Problems};
+
+/// The entries of the four files, in the order of the files but for the operators, which ascend by ID.
+pub(super) struct Tables {
+    pub(super) operators: Vec<OperatorRow>,
+    pub(super) networks: Vec<NetworkEntry>,
+    pub(super) prefixes: Vec<Prefix>,
+    pub(super) areas: Vec<Area>,
+}
+
+/// An operator as its file has it; its networks stand in another one.
+pub(super) struct OperatorRow {
+    pub(super) id: OperatorId,
+    pub(super) country: Option<Country>,
+    pub(super) name: Box<str>,
+}
+
+/// The first digits of a country's numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Area {
+    pub(super) prefix: u64,
+    pub(super) country: Country,
+}
+
+/// Reads the four files, or says what is wrong with them.
+pub(super) fn read(files: &Files<'_>) -> Result<Tables, Vec<Problem>> {
+    let mut problems = Problems::default();
+    let operators = read_operators(files.operators, &mut problems);
+    // The other files refer to this one, so that each of its faults would come back in theirs.
+    problems.check()?;
+    let tables = Tables {
+        networks: read_networks(files.networks, &operators, &mut problems),
+        prefixes: read_prefixes(files.prefixes, &operators, &mut problems),
+        areas: read_areas(files.areas, &mut problems),
+        operators,
+    };
+    problems.or(tables)
+}
+
+fn read_operators(text: &str, problems: &mut Problems) -> Vec<OperatorRow> {
+    let mut countries = Countries::default();
+    let (mut ids, mut names) = (Vec::new(), Vec::new());
+    let mut operators = read_rows(File::Operators, text, problems, |line, fields| {
+        let row = OperatorRow {
+            id: operator_id("id", &fields[0])?,
+            country: countries.read_optional(&fields[1])?,
+            name: name(&fields[2])?,
+        };
+        ids.push((row.id, line));
+        names.push(((row.country, row.name.to_lowercase()), line));
+        Ok(row)
+    });
+    check_duplicates(File::Operators, "ID", ids, problems);
+    check_duplicates(File::Operators, "country and name", names, problems);
+    operators.sort_unstable_by_key(|operator| operator.id);
+    operators
+}
+
+fn read_networks(
+    text: &str,
+    operators: &[OperatorRow],
+    problems: &mut Problems,
+) -> Vec<NetworkEntry> {
+    let mut countries = Countries::default();
+    let mut keys = Vec::new();
+    let networks = read_rows(File::Networks, text, problems, |line, fields| {
+        let row = NetworkEntry {
+            network: network(&fields[0], &fields[1])?,
+            country: countries.read_optional(&fields[2])?,
+            operator: operator_id("operator_id", &fields[3])?,
+            name: name(&fields[4])?,
+            status: status(&fields[5])?,
+        };
+        check_operator(operators, row.operator, row.country)?;
+        keys.push(((row.network, row.country, row.operator), line));
+        Ok(row)
+    });
+    let what = "network, country and operator";
+    check_duplicates(File::Networks, what, keys, problems);
+    networks
+}
+
+fn read_prefixes(text: &str, operators: &[OperatorRow], problems: &mut Problems) -> Vec<Prefix> {
+    let mut countries = Countries::default();
+    let mut keys = Vec::new();
+    let prefixes = read_rows(File::Prefixes, text, problems, |line, fields| {
+        let row = Prefix {
+            prefix: digits(&fields[0])?,
+            country: countries.read_optional(&fields[1])?,
+            operator: operator_id("operator_id", &fields[2])?,
+        };
+        check_operator(operators, row.operator, row.country)?;
+        keys.push((row.prefix, line));
+        Ok(row)
+    });
+    check_duplicates(File::Prefixes, "prefix", keys, problems);
+    prefixes
+}
+
+fn read_areas(text: &str, problems: &mut Problems) -> Vec<Area> {
+    let mut countries = Countries::default();
+    let mut keys = Vec::new();
+    let areas = read_rows(File::Areas, text, problems, |line, fields| {
+        let row = Area {
+            prefix: digits(&fields[0])?,
+            country: countries.read(&fields[1])?,
+        };
+        keys.push((row.prefix, line));
+        Ok(row)
+    });
+    check_duplicates(File::Areas, "prefix", keys, problems);
+    areas
+}
+
+/// Reads each record below the header; what is wrong with one goes to the problems.
+fn read_rows<'a, T>(
+    file: File,
+    text: &'a str,
+    problems: &mut Problems,
+    mut read_row: impl FnMut(usize, &Fields<'a>) -> Result<T, Fault>,
+) -> Vec<T> {
+    let mut reader = Reader::new(text);
+    let mut fields = Vec::with_capacity(file.columns().len());
+    let mut rows = Vec::new();
+    if let Err((line, fault)) = read_header(file, &mut reader, &mut fields) {
+        problems.add(file, line, fault);
+        return rows;
+    }
+    let mut records = 0;
+    while !problems.is_full()
+        && let Some((line, record)) = reader.read(&mut fields)
+    {
+        records += 1;
+        let row = record
+            .and_then(|()| check_count(file, &fields))
+            .and_then(|()| read_row(line, &fields));
+        match row {
+            Ok(row) => rows.push(row),
+            Err(fault) => problems.add(file, line, fault),
+        }
+    }
+    if records == 0 {
+        problems.add(file, 1, Fault::Empty);
+    }
+    rows
+}
+
+fn read_header<'a>(
+    file: File,
+    reader: &mut Reader<'a>,
+    fields: &mut Vec<Cow<'a, str>>,
+) -> Result<(), (usize, Fault)> {
+    let (line, record) = reader.read(fields).ok_or((1, Fault::Empty))?;
+    record.map_err(|fault| (line, fault))?;
+    if fields == file.columns() {
+        return Ok(());
+    }
+    let fault = Fault::Header {
+        found: fields.join(","),
+        expected: file.columns().join(","),
+    };
+    Err((line, fault))
+}
+
+fn check_count(file: File, fields: &Fields<'_>) -> Result<(), Fault> {
+    let (found, expected) = (fields.len(), file.columns().len());
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Fault::FieldCount { found, expected })
+    }
+}
+
+fn check_operator(
+    operators: &[OperatorRow],
+    operator: OperatorId,
+    found: Option<Country>,
+) -> Result<(), Fault> {
+    let known = operators
+        .binary_search_by_key(&operator, |row| row.id)
+        .map_err(|_| Fault::UnknownOperator(operator))?;
+    let expected = operators[known].country;
+    if found == expected {
+        return Ok(());
+    }
+    Err(Fault::OtherCountry {
+        operator,
+        found,
+        expected,
+    })
+}
+
+/// A value of a column, or the fault that it is none.
+fn value<T>(
+    read: Option<T>,
+    column: &'static str,
+    found: &str,
+    expected: &'static str,
+) -> Result<T, Fault> {
+    read.ok_or_else(|| Fault::Value {
+        column,
+        found: found.to_owned(),
+        expected,
+    })
+}
+
+/// A number in ASCII digits, without a sign and without zeros in front.
+fn whole_number<T: std::str::FromStr>(text: &str) -> Option<T> {
+    // Parsing itself would take a plus sign.
+    let is_plain = text.starts_with(|first: char| matches!(first, '1'..='9'));
+    is_plain.then(|| text.parse().ok())?
+}
+
+fn operator_id(column: &'static str, text: &str) -> Result<OperatorId, Fault> {
+    let read = whole_number(text).and_then(OperatorId::new);
+    value(read, column, text, "a whole number from 1 to 4294967295")
+}
+
+fn digits(text: &str) -> Result<u64, Fault> {
+    let read = (text.len() <= MAX_DIGITS)
+        .then(|| whole_number(text))
+        .flatten();
+    value(
+        read,
+        "prefix",
+        text,
+        "1 to 15 digits in international form, such as 37129",
+    )
+}
+
+/// Reads countries. Rows of one country mostly stand together, so the last one is often the next.
+#[derive(Default)]
+struct Countries {
+    last: Option<Country>,
+}
+
+impl Countries {
+    fn read(&mut self, text: &str) -> Result<Country, Fault> {
+        if let Some(last) = self.last.filter(|last| last.as_str() == text) {
+            return Ok(last);
+        }
+        self.last = Country::parse(text).ok();
+        let expected = "an ISO 3166-1 alpha-2 code, such as LV";
+        value(self.last, "country", text, expected)
+    }
+
+    fn read_optional(&mut self, text: &str) -> Result<Option<Country>, Fault> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        self.read(text).map(Some)
+    }
+}
+
+fn network(mcc: &str, mnc: &str) -> Result<Network, Fault> {
+    let is_mcc = Network::new(mcc, "00").map(drop);
+    value(is_mcc, "mcc", mcc, "three digits, such as 247")?;
+    value(
+        Network::new(mcc, mnc),
+        "mnc",
+        mnc,
+        "two or three digits, such as 01",
+    )
+}
+
+fn name(text: &str) -> Result<Box<str>, Fault> {
+    let is_name =
+        !text.is_empty() && text == text.trim() && !text.chars().any(|c| c.is_ascii_control());
+    let expected = "a name on one line, without spaces around it";
+    value(is_name.then(|| text.into()), "name", text, expected)
+}
+
+fn status(text: &str) -> Result<NetworkStatus, Fault> {
+    let expected = "operational, not operational, planned, testing, reserved or unknown";
+    value(NetworkStatus::parse(text), "status", text, expected)
+}
+
+/// Reports every key that an earlier line has, given each key with its line.
+fn check_duplicates<K: Ord>(
+    file: File,
+    what: &'static str,
+    mut keys: Vec<(K, usize)>,
+    problems: &mut Problems,
+) {
+    // Sorting takes a fraction of the time that a set of so many keys would, the more so as long runs of a file ascend.
+    keys.sort();
+    for same in keys.chunk_by(|(key, _), (next, _)| key == next) {
+        let (_, first) = same[0];
+        for &(_, line) in &same[1..] {
+            problems.add(file, line, Fault::Duplicate { what, first });
+        }
+    }
+}

@@ -1,0 +1,1 @@
+"""How the reference data is made; `refresh` in the folder above runs it."""
