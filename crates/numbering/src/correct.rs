@@ -1,122 +1,148 @@
 //! From a number as people write it to its international form.
 
+pub(crate) mod reading;
+mod written;
+
 use domain::shown::Shown;
 use domain::{Country, Msisdn};
-use rlibphonenumber::{
-    CountryCodeSource, NumberLengthType, PHONE_NUMBER_UTIL, PhoneNumber, PhoneNumberFormat, Region,
-};
 
-/// More digits than any number has: fifteen, a dialling-out prefix with a carrier code, and a trunk prefix.
-const MAX_WRITTEN_DIGITS: usize = 24;
+use self::reading::Reading;
+use self::written::Written;
+use crate::NumberType;
 
-/// The prefix that much of the world dials before an international number.
-const DIALLING_OUT: &str = "00";
-
-/// The zero of each script in which digits are taken: ASCII, full-width, Arabic-Indic and its Persian form.
-const ZEROS: [char; 4] = ['0', '０', '٠', '۰'];
+/// A number in international form, and what is known of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Corrected {
+    /// The number.
+    pub number: Msisdn,
+    /// The country that the number belongs to, whichever it was read for; `None` where it is no country's, as with
+    /// satellite networks.
+    pub country: Option<Country>,
+    /// What it is for.
+    pub kind: NumberType,
+}
 
 /// Why a number could not be corrected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} cannot be corrected to a number of {country}", Shown(.value))]
+#[error("{} cannot be corrected{}: {reason}", Shown(.value), for_country(*.country))]
 pub struct CorrectionError {
     /// What was sent.
     pub value: String,
     /// For which country it was read.
-    pub country: Country,
+    pub country: Option<Country>,
+    /// What speaks against it.
+    pub reason: CorrectionReason,
 }
 
-/// Reads a number as it is written in a country: a local number gets the calling code, an international one stays
-/// what it is.
+/// What speaks against a number, and what to do about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CorrectionReason {
+    /// There is something other than digits, separators and one leading plus, or no digit at all.
+    #[error("it is not a phone number; give one number in digits")]
+    NotANumber,
+    /// All numbers of its plan are longer.
+    #[error("it has too few digits; give the whole number")]
+    TooShort,
+    /// All numbers of its plan are shorter.
+    #[error("it has too many digits; give one number, without an extension")]
+    TooLong,
+    /// Its plan has shorter and longer numbers.
+    #[error("no number there has as many digits; check that none is missing")]
+    WrongLength,
+    /// It is dialled like this only within an area, which is not known.
+    #[error("its area code is missing; give the whole number")]
+    NoAreaCode,
+    /// It is international, or can only be that, and no country has that calling code.
+    #[error("no country has its calling code; give the number as +37120000001")]
+    NoCallingCode,
+    /// The country has no numbers, and it is none as an international number.
+    #[error(
+        "the country has no numbering plan of its own; give the number in international format, such as +37120000001"
+    )]
+    NoPlan,
+    /// Its length is right, but its plan has no such numbers.
+    #[error("no numbers with these leading digits are in use; check the number")]
+    NotInUse,
+}
+
+fn for_country(country: Option<Country>) -> String {
+    country.map_or_else(String::new, |country| format!(" for {country}"))
+}
+
+/// Reads a number as it is written in a country, if one is given, and says what it is.
 ///
-/// Digits without `+` or `00` are read for the country first and as an international number only when that fails.
-/// With either they are never read as a local number, also not when no such international number can exist.
+/// The number is read for the country first: a local number gets the calling code, an international one stays what it
+/// is. If that gives no number in use, its digits are read as an international number. With `+` or `00` they are never
+/// read as a local number.
+///
+/// Only a number in use is taken, one that libphonenumber calls valid. A number that is merely long enough is an error,
+/// since its country and what it is for would be a guess.
+pub fn examine(raw: &str, country: Option<Country>) -> Result<Corrected, CorrectionError> {
+    let error = |reason| CorrectionError {
+        value: raw.to_owned(),
+        country,
+        reason,
+    };
+    let written = Written::read(raw).map_err(error)?;
+    first_valid(&written, country).map_err(|readings| error(readings.fault()))
+}
+
+/// Reads a number as it is written in a country, for a message to be sent to it.
+///
+/// What [`examine`] reads is taken as it is. Plans change faster than the knowledge of them, so a number that is not
+/// known to be in use is taken too where it has the length of one: as one of the country, else as an international one.
 /// A number that is dialled only within an area is refused, since its area is not known.
 pub fn correct(raw: &str, country: Country) -> Result<Msisdn, CorrectionError> {
-    written_digits(raw)
-        .and_then(|written| read_for(country, &written).or_else(|| read_as_international(&written)))
-        .ok_or_else(|| CorrectionError {
-            value: raw.to_owned(),
-            country,
-        })
-}
-
-/// The digits in ASCII, after a plus sign if there was one; `None` when there is anything but digits and separators.
-///
-/// The library would skip a leading word, cut off an extension and dial letters by the keypad. A message would then go
-/// to a number that nobody wrote.
-fn written_digits(raw: &str) -> Option<String> {
-    let mut written = String::with_capacity(MAX_WRITTEN_DIGITS);
-    for character in raw.chars() {
-        if let Some(digit) = digit_of(character) {
-            written.push(digit);
-        } else if matches!(character, '+' | '＋') && written.is_empty() {
-            written.push('+');
-        } else if !is_separator(character) {
-            return None;
-        }
-        if written.len() > MAX_WRITTEN_DIGITS {
-            return None;
-        }
+    let error = |reason| CorrectionError {
+        value: raw.to_owned(),
+        country: Some(country),
+        reason,
+    };
+    let written = Written::read(raw).map_err(error)?;
+    match first_valid(&written, Some(country)) {
+        Ok(corrected) => Ok(corrected.number),
+        Err(readings) => readings.possible().ok_or_else(|| error(readings.fault())),
     }
-    Some(written)
 }
 
-fn digit_of(character: char) -> Option<char> {
-    ZEROS.iter().find_map(|&zero| {
-        let value = u32::from(character).checked_sub(u32::from(zero))?;
-        char::from_digit(value, 10)
-    })
+/// Both ways to read a number, neither of which gives a valid one.
+struct Readings {
+    at_home: Option<Result<Reading, CorrectionReason>>,
+    international: Result<Reading, CorrectionReason>,
 }
 
-fn is_separator(character: char) -> bool {
-    let is_bracket_or_stop = matches!(
-        character,
-        '(' | ')' | '[' | ']' | '（' | '）' | '.' | '．' | '/' | '／'
-    );
-    // The last is the Japanese long-vowel mark, which a Japanese keyboard gives for a hyphen.
-    let is_dash = matches!(
-        character,
-        '-' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '－' | 'ー'
-    );
-    // Contact lists wrap a number in marks for its writing direction, and these are copied with it.
-    let is_invisible = matches!(
-        character,
-        '\u{AD}' | '\u{200B}' | '\u{200E}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'
-            | '\u{2066}'..='\u{2069}' | '\u{FEFF}'
-    );
-    is_bracket_or_stop || is_dash || is_invisible || character.is_whitespace()
-}
-
-/// The number as somebody in the country would dial it.
-fn read_for(country: Country, written: &str) -> Option<Msisdn> {
-    let region = Region::from_code(country.as_str()).ok()?;
-    let number = PHONE_NUMBER_UTIL
-        .parse_and_keep_raw_input(written, Some(region))
-        .ok()?;
-    // The library takes `+` before an unknown calling code, and `00` where another prefix is dialled, for the start of
-    // a local number.
-    let is_local = number.country_code_source() == CountryCodeSource::FromDefaultCountry;
-    let says_international = written.starts_with('+') || written.starts_with(DIALLING_OUT);
-    if is_local && says_international {
-        return None;
+fn first_valid(written: &Written, country: Option<Country>) -> Result<Corrected, Readings> {
+    let at_home = country.map(|country| reading::for_country(written, country));
+    if let Some(Ok(reading)) = &at_home
+        && let Some(corrected) = reading.valid()
+    {
+        return Ok(corrected);
     }
-    complete(&number)
-}
-
-/// The number as one that starts with a calling code.
-fn read_as_international(written: &str) -> Option<Msisdn> {
-    let digits = written.trim_start_matches('+');
-    let digits = digits.strip_prefix(DIALLING_OUT).unwrap_or(digits);
-    complete(&PHONE_NUMBER_UTIL.parse(format!("+{digits}"), None).ok()?)
-}
-
-/// The number in international form, if it is possible from anywhere.
-fn complete(number: &PhoneNumber) -> Option<Msisdn> {
-    let length = PHONE_NUMBER_UTIL.is_possible_number_with_reason(number);
-    if length != Ok(NumberLengthType::IsPossible) {
-        return None;
+    let international = reading::international(written);
+    match international.as_ref().ok().and_then(Reading::valid) {
+        Some(corrected) => Ok(corrected),
+        None => Err(Readings {
+            at_home,
+            international,
+        }),
     }
-    Msisdn::parse(&PHONE_NUMBER_UTIL.format(number, PhoneNumberFormat::E164)).ok()
+}
+
+impl Readings {
+    fn possible(&self) -> Option<Msisdn> {
+        let readings = [self.at_home.as_ref(), Some(&self.international)];
+        readings
+            .into_iter()
+            .flatten()
+            .flatten()
+            .find_map(Reading::possible)
+    }
+
+    /// What speaks against the number as it was meant, which is the number of the country if there is one.
+    fn fault(&self) -> CorrectionReason {
+        let meant = self.at_home.as_ref().unwrap_or(&self.international);
+        meant.as_ref().map_or_else(|&reason| reason, Reading::fault)
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,82 @@
+//! How fast numbers are corrected and looked up in one process, for `scripts/bench numbers`.
+//!
+//! `speed LIST SECONDS`, where each line of LIST is a number as it is written, a tab and a country code or nothing.
+//! Prints a JSON object with rates a second: corrections by one thread and by all cores together, and prefix look-ups
+//! by one thread.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use domain::{Country, Msisdn};
+use numbering::Reference;
+
+struct Item {
+    raw: String,
+    country: Option<Country>,
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().expect("the list");
+    let seconds = arguments.next().expect("the seconds");
+    let time = Duration::from_secs(seconds.parse().expect("a whole number"));
+    let items = read(&std::fs::read_to_string(path).expect("a readable list"));
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+
+    let one = rate(time, items.len(), || correct(&items));
+    let all: f64 = std::thread::scope(|scope| {
+        let work = || rate(time, items.len(), || correct(&items));
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .sum()
+    });
+
+    let reference = Reference::embedded();
+    let numbers: Vec<Msisdn> = items.iter().filter_map(read_number).collect();
+    let lookups = rate(time, numbers.len(), || {
+        for number in &numbers {
+            black_box(reference.locate(black_box(number)));
+        }
+    });
+    println!(
+        r#"{{"corrections":{one:.0},"correctionsOnAllCores":{all:.0},"lookups":{lookups:.0}}}"#
+    );
+}
+
+fn read(list: &str) -> Vec<Item> {
+    let item = |line: &str| {
+        let (raw, country) = line.split_once('\t').expect("a tab");
+        Item {
+            raw: raw.to_owned(),
+            country: Country::parse(country).ok(),
+        }
+    };
+    list.lines().map(item).collect()
+}
+
+fn read_number(item: &Item) -> Option<Msisdn> {
+    let corrected = numbering::examine(&item.raw, item.country).ok()?;
+    Some(corrected.number)
+}
+
+fn correct(items: &[Item]) {
+    for item in items {
+        // An error is an answer, too: it is made, and not looked at.
+        let _answer = black_box(numbering::examine(black_box(&item.raw), item.country));
+    }
+}
+
+/// Items a second over passes that fill the time, after one that is not counted.
+#[expect(clippy::cast_precision_loss, reason = "a rate is told to a few digits")]
+fn rate(time: Duration, items: usize, pass: impl Fn()) -> f64 {
+    pass();
+    let started = Instant::now();
+    let mut passes = 0_usize;
+    while started.elapsed() < time {
+        pass();
+        passes += 1;
+    }
+    (passes * items) as f64 / started.elapsed().as_secs_f64()
+}

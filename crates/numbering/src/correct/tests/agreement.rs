@@ -1,0 +1,96 @@
+//! Every writing of every number becomes what libphonenumber makes of it.
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use rlibphonenumber::{
+    CountryCodeSource, NumberLengthType, PhoneNumber, PhoneNumberFormat, PhoneNumberType, Region,
+};
+
+use super::super::*;
+use crate::plan::library::LIBRARY;
+use crate::plan::samples::{Dice, Samples};
+
+static SAMPLES: LazyLock<Samples> = LazyLock::new(Samples::new);
+
+/// How [`examine`] reads a number, by the library.
+fn examined(written: &str, country: Option<Country>) -> Option<Corrected> {
+    let readings = readings(written, country);
+    let mut valid = readings.iter().filter(|n| LIBRARY.is_valid_number(n));
+    valid.find_map(|number| {
+        Some(Corrected {
+            number: in_full(number)?,
+            country: country_of(number),
+            kind: match LIBRARY.get_number_type(number) {
+                PhoneNumberType::Mobile => NumberType::Mobile,
+                PhoneNumberType::FixedLine => NumberType::Landline,
+                _ => NumberType::Unknown,
+            },
+        })
+    })
+}
+
+/// How [`correct`] reads a number, by the library.
+fn corrected(written: &str, country: Country) -> Option<Msisdn> {
+    if let Some(corrected) = examined(written, Some(country)) {
+        return Some(corrected.number);
+    }
+    readings(written, Some(country))
+        .iter()
+        .filter(|number| {
+            LIBRARY.is_possible_number_with_reason(number) == Ok(NumberLengthType::IsPossible)
+        })
+        .find_map(in_full)
+}
+
+/// The number for its country, then as an international one.
+fn readings(written: &str, country: Option<Country>) -> Vec<PhoneNumber> {
+    let at_home = country.and_then(|country| for_country(written, country));
+    let digits = written.trim_start_matches('+');
+    let digits = digits.strip_prefix("00").unwrap_or(digits);
+    let international = LIBRARY.parse(format!("+{digits}"), None).ok();
+    at_home.into_iter().chain(international).collect()
+}
+
+fn for_country(written: &str, country: Country) -> Option<PhoneNumber> {
+    let region = Region::from_code(country.as_str()).ok()?;
+    let mut number = LIBRARY
+        .parse_and_keep_raw_input(written, Some(region))
+        .ok()?;
+    // The library would give this back in place of a number that has no digit but 0.
+    number.raw_input = None;
+    let is_local = number.country_code_source() == CountryCodeSource::FromDefaultCountry;
+    let says_international = written.starts_with('+') || written.starts_with("00");
+    (!(is_local && says_international)).then_some(number)
+}
+
+fn country_of(number: &PhoneNumber) -> Option<Country> {
+    let region = LIBRARY.get_region_for_number(number)?;
+    match region.to_string().as_str() {
+        "AC" | "TA" => Country::parse("SH").ok(),
+        code => Country::parse(code).ok(),
+    }
+}
+
+fn in_full(number: &PhoneNumber) -> Option<Msisdn> {
+    Msisdn::parse(&LIBRARY.format(number, PhoneNumberFormat::E164)).ok()
+}
+
+fn assert_agreement(written: &str, country: Option<Country>) {
+    let shown = || format!("{written} for {country:?}");
+    let expected = examined(written, country);
+    assert_eq!(examine(written, country).ok(), expected, "{}", shown());
+    if let Some(country) = country {
+        let expected = corrected(written, country);
+        assert_eq!(correct(written, country).ok(), expected, "{}", shown());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+    #[test]
+    fn every_writing_of_every_number_is_read_as_by_the_library(seed in any::<u64>()) {
+        let (written, country) = SAMPLES.roll(&mut Dice::new(seed));
+        assert_agreement(&written, country);
+    }
+}

@@ -1,0 +1,158 @@
+//! Many patterns asked at once.
+//!
+//! A number is walked through once, digit by digit, and the state it ends in knows which patterns match it. Patterns
+//! have no unbounded part, so the automaton has no loop: its states are built from the last digit back, and states that
+//! answer alike for all that may follow are one. That makes it the smallest there is.
+
+use std::collections::HashMap;
+
+use super::pattern::{Program, Step};
+
+/// The state from where nothing matches any more.
+const DEAD: u16 = 0;
+
+/// The class of what no pattern matches.
+pub(super) const NO_CLASS: u16 = 0;
+
+/// A table that classes digits.
+pub(super) struct Automaton {
+    states: Box<[State]>,
+    start: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct State {
+    /// The state after each digit.
+    next: [u16; 10],
+    /// What digits that end here are.
+    class: u16,
+}
+
+impl Automaton {
+    /// Builds the table for a program. `class_of` is told how many digits were taken and which patterns match them.
+    pub(super) fn new(program: &Program, class_of: impl FnMut(usize, &[u16]) -> u16) -> Self {
+        let dead = State {
+            next: [DEAD; 10],
+            class: NO_CLASS,
+        };
+        let mut builder = Builder {
+            program,
+            class_of,
+            states: vec![dead],
+            alike: HashMap::from([(dead, DEAD)]),
+            known: HashMap::new(),
+            seen: vec![0; program.len()],
+            round: 0,
+        };
+        let first = builder.reached(program.starts().iter().copied());
+        let start = builder.state(0, first);
+        Self {
+            states: builder.states.into(),
+            start,
+        }
+    }
+
+    /// What the digits are.
+    pub(super) fn class_of(&self, digits: &[u8]) -> u16 {
+        let mut state = self.start;
+        for &digit in digits {
+            state = self.states[usize::from(state)].next[usize::from(digit)];
+            if state == DEAD {
+                break;
+            }
+        }
+        self.states[usize::from(state)].class
+    }
+
+    /// How many states there are.
+    #[cfg(test)]
+    pub(super) fn states(&self) -> usize {
+        self.states.len()
+    }
+}
+
+struct Builder<'a, F> {
+    program: &'a Program,
+    class_of: F,
+    states: Vec<State>,
+    /// The state of each way to answer.
+    alike: HashMap<State, u16>,
+    /// The state of what is reached after so many digits.
+    known: HashMap<(usize, Box<[u16]>), u16>,
+    /// In which round each step of the program was last reached.
+    seen: Vec<u32>,
+    round: u32,
+}
+
+impl<F: FnMut(usize, &[u16]) -> u16> Builder<'_, F> {
+    fn state(&mut self, taken: usize, reached: Box<[u16]>) -> u16 {
+        if reached.is_empty() {
+            return DEAD;
+        }
+        let key = (taken, reached);
+        if let Some(&state) = self.known.get(&key) {
+            return state;
+        }
+        let class = self.class(taken, &key.1);
+        let next = std::array::from_fn(|digit| {
+            let after = self.after(&key.1, digit);
+            self.state(taken + 1, after)
+        });
+        let state = self.shared(State { next, class });
+        self.known.insert(key, state);
+        state
+    }
+
+    fn class(&mut self, taken: usize, reached: &[u16]) -> u16 {
+        let matching: Vec<u16> = reached
+            .iter()
+            .filter_map(|&at| match self.program.step(at) {
+                Step::Accept(pattern) => Some(pattern),
+                _ => None,
+            })
+            .collect();
+        if matching.is_empty() {
+            return NO_CLASS;
+        }
+        (self.class_of)(taken, &matching)
+    }
+
+    /// What is reached by one more digit.
+    fn after(&mut self, reached: &[u16], digit: usize) -> Box<[u16]> {
+        let program = self.program;
+        self.reached(reached.iter().filter_map(|&at| match program.step(at) {
+            Step::Digit(set) if set & (1 << digit) != 0 => Some(at + 1),
+            _ => None,
+        }))
+    }
+
+    /// The steps that take a digit or accept, reached from these without a digit.
+    fn reached(&mut self, from: impl Iterator<Item = u16>) -> Box<[u16]> {
+        self.round += 1;
+        let mut open: Vec<u16> = from.collect();
+        let mut reached = Vec::with_capacity(open.len());
+        while let Some(at) = open.pop() {
+            if std::mem::replace(&mut self.seen[usize::from(at)], self.round) == self.round {
+                continue;
+            }
+            match self.program.step(at) {
+                Step::Digit(_) | Step::Accept(_) => reached.push(at),
+                Step::Fork(second) => open.extend([at + 1, second]),
+                Step::Jump(to) => open.push(to),
+                Step::Open(_) | Step::Close(_) => open.push(at + 1),
+                Step::End => unreachable!("only dialling prefixes name the end of a number"),
+            }
+        }
+        reached.sort_unstable();
+        reached.into()
+    }
+
+    fn shared(&mut self, state: State) -> u16 {
+        *self.alike.entry(state).or_insert_with(|| {
+            let number =
+                u16::try_from(self.states.len()).expect("a plan has fewer than 65,536 states");
+            self.states.push(state);
+            number
+        })
+    }
+}

@@ -1,0 +1,272 @@
+//! The plan of one calling code, ready to be asked.
+
+use domain::Country;
+
+use super::automaton::{Automaton, NO_CLASS};
+use super::digits::Digits;
+use super::lengths::{Length, LengthSet, Lengths};
+use super::number_type::NumberType;
+use super::pattern::Program;
+use super::prefix::{Prefix, Rewrite};
+use super::source::{CodeSource, RegionSource};
+
+/// A calling code with all its regions.
+pub(crate) struct CallingCode {
+    digits: Digits,
+    /// The main region first.
+    regions: Vec<Region>,
+    automaton: Automaton,
+    /// What each class of the automaton means.
+    verdicts: Vec<Verdict>,
+}
+
+/// A region of a calling code.
+struct Region {
+    country: Option<Country>,
+    dial_out: Option<Prefix>,
+    prefix: Option<Prefix>,
+    rewrite: Option<Rewrite>,
+    lengths: Lengths,
+}
+
+/// What the patterns say of a national number.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Verdict {
+    /// Bit `n` is set where the general pattern of the region `n` matches, whatever the length.
+    general: u32,
+    /// To which region the number belongs and what it is; `None` where it is in use nowhere.
+    owner: Option<(usize, NumberType)>,
+}
+
+/// To whom a valid number belongs.
+#[derive(Clone, Copy)]
+pub(crate) struct Owner {
+    /// The country; `None` where the number is no country's.
+    pub(crate) country: Option<Country>,
+    /// What it is.
+    pub(crate) kind: NumberType,
+}
+
+impl CallingCode {
+    /// Reads the lines and builds the automaton.
+    pub(super) fn new(source: &CodeSource) -> Self {
+        let sources = source.regions();
+        let mut patterns = Patterns::default();
+        let matchers: Vec<_> = sources
+            .iter()
+            .map(|region| Matcher::new(region, &mut patterns))
+            .collect();
+        let mut verdicts = vec![Verdict::default()];
+        let automaton = Automaton::new(&patterns.program, |digits, matching| {
+            let verdict = verdict(&matchers, digits, matching);
+            class_of(verdict, &mut verdicts)
+        });
+        Self {
+            digits: digits_of(source.code),
+            regions: sources.iter().map(Region::new).collect(),
+            automaton,
+            verdicts,
+        }
+    }
+
+    /// The calling code itself.
+    pub(crate) fn digits(&self) -> &[u8] {
+        &self.digits
+    }
+
+    /// What follows the dialling-out prefix of a region, if the digits start with it. No calling code starts with 0.
+    pub(crate) fn after_dial_out<'a>(&self, region: usize, digits: &'a [u8]) -> Option<&'a [u8]> {
+        let dial_out = self.regions[region].dial_out.as_ref()?;
+        let rest = &digits[dial_out.find(digits)?.end()..];
+        (rest.first() != Some(&0)).then_some(rest)
+    }
+
+    /// The national number without what is dialled before it in that region.
+    ///
+    /// A number that the region knows stays as it is, unless it knows the shorter one too.
+    pub(crate) fn without_prefix(&self, region: usize, national: &Digits) -> Digits {
+        let known = &self.regions[region];
+        known
+            .prefix
+            .as_ref()
+            .and_then(|prefix| prefix.strip(national, known.rewrite.as_ref()))
+            .filter(|stripped| !self.knows(region, national) || self.knows(region, stripped))
+            .unwrap_or(*national)
+    }
+
+    /// Whether the general pattern of a region matches a national number.
+    pub(crate) fn knows(&self, region: usize, national: &[u8]) -> bool {
+        self.verdict(national).general & (1 << region) != 0
+    }
+
+    /// What a length says of a national number of that region.
+    pub(crate) fn length(&self, region: usize, digits: usize) -> Length {
+        self.regions[region].lengths.of(digits)
+    }
+
+    /// To whom a national number belongs; `None` where it is not valid.
+    pub(crate) fn owner(&self, national: &[u8]) -> Option<Owner> {
+        let (region, kind) = self.verdict(national).owner?;
+        Some(Owner {
+            country: self.regions[region].country,
+            kind,
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn states(&self) -> usize {
+        self.automaton.states()
+    }
+
+    fn verdict(&self, national: &[u8]) -> Verdict {
+        self.verdicts[usize::from(self.automaton.class_of(national))]
+    }
+}
+
+fn digits_of(code: u16) -> Digits {
+    let mut digits = Digits::default();
+    code.to_string()
+        .bytes()
+        .for_each(|digit| digits.push(digit - b'0'));
+    digits
+}
+
+impl Region {
+    fn new(source: &RegionSource) -> Self {
+        Self {
+            country: super::country_of(source.id),
+            dial_out: source.dial_out.map(Prefix::new),
+            prefix: source.prefix.map(Prefix::new),
+            rewrite: source.rewrite.map(Rewrite::new),
+            lengths: source.lengths,
+        }
+    }
+}
+
+/// The different patterns of a calling code. Its regions have many in common.
+#[derive(Default)]
+struct Patterns {
+    program: Program,
+    known: Vec<String>,
+}
+
+impl Patterns {
+    /// The number of a pattern within the program.
+    fn number(&mut self, pattern: String) -> u16 {
+        if let Some(number) = self.known.iter().position(|known| *known == pattern) {
+            return u16::try_from(number).expect("few patterns");
+        }
+        let number = self.program.add(&pattern);
+        self.known.push(pattern);
+        number
+    }
+}
+
+/// What a region's numbers match.
+struct Matcher {
+    lengths: LengthSet,
+    general: u16,
+    leading: Option<u16>,
+    kinds: Vec<KindMatcher>,
+}
+
+struct KindMatcher {
+    kind: Kind,
+    lengths: LengthSet,
+    pattern: u16,
+}
+
+/// The kinds of number that make a difference here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    FixedLine,
+    Mobile,
+    /// Toll-free, premium, internet telephony and the like: looked at first, and neither of the others.
+    Service,
+}
+
+impl Kind {
+    fn named(name: &str) -> Self {
+        match name {
+            "fixed-line" => Self::FixedLine,
+            "mobile" => Self::Mobile,
+            _ => Self::Service,
+        }
+    }
+}
+
+impl Matcher {
+    fn new(source: &RegionSource, patterns: &mut Patterns) -> Self {
+        let longest = source.lengths.whole.longest();
+        let kinds = source.kinds.iter().map(|kind| KindMatcher {
+            kind: Kind::named(kind.name),
+            lengths: kind.lengths,
+            pattern: patterns.number(kind.pattern.to_owned()),
+        });
+        Self {
+            kinds: kinds.collect(),
+            lengths: source.lengths.whole,
+            general: patterns.number(source.general.to_owned()),
+            // What follows is bounded, as the automaton needs; a longer number is valid nowhere.
+            leading: source
+                .leading
+                .map(|leading| patterns.number(format!(r"(?:{leading})\d{{0,{longest}}}"))),
+        }
+    }
+
+    /// Whether libphonenumber looks no further than this region.
+    fn claims(&self, digits: usize, matching: &[u16]) -> bool {
+        match self.leading {
+            Some(leading) => matching.contains(&leading),
+            None => self.kind(digits, matching).is_some(),
+        }
+    }
+
+    /// What a number is in this region; `None` where it is not valid.
+    fn kind(&self, digits: usize, matching: &[u16]) -> Option<NumberType> {
+        if !matching.contains(&self.general) || !self.lengths.has(digits) {
+            return None;
+        }
+        let is = |kind| {
+            self.kinds.iter().any(|known| {
+                known.kind == kind && known.lengths.has(digits) && matching.contains(&known.pattern)
+            })
+        };
+        match (is(Kind::Service), is(Kind::FixedLine), is(Kind::Mobile)) {
+            (true, _, _) | (_, true, true) => Some(NumberType::Unknown),
+            (_, true, _) => Some(NumberType::Landline),
+            (_, _, true) => Some(NumberType::Mobile),
+            _ => None,
+        }
+    }
+}
+
+/// What the regions make of digits, given which patterns match them.
+fn verdict(regions: &[Matcher], digits: usize, matching: &[u16]) -> Verdict {
+    let general = (0..)
+        .zip(regions)
+        .filter(|(_, region)| matching.contains(&region.general))
+        .fold(0, |set, (bit, _)| set | 1_u32 << bit);
+    // A code that is not shared needs no claim: its one region is asked at once.
+    let owner = match regions {
+        [only] => Some((0, only)),
+        several => several
+            .iter()
+            .enumerate()
+            .find(|(_, region)| region.claims(digits, matching)),
+    };
+    Verdict {
+        general,
+        owner: owner.and_then(|(index, region)| Some((index, region.kind(digits, matching)?))),
+    }
+}
+
+fn class_of(verdict: Verdict, verdicts: &mut Vec<Verdict>) -> u16 {
+    debug_assert!(verdicts[usize::from(NO_CLASS)] == Verdict::default());
+    let class = verdicts.iter().position(|known| *known == verdict);
+    let class = class.unwrap_or_else(|| {
+        verdicts.push(verdict);
+        verdicts.len() - 1
+    });
+    u16::try_from(class).expect("few verdicts")
+}
