@@ -7,6 +7,7 @@ use std::str::FromStr;
 use ipnet::{IpNet, Ipv4Net};
 use jiff::Timestamp;
 
+use crate::billing::Countries;
 use crate::ids::{AccountId, TokenId};
 use crate::permission::Permissions;
 use crate::shown::Shown;
@@ -24,6 +25,8 @@ pub struct Access {
     pub account_name: String,
     /// Whether the account is suspended: its tokens are known, but refused.
     pub suspended: bool,
+    /// Where the account may send to.
+    pub countries: Countries,
     /// What it may do.
     pub permissions: Permissions,
     /// From where.

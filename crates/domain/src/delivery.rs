@@ -1,5 +1,7 @@
 //! What becomes of a message on its way out: claims, outcomes, receipts and the report about it.
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
@@ -7,6 +9,7 @@ use crate::code::Code;
 use crate::ids::{AccountId, CallbackId, MessageId};
 use crate::message::{Priority, TestMode};
 use crate::msisdn::Msisdn;
+use crate::network::Network;
 use crate::originator::Originator;
 use crate::text::{Shape, Udh};
 
@@ -37,6 +40,15 @@ impl Outcome {
             Self::Delivered => Code::FINE,
             Self::Failed(code) => code,
             Self::Expired => Code::EXPIRED,
+        }
+    }
+
+    /// Whether no network took the message, so that its price is given back.
+    pub fn is_refunded(self) -> bool {
+        match self {
+            Self::Delivered | Self::Expired => false,
+            // What a network let expire is `Expired`: a failure by that code never got so far.
+            Self::Failed(code) => code == Code::EXPIRED || code.is_refunded(),
         }
     }
 
@@ -223,10 +235,16 @@ pub struct CallbackSettlement {
     pub next: CallbackNext,
 }
 
-/// The payload of a delivery report.
-pub fn report_payload(id: MessageId, outcome: Outcome) -> String {
+/// The payload of a delivery report; a network that is not known is left out.
+pub fn report_payload(id: MessageId, outcome: Outcome, network: Option<Network>) -> String {
     let (status, error) = (outcome.status(), outcome.code().number());
-    format!(r#"{{"id":"{id}","status":{status},"error":{error}}}"#)
+    let mut payload = format!(r#"{{"id":"{id}","status":{status},"error":{error}"#);
+    if let Some(network) = network {
+        let (mcc, mnc) = (network.mcc(), network.mnc());
+        write!(payload, r#","mcc":"{mcc:03}","mnc":"{mnc}""#).expect("a string takes everything");
+    }
+    payload.push('}');
+    payload
 }
 
 #[cfg(test)]
@@ -253,9 +271,20 @@ mod tests {
     #[test]
     fn a_report_holds_the_contracts_fields() {
         let id = MessageId::new(7).expect("in range");
-        assert_eq!(
-            report_payload(id, Outcome::Failed(Code::ABSENT)),
-            r#"{"id":"7","status":2,"error":43}"#
-        );
+        let network = Network::new("247", "01");
+        for (outcome, network, payload) in [
+            (
+                Outcome::Failed(Code::ABSENT),
+                None,
+                r#"{"id":"7","status":2,"error":43}"#,
+            ),
+            (
+                Outcome::Delivered,
+                network,
+                r#"{"id":"7","status":1,"error":0,"mcc":"247","mnc":"01"}"#,
+            ),
+        ] {
+            assert_eq!(report_payload(id, outcome, network), payload);
+        }
     }
 }

@@ -8,7 +8,9 @@
 
 pub mod access;
 pub mod backoff;
+pub mod billing;
 pub mod callback_url;
+pub mod channel;
 pub mod clock;
 pub mod code;
 pub mod country;
@@ -28,6 +30,7 @@ pub mod token;
 
 pub use access::{Access, AccountName, AllowList};
 pub use callback_url::CallbackUrl;
+pub use channel::Channel;
 pub use clock::Clock;
 pub use code::Code;
 pub use country::Country;

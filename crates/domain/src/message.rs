@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use crate::callback_url::CallbackUrl;
 use crate::delivery::Outcome;
 use crate::ids::{AccountId, MessageId, NodeId};
+use crate::money::Money;
 use crate::msisdn::Msisdn;
+use crate::network::Network;
 use crate::originator::Originator;
 use crate::shown::Shown;
 use crate::text::{Shape, Udh};
@@ -110,6 +112,10 @@ pub struct Recipient {
     pub id: MessageId,
     /// Where it goes.
     pub to: Msisdn,
+    /// The network that the number belongs to, as far as its prefix tells.
+    pub network: Option<Network>,
+    /// What the message costs, all parts together.
+    pub price: Money,
 }
 
 /// One valid request to send, ready to be stored: every recipient gets the same message, all or none.
@@ -154,6 +160,12 @@ impl Submission {
             SendTime::Now => self.accepted_at,
             SendTime::At(time) => time,
         }
+    }
+
+    /// What it costs, all recipients together.
+    pub fn cost(&self) -> Money {
+        let prices = self.recipients.iter().map(|recipient| recipient.price);
+        prices.fold(Money::ZERO, Money::plus)
     }
 
     /// Gives the recipients their IDs, `first` and those that follow it.
@@ -262,6 +274,8 @@ pub struct MessageRecord {
     pub state: MessageState,
     /// Into how many parts it splits.
     pub parts: u8,
+    /// The network that its recipient belongs to, where that is known.
+    pub network: Option<Network>,
 }
 
 /// A message that waits for its time, as the scheduled list shows it.

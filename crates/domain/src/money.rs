@@ -21,6 +21,24 @@ impl Money {
         Self(micros)
     }
 
+    /// The sum. Amounts are bounded far below what would not fit; beyond, it stays at the largest there is.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// The difference, bounded as [`Self::plus`] is.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// So many times the amount, bounded as [`Self::plus`] is.
+    #[must_use]
+    pub const fn times(self, count: u32) -> Self {
+        Self(self.0.saturating_mul(count as i64))
+    }
+
     /// The amount in millionths.
     pub const fn micros(self) -> i64 {
         self.0

@@ -52,6 +52,7 @@ migrations! {
     1 "0001_messages",
     2 "0002_access",
     3 "0003_dispatch",
+    4 "0004_billing",
 }
 
 /// The step that follows what was applied: `None` when the schema is current.

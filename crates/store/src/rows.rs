@@ -10,6 +10,7 @@ use domain::ports::{Accepted, AccountRecord, KeptAnswer, TokenRecord};
 use domain::{Money, Msisdn, Permissions, Timestamp};
 use jiff::SignedDuration;
 
+pub(crate) mod billing;
 pub(crate) mod callbacks;
 pub(crate) mod dispatch;
 
@@ -111,6 +112,7 @@ pub(crate) struct MessageColumns {
     pub(crate) parts: i16,
     pub(crate) status: Option<i16>,
     pub(crate) error: Option<i16>,
+    pub(crate) network: Option<String>,
     /// Whether a carrier has it.
     pub(crate) is_sent: bool,
 }
@@ -121,6 +123,7 @@ impl MessageColumns {
             id: message_id(self.id)?,
             state: self.state()?,
             parts: u8::try_from(self.parts).map_err(|_| Corrupt("number of parts"))?,
+            network: billing::network(self.network.as_deref())?,
         })
     }
 
@@ -228,6 +231,7 @@ pub(crate) struct AccountColumns {
     pub(crate) id: i64,
     pub(crate) name: String,
     pub(crate) balance_micros: i64,
+    pub(crate) rules: billing::RulesColumns,
     pub(crate) suspended: bool,
     pub(crate) callback_secret: String,
     pub(crate) created_us: i64,
@@ -239,6 +243,7 @@ impl AccountColumns {
             id: account_id(self.id)?,
             name: self.name,
             balance: Money::from_micros(self.balance_micros),
+            rules: self.rules.rules()?,
             suspended: self.suspended,
             callback_secret: self.callback_secret,
             created_at: timestamp(self.created_us)?,
@@ -253,6 +258,7 @@ pub(crate) struct TokenColumns {
     pub(crate) account_id: i64,
     pub(crate) account_name: String,
     pub(crate) suspended: bool,
+    pub(crate) countries: String,
     pub(crate) permissions: String,
     pub(crate) allow_ips: String,
     pub(crate) expires_us: Option<i64>,
@@ -268,6 +274,7 @@ impl TokenColumns {
                 account: account_id(self.account_id)?,
                 account_name: self.account_name,
                 suspended: self.suspended,
+                countries: self.countries.parse().map_err(|_| Corrupt("country"))?,
                 permissions: Permissions::from_names(&self.permissions)
                     .map_err(|_| Corrupt("permission"))?,
                 allow: self.allow_ips.parse().map_err(|_| Corrupt("network"))?,

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use super::StoreError;
 use crate::access::{Access, AccountName, AllowList};
+use crate::billing::SpendingRules;
 use crate::ids::{AccountId, TokenId};
 use crate::money::Money;
 use crate::permission::Permissions;
@@ -19,6 +20,8 @@ pub struct AccountRecord {
     pub name: String,
     /// What it may still spend.
     pub balance: Money,
+    /// What it may spend.
+    pub rules: SpendingRules,
     /// Whether it is suspended.
     pub suspended: bool,
     /// The secret that signs its callbacks.

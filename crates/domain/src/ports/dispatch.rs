@@ -90,8 +90,8 @@ pub trait DispatchStore: Send + Sync + 'static {
     /// scheduled ones become queued.
     async fn claim_due(&self, node: NodeId, limits: [u32; 3]) -> Result<Vec<Parcel>, StoreError>;
 
-    /// Stores what came of tries, in one transaction. What ends gets its report in the same; with `hold` the node
-    /// holds that report, else it waits in the store.
+    /// Stores what came of tries, in one transaction. What ends gets its report in the same, and its price back where
+    /// that is due; with `hold` the node holds that report, else it waits in the store.
     async fn settle_sends(
         &self,
         node: NodeId,
@@ -99,7 +99,7 @@ pub trait DispatchStore: Send + Sync + 'static {
         hold: bool,
     ) -> Result<Vec<Settled>, StoreError>;
 
-    /// Stores receipts, in one transaction: final states, and their reports as in [`Self::settle_sends`].
+    /// Stores receipts, in one transaction: final states, with reports and refunds as in [`Self::settle_sends`].
     async fn settle_receipts(
         &self,
         node: NodeId,

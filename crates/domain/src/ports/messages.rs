@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::StoreError;
+use crate::billing::NotPaid;
 use crate::ids::{AccountId, MessageId};
 use crate::message::{MessageRecord, MessageState, ScheduledRecord, Submission, SubmitReceipt};
 
@@ -18,6 +19,8 @@ pub enum Accepted {
     Replayed(SubmitReceipt),
     /// Its idempotency key was used before with another body: nothing was stored.
     KeyConflict,
+    /// Its account cannot or may not pay for it: nothing was stored.
+    NotPaid(NotPaid),
 }
 
 /// What an idempotency key was used for.
@@ -55,8 +58,9 @@ pub trait MessageStore: Send + Sync + 'static {
     /// Reserves `count` consecutive message IDs, never given out before to any node, and returns the first.
     async fn reserve_ids(&self, count: u64) -> Result<MessageId, StoreError>;
 
-    /// Stores submissions in one transaction: messages, queue rows, idempotency keys. The answers are in the order
-    /// of the batch. When this returns `Ok`, everything [`Accepted::Stored`] survives a power cut.
+    /// Stores submissions: messages, queue rows, idempotency keys and what they cost, each submission whole or not at
+    /// all, and charged in the order of the batch. The answers are in that order too. When this returns `Ok`, everything
+    /// [`Accepted::Stored`] survives a power cut.
     async fn accept(&self, batch: Arc<Vec<Submission>>) -> Result<Vec<Accepted>, StoreError>;
 
     /// What this idempotency key was used for, if it was, within its lifetime.
@@ -81,7 +85,7 @@ pub trait MessageStore: Send + Sync + 'static {
         page: Page,
     ) -> Result<Vec<ScheduledRecord>, StoreError>;
 
-    /// Cancels a message that still waits for its time.
+    /// Cancels a message that still waits for its time, and gives back its price.
     async fn cancel(
         &self,
         account: AccountId,

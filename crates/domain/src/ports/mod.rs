@@ -5,13 +5,17 @@
 use std::error::Error;
 
 mod access;
+mod billing;
 mod callbacks;
+mod catalogue;
 mod dispatch;
 mod messages;
 mod outside;
 
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
+pub use billing::{BillingStore, Imbalance};
 pub use callbacks::{CallbackFilter, CallbackRecord, CallbackState, CallbackStore};
+pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use dispatch::{DispatchStore, Ended, InTransit, Inbox, Matched, Settled};
 pub use messages::{Accepted, Cancel, KeptAnswer, MessageStore, Page};
 pub use outside::{CallbackSender, Carrier, ForbiddenUrl, ReceiptError, ReceiptSink, UrlGuard};
@@ -55,6 +59,12 @@ pub enum StoreError {
 pub type Cause = Box<dyn Error + Send + Sync>;
 
 /// Everything that the service keeps.
-pub trait Store: MessageStore + DispatchStore + CallbackStore + AccessStore {}
+pub trait Store:
+    MessageStore + DispatchStore + CallbackStore + AccessStore + BillingStore + CatalogueStore
+{
+}
 
-impl<T: MessageStore + DispatchStore + CallbackStore + AccessStore> Store for T {}
+impl<T> Store for T where
+    T: MessageStore + DispatchStore + CallbackStore + AccessStore + BillingStore + CatalogueStore
+{
+}

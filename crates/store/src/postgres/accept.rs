@@ -1,236 +1,163 @@
-//! Storing submissions: one round trip for a batch, a transaction where idempotency keys are to be claimed.
+//! Storing submissions: one round trip for a batch, with what it costs. Where idempotency keys are to be claimed, or where
+//! one of the accounts cannot or may not pay for all that it sends, a transaction that looks at each submission.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use deadpool_postgres::{Object, Transaction};
-use domain::message::{IdempotencyClaim, Submission, SubmitReceipt, TestMode};
+use deadpool_postgres::Object;
+use domain::billing::day_of;
+use domain::message::{Submission, TestMode};
 use domain::originator::Originator;
-use domain::ports::{Accepted, KeptAnswer};
+use domain::ports::Accepted;
 use domain::text::Udh;
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::attempt::Attempt;
-use super::column;
+use super::billing::Till;
 use super::fault::Fault;
-use crate::rows::{self, AnswerColumns, Corrupt, SendColumns, micros};
+use super::{column, keys};
+use crate::rows::{SendColumns, micros};
 
-/// The IDs of a submission are consecutive, so each text travels once, whatever the number of its recipients.
+/// The IDs of a submission are consecutive, so each text travels once, whatever the number of its recipients. What is
+/// not free is stored only if its account was charged for all that it sends in this batch; who has a limit per
+/// recipient never is, since that needs a look at each.
 const INSERT: &str = "
-    WITH stored AS (
+    WITH charged AS (
+        UPDATE account AS a SET balance_micros = a.balance_micros - c.cost, spent_day = greatest(a.spent_day, c.day),
+            spent_micros = CASE WHEN c.day > a.spent_day THEN 0 ELSE a.spent_micros END + c.cost
+        FROM UNNEST($24::bigint[], $25::bigint[], $26::bigint[], $27::int[], $28::bigint[])
+            AS c (account_id, cost, messages, day, at_us)
+        WHERE a.id = c.account_id AND a.per_recipient_hour IS NULL
+            AND (c.cost = 0 OR (a.balance_micros + a.credit_limit_micros >= c.cost
+                AND (a.daily_cap_micros IS NULL OR a.daily_cap_micros
+                    >= CASE WHEN c.day > a.spent_day THEN 0 ELSE a.spent_micros END + c.cost)))
+        RETURNING a.id, a.balance_micros, c.cost, c.messages, c.at_us
+    ), entered AS (
+        INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages)
+        SELECT id, at_us, 2, -cost, balance_micros, messages FROM charged WHERE cost <> 0
+    ), stored AS (
         INSERT INTO message (id, recipient, account_id, originator, body, coding, coding_given, udh, parts, priority,
-            dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state)
+            dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, network, price_micros)
         SELECT s.first_id + n, ($1::bigint[])[s.skipped + n + 1], s.account_id, s.originator, s.body, s.coding,
             s.coding_given, s.udh, s.parts, s.priority, s.dlr_url, s.test_mode, s.accepted_us, s.scheduled_us,
-            s.expires_us, s.state
+            s.expires_us, s.state, ($21::text[])[s.skipped + n + 1], ($22::bigint[])[s.skipped + n + 1]
         FROM UNNEST($2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::text[], $7::bytea[], $8::smallint[],
             $9::boolean[], $10::bytea[], $11::smallint[], $12::smallint[], $13::bytea[], $14::smallint[],
-            $15::bigint[], $16::bigint[], $17::bigint[], $18::smallint[])
+            $15::bigint[], $16::bigint[], $17::bigint[], $18::smallint[], $23::boolean[])
             AS s (first_id, skipped, recipients, account_id, originator, body, coding, coding_given, udh, parts,
-                priority, dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state)
+                priority, dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, free)
             CROSS JOIN LATERAL generate_series(0, s.recipients - 1) AS n
+        WHERE s.free OR s.account_id IN (SELECT id FROM charged)
+    ), queued AS (
+        INSERT INTO queue (owner, lane, due_us, id, attempt)
+        SELECT s.owner, s.priority, coalesce(s.scheduled_us, s.accepted_us), s.first_id + n, s.attempt
+        FROM UNNEST($2::bigint[], $4::int[], $5::bigint[], $12::smallint[], $15::bigint[], $16::bigint[],
+            $19::bigint[], $20::int[], $23::boolean[])
+            AS s (first_id, recipients, account_id, priority, accepted_us, scheduled_us, owner, attempt, free)
+            CROSS JOIN LATERAL generate_series(0, s.recipients - 1) AS n
+        WHERE s.free OR s.account_id IN (SELECT id FROM charged)
     )
-    INSERT INTO queue (owner, lane, due_us, id, attempt)
-    SELECT s.owner, s.priority, coalesce(s.scheduled_us, s.accepted_us), s.first_id + n, s.attempt
-    FROM UNNEST($2::bigint[], $4::int[], $12::smallint[], $15::bigint[], $16::bigint[], $19::bigint[], $20::int[])
-        AS s (first_id, recipients, priority, accepted_us, scheduled_us, owner, attempt)
-        CROSS JOIN LATERAL generate_series(0, s.recipients - 1) AS n";
-/// A conflict locks the row that is there, so it cannot be pruned before [`FIND_ANSWERS`] reads it.
-const CLAIM_KEYS: &str = "
-    INSERT INTO idempotency (account_id, key, body, first_id, messages, parts, expires_us)
-    SELECT * FROM UNNEST($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
-    ON CONFLICT (account_id, key) DO UPDATE SET body = excluded.body, first_id = excluded.first_id,
-        messages = excluded.messages, parts = excluded.parts, expires_us = excluded.expires_us
-        WHERE idempotency.expires_us <= $8::bigint
-    RETURNING account_id, key";
-const FIND_ANSWERS: &str = "
-    SELECT account_id, key, body, first_id, messages, parts FROM idempotency
-    WHERE (account_id, key) IN (SELECT * FROM UNNEST($1::bigint[], $2::bytea[]))";
+    SELECT id FROM charged";
 
-/// A batch of which no submission has a key: one statement, atomic by itself.
+/// Whether a submission is stored without a look at its account's money.
+fn is_free(submission: &Submission) -> bool {
+    submission.test_mode.is_some()
+}
+
+/// A batch of which no submission has a key: one statement, atomic by itself. Yields the accounts that were charged.
 pub(super) struct PlainBatch<'a>(pub(super) &'a [Submission]);
 
 impl Attempt for PlainBatch<'_> {
-    type Output = Vec<Accepted>;
+    type Output = Vec<i64>;
 
-    async fn run(&self, client: &mut Object) -> Result<Vec<Accepted>, Fault> {
+    async fn run(&self, client: &mut Object) -> Result<Vec<i64>, Fault> {
         let statement = client.prepare_cached(INSERT).await?;
         let columns = MessageColumns::of(self.0.iter());
-        client.execute(&statement, &columns.values()).await?;
-        Ok(vec![Accepted::Stored; self.0.len()])
+        let costs = Charges::of(self.0.iter());
+        let charged = client.query(&statement, &columns.values(&costs)).await?;
+        let charged: Result<_, _> = charged.iter().map(|row| column(row, 0)).collect();
+        Ok(charged?)
     }
 }
 
-/// A batch of which some submissions have keys.
-pub(super) struct KeyedBatch<'a>(pub(super) &'a [Submission]);
+/// What became of a batch of which so many accounts were charged: the places of what was not stored are left to a
+/// [`CarefulBatch`].
+pub(super) fn unstored(batch: &[Submission], charged: &[i64]) -> Vec<usize> {
+    let is_stored = |submission: &Submission| {
+        is_free(submission) || charged.contains(&submission.account.as_i64())
+    };
+    (0..batch.len())
+        .filter(|&place| !is_stored(&batch[place]))
+        .collect()
+}
 
-impl Attempt for KeyedBatch<'_> {
+/// A batch that is looked at one by one, in its order: some submissions have keys, or some account cannot pay for all.
+pub(super) struct CarefulBatch<'a>(pub(super) Vec<&'a Submission>);
+
+impl Attempt for CarefulBatch<'_> {
     type Output = Vec<Accepted>;
 
     async fn run(&self, client: &mut Object) -> Result<Vec<Accepted>, Fault> {
+        let batch = self.0.as_slice();
         let transaction = client.transaction().await?;
-        let keys = Keys::of(self.0);
-        let kept = claim(&transaction, &keys).await?;
-        let outcomes = keys.outcomes(self.0, &kept);
-        let stored = self
-            .0
-            .iter()
-            .zip(&outcomes)
-            .filter(|(_, outcome)| **outcome == Accepted::Stored);
-        let columns = MessageColumns::of(stored.map(|(submission, _)| submission));
+        let keys = keys::Keys::of(batch);
+        let mut outcomes = keys::claim(&transaction, &keys, batch).await?;
+        let wanted = batch.iter().zip(&outcomes);
+        let wanted = wanted
+            .filter(|(submission, outcome)| **outcome == Accepted::Stored && !is_free(submission));
+        let mut till = Till::open(&transaction, wanted.map(|(submission, _)| *submission)).await?;
+        for (submission, outcome) in batch.iter().zip(&mut outcomes) {
+            if *outcome == Accepted::Stored
+                && !is_free(submission)
+                && let Err(not_paid) = till.charge(submission)
+            {
+                *outcome = Accepted::NotPaid(not_paid);
+            }
+        }
+        keys::release_unpaid(&transaction, batch, &mut outcomes).await?;
+        let stored = batch.iter().zip(&outcomes);
+        let stored = stored.filter(|(_, outcome)| **outcome == Accepted::Stored);
+        let columns = MessageColumns::of_paid(stored.map(|(submission, _)| *submission));
         let statement = transaction.prepare_cached(INSERT).await?;
-        transaction.execute(&statement, &columns.values()).await?;
+        let charged_already = Charges::default();
+        transaction
+            .query(&statement, &columns.values(&charged_already))
+            .await?;
+        till.close(&transaction).await?;
         transaction.commit().await?;
         Ok(outcomes)
     }
 }
 
-type Key = (i64, [u8; 32]);
-
-/// The first use of each key within a batch. Sorted, so that two nodes lock the same keys in the same order.
-struct Keys<'a> {
-    first: BTreeMap<Key, (&'a IdempotencyClaim, SubmitReceipt)>,
-    now_us: i64,
-}
-
-impl<'a> Keys<'a> {
-    fn of(batch: &'a [Submission]) -> Self {
-        let mut first = BTreeMap::new();
-        for (submission, claim) in batch
-            .iter()
-            .filter_map(|s| s.idempotency.as_ref().map(|claim| (s, claim)))
-        {
-            let key = (submission.account.as_i64(), claim.key);
-            first
-                .entry(key)
-                .or_insert_with(|| (claim, submission.receipt()));
-        }
-        let now_us = batch
-            .iter()
-            .map(|submission| micros(submission.accepted_at))
-            .max()
-            .unwrap_or_default();
-        Self { first, now_us }
-    }
-
-    /// What becomes of each submission: only the first of a key that was not kept before is stored.
-    fn outcomes(&self, batch: &[Submission], kept: &HashMap<Key, KeptAnswer>) -> Vec<Accepted> {
-        let outcome = |submission: &Submission| {
-            let Some(claim) = &submission.idempotency else {
-                return Accepted::Stored;
-            };
-            let key = (submission.account.as_i64(), claim.key);
-            if let Some(kept) = kept.get(&key) {
-                return rows::repeated(kept, &claim.body);
-            }
-            let (first, receipt) = self.first[&key];
-            if receipt.first == submission.recipients[0].id {
-                return Accepted::Stored;
-            }
-            rows::repeated(
-                &KeptAnswer {
-                    body: first.body,
-                    receipt,
-                },
-                &claim.body,
-            )
-        };
-        batch.iter().map(outcome).collect()
-    }
-}
-
-/// Claims keys and returns what those that were taken are kept for.
-async fn claim(
-    transaction: &Transaction<'_>,
-    keys: &Keys<'_>,
-) -> Result<HashMap<Key, KeptAnswer>, Fault> {
-    let columns = KeyColumns::of(keys);
-    let statement = transaction.prepare_cached(CLAIM_KEYS).await?;
-    let claimed = transaction
-        .query(&statement, &columns.values(&keys.now_us))
-        .await?;
-    if claimed.len() == keys.first.len() {
-        return Ok(HashMap::new());
-    }
-    let claimed = claimed
-        .iter()
-        .map(read_key)
-        .collect::<Result<Vec<_>, _>>()?;
-    let taken = keys.first.keys().filter(|key| !claimed.contains(key));
-    let (accounts, taken): (Vec<i64>, Vec<&[u8]>) = taken
-        .map(|(account, key)| (*account, key.as_slice()))
-        .unzip();
-    let statement = transaction.prepare_cached(FIND_ANSWERS).await?;
-    let kept = transaction.query(&statement, &[&accounts, &taken]).await?;
-    let kept = kept
-        .iter()
-        .map(|row| Ok((read_key(row)?, read_answer(row, 2)?)))
-        .collect::<Result<HashMap<_, _>, Corrupt>>()?;
-    if kept.len() == taken.len() {
-        Ok(kept)
-    } else {
-        Err(Corrupt("idempotency key").into())
-    }
-}
-
-fn read_key(row: &Row) -> Result<Key, Corrupt> {
-    let key: &[u8] = column(row, 1)?;
-    Ok((
-        column(row, 0)?,
-        key.try_into().map_err(|_| Corrupt("idempotency key"))?,
-    ))
-}
-
-/// Reads an answer from the columns that start here.
-pub(super) fn read_answer(row: &Row, at: usize) -> Result<KeptAnswer, Corrupt> {
-    let columns = AnswerColumns {
-        body: column(row, at)?,
-        first_id: column(row, at + 1)?,
-        messages: column(row, at + 2)?,
-        parts: column(row, at + 3)?,
-    };
-    columns.answer()
-}
-
-/// Keys as [`CLAIM_KEYS`] takes them.
+/// What a batch costs each account, in the order of the accounts, so that two nodes wait for each other in the same order.
 #[derive(Default)]
-struct KeyColumns<'a> {
+struct Charges {
     account: Vec<i64>,
-    key: Vec<&'a [u8]>,
-    body: Vec<&'a [u8]>,
-    first_id: Vec<i64>,
+    cost: Vec<i64>,
     messages: Vec<i64>,
-    parts: Vec<i64>,
-    expires_us: Vec<i64>,
+    day: Vec<i32>,
+    at_us: Vec<i64>,
 }
 
-impl<'a> KeyColumns<'a> {
-    fn of(keys: &Keys<'a>) -> Self {
-        let mut columns = Self::default();
-        for ((account, _), (claim, receipt)) in &keys.first {
-            columns.account.push(*account);
-            columns.key.push(&claim.key);
-            columns.body.push(&claim.body);
-            columns.first_id.push(receipt.first.as_i64());
-            columns.messages.push(receipt.messages.into());
-            columns.parts.push(receipt.parts.into());
-            columns.expires_us.push(micros(claim.expires_at));
+impl Charges {
+    fn of<'a>(submissions: impl Iterator<Item = &'a Submission>) -> Self {
+        let mut totals: BTreeMap<i64, (i64, i64, i32, i64)> = BTreeMap::new();
+        for submission in submissions.filter(|submission| !is_free(submission)) {
+            let total = totals.entry(submission.account.as_i64()).or_default();
+            total.0 += submission.cost().micros();
+            total.1 += i64::from(submission.receipt().messages);
+            total.2 = total.2.max(day_of(submission.accepted_at));
+            total.3 = total.3.max(micros(submission.accepted_at));
         }
-        columns
-    }
-
-    fn values<'s>(&'s self, now_us: &'s i64) -> [&'s (dyn ToSql + Sync); 8] {
-        [
-            &self.account,
-            &self.key,
-            &self.body,
-            &self.first_id,
-            &self.messages,
-            &self.parts,
-            &self.expires_us,
-            now_us,
-        ]
+        let mut charges = Self::default();
+        for (account, (cost, messages, day, at_us)) in totals {
+            charges.account.push(account);
+            charges.cost.push(cost);
+            charges.messages.push(messages);
+            charges.day.push(day);
+            charges.at_us.push(at_us);
+        }
+        charges
     }
 }
 
@@ -239,6 +166,8 @@ impl<'a> KeyColumns<'a> {
 #[derive(Default)]
 struct MessageColumns<'a> {
     recipient: Vec<i64>,
+    network: Vec<Option<String>>,
+    price: Vec<i64>,
     first_id: Vec<i64>,
     skipped: Vec<i32>,
     recipients: Vec<i32>,
@@ -258,12 +187,23 @@ struct MessageColumns<'a> {
     state: Vec<i16>,
     owner: Vec<i64>,
     attempt: Vec<i32>,
+    free: Vec<bool>,
 }
 
 impl<'a> MessageColumns<'a> {
     fn of(submissions: impl Iterator<Item = &'a Submission>) -> Self {
         let mut columns = Self::default();
-        submissions.for_each(|submission| columns.push(submission));
+        for submission in submissions {
+            columns.push(submission);
+            columns.free.push(is_free(submission));
+        }
+        columns
+    }
+
+    /// As [`Self::of`], but charged already.
+    fn of_paid(submissions: impl Iterator<Item = &'a Submission>) -> Self {
+        let mut columns = Self::of(submissions);
+        columns.free.fill(true);
         columns
     }
 
@@ -272,12 +212,12 @@ impl<'a> MessageColumns<'a> {
         self.first_id.push(submission.recipients[0].id.as_i64());
         self.skipped.push(count(self.recipient.len()));
         self.recipients.push(count(submission.recipients.len()));
-        self.recipient.extend(
-            submission
-                .recipients
-                .iter()
-                .map(|recipient| recipient.to.as_i64()),
-        );
+        for recipient in &submission.recipients {
+            self.recipient.push(recipient.to.as_i64());
+            self.network
+                .push(recipient.network.map(|network| network.to_string()));
+            self.price.push(recipient.price.micros());
+        }
         self.account.push(submission.account.as_i64());
         self.originator.push(match &submission.from {
             Originator::Name(name) => Cow::Borrowed(name),
@@ -315,7 +255,7 @@ impl<'a> MessageColumns<'a> {
         self.attempt.push(attempt);
     }
 
-    fn values(&self) -> [&(dyn ToSql + Sync); 20] {
+    fn values<'s>(&'s self, charges: &'s Charges) -> [&'s (dyn ToSql + Sync); 28] {
         [
             &self.recipient,
             &self.first_id,
@@ -337,6 +277,14 @@ impl<'a> MessageColumns<'a> {
             &self.state,
             &self.owner,
             &self.attempt,
+            &self.network,
+            &self.price,
+            &self.free,
+            &charges.account,
+            &charges.cost,
+            &charges.messages,
+            &charges.day,
+            &charges.at_us,
         ]
     }
 }

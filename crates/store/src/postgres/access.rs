@@ -8,6 +8,7 @@ use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
 use super::{PostgresStore, column};
+use crate::rows::billing::RulesColumns;
 use crate::rows::{self, AccountColumns, Corrupt, TokenColumns, micros};
 
 const VERSION: &str = "SELECT version FROM access_version";
@@ -15,7 +16,8 @@ const VERSION: &str = "SELECT version FROM access_version";
 macro_rules! account {
     ($condition:literal) => {
         concat!(
-            "SELECT id, name, balance_micros, suspended, callback_secret, created_us FROM account ",
+            "SELECT id, name, balance_micros, suspended, callback_secret, created_us, credit_limit_micros,
+                daily_cap_micros, per_recipient_hour, countries FROM account ",
             $condition
         )
     };
@@ -28,7 +30,7 @@ macro_rules! token {
     ($condition:literal) => {
         concat!(
             "SELECT token.id, token.name, account.id, account.name, account.suspended, token.permissions,
-                token.allow_ips, token.expires_us, token.created_us
+                token.allow_ips, token.expires_us, token.created_us, account.countries
             FROM token JOIN account ON account.id = token.account_id
             WHERE token.revoked_us IS NULL AND ",
             $condition
@@ -48,10 +50,17 @@ macro_rules! change {
         )
     };
 }
-const CREATE_ACCOUNT: &str = change!(
-    "INSERT INTO account (name, balance_micros, suspended, callback_secret, created_us)
-    VALUES ($1, $2, FALSE, $3, $4) ON CONFLICT (name) DO NOTHING RETURNING id"
-);
+const CREATE_ACCOUNT: &str = "
+    WITH changed AS (
+        INSERT INTO account (name, balance_micros, suspended, callback_secret, created_us)
+        VALUES ($1, $2, FALSE, $3, $4) ON CONFLICT (name) DO NOTHING RETURNING id, balance_micros, created_us
+    ), raised AS (
+        UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)
+    ), entered AS (
+        INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages)
+        SELECT id, created_us, 1, balance_micros, balance_micros, 0 FROM changed WHERE balance_micros <> 0
+    )
+    SELECT id FROM changed";
 const SET_SUSPENDED: &str =
     change!("UPDATE account SET suspended = $2 WHERE name = $1 RETURNING id");
 const CREATE_TOKEN: &str = change!(
@@ -249,6 +258,7 @@ fn token(row: &Row) -> Result<TokenRecord, Corrupt> {
         allow_ips: column(row, 6)?,
         expires_us: column(row, 7)?,
         created_us: column(row, 8)?,
+        countries: column(row, 9)?,
     };
     columns.record()
 }
@@ -261,6 +271,12 @@ fn account(row: &Row) -> Result<AccountRecord, Corrupt> {
         suspended: column(row, 3)?,
         callback_secret: column(row, 4)?,
         created_us: column(row, 5)?,
+        rules: RulesColumns {
+            credit_limit_micros: column(row, 6)?,
+            daily_cap_micros: column(row, 7)?,
+            per_recipient_hour: column(row, 8)?,
+            countries: column(row, 9)?,
+        },
     };
     columns.record()
 }

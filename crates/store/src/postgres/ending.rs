@@ -7,20 +7,23 @@ use domain::delivery::Outcome;
 use domain::ids::NodeId;
 use tokio_postgres::Row;
 
-use super::column;
 use super::fault::Fault;
+use super::{billing, column};
 use crate::rows::callbacks::CallbackColumns;
 use crate::rows::dispatch::{EndedColumns, payload};
 use crate::rows::{Corrupt, NOBODY, outcome_numbers};
 
-/// What has ended changes no more. Each message that this ends is returned once, with its report if it has one.
+/// What has ended changes no more. Each message that this ends is returned once, with its report if it has one; the
+/// network is put at the end of what the report says, where it is known.
 const END: &str = concat!(
-    "WITH ended AS (
+    r#"WITH ended AS (
         UPDATE message AS m SET status = g.status, error = g.error, final_us = g.at_us
         FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[])
             AS g (id, status, error, at_us, payload)
         WHERE m.id = g.id AND m.final_us IS NULL
-        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, g.payload, -1::bigint AS owner,
+        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, CASE WHEN m.network IS NULL THEN g.payload
+            ELSE left(g.payload, -1) || ',"mcc":"' || left(m.network, 3) || '","mnc":"' || substr(m.network, 4) || '"}'
+            END AS payload, -1::bigint AS owner,
             0::smallint AS lane
     ), stopped AS (
         DELETE FROM queue USING ended
@@ -28,7 +31,7 @@ const END: &str = concat!(
             AND queue.id = ended.id
     ), created AS (
         INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, state, tries)
-        SELECT account_id, id, dlr_url, payload, final_us, ",
+        SELECT account_id, id, dlr_url, payload, final_us, "#,
     now_us!(),
     ", 0, 0 FROM ended WHERE dlr_url IS NOT NULL
         RETURNING id, account_id, message_id, url, payload, created_us, due_us
@@ -177,7 +180,7 @@ async fn end(
     let numbers = ends.iter().map(|end| outcome_numbers(end.outcome));
     let (statuses, errors): (Vec<i16>, Vec<i16>) = numbers.unzip();
     let times: Vec<i64> = ends.iter().map(|end| end.at_us).collect();
-    let payloads = ends.iter().map(|end| payload(end.id, end.outcome));
+    let payloads = ends.iter().map(|end| payload(end.id, end.outcome, None));
     let payloads: Vec<String> = payloads.collect::<Result<_, _>>()?;
     let owner = holder.map_or(NOBODY, NodeId::as_i64);
     let attempt = i32::from(holder.is_some());
@@ -187,8 +190,18 @@ async fn end(
     ];
     let ended = transaction.query(&statement, values).await?;
     let read = |row: &Row| read_ended(row, holder);
-    let ended: Result<_, Corrupt> = ended.iter().map(read).collect();
-    Ok(ended?)
+    let ended: Result<HashMap<i64, EndedColumns>, Corrupt> = ended.iter().map(read).collect();
+    let ended = ended?;
+    let owed = ends.iter().filter(|end| end.outcome.is_refunded());
+    let owed: Vec<i64> = owed
+        .map(|end| end.id)
+        .filter(|id| ended.contains_key(id))
+        .collect();
+    if !owed.is_empty() {
+        let at_us = times.iter().copied().max().unwrap_or_default();
+        billing::refund(transaction, &owed, at_us).await?;
+    }
+    Ok(ended)
 }
 
 fn read_ended(row: &Row, holder: Option<NodeId>) -> Result<(i64, EndedColumns), Corrupt> {

@@ -9,8 +9,8 @@ use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{Accepted, Cancel, KeptAnswer, MessageStore, Page, StoreError};
 use tokio_postgres::Row;
 
-use super::accept::{self, KeyedBatch, PlainBatch};
-use super::{PostgresStore, attempt, column};
+use super::accept::{self, CarefulBatch, PlainBatch};
+use super::{PostgresStore, attempt, column, keys};
 use crate::rows::{self, CANCELLED, Corrupt, MessageColumns, ScheduledColumns, micros};
 
 const RESERVE: &str = "UPDATE id_block SET next = next + $1::bigint RETURNING next - $1::bigint";
@@ -18,7 +18,7 @@ const FIND_ANSWER: &str = "
     SELECT body, first_id, messages, parts FROM idempotency
     WHERE account_id = $1 AND key = $2 AND expires_us > $3";
 const FIND: &str = "
-    SELECT id, state, scheduled_us, final_us, parts, status, error, EXISTS (SELECT 1 FROM queue
+    SELECT id, state, scheduled_us, final_us, parts, status, error, network, EXISTS (SELECT 1 FROM queue
         WHERE queue.owner = -1 AND queue.lane = 0 AND queue.due_us = message.expires_us AND queue.id = message.id)
     FROM message WHERE id = $1 AND account_id = $2";
 const LIST_SCHEDULED: &str = "
@@ -32,8 +32,17 @@ const CANCEL: &str = "
     ), taken AS (
         DELETE FROM queue AS q USING waiting AS w
         WHERE q.owner = w.owner AND q.lane = w.priority AND q.due_us = w.scheduled_us AND q.id = w.id RETURNING q.id
+    ), cancelled AS (
+        UPDATE message SET state = $3, final_us = $4 WHERE id IN (SELECT id FROM taken)
+        RETURNING id, account_id, price_micros
+    ), refunded AS (
+        UPDATE account AS a SET balance_micros = a.balance_micros + c.price_micros FROM cancelled AS c
+        WHERE a.id = c.account_id AND c.price_micros <> 0 RETURNING a.id, a.balance_micros, c.price_micros
+    ), entered AS (
+        INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages)
+        SELECT id, $4, 3, price_micros, balance_micros, 1 FROM refunded
     )
-    UPDATE message SET state = $3, final_us = $4 WHERE id IN (SELECT id FROM taken) RETURNING id";
+    SELECT id FROM cancelled";
 /// Rows that another node is pruning are left to it.
 const PRUNE: &str = "
     WITH pruned AS (
@@ -60,10 +69,20 @@ impl MessageStore for PostgresStore {
             .iter()
             .any(|submission| submission.idempotency.is_some())
         {
-            attempt::run(&self.pool, OPERATION, &KeyedBatch(&batch)).await
-        } else {
-            attempt::run(&self.pool, OPERATION, &PlainBatch(&batch)).await
+            let whole = CarefulBatch(batch.iter().collect());
+            return attempt::run(&self.pool, OPERATION, &whole).await;
         }
+        let charged = attempt::run(&self.pool, OPERATION, &PlainBatch(&batch)).await?;
+        let left = accept::unstored(&batch, &charged);
+        let mut outcomes = vec![Accepted::Stored; batch.len()];
+        if !left.is_empty() {
+            let rest = CarefulBatch(left.iter().map(|&place| &batch[place]).collect());
+            let rest = attempt::run(&self.pool, OPERATION, &rest).await?;
+            for (place, outcome) in left.into_iter().zip(rest) {
+                outcomes[place] = outcome;
+            }
+        }
+        Ok(outcomes)
     }
 
     async fn find_answer(
@@ -73,7 +92,7 @@ impl MessageStore for PostgresStore {
         now: Timestamp,
     ) -> Result<Option<KeptAnswer>, StoreError> {
         let (account, key, now_us) = (account.as_i64(), key.as_slice(), micros(now));
-        let read = |row: &Row| accept::read_answer(row, 0);
+        let read = |row: &Row| keys::read_answer(row, 0);
         self.find(
             "find an idempotency key",
             FIND_ANSWER,
@@ -158,7 +177,8 @@ fn message(row: &Row) -> Result<MessageRecord, Corrupt> {
         parts: column(row, 4)?,
         status: column(row, 5)?,
         error: column(row, 6)?,
-        is_sent: column(row, 7)?,
+        network: column(row, 7)?,
+        is_sent: column(row, 8)?,
     };
     columns.record()
 }

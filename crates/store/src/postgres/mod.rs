@@ -24,11 +24,14 @@ macro_rules! now_us {
 mod accept;
 mod access;
 mod attempt;
+mod billing;
 mod callbacks;
+mod catalogue;
 mod claims;
 mod dispatch;
 mod ending;
 mod fault;
+mod keys;
 mod messages;
 mod migrate;
 mod naming;

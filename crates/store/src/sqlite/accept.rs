@@ -9,12 +9,13 @@ use domain::ports::{Accepted, KeptAnswer};
 use domain::text::Udh;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
+use super::billing::Till;
 use crate::rows::{self, AnswerColumns, SendColumns, micros};
 
 const INSERT_MESSAGE: &str = "
     INSERT INTO message (id, recipient, account_id, originator, body, coding, coding_given, udh, parts, priority,
-        dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+        dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, price_micros, network)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
 const INSERT_QUEUE: &str =
     "INSERT INTO queue (id, lane, due_us, owner, attempt) VALUES (?1, ?2, ?3, ?4, ?5)";
 const FIND_ANSWER: &str = "
@@ -29,34 +30,55 @@ pub(super) fn accept(db: &Connection, batch: &[Submission]) -> Result<Vec<Accept
     let mut inserts = Inserts {
         message: db.prepare_cached(INSERT_MESSAGE)?,
         queue: db.prepare_cached(INSERT_QUEUE)?,
+        till: Till::new(db),
         number: String::new(),
+        network: String::new(),
     };
-    batch
+    let accepted = batch
         .iter()
-        .map(|submission| inserts.accept(db, submission))
-        .collect()
+        .map(|submission| inserts.accept(db, submission));
+    let accepted = accepted.collect::<Result<_>>()?;
+    inserts.till.close()?;
+    Ok(accepted)
 }
 
 /// The two statements of the hot path, prepared once for a batch.
 struct Inserts<'db> {
     message: CachedStatement<'db>,
     queue: CachedStatement<'db>,
+    till: Till<'db>,
     /// An originator's number, written out; kept for its allocation.
     number: String,
+    /// A recipient's network, likewise.
+    network: String,
 }
 
 impl Inserts<'_> {
     fn accept(&mut self, db: &Connection, submission: &Submission) -> Result<Accepted> {
         if let Some(claim) = &submission.idempotency
-            && let Some(kept) = claim_key(db, submission, claim)?
+            && let Some(kept) = find_kept(db, submission, claim)?
         {
             return Ok(rows::repeated(&kept, &claim.body));
+        }
+        if let Err(not_paid) = self.till.charge(submission)? {
+            return Ok(Accepted::NotPaid(not_paid));
+        }
+        if let Some(claim) = &submission.idempotency {
+            keep_key(db, submission, claim)?;
         }
         self.bind(submission)?;
         for recipient in &submission.recipients {
             let id = recipient.id.as_i64();
             self.message.raw_bind_parameter(1, id)?;
             self.message.raw_bind_parameter(2, recipient.to.as_i64())?;
+            self.message
+                .raw_bind_parameter(17, recipient.price.micros())?;
+            let network = recipient.network.map(|network| {
+                self.network.clear();
+                write!(self.network, "{network}").expect("a string takes everything");
+                self.network.as_str()
+            });
+            self.message.raw_bind_parameter(18, network)?;
             self.message.raw_execute()?;
             self.queue.raw_bind_parameter(1, id)?;
             self.queue.raw_execute()?;
@@ -110,31 +132,29 @@ impl Inserts<'_> {
     }
 }
 
-/// Takes a key for this submission, or finds what it was used for.
-fn claim_key(
+/// What the key of this submission was used for before.
+fn find_kept(
     db: &Connection,
     submission: &Submission,
     claim: &IdempotencyClaim,
 ) -> Result<Option<KeptAnswer>> {
-    let kept = find_answer(
-        db,
-        submission.account,
-        &claim.key,
-        micros(submission.accepted_at),
-    )?;
-    if kept.is_none() {
-        let receipt = submission.receipt();
-        db.prepare_cached(KEEP_ANSWER)?.execute(params![
-            submission.account.as_i64(),
-            claim.key,
-            claim.body,
-            receipt.first.as_i64(),
-            receipt.messages,
-            receipt.parts,
-            micros(claim.expires_at),
-        ])?;
-    }
-    Ok(kept)
+    let now_us = micros(submission.accepted_at);
+    find_answer(db, submission.account, &claim.key, now_us)
+}
+
+/// Takes the key for this submission.
+fn keep_key(db: &Connection, submission: &Submission, claim: &IdempotencyClaim) -> Result<()> {
+    let receipt = submission.receipt();
+    db.prepare_cached(KEEP_ANSWER)?.execute(params![
+        submission.account.as_i64(),
+        claim.key,
+        claim.body,
+        receipt.first.as_i64(),
+        receipt.messages,
+        receipt.parts,
+        micros(claim.expires_at),
+    ])?;
+    Ok(())
 }
 
 /// What a key was used for, unless its lifetime is over.

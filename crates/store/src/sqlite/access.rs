@@ -1,22 +1,26 @@
 //! Accounts, tokens and sign-ins.
 
-use domain::TokenHash;
+use domain::billing::EntryKind;
 use domain::ids::{AccountId, TokenId};
 use domain::ports::{AccountRecord, NewAccount, NewToken, TokenRecord};
+use domain::{Money, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
+use super::billing::Change;
+use crate::rows::billing::RulesColumns;
 use crate::rows::{self, AccountColumns, TokenColumns, micros};
 
 const ACCOUNT: &str =
-    "SELECT id, name, balance_micros, suspended, callback_secret, created_us FROM account";
+    "SELECT id, name, balance_micros, suspended, callback_secret, created_us, credit_limit_micros, daily_cap_micros,
+        per_recipient_hour, countries FROM account";
 const CREATE_ACCOUNT: &str = "
-    INSERT INTO account (name, balance_micros, suspended, callback_secret, created_us) VALUES (?1, ?2, FALSE, ?3, ?4)
+    INSERT INTO account (name, balance_micros, suspended, callback_secret, created_us) VALUES (?1, 0, FALSE, ?2, ?3)
     ON CONFLICT (name) DO NOTHING RETURNING id";
 const SET_SUSPENDED: &str = "UPDATE account SET suspended = ?2 WHERE name = ?1";
 
 const TOKEN: &str = "
     SELECT token.id, token.name, account.id, account.name, account.suspended, token.permissions, token.allow_ips,
-        token.expires_us, token.created_us
+        token.expires_us, token.created_us, account.countries
     FROM token JOIN account ON account.id = token.account_id
     WHERE token.revoked_us IS NULL";
 const CREATE_TOKEN: &str = "
@@ -90,7 +94,6 @@ pub(super) fn revoke_token(db: &Connection, id: TokenId, now_us: i64) -> Result<
 pub(super) fn create_account(db: &Connection, account: &NewAccount) -> Result<Option<AccountId>> {
     let values = params![
         account.name.as_str(),
-        account.balance.micros(),
         account.callback_secret,
         micros(account.created_at),
     ];
@@ -100,6 +103,17 @@ pub(super) fn create_account(db: &Connection, account: &NewAccount) -> Result<Op
         .optional()?;
     let Some(id) = created else { return Ok(None) };
     raise_version(db)?;
+    if account.balance != Money::ZERO {
+        let opening = Change {
+            account_id: id,
+            kind: EntryKind::Credit,
+            amount_micros: account.balance.micros(),
+            messages: 0,
+            note: None,
+            at_us: micros(account.created_at),
+        };
+        opening.enter(db)?;
+    }
     Ok(Some(rows::account_id(id)?))
 }
 
@@ -187,7 +201,7 @@ pub(super) fn end_session(db: &Connection, session: &TokenHash) -> Result<()> {
 }
 
 /// Changes one row, and raises the version if there was one.
-fn change(db: &Connection, sql: &str, values: impl Params) -> Result<bool> {
+pub(super) fn change(db: &Connection, sql: &str, values: impl Params) -> Result<bool> {
     let changed = db.prepare_cached(sql)?.execute(values)? > 0;
     if changed {
         raise_version(db)?;
@@ -206,6 +220,7 @@ fn token(row: &Row<'_>) -> Result<TokenRecord> {
         allow_ips: row.get(6)?,
         expires_us: row.get(7)?,
         created_us: row.get(8)?,
+        countries: row.get(9)?,
     };
     Ok(columns.record()?)
 }
@@ -218,6 +233,12 @@ fn account(row: &Row<'_>) -> Result<AccountRecord> {
         suspended: row.get(3)?,
         callback_secret: row.get(4)?,
         created_us: row.get(5)?,
+        rules: RulesColumns {
+            credit_limit_micros: row.get(6)?,
+            daily_cap_micros: row.get(7)?,
+            per_recipient_hour: row.get(8)?,
+            countries: row.get(9)?,
+        },
     };
     Ok(columns.record()?)
 }

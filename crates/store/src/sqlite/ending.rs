@@ -4,7 +4,7 @@ use domain::delivery::Outcome;
 use domain::ids::NodeId;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
-use super::clock;
+use super::{billing, clock};
 use crate::rows::callbacks::CallbackColumns;
 use crate::rows::dispatch::{EndedColumns, payload};
 use crate::rows::{NOBODY, outcome_numbers};
@@ -12,7 +12,7 @@ use crate::rows::{NOBODY, outcome_numbers};
 /// What has ended changes no more.
 const END: &str = "
     UPDATE message SET status = ?2, error = ?3, final_us = ?4 WHERE id = ?1 AND final_us IS NULL
-    RETURNING account_id, dlr_url, expires_us";
+    RETURNING account_id, dlr_url, expires_us, price_micros, network";
 const STOP_TIMER: &str =
     "DELETE FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
 const CREATE_CALLBACK: &str = "
@@ -102,10 +102,13 @@ impl<'db> Endings<'db> {
             return Ok(None);
         };
         self.stop_timer.execute([message.expires_us, id])?;
+        if outcome.is_refunded() {
+            billing::refund(self.db, message.account_id, message.price_micros, at_us)?;
+        }
         let Some(url) = message.dlr_url else {
             return Ok(Some(EndedColumns { id, callback: None }));
         };
-        let payload = payload(id, outcome)?;
+        let payload = payload(id, outcome, message.network.as_deref())?;
         let callback = self.create_callback(id, message.account_id, url, payload, at_us)?;
         Ok(Some(EndedColumns { id, callback }))
     }
@@ -149,6 +152,8 @@ struct Message {
     account_id: i64,
     dlr_url: Option<Vec<u8>>,
     expires_us: i64,
+    price_micros: i64,
+    network: Option<String>,
 }
 
 impl Message {
@@ -157,6 +162,8 @@ impl Message {
             account_id: row.get(0)?,
             dlr_url: row.get(1)?,
             expires_us: row.get(2)?,
+            price_micros: row.get(3)?,
+            network: row.get(4)?,
         })
     }
 }

@@ -5,11 +5,12 @@ use domain::message::{MessageRecord, MessageState, ScheduledRecord};
 use domain::ports::{Cancel, Page};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
+use super::billing;
 use crate::rows::{self, CANCELLED, MessageColumns, ScheduledColumns};
 
 const RESERVE: &str = "UPDATE id_block SET next = next + ?1 RETURNING next - ?1";
 const FIND: &str = "
-    SELECT id, state, scheduled_us, final_us, parts, status, error, EXISTS (SELECT 1 FROM queue
+    SELECT id, state, scheduled_us, final_us, parts, status, error, network, EXISTS (SELECT 1 FROM queue
         WHERE queue.owner = -1 AND queue.lane = 0 AND queue.due_us = message.expires_us AND queue.id = message.id)
     FROM message WHERE id = ?1 AND account_id = ?2";
 const LIST_SCHEDULED: &str = "
@@ -18,7 +19,8 @@ const LIST_SCHEDULED: &str = "
 const TAKE_FROM_QUEUE: &str = "
     DELETE FROM queue
     WHERE owner = 0 AND (lane, due_us, id) = (SELECT priority, scheduled_us, id FROM message WHERE id = ?1)";
-const SET_CANCELLED: &str = "UPDATE message SET state = ?2, final_us = ?3 WHERE id = ?1";
+const SET_CANCELLED: &str =
+    "UPDATE message SET state = ?2, final_us = ?3 WHERE id = ?1 RETURNING price_micros";
 const PRUNE: &str = "
     DELETE FROM idempotency WHERE (account_id, key) IN
         (SELECT account_id, key FROM idempotency WHERE expires_us <= ?1 ORDER BY expires_us LIMIT ?2)";
@@ -70,8 +72,10 @@ pub(super) fn cancel(
     if !waits || db.prepare_cached(TAKE_FROM_QUEUE)?.execute([id.as_i64()])? == 0 {
         return Ok(Cancel::NotWaiting(rows::not_waiting(message.state)));
     }
-    db.prepare_cached(SET_CANCELLED)?
-        .execute(params![id.as_i64(), CANCELLED, now_us])?;
+    let price = db
+        .prepare_cached(SET_CANCELLED)?
+        .query_row(params![id.as_i64(), CANCELLED, now_us], |row| row.get(0))?;
+    billing::refund(db, account.as_i64(), price, now_us)?;
     Ok(Cancel::Done)
 }
 
@@ -90,7 +94,8 @@ fn message(row: &Row<'_>) -> Result<MessageRecord> {
         parts: row.get(4)?,
         status: row.get(5)?,
         error: row.get(6)?,
-        is_sent: row.get(7)?,
+        network: row.get(7)?,
+        is_sent: row.get(8)?,
     };
     Ok(columns.record()?)
 }

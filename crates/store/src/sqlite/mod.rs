@@ -13,7 +13,9 @@ use crate::OpenError;
 
 mod accept;
 mod access;
+mod billing;
 mod callbacks;
+mod catalogue;
 mod checkpoint;
 mod clock;
 mod connection;
@@ -22,6 +24,7 @@ mod ending;
 mod fault;
 mod messages;
 mod migrate;
+mod money;
 mod nodes;
 mod prune;
 mod readers;

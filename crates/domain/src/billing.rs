@@ -1,0 +1,314 @@
+//! What an account may spend, and the ledger that every change of its balance goes through.
+//!
+//! A balance is the sum of the account's ledger entries, always: whoever changes the one writes the other in the same
+//! transaction. What is charged for many messages of one batch is one entry; each message keeps its own price.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+
+use crate::country::{Country, UnknownCountry};
+use crate::money::Money;
+use crate::msisdn::Msisdn;
+
+/// The length of the window that [`SpendingRules::per_recipient_hour`] counts over, in microseconds.
+pub const RECIPIENT_WINDOW_US: i64 = 3600 * 1_000_000;
+
+const SECONDS_IN_A_DAY: i64 = 24 * 3600;
+
+/// The day of a time, UTC, counted from 1970: what a daily cap starts anew with.
+pub fn day_of(time: Timestamp) -> i32 {
+    i32::try_from(time.as_second().div_euclid(SECONDS_IN_A_DAY))
+        .expect("times end in the year 9999")
+}
+
+/// What an account may spend besides its balance, and what it may not although the balance would cover it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SpendingRules {
+    /// How far the balance may go below zero.
+    pub credit_limit: Money,
+    /// The most that may be charged on one day, UTC; refunds of that day do not make room.
+    pub daily_cap: Option<Money>,
+    /// The most messages to one recipient within an hour.
+    pub per_recipient_hour: Option<u32>,
+    /// The countries that may be sent to.
+    pub countries: Countries,
+}
+
+/// The countries that may be sent to; an empty list means every destination.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Countries(Vec<Country>);
+
+impl Countries {
+    /// Whether a destination is allowed; one that belongs to no country only where every destination is.
+    pub fn allows(&self, country: Option<Country>) -> bool {
+        self.0.is_empty() || country.is_some_and(|country| self.0.binary_search(&country).is_ok())
+    }
+
+    /// The list, in the order of the codes.
+    pub fn as_slice(&self) -> &[Country] {
+        &self.0
+    }
+}
+
+/// As both databases keep it: codes, separated by spaces.
+impl fmt::Display for Countries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let codes: Vec<&str> = self.0.iter().map(Country::as_str).collect();
+        f.write_str(&codes.join(" "))
+    }
+}
+
+/// Reads codes, separated by commas or spaces.
+impl FromStr for Countries {
+    type Err = UnknownCountry;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCountry> {
+        let codes = text.split([',', ' ']).filter(|code| !code.is_empty());
+        let mut countries: Vec<Country> = codes.map(Country::parse).collect::<Result<_, _>>()?;
+        countries.sort_unstable();
+        countries.dedup();
+        Ok(Self(countries))
+    }
+}
+
+/// Why a request that is otherwise fine is not paid for. Nothing of it is stored or charged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotPaid {
+    /// The balance, with the credit limit, does not cover it.
+    Balance {
+        /// What it costs.
+        cost: Money,
+        /// What can be spent.
+        available: Money,
+    },
+    /// The account has spent, or would with this, more than it may on one day.
+    DailyCap {
+        /// What it costs.
+        cost: Money,
+        /// What may still be spent today.
+        left: Money,
+    },
+    /// One recipient would get more messages within an hour than this account may send it.
+    RecipientHour {
+        /// Which recipient.
+        to: Msisdn,
+        /// How many it may get.
+        limit: u32,
+    },
+}
+
+/// An account's money as one transaction sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Purse {
+    /// The balance.
+    pub balance: Money,
+    /// See [`SpendingRules::credit_limit`].
+    pub credit_limit: Money,
+    /// See [`SpendingRules::daily_cap`].
+    pub daily_cap: Option<Money>,
+    /// See [`SpendingRules::per_recipient_hour`].
+    pub per_recipient_hour: Option<u32>,
+    /// The day on which something was last charged, by [`day_of`].
+    pub spent_day: i32,
+    /// What was charged on that day.
+    pub spent: Money,
+}
+
+impl Purse {
+    /// Takes the price of something out, or says why not. What costs nothing can always be had. A clock that is behind
+    /// does not begin an earlier day anew.
+    pub fn charge(&mut self, cost: Money, day: i32) -> Result<(), NotPaid> {
+        if cost == Money::ZERO {
+            return Ok(());
+        }
+        let spent = if day > self.spent_day {
+            Money::ZERO
+        } else {
+            self.spent
+        };
+        let left = self.daily_cap.map(|cap| cap.minus(spent));
+        if let Some(left) = left.filter(|left| cost > *left) {
+            let left = left.max(Money::ZERO);
+            return Err(NotPaid::DailyCap { cost, left });
+        }
+        let available = self.balance.plus(self.credit_limit);
+        if cost > available {
+            let available = available.max(Money::ZERO);
+            return Err(NotPaid::Balance { cost, available });
+        }
+        self.balance = self.balance.minus(cost);
+        self.spent = spent.plus(cost);
+        self.spent_day = self.spent_day.max(day);
+        Ok(())
+    }
+}
+
+/// Why a balance changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// Whoever runs the service added money, or took some off.
+    Credit,
+    /// Messages were accepted.
+    Charge,
+    /// Messages came to an end that is not paid for.
+    Refund,
+}
+
+impl EntryKind {
+    const ALL: [Self; 3] = [Self::Credit, Self::Charge, Self::Refund];
+
+    /// The number that both databases keep.
+    pub const fn number(self) -> i16 {
+        match self {
+            Self::Credit => 1,
+            Self::Charge => 2,
+            Self::Refund => 3,
+        }
+    }
+
+    /// Reads back a number.
+    pub fn from_number(number: i16) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+
+    /// The name in lists.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Credit => "credit",
+            Self::Charge => "charge",
+            Self::Refund => "refund",
+        }
+    }
+}
+
+/// One change of a balance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerEntry {
+    /// When.
+    pub at: Timestamp,
+    /// Why.
+    pub kind: EntryKind,
+    /// By how much; what is taken out is negative.
+    pub amount: Money,
+    /// What the balance was then.
+    pub balance: Money,
+    /// For how many messages.
+    pub messages: u32,
+    /// What whoever made it wanted to remember.
+    pub note: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TODAY: i32 = 20_000;
+
+    fn money(text: &str) -> Money {
+        text.parse().expect(text)
+    }
+
+    #[test]
+    fn a_charge_needs_the_balance_and_keeps_to_the_cap() {
+        let ok = Ok(());
+        let poor = |cost, available| {
+            let (cost, available) = (money(cost), money(available));
+            Err(NotPaid::Balance { cost, available })
+        };
+        let capped = |cost, left| {
+            let (cost, left) = (money(cost), money(left));
+            Err(NotPaid::DailyCap { cost, left })
+        };
+        // balance, credit limit, cap, spent today, cost, what comes of it
+        for (balance, credit, cap, spent, cost, expected) in [
+            ("1", "0", None, "0", "1", ok),
+            ("1", "0", None, "0", "1.000001", poor("1.000001", "1")),
+            ("0", "0.5", None, "0", "0.5", ok),
+            ("-0.5", "0.5", None, "0", "0.01", poor("0.01", "0")),
+            ("-2", "0.5", None, "0", "0.01", poor("0.01", "0")),
+            ("-2", "0.5", None, "0", "0", ok),
+            ("9", "0", Some("2"), "0", "2", ok),
+            ("9", "0", Some("2"), "1.5", "0.51", capped("0.51", "0.5")),
+            ("9", "0", Some("2"), "3", "0.01", capped("0.01", "0")),
+            ("9", "0", Some("0"), "0", "0.01", capped("0.01", "0")),
+        ] {
+            let mut purse = Purse {
+                balance: money(balance),
+                credit_limit: money(credit),
+                daily_cap: cap.map(money),
+                spent_day: TODAY,
+                spent: money(spent),
+                ..Purse::default()
+            };
+            let before = purse;
+            let case = format!("{balance} {credit} {cap:?} {spent} {cost}");
+            assert_eq!(purse.charge(money(cost), TODAY), expected, "{case}");
+            if expected.is_err() {
+                assert_eq!(purse, before, "{case}: nothing changed");
+            } else {
+                assert_eq!(purse.balance, before.balance.minus(money(cost)), "{case}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_day_begins_the_cap_anew_and_a_late_clock_does_not() {
+        let mut purse = Purse {
+            balance: money("10"),
+            daily_cap: Some(money("1")),
+            spent_day: TODAY,
+            spent: money("1"),
+            ..Purse::default()
+        };
+        assert!(purse.charge(money("0.1"), TODAY).is_err());
+        assert!(purse.charge(money("0.1"), TODAY - 1).is_err());
+        assert_eq!(purse.charge(money("1"), TODAY + 1), Ok(()));
+        assert!(purse.charge(money("0.1"), TODAY).is_err());
+        assert_eq!(purse.spent_day, TODAY + 1);
+    }
+
+    #[test]
+    fn countries_are_a_set_and_none_means_all() {
+        let latvia = Country::parse("LV").ok();
+        for (text, allowed, kept) in [
+            ("", true, ""),
+            ("lv", true, "LV"),
+            ("LV,EE, lv", true, "EE LV"),
+            ("EE", false, "EE"),
+        ] {
+            let countries: Countries = text.parse().expect(text);
+            assert_eq!(countries.allows(latvia), allowed, "{text}");
+            assert_eq!(countries.allows(None), text.is_empty(), "{text}");
+            assert_eq!(countries.to_string(), kept);
+        }
+        assert!("LV,XX".parse::<Countries>().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_row_of_charges_goes_below_the_limit_or_above_the_cap(
+            balance in -1000_i64..1000, credit in 0_i64..500, cap in proptest::option::of(0_i64..800),
+            costs in prop::collection::vec((0_i64..300, 0_i32..3), 0..40),
+        ) {
+            let mut purse = Purse {
+                balance: Money::from_micros(balance),
+                credit_limit: Money::from_micros(credit),
+                daily_cap: cap.map(Money::from_micros),
+                ..Purse::default()
+            };
+            let mut paid = 0;
+            for (cost, day) in costs {
+                if purse.charge(Money::from_micros(cost), day).is_ok() {
+                    paid += cost;
+                }
+                prop_assert_eq!(purse.balance.micros(), balance - paid);
+                prop_assert!(paid == 0 || purse.balance.micros() >= -credit);
+                prop_assert!(cap.is_none_or(|cap| purse.spent.micros() <= cap));
+            }
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Balances and the ledger behind them.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::StoreError;
+use crate::billing::{LedgerEntry, SpendingRules};
+use crate::ids::AccountId;
+use crate::money::Money;
+
+/// An account whose ledger does not give its balance. There must never be one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imbalance {
+    /// The account's name.
+    pub account: String,
+    /// Its balance.
+    pub balance: Money,
+    /// What its entries add up to.
+    pub entries: Money,
+    /// How many entries do not follow from the balance that the one before them left.
+    pub broken_steps: u64,
+}
+
+/// Balances and the ledger. What is charged and given back for messages moves in the calls that store their beginnings
+/// and ends; this is the rest.
+#[async_trait]
+pub trait BillingStore: Send + Sync + 'static {
+    /// Adds money to an account, or takes some off, and returns the new balance. `None`: there is no such account.
+    async fn credit(
+        &self,
+        account: AccountId,
+        amount: Money,
+        note: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Option<Money>, StoreError>;
+
+    /// Replaces what an account may spend; `false` when there is none of this ID. Raises the access version.
+    async fn set_rules(
+        &self,
+        account: AccountId,
+        rules: &SpendingRules,
+    ) -> Result<bool, StoreError>;
+
+    /// The newest entries of an account, the newest first.
+    async fn list_ledger(
+        &self,
+        account: AccountId,
+        limit: u32,
+    ) -> Result<Vec<LedgerEntry>, StoreError>;
+
+    /// Every account whose ledger does not give its balance.
+    async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError>;
+
+    /// Forgets to whom accounts with a limit per recipient sent, once that is longer ago than the limit counts: at most
+    /// `limit` rows. Says how many.
+    async fn prune_recipients(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError>;
+}

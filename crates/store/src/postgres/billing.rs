@@ -1,0 +1,392 @@
+//! Balances and the ledger.
+
+use std::collections::{BTreeMap, HashMap};
+
+use async_trait::async_trait;
+use deadpool_postgres::Transaction;
+use domain::billing::{LedgerEntry, NotPaid, Purse, RECIPIENT_WINDOW_US, SpendingRules, day_of};
+use domain::ids::AccountId;
+use domain::message::Submission;
+use domain::ports::{BillingStore, Imbalance, StoreError};
+use domain::{Money, Msisdn, Timestamp};
+use tokio_postgres::Row;
+
+use super::fault::Fault;
+use super::{PostgresStore, column};
+use crate::rows::billing::{EntryColumns, ImbalanceColumns, PurseColumns, RulesColumns};
+use crate::rows::{Corrupt, micros};
+
+/// In the order of the accounts, as everywhere.
+const LOCK_PURSES: &str = "
+    SELECT id, balance_micros, credit_limit_micros, daily_cap_micros, per_recipient_hour, spent_day, spent_micros
+    FROM account WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE";
+const CHARGE: &str = "
+    WITH charged AS (
+        UPDATE account AS a SET balance_micros = a.balance_micros - c.cost, spent_day = c.day, spent_micros = c.spent
+        FROM UNNEST($1::bigint[], $2::bigint[], $3::bigint[], $4::int[], $5::bigint[], $6::bigint[])
+            AS c (account_id, cost, messages, day, spent, at_us)
+        WHERE a.id = c.account_id RETURNING a.id, a.balance_micros, c.cost, c.messages, c.at_us
+    )
+    INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages)
+    SELECT id, at_us, 2, -cost, balance_micros, messages FROM charged";
+/// What is owed for messages that were ended in this transaction.
+const REFUND: &str = "
+    WITH owed AS (
+        SELECT account_id, CAST(sum(price_micros) AS bigint) AS amount, count(*) AS messages FROM message
+        WHERE id = ANY($1::bigint[]) AND price_micros <> 0 GROUP BY account_id ORDER BY account_id
+    ), refunded AS (
+        UPDATE account AS a SET balance_micros = a.balance_micros + owed.amount FROM owed WHERE a.id = owed.account_id
+        RETURNING a.id, a.balance_micros, owed.amount, owed.messages
+    )
+    INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages)
+    SELECT id, $2::bigint, 3, amount, balance_micros, messages FROM refunded";
+const CREDIT: &str = "
+    WITH credited AS (
+        UPDATE account SET balance_micros = balance_micros + $2 WHERE id = $1 RETURNING id, balance_micros
+    )
+    INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages, note)
+    SELECT id, $4::bigint, 1, $2, balance_micros, 0, $3::text FROM credited RETURNING balance_micros";
+const SET_RULES: &str = "
+    WITH changed AS (
+        UPDATE account SET credit_limit_micros = $2, daily_cap_micros = $3, per_recipient_hour = $4, countries = $5
+        WHERE id = $1 RETURNING id
+    ), raised AS (
+        UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)
+    )
+    SELECT id FROM changed";
+const LIST_LEDGER: &str = "
+    SELECT at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
+    WHERE account_id = $1 ORDER BY id DESC LIMIT $2";
+const CHECK_LEDGER: &str = "
+    WITH step AS (
+        SELECT account_id, amount_micros,
+            balance_micros - amount_micros <> coalesce(lag(balance_micros) OVER (PARTITION BY account_id ORDER BY id), 0)
+                AS is_broken
+        FROM ledger
+    ), total AS (
+        SELECT account_id, sum(amount_micros) AS amount, count(*) FILTER (WHERE is_broken) AS broken
+        FROM step GROUP BY account_id
+    )
+    SELECT account.name, account.balance_micros, CAST(coalesce(total.amount, 0) AS bigint), coalesce(total.broken, 0)
+    FROM account LEFT JOIN total ON total.account_id = account.id
+    WHERE account.balance_micros <> coalesce(total.amount, 0) OR total.broken > 0
+    ORDER BY account.id";
+
+const COUNT_SENT: &str = "
+    SELECT s.account_id, s.recipient, count(*) FROM recipient_sent AS s
+    JOIN (SELECT DISTINCT * FROM UNNEST($1::bigint[], $2::bigint[])) AS w (account_id, recipient)
+        ON s.account_id = w.account_id AND s.recipient = w.recipient
+    WHERE s.at_us > $3 GROUP BY s.account_id, s.recipient";
+const REMEMBER_SENT: &str = "
+    INSERT INTO recipient_sent (account_id, recipient, at_us, message_id)
+    SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])";
+/// Rows that another node is pruning are left to it.
+const PRUNE_SENT: &str = "
+    WITH pruned AS (
+        DELETE FROM recipient_sent WHERE (account_id, recipient, at_us, message_id) IN (
+            SELECT account_id, recipient, at_us, message_id FROM recipient_sent WHERE at_us <= $1
+            ORDER BY at_us LIMIT $2 FOR UPDATE SKIP LOCKED
+        ) RETURNING 1
+    )
+    SELECT count(*) FROM pruned";
+
+/// The money of the accounts that a batch of submissions comes from: locked, charged in memory, written once.
+#[derive(Default)]
+pub(super) struct Till {
+    open: BTreeMap<i64, Open>,
+    /// How many messages recipients of accounts with such a limit got within the last hour.
+    sent: HashMap<(i64, i64), u64>,
+    remembered: Remembered,
+}
+
+#[derive(Default)]
+struct Open {
+    purse: Purse,
+    before: Money,
+    messages: i64,
+    at_us: i64,
+}
+
+/// Messages that count for a limit per recipient, as [`REMEMBER_SENT`] takes them.
+#[derive(Default)]
+struct Remembered {
+    account: Vec<i64>,
+    recipient: Vec<i64>,
+    at_us: Vec<i64>,
+    message: Vec<i64>,
+}
+
+impl Till {
+    /// Locks the accounts that these submissions come from.
+    pub(super) async fn open<'a>(
+        transaction: &Transaction<'_>,
+        submissions: impl Iterator<Item = &'a Submission>,
+    ) -> Result<Self, Fault> {
+        let submissions: Vec<&Submission> = submissions.collect();
+        let mut till = Self::default();
+        for submission in &submissions {
+            till.open.entry(submission.account.as_i64()).or_default();
+        }
+        let accounts: Vec<i64> = till.open.keys().copied().collect();
+        if accounts.is_empty() {
+            return Ok(till);
+        }
+        let statement = transaction.prepare_cached(LOCK_PURSES).await?;
+        for row in transaction.query(&statement, &[&accounts]).await? {
+            let purse = read_purse(&row)?;
+            let open = Open {
+                purse,
+                before: purse.balance,
+                ..Open::default()
+            };
+            till.open.insert(column(&row, 0)?, open);
+        }
+        till.count_sent(transaction, &submissions).await?;
+        Ok(till)
+    }
+
+    /// Counts what the recipients got that some limit is about.
+    async fn count_sent(
+        &mut self,
+        transaction: &Transaction<'_>,
+        submissions: &[&Submission],
+    ) -> Result<(), Fault> {
+        let limited = |submission: &&&Submission| {
+            let open = &self.open[&submission.account.as_i64()];
+            open.purse.per_recipient_hour.is_some()
+        };
+        let pairs = submissions.iter().filter(limited).flat_map(|submission| {
+            let account = submission.account.as_i64();
+            submission
+                .recipients
+                .iter()
+                .map(move |recipient| (account, recipient.to.as_i64()))
+        });
+        let (accounts, recipients): (Vec<i64>, Vec<i64>) = pairs.unzip();
+        if accounts.is_empty() {
+            return Ok(());
+        }
+        let now_us = submissions
+            .iter()
+            .map(|submission| micros(submission.accepted_at))
+            .max();
+        let since_us = now_us.unwrap_or_default() - RECIPIENT_WINDOW_US;
+        let statement = transaction.prepare_cached(COUNT_SENT).await?;
+        let values: super::Values<'_> = &[&accounts, &recipients, &since_us];
+        for row in transaction.query(&statement, values).await? {
+            let count = u64::try_from(column::<i64>(&row, 2)?).map_err(|_| Corrupt("count"))?;
+            self.sent
+                .insert((column(&row, 0)?, column(&row, 1)?), count);
+        }
+        Ok(())
+    }
+
+    /// Charges a submission, all of it or nothing.
+    pub(super) fn charge(&mut self, submission: &Submission) -> Result<(), NotPaid> {
+        let account = submission.account.as_i64();
+        let limit = self.open[&account].purse.per_recipient_hour;
+        if let Some(limit) = limit
+            && let Some(to) = self.find_flooded(submission, limit)
+        {
+            return Err(NotPaid::RecipientHour { to, limit });
+        }
+        let open = self.open.entry(account).or_default();
+        open.purse
+            .charge(submission.cost(), day_of(submission.accepted_at))?;
+        open.messages += i64::from(submission.receipt().messages);
+        open.at_us = open.at_us.max(micros(submission.accepted_at));
+        if limit.is_some() {
+            self.remember(submission);
+        }
+        Ok(())
+    }
+
+    /// The first recipient that would get more messages within an hour than it may.
+    fn find_flooded(&self, submission: &Submission, limit: u32) -> Option<Msisdn> {
+        let account = submission.account.as_i64();
+        let recipients = &submission.recipients;
+        let is_flooded = |place: usize| {
+            let to = recipients[place].to;
+            let sent = self
+                .sent
+                .get(&(account, to.as_i64()))
+                .copied()
+                .unwrap_or_default();
+            let before = recipients[..place]
+                .iter()
+                .filter(|other| other.to == to)
+                .count();
+            sent + before as u64 >= u64::from(limit)
+        };
+        (0..recipients.len())
+            .find(|&place| is_flooded(place))
+            .map(|place| recipients[place].to)
+    }
+
+    fn remember(&mut self, submission: &Submission) {
+        let account = submission.account.as_i64();
+        for recipient in &submission.recipients {
+            let to = recipient.to.as_i64();
+            *self.sent.entry((account, to)).or_default() += 1;
+            self.remembered.account.push(account);
+            self.remembered.recipient.push(to);
+            self.remembered.at_us.push(micros(submission.accepted_at));
+            self.remembered.message.push(recipient.id.as_i64());
+        }
+    }
+
+    /// Writes what was charged: one entry for each account.
+    pub(super) async fn close(self, transaction: &Transaction<'_>) -> Result<(), Fault> {
+        let charged = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.purse.balance != open.before);
+        let charged: Vec<(&i64, &Open)> = charged.collect();
+        if !charged.is_empty() {
+            let accounts: Vec<i64> = charged.iter().map(|(account, _)| **account).collect();
+            let cost = |open: &Open| open.before.minus(open.purse.balance).micros();
+            let costs: Vec<i64> = charged.iter().map(|(_, open)| cost(open)).collect();
+            let messages: Vec<i64> = charged.iter().map(|(_, open)| open.messages).collect();
+            let days: Vec<i32> = charged
+                .iter()
+                .map(|(_, open)| open.purse.spent_day)
+                .collect();
+            let spent: Vec<i64> = charged
+                .iter()
+                .map(|(_, open)| open.purse.spent.micros())
+                .collect();
+            let times: Vec<i64> = charged.iter().map(|(_, open)| open.at_us).collect();
+            let statement = transaction.prepare_cached(CHARGE).await?;
+            let values: super::Values<'_> = &[&accounts, &costs, &messages, &days, &spent, &times];
+            transaction.execute(&statement, values).await?;
+        }
+        let Remembered {
+            account,
+            recipient,
+            at_us,
+            message,
+        } = &self.remembered;
+        if !account.is_empty() {
+            let statement = transaction.prepare_cached(REMEMBER_SENT).await?;
+            transaction
+                .execute(&statement, &[account, recipient, at_us, message])
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives back the price of messages that this transaction ended.
+pub(super) async fn refund(
+    transaction: &Transaction<'_>,
+    messages: &[i64],
+    at_us: i64,
+) -> Result<(), Fault> {
+    let statement = transaction.prepare_cached(REFUND).await?;
+    transaction
+        .execute(&statement, &[&messages, &at_us])
+        .await?;
+    Ok(())
+}
+
+#[async_trait]
+impl BillingStore for PostgresStore {
+    async fn credit(
+        &self,
+        account: AccountId,
+        amount: Money,
+        note: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Option<Money>, StoreError> {
+        let values = (account.as_i64(), amount.micros(), micros(now));
+        let read = |row: &Row| Ok(Money::from_micros(column(row, 0)?));
+        let values: super::Values<'_> = &[&values.0, &values.1, &note, &values.2];
+        self.find("credit an account", CREDIT, values, read).await
+    }
+
+    async fn set_rules(
+        &self,
+        account: AccountId,
+        rules: &SpendingRules,
+    ) -> Result<bool, StoreError> {
+        let columns = RulesColumns::of(rules);
+        let account = account.as_i64();
+        let values: super::Values<'_> = &[
+            &account,
+            &columns.credit_limit_micros,
+            &columns.daily_cap_micros,
+            &columns.per_recipient_hour,
+            &columns.countries,
+        ];
+        let changed = self
+            .query("change what an account may spend", SET_RULES, values)
+            .await?;
+        Ok(!changed.is_empty())
+    }
+
+    async fn list_ledger(
+        &self,
+        account: AccountId,
+        limit: u32,
+    ) -> Result<Vec<LedgerEntry>, StoreError> {
+        let values = (account.as_i64(), i64::from(limit));
+        self.list(
+            "list the ledger",
+            LIST_LEDGER,
+            &[&values.0, &values.1],
+            read_entry,
+        )
+        .await
+    }
+
+    async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError> {
+        self.list("check the ledger", CHECK_LEDGER, &[], read_imbalance)
+            .await
+    }
+
+    async fn prune_recipients(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let values = (micros(now) - RECIPIENT_WINDOW_US, i64::from(limit));
+        let read = |row: &Row| u64::try_from(column::<i64>(row, 0)?).map_err(|_| Corrupt("count"));
+        self.get(
+            "prune recipients",
+            PRUNE_SENT,
+            &[&values.0, &values.1],
+            read,
+        )
+        .await
+    }
+}
+
+fn read_purse(row: &Row) -> Result<Purse, Corrupt> {
+    let columns = PurseColumns {
+        balance_micros: column(row, 1)?,
+        credit_limit_micros: column(row, 2)?,
+        daily_cap_micros: column(row, 3)?,
+        per_recipient_hour: column(row, 4)?,
+        spent_day: column(row, 5)?,
+        spent_micros: column(row, 6)?,
+    };
+    columns.purse()
+}
+
+fn read_entry(row: &Row) -> Result<LedgerEntry, Corrupt> {
+    let columns = EntryColumns {
+        at_us: column(row, 0)?,
+        kind: column(row, 1)?,
+        amount_micros: column(row, 2)?,
+        balance_micros: column(row, 3)?,
+        messages: column(row, 4)?,
+        note: column(row, 5)?,
+    };
+    columns.entry()
+}
+
+fn read_imbalance(row: &Row) -> Result<Imbalance, Corrupt> {
+    let columns = ImbalanceColumns {
+        account: column(row, 0)?,
+        balance_micros: column(row, 1)?,
+        entries_micros: column(row, 2)?,
+        broken_steps: column(row, 3)?,
+    };
+    columns.imbalance()
+}

@@ -1,0 +1,136 @@
+//! Rows of balances, the ledger and catalogues.
+
+use domain::billing::{EntryKind, LedgerEntry, Purse, SpendingRules};
+use domain::ports::{CatalogueEntry, CatalogueKind, Imbalance};
+use domain::{Money, Network};
+
+use super::{Corrupt, timestamp};
+
+/// The columns of an account's rules.
+pub(crate) struct RulesColumns {
+    pub(crate) credit_limit_micros: i64,
+    pub(crate) daily_cap_micros: Option<i64>,
+    pub(crate) per_recipient_hour: Option<i64>,
+    pub(crate) countries: String,
+}
+
+impl RulesColumns {
+    pub(crate) fn of(rules: &SpendingRules) -> Self {
+        Self {
+            credit_limit_micros: rules.credit_limit.micros(),
+            daily_cap_micros: rules.daily_cap.map(Money::micros),
+            per_recipient_hour: rules.per_recipient_hour.map(i64::from),
+            countries: rules.countries.to_string(),
+        }
+    }
+
+    pub(crate) fn rules(&self) -> Result<SpendingRules, Corrupt> {
+        Ok(SpendingRules {
+            credit_limit: Money::from_micros(self.credit_limit_micros),
+            daily_cap: self.daily_cap_micros.map(Money::from_micros),
+            per_recipient_hour: per_hour(self.per_recipient_hour)?,
+            countries: self.countries.parse().map_err(|_| Corrupt("country"))?,
+        })
+    }
+}
+
+fn per_hour(number: Option<i64>) -> Result<Option<u32>, Corrupt> {
+    let limit = number.map(u32::try_from).transpose();
+    limit.map_err(|_| Corrupt("limit per recipient"))
+}
+
+/// The columns of an account's money, in the order in which both databases select them.
+pub(crate) struct PurseColumns {
+    pub(crate) balance_micros: i64,
+    pub(crate) credit_limit_micros: i64,
+    pub(crate) daily_cap_micros: Option<i64>,
+    pub(crate) per_recipient_hour: Option<i64>,
+    pub(crate) spent_day: i32,
+    pub(crate) spent_micros: i64,
+}
+
+impl PurseColumns {
+    pub(crate) fn purse(&self) -> Result<Purse, Corrupt> {
+        Ok(Purse {
+            balance: Money::from_micros(self.balance_micros),
+            credit_limit: Money::from_micros(self.credit_limit_micros),
+            daily_cap: self.daily_cap_micros.map(Money::from_micros),
+            per_recipient_hour: per_hour(self.per_recipient_hour)?,
+            spent_day: self.spent_day,
+            spent: Money::from_micros(self.spent_micros),
+        })
+    }
+}
+
+/// The columns of a ledger entry.
+pub(crate) struct EntryColumns {
+    pub(crate) at_us: i64,
+    pub(crate) kind: i16,
+    pub(crate) amount_micros: i64,
+    pub(crate) balance_micros: i64,
+    pub(crate) messages: i64,
+    pub(crate) note: Option<String>,
+}
+
+impl EntryColumns {
+    pub(crate) fn entry(self) -> Result<LedgerEntry, Corrupt> {
+        Ok(LedgerEntry {
+            at: timestamp(self.at_us)?,
+            kind: EntryKind::from_number(self.kind).ok_or(Corrupt("kind of ledger entry"))?,
+            amount: Money::from_micros(self.amount_micros),
+            balance: Money::from_micros(self.balance_micros),
+            messages: count(self.messages)?,
+            note: self.note,
+        })
+    }
+}
+
+/// The columns of an account whose ledger does not give its balance.
+pub(crate) struct ImbalanceColumns {
+    pub(crate) account: String,
+    pub(crate) balance_micros: i64,
+    pub(crate) entries_micros: i64,
+    pub(crate) broken_steps: i64,
+}
+
+impl ImbalanceColumns {
+    pub(crate) fn imbalance(self) -> Result<Imbalance, Corrupt> {
+        Ok(Imbalance {
+            account: self.account,
+            balance: Money::from_micros(self.balance_micros),
+            entries: Money::from_micros(self.entries_micros),
+            broken_steps: count(self.broken_steps)?.into(),
+        })
+    }
+}
+
+/// The columns of a version of a catalogue.
+pub(crate) struct CatalogueColumns {
+    pub(crate) kind: i16,
+    pub(crate) account_id: i64,
+    pub(crate) version: i64,
+    pub(crate) at_us: i64,
+    pub(crate) row_count: i64,
+}
+
+impl CatalogueColumns {
+    pub(crate) fn entry(&self) -> Result<CatalogueEntry, Corrupt> {
+        let kind = CatalogueKind::from_numbers(self.kind, self.account_id);
+        Ok(CatalogueEntry {
+            kind: kind.ok_or(Corrupt("kind of catalogue"))?,
+            version: count(self.version)?,
+            at: timestamp(self.at_us)?,
+            rows: count(self.row_count)?,
+        })
+    }
+}
+
+/// Reads a network.
+pub(crate) fn network(text: Option<&str>) -> Result<Option<Network>, Corrupt> {
+    let network = text.map(str::parse).transpose();
+    network.map_err(|_| Corrupt("network"))
+}
+
+fn count(number: i64) -> Result<u32, Corrupt> {
+    u32::try_from(number).map_err(|_| Corrupt("count"))
+}

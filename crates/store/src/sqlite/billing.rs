@@ -1,0 +1,311 @@
+//! Balances, the ledger, and what a batch of submissions takes out of them.
+
+use domain::billing::{
+    EntryKind, LedgerEntry, NotPaid, Purse, RECIPIENT_WINDOW_US, SpendingRules, day_of,
+};
+use domain::ids::AccountId;
+use domain::message::Submission;
+use domain::ports::Imbalance;
+use domain::{Money, Msisdn};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use super::access;
+use crate::rows::billing::{EntryColumns, ImbalanceColumns, PurseColumns, RulesColumns};
+use crate::rows::micros;
+
+const FIND_PURSE: &str = "
+    SELECT balance_micros, credit_limit_micros, daily_cap_micros, per_recipient_hour, spent_day, spent_micros
+    FROM account WHERE id = ?1";
+const SET_SPENT: &str = "UPDATE account SET spent_day = ?2, spent_micros = ?3 WHERE id = ?1";
+const CHANGE_BALANCE: &str = "
+    UPDATE account SET balance_micros = balance_micros + ?2 WHERE id = ?1 RETURNING balance_micros";
+const ENTER: &str = "
+    INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages, note)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+const SET_RULES: &str = "
+    UPDATE account SET credit_limit_micros = ?2, daily_cap_micros = ?3, per_recipient_hour = ?4, countries = ?5
+    WHERE id = ?1";
+const LIST_LEDGER: &str = "
+    SELECT at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
+    WHERE account_id = ?1 ORDER BY id DESC LIMIT ?2";
+const CHECK_LEDGER: &str = "
+    WITH step AS (
+        SELECT account_id, amount_micros,
+            balance_micros - amount_micros <> coalesce(lag(balance_micros) OVER (PARTITION BY account_id ORDER BY id), 0)
+                AS is_broken
+        FROM ledger
+    ), total AS (
+        SELECT account_id, sum(amount_micros) AS amount, sum(is_broken) AS broken FROM step GROUP BY account_id
+    )
+    SELECT account.name, account.balance_micros, coalesce(total.amount, 0), coalesce(total.broken, 0)
+    FROM account LEFT JOIN total ON total.account_id = account.id
+    WHERE account.balance_micros <> coalesce(total.amount, 0) OR total.broken > 0
+    ORDER BY account.id";
+
+const COUNT_SENT: &str = "
+    SELECT count(*) FROM recipient_sent WHERE account_id = ?1 AND recipient = ?2 AND at_us > ?3";
+const REMEMBER_SENT: &str =
+    "INSERT INTO recipient_sent (account_id, recipient, at_us, message_id) VALUES (?1, ?2, ?3, ?4)";
+const PRUNE_SENT: &str = "
+    DELETE FROM recipient_sent WHERE (account_id, recipient, at_us, message_id) IN
+        (SELECT account_id, recipient, at_us, message_id FROM recipient_sent WHERE at_us <= ?1 ORDER BY at_us LIMIT ?2)";
+
+/// A change of a balance.
+pub(super) struct Change<'a> {
+    pub(super) account_id: i64,
+    pub(super) kind: EntryKind,
+    pub(super) amount_micros: i64,
+    pub(super) messages: u32,
+    pub(super) note: Option<&'a str>,
+    pub(super) at_us: i64,
+}
+
+impl Change<'_> {
+    /// Changes the balance and writes the entry; `None` when there is no such account.
+    pub(super) fn enter(&self, db: &Connection) -> Result<Option<i64>> {
+        let balance: Option<i64> = db
+            .prepare_cached(CHANGE_BALANCE)?
+            .query_row([self.account_id, self.amount_micros], |row| row.get(0))
+            .optional()?;
+        if let Some(balance) = balance {
+            db.prepare_cached(ENTER)?.execute(params![
+                self.account_id,
+                self.at_us,
+                self.kind.number(),
+                self.amount_micros,
+                balance,
+                self.messages,
+                self.note,
+            ])?;
+        }
+        Ok(balance)
+    }
+}
+
+/// Gives the price of a message back.
+pub(super) fn refund(
+    db: &Connection,
+    account_id: i64,
+    price_micros: i64,
+    at_us: i64,
+) -> Result<()> {
+    if price_micros == 0 {
+        return Ok(());
+    }
+    let refund = Change {
+        account_id,
+        kind: EntryKind::Refund,
+        amount_micros: price_micros,
+        messages: 1,
+        note: None,
+        at_us,
+    };
+    refund.enter(db).map(drop)
+}
+
+/// The money of the accounts that a batch of submissions comes from: read once, charged in memory, written once.
+pub(super) struct Till<'db> {
+    db: &'db Connection,
+    open: Vec<Open>,
+}
+
+struct Open {
+    account_id: i64,
+    purse: Purse,
+    before: Money,
+    messages: u32,
+    at_us: i64,
+}
+
+impl<'db> Till<'db> {
+    pub(super) fn new(db: &'db Connection) -> Self {
+        Self {
+            db,
+            open: Vec::new(),
+        }
+    }
+
+    /// Charges a submission, all of it or nothing.
+    pub(super) fn charge(
+        &mut self,
+        submission: &Submission,
+    ) -> Result<std::result::Result<(), NotPaid>> {
+        if submission.test_mode.is_some() {
+            return Ok(Ok(()));
+        }
+        let place = self.place(submission.account.as_i64())?;
+        let per_hour = self.open[place].purse.per_recipient_hour;
+        if let Some(limit) = per_hour
+            && let Some(to) = find_flooded(self.db, submission, limit)?
+        {
+            return Ok(Err(NotPaid::RecipientHour { to, limit }));
+        }
+        let open = &mut self.open[place];
+        let day = day_of(submission.accepted_at);
+        if let Err(not_paid) = open.purse.charge(submission.cost(), day) {
+            return Ok(Err(not_paid));
+        }
+        open.messages += submission.receipt().messages;
+        open.at_us = micros(submission.accepted_at);
+        if per_hour.is_some() {
+            remember(self.db, submission)?;
+        }
+        Ok(Ok(()))
+    }
+
+    fn place(&mut self, account_id: i64) -> Result<usize> {
+        let known = self
+            .open
+            .iter()
+            .position(|open| open.account_id == account_id);
+        if let Some(place) = known {
+            return Ok(place);
+        }
+        let found = self
+            .db
+            .prepare_cached(FIND_PURSE)?
+            .query_row([account_id], purse);
+        let purse = found.optional()?.unwrap_or_default();
+        self.open.push(Open {
+            account_id,
+            purse,
+            before: purse.balance,
+            messages: 0,
+            at_us: 0,
+        });
+        Ok(self.open.len() - 1)
+    }
+
+    /// Writes what was charged: one entry for each account.
+    pub(super) fn close(self) -> Result<()> {
+        for open in self
+            .open
+            .iter()
+            .filter(|open| open.purse.balance != open.before)
+        {
+            self.db.prepare_cached(SET_SPENT)?.execute(params![
+                open.account_id,
+                open.purse.spent_day,
+                open.purse.spent.micros(),
+            ])?;
+            let change = Change {
+                account_id: open.account_id,
+                kind: EntryKind::Charge,
+                amount_micros: open.purse.balance.minus(open.before).micros(),
+                messages: open.messages,
+                note: None,
+                at_us: open.at_us,
+            };
+            change.enter(self.db)?;
+        }
+        Ok(())
+    }
+}
+
+/// The first recipient that would get more messages within an hour than it may.
+fn find_flooded(db: &Connection, submission: &Submission, limit: u32) -> Result<Option<Msisdn>> {
+    let since_us = micros(submission.accepted_at) - RECIPIENT_WINDOW_US;
+    let mut count = db.prepare_cached(COUNT_SENT)?;
+    let recipients = &submission.recipients;
+    for (place, recipient) in recipients.iter().enumerate() {
+        let values = [submission.account.as_i64(), recipient.to.as_i64(), since_us];
+        let sent: i64 = count.query_row(values, |row| row.get(0))?;
+        let before = recipients[..place]
+            .iter()
+            .filter(|other| other.to == recipient.to);
+        if sent.unsigned_abs() + before.count() as u64 >= u64::from(limit) {
+            return Ok(Some(recipient.to));
+        }
+    }
+    Ok(None)
+}
+
+fn remember(db: &Connection, submission: &Submission) -> Result<()> {
+    let mut remember = db.prepare_cached(REMEMBER_SENT)?;
+    for recipient in &submission.recipients {
+        remember.execute([
+            submission.account.as_i64(),
+            recipient.to.as_i64(),
+            micros(submission.accepted_at),
+            recipient.id.as_i64(),
+        ])?;
+    }
+    Ok(())
+}
+
+/// Replaces an account's rules; `false` when there is no such account.
+pub(super) fn set_rules(
+    db: &Connection,
+    account: AccountId,
+    rules: &SpendingRules,
+) -> Result<bool> {
+    let columns = RulesColumns::of(rules);
+    let values = params![
+        account.as_i64(),
+        columns.credit_limit_micros,
+        columns.daily_cap_micros,
+        columns.per_recipient_hour,
+        columns.countries,
+    ];
+    access::change(db, SET_RULES, values)
+}
+
+/// The newest entries of an account.
+pub(super) fn list_ledger(
+    db: &Connection,
+    account: AccountId,
+    limit: u32,
+) -> Result<Vec<LedgerEntry>> {
+    db.prepare_cached(LIST_LEDGER)?
+        .query_map(params![account.as_i64(), limit], entry)?
+        .collect()
+}
+
+/// The accounts whose ledger does not give their balance.
+pub(super) fn check_ledger(db: &Connection) -> Result<Vec<Imbalance>> {
+    db.prepare_cached(CHECK_LEDGER)?
+        .query_map([], imbalance)?
+        .collect()
+}
+
+/// Forgets to whom was sent before a time.
+pub(super) fn prune_recipients(db: &Connection, before_us: i64, limit: u32) -> Result<u64> {
+    let pruned = db
+        .prepare_cached(PRUNE_SENT)?
+        .execute(params![before_us, limit])?;
+    Ok(pruned as u64)
+}
+
+fn purse(row: &Row<'_>) -> Result<Purse> {
+    let columns = PurseColumns {
+        balance_micros: row.get(0)?,
+        credit_limit_micros: row.get(1)?,
+        daily_cap_micros: row.get(2)?,
+        per_recipient_hour: row.get(3)?,
+        spent_day: row.get(4)?,
+        spent_micros: row.get(5)?,
+    };
+    Ok(columns.purse()?)
+}
+
+fn entry(row: &Row<'_>) -> Result<LedgerEntry> {
+    let columns = EntryColumns {
+        at_us: row.get(0)?,
+        kind: row.get(1)?,
+        amount_micros: row.get(2)?,
+        balance_micros: row.get(3)?,
+        messages: row.get(4)?,
+        note: row.get(5)?,
+    };
+    Ok(columns.entry()?)
+}
+
+fn imbalance(row: &Row<'_>) -> Result<Imbalance> {
+    let columns = ImbalanceColumns {
+        account: row.get(0)?,
+        balance_micros: row.get(1)?,
+        entries_micros: row.get(2)?,
+        broken_steps: row.get(3)?,
+    };
+    Ok(columns.imbalance()?)
+}

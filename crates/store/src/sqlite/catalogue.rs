@@ -1,0 +1,78 @@
+//! What is imported as a whole.
+
+use domain::ports::{Catalogue, CatalogueEntry, CatalogueKind};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use crate::rows::billing::CatalogueColumns;
+
+const LIST_NEWEST: &str = "
+    SELECT kind, account_id, max(version), at_us, row_count FROM catalogue GROUP BY kind, account_id
+    ORDER BY kind, account_id";
+const LIST_VERSIONS: &str = "
+    SELECT kind, account_id, version, at_us, row_count FROM catalogue WHERE kind = ?1 AND account_id = ?2
+    ORDER BY version DESC";
+const FIND: &str = "
+    SELECT kind, account_id, version, at_us, row_count, content FROM catalogue
+    WHERE kind = ?1 AND account_id = ?2 AND version = ?3";
+const IMPORT: &str = "
+    INSERT INTO catalogue (kind, account_id, version, at_us, row_count, content)
+    SELECT ?1, ?2, ?3 + 1, ?4, ?5, ?6
+    WHERE ?3 = (SELECT coalesce(max(version), 0) FROM catalogue WHERE kind = ?1 AND account_id = ?2)";
+
+/// The newest version of each.
+pub(super) fn list_newest(db: &Connection) -> Result<Vec<CatalogueEntry>> {
+    db.prepare_cached(LIST_NEWEST)?
+        .query_map([], entry)?
+        .collect()
+}
+
+/// All versions of one, the newest first.
+pub(super) fn list_versions(db: &Connection, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>> {
+    let (kind, account) = kind.numbers();
+    db.prepare_cached(LIST_VERSIONS)?
+        .query_map(params![kind, account], entry)?
+        .collect()
+}
+
+/// One version.
+pub(super) fn find(
+    db: &Connection,
+    kind: CatalogueKind,
+    version: u32,
+) -> Result<Option<Catalogue>> {
+    let (kind, account) = kind.numbers();
+    let read = |row: &Row<'_>| {
+        Ok(Catalogue {
+            entry: entry(row)?,
+            content: row.get(5)?,
+        })
+    };
+    db.prepare_cached(FIND)?
+        .query_row(params![kind, account, version], read)
+        .optional()
+}
+
+/// Adds a version, unless somebody else has.
+pub(super) fn import(
+    db: &Connection,
+    kind: CatalogueKind,
+    previous: u32,
+    content: &str,
+    rows: u32,
+    at_us: i64,
+) -> Result<bool> {
+    let (kind, account) = kind.numbers();
+    let values = params![kind, account, previous, at_us, rows, content];
+    Ok(db.prepare_cached(IMPORT)?.execute(values)? > 0)
+}
+
+fn entry(row: &Row<'_>) -> Result<CatalogueEntry> {
+    let columns = CatalogueColumns {
+        kind: row.get(0)?,
+        account_id: row.get(1)?,
+        version: row.get(2)?,
+        at_us: row.get(3)?,
+        row_count: row.get(4)?,
+    };
+    Ok(columns.entry()?)
+}
