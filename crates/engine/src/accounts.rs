@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use domain::access::NotAnAccountName;
-use domain::ports::{AccountRecord, NewAccount, NewToken, Store, StoreError, TokenRecord};
+use domain::billing::{LedgerEntry, SpendingRules};
+use domain::ports::{
+    AccountRecord, Imbalance, NewAccount, NewToken, Store, StoreError, TokenRecord,
+};
 use domain::{
     AccountId, AccountName, AllowList, Clock, Money, Permissions, Timestamp, TokenId, TokenSecret,
 };
@@ -23,6 +26,9 @@ pub enum AccountError {
     /// There is no account of this name.
     #[error("there is no account named '{0}'; `switchboard account list` shows those there are")]
     UnknownAccount(String),
+    /// The balance would leave the range that is kept.
+    #[error("{0} would take the balance beyond 1,000,000,000.00 on either side of zero")]
+    Amount(Money),
     /// There is no live token of this ID.
     #[error("there is no token {0}; `switchboard token list` shows those there are")]
     UnknownToken(TokenId),
@@ -30,6 +36,10 @@ pub enum AccountError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+/// Balances end here, so that no sum of them leaves what both databases hold.
+const MAX_BALANCE: Money = Money::from_micros(1_000_000_000 * 1_000_000);
+const MIN_BALANCE: Money = Money::from_micros(-MAX_BALANCE.micros());
 
 /// A token to make.
 #[derive(Debug, Clone)]
@@ -73,6 +83,7 @@ impl Accounts {
             id,
             name: name.to_owned(),
             balance,
+            rules: SpendingRules::default(),
             suspended: false,
             callback_secret: account.callback_secret,
             created_at: account.created_at,
@@ -95,6 +106,49 @@ impl Accounts {
     /// Every account.
     pub async fn list(&self) -> Result<Vec<AccountRecord>, StoreError> {
         self.store.list_accounts().await
+    }
+
+    /// Adds money to an account, or takes some off, and returns the new balance.
+    pub async fn credit(
+        &self,
+        name: &str,
+        amount: Money,
+        note: Option<&str>,
+    ) -> Result<Money, AccountError> {
+        let account = self.get(name).await?;
+        if !(MIN_BALANCE..=MAX_BALANCE).contains(&account.balance.plus(amount)) {
+            return Err(AccountError::Amount(amount));
+        }
+        let now = self.clock.now();
+        let balance = self.store.credit(account.id, amount, note, now).await?;
+        balance.ok_or_else(|| AccountError::UnknownAccount(name.to_owned()))
+    }
+
+    /// Changes what an account may spend, and returns what it may now.
+    pub async fn set_rules(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut SpendingRules),
+    ) -> Result<SpendingRules, AccountError> {
+        let account = self.get(name).await?;
+        let mut rules = account.rules;
+        change(&mut rules);
+        if self.store.set_rules(account.id, &rules).await? {
+            Ok(rules)
+        } else {
+            Err(AccountError::UnknownAccount(name.to_owned()))
+        }
+    }
+
+    /// The newest entries of an account's ledger, the newest first.
+    pub async fn ledger(&self, name: &str, limit: u32) -> Result<Vec<LedgerEntry>, AccountError> {
+        let account = self.get(name).await?;
+        Ok(self.store.list_ledger(account.id, limit).await?)
+    }
+
+    /// The accounts whose ledger does not give their balance. There must never be one.
+    pub async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError> {
+        self.store.check_ledger().await
     }
 
     /// Suspends an account, or lets it go on.

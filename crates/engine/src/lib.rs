@@ -2,7 +2,8 @@
 //!
 //! What belongs here: accepting messages ([`submit`]), sending them ([`dispatch`]), hearing what became of them
 //! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]); deciding who
-//! may call ([`gate`]), keeping accounts, tokens and sign-ins ([`accounts`], [`sign_in`]); and the machinery that several
+//! may call ([`gate`]), keeping accounts, tokens and sign-ins ([`accounts`], [`sign_in`]); reference data and what
+//! messages cost ([`catalogues`], [`prices`]); and the machinery that several
 //! of these share ([`batcher`], [`id_blocks`], [`node`], [`throttle`]).
 //!
 //! What never enters: HTTP and SQL. The doors in `web` call these use cases; the databases stand behind the port
@@ -11,12 +12,14 @@
 pub mod accounts;
 pub mod batcher;
 pub mod callbacks;
+pub mod catalogues;
 pub mod dispatch;
 mod entropy;
 pub mod gate;
 pub mod id_blocks;
 pub mod messages;
 pub mod node;
+pub mod prices;
 pub mod receipts;
 pub mod sign_in;
 pub mod submit;
@@ -31,6 +34,7 @@ use jiff::SignedDuration;
 
 pub use accounts::Accounts;
 pub use callbacks::Callbacks;
+pub use catalogues::Catalogues;
 pub use dispatch::Dispatch;
 pub use gate::Gate;
 pub use messages::Messages;
@@ -72,6 +76,8 @@ pub struct Engine {
     pub messages: Messages,
     /// Accounts and tokens.
     pub accounts: Accounts,
+    /// Reference data and prices.
+    pub catalogues: Arc<Catalogues>,
     /// The dashboard's one-time links and sessions.
     pub sign_in: SignIn,
     worker: Option<Worker>,
@@ -101,9 +107,19 @@ impl Engine {
             None => None,
         };
         let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
+        let catalogues = Catalogues::start(store.clone(), clock.clone()).await?;
+        let submit = Submit::start(
+            store.clone(),
+            clock.clone(),
+            guard,
+            catalogues.clone(),
+            dispatch,
+            settings,
+        );
         Ok(Self {
             gate: Gate::start(store.clone(), clock.clone()),
-            submit: Submit::start(store.clone(), clock.clone(), guard, dispatch, settings),
+            submit,
+            catalogues,
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
             sign_in: SignIn::new(store, clock),
@@ -136,6 +152,7 @@ impl Engine {
         if let Some(worker) = &self.worker {
             worker.stop().await;
         }
+        self.catalogues.stop();
         self.gate.stop();
     }
 }
@@ -166,6 +183,7 @@ impl Worker {
         );
         let upkeep = upkeep::Upkeep::start(
             store.clone(),
+            clock.clone(),
             node.clone(),
             callbacks.clone(),
             settings.keep_messages,

@@ -5,15 +5,18 @@ mod order;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use domain::message::{IdempotencyClaim, Submission, SubmitReceipt};
+use domain::billing::NotPaid;
+use domain::message::{IdempotencyClaim, Recipient, Submission, SubmitReceipt};
 use domain::ports::{Accepted, Store, StoreError, UrlGuard};
-use domain::{AccountId, Clock, Timestamp};
+use domain::text::Shape;
+use domain::{Access, AccountId, Channel, Clock, Country, Money, Msisdn, Network, Timestamp};
 use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 
 use crate::Settings;
 use crate::batcher::{BatchError, Batcher, Limits};
+use crate::catalogues::{Catalogues, Live};
 use crate::dispatch::{Dispatch, Reservation};
 use crate::id_blocks::IdBlocks;
 
@@ -40,6 +43,17 @@ pub enum SubmitError {
     /// The idempotency key was used before with another body.
     #[error("the Idempotency-Key was used before with another body")]
     KeyConflict,
+    /// The account may not send to this country.
+    #[error("the account may not send to the country of {to}")]
+    Country {
+        /// Which recipient.
+        to: Msisdn,
+        /// Its country, where it has one.
+        country: Option<Country>,
+    },
+    /// The account cannot or may not pay for it.
+    #[error("the account cannot or may not pay for it")]
+    NotPaid(NotPaid),
     /// Too much waits already.
     #[error("too many messages wait to be stored")]
     Busy,
@@ -99,6 +113,7 @@ pub struct Submit {
     batcher: Batcher<Entry, Accepted, StoreError>,
     dispatch: Option<Arc<Dispatch>>,
     guard: Arc<dyn UrlGuard>,
+    catalogues: Arc<Catalogues>,
     health: Arc<WriteHealth>,
     pruning: tokio::task::AbortHandle,
 }
@@ -110,6 +125,7 @@ impl Submit {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         guard: Arc<dyn UrlGuard>,
+        catalogues: Arc<Catalogues>,
         dispatch: Option<Arc<Dispatch>>,
         settings: Settings,
     ) -> Self {
@@ -132,6 +148,7 @@ impl Submit {
             }),
             dispatch,
             guard,
+            catalogues,
             store,
             clock,
             health,
@@ -159,12 +176,17 @@ impl Submit {
     /// Checks an order and stores it. When this returns `Ok`, the messages survive a power cut.
     pub async fn send(
         &self,
-        account: AccountId,
+        access: &Access,
         order: SmsOrder<'_>,
         repeatable: Option<Repeatable>,
     ) -> Result<SubmitReceipt, SubmitError> {
         let now = self.clock.now();
-        let mut submission = order.check(account, now)?;
+        let mut submission = {
+            let live = self.catalogues.live();
+            let submission = order.check(access.account, now, &live)?;
+            check_countries(access, &submission, &live)?;
+            submission
+        };
         submission.idempotency = repeatable.map(|r| claim(r, now));
         let count = u32::try_from(submission.recipients.len()).expect("at most a thousand");
         if let Some(url) = &submission.dlr_url {
@@ -177,7 +199,34 @@ impl Submit {
             Accepted::Stored => Ok(receipt),
             Accepted::Replayed(earlier) => Ok(earlier),
             Accepted::KeyConflict => Err(SubmitError::KeyConflict),
+            Accepted::NotPaid(not_paid) => {
+                metrics::counter!("switchboard_submissions_unpaid_total").increment(1);
+                Err(SubmitError::NotPaid(not_paid))
+            }
         }
+    }
+
+    /// What an order would cost, recipient by recipient. Nothing is stored.
+    pub fn cost(&self, account: AccountId, order: SmsOrder<'_>) -> Result<Vec<Cost>, Invalid> {
+        let live = self.catalogues.live();
+        let submission = order.check(account, self.clock.now(), &live)?;
+        let is_test = submission.test_mode.is_some();
+        let cost = |recipient: &Recipient| {
+            let place = live.reference.locate(&recipient.to);
+            let price = live
+                .prices(Channel::Sms)
+                .price(account, &place)
+                .filter(|_| !is_test);
+            Cost {
+                to: recipient.to,
+                shape: submission.shape,
+                country: place.country,
+                network: place.network,
+                per_part: price.unwrap_or_default(),
+                total: recipient.price,
+            }
+        };
+        Ok(submission.recipients.iter().map(cost).collect())
     }
 
     /// Where this node has room for it, a submission is held from the start.
@@ -208,6 +257,42 @@ impl Submit {
         self.pruning.abort();
         self.batcher.stop().await;
     }
+}
+
+/// What a message to one recipient costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    /// The recipient.
+    pub to: Msisdn,
+    /// How the text is coded and split.
+    pub shape: Shape,
+    /// The recipient's country.
+    pub country: Option<Country>,
+    /// The recipient's network, as far as its prefix tells.
+    pub network: Option<Network>,
+    /// The price of one part.
+    pub per_part: Money,
+    /// The price of all parts.
+    pub total: Money,
+}
+
+/// What only pretends goes nowhere, so it may go everywhere.
+fn check_countries(
+    access: &Access,
+    submission: &Submission,
+    live: &Live,
+) -> Result<(), SubmitError> {
+    if access.countries.as_slice().is_empty() || submission.test_mode.is_some() {
+        return Ok(());
+    }
+    for recipient in &submission.recipients {
+        let country = live.reference.locate(&recipient.to).country;
+        if !access.countries.allows(country) {
+            let to = recipient.to;
+            return Err(SubmitError::Country { to, country });
+        }
+    }
+    Ok(())
 }
 
 fn claim(request: Repeatable, now: Timestamp) -> IdempotencyClaim {

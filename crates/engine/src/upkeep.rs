@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::Clock;
 use domain::ports::{Store, StoreError};
 use jiff::SignedDuration;
 use tokio::task::AbortHandle;
@@ -27,12 +28,13 @@ pub(crate) struct Upkeep {
 impl Upkeep {
     pub(crate) fn start(
         store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
         node: Arc<Node>,
         callbacks: Arc<Callbacks>,
         keep_messages: Option<SignedDuration>,
     ) -> Self {
         let expiring = tokio::spawn(expire_all(store.clone(), node, callbacks));
-        let pruning = tokio::spawn(prune_all(store, keep_messages));
+        let pruning = tokio::spawn(prune_all(store, clock, keep_messages));
         Self {
             tasks: [expiring.abort_handle(), pruning.abort_handle()],
         }
@@ -70,18 +72,29 @@ async fn expire_all(store: Arc<dyn Store>, node: Arc<Node>, callbacks: Arc<Callb
     }
 }
 
-async fn prune_all(store: Arc<dyn Store>, keep_messages: Option<SignedDuration>) {
+async fn prune_all(
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    keep_messages: Option<SignedDuration>,
+) {
     let mut tick = tokio::time::interval(PRUNE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        if let Err(error) = prune(&*store, keep_messages).await {
+        if let Err(error) = prune(&*store, &*clock, keep_messages).await {
             tracing::warn!(%error, "old rows stay for now");
         }
     }
 }
 
-async fn prune(store: &dyn Store, keep_messages: Option<SignedDuration>) -> Result<(), StoreError> {
+async fn prune(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    keep_messages: Option<SignedDuration>,
+) -> Result<(), StoreError> {
+    while store.prune_recipients(clock.now(), STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
     while store.prune_receipts(KEEP_RECEIPTS, STEP).await? >= u64::from(STEP) {
         tokio::task::yield_now().await;
     }

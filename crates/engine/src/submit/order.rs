@@ -7,8 +7,13 @@ use domain::message::{MAX_RECIPIENTS, Recipient, SendTime, Submission, TestMode}
 use domain::schedule::{DEFAULT_EXPIRE_S, MAX_EXPIRE_S, MIN_EXPIRE_S, parse_scheduled};
 use domain::shown::Shown;
 use domain::text::{Coding, Shape, Udh, measure, measure_as};
-use domain::{AccountId, CallbackUrl, Country, MessageId, Msisdn, Originator, Priority, Timestamp};
+use domain::{
+    AccountId, CallbackUrl, Channel, Country, MessageId, Money, Msisdn, Originator, Priority,
+    Timestamp,
+};
 use jiff::SignedDuration;
+
+use crate::catalogues::Live;
 
 /// A field breaks a rule. The text tells the caller which field, which rule and what was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,9 +72,15 @@ pub struct SmsOrder<'a> {
 }
 
 impl SmsOrder<'_> {
-    /// Checks every field. The IDs of the recipients are placeholders until [`Submission::number_from`] gives them.
-    pub(super) fn check(self, account: AccountId, now: Timestamp) -> Result<Submission, Invalid> {
-        let recipients = check_recipients(&self.to, self.correct_by.as_deref())?;
+    /// Checks every field and finds the prices. The IDs of the recipients are placeholders until
+    /// [`Submission::number_from`] gives them.
+    pub(super) fn check(
+        self,
+        account: AccountId,
+        now: Timestamp,
+        live: &Live,
+    ) -> Result<Submission, Invalid> {
+        let mut recipients = check_recipients(&self.to, self.correct_by.as_deref())?;
         let from = Originator::parse(&self.from).map_err(|e| Invalid::new("from", e))?;
         let udh = self
             .udh
@@ -88,6 +99,10 @@ impl SmsOrder<'_> {
         let send = check_scheduled(self.scheduled.as_deref(), now)?;
         let test_mode = self.test_mode.as_deref().map(check_test_mode).transpose()?;
         let validity = check_expire_in(self.expire_in)?;
+        let parts = if test_mode.is_some() { 0 } else { shape.parts };
+        for recipient in &mut recipients {
+            price(recipient, parts, account, live)?;
+        }
         let mut submission = Submission {
             account,
             recipients,
@@ -120,6 +135,8 @@ fn check_recipients(to: &To<'_>, correct_by: Option<&str>) -> Result<Vec<Recipie
         Ok(Recipient {
             id: PLACEHOLDER,
             to,
+            network: None,
+            price: Money::ZERO,
         })
     };
     let recipients: Vec<Recipient> = match to {
@@ -138,6 +155,33 @@ fn check_recipients(to: &To<'_>, correct_by: Option<&str>) -> Result<Vec<Recipie
         ));
     }
     Ok(recipients)
+}
+
+/// Finds the recipient's network and what so many parts to it cost; what only pretends has none and costs nothing.
+fn price(
+    recipient: &mut Recipient,
+    parts: u8,
+    account: AccountId,
+    live: &Live,
+) -> Result<(), Invalid> {
+    let place = live.reference.locate(&recipient.to);
+    recipient.network = place.network;
+    if parts > 0 {
+        let price = live.prices(Channel::Sms).price(account, &place);
+        let price = price.ok_or_else(|| no_price(&recipient.to, place.country))?;
+        recipient.price = price.times(parts.into());
+    }
+    Ok(())
+}
+
+fn no_price(to: &Msisdn, country: Option<Country>) -> Invalid {
+    let place = country.map_or("a number of no country".to_owned(), |country| {
+        country.name().to_owned()
+    });
+    Invalid::new(
+        "to",
+        format!("{to} ({place}) has no price, so nothing can be sent there"),
+    )
 }
 
 /// Given a real one by [`Submission::number_from`] before anybody sees it.
