@@ -5,8 +5,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, Method};
 use http_body_util::BodyExt;
 use std::sync::Arc;
 
@@ -22,7 +22,11 @@ impl FromRequest<Arc<Rest>> for JsonBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, rest: &Arc<Rest>) -> Result<Self, Problem> {
-        let is_json = check_content_type(request.headers());
+        // Only requests that are meant to have a body must say what it is.
+        let is_json = match *request.method() {
+            Method::GET | Method::HEAD => Ok(()),
+            _ => check_content_type(request.headers()),
+        };
         let limit = rest.settings.body_bytes;
         let announced = announced_bytes(request.headers());
         let time = rest.settings.body_time;

@@ -38,6 +38,8 @@ need! {
     AnyToken => None,
     SmsSend => Some(Permission::SmsSend),
     SmsRead => Some(Permission::SmsRead),
+    SmsRates => Some(Permission::SmsRates),
+    NumbersRead => Some(Permission::NumbersRead),
 }
 
 /// A caller whose token was admitted for the operation.

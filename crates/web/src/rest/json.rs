@@ -37,6 +37,16 @@ pub(crate) enum BodyError {
     Malformed(serde_json::Error),
     #[error("The body is {0}; give a JSON object.")]
     NotAnObject(&'static str),
+    #[error("The body is {0}; give a JSON array.")]
+    NotAList(&'static str),
+}
+
+/// Reads a body that must be one JSON array.
+pub(crate) fn parse_list(body: &[u8]) -> Result<Vec<Value<'_>>, BodyError> {
+    match serde_json::from_slice(body).map_err(BodyError::Malformed)? {
+        Value::List(list) => Ok(list),
+        other => Err(BodyError::NotAList(other.kind())),
+    }
 }
 
 impl<'a> Fields<'a> {

@@ -2,9 +2,14 @@
 
 mod body;
 pub(crate) mod caller;
+mod correction;
+mod cost;
 mod document;
 mod json;
 mod problem;
+mod rates;
+mod ready;
+mod reference;
 mod sms;
 mod token;
 
@@ -13,6 +18,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use engine::Engine;
 use http::{HeaderName, Method, StatusCode, Uri};
 use ipnet::IpNet;
@@ -21,6 +27,9 @@ use utoipa_axum::routes;
 
 pub use document::document;
 pub(crate) use problem::Problem;
+
+use correction::Corrections;
+use ready::ReadyAnswers;
 
 /// How the REST API reads requests.
 #[derive(Debug, Clone)]
@@ -45,18 +54,27 @@ pub struct RestSettings {
 pub struct Rest {
     engine: Arc<Engine>,
     settings: RestSettings,
+    ready: ReadyAnswers,
+    corrections: Corrections,
 }
 
 impl Rest {
     /// The API on these use cases.
     pub fn new(engine: Arc<Engine>, settings: RestSettings) -> Arc<Self> {
-        Arc::new(Self { engine, settings })
+        Arc::new(Self {
+            engine,
+            settings,
+            ready: ReadyAnswers::default(),
+            corrections: Corrections::default(),
+        })
     }
 
     /// The routes.
     pub fn router(self: &Arc<Self>) -> Router {
         let (router, _) = operations().split_for_parts();
+        // Not in the document: a GET with a body is taken from those who read the contract so, and recommended to nobody.
         router
+            .route("/numberCorrection", get(correction::correct))
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }
@@ -66,8 +84,14 @@ impl Rest {
 fn operations() -> OpenApiRouter<Arc<Rest>> {
     OpenApiRouter::with_openapi(document::frame())
         .routes(routes!(sms::send, sms::list))
+        .routes(routes!(cost::estimate))
         .routes(routes!(sms::status))
         .routes(routes!(sms::cancel))
+        .routes(routes!(reference::operator))
+        .routes(routes!(reference::networks))
+        .routes(routes!(reference::prefixes))
+        .routes(routes!(rates::rates))
+        .routes(routes!(correction::correct))
         .routes(routes!(token::describe))
 }
 

@@ -1,6 +1,7 @@
 //! The one place where an error becomes an answer.
 
 use axum::response::{IntoResponse, Response};
+use domain::billing::NotPaid;
 use domain::ports::StoreError;
 use engine::gate::Refusal;
 use engine::submit::{Invalid, SubmitError};
@@ -88,10 +89,21 @@ impl From<BodyError> for Problem {
     }
 }
 
-impl From<SubmitError> for Problem {
-    fn from(error: SubmitError) -> Self {
+impl Problem {
+    /// Why a message was not accepted, with amounts in this currency.
+    pub(crate) fn of_submit(error: SubmitError, currency: &str) -> Self {
         match error {
             SubmitError::Invalid(error) => error.into(),
+            SubmitError::NotPaid(not_paid) => {
+                Self::new(StatusCode::FORBIDDEN, not_paid_words(not_paid, currency))
+            }
+            SubmitError::Country { to, country } => {
+                let place = country.map_or("no country", domain::Country::name);
+                let message = format!(
+                    "This account may not send to {to} ({place}); its list of countries does not hold it."
+                );
+                Self::new(StatusCode::FORBIDDEN, message)
+            }
             SubmitError::KeyConflict => Self::conflict(
                 "The Idempotency-Key was used before with another body; use a new key for a new request.",
             ),
@@ -103,6 +115,20 @@ impl From<SubmitError> for Problem {
             }
             SubmitError::Store(error) => Self::from(&*error),
         }
+    }
+}
+
+fn not_paid_words(not_paid: NotPaid, currency: &str) -> String {
+    match not_paid {
+        NotPaid::Balance { cost, available } => format!(
+            "The balance does not cover this request: it costs {cost} {currency} and the account can spend {available} {currency}. Nothing was sent or charged; top up the account."
+        ),
+        NotPaid::DailyCap { cost, left } => format!(
+            "This request would exceed what the account may spend on one day: it costs {cost} {currency} and {left} {currency} are left until midnight UTC. Nothing was sent or charged."
+        ),
+        NotPaid::RecipientHour { to, limit } => format!(
+            "The recipient {to} may get at most {limit} messages within an hour from this account. Nothing was sent or charged; try again later."
+        ),
     }
 }
 

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use domain::message::{MessageRecord, MessageState, ScheduledRecord, SubmitReceipt};
 use domain::ports::{Cancel, Page};
 use domain::shown::Shown;
-use domain::{Code, MessageId, Timestamp};
+use domain::{AccountId, Code, MessageId, Timestamp};
 use engine::submit::{Invalid, Repeatable, SmsOrder, To};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
@@ -46,7 +46,7 @@ const NOT_DELIVERED: u8 = 2;
         )),
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
-        (status = 403, description = "The token lacks `sms:send`, may not be used from this address, or its account is suspended.", body = Failure),
+        (status = 403, description = "The token lacks `sms:send`, may not be used from this address, or its account is suspended, cannot pay, or may not send so much or there.", body = Failure),
         (status = 409, description = "The Idempotency-Key was used with another body.", body = Failure),
         (status = 503, description = "Overloaded or without its database; `Retry-After` says when to try again.", body = Failure),
     ),
@@ -60,13 +60,23 @@ pub(super) async fn send(
     let account = caller.access.account;
     let repeatable = repeatable(&headers, &body)?;
     if let Some(request) = &repeatable
-        && let Some(earlier) = rest.engine.submit.find_answer(account, request).await?
+        && let Some(earlier) = find_answer(&rest, account, request).await?
     {
         return Ok(answer(&rest, earlier));
     }
     let order = read_order(Fields::parse(&body)?)?;
-    let receipt = rest.engine.submit.send(account, order, repeatable).await?;
-    Ok(answer(&rest, receipt))
+    let sent = rest.engine.submit.send(&caller.access, order, repeatable);
+    let problem = |error| Problem::of_submit(error, &rest.settings.currency);
+    Ok(answer(&rest, sent.await.map_err(problem)?))
+}
+
+async fn find_answer(
+    rest: &Rest,
+    account: AccountId,
+    request: &Repeatable,
+) -> Result<Option<SubmitReceipt>, Problem> {
+    let found = rest.engine.submit.find_answer(account, request).await;
+    found.map_err(|error| Problem::of_submit(error, &rest.settings.currency))
 }
 
 fn repeatable(headers: &HeaderMap, body: &[u8]) -> Result<Option<Repeatable>, Problem> {
@@ -79,7 +89,7 @@ fn repeatable(headers: &HeaderMap, body: &[u8]) -> Result<Option<Repeatable>, Pr
         .ok_or_else(|| Problem::bad_request(invalid))
 }
 
-fn read_order(mut fields: Fields<'_>) -> Result<SmsOrder<'_>, Invalid> {
+pub(super) fn read_order(mut fields: Fields<'_>) -> Result<SmsOrder<'_>, Invalid> {
     let to = match fields.take("to") {
         Some(Value::List(list)) => To::List(
             list.into_iter()
@@ -266,8 +276,10 @@ impl From<MessageRecord> for MessageStatus {
             dlr_date: ended.map(|(_, _, at)| utc(at)),
             state: record.state.name(),
             parts: record.parts,
-            mcc: None,
-            mnc: None,
+            mcc: record
+                .network
+                .map(|network| format!("{:03}", network.mcc())),
+            mnc: record.network.map(domain::Network::mnc),
         }
     }
 }
@@ -314,7 +326,7 @@ pub(super) struct Cancelled {
 
 /// Cancel a scheduled message
 ///
-/// Only a message that still waits for its time can be taken back.
+/// Only a message that still waits for its time can be taken back. Its price is given back with it.
 #[utoipa::path(
     delete,
     path = "/sms/{id}",

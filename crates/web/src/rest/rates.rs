@@ -1,0 +1,130 @@
+//! The price list.
+
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use axum::response::Response;
+use domain::Channel;
+use domain::shown::Shown;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::caller::{Caller, SmsRates};
+use super::document::Failure;
+use super::ready::{Ready, Subject};
+use super::{Problem, Rest};
+
+/// Says that nobody has imported prices, so that nobody takes those that come with the program for real ones.
+const DEMONSTRATION: HeaderName = HeaderName::from_static("x-demonstration-prices");
+
+/// The price of a part to one network, or to all those of a country that no other row names.
+#[derive(ToSchema)]
+#[schema(as = Rate)]
+#[expect(
+    dead_code,
+    reason = "describes the answer for the document; the list is kept as ready text"
+)]
+pub(super) struct PriceListRow {
+    /// The country's name.
+    #[schema(rename = "CountryName", example = "Latvia")]
+    country_name: String,
+    /// ISO 3166-1 alpha-2.
+    #[schema(rename = "CountryCode", example = "LV")]
+    country_code: String,
+    /// The operator's name; `All` for the only price of a country, `All other carriers` where others are named.
+    #[schema(rename = "Operator", example = "LMT")]
+    operator: String,
+    /// The network's name, or the same words.
+    #[schema(rename = "Network", example = "LMT")]
+    network: String,
+    /// Mobile country code; null only where the country has no network.
+    #[schema(rename = "MCC", example = 247)]
+    mcc: Option<u16>,
+    /// Mobile network code; null for all those that no other row names.
+    #[schema(rename = "MNC", example = "01")]
+    mnc: Option<String>,
+    /// The price of one part, as a decimal in the service's currency.
+    #[schema(rename = "Rate", example = "0.0468")]
+    rate: String,
+}
+
+/// The form of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum RateFormat {
+    /// A JSON array.
+    Json,
+    /// CSV by RFC 4180, with a header line.
+    Csv,
+}
+
+/// Read the price list
+///
+/// The prices that this account pays for one part, by country and network.
+#[utoipa::path(
+    get,
+    path = "/rates",
+    tag = "Numbers",
+    params(
+        ("format" = inline(Option<RateFormat>), Query, description = "`json` when absent."),
+        ("If-None-Match" = Option<String>, Header, description = "The `ETag` of an answer that you have; if it is still current, 304."),
+    ),
+    responses(
+        (status = 200, description = "The list.", content((Vec<PriceListRow> = "application/json"), (String = "text/csv"))),
+        (status = 304, description = "What you have is current."),
+        (status = 400, description = "The format is neither `json` nor `csv`.", body = Failure),
+        (status = 401, description = "No valid token.", body = Failure),
+        (status = 403, description = "The token lacks `sms:rates`.", body = Failure),
+    ),
+)]
+pub(super) async fn rates(
+    State(rest): State<Arc<Rest>>,
+    caller: Caller<SmsRates>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let format = read_format(query.as_deref().unwrap_or(""))?;
+    let account = caller.access.account;
+    let live = rest.engine.catalogues.live();
+    // Accounts without prices of their own share one answer.
+    let own = live
+        .prices(Channel::Sms)
+        .of_account
+        .contains_key(&account)
+        .then_some(account);
+    let ready = match format {
+        RateFormat::Json => rest.ready.get(&live, Subject::RatesJson(own), || {
+            Ready::json(live.prices(Channel::Sms).list_of(account).to_json())
+        }),
+        RateFormat::Csv => rest.ready.get(&live, Subject::RatesCsv(own), || {
+            let content_type = HeaderValue::from_static("text/csv; charset=utf-8");
+            Ready::new(
+                live.prices(Channel::Sms).list_of(account).to_csv(),
+                content_type,
+            )
+        }),
+    };
+    let mut response = ready.answer(&headers);
+    if live.prices(Channel::Sms).is_demonstration {
+        let yes = HeaderValue::from_static("true");
+        response.headers_mut().insert(DEMONSTRATION, yes);
+    }
+    Ok(response)
+}
+
+fn read_format(query: &str) -> Result<RateFormat, Problem> {
+    let mut given =
+        url::form_urlencoded::parse(query.as_bytes()).filter(|(key, _)| key == "format");
+    match given.next().as_ref().map(|(_, value)| &**value) {
+        None | Some("json") => Ok(RateFormat::Json),
+        Some("csv") => Ok(RateFormat::Csv),
+        Some(other) => {
+            let shown = Shown(other);
+            let message = format!(
+                "Invalid value for the query parameter 'format': {shown}; give json or csv."
+            );
+            Err(Problem::bad_request(message))
+        }
+    }
+}
