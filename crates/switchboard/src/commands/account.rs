@@ -1,10 +1,15 @@
 //! `switchboard account …`
 
-use domain::ports::AccountRecord;
-use serde_json::json;
+mod ledger;
 
-use super::{accounts, print_json};
-use crate::cli::AccountCommand;
+use anyhow::ensure;
+use domain::billing::SpendingRules;
+use domain::ports::AccountRecord;
+use engine::Accounts;
+use serde_json::{Value, json};
+
+use super::{TIME, accounts, print_json};
+use crate::cli::{AccountCommand, Output, RuleChange};
 use crate::config::Config;
 
 pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Result<()> {
@@ -16,26 +21,40 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
             output,
         } => {
             let account = accounts.create(&name, balance).await?;
-            if output.json {
-                let mut shown = as_json(&account);
-                shown["callbackSecret"] = json!(account.callback_secret);
-                print_json(&shown);
-            } else {
-                println!(
-                    "Account '{}' was created with ID {} and a balance of {}.",
-                    account.name, account.id, account.balance
-                );
-                println!("Its callbacks are signed with {}", account.callback_secret);
-            }
+            print_created(&account, output);
         }
         AccountCommand::List { output } => {
             let list = accounts.list().await?;
             if output.json {
-                print_json(&list.iter().map(as_json).collect());
+                print_json(&list.iter().map(as_json_with_rules).collect());
             } else {
                 print_table(&list);
             }
         }
+        AccountCommand::Credit {
+            name,
+            amount,
+            note,
+            output,
+        } => {
+            let balance = accounts.credit(&name, amount, note.as_deref()).await?;
+            if output.json {
+                print_json(&json!({ "name": name, "balance": balance.to_string() }));
+            } else {
+                println!("Account '{name}' has a balance of {balance}.");
+            }
+        }
+        AccountCommand::Set {
+            name,
+            changes,
+            output,
+        } => set(&accounts, &name, changes, output).await?,
+        AccountCommand::Ledger {
+            name,
+            limit,
+            output,
+        } => ledger::show(&accounts, &name, limit, output).await?,
+        AccountCommand::Check { output } => ledger::check(&accounts, output).await?,
         AccountCommand::Suspend { name } => {
             accounts.set_suspended(&name, true).await?;
             println!("Account '{name}' is suspended; its tokens are refused.");
@@ -48,7 +67,73 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
     Ok(())
 }
 
-fn as_json(account: &AccountRecord) -> serde_json::Value {
+/// Makes all changes in one write, so that none is in force without the others.
+async fn set(
+    accounts: &Accounts,
+    name: &str,
+    changes: Vec<RuleChange>,
+    output: Output,
+) -> anyhow::Result<()> {
+    for (place, change) in changes.iter().enumerate() {
+        let key = change.key();
+        let is_first = changes[..place].iter().all(|before| before.key() != key);
+        ensure!(is_first, "{key} is given twice; give it once");
+    }
+    let apply = |rules: &mut SpendingRules| {
+        for change in changes {
+            change.apply(rules);
+        }
+    };
+    let rules = accounts.set_rules(name, apply).await?;
+    if output.json {
+        let mut shown = json!({ "name": name });
+        add_rules(&mut shown, &rules);
+        print_json(&shown);
+    } else {
+        println!("In force for account '{name}':");
+        for (key, value) in in_words(&rules) {
+            println!("  {key:<18}  {value}");
+        }
+    }
+    Ok(())
+}
+
+/// The rules under the keys that `account set` takes.
+fn in_words(rules: &SpendingRules) -> [(&'static str, String); 4] {
+    let off = || "off".to_owned();
+    let codes = rules.countries.to_string();
+    let countries = if codes.is_empty() {
+        "all".to_owned()
+    } else {
+        codes.replace(' ', ",")
+    };
+    let cap = rules.daily_cap.map_or_else(off, |cap| cap.to_string());
+    let hour = rules
+        .per_recipient_hour
+        .map_or_else(off, |limit| limit.to_string());
+    [
+        ("credit_limit", rules.credit_limit.to_string()),
+        ("countries", countries),
+        ("daily_cap", cap),
+        ("per_recipient_hour", hour),
+    ]
+}
+
+fn print_created(account: &AccountRecord, output: Output) {
+    if output.json {
+        let mut shown = as_json(account);
+        shown["callbackSecret"] = json!(account.callback_secret);
+        print_json(&shown);
+        return;
+    }
+    println!(
+        "Account '{}' was created with ID {} and a balance of {}.",
+        account.name, account.id, account.balance
+    );
+    println!("Its callbacks are signed with {}", account.callback_secret);
+}
+
+fn as_json(account: &AccountRecord) -> Value {
     json!({
         "id": account.id.get(),
         "name": account.name,
@@ -58,10 +143,26 @@ fn as_json(account: &AccountRecord) -> serde_json::Value {
     })
 }
 
+fn as_json_with_rules(account: &AccountRecord) -> Value {
+    let mut shown = as_json(account);
+    add_rules(&mut shown, &account.rules);
+    shown
+}
+
+/// Null where nothing is limited.
+fn add_rules(shown: &mut Value, rules: &SpendingRules) {
+    let codes = rules.countries.as_slice();
+    let codes: Vec<&str> = codes.iter().map(domain::Country::as_str).collect();
+    shown["creditLimit"] = json!(rules.credit_limit.to_string());
+    shown["countries"] = json!((!codes.is_empty()).then_some(codes));
+    shown["dailyCap"] = json!(rules.daily_cap.map(|cap| cap.to_string()));
+    shown["perRecipientHour"] = json!(rules.per_recipient_hour);
+}
+
 fn print_table(accounts: &[AccountRecord]) {
     println!(
-        "{:>6}  {:<24}  {:>14}  {:<9}  CREATED",
-        "ID", "NAME", "BALANCE", "STATE"
+        "{:>6}  {:<24}  {:>14}  {:<9}  {:<20}  LIMITS",
+        "ID", "NAME", "BALANCE", "STATE", "CREATED"
     );
     for account in accounts {
         let state = if account.suspended {
@@ -70,9 +171,40 @@ fn print_table(accounts: &[AccountRecord]) {
             "active"
         };
         let (id, name, balance) = (account.id, &account.name, account.balance.to_string());
+        let created = account.created_at.strftime(TIME).to_string();
         println!(
-            "{id:>6}  {name:<24}  {balance:>14}  {state:<9}  {}",
-            account.created_at.strftime("%Y-%m-%d %H:%M:%SZ")
+            "{id:>6}  {name:<24}  {balance:>14}  {state:<9}  {created:<20}  {}",
+            limits(&account.rules)
         );
+    }
+}
+
+/// What is set and is not what every account begins with, on one line.
+fn limits(rules: &SpendingRules) -> String {
+    let set = in_words(rules).into_iter();
+    let begun = in_words(&SpendingRules::default());
+    let set = set.zip(begun).filter(|(now, begun)| now != begun);
+    let words: Vec<String> = set
+        .map(|((key, value), _)| format!("{key}={value}"))
+        .collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_shows_what_is_set_as_it_would_be_typed() {
+        let mut rules = SpendingRules::default();
+        assert_eq!(limits(&rules), "");
+        let typed = "credit_limit=5.00 countries=EE,LV daily_cap=0.50 per_recipient_hour=3";
+        for change in typed.split(' ') {
+            change
+                .parse::<RuleChange>()
+                .expect(change)
+                .apply(&mut rules);
+        }
+        assert_eq!(limits(&rules), typed);
     }
 }

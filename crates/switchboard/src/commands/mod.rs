@@ -2,23 +2,34 @@
 
 mod account;
 mod callbacks;
+mod files;
+mod history;
 mod listen;
+mod numbers;
+mod progress;
+mod rates;
+mod reference;
 mod simulator;
 mod token;
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::AccountId;
 use domain::clock::SystemClock;
 use domain::ports::Store;
-use engine::Accounts;
+use engine::{Accounts, Catalogues};
 
-use crate::cli::{Cli, Command, ConfigCommand};
+use crate::cli::{Cli, Command, ConfigCommand, NumbersCommand};
 use crate::config::{self, Config};
 use crate::serve;
 
 /// How long the process waits for work that cannot be stopped, once everything is stored.
 const STRAGGLERS_TIME: Duration = Duration::from_secs(2);
+
+/// How times are shown in tables.
+const TIME: &str = "%Y-%m-%d %H:%M:%SZ";
 
 /// Does what the command line asks for.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
@@ -30,6 +41,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         print!("{}", toml::to_string(&config)?);
         return Ok(());
     }
+    if let Command::Numbers(NumbersCommand::Correct(args)) = command {
+        return numbers::correct(&args);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -38,10 +52,14 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Serve(args) => serve::run(config, args).await,
             Command::Account(command) => account::run(&config, command).await,
             Command::Token(command) => token::run(&config, command).await,
+            Command::Rates(command) => rates::run(&config, command).await,
+            Command::Reference(command) => reference::run(&config, command).await,
+            Command::Numbers(NumbersCommand::Lookup(args)) => numbers::lookup(&config, args).await,
             Command::Simulator(command) => simulator::run(&config, command).await,
             Command::Callbacks(command) => callbacks::run(&config, command).await,
             Command::Listen { port } => listen::run(port).await,
-            Command::Config(ConfigCommand::Check) => {
+            Command::Config(ConfigCommand::Check)
+            | Command::Numbers(NumbersCommand::Correct(_)) => {
                 unreachable!("answered above, without a runtime")
             }
         }
@@ -59,6 +77,33 @@ async fn store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
 /// The account use cases on the configured database.
 async fn accounts(config: &Config) -> anyhow::Result<Accounts> {
     Ok(Accounts::new(store(config).await?, Arc::new(SystemClock)))
+}
+
+/// Reference data and prices as they are in the database.
+async fn catalogues(store: Arc<dyn Store>) -> anyhow::Result<Catalogues> {
+    Ok(Catalogues::load(store, Arc::new(SystemClock)).await?)
+}
+
+/// The ID of an account that is named, where one is.
+async fn account_id(
+    store: &Arc<dyn Store>,
+    name: Option<&str>,
+) -> anyhow::Result<Option<AccountId>> {
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let accounts = Accounts::new(store.clone(), Arc::new(SystemClock));
+    Ok(Some(accounts.get(name).await?.id))
+}
+
+/// Why something is not imported: each problem on a line of its own.
+fn refused(what: &str, problems: &[impl Display]) -> anyhow::Error {
+    let mut text = format!("{what} was not taken, nothing was changed:");
+    for problem in problems {
+        text.push_str("\n  ");
+        text.push_str(&problem.to_string());
+    }
+    anyhow::Error::msg(text)
 }
 
 /// Prints one JSON value on a line of its own.

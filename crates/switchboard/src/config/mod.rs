@@ -182,7 +182,7 @@ impl Default for Limits {
             in_flight: 4096,
             accept_queue: 8192,
             held_messages: 30_000,
-            body_bytes: 1024 * 1024,
+            body_bytes: 2 * 1024 * 1024,
             header_seconds: 30,
             body_seconds: 10,
             request_seconds: 30,

@@ -1,0 +1,199 @@
+//! The `KEY=VALUE` of `switchboard account set`.
+
+use std::str::FromStr;
+
+use domain::Money;
+use domain::billing::{Countries, SpendingRules};
+use domain::shown::Shown;
+
+const CREDIT_LIMIT: &str = "credit_limit";
+const COUNTRIES: &str = "countries";
+const DAILY_CAP: &str = "daily_cap";
+const PER_RECIPIENT_HOUR: &str = "per_recipient_hour";
+
+/// What switches a limit off.
+const OFF: &str = "off";
+/// What allows every destination.
+const ALL: &str = "all";
+/// Balances end there, so a limit beyond it would mean nothing.
+const MAX_AMOUNT: Money = Money::from_micros(1_000_000_000 * 1_000_000);
+
+/// A change of what an account may spend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RuleChange {
+    /// How far the balance may go below zero.
+    CreditLimit(Money),
+    /// Where the account may send to.
+    Countries(Countries),
+    /// The most on one day.
+    DailyCap(Option<Money>),
+    /// The most messages to one recipient within an hour.
+    PerRecipientHour(Option<u32>),
+}
+
+impl RuleChange {
+    /// What is changed, as it is written.
+    pub(crate) const fn key(&self) -> &'static str {
+        match self {
+            Self::CreditLimit(_) => CREDIT_LIMIT,
+            Self::Countries(_) => COUNTRIES,
+            Self::DailyCap(_) => DAILY_CAP,
+            Self::PerRecipientHour(_) => PER_RECIPIENT_HOUR,
+        }
+    }
+
+    /// Makes the change.
+    pub(crate) fn apply(self, rules: &mut SpendingRules) {
+        match self {
+            Self::CreditLimit(limit) => rules.credit_limit = limit,
+            Self::Countries(countries) => rules.countries = countries,
+            Self::DailyCap(cap) => rules.daily_cap = cap,
+            Self::PerRecipientHour(limit) => rules.per_recipient_hour = limit,
+        }
+    }
+}
+
+impl FromStr for RuleChange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let keys = || format!("{CREDIT_LIMIT}, {COUNTRIES}, {DAILY_CAP}, {PER_RECIPIENT_HOUR}");
+        let (key, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("write KEY=VALUE; the keys are {}", keys()))?;
+        match key {
+            CREDIT_LIMIT => amount(value).map(Self::CreditLimit),
+            COUNTRIES => countries(value).map(Self::Countries),
+            DAILY_CAP => unless_off(value, amount)
+                .map(Self::DailyCap)
+                .map_err(|reason| format!("{reason}, or write {OFF}")),
+            PER_RECIPIENT_HOUR => unless_off(value, count)
+                .map(Self::PerRecipientHour)
+                .map_err(|reason| format!("{reason}, or write {OFF}")),
+            unknown => Err(format!(
+                "there is no key {}; the keys are {}",
+                Shown(unknown),
+                keys()
+            )),
+        }
+    }
+}
+
+fn unless_off<T>(
+    value: &str,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, String> {
+    if value == OFF {
+        return Ok(None);
+    }
+    read(value).map(Some)
+}
+
+fn amount(value: &str) -> Result<Money, String> {
+    let amount: Money = value
+        .parse()
+        .map_err(|error: domain::money::NotMoney| error.to_string())?;
+    if (Money::ZERO..=MAX_AMOUNT).contains(&amount) {
+        Ok(amount)
+    } else {
+        Err(format!(
+            "{amount} is out of range; give an amount from 0.00 to {MAX_AMOUNT}"
+        ))
+    }
+}
+
+fn countries(value: &str) -> Result<Countries, String> {
+    let codes = if value == ALL { "" } else { value };
+    codes.parse().map_err(|error| {
+        format!(
+            "{error}; give codes separated by commas, such as LV,EE, or {ALL} for every destination"
+        )
+    })
+}
+
+fn count(value: &str) -> Result<u32, String> {
+    let plain = value.bytes().all(|byte| byte.is_ascii_digit());
+    plain
+        .then(|| value.parse().ok())
+        .flatten()
+        .filter(|&count| count >= 1)
+        .ok_or_else(|| format!("{} is no limit; give a whole number from 1", Shown(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn money(text: &str) -> Money {
+        text.parse().expect(text)
+    }
+
+    #[test]
+    fn changes_are_read() {
+        let countries = |text: &str| RuleChange::Countries(text.parse().expect(text));
+        for (text, expected) in [
+            ("credit_limit=50", RuleChange::CreditLimit(money("50"))),
+            ("credit_limit=0", RuleChange::CreditLimit(Money::ZERO)),
+            ("countries=LV,ee", countries("EE LV")),
+            ("countries=all", countries("")),
+            ("countries=", countries("")),
+            ("daily_cap=0.5", RuleChange::DailyCap(Some(money("0.5")))),
+            ("daily_cap=off", RuleChange::DailyCap(None)),
+            (
+                "per_recipient_hour=1",
+                RuleChange::PerRecipientHour(Some(1)),
+            ),
+            ("per_recipient_hour=off", RuleChange::PerRecipientHour(None)),
+        ] {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (text, fragment) in [
+            ("credit_limit", "the keys are credit_limit, countries"),
+            ("", "the keys are"),
+            ("limit=1", "no key 'limit'; the keys are credit_limit"),
+            ("approved_senders_only=on", "the keys are"),
+            ("Credit_limit=1", "the keys are"),
+            ("credit_limit=-1", "from 0.00"),
+            ("credit_limit=1000000000.01", "to 1000000000.00"),
+            ("credit_limit=off", "100.00"),
+            ("credit_limit=", "100.00"),
+            ("countries=LV,XX", "'XX'"),
+            ("countries=ALL", "or all for every destination"),
+            ("daily_cap=never", "or write off"),
+            ("daily_cap=-0.01", "or write off"),
+            ("per_recipient_hour=0", "whole number from 1, or write off"),
+            ("per_recipient_hour=1.5", "whole number"),
+            ("per_recipient_hour=+1", "whole number"),
+            ("per_recipient_hour=4294967296", "whole number"),
+        ] {
+            let reason = text.parse::<RuleChange>().expect_err(text);
+            assert!(reason.contains(fragment), "{text}: {reason}");
+        }
+    }
+
+    #[test]
+    fn a_change_leaves_the_rest_alone() {
+        let mut rules = SpendingRules {
+            credit_limit: money("5"),
+            daily_cap: Some(money("7")),
+            ..SpendingRules::default()
+        };
+        for change in ["daily_cap=off", "per_recipient_hour=3", "countries=LV"] {
+            change
+                .parse::<RuleChange>()
+                .expect(change)
+                .apply(&mut rules);
+        }
+        let expected = SpendingRules {
+            credit_limit: money("5"),
+            daily_cap: None,
+            per_recipient_hour: Some(3),
+            countries: "LV".parse().expect("a country"),
+        };
+        assert_eq!(rules, expected);
+    }
+}

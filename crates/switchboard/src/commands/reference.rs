@@ -1,0 +1,217 @@
+//! `switchboard reference …`
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use anyhow::{Context as _, bail, ensure};
+use domain::Channel;
+use domain::ports::CatalogueKind;
+use engine::Catalogues;
+use engine::catalogues::{ImportError, ReferenceFiles, ReferencePlan};
+use engine::prices::{Format, PriceList, Prices};
+use indicatif::ProgressBar;
+use numbering::reference::{Changes, Difference, Files, Reference};
+use serde_json::{Value, json};
+
+use super::{catalogues, files, history, print_json, progress, refused, store};
+use crate::cli::{ReferenceCommand, ReferenceImport};
+use crate::config::Config;
+
+/// The files, in the order in which they refer to each other.
+const NAMES: [&str; 4] = ["operators.csv", "networks.csv", "prefixes.csv", "areas.csv"];
+
+/// Reading, checking, storing.
+const STEPS: u64 = 3;
+
+pub(super) async fn run(config: &Config, command: ReferenceCommand) -> anyhow::Result<()> {
+    let catalogues = catalogues(store(config).await?).await?;
+    match command {
+        ReferenceCommand::Import(args) => import(&catalogues, args).await,
+        ReferenceCommand::History { output } => {
+            history::show(&catalogues, CatalogueKind::Reference, output).await
+        }
+        ReferenceCommand::Export { folder } => export(&catalogues, &folder).await,
+    }
+}
+
+async fn import(catalogues: &Catalogues, args: ReferenceImport) -> anyhow::Result<()> {
+    let bar = progress::steps(STEPS, !args.output.json);
+    let Checked { plan, lost_prices } = check(catalogues, &args.folder, &bar).await?;
+    let difference = plan.difference.clone();
+    if !args.output.json {
+        bar.suspend(|| print_checked(&difference, &lost_prices));
+    }
+    if let Some(refusal) = difference.refusal().filter(|_| !args.force) {
+        bail!("{refusal}; if it is meant, repeat it with --force. Nothing was changed");
+    }
+    let version = if args.dry_run {
+        None
+    } else {
+        bar.set_message("storing");
+        Some(catalogues.import_reference(plan).await?)
+    };
+    bar.finish_and_clear();
+    if args.output.json {
+        let mut shown = as_json(&difference, version);
+        shown["lostPrices"] = json!(lost_prices);
+        print_json(&shown);
+    } else {
+        history::print_imported(version);
+    }
+    Ok(())
+}
+
+/// Reference data that may be imported.
+struct Checked {
+    plan: ReferencePlan,
+    /// Rows of price lists that would no longer count, each with the reason.
+    lost_prices: Vec<String>,
+}
+
+/// Reads and checks what the folder holds, with what is in force in the place of what it does not.
+async fn check(
+    catalogues: &Catalogues,
+    folder: &Path,
+    bar: &ProgressBar,
+) -> anyhow::Result<Checked> {
+    ensure!(folder.is_dir(), "there is no folder {}", folder.display());
+    bar.set_message("reading");
+    let mut files = in_force(catalogues).await?;
+    let replaced = replace(&mut files, folder)?;
+    ensure!(
+        replaced > 0,
+        "{} holds none of {}; `switchboard reference export FOLDER` writes them as they should be",
+        folder.display(),
+        NAMES.join(", ")
+    );
+    bar.inc(1);
+    bar.set_message("checking");
+    let lost_prices = lost_prices(catalogues, &files);
+    let planned = catalogues.plan_reference(files);
+    bar.inc(1);
+    match planned {
+        Err(ImportError::Reference(problems)) => {
+            Err(refused(&folder.display().to_string(), &problems))
+        }
+        planned => Ok(Checked {
+            plan: planned?,
+            lost_prices,
+        }),
+    }
+}
+
+/// Prices name operators, so that one that goes or gets another name takes its price with it.
+fn lost_prices(catalogues: &Catalogues, files: &ReferenceFiles) -> Vec<String> {
+    let files = Files {
+        operators: &files.operators,
+        networks: &files.networks,
+        prefixes: &files.prefixes,
+        areas: &files.areas,
+    };
+    let Ok(reference) = Reference::parse(&files) else {
+        return Vec::new();
+    };
+    let live = catalogues.live();
+    Channel::ALL
+        .into_iter()
+        .flat_map(|channel| lists(channel, live.prices(channel)))
+        .flat_map(|(whose, list)| {
+            let read = PriceList::read(&list.to_csv(), Format::Csv, &reference);
+            let problems = read.err().unwrap_or_default().into_iter();
+            problems.map(move |problem| format!("{whose}, {problem}"))
+        })
+        .collect()
+}
+
+/// Every price list of a channel, and what it is called.
+fn lists(channel: Channel, prices: &Prices) -> Vec<(String, &PriceList)> {
+    let mut lists = vec![(format!("the price list for {channel}"), &*prices.list)];
+    let own = prices.of_account.iter();
+    lists.extend(own.map(|(account, list)| {
+        let name = format!("the prices of account {account} for {channel}");
+        (name, &**list)
+    }));
+    lists
+}
+
+fn print_checked(difference: &Difference, lost_prices: &[String]) {
+    print!("{difference}");
+    if !lost_prices.is_empty() {
+        eprintln!(
+            "These prices would no longer count; import a list without them, or keep the operators:"
+        );
+    }
+    for lost in lost_prices {
+        eprintln!("  {lost}");
+    }
+}
+
+/// Puts the files of a folder in the place of others and says how many there were.
+fn replace(files: &mut ReferenceFiles, folder: &Path) -> anyhow::Result<usize> {
+    let mut count = 0;
+    for (name, text) in NAMES.into_iter().zip(texts(files)) {
+        let path = folder.join(name);
+        match path.metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            _ => {
+                *text = files::read_text(&path)?;
+                count += 1;
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// In the order of [`NAMES`].
+fn texts(files: &mut ReferenceFiles) -> [&mut String; 4] {
+    [
+        &mut files.operators,
+        &mut files.networks,
+        &mut files.prefixes,
+        &mut files.areas,
+    ]
+}
+
+async fn in_force(catalogues: &Catalogues) -> anyhow::Result<ReferenceFiles> {
+    let version = catalogues.live().version(CatalogueKind::Reference);
+    if version == 0 {
+        return Ok(ReferenceFiles::embedded());
+    }
+    let found = catalogues
+        .version(CatalogueKind::Reference, version)
+        .await?;
+    let content = found.with_context(|| format!("version {version} is gone; try again"))?;
+    serde_json::from_str(&content)
+        .with_context(|| format!("version {version} cannot be read by this program"))
+}
+
+async fn export(catalogues: &Catalogues, folder: &Path) -> anyhow::Result<()> {
+    let mut files = in_force(catalogues).await?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+    for (name, text) in NAMES.into_iter().zip(texts(&mut files)) {
+        files::write_text(Some(&folder.join(name)), text)?;
+    }
+    println!("{} are in {}.", NAMES.join(", "), folder.display());
+    Ok(())
+}
+
+fn as_json(difference: &Difference, version: Option<u32>) -> Value {
+    json!({
+        "version": version,
+        "operators": changes_as_json(&difference.operators),
+        "networks": changes_as_json(&difference.networks),
+        "prefixes": changes_as_json(&difference.prefixes),
+        "areas": changes_as_json(&difference.areas),
+    })
+}
+
+fn changes_as_json(changes: &Changes) -> Value {
+    json!({
+        "before": changes.before,
+        "after": changes.after,
+        "added": changes.added,
+        "removed": changes.removed,
+        "changed": changes.changed,
+    })
+}
