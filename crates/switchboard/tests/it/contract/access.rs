@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::access::Access;
+use domain::billing::{Countries, SpendingRules};
 use domain::ports::{AccountRecord, NewToken, Store, StoreError};
 use domain::{Money, Permission, TokenId};
 
@@ -25,6 +26,7 @@ async fn an_account_keeps_what_it_was_created_with(store: Arc<dyn Store>) {
         id,
         name: "Ácme 'Ltd'".to_owned(),
         balance: Money::from_micros(12_345_678),
+        rules: SpendingRules::default(),
         suspended: false,
         callback_secret: "secret of Ácme 'Ltd'".to_owned(),
         created_at: at(1),
@@ -99,6 +101,7 @@ async fn a_token_keeps_what_it_was_created_with(store: Arc<dyn Store>) {
             account: owner,
             account_name: "acme".to_owned(),
             suspended: false,
+            countries: Countries::default(),
             permissions: token.permissions,
             allow: token.allow,
             expires: token.expires,

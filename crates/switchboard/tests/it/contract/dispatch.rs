@@ -215,7 +215,7 @@ async fn what_is_over_ends_at_once(store: Arc<dyn Store>) {
             panic!("{settled:?}")
         };
         assert_eq!(ended.id.get(), id);
-        let payload = domain::delivery::report_payload(message(id), outcome);
+        let payload = domain::delivery::report_payload(message(id), outcome, None);
         let expected = (id < 4).then_some(payload);
         assert_eq!(ended.callback.map(|callback| callback.payload), expected);
         let at = past(1);

@@ -42,6 +42,7 @@ async fn a_message_is_found_by_its_account_only(store: Arc<dyn Store>) {
         id: message(7),
         state: MessageState::Queued,
         parts: 255,
+        network: None,
     };
     for (name, owner, id, found) in [
         ("its own", 1, 7, Some(expected)),

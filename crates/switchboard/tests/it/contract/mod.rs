@@ -49,11 +49,14 @@ macro_rules! on_both_databases {
 
 mod access;
 mod callbacks;
+mod catalogues;
 mod columns;
 mod dispatch;
 mod idempotency;
 mod messages;
 mod model;
+mod money;
+mod money_at_once;
 mod nodes;
 mod opening;
 mod parts;

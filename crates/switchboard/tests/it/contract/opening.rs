@@ -16,7 +16,7 @@ on_both_databases!(
     many_that_open_an_empty_database_at_once_all_succeed,
     a_newer_schema_is_refused,
     migrations_are_recorded_and_run_once,
-    the_queue_of_an_older_schema_is_carried_over,
+    the_queue_and_the_balances_of_an_older_schema_are_carried_over,
 );
 
 const HISTORY: &str =
@@ -168,7 +168,7 @@ async fn lost_connections_are_replaced() {
 }
 
 /// What waits when the program is replaced by this version goes on waiting.
-async fn the_queue_of_an_older_schema_is_carried_over(database: Database) {
+async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database: Database) {
     const BEFORE: &str = "
         DROP TABLE queue; DROP TABLE node; DROP TABLE transit; DROP TABLE callback; DROP TABLE callback_queue;
         DROP TABLE callback_attempt;
@@ -178,9 +178,15 @@ async fn the_queue_of_an_older_schema_is_carried_over(database: Database) {
             attempt SMALLINT NOT NULL, PRIMARY KEY (lane, due_us, id));
         INSERT INTO queue (lane, due_us, id, attempt)
             SELECT priority, coalesce(scheduled_us, accepted_us), id, 0 FROM message;
+        DROP TABLE ledger; DROP TABLE recipient_sent; DROP TABLE catalogue;
+        ALTER TABLE account DROP COLUMN credit_limit_micros; ALTER TABLE account DROP COLUMN daily_cap_micros;
+        ALTER TABLE account DROP COLUMN per_recipient_hour; ALTER TABLE account DROP COLUMN countries;
+        ALTER TABLE account DROP COLUMN spent_day; ALTER TABLE account DROP COLUMN spent_micros;
+        ALTER TABLE message DROP COLUMN price_micros; ALTER TABLE message DROP COLUMN network;
         DELETE FROM schema_migration WHERE number >= 3";
 
     let store = database.open().await;
+    let owner = create_account(&store, "acme").await;
     accept(
         &store,
         vec![due(1), due_at(2, future(1)), due_at(3, past(1))],
@@ -196,4 +202,7 @@ async fn the_queue_of_an_older_schema_is_carried_over(database: Database) {
     assert_eq!(claimed, [1, 3]);
     let cancelled = store.cancel(account(1), message(2), past(2)).await;
     assert_eq!(cancelled.expect("answers"), Cancel::Done);
+    assert_eq!(store.check_ledger().await.expect("answers"), []);
+    let entries = store.list_ledger(owner, 10).await.expect("answers");
+    assert_eq!(entries.len(), 1, "{entries:?}");
 }

@@ -37,7 +37,7 @@ async fn a_receipt_ends_its_message(store: Arc<dyn Store>) {
             panic!("{matched:?}")
         };
         let callback = ended.callback.as_ref().expect("it asked for a report");
-        let payload = domain::delivery::report_payload(message(id), outcome);
+        let payload = domain::delivery::report_payload(message(id), outcome, None);
         assert_eq!((ended.id, &callback.payload), (message(id), &payload));
         assert_eq!(callback.url.as_str(), "https://example.com/dlr");
         assert_eq!((callback.tries, callback.claim.attempt), (0, 1));

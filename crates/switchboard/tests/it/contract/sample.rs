@@ -35,6 +35,8 @@ pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
     let recipient = |n: u64| Recipient {
         id: message(first + n),
         to: Msisdn::parse(&format!("+3712{:07}", first + n)).expect("a number"),
+        network: None,
+        price: Money::ZERO,
     };
     Submission {
         account: account(1),

@@ -40,9 +40,20 @@ pub(super) fn send_with(service: &Service, url: &str, fields: &Value) -> String 
     ids.remove(0)
 }
 
-/// The whole body of a report.
+/// The whole body of a report on a message to the recipient that [`sms_with`] has.
 pub(super) fn payload(id: &str, status: u8, error: u64) -> String {
-    format!(r#"{{"id":"{id}","status":{status},"error":{error}}}"#)
+    payload_to("+37120000001", id, status, error)
+}
+
+/// The whole body of a report on a message to a Latvian number of Tele2, or to one that behaves on purpose: the first
+/// digits of those were given to O2.
+pub(super) fn payload_to(number: &str, id: &str, status: u8, error: u64) -> String {
+    let (mcc, mnc) = if number.starts_with("+4477") {
+        ("234", "02")
+    } else {
+        ("247", "02")
+    };
+    format!(r#"{{"id":"{id}","status":{status},"error":{error},"mcc":"{mcc}","mnc":"{mnc}"}}"#)
 }
 
 /// All requests that came, once there are so many.

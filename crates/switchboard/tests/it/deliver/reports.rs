@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use testkit::Backend;
 use testkit::receiver::{Received, Receiver};
 
-use super::post::{callbacks, payload, send, send_with, start, state, wait_for_reports};
+use super::post::{
+    callbacks, payload, payload_to, send, send_with, start, state, wait_for_reports,
+};
 use crate::rest::service::{Service, in_seconds, sms_with, utc, wait_for};
 
 /// Reads `whsec_…` and the signed text as its arguments; other people's code, so that it shares no mistake with ours.
@@ -28,9 +30,15 @@ fn signature(secret: &str, signed: &str) -> String {
 
 /// An account with the secret that its reports are signed with.
 fn signing_account(service: &Service) -> (String, String) {
-    let account = service
-        .server
-        .cli_json(&["account", "create", "--name", "signed", "--json"]);
+    let account = service.server.cli_json(&[
+        "account",
+        "create",
+        "--name",
+        "signed",
+        "--balance",
+        "10",
+        "--json",
+    ]);
     let secret = account["callbackSecret"].as_str().expect("a secret");
     assert!(secret.starts_with("whsec_"), "{secret}");
     let token = service.create_token("signed", &[]).token;
@@ -80,7 +88,7 @@ fn a_delivery_is_reported_and_signed(backend: Backend) {
         "{date}"
     );
     let expected = json!({
-        "id": id, "status": 1, "error": 0, "dlrDate": date, "state": "delivered", "parts": 1, "mcc": null, "mnc": null,
+        "id": id, "status": 1, "error": 0, "dlrDate": date, "state": "delivered", "parts": 1, "mcc": "247", "mnc": "02",
     });
     assert_eq!(status, expected, "final before it is reported");
 
@@ -143,7 +151,12 @@ fn every_magic_number_ends_with_its_code(backend: Backend) {
         let Some((id, status, error)) = expected.remove(path) else {
             panic!("not expected, or twice: {path}: {}", report.text());
         };
-        assert_eq!(report.text(), payload(&id, status, error), "{path}");
+        let number = path.replacen('/', "+", 1);
+        assert_eq!(
+            report.text(),
+            payload_to(&number, &id, status, error),
+            "{path}"
+        );
         let shown = service.get(&format!("/sms/status/{id}")).json();
         let state = if status == 1 { "delivered" } else { "failed" };
         assert_eq!(
@@ -155,6 +168,15 @@ fn every_magic_number_ends_with_its_code(backend: Backend) {
     assert_eq!(state(&service, &silent), "sent");
     let shown = service.get(&format!("/sms/status/{silent}")).json();
     assert_eq!(shown["status"], Value::Null, "no end yet: {shown}");
+}
+
+/// The recipients that a body names.
+fn recipients(body: &Value) -> Vec<String> {
+    let text = |to: &Value| to.as_str().expect("a number").to_owned();
+    match &body["to"] {
+        Value::Array(several) => several.iter().map(text).collect(),
+        one => vec![text(one)],
+    }
 }
 
 /// Status and error.
@@ -195,7 +217,8 @@ fn each_message_is_reported_once(backend: Backend) {
         let mut expected: Vec<String> = ids
             .iter()
             .zip(ends)
-            .map(|(id, (status, error))| payload(id, *status, *error))
+            .zip(recipients(&body))
+            .map(|((id, (status, error)), to)| payload_to(&to, id, *status, *error))
             .collect();
         wait_for_reports(&receiver, expected.len());
         // A second report for one of them would have come before that of a message sent now.

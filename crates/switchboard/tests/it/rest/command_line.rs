@@ -69,7 +69,17 @@ fn accounts(backend: Backend) {
         let list = list.as_array().expect("a list");
         assert_eq!(
             keys(&list[0]),
-            ["balance", "created", "id", "name", "suspended"]
+            [
+                "balance",
+                "countries",
+                "created",
+                "creditLimit",
+                "dailyCap",
+                "id",
+                "name",
+                "perRecipientHour",
+                "suspended"
+            ]
         );
         let names: Vec<&Value> = list.iter().map(|account| &account["name"]).collect();
         assert_eq!(names, ["main", "acme"]);
@@ -213,7 +223,7 @@ fn a_configuration_is_checked_before_anything_starts() {
     let shown = service.server.cli(&["config", "check"]);
     assert!(shown.status.success());
     let shown = String::from_utf8(shown.stdout).expect("text");
-    for line in ["header_prefix = \"X-Service\"", "body_bytes = 1048576"] {
+    for line in ["header_prefix = \"X-Service\"", "body_bytes = 2097152"] {
         assert!(shown.contains(line), "{line}: {shown}");
     }
     let cases = [

@@ -24,6 +24,12 @@ const ROUTES: &[(&str, &str, Option<&str>, u16)] = &[
     ("GET", "/sms", Some("sms:read"), 200),
     ("GET", "/sms/status/{id}", Some("sms:read"), 200),
     ("DELETE", "/sms/{id}", Some("sms:send"), 200),
+    ("POST", "/sms/cost", Some("sms:read"), 200),
+    ("GET", "/rates", Some("sms:rates"), 200),
+    ("GET", "/operators/{operatorId}", Some("numbers:read"), 200),
+    ("GET", "/mccmnc/{country}", Some("numbers:read"), 200),
+    ("GET", "/prefixes/{country}", Some("numbers:read"), 200),
+    ("POST", "/numberCorrection", Some("numbers:read"), 200),
     ("GET", "/token", None, 200),
 ];
 
@@ -43,12 +49,15 @@ fn every_route_decides_about_every_caller() {
         let id = &service.accept(&scheduled)[0];
         let path = match *route {
             "/sms" if *method == "GET" => "/sms?scheduled".to_owned(),
-            route => route.replace("{id}", id),
+            route => route
+                .replace("{id}", id)
+                .replace("{operatorId}", "1")
+                .replace("{country}", "LV"),
         };
-        let body = if *method == "POST" {
-            sms().to_string()
-        } else {
-            String::new()
+        let body = match (*method, *route) {
+            ("POST", "/numberCorrection") => json!([{"Number": "29100000"}]).to_string(),
+            ("POST", _) => sms().to_string(),
+            _ => String::new(),
         };
         let status = |token: &str| {
             service
@@ -157,6 +166,6 @@ fn an_account_reaches_only_what_is_its_own() {
     );
     assert_eq!(
         service.call_as(&other, "GET", "/token", b"").json()["balance"],
-        "0.00"
+        "50.00"
     );
 }

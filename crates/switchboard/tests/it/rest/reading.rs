@@ -70,8 +70,8 @@ fn records_have_the_shape_of_the_contract(backend: Backend) {
     assert_eq!(service.get("/sms?scheduled").json(), expected);
     let status = |state: &str, parts: u8| {
         json!({
-            "id": id, "status": null, "error": null, "dlrDate": null, "state": state, "parts": parts, "mcc": null,
-            "mnc": null,
+            "id": id, "status": null, "error": null, "dlrDate": null, "state": state, "parts": parts, "mcc": "247",
+            "mnc": "02",
         })
     };
     assert_eq!(
@@ -120,8 +120,8 @@ fn a_scheduled_message_can_be_cancelled(backend: Backend) {
         "{date}"
     );
     let expected = json!({
-        "id": waiting, "status": 2, "error": 29, "dlrDate": date, "state": "cancelled", "parts": 1, "mcc": null,
-        "mnc": null,
+        "id": waiting, "status": 2, "error": 29, "dlrDate": date, "state": "cancelled", "parts": 1, "mcc": "247",
+        "mnc": "02",
     });
     assert_eq!(status, expected);
 

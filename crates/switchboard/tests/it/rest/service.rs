@@ -123,6 +123,12 @@ impl Service {
         response.json().as_array().expect("a list").clone()
     }
 
+    /// What the first account can spend.
+    pub(crate) fn balance(&self) -> String {
+        let token = self.get("/token").json();
+        token["balance"].as_str().expect("an amount").to_owned()
+    }
+
     /// How many messages the service says that it stored.
     pub(crate) fn stored(&self) -> u64 {
         let metrics = self.raw("GET", "/metrics", &[], b"").text();
@@ -132,10 +138,18 @@ impl Service {
         counted.map_or(0, |count| count.parse().expect("a number"))
     }
 
-    /// Creates an account with a token of every permission.
+    /// Creates an account with a balance of 50.00 and a token of every permission.
     pub(crate) fn create_account(&self, name: &str) -> String {
-        self.server
-            .cli_json(&["account", "create", "--name", name, "--json"]);
+        let create = [
+            "account",
+            "create",
+            "--name",
+            name,
+            "--balance",
+            "50",
+            "--json",
+        ];
+        self.server.cli_json(&create);
         self.create_token(name, &[]).token
     }
 

@@ -1,0 +1,201 @@
+//! Money on accounts, and what they may spend of it.
+
+use serde_json::{Value, json};
+use testkit::Backend;
+
+use super::{Desk, run};
+use crate::rest::on_both_backends;
+use crate::rest::service::Service;
+
+const CREATE: &[&str] = &["account", "create", "--name", "acme", "--balance", "10"];
+
+/// Credits in both directions, each in the ledger, and the ledger gives the balance.
+fn credits(backend: Backend) {
+    let service = Service::start(backend);
+    run(&service, CREATE).done();
+    let credit = ["account", "credit", "acme", "2.5", "--note", "invoice 7"];
+    let text = run(&service, &credit).done();
+    assert_eq!(text, "Account 'acme' has a balance of 12.50.\n");
+    let json = run(
+        &service,
+        &["account", "credit", "acme", "-20.000001", "--json"],
+    )
+    .json();
+    assert_eq!(json, json!({ "name": "acme", "balance": "-7.500001" }));
+
+    let mut ledger = run(&service, &["account", "ledger", "acme", "--json"]).json();
+    for entry in ledger.as_array_mut().expect("a list") {
+        let at = entry["at"].take();
+        let at: Result<jiff::Timestamp, _> = at.as_str().expect("a time").parse();
+        at.expect("RFC 3339");
+    }
+    let entry = |amount: &str, balance: &str, note: Value| json!({ "at": null, "kind": "credit", "amount": amount, "balance": balance, "messages": 0, "note": note });
+    let expected = json!([
+        entry("-20.000001", "-7.500001", Value::Null),
+        entry("2.50", "12.50", json!("invoice 7")),
+        entry("10.00", "10.00", Value::Null),
+    ]);
+    assert_eq!(ledger, expected, "the newest first");
+
+    let newest = run(&service, &["account", "ledger", "acme", "--limit", "1"]).done();
+    assert_eq!(
+        newest.lines().count(),
+        2,
+        "a header and one entry: {newest}"
+    );
+    let checked = run(&service, &["account", "check"]).done();
+    assert_eq!(checked, "Accounts checked: 2, all balanced.\n");
+    let checked = run(&service, &["account", "check", "--json"]).json();
+    assert_eq!(checked, json!({ "accounts": 2, "imbalances": [] }));
+}
+
+/// What is set together is in force together; the rest stays.
+fn rules(backend: Backend) {
+    let service = Service::start(backend);
+    run(&service, CREATE).done();
+    let listed = || {
+        let list = run(&service, &["account", "list", "--json"]).json();
+        let list = list.as_array().expect("a list");
+        let acme = list.iter().find(|account| account["name"] == "acme");
+        let acme = acme.expect("listed");
+        ["creditLimit", "countries", "dailyCap", "perRecipientHour"].map(|key| acme[key].clone())
+    };
+    let untouched = [json!("0.00"), json!(null), json!(null), json!(null)];
+    assert_eq!(listed(), untouched);
+
+    let set = ["account", "set", "acme"];
+    let text = run(
+        &service,
+        &[&set[..], &["credit_limit=5", "countries=lv,EE"]].concat(),
+    )
+    .done();
+    for line in [
+        "credit_limit        5.00",
+        "countries           EE,LV",
+        "daily_cap           off",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let more = ["daily_cap=2.50", "per_recipient_hour=3", "--json"];
+    let json = run(&service, &[&set[..], &more].concat()).json();
+    let expected = json!({
+        "name": "acme", "creditLimit": "5.00", "countries": ["EE", "LV"], "dailyCap": "2.50", "perRecipientHour": 3,
+    });
+    assert_eq!(json, expected);
+    let in_force = [json!("5.00"), json!(["EE", "LV"]), json!("2.50"), json!(3)];
+    assert_eq!(listed(), in_force);
+    let table = run(&service, &["account", "list"]).done();
+    assert!(
+        table.contains("credit_limit=5.00 countries=EE,LV daily_cap=2.50 per_recipient_hour=3"),
+        "{table}"
+    );
+
+    let half_wrong = ["credit_limit=9", "daily_cap=much"];
+    run(&service, &[&set[..], &half_wrong].concat()).misused(&["'much'", "or write off"]);
+    assert_eq!(listed(), in_force, "all or nothing");
+    let off = [
+        "credit_limit=0",
+        "countries=all",
+        "daily_cap=off",
+        "per_recipient_hour=off",
+    ];
+    run(&service, &[&set[..], &off].concat()).done();
+    assert_eq!(listed(), untouched);
+}
+
+on_both_backends!(credits, rules);
+
+#[test]
+fn what_cannot_be_set_says_what_can() {
+    let desk = Desk::new();
+    desk.run(CREATE).done();
+    let keys = "credit_limit, countries, daily_cap, per_recipient_hour";
+    for (change, fragments) in [
+        ("limit=1", ["'limit'", keys]),
+        (
+            "approved_senders_only=on",
+            ["'approved_senders_only'", keys],
+        ),
+        ("credit_limit", ["KEY=VALUE", keys]),
+        ("credit_limit=-1", ["-1.00", "from 0.00"]),
+        ("countries=LV,XX", ["'XX'", "LV,EE"]),
+        ("per_recipient_hour=0", ["'0'", "whole number from 1"]),
+    ] {
+        desk.run(&["account", "set", "acme", change])
+            .misused(&fragments);
+    }
+    desk.run(&["account", "set", "acme"])
+        .misused(&["KEY=VALUE"]);
+    let twice = ["account", "set", "acme", "daily_cap=1", "daily_cap=2"];
+    desk.run(&twice).refused(&["daily_cap is given twice"]);
+}
+
+#[test]
+fn what_cannot_be_credited_says_why() {
+    let desk = Desk::new();
+    desk.run(CREATE).done();
+    let long = "x".repeat(201);
+    for (arguments, code, fragments) in [
+        (&["nobody", "1"][..], 1, ["'nobody'", "account list"]),
+        (
+            &["acme", "1000000000"],
+            1,
+            ["1000000000.00", "1,000,000,000.00"],
+        ),
+        (
+            &["acme", "-1000000011"],
+            1,
+            ["-1000000011.00", "either side"],
+        ),
+        (&["acme", "much"], 2, ["'much'", "100.00"]),
+        (&["acme", "1e3"], 2, ["'1e3'", "100.00"]),
+        (
+            &["acme", "1", "--note", &long],
+            2,
+            ["note", "at most 200 characters"],
+        ),
+        (&["acme", "1", "--note", "a\nb"], 2, ["note", "one line"]),
+    ] {
+        let ran = desk.run(&[&["account", "credit"], arguments].concat());
+        assert_eq!(ran.code, Some(code), "{arguments:?}: {ran:?}");
+        ran.says(&fragments);
+    }
+    desk.run(&["account", "ledger", "nobody"])
+        .refused(&["'nobody'", "account list"]);
+    let ledger = desk.run(&["account", "ledger", "acme", "--json"]).json();
+    assert_eq!(
+        ledger.as_array().map(Vec::len),
+        Some(1),
+        "nothing was added: {ledger}"
+    );
+}
+
+#[test]
+fn a_balance_that_the_ledger_does_not_give_is_found() {
+    let desk = Desk::new();
+    desk.run(CREATE).done();
+    desk.run(&["account", "create", "--name", "other"]).done();
+    let database =
+        rusqlite::Connection::open(desk.path("data/switchboard.db")).expect("the database");
+    let changed = database.execute(
+        "UPDATE account SET balance_micros = 1 WHERE name = 'acme'",
+        [],
+    );
+    assert_eq!(changed, Ok(1));
+    drop(database);
+
+    let ran = desk.run(&["account", "check"]);
+    assert!(
+        ran.out
+            .contains("account 'acme': the balance is 0.000001, the ledger gives 10.00"),
+        "{ran:?}"
+    );
+    ran.refused(&["1 of 2 accounts"]);
+    let ran = desk.run(&["account", "check", "--json"]);
+    let found: Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!(found["accounts"], 2);
+    assert_eq!(found["imbalances"][0]["account"], "acme");
+    assert_eq!(found["imbalances"][0]["balance"], "0.000001");
+    assert_eq!(found["imbalances"][0]["entries"], "10.00");
+    ran.refused(&["1 of 2 accounts"]);
+}

@@ -1,0 +1,40 @@
+//! The price list, in both forms.
+
+use serde_json::json;
+use testkit::Backend;
+
+use super::service::{Service, message};
+
+#[test]
+fn the_list_has_the_contracts_shape_in_both_forms() {
+    let service = Service::start(Backend::Sqlite);
+    let response = service.get("/rates/");
+    assert_eq!(response.header("x-demonstration-prices"), Some("true"));
+    assert_eq!(response.header("content-type"), Some("application/json"));
+    let rates = response.json();
+    let rates = rates.as_array().expect("a list");
+    assert!(rates.len() > 1000, "{}", rates.len());
+    let lmt = rates
+        .iter()
+        .find(|row| row["CountryCode"] == "LV" && row["MNC"] == "01")
+        .expect("LMT");
+    let price = lmt["Rate"].as_str().expect("a string");
+    assert_eq!(
+        *lmt,
+        json!({"CountryName": "Latvia", "CountryCode": "LV", "Operator": "LMT", "Network": "LMT", "MCC": 247, "MNC": "01", "Rate": price})
+    );
+    let csv = service.get("/rates?format=csv");
+    assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8"));
+    let text = csv.text();
+    let mut lines = text.split("\r\n");
+    assert_eq!(
+        lines.next(),
+        Some("CountryName,CountryCode,Operator,Network,MCC,MNC,Rate")
+    );
+    assert_eq!(lines.filter(|line| !line.is_empty()).count(), rates.len());
+    assert!(text.contains(&format!("\r\nLatvia,LV,LMT,LMT,247,01,{price}\r\n")));
+    assert_eq!(service.get("/rates/?format=json").body, response.body);
+    let unknown = service.get("/rates/?format=xml");
+    assert_eq!(unknown.status, 400);
+    assert!(message(&unknown).contains("'xml'"), "{}", unknown.text());
+}
