@@ -1,7 +1,9 @@
 //! The yardstick: axum parses the same JSON and answers an ID. No token, no rules, no store.
 
 use anyhow::Result;
-use axum::routing::post;
+use axum::body::Bytes;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::Deserialize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,9 +38,15 @@ async fn accept(Json(_sms): Json<SmsBody>) -> Json<[String; 1]> {
 
 /// Serves until it is killed.
 #[tokio::main]
-pub(crate) async fn serve() -> Result<()> {
+pub(crate) async fn serve(file: Option<&str>) -> Result<()> {
+    let mut router = Router::new().route("/sms", post(accept));
+    if let Some(file) = file {
+        let body = Bytes::from(std::fs::read(file)?);
+        let json = [(CONTENT_TYPE, "application/json")];
+        router = router.fallback(get(async move || (json, body.clone())));
+    }
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("listening on http://{}", listener.local_addr()?);
-    axum::serve(listener, Router::new().route("/sms", post(accept))).await?;
+    axum::serve(listener, router).await?;
     Ok(())
 }

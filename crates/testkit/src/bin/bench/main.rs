@@ -9,6 +9,7 @@ mod deliver;
 mod goals;
 mod measure;
 mod memory;
+mod numbers;
 mod options;
 mod report;
 mod soak;
@@ -20,12 +21,15 @@ const USAGE: &str = "\
 usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PATH]
        bench deliver [--quick] [--seconds N] [--all] [--only sqlite|postgres] [--waiting N,N,…]
                      [--outstanding N] [--delay-ms N] [--switchboard PATH]
-       bench bare
+       bench numbers [--quick] [--seconds N] [--python PATH] [--switchboard PATH]
+       bench bare [FILE]
 
 accept   how fast POST /sms accepts, on SQLite and on PostgreSQL, beside a bare handler
 deliver  how fast POST /sms, the simulated network, the receipt and the callback answered OK go
          through, on both, and what messages that wait cost
-bare     that bare handler, on a free port of loopback
+numbers  how fast numbers are corrected, in one process and over HTTP, beside Google's library for
+         Python, and how fast prices and prefixes are answered beside a bare handler
+bare     that bare handler, on a free port of loopback; with a file, it answers GET with its bytes
 
 --quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
                waiting; only to see that it works
@@ -38,6 +42,7 @@ bare     that bare handler, on a free port of loopback
                10000,100000,1000000)
 --outstanding  how many messages may be accepted and not yet called back (default 5000)
 --delay-ms     after which the simulated network reports (default 50)
+--python       a Python with the package phonenumbers (default: python3)
 --switchboard  the binary to measure (default: the one beside this one)";
 
 /// That of the service, so that the bare handler is a fair neighbour.
@@ -49,7 +54,8 @@ fn main() -> Result<()> {
     match arguments.first().map(String::as_str) {
         Some("accept") => accept::run(&options::parse(&arguments[1..])?),
         Some("deliver") => deliver::run(&deliver::Options::parse(&arguments[1..])?),
-        Some("bare") => bare::serve(),
+        Some("numbers") => numbers::run(&numbers::Options::parse(&arguments[1..])?),
+        Some("bare") => bare::serve(arguments.get(1).map(String::as_str)),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
             Ok(())

@@ -1,0 +1,218 @@
+//! `bench numbers`: corrections beside Google's library for Python, look-ups, and the answers that are kept ready beside
+//! a bare handler that has the same bytes.
+
+mod lists;
+mod report;
+
+use crate::{measure, options};
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use std::env;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use testkit::load::{self, Load, Report, Requests, Until};
+use testkit::{Backend, Process, Server, TempDir, http};
+
+pub(crate) use lists::List;
+
+/// Corrections in one request.
+const ARRAY: usize = 1000;
+/// Requests of corrections under way at once: enough to keep both sides busy.
+const CORRECTING: usize = 4;
+/// Callers of the answers that are kept ready.
+const READING: usize = 64;
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// What a run measures, and with what.
+pub(crate) struct Options {
+    seconds: u64,
+    switchboard: PathBuf,
+    /// A Python that has the package `phonenumbers`.
+    python: PathBuf,
+    table: PathBuf,
+}
+
+impl Options {
+    pub(crate) fn parse(arguments: &[String]) -> Result<Self> {
+        let mut found = Self {
+            seconds: 8,
+            switchboard: options::neighbour()?,
+            python: "python3".into(),
+            table: "crates/numbering/oracle/corrections.csv".into(),
+        };
+        let mut rest = arguments.iter();
+        while let Some(flag) = rest.next() {
+            let mut value = || rest.next().with_context(|| format!("{flag} needs a value"));
+            match flag.as_str() {
+                "--quick" => found.seconds = 2,
+                "--seconds" => found.seconds = options::number(flag, value()?)?.max(1),
+                "--switchboard" => found.switchboard = value()?.into(),
+                "--python" => found.python = value()?.into(),
+                _ => bail!("unknown argument {flag}\n{}", crate::USAGE),
+            }
+        }
+        found.switchboard = std::path::absolute(&found.switchboard)?;
+        Ok(found)
+    }
+}
+
+/// One list of numbers, corrected by everybody.
+pub(crate) struct Correcting {
+    name: &'static str,
+    numbers: usize,
+    python: u64,
+    process: InProcess,
+    http: Report,
+}
+
+impl Correcting {
+    /// Corrections a second over HTTP.
+    fn over_http(&self) -> u64 {
+        self.http.rate() * ARRAY as u64
+    }
+}
+
+/// What one process does by itself, a second.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct InProcess {
+    corrections: u64,
+    corrections_on_all_cores: u64,
+    lookups: u64,
+}
+
+/// An answer that is kept ready, and the same bytes from the bare handler.
+pub(crate) struct Reading {
+    path: &'static str,
+    bytes: usize,
+    bare: Report,
+    service: Report,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    ensure!(
+        options.switchboard.exists(),
+        "no switchboard binary at {}; build it first",
+        options.switchboard.display()
+    );
+    let server = Server::builder(&options.switchboard, Backend::Sqlite)
+        .arg("--roles")
+        .arg("api")
+        .try_start()?;
+    let token = measure::open_account(&server)?;
+    let folder = TempDir::create("bench-numbers")?;
+    let correcting = List::both(&options.table)?
+        .iter()
+        .map(|list| correct(options, &server, &token, folder.path(), list))
+        .collect::<Result<Vec<_>>>()?;
+    let reading = ["/rates/", "/prefixes/US"]
+        .into_iter()
+        .map(|path| read(options, &server, &token, folder.path(), path))
+        .collect::<Result<Vec<_>>>()?;
+    print!(
+        "{}",
+        report::markdown(options.seconds, &correcting, &reading)
+    );
+    Ok(())
+}
+
+fn correct(
+    options: &Options,
+    server: &Server,
+    token: &str,
+    folder: &Path,
+    list: &List,
+) -> Result<Correcting> {
+    eprintln!("{}: {} numbers …", list.name, list.items.len());
+    let file = folder.join("list.tsv");
+    std::fs::write(&file, list.lines())?;
+    let seconds = options.seconds.to_string();
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/src/bin/bench/numbers/phonenumbers_speed.py"
+    );
+    let python = output(
+        Command::new(&options.python)
+            .arg(script)
+            .arg(&file)
+            .arg(&seconds),
+    )
+    .context(
+        "this needs a Python with the package phonenumbers; `scripts/bench numbers` makes one",
+    )?;
+    let speed = env::current_exe()?.with_file_name("examples").join("speed");
+    let process = output(Command::new(speed).arg(&file).arg(&seconds))?;
+    let requests = list.requests(server.addr(), token, ARRAY);
+    let made = move |number: u64, buffer: &mut Vec<u8>| {
+        let place = usize::try_from(number).unwrap_or_default() % requests.len();
+        buffer.extend_from_slice(&requests[place]);
+    };
+    let measured = Correcting {
+        name: list.name,
+        numbers: list.items.len(),
+        python: python.trim().parse().context("a rate")?,
+        process: serde_json::from_str(&process)?,
+        http: load::run(
+            server.addr(),
+            timed(options, CORRECTING, Requests::Made(Box::new(made))),
+        ),
+    };
+    eprintln!(
+        "  {} a second over HTTP, Python {}",
+        measured.over_http(),
+        measured.python
+    );
+    Ok(measured)
+}
+
+fn read(
+    options: &Options,
+    server: &Server,
+    token: &str,
+    folder: &Path,
+    path: &'static str,
+) -> Result<Reading> {
+    eprintln!("{path} …");
+    let headers = [("X-Service-Token", token), ("Accept", "application/json")];
+    let answer = http::request(server.addr(), "GET", path, &headers, b"")?;
+    ensure!(answer.status == 200, "{path} answered {}", answer.status);
+    let body = folder.join("body.json");
+    std::fs::write(&body, &answer.body)?;
+    let mut command = Command::new(env::current_exe()?);
+    command.arg("bare").arg(&body);
+    let bare = Process::start(command)?;
+    let ask = |addr: SocketAddr| {
+        let request = http::encode(addr, "GET", path, &headers, b"");
+        load::run(addr, timed(options, READING, Requests::Fixed(request)))
+    };
+    Ok(Reading {
+        path,
+        bytes: answer.body.len(),
+        bare: ask(bare.addr()),
+        service: ask(server.addr()),
+    })
+}
+
+fn timed(options: &Options, connections: usize, requests: Requests) -> Load {
+    Load {
+        connections,
+        warm_up: WARM_UP,
+        until: Until::Elapsed(Duration::from_secs(options.seconds)),
+        requests,
+        on_answer: None,
+    }
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    ensure!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8(output.stdout)?)
+}

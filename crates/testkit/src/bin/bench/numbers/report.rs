@@ -1,0 +1,118 @@
+//! The run as Markdown, ready for `docs/PERFORMANCE.md`.
+
+use super::{Correcting, Reading};
+use crate::goals::{Goal, hundredths};
+use crate::report::{machine, write_goals};
+use std::fmt::Write as _;
+use testkit::load::Report;
+
+const TIMES: u64 = 20;
+const OF_BARE_PERCENT: u64 = 80;
+
+pub(super) fn markdown(seconds: u64, correcting: &[Correcting], reading: &[Reading]) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _infallible = write_all(&mut text, seconds, correcting, reading);
+    text
+}
+
+fn write_all(
+    text: &mut String,
+    seconds: u64,
+    correcting: &[Correcting],
+    reading: &[Reading],
+) -> std::fmt::Result {
+    writeln!(
+        text,
+        "Machine: {}. Load generator and server share it. {seconds} s for each figure; Python is phonenumbers on one core, doing \
+         the same list; over HTTP in arrays of 1,000; “of bare” is beside a handler that has the same bytes in memory.\n",
+        machine(),
+    )?;
+    writeln!(
+        text,
+        "| corrections a second | numbers | Python | one thread | all cores | over HTTP | times Python, over HTTP | failures |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|"
+    )?;
+    for list in correcting {
+        writeln!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            list.name,
+            list.numbers,
+            list.python,
+            list.process.corrections,
+            list.process.corrections_on_all_cores,
+            list.over_http(),
+            list.over_http() / list.python.max(1),
+            failures(&list.http),
+        )?;
+    }
+    writeln!(
+        text,
+        "\n| answer | bytes | bare requests/s | requests/s | of bare | failures |\n|---|--:|--:|--:|--:|--:|"
+    )?;
+    for row in reading {
+        writeln!(
+            text,
+            "| `GET {}` | {} | {} | {} | {} | {} |",
+            row.path,
+            row.bytes,
+            row.bare.rate(),
+            row.service.rate(),
+            hundredths(percent(row)),
+            failures(&row.service),
+        )?;
+    }
+    if let Some(list) = correcting.first() {
+        writeln!(
+            text,
+            "\nPrefix look-ups by one thread: {} a second.",
+            list.process.lookups
+        )?;
+    }
+    write_goals(text, &goals(correcting, reading))
+}
+
+fn goals(correcting: &[Correcting], reading: &[Reading]) -> Vec<Goal> {
+    let lowest = |rate: &dyn Fn(&Correcting) -> u64| {
+        let times = correcting
+            .iter()
+            .map(|list| rate(list) / list.python.max(1))
+            .min();
+        times.map(|times| (format!("{times} times, on the slower list"), times >= TIMES))
+    };
+    let mut goals = vec![
+        Goal::new(
+            "corrections in one process at least 20 times Python's",
+            lowest(&|list| list.process.corrections),
+        ),
+        Goal::new(
+            "corrections over HTTP at least 20 times Python's",
+            lowest(&Correcting::over_http),
+        ),
+    ];
+    goals.extend(reading.iter().map(|row| {
+        let shown = (hundredths(percent(row)), percent(row) >= OF_BARE_PERCENT);
+        Goal::new(
+            format!("`GET {}` at least 0.80 of bare", row.path),
+            Some(shown),
+        )
+    }));
+    let lookups = correcting.iter().map(|list| list.process.lookups).min();
+    goals.push(Goal::new(
+        "a prefix look-up well under a microsecond",
+        lookups.map(|rate| {
+            let nanoseconds = 1_000_000_000 / rate.max(1);
+            (format!("{nanoseconds} ns"), nanoseconds < 500)
+        }),
+    ));
+    goals
+}
+
+fn percent(row: &Reading) -> u64 {
+    row.service.rate() * 100 / row.bare.rate().max(1)
+}
+
+fn failures(report: &Report) -> u64 {
+    report.wrong + report.failed_connections
+}
