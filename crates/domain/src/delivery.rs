@@ -166,11 +166,51 @@ pub struct Receipt {
     pub at: Timestamp,
 }
 
+/// What a callback tells, and so which answer says that it was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CallbackKind {
+    /// How a message ended: received with status 200 and the body `OK`.
+    Report,
+    /// What a lookup found: received likewise.
+    Lookup,
+    /// That a sender changed its state: received with any status from 200 to 299.
+    Sender,
+}
+
+impl CallbackKind {
+    const ALL: [Self; 3] = [Self::Report, Self::Lookup, Self::Sender];
+
+    /// The number that both databases keep.
+    pub const fn number(self) -> i16 {
+        match self {
+            Self::Report => 0,
+            Self::Lookup => 1,
+            Self::Sender => 2,
+        }
+    }
+
+    /// Reads back a number.
+    pub fn from_number(number: i16) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+
+    /// The name in lists.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Lookup => "lookup",
+            Self::Sender => "sender",
+        }
+    }
+}
+
 /// A report that is to reach its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Callback {
     /// The report's own ID.
     pub id: CallbackId,
+    /// What it tells.
+    pub kind: CallbackKind,
     /// Whose.
     pub account: AccountId,
     /// Where it goes.

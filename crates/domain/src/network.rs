@@ -36,6 +36,20 @@ impl Network {
         })
     }
 
+    /// Both codes in one number, as both databases keep it: the MCC, how many digits the MNC has, and the MNC in three
+    /// digits, so that 247-01 is 2472001.
+    pub const fn code(self) -> i32 {
+        self.mcc as i32 * 10_000 + self.mnc_digits as i32 * 1000 + self.mnc as i32
+    }
+
+    /// Reads back what [`Self::code`] made.
+    pub fn from_code(code: i32) -> Option<Self> {
+        let (mcc, digits, mnc) = (code / 10_000, code / 1000 % 10, code % 1000);
+        let width = usize::try_from(digits).ok()?;
+        let mnc = format!("{mnc:0width$}");
+        (mnc.len() == width).then(|| Self::new(&format!("{mcc:03}"), &mnc))?
+    }
+
     /// The country code, as a number.
     pub const fn mcc(self) -> u16 {
         self.mcc
@@ -96,6 +110,14 @@ mod tests {
                 "{text}"
             );
             assert_eq!(network.to_string(), text);
+            assert_eq!(Network::from_code(network.code()), Some(network), "{text}");
+        }
+        assert_eq!(
+            Network::new("247", "01").map(Network::code),
+            Some(2_472_001)
+        );
+        for code in [0, -1, 247, 2_471_001, 2_474_001, 2_472_100, 10_002_001] {
+            assert_eq!(Network::from_code(code), None, "{code}");
         }
         assert_ne!("31001".parse::<Network>(), "310001".parse::<Network>());
     }

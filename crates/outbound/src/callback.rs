@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use domain::CallbackUrl;
-use domain::delivery::{Callback, CallbackAttempt, Delivery};
+use domain::delivery::{Callback, CallbackAttempt, CallbackKind, Delivery};
 use domain::ports::CallbackSender;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
@@ -48,21 +48,28 @@ static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 static WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// Which answer says that a report was received.
+/// Which answer says that a callback was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Success {
+enum Success {
     /// Status 200, and a body that is `OK` but for white space around it.
     OkBody,
     /// Any status from 200 to 299, whatever the body.
     Any2xx,
 }
 
+impl Success {
+    const fn of(kind: CallbackKind) -> Self {
+        match kind {
+            CallbackKind::Report | CallbackKind::Lookup => Self::OkBody,
+            CallbackKind::Sender => Self::Any2xx,
+        }
+    }
+}
+
 /// What a [`CallbackClient`] works with.
 pub struct CallbackOptions {
     /// How it dials.
     pub dialer: DialerOptions,
-    /// Which answer counts.
-    pub success: Success,
     /// How long a try may take; see [`TRY_TIMEOUT`].
     pub try_timeout: Duration,
 }
@@ -71,7 +78,6 @@ pub struct CallbackOptions {
 #[derive(Clone)]
 pub struct CallbackClient {
     http: Client<Dialer, Full<Bytes>>,
-    success: Success,
     try_timeout: Duration,
 }
 
@@ -104,17 +110,7 @@ impl CallbackClient {
             .build(Dialer::new(options.dialer));
         Self {
             http,
-            success: options.success,
             try_timeout: options.try_timeout,
-        }
-    }
-
-    /// The same with another rule of what counts as received; the connections are shared.
-    #[must_use]
-    pub fn with_success(&self, success: Success) -> Self {
-        Self {
-            success,
-            ..self.clone()
         }
     }
 
@@ -159,7 +155,8 @@ impl CallbackClient {
         if end != BodyEnd::Whole {
             trace.drop_connection();
         }
-        self.judge(status, end, &trace.body)
+        let success = Success::of(order.callback.kind);
+        self.judge(success, status, end, &trace.body)
     }
 
     /// Sends the request, a second time when a kept connection turns out to be closed.
@@ -200,12 +197,18 @@ impl CallbackClient {
         }
     }
 
-    fn judge(&self, status: StatusCode, end: BodyEnd, body: &[u8]) -> Result<(), Failure> {
-        if self.success == Success::Any2xx && status.is_success() {
+    fn judge(
+        &self,
+        success: Success,
+        status: StatusCode,
+        end: BodyEnd,
+        body: &[u8],
+    ) -> Result<(), Failure> {
+        if success == Success::Any2xx && status.is_success() {
             return Ok(());
         }
         if status != StatusCode::OK {
-            return Err(Failure::Status(status, self.success));
+            return Err(Failure::Status(status, success));
         }
         match end {
             BodyEnd::Whole if body.trim_ascii() == b"OK" => Ok(()),

@@ -18,7 +18,7 @@ pub mod signature;
 pub mod simulator;
 pub mod url_check;
 
-pub use callback::{CallbackClient, CallbackOptions, Success};
+pub use callback::{CallbackClient, CallbackOptions};
 pub use dial::{Dialer, DialerOptions};
 pub use guard::{Forbidden, Guard};
 pub use resolve::{Resolve, SystemResolver};

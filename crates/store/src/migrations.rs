@@ -53,6 +53,7 @@ migrations! {
     2 "0002_access",
     3 "0003_dispatch",
     4 "0004_billing",
+    5 "0005_channels",
 }
 
 /// The step that follows what was applied: `None` when the schema is current.

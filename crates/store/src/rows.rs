@@ -112,7 +112,7 @@ pub(crate) struct MessageColumns {
     pub(crate) parts: i16,
     pub(crate) status: Option<i16>,
     pub(crate) error: Option<i16>,
-    pub(crate) network: Option<String>,
+    pub(crate) network: Option<i32>,
     /// Whether a carrier has it.
     pub(crate) is_sent: bool,
 }
@@ -123,7 +123,7 @@ impl MessageColumns {
             id: message_id(self.id)?,
             state: self.state()?,
             parts: u8::try_from(self.parts).map_err(|_| Corrupt("number of parts"))?,
-            network: billing::network(self.network.as_deref())?,
+            network: billing::network(self.network)?,
         })
     }
 

@@ -8,8 +8,7 @@ use domain::Clock;
 use domain::ports::{CallbackSender, UrlGuard};
 use outbound::callback::TRY_TIMEOUT;
 use outbound::{
-    CallbackClient, CallbackOptions, DialerOptions, Guard, Simulator, Success, SystemResolver,
-    UrlCheck,
+    CallbackClient, CallbackOptions, DialerOptions, Guard, Simulator, SystemResolver, UrlCheck,
 };
 
 use crate::config::Config;
@@ -44,7 +43,6 @@ pub(crate) fn callback_client(config: &Config) -> Arc<dyn CallbackSender> {
             source: config.callbacks.source.clone(),
             tls: outbound::dial::public_roots(),
         },
-        success: Success::OkBody,
         try_timeout: TRY_TIMEOUT,
     }))
 }

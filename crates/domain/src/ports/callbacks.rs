@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{Page, StoreError};
-use crate::delivery::{Callback, CallbackAttempt, CallbackSettlement};
+use crate::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackSettlement};
 use crate::ids::{AccountId, CallbackId, NodeId};
 
 /// Where a callback stands.
@@ -28,6 +28,8 @@ pub enum CallbackState {
 pub struct CallbackRecord {
     /// Its ID.
     pub id: CallbackId,
+    /// What it tells.
+    pub kind: CallbackKind,
     /// Whose.
     pub account: AccountId,
     /// Where it goes.

@@ -183,7 +183,7 @@ fn pause(failures: u32) -> SignedDuration {
 
 #[cfg(test)]
 mod tests {
-    use domain::delivery::Claim;
+    use domain::delivery::{CallbackKind, Claim};
     use domain::{AccountId, NodeId};
 
     use super::*;
@@ -196,6 +196,7 @@ mod tests {
         let by = NodeId::new(1).expect("in range");
         let it = Callback {
             id: CallbackId::new(id).expect("in range"),
+            kind: CallbackKind::Report,
             account: AccountId::new(1).expect("in range"),
             url: CallbackUrl::parse("http://a.example/dlr").expect("a URL"),
             payload: String::new(),

@@ -1,6 +1,7 @@
 //! What a receiver may answer, and what is made of it.
 
-use outbound::{CallbackClient, Success};
+use domain::delivery::{Callback, CallbackKind};
+use outbound::CallbackClient;
 
 use crate::receiver::{Receiver, Script, Then, answer};
 use crate::setup::{SECRET, SHORT, callback, client, deliver, now, options};
@@ -39,7 +40,7 @@ async fn a_report_arrives_signed_and_is_received() {
 struct Case {
     name: &'static str,
     script: Script,
-    success: Success,
+    kind: CallbackKind,
     status: Option<u16>,
     /// `None`: received.
     reason: Option<&'static str>,
@@ -49,7 +50,7 @@ const fn case(name: &'static str, script: Script) -> Case {
     Case {
         name,
         script,
-        success: Success::OkBody,
+        kind: CallbackKind::Report,
         status: Some(200),
         reason: None,
     }
@@ -57,7 +58,7 @@ const fn case(name: &'static str, script: Script) -> Case {
 
 impl Case {
     const fn any_2xx(mut self) -> Self {
-        self.success = Success::Any2xx;
+        self.kind = CallbackKind::Sender;
         self
     }
 
@@ -74,8 +75,11 @@ impl Case {
 
     async fn check(self) {
         let receiver = Receiver::start("127.0.0.1:0", self.script).await;
-        let client = CallbackClient::new(options()).with_success(self.success);
-        let delivery = deliver(&client, &receiver.url()).await;
+        let order = Callback {
+            kind: self.kind,
+            ..callback(&receiver.url())
+        };
+        let delivery = client().deliver(&order, SECRET, now()).await;
         let reason = delivery.attempt.reason.as_str();
         assert_eq!(delivery.received, self.reason.is_none(), "{}", self.name);
         assert_eq!(reason, self.reason.unwrap_or("received"), "{}", self.name);

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::delivery::{Callback, Claim, Delivery};
+use domain::delivery::{Callback, CallbackKind, Claim, Delivery};
 use domain::{AccountId, CallbackId, CallbackUrl, Timestamp};
 use outbound::dial::public_roots;
-use outbound::{CallbackClient, CallbackOptions, DialerOptions, Guard, Resolve, Success};
+use outbound::{CallbackClient, CallbackOptions, DialerOptions, Guard, Resolve};
 
 /// The secret that the specification's examples use.
 pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -66,7 +66,6 @@ pub(crate) fn options() -> CallbackOptions {
             source: Vec::new(),
             tls: public_roots(),
         },
-        success: Success::OkBody,
         try_timeout: Duration::from_secs(10),
     }
 }
@@ -78,6 +77,7 @@ pub(crate) fn client() -> CallbackClient {
 pub(crate) fn callback(url: &str) -> Callback {
     Callback {
         id: CallbackId::new(7).expect("in range"),
+        kind: CallbackKind::Report,
         account: AccountId::new(1).expect("in range"),
         url: CallbackUrl::parse(url).expect(url),
         payload: PAYLOAD.to_owned(),

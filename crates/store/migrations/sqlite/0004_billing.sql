@@ -7,9 +7,10 @@ ALTER TABLE account ADD COLUMN countries TEXT NOT NULL DEFAULT '';
 ALTER TABLE account ADD COLUMN spent_day INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE account ADD COLUMN spent_micros INTEGER NOT NULL DEFAULT 0;
 
--- What the message was charged, all parts together, and the network of its recipient: MCC and MNC in one, such as 24701.
+-- What the message was charged, all parts together, and the network of its recipient in one number:
+-- MCC, how many digits the MNC has, MNC in three digits (247-01 is 2472001).
 ALTER TABLE message ADD COLUMN price_micros INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE message ADD COLUMN network TEXT;
+ALTER TABLE message ADD COLUMN network INTEGER;
 
 -- Every change of a balance. kind: 1 credit, 2 charge, 3 refund. balance_micros is what the balance was after it, so that
 -- both the sum of the amounts and the last entry give the account's balance. One entry covers all messages of an

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use deadpool_postgres::Object;
+use domain::Network;
 use domain::billing::day_of;
 use domain::message::{Submission, TestMode};
 use domain::originator::Originator;
@@ -40,7 +41,7 @@ const INSERT: &str = "
             dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, network, price_micros)
         SELECT s.first_id + n, ($1::bigint[])[s.skipped + n + 1], s.account_id, s.originator, s.body, s.coding,
             s.coding_given, s.udh, s.parts, s.priority, s.dlr_url, s.test_mode, s.accepted_us, s.scheduled_us,
-            s.expires_us, s.state, ($21::text[])[s.skipped + n + 1], ($22::bigint[])[s.skipped + n + 1]
+            s.expires_us, s.state, nullif(($21::int[])[s.skipped + n + 1], 0), ($22::bigint[])[s.skipped + n + 1]
         FROM UNNEST($2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::text[], $7::bytea[], $8::smallint[],
             $9::boolean[], $10::bytea[], $11::smallint[], $12::smallint[], $13::bytea[], $14::smallint[],
             $15::bigint[], $16::bigint[], $17::bigint[], $18::smallint[], $23::boolean[])
@@ -166,7 +167,8 @@ impl Charges {
 #[derive(Default)]
 struct MessageColumns<'a> {
     recipient: Vec<i64>,
-    network: Vec<Option<String>>,
+    /// 0 where it is not known: an array with nulls would be searched from its beginning for each row.
+    network: Vec<i32>,
     price: Vec<i64>,
     first_id: Vec<i64>,
     skipped: Vec<i32>,
@@ -215,7 +217,7 @@ impl<'a> MessageColumns<'a> {
         for recipient in &submission.recipients {
             self.recipient.push(recipient.to.as_i64());
             self.network
-                .push(recipient.network.map(|network| network.to_string()));
+                .push(recipient.network.map_or(0, Network::code));
             self.price.push(recipient.price.micros());
         }
         self.account.push(submission.account.as_i64());

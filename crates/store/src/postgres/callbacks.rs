@@ -25,7 +25,7 @@ const CLAIM: &str = concat!(
         UPDATE callback_queue AS q SET owner = $1, attempt = q.attempt + 1 FROM due
         WHERE q.owner = due.owner AND q.due_us = due.due_us AND q.id = due.id RETURNING q.due_us, q.id, q.attempt
     )
-    SELECT c.id, c.account_id, c.url, c.payload, c.created_us, c.tries, taken.due_us, taken.attempt
+    SELECT c.id, c.account_id, c.url, c.payload, c.created_us, c.tries, taken.due_us, taken.attempt, c.kind
     FROM taken JOIN callback AS c ON c.id = taken.id ORDER BY taken.due_us, taken.id"
 );
 /// Done and parked ones leave the queue, the others move within it; each is changed and its try written down.
@@ -79,7 +79,7 @@ macro_rules! list {
     ($from:expr) => {
         concat!(
             "SELECT c.id, c.account_id, c.url, c.payload, c.created_us, c.due_us, c.state, c.tries,
-                a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason
+                a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason, c.kind
             FROM ",
             $from,
             " LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries",
@@ -308,6 +308,7 @@ fn callback(row: &Row) -> Result<Callback, Corrupt> {
         tries: column(row, 5)?,
         due_us: column(row, 6)?,
         attempt: column(row, 7)?,
+        kind: column(row, 8)?,
     };
     columns.callback()
 }
@@ -324,6 +325,7 @@ fn record(row: &Row) -> Result<CallbackRecord, Corrupt> {
         state: column(row, 6)?,
         tries: column(row, 7)?,
         last: has_last.then(|| attempt_columns(row, 8)).transpose()?,
+        kind: column(row, 14)?,
     };
     columns.record()
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use deadpool_postgres::Transaction;
-use domain::delivery::Outcome;
+use domain::delivery::{CallbackKind, Outcome};
 use domain::ids::NodeId;
 use tokio_postgres::Row;
 
@@ -22,7 +22,8 @@ const END: &str = concat!(
             AS g (id, status, error, at_us, payload)
         WHERE m.id = g.id AND m.final_us IS NULL
         RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, CASE WHEN m.network IS NULL THEN g.payload
-            ELSE left(g.payload, -1) || ',"mcc":"' || left(m.network, 3) || '","mnc":"' || substr(m.network, 4) || '"}'
+            ELSE left(g.payload, -1) || ',"mcc":"' || lpad(CAST(m.network / 10000 AS text), 3, '0') || '","mnc":"'
+                || right(CAST(m.network AS text), m.network / 1000 % 10) || '"}'
             END AS payload, -1::bigint AS owner,
             0::smallint AS lane
     ), stopped AS (
@@ -211,6 +212,7 @@ fn read_ended(row: &Row, holder: Option<NodeId>) -> Result<(i64, EndedColumns), 
         None => None,
         Some(callback_id) => Some(CallbackColumns {
             id: callback_id,
+            kind: CallbackKind::Report.number(),
             account_id: column(row, 2)?,
             url: column(row, 3)?,
             payload: column(row, 4)?,

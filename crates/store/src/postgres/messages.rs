@@ -23,7 +23,7 @@ const FIND: &str = "
     FROM message WHERE id = $1 AND account_id = $2";
 const LIST_SCHEDULED: &str = "
     SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
-    WHERE account_id = $1 AND state = 1 ORDER BY scheduled_us, id LIMIT $2 OFFSET $3";
+    WHERE account_id = $1 AND state = 1 AND channel = 0 ORDER BY scheduled_us, id LIMIT $2 OFFSET $3";
 /// Of two that cancel at once, the second finds the queue row gone.
 const CANCEL: &str = "
     WITH waiting AS MATERIALIZED (

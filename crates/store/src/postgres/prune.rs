@@ -24,16 +24,16 @@ const PRUNE_RECEIPTS: &str = concat!(
 );
 const CANDIDATES: &str = "
     SELECT m.id, m.accepted_us, m.final_us,
-        EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.state = 0)
+        EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.kind <> 2 AND c.state = 0)
     FROM message AS m WHERE m.id > $1 ORDER BY m.id LIMIT $2";
 /// What may go is asked again: between the two statements a report may have been replayed.
 const PRUNE_MESSAGES: &str = "
     WITH pruned AS (
         DELETE FROM message AS m WHERE m.id = ANY($1::bigint[]) AND m.final_us <= $2
-            AND NOT EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.state = 0)
+            AND NOT EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.kind <> 2 AND c.state = 0)
         RETURNING m.id
     ), reports AS (
-        DELETE FROM callback USING pruned WHERE callback.message_id = pruned.id RETURNING callback.id
+        DELETE FROM callback USING pruned WHERE callback.message_id = pruned.id AND callback.kind <> 2 RETURNING callback.id
     ), tries AS (
         DELETE FROM callback_attempt USING reports WHERE callback_attempt.callback_id = reports.id
     )

@@ -126,9 +126,9 @@ impl CatalogueColumns {
 }
 
 /// Reads a network.
-pub(crate) fn network(text: Option<&str>) -> Result<Option<Network>, Corrupt> {
-    let network = text.map(str::parse).transpose();
-    network.map_err(|_| Corrupt("network"))
+pub(crate) fn network(code: Option<i32>) -> Result<Option<Network>, Corrupt> {
+    let read = |code| Network::from_code(code).ok_or(Corrupt("network"));
+    code.map(read).transpose()
 }
 
 fn count(number: i64) -> Result<u32, Corrupt> {

@@ -1,7 +1,7 @@
 //! Rows of callbacks.
 
 use domain::CallbackUrl;
-use domain::delivery::{Callback, CallbackAttempt, CallbackNext};
+use domain::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackNext};
 use domain::ids::CallbackId;
 use domain::ports::{CallbackFilter, CallbackRecord, CallbackState};
 
@@ -19,6 +19,7 @@ pub(crate) const DONE: i16 = 2;
 #[derive(Debug)]
 pub(crate) struct CallbackColumns {
     pub(crate) id: i64,
+    pub(crate) kind: i16,
     pub(crate) account_id: i64,
     pub(crate) url: Vec<u8>,
     pub(crate) payload: String,
@@ -32,6 +33,7 @@ impl CallbackColumns {
     pub(crate) fn callback(self) -> Result<Callback, Corrupt> {
         Ok(Callback {
             id: callback_id(self.id)?,
+            kind: kind(self.kind)?,
             account: account_id(self.account_id)?,
             url: CallbackUrl::parse(&utf8(self.url)?).map_err(|_| Corrupt("callback URL"))?,
             payload: self.payload,
@@ -44,6 +46,10 @@ impl CallbackColumns {
 
 fn callback_id(number: i64) -> Result<CallbackId, Corrupt> {
     CallbackId::from_i64(number).ok_or(Corrupt("callback ID"))
+}
+
+fn kind(number: i16) -> Result<CallbackKind, Corrupt> {
+    CallbackKind::from_number(number).ok_or(Corrupt("kind of callback"))
 }
 
 fn tries(number: i32) -> Result<u32, Corrupt> {
@@ -86,6 +92,7 @@ impl AttemptColumns {
 /// The columns of a callback in lists.
 pub(crate) struct RecordColumns {
     pub(crate) id: i64,
+    pub(crate) kind: i16,
     pub(crate) account_id: i64,
     pub(crate) url: Vec<u8>,
     pub(crate) payload: String,
@@ -100,6 +107,7 @@ impl RecordColumns {
     pub(crate) fn record(self) -> Result<CallbackRecord, Corrupt> {
         Ok(CallbackRecord {
             id: callback_id(self.id)?,
+            kind: kind(self.kind)?,
             account: account_id(self.account_id)?,
             url: utf8(self.url)?,
             payload: self.payload,

@@ -246,7 +246,7 @@ impl PruneColumns {
 }
 
 /// The report's text for a message that ended.
-pub(crate) fn payload(id: i64, outcome: Outcome, network: Option<&str>) -> Result<String, Corrupt> {
+pub(crate) fn payload(id: i64, outcome: Outcome, network: Option<i32>) -> Result<String, Corrupt> {
     let id: MessageId = message_id(id)?;
     let network = super::billing::network(network)?;
     Ok(domain::delivery::report_payload(id, outcome, network))

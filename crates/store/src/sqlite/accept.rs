@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use domain::Network;
 use domain::ids::AccountId;
 use domain::message::{IdempotencyClaim, Submission, TestMode};
 use domain::originator::Originator;
@@ -32,7 +33,6 @@ pub(super) fn accept(db: &Connection, batch: &[Submission]) -> Result<Vec<Accept
         queue: db.prepare_cached(INSERT_QUEUE)?,
         till: Till::new(db),
         number: String::new(),
-        network: String::new(),
     };
     let accepted = batch
         .iter()
@@ -49,8 +49,6 @@ struct Inserts<'db> {
     till: Till<'db>,
     /// An originator's number, written out; kept for its allocation.
     number: String,
-    /// A recipient's network, likewise.
-    network: String,
 }
 
 impl Inserts<'_> {
@@ -73,11 +71,7 @@ impl Inserts<'_> {
             self.message.raw_bind_parameter(2, recipient.to.as_i64())?;
             self.message
                 .raw_bind_parameter(17, recipient.price.micros())?;
-            let network = recipient.network.map(|network| {
-                self.network.clear();
-                write!(self.network, "{network}").expect("a string takes everything");
-                self.network.as_str()
-            });
+            let network = recipient.network.map(Network::code);
             self.message.raw_bind_parameter(18, network)?;
             self.message.raw_execute()?;
             self.queue.raw_bind_parameter(1, id)?;

@@ -16,7 +16,8 @@ const FIND_DUE: &str = "
 const CLAIM: &str = "
     UPDATE callback_queue SET owner = ?1, attempt = attempt + 1 WHERE owner = 0 AND due_us = ?2 AND id = ?3
     RETURNING attempt";
-const HELD: &str = "SELECT account_id, url, payload, created_us, tries FROM callback WHERE id = ?1";
+const HELD: &str =
+    "SELECT account_id, url, payload, created_us, tries, kind FROM callback WHERE id = ?1";
 
 const REMOVE: &str =
     "DELETE FROM callback_queue WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
@@ -35,7 +36,7 @@ const RELEASE: &str =
 
 const RECORD: &str = "
     SELECT c.id, c.account_id, c.url, c.payload, c.created_us, c.due_us, c.state, c.tries,
-        a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason
+        a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason, c.kind
     FROM callback AS c LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries";
 const MATCHES: &str = "
     c.id BETWEEN ?1 AND ?2 AND substr(c.url, 1, length(?3)) = ?3 AND c.created_us >= ?4 AND c.created_us < ?5";
@@ -83,6 +84,7 @@ fn claim_one(db: &Connection, node: NodeId, due_us: i64, id: i64) -> Result<Call
             payload: row.get(2)?,
             created_us: row.get(3)?,
             tries: row.get(4)?,
+            kind: row.get(5)?,
             due_us,
             attempt,
         })
@@ -210,6 +212,7 @@ fn record(row: &Row<'_>) -> Result<CallbackRecord> {
         state: row.get(6)?,
         tries: row.get(7)?,
         last: has_last.then(|| attempt_columns(row, 8)).transpose()?,
+        kind: row.get(14)?,
     };
     Ok(columns.record()?)
 }

@@ -1,6 +1,6 @@
 //! How messages end: the final state, the timer, the report, all in the transaction of whoever brings the end about.
 
-use domain::delivery::Outcome;
+use domain::delivery::{CallbackKind, Outcome};
 use domain::ids::NodeId;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
@@ -108,7 +108,7 @@ impl<'db> Endings<'db> {
         let Some(url) = message.dlr_url else {
             return Ok(Some(EndedColumns { id, callback: None }));
         };
-        let payload = payload(id, outcome, message.network.as_deref())?;
+        let payload = payload(id, outcome, message.network)?;
         let callback = self.create_callback(id, message.account_id, url, payload, at_us)?;
         Ok(Some(EndedColumns { id, callback }))
     }
@@ -137,6 +137,7 @@ impl<'db> Endings<'db> {
         self.queue_callback.execute(values)?;
         Ok(self.holder.map(|_| CallbackColumns {
             id,
+            kind: CallbackKind::Report.number(),
             account_id,
             url,
             payload,
@@ -153,7 +154,7 @@ struct Message {
     dlr_url: Option<Vec<u8>>,
     expires_us: i64,
     price_micros: i64,
-    network: Option<String>,
+    network: Option<i32>,
 }
 
 impl Message {

@@ -15,7 +15,7 @@ const FIND: &str = "
     FROM message WHERE id = ?1 AND account_id = ?2";
 const LIST_SCHEDULED: &str = "
     SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
-    WHERE account_id = ?1 AND state = 1 ORDER BY scheduled_us, id LIMIT ?2 OFFSET ?3";
+    WHERE account_id = ?1 AND state = 1 AND channel = 0 ORDER BY scheduled_us, id LIMIT ?2 OFFSET ?3";
 const TAKE_FROM_QUEUE: &str = "
     DELETE FROM queue
     WHERE owner = 0 AND (lane, due_us, id) = (SELECT priority, scheduled_us, id FROM message WHERE id = ?1)";

@@ -14,15 +14,15 @@ const PRUNE_RECEIPTS: &str = "
         ORDER BY t.taken_us LIMIT ?2)";
 const CANDIDATES: &str = "
     SELECT m.id, m.accepted_us, m.final_us,
-        EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.state = 0)
+        EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.kind <> 2 AND c.state = 0)
     FROM message AS m ORDER BY m.id";
 const PRUNE_ATTEMPTS: &str = "
-    DELETE FROM callback_attempt WHERE callback_id IN (SELECT id FROM callback WHERE message_id = ?1)";
-const PRUNE_CALLBACKS: &str = "DELETE FROM callback WHERE message_id = ?1";
+    DELETE FROM callback_attempt WHERE callback_id IN (SELECT id FROM callback WHERE message_id = ?1 AND kind <> 2)";
+const PRUNE_CALLBACKS: &str = "DELETE FROM callback WHERE message_id = ?1 AND kind <> 2";
 /// Read again in the writer: between the two a report may have been replayed.
 const PRUNE_MESSAGE: &str = "
     DELETE FROM message WHERE id = ?1 AND final_us <= ?2
-        AND NOT EXISTS (SELECT 1 FROM callback WHERE message_id = ?1 AND state = 0)";
+        AND NOT EXISTS (SELECT 1 FROM callback WHERE message_id = ?1 AND kind <> 2 AND state = 0)";
 
 /// Forgets parts that were reported on and receipts that matched nothing.
 pub(super) fn prune_receipts(db: &Connection, age_us: i64, limit: u32) -> Result<u64> {

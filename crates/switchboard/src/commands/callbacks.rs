@@ -81,6 +81,7 @@ fn as_json(record: &CallbackRecord) -> serde_json::Value {
     };
     json!({
         "id": record.id.get(),
+        "kind": record.kind.name(),
         "account": record.account.get(),
         "url": record.url,
         "payload": record.payload,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::Outcome;
-use domain::delivery::{Callback, CallbackNext, CallbackSettlement, Claim};
+use domain::delivery::{Callback, CallbackKind, CallbackNext, CallbackSettlement, Claim};
 use domain::message::Submission;
 use domain::ports::{CallbackFilter, CallbackRecord, CallbackState, Matched, Store};
 
@@ -102,6 +102,7 @@ async fn a_received_report_is_done(store: Arc<dyn Store>) {
     assert!(settle_callback(&store, node, tried(&callback, CallbackNext::Done, 3)).await);
     let expected = CallbackRecord {
         id: callback.id,
+        kind: CallbackKind::Report,
         account: account(1),
         url: "https://example.com/dlr".to_owned(),
         payload: callback.payload,

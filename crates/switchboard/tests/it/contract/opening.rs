@@ -183,6 +183,11 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
         ALTER TABLE account DROP COLUMN per_recipient_hour; ALTER TABLE account DROP COLUMN countries;
         ALTER TABLE account DROP COLUMN spent_day; ALTER TABLE account DROP COLUMN spent_micros;
         ALTER TABLE message DROP COLUMN price_micros; ALTER TABLE message DROP COLUMN network;
+        DROP TABLE sender; DROP INDEX message_scheduled;
+        ALTER TABLE message DROP COLUMN channel; ALTER TABLE message DROP COLUMN interactive;
+        ALTER TABLE message DROP COLUMN result; ALTER TABLE message DROP COLUMN seen_us;
+        ALTER TABLE account DROP COLUMN approved_senders_only;
+        CREATE INDEX message_scheduled ON message (account_id, scheduled_us, id) WHERE state = 1;
         DELETE FROM schema_migration WHERE number >= 3";
 
     let store = database.open().await;
