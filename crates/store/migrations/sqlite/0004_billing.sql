@@ -14,20 +14,21 @@ ALTER TABLE message ADD COLUMN network INTEGER;
 
 -- Every change of a balance. kind: 1 credit, 2 charge, 3 refund. balance_micros is what the balance was after it, so that
 -- both the sum of the amounts and the last entry give the account's balance. One entry covers all messages of an
--- account that one transaction stored or ended.
+-- account that one transaction stored or ended. id counts an account's entries from 1: one tree holds them, so that a
+-- charge writes one page here.
 CREATE TABLE ledger (
-    id             INTEGER PRIMARY KEY,
     account_id     INTEGER NOT NULL,
+    id             INTEGER NOT NULL,
     at_us          INTEGER NOT NULL,
     kind           INTEGER NOT NULL,
     amount_micros  INTEGER NOT NULL,
     balance_micros INTEGER NOT NULL,
     messages       INTEGER NOT NULL,
-    note           TEXT
-);
-CREATE INDEX ledger_account ON ledger (account_id, id);
-INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages)
-SELECT id, created_us, 1, balance_micros, balance_micros, 0 FROM account WHERE balance_micros <> 0;
+    note           TEXT,
+    PRIMARY KEY (account_id, id)
+) WITHOUT ROWID;
+INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages)
+SELECT id, 1, created_us, 1, balance_micros, balance_micros, 0 FROM account WHERE balance_micros <> 0;
 
 -- To whom accounts that have a limit per recipient sent within the last hour.
 CREATE TABLE recipient_sent (

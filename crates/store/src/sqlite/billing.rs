@@ -16,12 +16,13 @@ use crate::rows::micros;
 const FIND_PURSE: &str = "
     SELECT balance_micros, credit_limit_micros, daily_cap_micros, per_recipient_hour, spent_day, spent_micros
     FROM account WHERE id = ?1";
-const SET_SPENT: &str = "UPDATE account SET spent_day = ?2, spent_micros = ?3 WHERE id = ?1";
+const SPEND: &str = "
+    UPDATE account SET balance_micros = ?2, spent_day = ?3, spent_micros = ?4 WHERE id = ?1";
 const CHANGE_BALANCE: &str = "
     UPDATE account SET balance_micros = balance_micros + ?2 WHERE id = ?1 RETURNING balance_micros";
 const ENTER: &str = "
-    INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages, note)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, note)
+    SELECT ?1, coalesce(max(id), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7 FROM ledger WHERE account_id = ?1";
 const SET_RULES: &str = "
     UPDATE account SET credit_limit_micros = ?2, daily_cap_micros = ?3, per_recipient_hour = ?4, countries = ?5
     WHERE id = ?1";
@@ -68,17 +69,23 @@ impl Change<'_> {
             .query_row([self.account_id, self.amount_micros], |row| row.get(0))
             .optional()?;
         if let Some(balance) = balance {
-            db.prepare_cached(ENTER)?.execute(params![
-                self.account_id,
-                self.at_us,
-                self.kind.number(),
-                self.amount_micros,
-                balance,
-                self.messages,
-                self.note,
-            ])?;
+            self.write(db, balance)?;
         }
         Ok(balance)
+    }
+
+    /// Writes the entry of a change that left this balance.
+    fn write(&self, db: &Connection, balance_micros: i64) -> Result<()> {
+        db.prepare_cached(ENTER)?.execute(params![
+            self.account_id,
+            self.at_us,
+            self.kind.number(),
+            self.amount_micros,
+            balance_micros,
+            self.messages,
+            self.note,
+        ])?;
+        Ok(())
     }
 }
 
@@ -183,8 +190,10 @@ impl<'db> Till<'db> {
             .iter()
             .filter(|open| open.purse.balance != open.before)
         {
-            self.db.prepare_cached(SET_SPENT)?.execute(params![
+            let balance = open.purse.balance.micros();
+            self.db.prepare_cached(SPEND)?.execute(params![
                 open.account_id,
+                balance,
                 open.purse.spent_day,
                 open.purse.spent.micros(),
             ])?;
@@ -196,7 +205,7 @@ impl<'db> Till<'db> {
                 note: None,
                 at_us: open.at_us,
             };
-            change.enter(self.db)?;
+            change.write(self.db, balance)?;
         }
         Ok(())
     }

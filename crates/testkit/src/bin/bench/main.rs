@@ -5,6 +5,7 @@
 
 mod accept;
 mod bare;
+mod compare;
 mod deliver;
 mod goals;
 mod measure;
@@ -22,6 +23,7 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
        bench deliver [--quick] [--seconds N] [--all] [--only sqlite|postgres] [--waiting N,N,…]
                      [--outstanding N] [--delay-ms N] [--switchboard PATH]
        bench numbers [--quick] [--seconds N] [--python PATH] [--switchboard PATH]
+       bench compare --with PATH [--rounds N] [--seconds N] [--switchboard PATH]
        bench bare [FILE]
 
 accept   how fast POST /sms accepts, on SQLite and on PostgreSQL, beside a bare handler
@@ -29,6 +31,7 @@ deliver  how fast POST /sms, the simulated network, the receipt and the callback
          through, on both, and what messages that wait cost
 numbers  how fast numbers are corrected, in one process and over HTTP, beside Google's library for
          Python, and how fast prices and prefixes are answered beside a bare handler
+compare  how fast POST /sms accepts in this build and in another one, in turns
 bare     that bare handler, on a free port of loopback; with a file, it answers GET with its bytes
 
 --quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
@@ -42,6 +45,8 @@ bare     that bare handler, on a free port of loopback; with a file, it answers 
                10000,100000,1000000)
 --outstanding  how many messages may be accepted and not yet called back (default 5000)
 --delay-ms     after which the simulated network reports (default 50)
+--with         the binary of the other build
+--rounds       how many turns each takes (default 12, of 2 seconds)
 --python       a Python with the package phonenumbers (default: python3)
 --switchboard  the binary to measure (default: the one beside this one)";
 
@@ -55,6 +60,7 @@ fn main() -> Result<()> {
         Some("accept") => accept::run(&options::parse(&arguments[1..])?),
         Some("deliver") => deliver::run(&deliver::Options::parse(&arguments[1..])?),
         Some("numbers") => numbers::run(&numbers::Options::parse(&arguments[1..])?),
+        Some("compare") => compare::run(&compare::Options::parse(&arguments[1..])?),
         Some("bare") => bare::serve(arguments.get(1).map(String::as_str)),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
