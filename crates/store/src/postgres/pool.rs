@@ -18,9 +18,10 @@ const SERVER_TIMEOUTS: &str = "-c statement_timeout=10s -c idle_in_transaction_s
 /// Every statement of this program reads a few rows by an index. The planner cannot know: a queue that was empty when a
 /// plan was made holds a million rows a minute later, and a plan that reads all of them would be kept. So it is left no
 /// choice. For the same reason statements take an owner from a materialized list of rows even where it is a constant: by
-/// a constant the planner would read that owner's whole range.
+/// a constant the planner would read that owner's whole range. And since there is nothing to choose, a plan is made once
+/// and not for each execution, which for the longest statement takes as much time as to run it.
 const BY_INDEX: &str = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_material=off \
-    -c jit=off";
+    -c plan_cache_mode=force_generic_plan -c jit=off";
 
 /// A pool of at most so many connections, none of them open yet.
 ///
