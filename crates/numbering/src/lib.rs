@@ -2,7 +2,7 @@
 //!
 //! What belongs here: whether a number can exist, how a local number becomes an international one, and the reference
 //! data that says what a number belongs to: countries, operators, networks and prefixes.
-//! The latter is read from files that are compiled in; see [`reference`].
+//! The latter is read from files that are compiled in; see [`Reference`].
 //!
 //! What never enters: I/O at run time. The data is compiled in or handed over by the caller, so every answer depends
 //! on its arguments alone. Prices, routes and HTTP live in other rooms.
