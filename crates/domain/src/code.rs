@@ -45,6 +45,8 @@ impl Code {
     pub const ROUTE_DOWN: Self = Self(30);
     /// The subscriber cannot be reached.
     pub const ABSENT: Self = Self(43);
+    /// The home network did not answer a lookup in time.
+    pub const HLR_TIMEOUT: Self = Self(50);
     /// The service itself failed.
     pub const INTERNAL: Self = Self(90);
     /// Anything that the catalogue does not name.
@@ -63,6 +65,11 @@ impl Code {
     /// What the catalogue says of it.
     pub fn entry(self) -> &'static Entry {
         entry(self.0).expect("only numbers of the catalogue become codes")
+    }
+
+    /// Whether a lookup that ended so brought no answer.
+    pub const fn is_no_lookup(self) -> bool {
+        matches!(self.0, 50..=52)
     }
 
     /// Whether a message that failed so was never taken by a network, so that its price is given back.

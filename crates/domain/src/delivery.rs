@@ -5,8 +5,11 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
+use crate::channel::Channel;
 use crate::code::Code;
 use crate::ids::{AccountId, CallbackId, MessageId};
+use crate::interactive::Interactive;
+use crate::lookup::Subscriber;
 use crate::message::{Priority, TestMode};
 use crate::msisdn::Msisdn;
 use crate::network::Network;
@@ -43,12 +46,15 @@ impl Outcome {
         }
     }
 
-    /// Whether no network took the message, so that its price is given back.
-    pub fn is_refunded(self) -> bool {
+    /// Whether the price is given back: no network took the message, or no answer to a lookup could be had.
+    pub fn is_refunded(self, channel: Channel) -> bool {
         match self {
             Self::Delivered | Self::Expired => false,
             // What a network let expire is `Expired`: a failure by that code never got so far.
-            Self::Failed(code) => code == Code::EXPIRED || code.is_refunded(),
+            Self::Failed(code) if code == Code::EXPIRED => true,
+            Self::Failed(code) => {
+                code.is_refunded() || (channel == Channel::Hlr && code.is_no_lookup())
+            }
         }
     }
 
@@ -82,12 +88,16 @@ pub struct Parcel {
     pub id: MessageId,
     /// Whose.
     pub account: AccountId,
+    /// By which channel.
+    pub channel: Channel,
     /// To whom.
     pub to: Msisdn,
-    /// From whom.
-    pub from: Originator,
-    /// The text.
+    /// From whom; nobody signs a lookup.
+    pub from: Option<Originator>,
+    /// The text; empty for a lookup.
     pub text: String,
+    /// What a Viber message has besides its text.
+    pub interactive: Option<Interactive>,
     /// How it is coded and split.
     pub shape: Shape,
     /// The caller's own header.
@@ -125,6 +135,13 @@ pub enum Sent {
     Later(Timestamp),
     /// It is over, without a network's report.
     Over(Outcome),
+    /// A lookup is over, and this is what its caller is told.
+    Answered {
+        /// How it ended.
+        outcome: Outcome,
+        /// The report: JSON.
+        report: String,
+    },
 }
 
 /// What a carrier answered.
@@ -132,6 +149,8 @@ pub enum Sent {
 pub enum Submitted {
     /// It took every part; these are its names for them, in order.
     Taken(Vec<String>),
+    /// It answered a lookup.
+    Answered(Subscriber),
     /// Not now, for this reason; it may work later.
     NotNow(Code),
     /// Never, for this reason.
@@ -273,6 +292,12 @@ pub struct CallbackSettlement {
     pub attempt: Option<CallbackAttempt>,
     /// What follows.
     pub next: CallbackNext,
+}
+
+/// The payload of the report that the recipient of a delivered message has seen it.
+pub fn seen_payload(id: MessageId, network: Option<Network>) -> String {
+    let delivered = report_payload(id, Outcome::Delivered, network);
+    delivered.replacen(r#""status":1"#, r#""status":3"#, 1)
 }
 
 /// The payload of a delivery report; a network that is not known is left out.

@@ -16,6 +16,7 @@ pub mod code;
 pub mod country;
 pub mod delivery;
 pub mod ids;
+pub mod lookup;
 pub mod message;
 pub mod money;
 pub mod msisdn;

@@ -5,8 +5,10 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
+use crate::channel::Channel;
 use crate::delivery::Outcome;
 use crate::ids::{AccountId, MessageId, NodeId};
+use crate::interactive::Interactive;
 use crate::money::Money;
 use crate::msisdn::Msisdn;
 use crate::network::Network;
@@ -123,12 +125,16 @@ pub struct Recipient {
 pub struct Submission {
     /// Whose.
     pub account: AccountId,
+    /// By which channel.
+    pub channel: Channel,
     /// To whom; at least one, with ascending consecutive IDs.
     pub recipients: Vec<Recipient>,
-    /// From whom.
-    pub from: Originator,
-    /// The text as it was sent.
+    /// From whom; nobody signs a lookup.
+    pub from: Option<Originator>,
+    /// The text as it was sent; empty for a lookup.
     pub text: String,
+    /// What a Viber message has besides its text.
+    pub interactive: Option<Interactive>,
     /// How the text is coded and into how many parts it splits.
     pub shape: Shape,
     /// The header that the caller gave for a text that is not split here.
@@ -270,6 +276,8 @@ impl MessageState {
 pub struct MessageRecord {
     /// Its ID.
     pub id: MessageId,
+    /// By which channel.
+    pub channel: Channel,
     /// Where it stands.
     pub state: MessageState,
     /// Into how many parts it splits.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord};
 use domain::ports::{Cancel, Page, Store, StoreError};
-use domain::{AccountId, Clock, MessageId};
+use domain::{AccountId, Channel, Clock, MessageId};
 
 /// What an account may do with messages that it sent.
 pub struct Messages {
@@ -24,7 +25,17 @@ impl Messages {
         account: AccountId,
         id: MessageId,
     ) -> Result<Option<MessageRecord>, StoreError> {
-        self.store.find_message(account, id).await
+        let found = self.store.find_message(account, id).await?;
+        Ok(found.filter(|message| message.channel != Channel::Hlr))
+    }
+
+    /// One lookup of the account; another account's is not found.
+    pub async fn find_lookup(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<LookupRecord>, StoreError> {
+        self.store.find_lookup(account, id).await
     }
 
     /// What still waits for its time, by time.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::delivery::Receipt;
+use domain::Timestamp;
+use domain::delivery::{CarrierRef, Receipt};
 use domain::ports::{Matched, ReceiptError, ReceiptSink, Store, StoreError};
 
 use crate::batcher::{BatchError, Batcher, Limits};
@@ -17,6 +18,7 @@ const BATCH: usize = 512;
 
 /// Stores receipts, and with a final one the end of its message and the report about it.
 pub struct Receipts {
+    store: Arc<dyn Store>,
     batcher: Batcher<Receipt, Matched, StoreError>,
 }
 
@@ -31,10 +33,11 @@ impl Receipts {
             queue: QUEUE,
             batch: BATCH,
         };
-        let batcher = Batcher::start(limits, move |batch| {
-            settle(store.clone(), node.clone(), callbacks.clone(), batch)
+        let batcher = Batcher::start(limits, {
+            let store = store.clone();
+            move |batch| settle(store.clone(), node.clone(), callbacks.clone(), batch)
         });
-        Arc::new(Self { batcher })
+        Arc::new(Self { store, batcher })
     }
 
     /// Stores what was taken.
@@ -52,6 +55,11 @@ impl ReceiptSink for Receipts {
             Err(BatchError::Stopped) => Err(ReceiptError::Stopping),
             Err(BatchError::Write(_)) => Err(ReceiptError::Store),
         }
+    }
+
+    async fn seen(&self, of: CarrierRef, at: Timestamp) -> Result<(), ReceiptError> {
+        let marked = self.store.mark_seen(&of, at).await;
+        marked.map(drop).map_err(|_| ReceiptError::Store)
     }
 }
 

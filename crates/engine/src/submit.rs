@@ -1,5 +1,6 @@
 //! Accepting messages: from a caller's order to a committed row.
 
+mod lookup;
 mod order;
 
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -20,6 +21,7 @@ use crate::catalogues::{Catalogues, Live};
 use crate::dispatch::{Dispatch, Reservation};
 use crate::id_blocks::IdBlocks;
 
+pub use lookup::LookupOrder;
 pub use order::{Invalid, SmsOrder, To};
 
 /// How long an idempotency key and its answer are kept.
@@ -181,17 +183,39 @@ impl Submit {
         repeatable: Option<Repeatable>,
     ) -> Result<SubmitReceipt, SubmitError> {
         let now = self.clock.now();
-        let mut submission = {
+        let submission = {
             let live = self.catalogues.live();
             let submission = order.check(access.account, now, &live)?;
             check_countries(access, &submission, &live)?;
             submission
         };
-        submission.idempotency = repeatable.map(|r| claim(r, now));
+        self.accept(submission, "dlrUrl", repeatable).await
+    }
+
+    /// Checks an order to look a subscriber up and stores it. When this returns `Ok`, it survives a power cut.
+    pub async fn look_up(
+        &self,
+        access: &Access,
+        order: LookupOrder<'_>,
+        repeatable: Option<Repeatable>,
+    ) -> Result<SubmitReceipt, SubmitError> {
+        let now = self.clock.now();
+        let submission = order.check(access.account, now, &self.catalogues.live())?;
+        self.accept(submission, "callBackUrl", repeatable).await
+    }
+
+    /// Stores what was checked, once its callbacks may go where they are to go.
+    async fn accept(
+        &self,
+        mut submission: Submission,
+        url_field: &'static str,
+        repeatable: Option<Repeatable>,
+    ) -> Result<SubmitReceipt, SubmitError> {
+        submission.idempotency = repeatable.map(|r| claim(r, submission.accepted_at));
         let count = u32::try_from(submission.recipients.len()).expect("at most a thousand");
         if let Some(url) = &submission.dlr_url {
             let checked = self.guard.check(url).await;
-            checked.map_err(|forbidden| Invalid::new("dlrUrl", forbidden))?;
+            checked.map_err(|forbidden| Invalid::new(url_field, forbidden))?;
         }
         submission.number_from(self.ids.take(count).await?);
         let receipt = submission.receipt();
@@ -359,17 +383,21 @@ fn count(batch: &[Submission], outcomes: &[Accepted]) {
         .iter()
         .zip(outcomes)
         .filter(|(_, outcome)| **outcome == Accepted::Stored);
-    let (messages, parts) =
-        stored
-            .map(|(submission, _)| submission.receipt())
-            .fold((0, 0), |(m, p), receipt| {
-                (
-                    m + u64::from(receipt.messages),
-                    p + u64::from(receipt.parts),
-                )
-            });
-    metrics::counter!("switchboard_messages_accepted_total").increment(messages);
-    metrics::counter!("switchboard_parts_accepted_total").increment(parts);
+    let mut counted = [(0, 0); Channel::ALL.len()];
+    for (submission, _) in stored {
+        let receipt = submission.receipt();
+        let (messages, parts) = &mut counted[submission.channel.number()];
+        *messages += u64::from(receipt.messages);
+        *parts += u64::from(receipt.parts);
+    }
+    for (channel, (messages, parts)) in Channel::ALL.into_iter().zip(counted) {
+        if messages > 0 {
+            metrics::counter!("switchboard_messages_accepted_total", "channel" => channel.name())
+                .increment(messages);
+            metrics::counter!("switchboard_parts_accepted_total", "channel" => channel.name())
+                .increment(parts);
+        }
+    }
     metrics::counter!("switchboard_accept_batches_total").increment(1);
 }
 

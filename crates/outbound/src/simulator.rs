@@ -8,14 +8,15 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::code::CATALOGUE;
 use domain::delivery::{CarrierRef, Parcel, Receipt, Submitted};
-use domain::ports::{Carrier, ReceiptSink, Store, StoreError};
-use domain::{Clock, Code, Msisdn, Outcome};
+use domain::lookup::Subscriber;
+use domain::ports::{Carrier, NumberBook, ReceiptSink, Store, StoreError};
+use domain::{Channel, Clock, Code, Msisdn, Network, Outcome};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
@@ -23,6 +24,8 @@ use tokio::time::Instant;
 pub const NAME: &str = "simulator";
 /// The numbers that behave on purpose start so and end in three digits: the code.
 const MAGIC_PREFIX: &str = "447700900";
+/// The number that a lookup finds with another operator than it was given to.
+const PORTED: &str = "447700900800";
 /// Receipts that may be on their way at once; beyond, the network says that it is throttled.
 const MOST_PENDING: usize = 100_000;
 /// Receipts that may be with the service at once.
@@ -69,23 +72,71 @@ pub fn fate(to: &Msisdn) -> Fate {
 pub struct MagicNumber {
     /// The number, with its plus sign.
     pub number: String,
-    /// How a message to it ends: `delivered`, `failed` or `expired`.
+    /// For which channel.
+    pub channel: Channel,
+    /// How a message to it ends: `delivered`, `failed` or `expired`; for a lookup `ported`, too.
     pub outcome: &'static str,
     /// The service error code of its report.
     pub code: u16,
 }
 
-/// Every number that behaves on purpose, by code.
+/// Every number that behaves on purpose, by channel and code.
 pub fn magic_numbers() -> impl Iterator<Item = MagicNumber> {
-    CATALOGUE.iter().map(|entry| MagicNumber {
-        number: format!("+{MAGIC_PREFIX}{:03}", entry.number),
-        outcome: match entry.number {
-            0 => "delivered",
-            2 => "expired",
-            _ => "failed",
-        },
-        code: entry.number,
-    })
+    let of_code = |channel: Channel, code: u16| {
+        let is_silent = code == Code::EXPIRED.number();
+        MagicNumber {
+            number: format!("+{MAGIC_PREFIX}{code:03}"),
+            channel,
+            outcome: match code {
+                0 => "delivered",
+                _ if is_silent => "expired",
+                _ => "failed",
+            },
+            // Nobody answers such a lookup, and what is told in the end is that.
+            code: if is_silent && channel == Channel::Hlr {
+                Code::HLR_TIMEOUT.number()
+            } else {
+                code
+            },
+        }
+    };
+    let of_channel = move |channel: Channel| {
+        CATALOGUE
+            .iter()
+            .map(move |entry| of_code(channel, entry.number))
+    };
+    let ported = MagicNumber {
+        number: format!("+{PORTED}"),
+        channel: Channel::Hlr,
+        outcome: "ported",
+        code: Code::FINE.number(),
+    };
+    Channel::ALL
+        .into_iter()
+        .flat_map(of_channel)
+        .chain([ported])
+}
+
+/// A receipt on its way.
+struct Pending {
+    due: Instant,
+    of: CarrierRef,
+    outcome: Outcome,
+    /// Whether the recipient's app tells when the message was looked at.
+    is_shown: bool,
+}
+
+/// The digits of an IMSI.
+const IMSI_DIGITS: usize = 15;
+
+/// An identity that is the same each time: the network, then the end of the number.
+fn imsi(network: Network, number: &Msisdn) -> u64 {
+    let network = network.to_string();
+    let digits = number.digits();
+    let left = IMSI_DIGITS - network.len();
+    let end = &digits[digits.len().saturating_sub(left)..];
+    let text = format!("{network}{end:0>left$}");
+    text.parse().expect("fifteen digits")
 }
 
 /// The network.
@@ -93,8 +144,9 @@ pub struct Simulator {
     clock: Arc<dyn Clock>,
     delay: Duration,
     window: usize,
-    pending: Mutex<VecDeque<(Instant, CarrierRef, Outcome)>>,
+    pending: Mutex<VecDeque<Pending>>,
     added: Notify,
+    book: OnceLock<Arc<dyn NumberBook>>,
     journal: Option<Mutex<File>>,
 }
 
@@ -120,12 +172,20 @@ impl Simulator {
             window,
             pending: Mutex::default(),
             added: Notify::new(),
+            book: OnceLock::new(),
             journal: journal.map(open).transpose()?,
         }))
     }
 
-    /// Starts reporting, what was left over from the last time first. Runs until it is dropped.
-    pub async fn run(self: Arc<Self>, store: Arc<dyn Store>, sink: Arc<dyn ReceiptSink>) {
+    /// Starts reporting, what was left over from the last time first, and answering lookups by the book. Runs until it is
+    /// dropped.
+    pub async fn run(
+        self: Arc<Self>,
+        store: Arc<dyn Store>,
+        sink: Arc<dyn ReceiptSink>,
+        book: Arc<dyn NumberBook>,
+    ) {
+        self.book.get_or_init(|| book);
         while let Err(error) = self.resume(&*store).await {
             tracing::warn!(%error, "the simulated network cannot read what it took; trying again");
             tokio::time::sleep(AGAIN_AFTER).await;
@@ -133,21 +193,68 @@ impl Simulator {
         drop(store);
         let places = Arc::new(Semaphore::new(AT_ONCE));
         loop {
-            let (of, outcome) = self.next().await;
+            let next = self.next().await;
             let place = places.clone().acquire_owned().await.expect("never closed");
-            let (clock, sink) = (self.clock.clone(), sink.clone());
+            let (network, sink) = (self.clone(), sink.clone());
             tokio::spawn(async move {
-                let receipt = Receipt {
-                    of,
-                    outcome,
-                    at: clock.now(),
-                };
-                while sink.receive(receipt.clone()).await.is_err() {
-                    tokio::time::sleep(AGAIN_AFTER).await;
-                }
+                network.report(next, &*sink).await;
                 drop(place);
             });
         }
+    }
+
+    /// Brings a receipt, and, when its channel shows that, the news that the message was seen.
+    async fn report(&self, next: Pending, sink: &dyn ReceiptSink) {
+        let receipt = Receipt {
+            of: next.of,
+            outcome: next.outcome,
+            at: self.clock.now(),
+        };
+        while sink.receive(receipt.clone()).await.is_err() {
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
+        if next.is_shown && receipt.outcome == Outcome::Delivered {
+            tokio::time::sleep(self.delay).await;
+            while sink
+                .seen(receipt.of.clone(), self.clock.now())
+                .await
+                .is_err()
+            {
+                tokio::time::sleep(AGAIN_AFTER).await;
+            }
+        }
+    }
+
+    /// What the home network of a number says.
+    fn look_up(&self, to: &Msisdn, fate: Fate) -> Submitted {
+        let Some(book) = self.book.get() else {
+            return Submitted::NotNow(Code::HLR_TIMEOUT);
+        };
+        let code = match fate {
+            Fate::Silent => return Submitted::NotNow(Code::HLR_TIMEOUT),
+            Fate::Refused(code) => return Submitted::Answered(Subscriber::unknown(code)),
+            Fate::Failed(code) if code.is_no_lookup() => {
+                return Submitted::Answered(Subscriber::unknown(code));
+            }
+            Fate::Failed(code) => code,
+            Fate::Delivered => Code::FINE,
+        };
+        let origin = book.home(to);
+        let other = (to.digits() == PORTED)
+            .then(|| book.neighbour(&origin))
+            .flatten();
+        let home = other.as_ref().unwrap_or(&origin);
+        Submitted::Answered(Subscriber {
+            code,
+            imsi: home
+                .network
+                .filter(|_| code == Code::FINE)
+                .map(|network| imsi(network, to)),
+            country: home.country,
+            operator: home.operator.as_ref().map(|operator| operator.id),
+            network: home.network,
+            ported_from: origin.operator.clone().filter(|_| other.is_some()),
+        })
     }
 
     async fn resume(&self, store: &dyn Store) -> Result<(), StoreError> {
@@ -155,7 +262,7 @@ impl Simulator {
         loop {
             let parts = store.list_in_transit(NAME, &after, RESUME_STEP).await?;
             for part in &parts {
-                self.report_later(part.reference.clone(), fate(&part.to));
+                self.report_later(part.reference.clone(), fate(&part.to), false);
             }
             match parts.last() {
                 Some(last) if parts.len() >= RESUME_STEP as usize => {
@@ -166,7 +273,7 @@ impl Simulator {
         }
     }
 
-    fn report_later(&self, reference: String, fate: Fate) {
+    fn report_later(&self, reference: String, fate: Fate, is_shown: bool) {
         let outcome = match fate {
             Fate::Delivered => Outcome::Delivered,
             Fate::Failed(code) | Fate::Refused(code) => Outcome::Failed(code),
@@ -177,28 +284,31 @@ impl Simulator {
             reference,
         };
         let due = Instant::now() + self.delay;
-        self.pending
-            .lock()
-            .expect("no holder panics")
-            .push_back((due, of, outcome));
+        let mut pending = self.pending.lock().expect("no holder panics");
+        pending.push_back(Pending {
+            due,
+            of,
+            outcome,
+            is_shown,
+        });
     }
 
     /// The next receipt, once its time has come. The delay is the same for all, so the first is the earliest.
-    async fn next(&self) -> (CarrierRef, Outcome) {
+    async fn next(&self) -> Pending {
         loop {
             let due = self
                 .pending
                 .lock()
                 .expect("no holder panics")
                 .front()
-                .map(|(due, _, _)| *due);
+                .map(|first| first.due);
             match due {
                 None => self.added.notified().await,
                 Some(due) if due > Instant::now() => tokio::time::sleep_until(due).await,
                 Some(_) => {
                     let first = self.pending.lock().expect("no holder panics").pop_front();
-                    if let Some((_, of, outcome)) = first {
-                        return (of, outcome);
+                    if let Some(first) = first {
+                        return first;
                     }
                 }
             }
@@ -229,6 +339,9 @@ impl Carrier for Simulator {
 
     async fn submit(&self, parcel: &Parcel) -> Submitted {
         let fate = fate(&parcel.to);
+        if parcel.channel == Channel::Hlr {
+            return self.look_up(&parcel.to, fate);
+        }
         if let Fate::Refused(code) = fate {
             return Submitted::Refused(code);
         }
@@ -243,7 +356,8 @@ impl Carrier for Simulator {
             .map(|part| format!("{}-{part}", parcel.id))
             .collect();
         for reference in &references {
-            self.report_later(reference.clone(), fate);
+            let is_shown = parcel.channel == Channel::Viber;
+            self.report_later(reference.clone(), fate, is_shown);
         }
         self.added.notify_one();
         Submitted::Taken(references)
@@ -278,10 +392,26 @@ mod tests {
     }
 
     #[test]
+    fn an_imsi_has_fifteen_digits_and_starts_with_the_network() {
+        for (mcc, mnc, number, expected) in [
+            ("247", "01", "+37129100000", 247_017_129_100_000),
+            ("310", "260", "+12125550123", 310_260_125_550_123),
+            ("247", "01", "+2901234", 247_010_002_901_234),
+        ] {
+            let network = Network::new(mcc, mnc).expect("a network");
+            let number = Msisdn::parse(number).expect(number);
+            assert_eq!(imsi(network, &number), expected);
+        }
+    }
+
+    #[test]
     fn every_code_has_its_number() {
         let numbers: Vec<MagicNumber> = magic_numbers().collect();
-        assert_eq!(numbers.len(), CATALOGUE.len());
-        for magic in numbers {
+        assert_eq!(numbers.len(), 3 * CATALOGUE.len() + 1);
+        for magic in numbers
+            .into_iter()
+            .filter(|magic| magic.outcome != "ported")
+        {
             let fate = fate(&Msisdn::parse(&magic.number).expect("a number"));
             let outcome = match fate {
                 Fate::Delivered => "delivered",

@@ -1,13 +1,15 @@
 //! What a row holds, and how it becomes one of `domain`'s types: the half of reading that both databases share.
 
+use std::borrow::Cow;
+
 use domain::access::Access;
-use domain::delivery::Outcome;
+use domain::delivery::{CallbackKind, Outcome};
 use domain::ids::{AccountId, MessageId, NodeId, TokenId};
 use domain::message::{
     MessageRecord, MessageState, ScheduledRecord, SendTime, Submission, SubmitReceipt,
 };
 use domain::ports::{Accepted, AccountRecord, KeptAnswer, TokenRecord};
-use domain::{Money, Msisdn, Permissions, Timestamp};
+use domain::{Channel, Money, Msisdn, Originator, Permissions, Timestamp};
 use jiff::SignedDuration;
 
 pub(crate) mod billing;
@@ -106,6 +108,7 @@ impl SendColumns {
 /// The columns that tell where a message stands.
 pub(crate) struct MessageColumns {
     pub(crate) id: i64,
+    pub(crate) channel: i16,
     pub(crate) state: i16,
     pub(crate) scheduled_us: Option<i64>,
     pub(crate) final_us: Option<i64>,
@@ -121,6 +124,7 @@ impl MessageColumns {
     pub(crate) fn record(&self) -> Result<MessageRecord, Corrupt> {
         Ok(MessageRecord {
             id: message_id(self.id)?,
+            channel: channel(self.channel)?,
             state: self.state()?,
             parts: u8::try_from(self.parts).map_err(|_| Corrupt("number of parts"))?,
             network: billing::network(self.network)?,
@@ -139,6 +143,40 @@ impl MessageColumns {
             (None, None, SCHEDULED, Some(at)) => Ok(MessageState::Scheduled { at: timestamp(at)? }),
             _ => Err(Corrupt("message state")),
         }
+    }
+}
+
+/// `message.channel`.
+pub(crate) fn channel_number(channel: Channel) -> i16 {
+    match channel {
+        Channel::Sms => 0,
+        Channel::Viber => 1,
+        Channel::Hlr => 2,
+    }
+}
+
+/// Reads a channel.
+pub(crate) fn channel(number: i16) -> Result<Channel, Corrupt> {
+    let known = Channel::ALL
+        .into_iter()
+        .find(|known| channel_number(*known) == number);
+    known.ok_or(Corrupt("channel"))
+}
+
+/// Which callback a channel's ends give rise to.
+pub(crate) fn callback_kind(channel: Channel) -> CallbackKind {
+    match channel {
+        Channel::Sms | Channel::Viber => CallbackKind::Report,
+        Channel::Hlr => CallbackKind::Lookup,
+    }
+}
+
+/// An originator as both databases keep it; a lookup has none, which is an empty text.
+pub(crate) fn originator(from: Option<&Originator>) -> Cow<'_, str> {
+    match from {
+        None => Cow::Borrowed(""),
+        Some(Originator::Name(name)) => Cow::Borrowed(name.as_str()),
+        Some(Originator::Msisdn(number)) => Cow::Owned(number.to_string()),
     }
 }
 

@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use domain::Clock;
-use domain::ports::{CallbackSender, UrlGuard};
+use domain::lookup::HomeOperator;
+use domain::ports::{CallbackSender, Home, NumberBook, UrlGuard};
+use domain::{Clock, Msisdn};
+use engine::Catalogues;
+use numbering::reference::{NetworkEntry, NetworkStatus, Operator};
 use outbound::callback::TRY_TIMEOUT;
 use outbound::{
     CallbackClient, CallbackOptions, DialerOptions, Guard, Simulator, SystemResolver, UrlCheck,
@@ -45,6 +48,56 @@ pub(crate) fn callback_client(config: &Config) -> Arc<dyn CallbackSender> {
         },
         try_timeout: TRY_TIMEOUT,
     }))
+}
+
+/// What the simulated network knows about numbers.
+pub(crate) fn number_book(catalogues: Arc<Catalogues>) -> Arc<dyn NumberBook> {
+    Arc::new(Book(catalogues))
+}
+
+struct Book(Arc<Catalogues>);
+
+impl Book {
+    fn home_of(operator: &Operator) -> Home {
+        Home {
+            country: operator.country,
+            operator: Some(HomeOperator {
+                id: operator.id.get(),
+                name: operator.name.to_string(),
+                country: operator.country,
+            }),
+            network: operator.main,
+        }
+    }
+}
+
+impl NumberBook for Book {
+    fn home(&self, number: &Msisdn) -> Home {
+        let live = self.0.live();
+        let place = live.reference.locate(number);
+        let operator = place.operator.and_then(|id| live.reference.operator(id));
+        operator.map_or_else(
+            || Home {
+                country: place.country,
+                ..Home::default()
+            },
+            Self::home_of,
+        )
+    }
+
+    fn neighbour(&self, home: &Home) -> Option<Home> {
+        let live = self.0.live();
+        let own = home.operator.as_ref().map(|operator| operator.id);
+        let is_other = |entry: &&NetworkEntry| {
+            entry.status == NetworkStatus::Operational && Some(entry.operator.get()) != own
+        };
+        let other = live
+            .reference
+            .networks(home.country?)
+            .iter()
+            .find(is_other)?;
+        live.reference.operator(other.operator).map(Self::home_of)
+    }
 }
 
 fn guard(config: &Config) -> Guard {

@@ -67,9 +67,10 @@ pub(crate) async fn run(mut config: Config, args: ServeArgs) -> anyhow::Result<(
             .await
             .context("the service cannot start without its database")?,
     );
-    let network = engine
-        .receipts()
-        .map(|receipts| tokio::spawn(simulator.run(store.clone(), receipts)));
+    let network = engine.receipts().map(|receipts| {
+        let book = outside::number_book(engine.catalogues.clone());
+        tokio::spawn(simulator.run(store.clone(), receipts, book))
+    });
 
     let mut app = App::build(&config, &roles, &engine, &metrics, listening)?;
     let (stop, stopped) = watch::channel(false);

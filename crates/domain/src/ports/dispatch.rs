@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
-use crate::delivery::{Callback, Parcel, Receipt, Settlement};
+use crate::delivery::{Callback, CarrierRef, Parcel, Receipt, Settlement};
 use crate::ids::{MessageId, NodeId};
 use crate::msisdn::Msisdn;
 
@@ -106,6 +106,10 @@ pub trait DispatchStore: Send + Sync + 'static {
         batch: Arc<Vec<Receipt>>,
         hold: bool,
     ) -> Result<Vec<Matched>, StoreError>;
+
+    /// Notes that the recipient of a delivered message has seen it, and creates the report of that; nobody holds it.
+    /// `false`: no delivered message is known by that name, or it was seen before.
+    async fn mark_seen(&self, of: &CarrierRef, at: Timestamp) -> Result<bool, StoreError>;
 
     /// Ends messages that a carrier took and never reported on, once their time is over: at most `limit`.
     async fn expire_sent(

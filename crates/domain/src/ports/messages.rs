@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::StoreError;
 use crate::billing::NotPaid;
 use crate::ids::{AccountId, MessageId};
+use crate::lookup::LookupRecord;
 use crate::message::{MessageRecord, MessageState, ScheduledRecord, Submission, SubmitReceipt};
 
 /// What became of one submission of a batch.
@@ -78,7 +79,14 @@ pub trait MessageStore: Send + Sync + 'static {
         id: MessageId,
     ) -> Result<Option<MessageRecord>, StoreError>;
 
-    /// The account's messages that still wait for their time, by time, then ID.
+    /// One lookup of this account.
+    async fn find_lookup(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<LookupRecord>, StoreError>;
+
+    /// The account's SMS that still wait for their time, by time, then ID.
     async fn list_scheduled(
         &self,
         account: AccountId,

@@ -4,7 +4,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
-use crate::delivery::{Callback, Delivery, Parcel, Receipt, Submitted};
+use crate::country::Country;
+use crate::delivery::{Callback, CarrierRef, Delivery, Parcel, Receipt, Submitted};
+use crate::lookup::HomeOperator;
+use crate::msisdn::Msisdn;
+use crate::network::Network;
 
 /// A way to a network.
 #[async_trait]
@@ -18,6 +22,26 @@ pub trait Carrier: Send + Sync + 'static {
 
     /// Hands a message over and waits for the answer.
     async fn submit(&self, parcel: &Parcel) -> Submitted;
+}
+
+/// What a number's first digits tell.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Home {
+    /// The country.
+    pub country: Option<Country>,
+    /// The operator that the number was first given to.
+    pub operator: Option<HomeOperator>,
+    /// That operator's main network.
+    pub network: Option<Network>,
+}
+
+/// What is known about numbers without asking a network.
+pub trait NumberBook: Send + Sync + 'static {
+    /// Where a number is at home.
+    fn home(&self, number: &Msisdn) -> Home;
+
+    /// Another operator of the same country, for a number that was ported.
+    fn neighbour(&self, home: &Home) -> Option<Home>;
 }
 
 /// Why a receipt was not taken: the carrier keeps it and brings it again.
@@ -39,6 +63,9 @@ pub enum ReceiptError {
 pub trait ReceiptSink: Send + Sync + 'static {
     /// Takes a receipt; when this returns `Ok`, it is stored and the carrier may forget it.
     async fn receive(&self, receipt: Receipt) -> Result<(), ReceiptError>;
+
+    /// Takes the news that the recipient of a part has seen it, after its receipt was taken.
+    async fn seen(&self, of: CarrierRef, at: Timestamp) -> Result<(), ReceiptError>;
 }
 
 /// The way to those who asked for reports.

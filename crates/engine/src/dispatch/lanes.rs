@@ -164,7 +164,7 @@ fn lane(priority: Priority) -> usize {
 mod tests {
     use domain::delivery::Claim;
     use domain::text::measure;
-    use domain::{AccountId, MessageId, Msisdn, NodeId, Originator, Timestamp};
+    use domain::{AccountId, Channel, MessageId, Msisdn, NodeId, Originator, Timestamp};
 
     use super::*;
 
@@ -174,7 +174,9 @@ mod tests {
             id: MessageId::new(id).expect("in range"),
             account: AccountId::new(1).expect("in range"),
             to: Msisdn::parse("+37120000001").expect("a number"),
-            from: Originator::Name("Acme".to_owned()),
+            channel: Channel::Sms,
+            interactive: None,
+            from: Some(Originator::Name("Acme".to_owned())),
             text: "Hello".to_owned(),
             shape: measure("Hello").expect("a text"),
             udh: None,

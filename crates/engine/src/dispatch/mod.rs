@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use domain::backoff::send_pause;
 use domain::delivery::{Claim, Parcel, Sent, Settlement, Submitted};
+use domain::lookup::Subscriber;
 use domain::message::{Recipient, SendTime, Submission};
 use domain::ports::{Carrier, Settled, Store, StoreError};
-use domain::{Clock, Code, NodeId, Outcome, TestMode};
+use domain::{Channel, Clock, Code, NodeId, Outcome, TestMode};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
@@ -143,7 +144,7 @@ impl Dispatch {
     async fn try_once(&self, parcel: &Parcel) -> Sent {
         let now = self.clock.now();
         if parcel.expires_at <= now {
-            return Sent::Over(Outcome::Failed(Code::EXPIRED));
+            return over(parcel, Code::EXPIRED);
         }
         match parcel.test_mode {
             Some(TestMode::Deliver) => return Sent::Over(Outcome::Delivered),
@@ -155,7 +156,11 @@ impl Dispatch {
                 carrier: self.carrier.name().to_owned(),
                 references,
             },
-            Submitted::Refused(code) => Sent::Over(Outcome::Failed(code)),
+            Submitted::Answered(subscriber) => Sent::Answered {
+                outcome: subscriber.outcome(),
+                report: subscriber.payload(parcel.id),
+            },
+            Submitted::Refused(code) => over(parcel, code),
             Submitted::NotNow(code) => {
                 tracing::debug!(%code, "a message is tried again later");
                 metrics::counter!("switchboard_send_retries_total").increment(1);
@@ -238,6 +243,23 @@ impl Dispatch {
     }
 }
 
+/// The end of what no network took. A lookup's caller is told in a lookup's words; one whose time is over got no answer.
+fn over(parcel: &Parcel, code: Code) -> Sent {
+    if parcel.channel != Channel::Hlr {
+        return Sent::Over(Outcome::Failed(code));
+    }
+    let code = if code == Code::EXPIRED {
+        Code::HLR_TIMEOUT
+    } else {
+        code
+    };
+    let subscriber = Subscriber::unknown(code);
+    Sent::Answered {
+        outcome: subscriber.outcome(),
+        report: subscriber.payload(parcel.id),
+    }
+}
+
 /// One parcel for each recipient of a submission that a node holds.
 fn parcels(submission: &Submission) -> impl Iterator<Item = Held<Parcel>> {
     let holder = submission.holder.into_iter();
@@ -253,9 +275,11 @@ fn parcel(submission: &Submission, recipient: &Recipient) -> Parcel {
     Parcel {
         id: recipient.id,
         account: submission.account,
+        channel: submission.channel,
         to: recipient.to,
         from: submission.from.clone(),
         text: submission.text.clone(),
+        interactive: submission.interactive.clone(),
         shape: submission.shape,
         udh: submission.udh.clone(),
         priority: submission.priority,

@@ -90,23 +90,21 @@ impl SmsOrder<'_> {
             .map_err(|e| Invalid::new("udh", e))?;
         let coding = self.coding.map(check_coding).transpose()?;
         let shape = check_text(&self.message, coding, udh.as_ref())?;
-        let dlr_url = self.dlr_url.as_deref().map(CallbackUrl::parse).transpose();
-        let dlr_url = dlr_url.map_err(|e| Invalid::new("dlrUrl", e))?;
-        let priority = self.priority.as_deref().map(str::parse).transpose();
-        let priority: Priority = priority
-            .map_err(|e| Invalid::new("priority", e))?
-            .unwrap_or_default();
+        let dlr_url = check_url("dlrUrl", self.dlr_url.as_deref())?;
+        let priority = check_priority(self.priority.as_deref())?;
         let send = check_scheduled(self.scheduled.as_deref(), now)?;
         let test_mode = self.test_mode.as_deref().map(check_test_mode).transpose()?;
         let validity = check_expire_in(self.expire_in)?;
         let parts = if test_mode.is_some() { 0 } else { shape.parts };
         for recipient in &mut recipients {
-            price(recipient, parts, account, live)?;
+            price(recipient, Channel::Sms, parts, account, live)?;
         }
         let mut submission = Submission {
             account,
+            channel: Channel::Sms,
             recipients,
-            from,
+            from: Some(from),
+            interactive: None,
             text: self.message.into_owned(),
             shape,
             udh,
@@ -125,7 +123,10 @@ impl SmsOrder<'_> {
     }
 }
 
-fn check_recipients(to: &To<'_>, correct_by: Option<&str>) -> Result<Vec<Recipient>, Invalid> {
+pub(super) fn check_recipients(
+    to: &To<'_>,
+    correct_by: Option<&str>,
+) -> Result<Vec<Recipient>, Invalid> {
     let country = correct_by
         .map(Country::parse)
         .transpose()
@@ -158,8 +159,9 @@ fn check_recipients(to: &To<'_>, correct_by: Option<&str>) -> Result<Vec<Recipie
 }
 
 /// Finds the recipient's network and what so many parts to it cost; what only pretends has none and costs nothing.
-fn price(
+pub(super) fn price(
     recipient: &mut Recipient,
+    channel: Channel,
     parts: u8,
     account: AccountId,
     live: &Live,
@@ -167,7 +169,7 @@ fn price(
     let place = live.reference.locate(&recipient.to);
     recipient.network = place.network;
     if parts > 0 {
-        let price = live.prices(Channel::Sms).price(account, &place);
+        let price = live.prices(channel).price(account, &place);
         let price = price.ok_or_else(|| no_price(&recipient.to, place.country))?;
         recipient.price = price.times(parts.into());
     }
@@ -211,6 +213,20 @@ fn check_recipient(value: &str, country: Option<Country>) -> Result<Msisdn, Inva
     Ok(number)
 }
 
+pub(super) fn check_url(
+    field: &'static str,
+    url: Option<&str>,
+) -> Result<Option<CallbackUrl>, Invalid> {
+    let url = url.map(CallbackUrl::parse).transpose();
+    url.map_err(|e| Invalid::new(field, e))
+}
+
+pub(super) fn check_priority(name: Option<&str>) -> Result<Priority, Invalid> {
+    let priority = name.map(str::parse).transpose();
+    let priority = priority.map_err(|e| Invalid::new("priority", e))?;
+    Ok(priority.unwrap_or_default())
+}
+
 fn check_coding(number: i64) -> Result<Coding, Invalid> {
     u8::try_from(number)
         .ok()
@@ -237,7 +253,7 @@ fn check_text(text: &str, coding: Option<Coding>, udh: Option<&Udh>) -> Result<S
     shape.map_err(|e| Invalid::new("message", e))
 }
 
-fn check_scheduled(value: Option<&str>, now: Timestamp) -> Result<SendTime, Invalid> {
+pub(super) fn check_scheduled(value: Option<&str>, now: Timestamp) -> Result<SendTime, Invalid> {
     let Some(value) = value else {
         return Ok(SendTime::Now);
     };
@@ -245,7 +261,7 @@ fn check_scheduled(value: Option<&str>, now: Timestamp) -> Result<SendTime, Inva
     Ok(at.map_or(SendTime::Now, SendTime::At))
 }
 
-fn check_test_mode(value: &str) -> Result<TestMode, Invalid> {
+pub(super) fn check_test_mode(value: &str) -> Result<TestMode, Invalid> {
     let mode = match value {
         "1" => Some(TestMode::Deliver),
         "2" => Some(TestMode::Fail),

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use deadpool_postgres::Object;
 use domain::Network;
 use domain::billing::day_of;
+use domain::interactive::Interactive;
 use domain::message::{Submission, TestMode};
-use domain::originator::Originator;
 use domain::ports::Accepted;
 use domain::text::Udh;
 use tokio_postgres::types::ToSql;
@@ -17,7 +17,7 @@ use super::attempt::Attempt;
 use super::billing::Till;
 use super::fault::Fault;
 use super::{column, keys};
-use crate::rows::{SendColumns, micros};
+use crate::rows::{self, SendColumns, micros};
 
 /// The IDs of a submission are consecutive, so each text travels once, whatever the number of its recipients. What is
 /// not free is stored only if its account was charged for all that it sends in this batch; who has a limit per
@@ -38,15 +38,18 @@ const INSERT: &str = "
         SELECT id, at_us, 2, -cost, balance_micros, messages FROM charged WHERE cost <> 0
     ), stored AS (
         INSERT INTO message (id, recipient, account_id, originator, body, coding, coding_given, udh, parts, priority,
-            dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, network, price_micros)
+            dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, network, price_micros,
+            channel, interactive)
         SELECT s.first_id + n, ($1::bigint[])[s.skipped + n + 1], s.account_id, s.originator, s.body, s.coding,
             s.coding_given, s.udh, s.parts, s.priority, s.dlr_url, s.test_mode, s.accepted_us, s.scheduled_us,
-            s.expires_us, s.state, nullif(($21::int[])[s.skipped + n + 1], 0), ($22::bigint[])[s.skipped + n + 1]
+            s.expires_us, s.state, nullif(($21::int[])[s.skipped + n + 1], 0), ($22::bigint[])[s.skipped + n + 1],
+            s.channel, s.interactive
         FROM UNNEST($2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::text[], $7::bytea[], $8::smallint[],
             $9::boolean[], $10::bytea[], $11::smallint[], $12::smallint[], $13::bytea[], $14::smallint[],
-            $15::bigint[], $16::bigint[], $17::bigint[], $18::smallint[], $23::boolean[])
+            $15::bigint[], $16::bigint[], $17::bigint[], $18::smallint[], $23::boolean[],
+            $29::smallint[], $30::bytea[])
             AS s (first_id, skipped, recipients, account_id, originator, body, coding, coding_given, udh, parts,
-                priority, dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, free)
+                priority, dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, free, channel, interactive)
             CROSS JOIN LATERAL generate_series(0, s.recipients - 1) AS n
         WHERE s.free OR s.account_id IN (SELECT id FROM charged)
     ), queued AS (
@@ -190,6 +193,8 @@ struct MessageColumns<'a> {
     owner: Vec<i64>,
     attempt: Vec<i32>,
     free: Vec<bool>,
+    channel: Vec<i16>,
+    interactive: Vec<Option<Vec<u8>>>,
 }
 
 impl<'a> MessageColumns<'a> {
@@ -221,10 +226,11 @@ impl<'a> MessageColumns<'a> {
             self.price.push(recipient.price.micros());
         }
         self.account.push(submission.account.as_i64());
-        self.originator.push(match &submission.from {
-            Originator::Name(name) => Cow::Borrowed(name),
-            Originator::Msisdn(number) => Cow::Owned(number.to_string()),
-        });
+        self.originator
+            .push(rows::originator(submission.from.as_ref()));
+        self.channel.push(rows::channel_number(submission.channel));
+        let interactive = submission.interactive.as_ref().map(Interactive::to_json);
+        self.interactive.push(interactive.map(String::into_bytes));
         self.body.push(submission.text.as_bytes());
         self.coding.push(submission.shape.coding.number().into());
         self.coding_given.push(submission.coding_given);
@@ -257,7 +263,7 @@ impl<'a> MessageColumns<'a> {
         self.attempt.push(attempt);
     }
 
-    fn values<'s>(&'s self, charges: &'s Charges) -> [&'s (dyn ToSql + Sync); 28] {
+    fn values<'s>(&'s self, charges: &'s Charges) -> [&'s (dyn ToSql + Sync); 30] {
         [
             &self.recipient,
             &self.first_id,
@@ -287,6 +293,8 @@ impl<'a> MessageColumns<'a> {
             &charges.messages,
             &charges.day,
             &charges.at_us,
+            &self.channel,
+            &self.interactive,
         ]
     }
 }

@@ -37,7 +37,7 @@ const CLAIM: &str = concat!(
         UPDATE message AS m SET state = 0 FROM due WHERE m.id = due.id AND m.state = 1
     )
     SELECT m.id, m.account_id, m.recipient, m.originator, m.body, m.coding, m.udh, m.parts, m.priority, m.test_mode,
-        m.expires_us, taken.due_us, taken.attempt
+        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive
     FROM taken JOIN message AS m ON m.id = taken.id
     ORDER BY taken.lane, taken.due_us, taken.id"
 );
@@ -177,6 +177,8 @@ fn parcel(row: &Row) -> Result<Parcel, Corrupt> {
         expires_us: column(row, 10)?,
         due_us: column(row, 11)?,
         attempt: column(row, 12)?,
+        channel: column(row, 13)?,
+        interactive: column(row, 14)?,
     };
     columns.parcel()
 }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::Msisdn;
-use domain::delivery::{Parcel, Receipt, Settlement};
+use domain::delivery::{CarrierRef, Parcel, Receipt, Settlement};
 use domain::ids::NodeId;
 use domain::ports::{DispatchStore, Ended, InTransit, Inbox, Matched, Settled, StoreError};
+use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 
 use super::claims::Claims;
+use super::ending::Seen;
 use super::receipts::Receipts;
 use super::sends::{Expiry, Sends};
 use super::{PostgresStore, attempt, column, fault, prune};
@@ -128,6 +129,11 @@ impl DispatchStore for PostgresStore {
         let receipts = Receipts { node, batch, hold };
         let matched = attempt::run(&self.pool, OPERATION, &receipts).await?;
         read_all(OPERATION, matched, MatchedColumns::matched)
+    }
+
+    async fn mark_seen(&self, of: &CarrierRef, at: Timestamp) -> Result<bool, StoreError> {
+        let seen = Seen { of, at };
+        attempt::run(&self.pool, "note that a message was seen", &seen).await
     }
 
     async fn expire_sent(

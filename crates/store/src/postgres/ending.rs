@@ -1,27 +1,32 @@
 //! How messages end: the final state, the timer, the report, all in the transaction of whoever brings the end about.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use deadpool_postgres::Transaction;
-use domain::delivery::{CallbackKind, Outcome};
+use deadpool_postgres::{Object, Transaction};
+use domain::Channel;
+use domain::Timestamp;
+use domain::delivery::{CallbackKind, CarrierRef, Outcome};
 use domain::ids::NodeId;
 use tokio_postgres::Row;
 
+use super::attempt::Attempt;
 use super::fault::Fault;
 use super::{billing, column};
 use crate::rows::callbacks::CallbackColumns;
-use crate::rows::dispatch::{EndedColumns, payload};
-use crate::rows::{Corrupt, NOBODY, outcome_numbers};
+use crate::rows::dispatch::{EndedColumns, payload, seen_payload};
+use crate::rows::{Corrupt, NOBODY, micros, outcome_numbers};
 
 /// What has ended changes no more. Each message that this ends is returned once, with its report if it has one; the
 /// network is put at the end of what the report says, where it is known.
 const END: &str = concat!(
     r#"WITH ended AS (
-        UPDATE message AS m SET status = g.status, error = g.error, final_us = g.at_us
-        FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[])
-            AS g (id, status, error, at_us, payload)
+        UPDATE message AS m SET status = g.status, error = g.error, final_us = g.at_us, result = g.result
+        FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[], $8::text[])
+            AS g (id, status, error, at_us, payload, result)
         WHERE m.id = g.id AND m.final_us IS NULL
-        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, CASE WHEN m.network IS NULL THEN g.payload
+        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us,
+            CASE WHEN m.channel = 2 THEN 1::smallint ELSE 0::smallint END AS kind,
+            CASE WHEN g.result IS NOT NULL THEN g.result WHEN m.network IS NULL THEN g.payload
             ELSE left(g.payload, -1) || ',"mcc":"' || lpad(CAST(m.network / 10000 AS text), 3, '0') || '","mnc":"'
                 || right(CAST(m.network AS text), m.network / 1000 % 10) || '"}'
             END AS payload, -1::bigint AS owner,
@@ -31,19 +36,32 @@ const END: &str = concat!(
         WHERE queue.owner = ended.owner AND queue.lane = ended.lane AND queue.due_us = ended.expires_us
             AND queue.id = ended.id
     ), created AS (
-        INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, state, tries)
-        SELECT account_id, id, dlr_url, payload, final_us, "#,
+        INSERT INTO callback (account_id, message_id, kind, url, payload, created_us, due_us, state, tries)
+        SELECT account_id, id, kind, dlr_url, payload, final_us, "#,
     now_us!(),
     ", 0, 0 FROM ended WHERE dlr_url IS NOT NULL
-        RETURNING id, account_id, message_id, url, payload, created_us, due_us
+        RETURNING id, account_id, message_id, url, payload, created_us, due_us, kind
     ), queued AS (
         INSERT INTO callback_queue (owner, due_us, id, attempt)
         SELECT $6::bigint, due_us, id, $7::int FROM created
     )
-    SELECT id, NULL::bigint, NULL::bigint, NULL::bytea, NULL::text, NULL::bigint, NULL::bigint
+    SELECT id, NULL::bigint, NULL::bigint, NULL::bytea, NULL::text, NULL::bigint, NULL::bigint, kind
     FROM ended WHERE dlr_url IS NULL
     UNION ALL
-    SELECT message_id, id, account_id, url, payload, created_us, due_us FROM created"
+    SELECT message_id, id, account_id, url, payload, created_us, due_us, kind FROM created"
+);
+const SEE: &str = "
+    UPDATE message SET seen_us = $3
+    WHERE id = (SELECT id FROM transit WHERE carrier = $1 AND reference = $2) AND status = 1 AND seen_us IS NULL
+    RETURNING account_id, dlr_url, network, id";
+const REPORT_SEEN: &str = concat!(
+    "WITH created AS (
+        INSERT INTO callback (account_id, message_id, kind, url, payload, created_us, due_us, state, tries)
+        VALUES ($1, $2, 0, $3, $4, $5, ",
+    now_us!(),
+    ", 0, 0) RETURNING id, due_us
+    )
+    INSERT INTO callback_queue (owner, due_us, id, attempt) SELECT 0, due_us, id, 0 FROM created"
 );
 /// Takes delivered parts off what is left of a message.
 const TAKE_PARTS_OFF: &str = "
@@ -57,6 +75,8 @@ pub(super) struct PartReport {
     pub(super) parts: i16,
     pub(super) outcome: Outcome,
     pub(super) at_us: i64,
+    /// What a lookup's caller is told.
+    pub(super) report: Option<String>,
 }
 
 /// What a report on one part does to its message.
@@ -74,6 +94,7 @@ struct End {
     id: i64,
     outcome: Outcome,
     at_us: i64,
+    report: Option<String>,
 }
 
 /// The reports of one batch on one message.
@@ -101,6 +122,7 @@ pub(super) async fn report(
             id,
             outcome: reports[group.deciding].outcome,
             at_us: reports[group.deciding].at_us,
+            report: reports[group.deciding].report.clone(),
         })
         .collect();
     let mut ended = end(transaction, holder, &mut ends).await?;
@@ -186,18 +208,29 @@ async fn end(
     let owner = holder.map_or(NOBODY, NodeId::as_i64);
     let attempt = i32::from(holder.is_some());
     let statement = transaction.prepare_cached(END).await?;
+    let results: Vec<Option<&str>> = ends.iter().map(|end| end.report.as_deref()).collect();
     let values: super::Values<'_> = &[
-        &ids, &statuses, &errors, &times, &payloads, &owner, &attempt,
+        &ids, &statuses, &errors, &times, &payloads, &owner, &attempt, &results,
     ];
-    let ended = transaction.query(&statement, values).await?;
-    let read = |row: &Row| read_ended(row, holder);
-    let ended: Result<HashMap<i64, EndedColumns>, Corrupt> = ended.iter().map(read).collect();
-    let ended = ended?;
-    let owed = ends.iter().filter(|end| end.outcome.is_refunded());
-    let owed: Vec<i64> = owed
-        .map(|end| end.id)
-        .filter(|id| ended.contains_key(id))
-        .collect();
+    let rows = transaction.query(&statement, values).await?;
+    let mut ended = HashMap::with_capacity(rows.len());
+    let mut lookups = HashSet::new();
+    for row in &rows {
+        let (id, columns) = read_ended(row, holder)?;
+        ended.insert(id, columns);
+        if column::<i16>(row, 7)? == CallbackKind::Lookup.number() {
+            lookups.insert(id);
+        }
+    }
+    let is_owed = |end: &&End| {
+        let channel = if lookups.contains(&end.id) {
+            Channel::Hlr
+        } else {
+            Channel::Sms
+        };
+        ended.contains_key(&end.id) && end.outcome.is_refunded(channel)
+    };
+    let owed: Vec<i64> = ends.iter().filter(is_owed).map(|end| end.id).collect();
     if !owed.is_empty() {
         let at_us = times.iter().copied().max().unwrap_or_default();
         billing::refund(transaction, &owed, at_us).await?;
@@ -212,7 +245,7 @@ fn read_ended(row: &Row, holder: Option<NodeId>) -> Result<(i64, EndedColumns), 
         None => None,
         Some(callback_id) => Some(CallbackColumns {
             id: callback_id,
-            kind: CallbackKind::Report.number(),
+            kind: column(row, 7)?,
             account_id: column(row, 2)?,
             url: column(row, 3)?,
             payload: column(row, 4)?,
@@ -223,4 +256,35 @@ fn read_ended(row: &Row, holder: Option<NodeId>) -> Result<(i64, EndedColumns), 
         }),
     };
     Ok((id, EndedColumns { id, callback }))
+}
+
+/// The news that the recipient of a delivered message has seen it.
+pub(super) struct Seen<'a> {
+    pub(super) of: &'a CarrierRef,
+    pub(super) at: Timestamp,
+}
+
+impl Attempt for Seen<'_> {
+    type Output = bool;
+
+    async fn run(&self, client: &mut Object) -> Result<bool, Fault> {
+        let transaction = client.transaction().await?;
+        let statement = transaction.prepare_cached(SEE).await?;
+        let (carrier, reference) = (&self.of.carrier, self.of.reference.as_bytes());
+        let at_us = micros(self.at);
+        let values: super::Values<'_> = &[carrier, &reference, &at_us];
+        let Some(row) = transaction.query_opt(&statement, values).await? else {
+            return Ok(false);
+        };
+        let url: Option<Vec<u8>> = column(&row, 1)?;
+        if let Some(url) = url {
+            let (account, id): (i64, i64) = (column(&row, 0)?, column(&row, 3)?);
+            let payload = seen_payload(id, column(&row, 2)?)?;
+            let statement = transaction.prepare_cached(REPORT_SEEN).await?;
+            let values: super::Values<'_> = &[&account, &id, &url, &payload, &at_us];
+            transaction.execute(&statement, values).await?;
+        }
+        transaction.commit().await?;
+        Ok(true)
+    }
 }

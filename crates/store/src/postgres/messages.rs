@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::Timestamp;
 use domain::ids::{AccountId, MessageId};
+use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{Accepted, Cancel, KeptAnswer, MessageStore, Page, StoreError};
+use domain::{Channel, Timestamp};
 use tokio_postgres::Row;
 
 use super::accept::{self, CarefulBatch, PlainBatch};
@@ -18,9 +19,10 @@ const FIND_ANSWER: &str = "
     SELECT body, first_id, messages, parts FROM idempotency
     WHERE account_id = $1 AND key = $2 AND expires_us > $3";
 const FIND: &str = "
-    SELECT id, state, scheduled_us, final_us, parts, status, error, network, EXISTS (SELECT 1 FROM queue
+    SELECT id, state, scheduled_us, final_us, parts, status, error, network, channel, EXISTS (SELECT 1 FROM queue
         WHERE queue.owner = -1 AND queue.lane = 0 AND queue.due_us = message.expires_us AND queue.id = message.id)
     FROM message WHERE id = $1 AND account_id = $2";
+const FIND_RESULT: &str = "SELECT result FROM message WHERE id = $1";
 const LIST_SCHEDULED: &str = "
     SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
     WHERE account_id = $1 AND state = 1 AND channel = 0 ORDER BY scheduled_us, id LIMIT $2 OFFSET $3";
@@ -116,6 +118,26 @@ impl MessageStore for PostgresStore {
         .await
     }
 
+    async fn find_lookup(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<LookupRecord>, StoreError> {
+        let found = self.find_message(account, id).await?;
+        let Some(message) = found.filter(|found| found.channel == Channel::Hlr) else {
+            return Ok(None);
+        };
+        let read = |row: &Row| column(row, 0);
+        let report = self
+            .get("find a lookup", FIND_RESULT, &[&id.as_i64()], read)
+            .await?;
+        Ok(Some(LookupRecord {
+            id,
+            state: message.state,
+            report,
+        }))
+    }
+
     async fn list_scheduled(
         &self,
         account: AccountId,
@@ -178,7 +200,8 @@ fn message(row: &Row) -> Result<MessageRecord, Corrupt> {
         status: column(row, 5)?,
         error: column(row, 6)?,
         network: column(row, 7)?,
-        is_sent: column(row, 8)?,
+        channel: column(row, 8)?,
+        is_sent: column(row, 9)?,
     };
     columns.record()
 }

@@ -131,6 +131,7 @@ fn read_report(row: &Row, status: Option<i16>) -> Result<PartReport, Corrupt> {
         parts: column(row, 1)?,
         outcome: rows::outcome(status, column(row, 3)?)?,
         at_us: column(row, 4)?,
+        report: None,
     })
 }
 

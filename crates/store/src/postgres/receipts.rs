@@ -160,6 +160,7 @@ impl<'a> Columns<'a> {
                 parts: column(row, 2)?,
                 outcome: batch[place].outcome,
                 at_us: micros(batch[place].at),
+                report: None,
             };
             Ok((place, report))
         };

@@ -145,11 +145,12 @@ async fn remove(
         settled.insert(column(&row, 0)?);
     }
     let over = plan.over.iter().filter(|over| settled.contains(&over.0));
-    reports.extend(over.map(|&(id, outcome, at_us)| PartReport {
+    reports.extend(over.map(|&(id, outcome, at_us, report)| PartReport {
         id,
         parts: 1,
         outcome,
         at_us,
+        report: report.map(str::to_owned),
     }));
     Ok(())
 }
@@ -178,7 +179,7 @@ struct Plan<'a> {
     moves: Moves<'a>,
     names: Vec<Names<'a>>,
     outs: Places,
-    over: Vec<(i64, Outcome, i64)>,
+    over: Vec<(i64, Outcome, i64, Option<&'a str>)>,
 }
 
 impl<'a> Plan<'a> {
@@ -213,9 +214,9 @@ impl<'a> Plan<'a> {
                     at_us,
                 }));
             }
-            Move::Out(outcome) => {
+            Move::Out(outcome, report) => {
                 self.outs.push(settlement);
-                self.over.push((id, outcome, at_us));
+                self.over.push((id, outcome, at_us, report));
             }
         }
     }
@@ -303,6 +304,7 @@ impl Attempt for Expiry {
                 parts: 1,
                 outcome: Outcome::Expired,
                 at_us: column(row, 1)?,
+                report: None,
             })
         };
         let reports: Result<Vec<_>, Corrupt> = expired.iter().map(read).collect();

@@ -2,6 +2,7 @@
 
 use domain::delivery::{Claim, Outcome, Parcel, Sent, Settlement};
 use domain::ids::MessageId;
+use domain::interactive::Interactive;
 use domain::message::{Priority, TestMode};
 use domain::ports::{Ended, InTransit, Inbox, Matched, Settled};
 use domain::text::{Coding, Shape, Udh};
@@ -14,6 +15,8 @@ use super::{Corrupt, account_id, message_id, micros, timestamp, utf8};
 pub(crate) struct ParcelColumns {
     pub(crate) id: i64,
     pub(crate) account_id: i64,
+    pub(crate) channel: i16,
+    pub(crate) interactive: Option<Vec<u8>>,
     pub(crate) recipient: i64,
     pub(crate) originator: String,
     pub(crate) body: Vec<u8>,
@@ -33,7 +36,9 @@ impl ParcelColumns {
             id: message_id(self.id)?,
             account: account_id(self.account_id)?,
             to: recipient(self.recipient)?,
-            from: Originator::parse(&self.originator).map_err(|_| Corrupt("originator"))?,
+            channel: super::channel(self.channel)?,
+            interactive: interactive(self.interactive.as_deref())?,
+            from: from(&self.originator)?,
             shape: self.shape()?,
             udh: udh(self.udh)?,
             priority: priority(self.priority)?,
@@ -70,6 +75,20 @@ fn recipient(number: i64) -> Result<Msisdn, Corrupt> {
     Msisdn::from_i64(number).ok_or(Corrupt("recipient"))
 }
 
+fn from(text: &str) -> Result<Option<Originator>, Corrupt> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let from = Originator::parse(text);
+    from.map(Some).map_err(|_| Corrupt("originator"))
+}
+
+fn interactive(json: Option<&[u8]>) -> Result<Option<Interactive>, Corrupt> {
+    let read = |json: &[u8]| Interactive::from_json(std::str::from_utf8(json).ok()?);
+    let read = |json| read(json).ok_or(Corrupt("interactive part"));
+    json.map(read).transpose()
+}
+
 fn udh(octets: Option<Vec<u8>>) -> Result<Option<Udh>, Corrupt> {
     let read = octets.map(|octets| Udh::from_bytes(&octets)).transpose();
     read.map_err(|_| Corrupt("user data header"))
@@ -94,8 +113,8 @@ pub(crate) enum Move<'a> {
         /// The carrier that took the message, with its names for the parts.
         taken: Option<(&'a str, Vec<&'a str>)>,
     },
-    /// Out of it.
-    Out(Outcome),
+    /// Out of it, with what a lookup's caller is told.
+    Out(Outcome, Option<&'a str>),
 }
 
 /// `queue.owner`: a carrier, from which the message's receipt is awaited.
@@ -120,7 +139,8 @@ impl<'a> Move<'a> {
                 due_us: micros(*time),
                 taken: None,
             },
-            Sent::Over(outcome) => Self::Out(*outcome),
+            Sent::Over(outcome) => Self::Out(*outcome, None),
+            Sent::Answered { outcome, report } => Self::Out(*outcome, Some(report)),
         }
     }
 }
@@ -250,4 +270,10 @@ pub(crate) fn payload(id: i64, outcome: Outcome, network: Option<i32>) -> Result
     let id: MessageId = message_id(id)?;
     let network = super::billing::network(network)?;
     Ok(domain::delivery::report_payload(id, outcome, network))
+}
+
+/// What a report says that its message was seen.
+pub(crate) fn seen_payload(id: i64, network: Option<i32>) -> Result<String, Corrupt> {
+    let network = super::billing::network(network)?;
+    Ok(domain::delivery::seen_payload(message_id(id)?, network))
 }

@@ -1,11 +1,9 @@
 //! Storing submissions: the hot path of the writer.
 
-use std::fmt::Write as _;
-
 use domain::Network;
 use domain::ids::AccountId;
+use domain::interactive::Interactive;
 use domain::message::{IdempotencyClaim, Submission, TestMode};
-use domain::originator::Originator;
 use domain::ports::{Accepted, KeptAnswer};
 use domain::text::Udh;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
@@ -15,8 +13,9 @@ use crate::rows::{self, AnswerColumns, SendColumns, micros};
 
 const INSERT_MESSAGE: &str = "
     INSERT INTO message (id, recipient, account_id, originator, body, coding, coding_given, udh, parts, priority,
-        dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, price_micros, network)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+        dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, price_micros, network,
+        channel, interactive)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
 const INSERT_QUEUE: &str =
     "INSERT INTO queue (id, lane, due_us, owner, attempt) VALUES (?1, ?2, ?3, ?4, ?5)";
 const FIND_ANSWER: &str = "
@@ -32,7 +31,6 @@ pub(super) fn accept(db: &Connection, batch: &[Submission]) -> Result<Vec<Accept
         message: db.prepare_cached(INSERT_MESSAGE)?,
         queue: db.prepare_cached(INSERT_QUEUE)?,
         till: Till::new(db),
-        number: String::new(),
     };
     let accepted = batch
         .iter()
@@ -47,8 +45,6 @@ struct Inserts<'db> {
     message: CachedStatement<'db>,
     queue: CachedStatement<'db>,
     till: Till<'db>,
-    /// An originator's number, written out; kept for its allocation.
-    number: String,
 }
 
 impl Inserts<'_> {
@@ -88,17 +84,11 @@ impl Inserts<'_> {
             owner,
             attempt,
         } = SendColumns::of(submission);
-        let from = match &submission.from {
-            Originator::Name(name) => name.as_str(),
-            Originator::Msisdn(number) => {
-                self.number.clear();
-                write!(self.number, "{number}").expect("a string takes everything");
-                &self.number
-            }
-        };
+        let from = rows::originator(submission.from.as_ref());
+        let interactive = submission.interactive.as_ref().map(Interactive::to_json);
         let message = &mut self.message;
         message.raw_bind_parameter(3, submission.account.as_i64())?;
-        message.raw_bind_parameter(4, from)?;
+        message.raw_bind_parameter(4, &*from)?;
         message.raw_bind_parameter(5, submission.text.as_bytes())?;
         message.raw_bind_parameter(6, submission.shape.coding.number())?;
         message.raw_bind_parameter(7, submission.coding_given)?;
@@ -117,6 +107,8 @@ impl Inserts<'_> {
         message.raw_bind_parameter(14, scheduled_us)?;
         message.raw_bind_parameter(15, micros(submission.expires_at))?;
         message.raw_bind_parameter(16, state)?;
+        message.raw_bind_parameter(19, rows::channel_number(submission.channel))?;
+        message.raw_bind_parameter(20, interactive.as_deref().map(str::as_bytes))?;
         self.queue
             .raw_bind_parameter(2, submission.priority.lane())?;
         self.queue

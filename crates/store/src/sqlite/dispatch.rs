@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::Msisdn;
 use domain::delivery::{
-    Callback, CallbackAttempt, CallbackSettlement, Parcel, Receipt, Settlement,
+    Callback, CallbackAttempt, CallbackSettlement, CarrierRef, Parcel, Receipt, Settlement,
 };
 use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
     CallbackFilter, CallbackRecord, CallbackStore, DispatchStore, Ended, InTransit, Inbox, Matched,
     Page, Settled, StoreError,
 };
+use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
 
 use super::fault::Fault;
-use super::{SqliteStore, callbacks, nodes, prune, receipts, sends};
+use super::{SqliteStore, callbacks, ending, nodes, prune, receipts, sends};
 use crate::rows::Corrupt;
 use crate::rows::callbacks::FilterColumns;
 use crate::rows::dispatch::{EndedColumns, MatchedColumns, SettledColumns};
-use crate::rows::duration_us;
+use crate::rows::{duration_us, micros};
 
 #[async_trait]
 impl DispatchStore for SqliteStore {
@@ -77,6 +77,14 @@ impl DispatchStore for SqliteStore {
         let work = move |db: &_| receipts::settle(db, node, &batch, hold);
         let matched = self.writer.run(OPERATION, rows, work).await?;
         read_all(OPERATION, matched, MatchedColumns::matched)
+    }
+
+    async fn mark_seen(&self, of: &CarrierRef, at: Timestamp) -> Result<bool, StoreError> {
+        let of = of.clone();
+        self.write("note that a message was seen", move |db| {
+            ending::see(db, &of, micros(at))
+        })
+        .await
     }
 
     async fn expire_sent(

@@ -1,23 +1,27 @@
 //! How messages end: the final state, the timer, the report, all in the transaction of whoever brings the end about.
 
-use domain::delivery::{CallbackKind, Outcome};
+use domain::delivery::{CallbackKind, CarrierRef, Outcome};
 use domain::ids::NodeId;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::{billing, clock};
 use crate::rows::callbacks::CallbackColumns;
-use crate::rows::dispatch::{EndedColumns, payload};
-use crate::rows::{NOBODY, outcome_numbers};
+use crate::rows::dispatch::{EndedColumns, payload, seen_payload};
+use crate::rows::{self, NOBODY, outcome_numbers};
 
 /// What has ended changes no more.
 const END: &str = "
-    UPDATE message SET status = ?2, error = ?3, final_us = ?4 WHERE id = ?1 AND final_us IS NULL
-    RETURNING account_id, dlr_url, expires_us, price_micros, network";
+    UPDATE message SET status = ?2, error = ?3, final_us = ?4, result = ?5 WHERE id = ?1 AND final_us IS NULL
+    RETURNING account_id, dlr_url, expires_us, price_micros, network, channel";
 const STOP_TIMER: &str =
     "DELETE FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
 const CREATE_CALLBACK: &str = "
-    INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, state, tries)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0)";
+    INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, kind, state, tries)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0)";
+const SEE: &str = "
+    UPDATE message SET seen_us = ?3
+    WHERE id = (SELECT id FROM transit WHERE carrier = ?1 AND reference = ?2) AND status = 1 AND seen_us IS NULL
+    RETURNING account_id, dlr_url, network, id";
 const QUEUE_CALLBACK: &str =
     "INSERT INTO callback_queue (owner, due_us, id, attempt) VALUES (?1, ?2, ?3, ?4)";
 const FIND_PARTS_LEFT: &str = "SELECT parts_left FROM message WHERE id = ?1 AND final_us IS NULL";
@@ -96,20 +100,36 @@ impl<'db> Endings<'db> {
         outcome: Outcome,
         at_us: i64,
     ) -> Result<Option<EndedColumns>> {
+        self.end_with(id, outcome, None, at_us)
+    }
+
+    /// As [`Self::end`], with what a lookup's caller is told.
+    pub(super) fn end_with(
+        &mut self,
+        id: i64,
+        outcome: Outcome,
+        report: Option<&str>,
+        at_us: i64,
+    ) -> Result<Option<EndedColumns>> {
         let (status, error) = outcome_numbers(outcome);
-        let values = params![id, status, error, at_us];
+        let values = params![id, status, error, at_us, report];
         let Some(message) = self.end.query_row(values, Message::read).optional()? else {
             return Ok(None);
         };
         self.stop_timer.execute([message.expires_us, id])?;
-        if outcome.is_refunded() {
+        let channel = rows::channel(message.channel)?;
+        if outcome.is_refunded(channel) {
             billing::refund(self.db, message.account_id, message.price_micros, at_us)?;
         }
         let Some(url) = message.dlr_url else {
             return Ok(Some(EndedColumns { id, callback: None }));
         };
-        let payload = payload(id, outcome, message.network)?;
-        let callback = self.create_callback(id, message.account_id, url, payload, at_us)?;
+        let payload = match report {
+            Some(report) => report.to_owned(),
+            None => payload(id, outcome, message.network)?,
+        };
+        let kind = rows::callback_kind(channel);
+        let callback = self.create_callback(id, kind, message.account_id, url, payload, at_us)?;
         Ok(Some(EndedColumns { id, callback }))
     }
 
@@ -117,6 +137,7 @@ impl<'db> Endings<'db> {
     fn create_callback(
         &mut self,
         message_id: i64,
+        kind: CallbackKind,
         account_id: i64,
         url: Vec<u8>,
         payload: String,
@@ -128,7 +149,8 @@ impl<'db> Endings<'db> {
             url,
             payload,
             created_us,
-            self.now_us
+            self.now_us,
+            kind.number(),
         ];
         let id = self.create_callback.insert(values)?;
         let owner = self.holder.map_or(NOBODY, NodeId::as_i64);
@@ -137,7 +159,7 @@ impl<'db> Endings<'db> {
         self.queue_callback.execute(values)?;
         Ok(self.holder.map(|_| CallbackColumns {
             id,
-            kind: CallbackKind::Report.number(),
+            kind: kind.number(),
             account_id,
             url,
             payload,
@@ -155,6 +177,7 @@ struct Message {
     expires_us: i64,
     price_micros: i64,
     network: Option<i32>,
+    channel: i16,
 }
 
 impl Message {
@@ -165,6 +188,24 @@ impl Message {
             expires_us: row.get(2)?,
             price_micros: row.get(3)?,
             network: row.get(4)?,
+            channel: row.get(5)?,
         })
     }
+}
+
+/// Notes that the recipient of a delivered message has seen it, with the report of that.
+pub(super) fn see(db: &Connection, of: &CarrierRef, at_us: i64) -> Result<bool> {
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+    let values = params![of.carrier, of.reference.as_bytes(), at_us];
+    let seen = db.prepare_cached(SEE)?.query_row(values, read).optional()?;
+    let Some((account, url, network, id)): Option<(i64, Option<Vec<u8>>, Option<i32>, i64)> = seen
+    else {
+        return Ok(false);
+    };
+    if let Some(url) = url {
+        let payload = seen_payload(id, network)?;
+        let mut endings = Endings::prepare(db, None)?;
+        endings.create_callback(id, CallbackKind::Report, account, url, payload, at_us)?;
+    }
+    Ok(true)
 }

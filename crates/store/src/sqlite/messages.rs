@@ -1,6 +1,8 @@
 //! Everything else that is done with messages.
 
+use domain::Channel;
 use domain::ids::{AccountId, MessageId};
+use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, MessageState, ScheduledRecord};
 use domain::ports::{Cancel, Page};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -10,9 +12,10 @@ use crate::rows::{self, CANCELLED, MessageColumns, ScheduledColumns};
 
 const RESERVE: &str = "UPDATE id_block SET next = next + ?1 RETURNING next - ?1";
 const FIND: &str = "
-    SELECT id, state, scheduled_us, final_us, parts, status, error, network, EXISTS (SELECT 1 FROM queue
+    SELECT id, state, scheduled_us, final_us, parts, status, error, network, channel, EXISTS (SELECT 1 FROM queue
         WHERE queue.owner = -1 AND queue.lane = 0 AND queue.due_us = message.expires_us AND queue.id = message.id)
     FROM message WHERE id = ?1 AND account_id = ?2";
+const FIND_RESULT: &str = "SELECT result FROM message WHERE id = ?1";
 const LIST_SCHEDULED: &str = "
     SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
     WHERE account_id = ?1 AND state = 1 AND channel = 0 ORDER BY scheduled_us, id LIMIT ?2 OFFSET ?3";
@@ -43,6 +46,24 @@ pub(super) fn find(
     statement
         .query_row([id.as_i64(), account.as_i64()], message)
         .optional()
+}
+
+/// One lookup of an account.
+pub(super) fn find_lookup(
+    db: &Connection,
+    account: AccountId,
+    id: MessageId,
+) -> Result<Option<LookupRecord>> {
+    let Some(message) = find(db, account, id)?.filter(|found| found.channel == Channel::Hlr) else {
+        return Ok(None);
+    };
+    let mut statement = db.prepare_cached(FIND_RESULT)?;
+    let report = statement.query_row([id.as_i64()], |row| row.get(0))?;
+    Ok(Some(LookupRecord {
+        id,
+        state: message.state,
+        report,
+    }))
 }
 
 /// The account's messages that wait for their time.
@@ -95,7 +116,8 @@ fn message(row: &Row<'_>) -> Result<MessageRecord> {
         status: row.get(5)?,
         error: row.get(6)?,
         network: row.get(7)?,
-        is_sent: row.get(8)?,
+        channel: row.get(8)?,
+        is_sent: row.get(9)?,
     };
     Ok(columns.record()?)
 }

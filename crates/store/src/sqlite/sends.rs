@@ -16,7 +16,8 @@ const CLAIM: &str = "
     RETURNING attempt";
 const WAKE: &str = "UPDATE message SET state = 0 WHERE id = ?1 AND state = 1";
 const PARCEL: &str = "
-    SELECT account_id, recipient, originator, body, coding, udh, parts, priority, test_mode, expires_us FROM message
+    SELECT account_id, recipient, originator, body, coding, udh, parts, priority, test_mode, expires_us, channel,
+        interactive FROM message
     WHERE id = ?1";
 
 const MOVE: &str = "
@@ -75,6 +76,8 @@ fn claim(db: &Connection, node: NodeId, lane: i64, due_us: i64, id: i64) -> Resu
             priority: row.get(7)?,
             test_mode: row.get(8)?,
             expires_us: row.get(9)?,
+            channel: row.get(10)?,
+            interactive: row.get(11)?,
             due_us,
             attempt,
         })
@@ -127,10 +130,10 @@ impl Sends<'_> {
                 let values = params![node, lane, due_us, id, attempt, owner, to_lane, to_us];
                 (self.move_row.execute(values)?, Moved::On(taken))
             }
-            Move::Out(outcome) => {
+            Move::Out(outcome, report) => {
                 let values = params![node, lane, due_us, id, attempt];
                 let mut remove = self.db.prepare_cached(REMOVE)?;
-                (remove.execute(values)?, Moved::Out(outcome))
+                (remove.execute(values)?, Moved::Out(outcome, report))
             }
         };
         if changed == 0 {
@@ -141,7 +144,10 @@ impl Sends<'_> {
             Moved::On(Some((carrier, references))) => {
                 self.name_parts(settlement, carrier, &references)?
             }
-            Moved::Out(outcome) => self.endings.end(id, outcome, micros(settlement.at))?,
+            Moved::Out(outcome, report) => {
+                let at_us = micros(settlement.at);
+                self.endings.end_with(id, outcome, report, at_us)?
+            }
         };
         Ok(ended.map_or(SettledColumns::Stored, SettledColumns::Ended))
     }
@@ -181,7 +187,7 @@ impl Sends<'_> {
 /// Where a row of the queue went.
 enum Moved<'a> {
     On(Option<(&'a str, Vec<&'a str>)>),
-    Out(domain::delivery::Outcome),
+    Out(domain::delivery::Outcome, Option<&'a str>),
 }
 
 /// Ends what a carrier took and never reported on.

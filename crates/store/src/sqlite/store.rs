@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::access::Access;
 use domain::ids::{AccountId, MessageId, TokenId};
+use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
     Accepted, AccessStore, AccountRecord, Cancel, KeptAnswer, MessageStore, NewAccount, NewToken,
@@ -57,6 +58,17 @@ impl MessageStore for SqliteStore {
     ) -> Result<Option<MessageRecord>, StoreError> {
         self.read("find a message", move |db| messages::find(db, account, id))
             .await
+    }
+
+    async fn find_lookup(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<LookupRecord>, StoreError> {
+        self.read("find a lookup", move |db| {
+            messages::find_lookup(db, account, id)
+        })
+        .await
     }
 
     async fn list_scheduled(

@@ -15,7 +15,7 @@ pub(super) async fn run(config: &Config, command: SimulatorCommand) -> anyhow::R
         SimulatorCommand::Numbers { output } => {
             if output.json {
                 let numbers = simulator::magic_numbers().map(|magic| {
-                    json!({ "number": magic.number, "channel": "sms", "outcome": magic.outcome, "code": magic.code })
+                    json!({ "number": magic.number, "channel": magic.channel.name(), "outcome": magic.outcome, "code": magic.code })
                 });
                 print_json(&numbers.collect());
             } else {
@@ -25,7 +25,9 @@ pub(super) async fn run(config: &Config, command: SimulatorCommand) -> anyhow::R
                         .map_or_else(String::new, |code| code.to_string());
                     println!(
                         "{:<14}  {:<7}  {:<9}  {code}",
-                        magic.number, "sms", magic.outcome
+                        magic.number,
+                        magic.channel.name(),
+                        magic.outcome
                     );
                 }
             }

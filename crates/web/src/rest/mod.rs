@@ -5,6 +5,7 @@ pub(crate) mod caller;
 mod correction;
 mod cost;
 mod document;
+mod hlr;
 mod json;
 mod problem;
 mod rates;
@@ -92,6 +93,8 @@ fn operations() -> OpenApiRouter<Arc<Rest>> {
         .routes(routes!(reference::prefixes))
         .routes(routes!(rates::rates))
         .routes(routes!(correction::correct))
+        .routes(routes!(hlr::look_up))
+        .routes(routes!(hlr::status))
         .routes(routes!(token::describe))
 }
 

@@ -70,7 +70,7 @@ pub(super) async fn send(
     Ok(answer(&rest, sent.await.map_err(problem)?))
 }
 
-async fn find_answer(
+pub(super) async fn find_answer(
     rest: &Rest,
     account: AccountId,
     request: &Repeatable,
@@ -79,7 +79,7 @@ async fn find_answer(
     found.map_err(|error| Problem::of_submit(error, &rest.settings.currency))
 }
 
-fn repeatable(headers: &HeaderMap, body: &[u8]) -> Result<Option<Repeatable>, Problem> {
+pub(super) fn repeatable(headers: &HeaderMap, body: &[u8]) -> Result<Option<Repeatable>, Problem> {
     let Some(key) = headers.get("idempotency-key") else {
         return Ok(None);
     };

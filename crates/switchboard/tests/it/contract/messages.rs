@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use domain::Channel;
 use domain::message::{MessageRecord, MessageState, SendTime, Submission};
 use domain::ports::{Accepted, Store, StoreError};
 use domain::text::{Coding, Shape};
@@ -40,6 +41,7 @@ async fn a_message_is_found_by_its_account_only(store: Arc<dyn Store>) {
 
     let expected = MessageRecord {
         id: message(7),
+        channel: Channel::Sms,
         state: MessageState::Queued,
         parts: 255,
         network: None,

@@ -53,6 +53,7 @@ mod catalogues;
 mod columns;
 mod dispatch;
 mod idempotency;
+mod lookups;
 mod messages;
 mod model;
 mod money;

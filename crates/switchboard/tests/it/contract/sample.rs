@@ -6,7 +6,7 @@ use domain::ids::{AccountId, MessageId};
 use domain::message::{IdempotencyClaim, Priority, Recipient, SendTime, Submission};
 use domain::ports::{Accepted, NewAccount, NewToken, Page, Store};
 use domain::text::{Coding, Shape};
-use domain::{AllowList, Money, Msisdn, Originator, Permissions, Timestamp, TokenHash};
+use domain::{AllowList, Channel, Money, Msisdn, Originator, Permissions, Timestamp, TokenHash};
 
 pub(crate) const EVERYTHING: Page = Page {
     limit: 1_000,
@@ -40,8 +40,10 @@ pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
     };
     Submission {
         account: account(1),
+        channel: Channel::Sms,
         recipients: (0..recipients).map(recipient).collect(),
-        from: Originator::parse("Acme").expect("a name"),
+        from: Some(Originator::parse("Acme").expect("a name")),
+        interactive: None,
         text: "Your code is 1234".to_owned(),
         shape: Shape {
             coding: Coding::Gsm7,

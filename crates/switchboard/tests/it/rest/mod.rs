@@ -35,6 +35,7 @@ mod correction;
 mod document;
 mod first_start;
 mod half_sent;
+mod hlr;
 mod idempotency;
 mod money;
 mod mutations;

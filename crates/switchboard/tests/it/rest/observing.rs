@@ -33,8 +33,8 @@ fn health_and_metrics_are_there(backend: Backend) {
     );
     let text = response.text();
     for line in [
-        "switchboard_messages_accepted_total 2",
-        "switchboard_parts_accepted_total 4",
+        "switchboard_messages_accepted_total{channel=\"sms\"} 2",
+        "switchboard_parts_accepted_total{channel=\"sms\"} 4",
         "switchboard_accept_batches_total 1",
         "switchboard_http_requests_total{status=\"4xx\"} 1",
         "switchboard_http_requests_total{status=\"2xx\"} 3",
@@ -81,7 +81,7 @@ fn metrics_with_a_listener_of_their_own_are_only_there() {
     assert!(
         metrics
             .text()
-            .contains("switchboard_messages_accepted_total 1"),
+            .contains("switchboard_messages_accepted_total{channel=\"sms\"} 1"),
         "{}",
         metrics.text()
     );

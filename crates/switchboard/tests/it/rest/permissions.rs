@@ -30,6 +30,8 @@ const ROUTES: &[(&str, &str, Option<&str>, u16)] = &[
     ("GET", "/mccmnc/{country}", Some("numbers:read"), 200),
     ("GET", "/prefixes/{country}", Some("numbers:read"), 200),
     ("POST", "/numberCorrection", Some("numbers:read"), 200),
+    ("POST", "/hlr", Some("hlr:lookup"), 200),
+    ("GET", "/hlr/{id}", Some("hlr:lookup"), 404),
     ("GET", "/token", None, 200),
 ];
 
@@ -56,6 +58,10 @@ fn every_route_decides_about_every_caller() {
         };
         let body = match (*method, *route) {
             ("POST", "/numberCorrection") => json!([{"Number": "29100000"}]).to_string(),
+            ("POST", "/hlr") => {
+                json!({"msisdn": "+37129100000", "callBackUrl": "http://127.0.0.1:9/hlr"})
+                    .to_string()
+            }
             ("POST", _) => sms().to_string(),
             _ => String::new(),
         };

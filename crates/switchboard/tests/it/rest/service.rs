@@ -134,8 +134,11 @@ impl Service {
         let metrics = self.raw("GET", "/metrics", &[], b"").text();
         let counted = metrics
             .lines()
-            .find_map(|line| line.strip_prefix("switchboard_messages_accepted_total "));
-        counted.map_or(0, |count| count.parse().expect("a number"))
+            .filter(|line| line.starts_with("switchboard_messages_accepted_total{"))
+            .filter_map(|line| line.rsplit(' ').next());
+        counted
+            .map(|count| count.parse::<u64>().expect("a number"))
+            .sum()
     }
 
     /// Creates an account with a balance of 50.00 and a token of every permission.

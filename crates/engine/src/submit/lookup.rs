@@ -1,0 +1,65 @@
+//! A caller's order to look a subscriber up.
+
+use std::borrow::Cow;
+
+use domain::message::{SendTime, Submission};
+use domain::text::{Coding, Shape};
+use domain::{AccountId, Channel, Priority, Timestamp};
+use jiff::SignedDuration;
+
+use super::order::{Invalid, To, check_recipients, check_url, price};
+use crate::catalogues::Live;
+
+/// How long an answer is waited for.
+const LIFETIME: SignedDuration = SignedDuration::from_mins(10);
+
+/// An order to look up, every field as the caller wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookupOrder<'a> {
+    /// Whom.
+    pub msisdn: Cow<'a, str>,
+    /// Where the result goes.
+    pub callback_url: Cow<'a, str>,
+}
+
+impl LookupOrder<'_> {
+    /// Checks every field and finds the price.
+    pub(super) fn check(
+        self,
+        account: AccountId,
+        now: Timestamp,
+        live: &Live,
+    ) -> Result<Submission, Invalid> {
+        let to = To::List(vec![self.msisdn]);
+        let named = |mut invalid: Invalid| {
+            invalid.field = "msisdn";
+            invalid
+        };
+        let mut recipients = check_recipients(&to, None).map_err(named)?;
+        for recipient in &mut recipients {
+            price(recipient, Channel::Hlr, 1, account, live).map_err(named)?;
+        }
+        Ok(Submission {
+            account,
+            channel: Channel::Hlr,
+            recipients,
+            from: None,
+            text: String::new(),
+            interactive: None,
+            shape: Shape {
+                coding: Coding::Gsm7,
+                parts: 1,
+            },
+            udh: None,
+            coding_given: false,
+            dlr_url: check_url("callBackUrl", Some(&self.callback_url))?,
+            priority: Priority::High,
+            send: SendTime::Now,
+            accepted_at: now,
+            expires_at: now + LIFETIME,
+            test_mode: None,
+            idempotency: None,
+            holder: None,
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! Lookups of subscribers.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use domain::MessageId;
+use domain::lookup::LookupRecord;
+use domain::shown::Shown;
+use engine::submit::LookupOrder;
+use http::HeaderMap;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::body::JsonBody;
+use super::caller::{Caller, HlrLookup};
+use super::document::Failure;
+use super::json::{Fields, require};
+use super::{Problem, Rest, sms};
+
+/// A subscriber to look up.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "describes the body for the document; the operation reads it leniently"
+)]
+pub(super) struct LookupRequest {
+    /// The subscriber's number in international form.
+    #[schema(example = "+37129100000")]
+    msisdn: String,
+    /// Where the result is sent: an http or https address.
+    #[schema(
+        rename = "callBackUrl",
+        format = "uri",
+        example = "https://example.com/hlr"
+    )]
+    callback_url: String,
+}
+
+/// Look a subscriber up
+///
+/// Asks the home network of a number, and sends what it says to `callBackUrl`. Each lookup is charged; one that brings
+/// no answer (errors 50 to 52) is refunded.
+#[utoipa::path(
+    post,
+    path = "/hlr",
+    tag = "Numbers",
+    request_body = LookupRequest,
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes a repeated request harmless, as in `POST /sms`."),
+    ),
+    responses(
+        (status = 200, description = "Stored. The ID of the lookup.", body = Vec<u64>),
+        (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
+        (status = 401, description = "No valid token.", body = Failure),
+        (status = 403, description = "The token lacks `hlr:lookup`, or the account cannot pay.", body = Failure),
+        (status = 409, description = "The Idempotency-Key was used with another body.", body = Failure),
+        (status = 503, description = "Overloaded or without its database; `Retry-After` says when to try again.", body = Failure),
+    ),
+)]
+pub(super) async fn look_up(
+    State(rest): State<Arc<Rest>>,
+    caller: Caller<HlrLookup>,
+    headers: HeaderMap,
+    JsonBody(body): JsonBody,
+) -> Result<Response, Problem> {
+    let repeatable = sms::repeatable(&headers, &body)?;
+    if let Some(request) = &repeatable
+        && let Some(earlier) = sms::find_answer(&rest, caller.access.account, request).await?
+    {
+        return Ok(answer(earlier.first));
+    }
+    let mut fields = Fields::parse(&body)?;
+    let order = LookupOrder {
+        msisdn: require(
+            fields.take_digits("msisdn")?,
+            "msisdn",
+            "the subscriber's number",
+        )?,
+        callback_url: require(
+            fields.take_text("callBackUrl")?,
+            "callBackUrl",
+            "the address for the result",
+        )?,
+    };
+    let stored = rest
+        .engine
+        .submit
+        .look_up(&caller.access, order, repeatable)
+        .await;
+    let receipt = stored.map_err(|error| Problem::of_submit(error, &rest.settings.currency))?;
+    Ok(answer(receipt.first))
+}
+
+fn answer(id: MessageId) -> Response {
+    axum::Json([id.get()]).into_response()
+}
+
+/// Where a lookup stands.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LookupStatus {
+    /// Its ID.
+    id: u64,
+    /// `pending`, or `done` once there is a result.
+    #[schema(example = "done")]
+    state: &'static str,
+    /// What was sent to `callBackUrl`; null as long as it is pending.
+    #[schema(value_type = Option<Object>)]
+    result: Option<Box<RawValue>>,
+}
+
+impl LookupStatus {
+    fn new(record: LookupRecord) -> Result<Self, Problem> {
+        let result = record.report.map(RawValue::from_string).transpose();
+        let result = result.map_err(|_| Problem::internal())?;
+        Ok(Self {
+            id: record.id.get(),
+            state: if result.is_some() { "done" } else { "pending" },
+            result,
+        })
+    }
+}
+
+/// Ask what became of a lookup
+#[utoipa::path(
+    get,
+    path = "/hlr/{id}",
+    tag = "Numbers",
+    params(("id" = u64, Path, description = "The ID that the request returned.")),
+    responses(
+        (status = 200, description = "Where the lookup stands.", body = LookupStatus),
+        (status = 401, description = "No valid token.", body = Failure),
+        (status = 403, description = "The token lacks `hlr:lookup`.", body = Failure),
+        (status = 404, description = "This account has no such lookup.", body = Failure),
+    ),
+)]
+pub(super) async fn status(
+    State(rest): State<Arc<Rest>>,
+    caller: Caller<HlrLookup>,
+    path: Result<Path<String>, PathRejection>,
+) -> Result<Response, Problem> {
+    let text = path.map_or_else(|_| String::new(), |Path(text)| text);
+    let unknown = || Problem::not_found(format!("There is no lookup {}.", Shown(&text)));
+    let id = text.parse().map_err(|_| unknown())?;
+    let found = rest
+        .engine
+        .messages
+        .find_lookup(caller.access.account, id)
+        .await?;
+    let status = LookupStatus::new(found.ok_or_else(unknown)?)?;
+    Ok(axum::Json(status).into_response())
+}
