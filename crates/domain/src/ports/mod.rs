@@ -18,7 +18,10 @@ pub use callbacks::{CallbackFilter, CallbackRecord, CallbackState, CallbackStore
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use dispatch::{DispatchStore, Ended, InTransit, Inbox, Matched, Settled};
 pub use messages::{Accepted, Cancel, KeptAnswer, MessageStore, Page};
-pub use outside::{CallbackSender, Carrier, ForbiddenUrl, ReceiptError, ReceiptSink, UrlGuard};
+pub use outside::{
+    CallbackSender, Carrier, ForbiddenUrl, ImageGuard, ReceiptError, ReceiptSink, UnusableImage,
+    UrlGuard,
+};
 
 /// Why a store could not do what it was asked. Says what to do next, never what SQL was run.
 #[derive(Debug, thiserror::Error)]

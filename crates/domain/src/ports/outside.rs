@@ -1,10 +1,11 @@
-//! The world outside: carriers, receivers of callbacks, and which addresses may be called.
+//! The world outside: carriers, receivers of callbacks, which addresses may be called, and images.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
 use crate::delivery::{Callback, Delivery, Parcel, Receipt, Submitted};
+use crate::interactive::ImageUrl;
 
 /// A way to a network.
 #[async_trait]
@@ -58,4 +59,17 @@ pub struct ForbiddenUrl(pub String);
 pub trait UrlGuard: Send + Sync + 'static {
     /// Whether an address that a caller gives may be called, as far as can be told now.
     async fn check(&self, url: &CallbackUrl) -> Result<(), ForbiddenUrl>;
+}
+
+/// An image that cannot go with a message. The text is for the caller.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnusableImage(pub String);
+
+/// Finds out whether there is an image at an address.
+#[async_trait]
+pub trait ImageGuard: Send + Sync + 'static {
+    /// Whether the address leads to an image that a message may have: it can be fetched, is small enough, and is what
+    /// the networks show. It takes no longer than a caller can be kept waiting.
+    async fn check(&self, url: &ImageUrl) -> Result<(), UnusableImage>;
 }
