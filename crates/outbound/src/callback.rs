@@ -6,21 +6,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::CallbackUrl;
 use domain::delivery::{Callback, CallbackAttempt, CallbackKind, Delivery};
 use domain::ports::CallbackSender;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
-use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt as _, Full};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
-use url::Url;
 
-use crate::dial::{DialError, Dialer, DialerOptions, Dialled};
+use crate::dial::{DialError, DialerOptions, Dialled};
+use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, http_client, read_body, uri_of};
 use crate::signature::sign;
 
 mod failure;
@@ -35,14 +32,6 @@ pub const MAX_BODY_BYTES: usize = 1024;
 
 /// So many connections to one receiver are kept open for the next callback.
 const MAX_IDLE_CONNECTIONS: usize = 64;
-
-/// For so long. Many servers close after five seconds, and who closes first avoids the race.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-
-/// So long may the head of an answer be.
-const MAX_HEAD_BYTES: usize = 16 * 1024;
-
-const AGENT: &str = concat!("Switchboard/", env!("CARGO_PKG_VERSION"));
 
 static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
@@ -77,7 +66,7 @@ pub struct CallbackOptions {
 /// Delivers callbacks. Clones share their connections.
 #[derive(Clone)]
 pub struct CallbackClient {
-    http: Client<Dialer, Full<Bytes>>,
+    http: HttpClient,
     try_timeout: Duration,
 }
 
@@ -100,16 +89,8 @@ struct Trace {
 impl CallbackClient {
     /// Delivers so.
     pub fn new(options: CallbackOptions) -> Self {
-        let http = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
-            .http1_max_buf_size(MAX_HEAD_BYTES)
-            // A report is short: head and body leave as one piece.
-            .http1_writev(false)
-            .build(Dialer::new(options.dialer));
         Self {
-            http,
+            http: http_client(options.dialer, MAX_IDLE_CONNECTIONS),
             try_timeout: options.try_timeout,
         }
     }
@@ -150,9 +131,9 @@ impl CallbackClient {
         let response = asked.unwrap_or(Err(Failure::NoAnswer(self.try_timeout)))?;
         let status = response.status();
         trace.status = Some(status);
-        let reading = read_body(response.into_body(), &mut trace.body);
-        let end = timeout_at(deadline, reading).await.unwrap_or(BodyEnd::Late);
-        if end != BodyEnd::Whole {
+        let reading = read_body(response.into_body(), MAX_BODY_BYTES, &mut trace.body);
+        let end = timeout_at(deadline, reading).await.ok();
+        if end != Some(BodyEnd::Whole) {
             trace.drop_connection();
         }
         let success = Success::of(order.callback.kind);
@@ -168,7 +149,9 @@ impl CallbackClient {
         trace: &mut Trace,
     ) -> Result<Response<Incoming>, Failure> {
         match self.ask_once(order.request()?, trace).await {
-            Err(Failure::Closed) if trace.dialled().is_some_and(|d| d.has_answered()) => {
+            Err(Failure::Exchange(ExchangeError::Closed))
+                if trace.dialled().is_some_and(|d| d.has_answered()) =>
+            {
                 self.ask_once(order.request()?, trace).await
             }
             result => result,
@@ -192,16 +175,17 @@ impl CallbackClient {
             Err(error) => {
                 let dialling = error.source().and_then(|e| e.downcast_ref::<DialError>());
                 trace.address = dialling.and_then(|e| e.address);
-                Err(Failure::from_http(&error))
+                Err(ExchangeError::from_http(&error).into())
             }
         }
     }
 
+    /// Whether the answer counts; `end` is absent when the body did not end in time.
     fn judge(
         &self,
         success: Success,
         status: StatusCode,
-        end: BodyEnd,
+        end: Option<BodyEnd>,
         body: &[u8],
     ) -> Result<(), Failure> {
         if success == Success::Any2xx && status.is_success() {
@@ -211,11 +195,11 @@ impl CallbackClient {
             return Err(Failure::Status(status, success));
         }
         match end {
-            BodyEnd::Whole if body.trim_ascii() == b"OK" => Ok(()),
-            BodyEnd::Whole => Err(Failure::body(body)),
-            BodyEnd::Cut => Err(Failure::LongBody),
-            BodyEnd::Broken => Err(Failure::BrokenBody),
-            BodyEnd::Late => Err(Failure::EndlessBody(self.try_timeout)),
+            Some(BodyEnd::Whole) if body.trim_ascii() == b"OK" => Ok(()),
+            Some(BodyEnd::Whole) => Err(Failure::body(body)),
+            Some(BodyEnd::Cut) => Err(Failure::LongBody),
+            Some(BodyEnd::Broken) => Err(Failure::BrokenBody),
+            None => Err(Failure::EndlessBody(self.try_timeout)),
         }
     }
 }
@@ -244,32 +228,6 @@ impl Trace {
     }
 }
 
-/// How the reading of an answer's body ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BodyEnd {
-    Whole,
-    Cut,
-    Broken,
-    Late,
-}
-
-async fn read_body(mut body: Incoming, kept: &mut Vec<u8>) -> BodyEnd {
-    while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else {
-            return BodyEnd::Broken;
-        };
-        let Some(data) = frame.data_ref() else {
-            continue;
-        };
-        let room = MAX_BODY_BYTES - kept.len();
-        kept.extend_from_slice(&data[..data.len().min(room)]);
-        if data.len() > room {
-            return BodyEnd::Cut;
-        }
-    }
-    BodyEnd::Whole
-}
-
 impl Order<'_> {
     fn request(&self) -> Result<Request<Full<Bytes>>, Failure> {
         let body = Bytes::copy_from_slice(self.callback.payload.as_bytes());
@@ -295,56 +253,9 @@ fn header_value(text: String) -> HeaderValue {
         .expect("digits and Base64 are fit for a header")
 }
 
-/// The address as the standard for URLs reads it, so that what was judged is what is dialled: it alone decides what
-/// `http:\\2130706433` means.
-fn uri_of(url: &CallbackUrl) -> Result<Uri, Failure> {
-    let mut url = Url::parse(url.as_str()).map_err(|_| Failure::Url)?;
-    url.set_fragment(None);
-    Uri::try_from(String::from(url)).map_err(|_| Failure::Url)
-}
-
 #[async_trait]
 impl CallbackSender for CallbackClient {
     async fn deliver(&self, callback: &Callback, secret: &str, now: Timestamp) -> Delivery {
         self.deliver(callback, secret, now).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn what_is_dialled_is_what_was_judged() {
-        for (url, uri) in [
-            ("http://example.com", "http://example.com/"),
-            ("HTTP://EXAMPLE.com:80/a?b=c#d", "http://example.com/a?b=c"),
-            ("http:\\\\2130706433\\x", "http://127.0.0.1/x"),
-            ("http://0x7f.1:8080/x", "http://127.0.0.1:8080/x"),
-            ("http://[::FFFF:127.0.0.1]/", "http://[::ffff:7f00:1]/"),
-            (
-                "https://bücher.example/ü",
-                "https://xn--bcher-kva.example/%C3%BC",
-            ),
-            (
-                "http://a.example/?q={\"x\":'<|>'}",
-                "http://a.example/?q={%22x%22:%27%3C|%3E%27}",
-            ),
-        ] {
-            let url = CallbackUrl::parse(url).expect("a URL");
-            let got = uri_of(&url).map(|uri| uri.to_string());
-            assert_eq!(got.ok().as_deref(), Some(uri), "{url:?}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn every_callback_url_can_be_requested(value in "https?://[a-z0-9.]{1,9}(:[0-9]{1,4})?/\\PC{0,40}") {
-            if let Ok(url) = CallbackUrl::parse(&value) {
-                prop_assert!(uri_of(&url).is_ok(), "{}", value);
-            }
-        }
     }
 }

@@ -12,6 +12,7 @@
 
 pub mod callback;
 pub mod dial;
+mod exchange;
 pub mod guard;
 pub mod resolve;
 pub mod signature;

@@ -19,7 +19,8 @@ pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use dispatch::{DispatchStore, Ended, InTransit, Inbox, Matched, Settled};
 pub use messages::{Accepted, Cancel, KeptAnswer, MessageStore, Page};
 pub use outside::{
-    CallbackSender, Carrier, ForbiddenUrl, Home, NumberBook, ReceiptError, ReceiptSink, UrlGuard,
+    CallbackSender, Carrier, ForbiddenUrl, Home, ImageGuard, NumberBook, ReceiptError, ReceiptSink,
+    UnusableImage, UrlGuard,
 };
 
 /// Why a store could not do what it was asked. Says what to do next, never what SQL was run.

@@ -1,4 +1,4 @@
-//! The world outside: carriers, receivers of callbacks, and which addresses may be called.
+//! The world outside: carriers, receivers of callbacks, which addresses may be called, and images.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use crate::callback_url::CallbackUrl;
 use crate::country::Country;
 use crate::delivery::{Callback, CarrierRef, Delivery, Parcel, Receipt, Submitted};
+use crate::interactive::ImageUrl;
 use crate::lookup::HomeOperator;
 use crate::msisdn::Msisdn;
 use crate::network::Network;
@@ -85,4 +86,17 @@ pub struct ForbiddenUrl(pub String);
 pub trait UrlGuard: Send + Sync + 'static {
     /// Whether an address that a caller gives may be called, as far as can be told now.
     async fn check(&self, url: &CallbackUrl) -> Result<(), ForbiddenUrl>;
+}
+
+/// An image that cannot go with a message. The text is for the caller.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnusableImage(pub String);
+
+/// Finds out whether there is an image at an address.
+#[async_trait]
+pub trait ImageGuard: Send + Sync + 'static {
+    /// Whether the address leads to an image that a message may have: it can be fetched, is small enough, and is what
+    /// the networks show. It takes no longer than a caller can be kept waiting.
+    async fn check(&self, url: &ImageUrl) -> Result<(), UnusableImage>;
 }

@@ -84,9 +84,8 @@ fn from(text: &str) -> Result<Option<Originator>, Corrupt> {
 }
 
 fn interactive(json: Option<&[u8]>) -> Result<Option<Interactive>, Corrupt> {
-    let read = |json: &[u8]| Interactive::from_json(std::str::from_utf8(json).ok()?);
-    let read = |json| read(json).ok_or(Corrupt("interactive part"));
-    json.map(read).transpose()
+    let read = json.map(Interactive::from_json).transpose();
+    read.map_err(|_| Corrupt("interactive part"))
 }
 
 fn udh(octets: Option<Vec<u8>>) -> Result<Option<Udh>, Corrupt> {
