@@ -29,7 +29,9 @@ mod upkeep;
 use std::sync::Arc;
 
 use domain::Clock;
-use domain::ports::{CallbackSender, Carrier, ReceiptSink, Store, StoreError, UrlGuard};
+use domain::ports::{
+    CallbackSender, Carrier, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard,
+};
 use jiff::SignedDuration;
 
 pub use accounts::Accounts;
@@ -56,6 +58,14 @@ pub struct Settings {
     pub park_callbacks_after: Option<SignedDuration>,
     /// How long messages that have ended are kept; `None`: for ever.
     pub keep_messages: Option<SignedDuration>,
+}
+
+/// Who decides about the addresses that callers give.
+pub struct Guards {
+    /// Where callbacks may go.
+    pub urls: Arc<dyn UrlGuard>,
+    /// Which images may go with a message.
+    pub images: Arc<dyn ImageGuard>,
 }
 
 /// The outside world, as the use cases reach it.
@@ -98,7 +108,7 @@ impl Engine {
     pub async fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        guard: Arc<dyn UrlGuard>,
+        guards: Guards,
         outside: Option<Outside>,
         settings: Settings,
     ) -> Result<Self, StoreError> {
@@ -111,7 +121,7 @@ impl Engine {
         let submit = Submit::start(
             store.clone(),
             clock.clone(),
-            guard,
+            guards,
             catalogues.clone(),
             dispatch,
             settings,

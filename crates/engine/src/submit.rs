@@ -2,27 +2,31 @@
 
 mod lookup;
 mod order;
+mod viber;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use domain::billing::NotPaid;
 use domain::message::{IdempotencyClaim, Recipient, Submission, SubmitReceipt};
-use domain::ports::{Accepted, Store, StoreError, UrlGuard};
+use domain::ports::{Accepted, ImageGuard, Store, StoreError, UrlGuard};
 use domain::text::Shape;
-use domain::{Access, AccountId, Channel, Clock, Country, Money, Msisdn, Network, Timestamp};
+use domain::{
+    Access, AccountId, Channel, Clock, Country, Money, Msisdn, Network, Originator, Timestamp,
+};
 use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 
-use crate::Settings;
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::catalogues::{Catalogues, Live};
 use crate::dispatch::{Dispatch, Reservation};
 use crate::id_blocks::IdBlocks;
+use crate::{Guards, Settings};
 
 pub use lookup::LookupOrder;
 pub use order::{Invalid, SmsOrder, To};
+pub use viber::{ActionOrder, ViberOrder};
 
 /// How long an idempotency key and its answer are kept.
 const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
@@ -115,6 +119,7 @@ pub struct Submit {
     batcher: Batcher<Entry, Accepted, StoreError>,
     dispatch: Option<Arc<Dispatch>>,
     guard: Arc<dyn UrlGuard>,
+    images: Arc<dyn ImageGuard>,
     catalogues: Arc<Catalogues>,
     health: Arc<WriteHealth>,
     pruning: tokio::task::AbortHandle,
@@ -126,7 +131,7 @@ impl Submit {
     pub fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        guard: Arc<dyn UrlGuard>,
+        guards: Guards,
         catalogues: Arc<Catalogues>,
         dispatch: Option<Arc<Dispatch>>,
         settings: Settings,
@@ -149,7 +154,8 @@ impl Submit {
                 move |batch| writing.clone().write(batch)
             }),
             dispatch,
-            guard,
+            guard: guards.urls,
+            images: guards.images,
             catalogues,
             store,
             clock,
@@ -189,6 +195,32 @@ impl Submit {
             check_countries(access, &submission, &live)?;
             submission
         };
+        self.accept(submission, "dlrUrl", repeatable).await
+    }
+
+    /// Checks an order for a Viber message and stores it. When this returns `Ok`, the messages survive a power cut.
+    pub async fn send_viber(
+        &self,
+        access: &Access,
+        order: ViberOrder<'_>,
+        repeatable: Option<Repeatable>,
+    ) -> Result<SubmitReceipt, SubmitError> {
+        let from = Originator::parse(&order.from).map_err(|e| Invalid::new("from", e))?;
+        let now = self.clock.now();
+        let submission = {
+            let live = self.catalogues.live();
+            let submission = order.check(access.account, from, now, &live)?;
+            check_countries(access, &submission, &live)?;
+            submission
+        };
+        let image = submission
+            .interactive
+            .as_ref()
+            .and_then(|interactive| interactive.image.as_ref());
+        if let Some(image) = image {
+            let checked = self.images.check(image).await;
+            checked.map_err(|unusable| Invalid::new("im.image.url", unusable))?;
+        }
         self.accept(submission, "dlrUrl", repeatable).await
     }
 

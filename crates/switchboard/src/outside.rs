@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use domain::lookup::HomeOperator;
-use domain::ports::{CallbackSender, Home, NumberBook, UrlGuard};
+use domain::ports::{CallbackSender, Home, ImageGuard, NumberBook, UrlGuard};
 use domain::{Clock, Msisdn};
 use engine::Catalogues;
 use numbering::reference::{NetworkEntry, NetworkStatus, Operator};
 use outbound::callback::TRY_TIMEOUT;
+use outbound::image::{CHECK_TIMEOUT, MAX_FETCHES};
 use outbound::{
-    CallbackClient, CallbackOptions, DialerOptions, Guard, Simulator, SystemResolver, UrlCheck,
+    CallbackClient, CallbackOptions, DialerOptions, Guard, ImageCheck, ImageOptions, Simulator,
+    SystemResolver, UrlCheck,
 };
 
 use crate::config::Config;
@@ -35,6 +37,20 @@ pub(crate) fn url_guard(config: &Config) -> Arc<dyn UrlGuard> {
         guard(config),
         Arc::new(SystemResolver::new(CALLERS_LOOKUPS)),
     ))
+}
+
+/// Decides which images may go with a message.
+pub(crate) fn image_guard(config: &Config) -> Arc<dyn ImageGuard> {
+    Arc::new(ImageCheck::new(ImageOptions {
+        dialer: DialerOptions {
+            guard: guard(config),
+            resolver: Arc::new(SystemResolver::new(CALLERS_LOOKUPS)),
+            source: config.callbacks.source.clone(),
+            tls: outbound::dial::public_roots(),
+        },
+        check_timeout: CHECK_TIMEOUT,
+        max_fetches: MAX_FETCHES,
+    }))
 }
 
 /// Delivers reports.

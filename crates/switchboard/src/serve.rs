@@ -10,7 +10,7 @@ use axum::Router;
 use domain::Clock;
 use domain::clock::SystemClock;
 use domain::ports::Store;
-use engine::{Engine, Outside};
+use engine::{Engine, Guards, Outside};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::PrometheusHandle;
 use store::DatabaseUrl;
@@ -55,7 +55,10 @@ pub(crate) async fn run(mut config: Config, args: ServeArgs) -> anyhow::Result<(
     let engine = Engine::start(
         store.clone(),
         clock,
-        outside::url_guard(&config),
+        Guards {
+            urls: outside::url_guard(&config),
+            images: outside::image_guard(&config),
+        },
         worker.then(|| Outside {
             carrier: simulator.clone(),
             callbacks: outside::callback_client(&config),

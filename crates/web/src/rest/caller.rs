@@ -38,6 +38,7 @@ need! {
     AnyToken => None,
     SmsSend => Some(Permission::SmsSend),
     SmsRead => Some(Permission::SmsRead),
+    ViberSend => Some(Permission::ViberSend),
     HlrLookup => Some(Permission::HlrLookup),
     SmsRates => Some(Permission::SmsRates),
     NumbersRead => Some(Permission::NumbersRead),

@@ -33,6 +33,7 @@ pub(super) fn frame() -> Document {
     modifiers(&TokenHeader),
     tags(
         (name = "SMS", description = "Sending SMS, scheduled ones included, and asking what became of them."),
+        (name = "Viber", description = "Sending Viber messages."),
         (name = "Numbers", description = "Operators, networks, prefixes, prices, and the correction of numbers."),
         (name = "Token", description = "What the caller may do."),
     ),

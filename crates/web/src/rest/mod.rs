@@ -13,6 +13,7 @@ mod ready;
 mod reference;
 mod sms;
 mod token;
+mod viber;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,6 +94,7 @@ fn operations() -> OpenApiRouter<Arc<Rest>> {
         .routes(routes!(reference::prefixes))
         .routes(routes!(rates::rates))
         .routes(routes!(correction::correct))
+        .routes(routes!(viber::send))
         .routes(routes!(hlr::look_up))
         .routes(routes!(hlr::status))
         .routes(routes!(token::describe))

@@ -89,17 +89,23 @@ pub(super) fn repeatable(headers: &HeaderMap, body: &[u8]) -> Result<Option<Repe
         .ok_or_else(|| Problem::bad_request(invalid))
 }
 
+/// One number, several separated by commas, or a list.
+pub(super) fn read_recipients<'a>(fields: &mut Fields<'a>) -> Result<To<'a>, Invalid> {
+    match fields.take("to") {
+        Some(Value::List(list)) => {
+            let list = list.into_iter().map(|one| one.into_digits("to"));
+            Ok(To::List(list.collect::<Result<_, _>>()?))
+        }
+        other => {
+            let one = require(other, "to", "the recipient's number")?;
+            Ok(To::Text(one.into_digits("to")?))
+        }
+    }
+}
+
 pub(super) fn read_order(mut fields: Fields<'_>) -> Result<SmsOrder<'_>, Invalid> {
-    let to = match fields.take("to") {
-        Some(Value::List(list)) => To::List(
-            list.into_iter()
-                .map(|one| one.into_digits("to"))
-                .collect::<Result<_, _>>()?,
-        ),
-        other => To::Text(require(other, "to", "the recipient's number")?.into_digits("to")?),
-    };
     let order = SmsOrder {
-        to,
+        to: read_recipients(&mut fields)?,
         from: require(
             fields.take_digits("from")?,
             "from",
@@ -118,7 +124,7 @@ pub(super) fn read_order(mut fields: Fields<'_>) -> Result<SmsOrder<'_>, Invalid
     Ok(order)
 }
 
-fn answer(rest: &Rest, receipt: SubmitReceipt) -> Response {
+pub(super) fn answer(rest: &Rest, receipt: SubmitReceipt) -> Response {
     let mut body = String::with_capacity(2 + 20 * receipt.messages as usize);
     for id in receipt.ids() {
         let lead = if body.is_empty() { "[\"" } else { ",\"" };

@@ -108,6 +108,22 @@ impl Subject {
         Some((state, end))
     }
 
+    /// [`Self::state`] of a lookup, in the same words: an answer is a delivery.
+    pub(super) fn lookup_state(&self, connection: &mut Connection, id: u64) -> Option<State> {
+        let answer = self.get(connection, &format!("/hlr/{id}"));
+        assert!(matches!(answer.status, 200 | 404), "{}", answer.text());
+        if answer.status == 404 {
+            return None;
+        }
+        let answer = answer.json();
+        let state = answer["state"].as_str().expect("a word").to_owned();
+        let end = answer["result"]["error"].as_u64();
+        Some((
+            state,
+            end.map(|error| (if error == 0 { 1 } else { 2 }, error)),
+        ))
+    }
+
     /// What `/health/ready` says.
     pub(super) fn readiness(&self) -> u16 {
         http::request(self.server.addr(), "GET", "/health/ready", &[], b"")

@@ -157,15 +157,22 @@ pub(super) fn is_received(reports: &[Report]) -> bool {
 fn ids_of(answer: &Response) -> Vec<u64> {
     let answer = answer.json();
     let ids = answer.as_array().expect("a list of IDs").iter();
-    ids.filter_map(|id| id.as_str()?.parse().ok()).collect()
+    // A message's is a string, a lookup's a number.
+    ids.filter_map(|id| id.as_u64().or_else(|| id.as_str()?.parse().ok()))
+        .collect()
 }
 
 fn read_report(request: &Request<'_>, at: Instant) -> Option<(u64, Report)> {
     let body: Value = serde_json::from_slice(request.body).ok()?;
+    let error = body["error"].as_u64()?;
+    // What a lookup found has no status: an error says enough.
+    let status = body["status"]
+        .as_u64()
+        .unwrap_or(if error == 0 { 1 } else { 2 });
     let report = Report {
         number: request.path.strip_prefix('/')?.parse().ok()?,
         webhook_id: request.header("webhook-id")?.to_owned(),
-        end: (body["status"].as_u64()?, body["error"].as_u64()?),
+        end: (status, error),
         at,
         received: false,
     };

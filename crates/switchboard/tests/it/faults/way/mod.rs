@@ -80,7 +80,7 @@ impl Way {
             ];
             let (order, body) = log.open(&receiver);
             let body = body.to_string();
-            let request = http::encode(addr, "POST", "/sms", &headers, body.as_bytes());
+            let request = http::encode(addr, "POST", order.path, &headers, body.as_bytes());
             log.close(order, &exchange(&request));
         })
     }
@@ -133,6 +133,11 @@ impl Way {
         let states = self.wait_for_ends();
         self.log.end_era();
         checker::check(&self.log, &states, bounds);
+        let ledger = self.subject.server.cli(&["account", "check"]);
+        assert!(
+            ledger.status.success(),
+            "the ledger gives every balance: {ledger:?}"
+        );
         assert!(
             self.subject.stored().is_empty(),
             "only what was refused would still be scheduled"
@@ -162,11 +167,11 @@ impl Way {
     /// The state of each answered message, once it is final.
     fn wait_for_ends(&self) -> HashMap<u64, State> {
         let pages = self.log.pages();
-        let ids = pages
-            .accepted
-            .iter()
-            .flat_map(|(_, ids)| ids.iter().copied());
-        let ids: Vec<u64> = ids.collect();
+        let ids = pages.accepted.iter().flat_map(|(order, ids)| {
+            let is_lookup = order.path == orders::LOOKUPS;
+            ids.iter().map(move |id| (*id, is_lookup))
+        });
+        let ids: Vec<(u64, bool)> = ids.collect();
         drop(pages);
         let until = Instant::now() + DEADLINE;
         let size = ids.len().div_ceil(LOOKERS).max(1);
@@ -182,12 +187,16 @@ impl Way {
         })
     }
 
-    fn look_up(&self, ids: &[u64], until: Instant) -> HashMap<u64, State> {
+    fn look_up(&self, ids: &[(u64, bool)], until: Instant) -> HashMap<u64, State> {
         let mut connection = Connection::open(self.subject.server.addr()).expect("it is up");
         let mut states = HashMap::with_capacity(ids.len());
-        for id in ids {
+        for (id, is_lookup) in ids {
             loop {
-                let state = self.subject.state(&mut connection, *id);
+                let state = if *is_lookup {
+                    self.subject.lookup_state(&mut connection, *id)
+                } else {
+                    self.subject.state(&mut connection, *id)
+                };
                 let is_over = state.as_ref().is_none_or(|(_, end)| end.is_some());
                 if is_over || Instant::now() > until {
                     states.extend(state.map(|state| (*id, state)));

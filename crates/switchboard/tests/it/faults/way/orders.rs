@@ -18,6 +18,8 @@ const ABSENT: (&str, End) = ("+447700900043", (2, 43));
 const NO_ROUTE: (&str, End) = ("+447700900020", (2, 20));
 /// Three parts.
 const LONG: usize = 400;
+/// Takes lookups, which end as messages do: an answer is a delivery.
+pub(super) const LOOKUPS: &str = "/hlr";
 /// The nearest scheduled time, and how far behind it others lie.
 const AHEAD: Duration = Duration::from_secs(1);
 const SPREAD_MS: u64 = 1000;
@@ -27,6 +29,8 @@ const SPREAD_MS: u64 = 1000;
 pub(super) struct Order {
     /// Every order has its own; it is the path of its reports.
     pub(super) number: u64,
+    /// The operation that takes it.
+    pub(super) path: &'static str,
     /// How the message to each recipient ends, in their order; nothing for an order that must be refused.
     pub(super) ends: Vec<End>,
     /// Whether its ends are to be reported.
@@ -40,6 +44,7 @@ impl Order {
     pub(super) fn make(number: u64, receiver: &str) -> (Self, Value) {
         let mut order = Self {
             number,
+            path: "/sms",
             ends: vec![DELIVERED],
             reported: true,
             not_before: None,
@@ -69,6 +74,8 @@ impl Order {
             10 => self.break_a_rule(body),
             11 => body["priority"] = "high".into(),
             12 => body["priority"] = "low".into(),
+            13 => self.look_up(body, FINE, DELIVERED),
+            14 => self.look_up(body, ABSENT.0, ABSENT.1),
             _ => {}
         }
     }
@@ -100,6 +107,13 @@ impl Order {
     fn pretend(&mut self, body: &mut Value, mode: &str, end: End) {
         body["testMode"] = mode.into();
         self.ends = vec![end];
+    }
+
+    fn look_up(&mut self, body: &mut Value, number: &str, end: End) {
+        self.path = LOOKUPS;
+        self.ends = vec![end];
+        let url = body["dlrUrl"].take();
+        *body = json!({"msisdn": number, "callBackUrl": url});
     }
 
     /// Scheduled far ahead, so that it would be listed if it were stored all the same.
