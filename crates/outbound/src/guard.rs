@@ -192,7 +192,8 @@ impl Guard {
         })
     }
 
-    fn check_all(&self, host: String, addresses: &[IpAddr]) -> Result<(), Forbidden> {
+    /// Whether every address that a name leads to is permitted.
+    pub(crate) fn check_all(&self, host: String, addresses: &[IpAddr]) -> Result<(), Forbidden> {
         let refused = addresses
             .iter()
             .find_map(|address| self.check_address(*address).err());

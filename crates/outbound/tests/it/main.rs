@@ -1,9 +1,12 @@
-//! Callbacks to real receivers on this machine: what they answer, how they fail, and whom we never call.
+//! Callbacks to real receivers on this machine, and images from them: what they answer, how they fail, and whom we
+//! never call.
 
 mod answers;
 mod connections;
+mod images;
 mod reach;
 mod receiver;
+mod samples;
 mod setup;
 mod tls;
 mod url_check;

@@ -1,7 +1,6 @@
 //! A receiver that does what a test tells it to.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -27,7 +26,7 @@ pub(crate) enum Then {
     Drip(&'static str),
 }
 
-/// How it answers, by the number of the request on its connection, from 1.
+/// How it answers, by the number of the request on its connection, from 1. Others than these answer with bytes.
 pub(crate) type Script = fn(usize) -> (String, Then);
 
 /// A request that came in.
@@ -42,7 +41,7 @@ pub(crate) struct Seen {
 /// The receiver; it ends with its test's runtime.
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: watch::Receiver<Vec<Seen>>,
     closed: watch::Receiver<usize>,
 }
 
@@ -59,32 +58,36 @@ impl Receiver {
     }
 
     /// One that follows a script.
-    pub(crate) async fn start(bind: &str, script: Script) -> Self {
+    pub(crate) async fn start<A: AsRef<[u8]> + Send>(
+        bind: &str,
+        script: impl Fn(usize) -> (A, Then) + Clone + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(bind).await.expect(bind);
         Self::serve(listener, script, |stream| async { Some(stream) })
     }
 
     /// One that wraps its connections first.
-    pub(crate) fn serve<S, F>(
+    pub(crate) fn serve<A, S, F>(
         listener: TcpListener,
-        script: Script,
+        script: impl Fn(usize) -> (A, Then) + Clone + Send + Sync + 'static,
         wrap: impl Fn(tokio::net::TcpStream) -> F + Send + 'static,
     ) -> Self
     where
+        A: AsRef<[u8]> + Send,
         F: Future<Output = Option<S>> + Send + 'static,
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let address = listener.local_addr().expect("bound");
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (notes, seen) = watch::channel(Vec::new());
         let (closing, closed) = watch::channel(0);
-        let notes = Arc::clone(&seen);
         tokio::spawn(async move {
             for connection in 1.. {
                 let (stream, peer) = listener.accept().await.expect("accepts");
-                let (stream, notes, closing) = (wrap(stream), Arc::clone(&notes), closing.clone());
+                let (stream, notes, closing) = (wrap(stream), notes.clone(), closing.clone());
+                let script = script.clone();
                 tokio::spawn(async move {
                     if let Some(stream) = stream.await {
-                        converse(stream, script, connection, peer, &notes).await;
+                        converse(stream, &script, connection, peer, &notes).await;
                     }
                     closing.send_modify(|count| *count += 1);
                 });
@@ -102,7 +105,15 @@ impl Receiver {
     }
 
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().expect("not poisoned").clone()
+        self.seen.borrow().clone()
+    }
+
+    /// Waits until so many requests have come.
+    pub(crate) async fn wait_until_asked(&self, requests: usize) {
+        let mut seen = self.seen.clone();
+        let asked = seen.wait_for(|seen| seen.len() >= requests);
+        let in_time = timeout(DEADLINE, asked).await;
+        in_time.expect("asked in time").expect("the receiver runs");
     }
 
     /// Waits until so many connections have come and gone.
@@ -114,25 +125,26 @@ impl Receiver {
 }
 
 /// Answers on one connection until either side hangs up.
-async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
+async fn converse<A: AsRef<[u8]>, S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
-    script: Script,
+    script: &(impl Fn(usize) -> (A, Then) + Sync),
     connection: usize,
     peer: SocketAddr,
-    notes: &Mutex<Vec<Seen>>,
+    notes: &watch::Sender<Vec<Seen>>,
 ) {
     for request in 1.. {
         let Some((head, body)) = read_request(&mut stream).await else {
             return;
         };
-        notes.lock().expect("not poisoned").push(Seen {
+        let request_seen = Seen {
             connection,
             peer,
             head,
             body,
-        });
+        };
+        notes.send_modify(|seen| seen.push(request_seen));
         let (bytes, then) = script(request);
-        if stream.write_all(bytes.as_bytes()).await.is_err() || !go_on(&mut stream, then).await {
+        if stream.write_all(bytes.as_ref()).await.is_err() || !go_on(&mut stream, then).await {
             return;
         }
     }
@@ -163,7 +175,8 @@ async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> Option<(String, S
             let length = head
                 .lines()
                 .find_map(|line| line.strip_prefix("content-length: "));
-            if body.len() >= length.expect("a length").parse().expect("a number") {
+            // A request without a body has none.
+            if body.len() >= length.unwrap_or("0").parse().expect("a number") {
                 return Some((head.to_owned(), body.to_owned()));
             }
         }

@@ -1,0 +1,205 @@
+//! The check of an image at the moment a caller gives its address: it is fetched, and its bytes say what it is.
+//!
+//! The guard over callbacks holds here, too: an address is judged when it is given and again when it is dialled, and a
+//! redirect is not followed. Nothing of what was fetched finds its way into the answer.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::ImageUrl;
+use domain::ports::{ImageGuard, UnusableImage};
+use http::header::{ACCEPT, CONNECTION, HeaderValue, USER_AGENT};
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
+use url::Url;
+
+use crate::dial::{DialProblem, DialerOptions};
+use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, http_client, read_body, uri_of};
+use crate::guard::Guard;
+
+mod flights;
+mod gif;
+mod jpeg;
+mod kind;
+mod memory;
+mod png;
+mod problem;
+mod reader;
+
+use flights::Flights;
+use memory::Memory;
+use problem::Problem;
+
+pub use kind::{ImageKind, NotAnImage, kind_of};
+
+/// How long a check may take, from the wait for its turn to the last byte.
+pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// So many images are fetched at once: it bounds the memory, and what hosts that hang can hold of it.
+pub const MAX_FETCHES: usize = 32;
+
+/// The largest image.
+pub const MAX_IMAGE_BYTES: usize = 1_048_576;
+
+/// What was found at an address.
+type Verdict = Result<ImageKind, Problem>;
+
+/// What an [`ImageCheck`] works with.
+pub struct ImageOptions {
+    /// How it dials. Give it a resolver of its own: lookups that callers cause must not keep those waiting that
+    /// deliveries need.
+    pub dialer: DialerOptions,
+    /// How long a check may take; see [`CHECK_TIMEOUT`].
+    pub check_timeout: Duration,
+    /// How many fetches run at once; see [`MAX_FETCHES`]. Who finds all of them taken waits.
+    pub max_fetches: usize,
+}
+
+/// Fetches images and says whether they can go with a message.
+///
+/// What the bytes of an address are is remembered for an hour, for a campaign names the same image with every message;
+/// and those who ask for the same address at once share one fetch. That a host could not be reached is not remembered.
+pub struct ImageCheck {
+    guard: Guard,
+    http: HttpClient,
+    check_timeout: Duration,
+    slots: Semaphore,
+    flights: Flights,
+    memory: Memory,
+}
+
+impl ImageCheck {
+    /// Checks so.
+    pub fn new(options: ImageOptions) -> Self {
+        Self {
+            guard: options.dialer.guard.clone(),
+            // An image is fetched once, so its connection is of no use to the next.
+            http: http_client(options.dialer, 0),
+            check_timeout: options.check_timeout,
+            slots: Semaphore::new(options.max_fetches),
+            flights: Flights::default(),
+            memory: Memory::default(),
+        }
+    }
+
+    async fn find_kind(&self, url: &ImageUrl) -> Verdict {
+        let deadline = Instant::now() + self.check_timeout;
+        self.guard
+            .check_url(url.as_url())
+            .map_err(Problem::Forbidden)?;
+        if let Some(verdict) = self.memory.find(url) {
+            return verdict;
+        }
+        // Who waits for another's fetch began later, so the other's deadline comes before its own.
+        let flight = self.flights.join(url);
+        let verdict = flight.land(|| self.fetch_and_remember(url, deadline)).await;
+        verdict.clone()
+    }
+
+    async fn fetch_and_remember(&self, url: &ImageUrl, deadline: Instant) -> Verdict {
+        let verdict = self.fetch_in_turn(url, deadline).await;
+        if !verdict.as_ref().is_err_and(Problem::is_passing) {
+            self.memory.remember(url, verdict.clone());
+        }
+        verdict
+    }
+
+    /// Fetches when there is a slot. Time that runs out after a wait is not held against the host.
+    async fn fetch_in_turn(&self, url: &ImageUrl, deadline: Instant) -> Verdict {
+        if let Ok(_slot) = self.slots.try_acquire() {
+            return self.fetch(url, deadline).await;
+        }
+        let _slot = self.wait_for_slot(deadline).await?;
+        let verdict = self.fetch(url, deadline).await;
+        verdict.map_err(|problem| match problem {
+            Problem::NoAnswer(_) | Problem::Endless(_) => Problem::Busy,
+            other => other,
+        })
+    }
+
+    async fn wait_for_slot(&self, deadline: Instant) -> Result<SemaphorePermit<'_>, Problem> {
+        match timeout_at(deadline, self.slots.acquire()).await {
+            Ok(slot) => Ok(slot.expect("the semaphore is never closed")),
+            Err(_) => Err(Problem::Busy),
+        }
+    }
+
+    async fn fetch(&self, url: &ImageUrl, deadline: Instant) -> Verdict {
+        let asked = timeout_at(deadline, self.ask(url)).await;
+        let response = asked.unwrap_or(Err(Problem::NoAnswer(self.check_timeout)))?;
+        check_head(&response)?;
+        let reading = read_image(response.into_body());
+        let read = timeout_at(deadline, reading).await;
+        let bytes = read.unwrap_or(Err(Problem::Endless(self.check_timeout)))?;
+        kind_of(&bytes).map_err(Problem::Content)
+    }
+
+    async fn ask(&self, url: &ImageUrl) -> Result<Response<Incoming>, Problem> {
+        let answer = self.http.request(request_for(url)?).await;
+        answer.map_err(|error| self.explain(url, ExchangeError::from_http(&error)))
+    }
+
+    /// A name that leads to a forbidden address is refused in the guard's words, which do not say which address it is.
+    fn explain(&self, url: &ImageUrl, error: ExchangeError) -> Problem {
+        if let ExchangeError::Dial(DialProblem::Forbidden(address)) = error
+            && let Err(forbidden) = self.guard.check_all(host_of(url), &[address])
+        {
+            return Problem::Forbidden(forbidden);
+        }
+        Problem::Exchange(error)
+    }
+}
+
+fn host_of(url: &ImageUrl) -> String {
+    let url = Url::parse(url.as_str()).ok();
+    let host = url.as_ref().and_then(Url::host_str);
+    host.unwrap_or_default().to_owned()
+}
+
+fn request_for(url: &ImageUrl) -> Result<Request<Full<Bytes>>, Problem> {
+    let mut request = Request::new(Full::default());
+    *request.uri_mut() = uri_of(url.as_url()).map_err(Problem::Exchange)?;
+    let headers = request.headers_mut();
+    // Some hosts send other kinds to those who do not say what they take.
+    let kinds = HeaderValue::from_static("image/jpeg, image/png, image/gif");
+    headers.insert(ACCEPT, kinds);
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+    Ok(request)
+}
+
+/// What can be told before the image has come.
+fn check_head(response: &Response<Incoming>) -> Result<(), Problem> {
+    if response.status() != StatusCode::OK {
+        return Err(Problem::Status(response.status()));
+    }
+    let announced = response.body().size_hint().lower();
+    if announced > MAX_IMAGE_BYTES as u64 {
+        return Err(Problem::TooLarge);
+    }
+    Ok(())
+}
+
+async fn read_image(body: Incoming) -> Result<Vec<u8>, Problem> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(announced.min(MAX_IMAGE_BYTES));
+    match read_body(body, MAX_IMAGE_BYTES, &mut bytes).await {
+        BodyEnd::Whole => Ok(bytes),
+        BodyEnd::Cut => Err(Problem::TooLarge),
+        BodyEnd::Broken => Err(Problem::BrokenOff),
+    }
+}
+
+#[async_trait]
+impl ImageGuard for ImageCheck {
+    async fn check(&self, url: &ImageUrl) -> Result<(), UnusableImage> {
+        match self.find_kind(url).await {
+            Ok(_) => Ok(()),
+            Err(problem) => Err(UnusableImage(problem.to_string())),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What was found at which address, for an hour.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::ImageUrl;
+use tokio::time::Instant;
+
+use super::Verdict;
+
+/// For so long the bytes at an address count as the same.
+const REMEMBERED: Duration = Duration::from_hours(1);
+
+/// So many addresses make a generation, and there are two.
+const MAX_GENERATION: usize = 5_000;
+
+type Generation = HashMap<String, (Instant, Verdict)>;
+
+/// Verdicts by address, the last 5,000 at least and 10,000 at most.
+///
+/// When the young generation is full, it becomes the old one, and the old one is forgotten: bounded without an order
+/// of age. What is found in the old one becomes young again, so what is in use stays.
+#[derive(Debug, Default)]
+pub(super) struct Memory(Mutex<Generations>);
+
+#[derive(Debug, Default)]
+struct Generations {
+    young: Generation,
+    old: Generation,
+}
+
+impl Memory {
+    pub(super) fn find(&self, url: &ImageUrl) -> Option<Verdict> {
+        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_young = generations.young.contains_key(url.as_str());
+        if !is_young {
+            let (url, found) = generations.old.remove_entry(url.as_str())?;
+            generations.insert(url, found);
+        }
+        let (since, verdict) = generations.young.get(url.as_str())?;
+        (since.elapsed() < REMEMBERED).then(|| verdict.clone())
+    }
+
+    pub(super) fn remember(&self, url: &ImageUrl, verdict: Verdict) {
+        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        generations.insert(url.as_str().to_owned(), (Instant::now(), verdict));
+    }
+}
+
+impl Generations {
+    fn insert(&mut self, url: String, found: (Instant, Verdict)) {
+        if self.young.len() >= MAX_GENERATION {
+            self.old = mem::take(&mut self.young);
+        }
+        self.young.insert(url, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kind::ImageKind;
+    use super::*;
+
+    fn url(number: usize) -> ImageUrl {
+        ImageUrl::parse(&format!("http://a.example/{number}.png")).expect("a URL")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_verdict_is_known_for_an_hour() {
+        let memory = Memory::default();
+        memory.remember(&url(1), Ok(ImageKind::Png));
+        for (name, wait_s, known) in [
+            ("at once", 0, true),
+            ("just before the hour", 3_599, true),
+            ("after the hour", 1, false),
+        ] {
+            tokio::time::advance(Duration::from_secs(wait_s)).await;
+            assert_eq!(memory.find(&url(1)).is_some(), known, "{name}");
+        }
+        assert_eq!(memory.find(&url(2)), None);
+    }
+
+    #[tokio::test]
+    async fn the_number_is_bounded_and_what_is_in_use_stays() {
+        let memory = Memory::default();
+        for number in 0..30_000 {
+            memory.remember(&url(number), Ok(ImageKind::Png));
+            assert!(memory.find(&url(0)).is_some(), "{number}");
+        }
+        let generations = memory.0.lock().expect("not poisoned");
+        let (young, old) = (&generations.young, &generations.old);
+        assert!(young.len() <= MAX_GENERATION && old.len() <= MAX_GENERATION);
+        let is_known = |number: usize| {
+            let url = url(number);
+            young.contains_key(url.as_str()) || old.contains_key(url.as_str())
+        };
+        assert!((25_001..30_000).all(is_known));
+        assert!(!(1..20_000).any(is_known));
+    }
+}
