@@ -1,5 +1,6 @@
 //! Accepting messages: from a caller's order to a committed row.
 
+mod notice;
 mod order;
 
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,7 +10,9 @@ use domain::billing::NotPaid;
 use domain::message::{IdempotencyClaim, Recipient, Submission, SubmitReceipt};
 use domain::ports::{Accepted, Store, StoreError, UrlGuard};
 use domain::text::Shape;
-use domain::{Access, AccountId, Channel, Clock, Country, Money, Msisdn, Network, Timestamp};
+use domain::{
+    Access, AccountId, Channel, Clock, Country, Money, Msisdn, Network, Originator, Timestamp,
+};
 use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
@@ -19,7 +22,9 @@ use crate::batcher::{BatchError, Batcher, Limits};
 use crate::catalogues::{Catalogues, Live};
 use crate::dispatch::{Dispatch, Reservation};
 use crate::id_blocks::IdBlocks;
+use crate::senders::Approvals;
 
+pub(crate) use notice::Notice;
 pub use order::{Invalid, SmsOrder, To};
 
 /// How long an idempotency key and its answer are kept.
@@ -51,6 +56,9 @@ pub enum SubmitError {
         /// Its country, where it has one.
         country: Option<Country>,
     },
+    /// The account may send only under approved senders, and this is none.
+    #[error("the account has no approved sender '{0}'")]
+    Sender(Originator),
     /// The account cannot or may not pay for it.
     #[error("the account cannot or may not pay for it")]
     NotPaid(NotPaid),
@@ -114,6 +122,7 @@ pub struct Submit {
     dispatch: Option<Arc<Dispatch>>,
     guard: Arc<dyn UrlGuard>,
     catalogues: Arc<Catalogues>,
+    approvals: Approvals,
     health: Arc<WriteHealth>,
     pruning: tokio::task::AbortHandle,
 }
@@ -126,8 +135,9 @@ impl Submit {
         clock: Arc<dyn Clock>,
         guard: Arc<dyn UrlGuard>,
         catalogues: Arc<Catalogues>,
+        approvals: Approvals,
         dispatch: Option<Arc<Dispatch>>,
-        settings: Settings,
+        settings: &Settings,
     ) -> Self {
         let limits = Limits {
             queue: settings.accept_queue,
@@ -149,6 +159,7 @@ impl Submit {
             dispatch,
             guard,
             catalogues,
+            approvals,
             store,
             clock,
             health,
@@ -180,19 +191,45 @@ impl Submit {
         order: SmsOrder<'_>,
         repeatable: Option<Repeatable>,
     ) -> Result<SubmitReceipt, SubmitError> {
+        let from = self.approvals.originator(access, &order.from).await?;
         let now = self.clock.now();
         let mut submission = {
             let live = self.catalogues.live();
-            let submission = order.check(access.account, now, &live)?;
+            let submission = order.check(access.account, from, now, &live)?;
             check_countries(access, &submission, &live)?;
             submission
         };
         submission.idempotency = repeatable.map(|r| claim(r, now));
-        let count = u32::try_from(submission.recipients.len()).expect("at most a thousand");
         if let Some(url) = &submission.dlr_url {
             let checked = self.guard.check(url).await;
             checked.map_err(|forbidden| Invalid::new("dlrUrl", forbidden))?;
         }
+        self.accept(submission).await
+    }
+
+    /// Sends what the service itself has to say to somebody: urgent, for nothing, and worth nothing after a while. When
+    /// this returns `Ok`, it survives a power cut.
+    pub(crate) async fn send_notice(
+        &self,
+        account: AccountId,
+        notice: Notice,
+    ) -> Result<SubmitReceipt, SubmitError> {
+        let now = self.clock.now();
+        let submission = notice.submission(account, now, &self.catalogues.live())?;
+        self.accept(submission).await
+    }
+
+    /// Whether the account may send there at all.
+    pub(crate) fn check_destination(
+        &self,
+        access: &Access,
+        to: &Msisdn,
+    ) -> Result<(), SubmitError> {
+        check_country(access, *to, &self.catalogues.live())
+    }
+
+    async fn accept(&self, mut submission: Submission) -> Result<SubmitReceipt, SubmitError> {
+        let count = u32::try_from(submission.recipients.len()).expect("at most a thousand");
         submission.number_from(self.ids.take(count).await?);
         let receipt = submission.receipt();
         match self.batcher.write(self.entry(submission)).await? {
@@ -207,9 +244,15 @@ impl Submit {
     }
 
     /// What an order would cost, recipient by recipient. Nothing is stored.
-    pub fn cost(&self, account: AccountId, order: SmsOrder<'_>) -> Result<Vec<Cost>, Invalid> {
+    pub async fn cost(
+        &self,
+        access: &Access,
+        order: SmsOrder<'_>,
+    ) -> Result<Vec<Cost>, SubmitError> {
+        let account = access.account;
+        let from = self.approvals.originator(access, &order.from).await?;
         let live = self.catalogues.live();
-        let submission = order.check(account, self.clock.now(), &live)?;
+        let submission = order.check(account, from, self.clock.now(), &live)?;
         let is_test = submission.test_mode.is_some();
         let cost = |recipient: &Recipient| {
             let place = live.reference.locate(&recipient.to);
@@ -285,14 +328,17 @@ fn check_countries(
     if access.countries.as_slice().is_empty() || submission.test_mode.is_some() {
         return Ok(());
     }
-    for recipient in &submission.recipients {
-        let country = live.reference.locate(&recipient.to).country;
-        if !access.countries.allows(country) {
-            let to = recipient.to;
-            return Err(SubmitError::Country { to, country });
-        }
+    let mut recipients = submission.recipients.iter();
+    recipients.try_for_each(|recipient| check_country(access, recipient.to, live))
+}
+
+fn check_country(access: &Access, to: Msisdn, live: &Live) -> Result<(), SubmitError> {
+    let country = live.reference.locate(&to).country;
+    if access.countries.allows(country) {
+        Ok(())
+    } else {
+        Err(SubmitError::Country { to, country })
     }
-    Ok(())
 }
 
 fn claim(request: Repeatable, now: Timestamp) -> IdempotencyClaim {

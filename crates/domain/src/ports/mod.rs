@@ -11,6 +11,7 @@ mod catalogue;
 mod dispatch;
 mod messages;
 mod outside;
+mod senders;
 
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use billing::{BillingStore, Imbalance};
@@ -19,6 +20,7 @@ pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use dispatch::{DispatchStore, Ended, InTransit, Inbox, Matched, Settled};
 pub use messages::{Accepted, Cancel, KeptAnswer, MessageStore, Page};
 pub use outside::{CallbackSender, Carrier, ForbiddenUrl, ReceiptError, ReceiptSink, UrlGuard};
+pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
 
 /// Why a store could not do what it was asked. Says what to do next, never what SQL was run.
 #[derive(Debug, thiserror::Error)]
@@ -60,11 +62,23 @@ pub type Cause = Box<dyn Error + Send + Sync>;
 
 /// Everything that the service keeps.
 pub trait Store:
-    MessageStore + DispatchStore + CallbackStore + AccessStore + BillingStore + CatalogueStore
+    MessageStore
+    + DispatchStore
+    + CallbackStore
+    + AccessStore
+    + BillingStore
+    + CatalogueStore
+    + SenderStore
 {
 }
 
 impl<T> Store for T where
-    T: MessageStore + DispatchStore + CallbackStore + AccessStore + BillingStore + CatalogueStore
+    T: MessageStore
+        + DispatchStore
+        + CallbackStore
+        + AccessStore
+        + BillingStore
+        + CatalogueStore
+        + SenderStore
 {
 }

@@ -33,7 +33,8 @@ impl ParcelColumns {
             id: message_id(self.id)?,
             account: account_id(self.account_id)?,
             to: recipient(self.recipient)?,
-            from: Originator::parse(&self.originator).map_err(|_| Corrupt("originator"))?,
+            from: Originator::parse_approved(&self.originator)
+                .map_err(|_| Corrupt("originator"))?,
             shape: self.shape()?,
             udh: udh(self.udh)?,
             priority: priority(self.priority)?,

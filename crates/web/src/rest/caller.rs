@@ -38,6 +38,7 @@ need! {
     AnyToken => None,
     SmsSend => Some(Permission::SmsSend),
     SmsRead => Some(Permission::SmsRead),
+    SenderWrite => Some(Permission::SenderWrite),
     SmsRates => Some(Permission::SmsRates),
     NumbersRead => Some(Permission::NumbersRead),
 }
