@@ -27,6 +27,8 @@ pub struct Access {
     pub suspended: bool,
     /// Where the account may send to.
     pub countries: Countries,
+    /// Whether the account may send only under senders of its own that are approved.
+    pub approved_senders_only: bool,
     /// What it may do.
     pub permissions: Permissions,
     /// From where.

@@ -34,6 +34,8 @@ pub struct SpendingRules {
     pub per_recipient_hour: Option<u32>,
     /// The countries that may be sent to.
     pub countries: Countries,
+    /// Whether it may send only under senders of its own that are approved.
+    pub approved_senders_only: bool,
 }
 
 /// The countries that may be sent to; an empty list means every destination.

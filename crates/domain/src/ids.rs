@@ -68,6 +68,10 @@ id! {
     TokenId
 }
 id! {
+    /// A name or number that an account sends under.
+    SenderId
+}
+id! {
     /// A report to a caller.
     CallbackId
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::msisdn::Msisdn;
+use crate::sender;
 use crate::shown::Shown;
 
 /// The longest alphanumeric originator, in characters: what the networks carry.
@@ -13,7 +14,8 @@ pub const MAX_NAME_CHARS: usize = 11;
 pub enum Originator {
     /// A subscriber number.
     Msisdn(Msisdn),
-    /// 1 to 11 Latin letters, digits, spaces and dots. Short all-digit names are short codes.
+    /// 1 to 11 Latin letters, digits, spaces and dots. Short all-digit names are short codes. Approved sender names may
+    /// also hold `- _ & # !`.
     Name(String),
 }
 
@@ -42,6 +44,23 @@ impl Originator {
         Err(OriginatorError {
             value: value.to_owned(),
         })
+    }
+
+    /// Reads what [`Self::parse`] does, and besides the form that only sender names have. Whether such a name may be used
+    /// is for the caller to know: it is approved, or it was when the message was accepted.
+    pub fn parse_approved(value: &str) -> Result<Self, OriginatorError> {
+        Self::parse(value).or_else(|error| {
+            let is_name = sender::is_name(value);
+            is_name.then(|| Self::Name(value.to_owned())).ok_or(error)
+        })
+    }
+
+    /// As senders are compared: a number as its digits.
+    pub fn compared(&self) -> &str {
+        match self {
+            Self::Msisdn(number) => number.digits(),
+            Self::Name(name) => name,
+        }
     }
 }
 
@@ -97,6 +116,25 @@ mod tests {
                 "{value:?}"
             );
         }
+    }
+
+    #[test]
+    fn an_approved_name_may_hold_more_symbols() {
+        for (value, shown) in [
+            ("Acme-Inc", Some("Acme-Inc")),
+            ("A_b&c#d!", Some("A_b&c#d!")),
+            ("A", Some("A")),
+            ("37120000001", Some("+37120000001")),
+            ("A-", None),
+            ("---", None),
+            ("Acme@Inc", None),
+            ("Acme-Inc-Ltd", None),
+        ] {
+            let read = Originator::parse_approved(value).ok();
+            assert_eq!(read.map(|o| o.to_string()).as_deref(), shown, "{value:?}");
+        }
+        let number = Originator::parse("+37120000001").expect("a number");
+        assert_eq!(number.compared(), "37120000001");
     }
 
     #[test]

@@ -103,6 +103,12 @@ impl Gate {
         self.started.elapsed().saturating_sub(confirmed) < TRUSTED_FOR
     }
 
+    /// The version of accounts, tokens and senders that memory may be trusted for; `None` while nobody knows it.
+    pub(crate) fn version(&self) -> Option<u64> {
+        let version = self.known.read().expect("no holder panics").version;
+        self.is_current().then_some(version)
+    }
+
     /// Decides whether the bearer of `token`, calling from `address`, may do what needs `permission`.
     pub async fn admit(
         &self,

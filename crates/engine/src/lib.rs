@@ -3,7 +3,7 @@
 //! What belongs here: accepting messages ([`submit`]), sending them ([`dispatch`]), hearing what became of them
 //! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]); deciding who
 //! may call ([`gate`]), keeping accounts, tokens and sign-ins ([`accounts`], [`sign_in`]); reference data and what
-//! messages cost ([`catalogues`], [`prices`]); and the machinery that several
+//! messages cost ([`catalogues`], [`prices`]); what accounts may send under ([`senders`]); and the machinery that several
 //! of these share ([`batcher`], [`id_blocks`], [`node`], [`throttle`]).
 //!
 //! What never enters: HTTP and SQL. The doors in `web` call these use cases; the databases stand behind the port
@@ -21,6 +21,7 @@ pub mod messages;
 pub mod node;
 pub mod prices;
 pub mod receipts;
+pub mod senders;
 pub mod sign_in;
 pub mod submit;
 pub mod throttle;
@@ -28,10 +29,10 @@ mod upkeep;
 
 use std::sync::Arc;
 
-use domain::Clock;
 use domain::ports::{
     CallbackSender, Carrier, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard,
 };
+use domain::{Clock, Originator};
 use jiff::SignedDuration;
 
 pub use accounts::Accounts;
@@ -42,11 +43,12 @@ pub use gate::Gate;
 pub use messages::Messages;
 pub use node::Node;
 pub use receipts::Receipts;
+pub use senders::{SenderReview, Senders};
 pub use sign_in::SignIn;
 pub use submit::Submit;
 
 /// How much the use cases may hold in memory, and how they write.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// Submissions that may wait for the database at once; beyond, callers are told to come back.
     pub accept_queue: usize,
@@ -58,6 +60,8 @@ pub struct Settings {
     pub park_callbacks_after: Option<SignedDuration>,
     /// How long messages that have ended are kept; `None`: for ever.
     pub keep_messages: Option<SignedDuration>,
+    /// Who the PINs to numbers that are registered as senders come from.
+    pub pin_from: Originator,
 }
 
 /// Who decides about the addresses that callers give.
@@ -81,9 +85,11 @@ pub struct Engine {
     /// Who may call.
     pub gate: Arc<Gate>,
     /// Sending.
-    pub submit: Submit,
+    pub submit: Arc<Submit>,
     /// Reading back and cancelling.
     pub messages: Messages,
+    /// What accounts may send under.
+    pub senders: Senders,
     /// Accounts and tokens.
     pub accounts: Accounts,
     /// Reference data and prices.
@@ -113,21 +119,31 @@ impl Engine {
         settings: Settings,
     ) -> Result<Self, StoreError> {
         let worker = match outside {
-            Some(outside) => Some(Worker::start(&store, &clock, outside, settings).await?),
+            Some(outside) => Some(Worker::start(&store, &clock, outside, &settings).await?),
             None => None,
         };
         let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
         let catalogues = Catalogues::start(store.clone(), clock.clone()).await?;
-        let submit = Submit::start(
+        let gate = Gate::start(store.clone(), clock.clone());
+        let urls = guards.urls.clone();
+        let submit = Arc::new(Submit::start(
             store.clone(),
             clock.clone(),
             guards,
             catalogues.clone(),
+            senders::Approvals::new(store.clone(), gate.clone()),
             dispatch,
-            settings,
-        );
+            &settings,
+        ));
         Ok(Self {
-            gate: Gate::start(store.clone(), clock.clone()),
+            gate,
+            senders: Senders::new(
+                store.clone(),
+                clock.clone(),
+                urls,
+                submit.clone(),
+                settings.pin_from,
+            ),
             submit,
             catalogues,
             messages: Messages::new(store.clone(), clock.clone()),
@@ -172,7 +188,7 @@ impl Worker {
         store: &Arc<dyn Store>,
         clock: &Arc<dyn Clock>,
         outside: Outside,
-        settings: Settings,
+        settings: &Settings,
     ) -> Result<Self, StoreError> {
         let node = Node::start(store.clone()).await?;
         let callbacks = Callbacks::start(

@@ -1,6 +1,7 @@
 //! Accepting messages: from a caller's order to a committed row.
 
 mod lookup;
+mod notice;
 mod order;
 mod viber;
 
@@ -22,9 +23,11 @@ use crate::batcher::{BatchError, Batcher, Limits};
 use crate::catalogues::{Catalogues, Live};
 use crate::dispatch::{Dispatch, Reservation};
 use crate::id_blocks::IdBlocks;
+use crate::senders::Approvals;
 use crate::{Guards, Settings};
 
 pub use lookup::LookupOrder;
+pub(crate) use notice::Notice;
 pub use order::{Invalid, SmsOrder, To};
 pub use viber::{ActionOrder, ViberOrder};
 
@@ -57,6 +60,9 @@ pub enum SubmitError {
         /// Its country, where it has one.
         country: Option<Country>,
     },
+    /// The account may send only under approved senders, and this is none.
+    #[error("the account has no approved sender '{0}'")]
+    Sender(Originator),
     /// The account cannot or may not pay for it.
     #[error("the account cannot or may not pay for it")]
     NotPaid(NotPaid),
@@ -121,6 +127,7 @@ pub struct Submit {
     guard: Arc<dyn UrlGuard>,
     images: Arc<dyn ImageGuard>,
     catalogues: Arc<Catalogues>,
+    approvals: Approvals,
     health: Arc<WriteHealth>,
     pruning: tokio::task::AbortHandle,
 }
@@ -133,8 +140,9 @@ impl Submit {
         clock: Arc<dyn Clock>,
         guards: Guards,
         catalogues: Arc<Catalogues>,
+        approvals: Approvals,
         dispatch: Option<Arc<Dispatch>>,
-        settings: Settings,
+        settings: &Settings,
     ) -> Self {
         let limits = Limits {
             queue: settings.accept_queue,
@@ -157,6 +165,7 @@ impl Submit {
             guard: guards.urls,
             images: guards.images,
             catalogues,
+            approvals,
             store,
             clock,
             health,
@@ -188,10 +197,11 @@ impl Submit {
         order: SmsOrder<'_>,
         repeatable: Option<Repeatable>,
     ) -> Result<SubmitReceipt, SubmitError> {
+        let from = self.approvals.originator(access, &order.from).await?;
         let now = self.clock.now();
         let submission = {
             let live = self.catalogues.live();
-            let submission = order.check(access.account, now, &live)?;
+            let submission = order.check(access.account, from, now, &live)?;
             check_countries(access, &submission, &live)?;
             submission
         };
@@ -205,7 +215,7 @@ impl Submit {
         order: ViberOrder<'_>,
         repeatable: Option<Repeatable>,
     ) -> Result<SubmitReceipt, SubmitError> {
-        let from = Originator::parse(&order.from).map_err(|e| Invalid::new("from", e))?;
+        let from = self.approvals.approved(access, &order.from).await?;
         let now = self.clock.now();
         let submission = {
             let live = self.catalogues.live();
@@ -244,11 +254,36 @@ impl Submit {
         repeatable: Option<Repeatable>,
     ) -> Result<SubmitReceipt, SubmitError> {
         submission.idempotency = repeatable.map(|r| claim(r, submission.accepted_at));
-        let count = u32::try_from(submission.recipients.len()).expect("at most a thousand");
         if let Some(url) = &submission.dlr_url {
             let checked = self.guard.check(url).await;
             checked.map_err(|forbidden| Invalid::new(url_field, forbidden))?;
         }
+        self.store(submission).await
+    }
+
+    /// Sends what the service itself has to say to somebody: urgent, for nothing, and worth nothing after a while. When
+    /// this returns `Ok`, it survives a power cut.
+    pub(crate) async fn send_notice(
+        &self,
+        account: AccountId,
+        notice: Notice,
+    ) -> Result<SubmitReceipt, SubmitError> {
+        let now = self.clock.now();
+        let submission = notice.submission(account, now, &self.catalogues.live())?;
+        self.store(submission).await
+    }
+
+    /// Whether the account may send there at all.
+    pub(crate) fn check_destination(
+        &self,
+        access: &Access,
+        to: &Msisdn,
+    ) -> Result<(), SubmitError> {
+        check_country(access, *to, &self.catalogues.live())
+    }
+
+    async fn store(&self, mut submission: Submission) -> Result<SubmitReceipt, SubmitError> {
+        let count = u32::try_from(submission.recipients.len()).expect("at most a thousand");
         submission.number_from(self.ids.take(count).await?);
         let receipt = submission.receipt();
         match self.batcher.write(self.entry(submission)).await? {
@@ -263,9 +298,15 @@ impl Submit {
     }
 
     /// What an order would cost, recipient by recipient. Nothing is stored.
-    pub fn cost(&self, account: AccountId, order: SmsOrder<'_>) -> Result<Vec<Cost>, Invalid> {
+    pub async fn cost(
+        &self,
+        access: &Access,
+        order: SmsOrder<'_>,
+    ) -> Result<Vec<Cost>, SubmitError> {
+        let account = access.account;
+        let from = self.approvals.originator(access, &order.from).await?;
         let live = self.catalogues.live();
-        let submission = order.check(account, self.clock.now(), &live)?;
+        let submission = order.check(account, from, self.clock.now(), &live)?;
         let is_test = submission.test_mode.is_some();
         let cost = |recipient: &Recipient| {
             let place = live.reference.locate(&recipient.to);
@@ -341,14 +382,17 @@ fn check_countries(
     if access.countries.as_slice().is_empty() || submission.test_mode.is_some() {
         return Ok(());
     }
-    for recipient in &submission.recipients {
-        let country = live.reference.locate(&recipient.to).country;
-        if !access.countries.allows(country) {
-            let to = recipient.to;
-            return Err(SubmitError::Country { to, country });
-        }
+    let mut recipients = submission.recipients.iter();
+    recipients.try_for_each(|recipient| check_country(access, recipient.to, live))
+}
+
+fn check_country(access: &Access, to: Msisdn, live: &Live) -> Result<(), SubmitError> {
+    let country = live.reference.locate(&to).country;
+    if access.countries.allows(country) {
+        Ok(())
+    } else {
+        Err(SubmitError::Country { to, country })
     }
-    Ok(())
 }
 
 fn claim(request: Repeatable, now: Timestamp) -> IdempotencyClaim {

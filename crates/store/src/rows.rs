@@ -15,6 +15,7 @@ use jiff::SignedDuration;
 pub(crate) mod billing;
 pub(crate) mod callbacks;
 pub(crate) mod dispatch;
+pub(crate) mod senders;
 
 /// `queue.owner`: nobody, so that whoever has room may take it.
 pub(crate) const NOBODY: i64 = 0;
@@ -297,6 +298,7 @@ pub(crate) struct TokenColumns {
     pub(crate) account_name: String,
     pub(crate) suspended: bool,
     pub(crate) countries: String,
+    pub(crate) approved_senders_only: bool,
     pub(crate) permissions: String,
     pub(crate) allow_ips: String,
     pub(crate) expires_us: Option<i64>,
@@ -313,6 +315,7 @@ impl TokenColumns {
                 account_name: self.account_name,
                 suspended: self.suspended,
                 countries: self.countries.parse().map_err(|_| Corrupt("country"))?,
+                approved_senders_only: self.approved_senders_only,
                 permissions: Permissions::from_names(&self.permissions)
                     .map_err(|_| Corrupt("permission"))?,
                 allow: self.allow_ips.parse().map_err(|_| Corrupt("network"))?,

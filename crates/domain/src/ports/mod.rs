@@ -11,6 +11,7 @@ mod catalogue;
 mod dispatch;
 mod messages;
 mod outside;
+mod senders;
 
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use billing::{BillingStore, Imbalance};
@@ -22,6 +23,7 @@ pub use outside::{
     CallbackSender, Carrier, ForbiddenUrl, Home, ImageGuard, NumberBook, ReceiptError, ReceiptSink,
     UnusableImage, UrlGuard,
 };
+pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
 
 /// Why a store could not do what it was asked. Says what to do next, never what SQL was run.
 #[derive(Debug, thiserror::Error)]
@@ -63,11 +65,23 @@ pub type Cause = Box<dyn Error + Send + Sync>;
 
 /// Everything that the service keeps.
 pub trait Store:
-    MessageStore + DispatchStore + CallbackStore + AccessStore + BillingStore + CatalogueStore
+    MessageStore
+    + DispatchStore
+    + CallbackStore
+    + AccessStore
+    + BillingStore
+    + CatalogueStore
+    + SenderStore
 {
 }
 
 impl<T> Store for T where
-    T: MessageStore + DispatchStore + CallbackStore + AccessStore + BillingStore + CatalogueStore
+    T: MessageStore
+        + DispatchStore
+        + CallbackStore
+        + AccessStore
+        + BillingStore
+        + CatalogueStore
+        + SenderStore
 {
 }

@@ -72,16 +72,16 @@ pub struct SmsOrder<'a> {
 }
 
 impl SmsOrder<'_> {
-    /// Checks every field and finds the prices. The IDs of the recipients are placeholders until
+    /// Checks every field but the originator, which the caller has, and finds the prices. The IDs of the recipients are placeholders until
     /// [`Submission::number_from`] gives them.
     pub(super) fn check(
         self,
         account: AccountId,
+        from: Originator,
         now: Timestamp,
         live: &Live,
     ) -> Result<Submission, Invalid> {
         let mut recipients = check_recipients(&self.to, self.correct_by.as_deref())?;
-        let from = Originator::parse(&self.from).map_err(|e| Invalid::new("from", e))?;
         let udh = self
             .udh
             .as_deref()
@@ -187,7 +187,7 @@ fn no_price(to: &Msisdn, country: Option<Country>) -> Invalid {
 }
 
 /// Given a real one by [`Submission::number_from`] before anybody sees it.
-const PLACEHOLDER: MessageId = MessageId::new(1).expect("in range");
+pub(super) const PLACEHOLDER: MessageId = MessageId::new(1).expect("in range");
 
 fn bounded<I>(recipients: I, count: usize) -> Result<I, Invalid> {
     if count > MAX_RECIPIENTS {

@@ -17,7 +17,7 @@ macro_rules! account {
     ($condition:literal) => {
         concat!(
             "SELECT id, name, balance_micros, suspended, callback_secret, created_us, credit_limit_micros,
-                daily_cap_micros, per_recipient_hour, countries FROM account ",
+                daily_cap_micros, per_recipient_hour, countries, approved_senders_only FROM account ",
             $condition
         )
     };
@@ -30,7 +30,7 @@ macro_rules! token {
     ($condition:literal) => {
         concat!(
             "SELECT token.id, token.name, account.id, account.name, account.suspended, token.permissions,
-                token.allow_ips, token.expires_us, token.created_us, account.countries
+                token.allow_ips, token.expires_us, token.created_us, account.countries, account.approved_senders_only
             FROM token JOIN account ON account.id = token.account_id
             WHERE token.revoked_us IS NULL AND ",
             $condition
@@ -259,6 +259,7 @@ fn token(row: &Row) -> Result<TokenRecord, Corrupt> {
         expires_us: column(row, 7)?,
         created_us: column(row, 8)?,
         countries: column(row, 9)?,
+        approved_senders_only: column(row, 10)?,
     };
     columns.record()
 }
@@ -276,6 +277,7 @@ fn account(row: &Row) -> Result<AccountRecord, Corrupt> {
             daily_cap_micros: column(row, 7)?,
             per_recipient_hour: column(row, 8)?,
             countries: column(row, 9)?,
+            approved_senders_only: column(row, 10)?,
         },
     };
     columns.record()

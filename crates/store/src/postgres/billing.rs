@@ -48,7 +48,8 @@ const CREDIT: &str = "
     SELECT id, $4::bigint, 1, $2, balance_micros, 0, $3::text FROM credited RETURNING balance_micros";
 const SET_RULES: &str = "
     WITH changed AS (
-        UPDATE account SET credit_limit_micros = $2, daily_cap_micros = $3, per_recipient_hour = $4, countries = $5
+        UPDATE account SET credit_limit_micros = $2, daily_cap_micros = $3, per_recipient_hour = $4, countries = $5,
+            approved_senders_only = $6
         WHERE id = $1 RETURNING id
     ), raised AS (
         UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)
@@ -317,6 +318,7 @@ impl BillingStore for PostgresStore {
             &columns.daily_cap_micros,
             &columns.per_recipient_hour,
             &columns.countries,
+            &columns.approved_senders_only,
         ];
         let changed = self
             .query("change what an account may spend", SET_RULES, values)

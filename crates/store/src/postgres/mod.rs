@@ -38,6 +38,7 @@ mod naming;
 mod pool;
 mod prune;
 mod receipts;
+mod senders;
 mod sends;
 
 use attempt::Query;

@@ -12,6 +12,7 @@ pub(crate) struct RulesColumns {
     pub(crate) daily_cap_micros: Option<i64>,
     pub(crate) per_recipient_hour: Option<i64>,
     pub(crate) countries: String,
+    pub(crate) approved_senders_only: bool,
 }
 
 impl RulesColumns {
@@ -21,6 +22,7 @@ impl RulesColumns {
             daily_cap_micros: rules.daily_cap.map(Money::micros),
             per_recipient_hour: rules.per_recipient_hour.map(i64::from),
             countries: rules.countries.to_string(),
+            approved_senders_only: rules.approved_senders_only,
         }
     }
 
@@ -30,6 +32,7 @@ impl RulesColumns {
             daily_cap: self.daily_cap_micros.map(Money::from_micros),
             per_recipient_hour: per_hour(self.per_recipient_hour)?,
             countries: self.countries.parse().map_err(|_| Corrupt("country"))?,
+            approved_senders_only: self.approved_senders_only,
         })
     }
 }

@@ -79,7 +79,7 @@ fn from(text: &str) -> Result<Option<Originator>, Corrupt> {
     if text.is_empty() {
         return Ok(None);
     }
-    let from = Originator::parse(text);
+    let from = Originator::parse_approved(text);
     from.map(Some).map_err(|_| Corrupt("originator"))
 }
 

@@ -12,7 +12,7 @@ use crate::rows::{self, AccountColumns, TokenColumns, micros};
 
 const ACCOUNT: &str =
     "SELECT id, name, balance_micros, suspended, callback_secret, created_us, credit_limit_micros, daily_cap_micros,
-        per_recipient_hour, countries FROM account";
+        per_recipient_hour, countries, approved_senders_only FROM account";
 const CREATE_ACCOUNT: &str = "
     INSERT INTO account (name, balance_micros, suspended, callback_secret, created_us) VALUES (?1, 0, FALSE, ?2, ?3)
     ON CONFLICT (name) DO NOTHING RETURNING id";
@@ -20,7 +20,7 @@ const SET_SUSPENDED: &str = "UPDATE account SET suspended = ?2 WHERE name = ?1";
 
 const TOKEN: &str = "
     SELECT token.id, token.name, account.id, account.name, account.suspended, token.permissions, token.allow_ips,
-        token.expires_us, token.created_us, account.countries
+        token.expires_us, token.created_us, account.countries, account.approved_senders_only
     FROM token JOIN account ON account.id = token.account_id
     WHERE token.revoked_us IS NULL";
 const CREATE_TOKEN: &str = "
@@ -221,6 +221,7 @@ fn token(row: &Row<'_>) -> Result<TokenRecord> {
         expires_us: row.get(7)?,
         created_us: row.get(8)?,
         countries: row.get(9)?,
+        approved_senders_only: row.get(10)?,
     };
     Ok(columns.record()?)
 }
@@ -238,6 +239,7 @@ fn account(row: &Row<'_>) -> Result<AccountRecord> {
             daily_cap_micros: row.get(7)?,
             per_recipient_hour: row.get(8)?,
             countries: row.get(9)?,
+            approved_senders_only: row.get(10)?,
         },
     };
     Ok(columns.record()?)

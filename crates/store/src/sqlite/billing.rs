@@ -24,7 +24,8 @@ const ENTER: &str = "
     INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, note)
     SELECT ?1, coalesce(max(id), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7 FROM ledger WHERE account_id = ?1";
 const SET_RULES: &str = "
-    UPDATE account SET credit_limit_micros = ?2, daily_cap_micros = ?3, per_recipient_hour = ?4, countries = ?5
+    UPDATE account SET credit_limit_micros = ?2, daily_cap_micros = ?3, per_recipient_hour = ?4, countries = ?5,
+        approved_senders_only = ?6
     WHERE id = ?1";
 const LIST_LEDGER: &str = "
     SELECT at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
@@ -255,6 +256,7 @@ pub(super) fn set_rules(
         columns.daily_cap_micros,
         columns.per_recipient_hour,
         columns.countries,
+        columns.approved_senders_only,
     ];
     access::change(db, SET_RULES, values)
 }

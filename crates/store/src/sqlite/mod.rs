@@ -29,6 +29,7 @@ mod nodes;
 mod prune;
 mod readers;
 mod receipts;
+mod senders;
 mod sends;
 mod store;
 mod writer;

@@ -40,6 +40,7 @@ need! {
     SmsRead => Some(Permission::SmsRead),
     ViberSend => Some(Permission::ViberSend),
     HlrLookup => Some(Permission::HlrLookup),
+    SenderWrite => Some(Permission::SenderWrite),
     SmsRates => Some(Permission::SmsRates),
     NumbersRead => Some(Permission::NumbersRead),
 }

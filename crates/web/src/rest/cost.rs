@@ -72,7 +72,7 @@ impl Estimate {
         (status = 200, description = "What it would cost.", body = Vec<Estimate>),
         (status = 400, description = "A field breaks a rule, or a recipient has no price.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
-        (status = 403, description = "The token lacks `sms:read`.", body = Failure),
+        (status = 403, description = "The token lacks `sms:read`, or the account may not send under this sender.", body = Failure),
     ),
 )]
 pub(super) async fn estimate(
@@ -81,8 +81,9 @@ pub(super) async fn estimate(
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
     let order = sms::read_order(Fields::parse(&body)?)?;
-    let costs = rest.engine.submit.cost(caller.access.account, order)?;
     let currency = &rest.settings.currency;
+    let costs = rest.engine.submit.cost(&caller.access, order).await;
+    let costs = costs.map_err(|error| Problem::of_submit(error, currency))?;
     let estimates: Vec<Estimate> = costs
         .into_iter()
         .map(|cost| Estimate::new(cost, currency))

@@ -34,6 +34,7 @@ pub(super) fn frame() -> Document {
     tags(
         (name = "SMS", description = "Sending SMS, scheduled ones included, and asking what became of them."),
         (name = "Viber", description = "Sending Viber messages."),
+        (name = "Senders", description = "Registering and confirming the names and numbers that messages come from."),
         (name = "Numbers", description = "Operators, networks, prefixes, prices, and the correction of numbers."),
         (name = "Token", description = "What the caller may do."),
     ),
@@ -69,7 +70,8 @@ pub(super) struct Failure {
 )]
 pub(super) struct SmsRequest {
     to: Recipients,
-    /// The originator: a number of 7 to 15 digits, or 1 to 11 Latin letters, digits, spaces and dots.
+    /// The originator: a number of 7 to 15 digits, 1 to 11 Latin letters, digits, spaces and dots, or an approved sender
+    /// name, which may also hold `- _ & # !`.
     #[schema(example = "Switchboard")]
     from: String,
     /// The text. Split by itself into at most 255 parts, unless `coding` is given.
@@ -97,6 +99,62 @@ pub(super) struct SmsRequest {
     /// ISO 3166-1 alpha-2 country that local recipients are completed for.
     #[schema(rename = "correctBy", example = "LV", pattern = "^[A-Za-z]{2}$")]
     correct_by: Option<String>,
+}
+
+/// A name or number to register. JSON null means absent; unknown fields are ignored.
+#[derive(ToSchema)]
+#[schema(example = json!({"name": "Acme", "type": "AlphaNumeric", "category": "Company", "categoryDescription": "The name of our company"}))]
+#[expect(
+    dead_code,
+    reason = "describes the body for the document; the operation reads it leniently, field by field"
+)]
+pub(super) struct SenderRequest {
+    /// 3 to 11 Latin letters, digits, spaces, dots and `- _ & # !`; for a number, the number in international format.
+    #[schema(example = "Acme")]
+    name: String,
+    #[schema(rename = "type")]
+    kind: SenderKindName,
+    category: Option<CategoryName>,
+    /// What entitles the account to the name, for the reviewer: 1 to 1000 characters. Required for a name, as `category` is.
+    #[schema(rename = "categoryDescription", max_length = 1000)]
+    category_description: Option<String>,
+    /// Where changes of the sender's status are told: an http or https address.
+    #[schema(rename = "notificationUrl", format = "uri")]
+    notification_url: Option<String>,
+}
+
+/// A name, which is reviewed, or a number, which is confirmed by the PIN that is sent to it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the body for the document")]
+pub(super) enum SenderKindName {
+    AlphaNumeric,
+    #[schema(rename = "MSISDN")]
+    Msisdn,
+}
+
+/// What a name stands for.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes the body for the document")]
+pub(super) enum CategoryName {
+    Company,
+    Product,
+    Brand,
+    Shortcode,
+    Landline,
+    Other,
+}
+
+/// The PIN that was sent to a number.
+#[derive(ToSchema)]
+#[schema(example = json!({"code": "12345"}))]
+#[expect(
+    dead_code,
+    reason = "describes the body for the document; the operation reads it leniently"
+)]
+pub(super) struct ConfirmRequest {
+    /// Five digits.
+    #[schema(example = "12345", pattern = "^[0-9]{5}$")]
+    code: String,
 }
 
 /// One number, several separated by commas, or a list of at most 1000: E.164 digits with or without a plus sign.

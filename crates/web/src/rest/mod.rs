@@ -11,6 +11,7 @@ mod problem;
 mod rates;
 mod ready;
 mod reference;
+mod sender;
 mod sms;
 mod token;
 mod viber;
@@ -89,6 +90,9 @@ fn operations() -> OpenApiRouter<Arc<Rest>> {
         .routes(routes!(cost::estimate))
         .routes(routes!(sms::status))
         .routes(routes!(sms::cancel))
+        .routes(routes!(sender::register, sender::list))
+        .routes(routes!(sender::find))
+        .routes(routes!(sender::confirm))
         .routes(routes!(reference::operator))
         .routes(routes!(reference::networks))
         .routes(routes!(reference::prefixes))

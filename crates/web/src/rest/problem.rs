@@ -4,6 +4,7 @@ use axum::response::{IntoResponse, Response};
 use domain::billing::NotPaid;
 use domain::ports::StoreError;
 use engine::gate::Refusal;
+use engine::senders::{ConfirmError, RegisterError};
 use engine::submit::{Invalid, SubmitError};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
@@ -104,6 +105,12 @@ impl Problem {
                 );
                 Self::new(StatusCode::FORBIDDEN, message)
             }
+            SubmitError::Sender(from) => Self::new(
+                StatusCode::FORBIDDEN,
+                format!(
+                    "This account may send only under its approved senders, and '{from}' is none of them; register it with POST /senderId."
+                ),
+            ),
             SubmitError::KeyConflict => Self::conflict(
                 "The Idempotency-Key was used before with another body; use a new key for a new request.",
             ),
@@ -114,6 +121,59 @@ impl Problem {
                 Self::unavailable("The service is restarting; try again shortly.", 1)
             }
             SubmitError::Store(error) => Self::from(&*error),
+        }
+    }
+}
+
+impl Problem {
+    /// Why a sender was not registered, with amounts in this currency.
+    pub(crate) fn of_registration(error: RegisterError, currency: &str) -> Self {
+        match error {
+            RegisterError::Invalid(error) => error.into(),
+            RegisterError::Exists(id, state) => Self::conflict(format!(
+                "This account has registered the name already, as sender {id}, which is {}.",
+                state.name()
+            )),
+            RegisterError::TooSoon(id) => Self::conflict(format!(
+                "A confirmation code for sender {id} was sent less than a minute ago; a new one can be asked for a minute after the last."
+            )),
+            RegisterError::Pin(error) => Self::of_submit(error, currency),
+            RegisterError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// What was guessed is never repeated.
+impl From<ConfirmError> for Problem {
+    fn from(error: ConfirmError) -> Self {
+        const AGAIN: &str = "register the number again with POST /senderId to get a new one";
+        match error {
+            ConfirmError::Invalid(error) => error.into(),
+            ConfirmError::Wrong { tries_left: 0 } => Self::bad_request(format!(
+                "The confirmation code is wrong; no tries are left for it: {AGAIN}."
+            )),
+            ConfirmError::Wrong { tries_left } => {
+                let tries = if tries_left == 1 {
+                    "try is"
+                } else {
+                    "tries are"
+                };
+                Self::bad_request(format!(
+                    "The confirmation code is wrong; {tries_left} {tries} left."
+                ))
+            }
+            ConfirmError::UsedUp => Self::conflict(format!(
+                "Too many wrong confirmation codes were given; {AGAIN}."
+            )),
+            ConfirmError::Expired => {
+                Self::conflict(format!("The confirmation code has expired; {AGAIN}."))
+            }
+            ConfirmError::NotWaiting(state) => Self::conflict(format!(
+                "This sender is {} and waits for no confirmation code.",
+                state.name()
+            )),
+            ConfirmError::Unknown => Self::not_found("There is no such sender."),
+            ConfirmError::Store(error) => error.into(),
         }
     }
 }

@@ -46,7 +46,7 @@ const NOT_DELIVERED: u8 = 2;
         )),
         (status = 400, description = "A field breaks a rule; the message says which.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
-        (status = 403, description = "The token lacks `sms:send`, may not be used from this address, or its account is suspended, cannot pay, or may not send so much or there.", body = Failure),
+        (status = 403, description = "The token lacks `sms:send`, may not be used from this address, or its account is suspended, cannot pay, or may not send so much, there or under this sender.", body = Failure),
         (status = 409, description = "The Idempotency-Key was used with another body.", body = Failure),
         (status = 503, description = "Overloaded or without its database; `Retry-After` says when to try again.", body = Failure),
     ),
@@ -231,7 +231,7 @@ fn read_page(query: &str) -> Result<Page, Problem> {
     }
 }
 
-fn in_range(name: &str, value: &str, min: u64, max: u64) -> Result<u64, Problem> {
+pub(super) fn in_range(name: &str, value: &str, min: u64, max: u64) -> Result<u64, Problem> {
     let number = value
         .parse()
         .ok()

@@ -1,0 +1,376 @@
+//! What accounts send under: registering names and numbers, confirming numbers, reviewing names.
+
+mod approvals;
+mod review;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use domain::ports::{
+    Confirmed, NewSender, Page, Registered, SenderFilter, Store, StoreError, UrlGuard,
+};
+use domain::sender::{
+    Category, Judgement, MAX_DESCRIPTION_CHARS, PIN_LIFETIME, Pin, PinHash, SenderKind, SenderName,
+    SenderRecord, SenderState,
+};
+use domain::shown::Shown;
+use domain::{Access, AccountId, CallbackUrl, Clock, Msisdn, Originator, SenderId};
+
+use crate::entropy;
+use crate::submit::{Invalid, Notice, Submit, SubmitError};
+
+pub use approvals::Approvals;
+pub use review::{ReviewError, SenderReview};
+
+/// A sender to register, every field as the caller wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SenderOrder<'a> {
+    /// The name or number.
+    pub name: Cow<'a, str>,
+    /// Which of both.
+    pub kind: Cow<'a, str>,
+    /// What a name stands for.
+    pub category: Option<Cow<'a, str>>,
+    /// What the reviewer is told about it.
+    pub description: Option<Cow<'a, str>>,
+    /// Where changes of its state are told.
+    pub notification_url: Option<Cow<'a, str>>,
+}
+
+/// Why a sender was not registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// A field breaks a rule.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The account has a live sender of this name.
+    #[error("the account has sender {0} of this name")]
+    Exists(SenderId, SenderState),
+    /// A PIN was sent to this number less than a minute ago.
+    #[error("a PIN for sender {0} was sent less than a minute ago")]
+    TooSoon(SenderId),
+    /// The PIN could not be sent.
+    #[error("the PIN could not be sent")]
+    Pin(#[source] SubmitError),
+    /// The store could not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a guess did not confirm a number.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfirmError {
+    /// It is not five digits.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// It is wrong.
+    #[error("the PIN is wrong")]
+    Wrong {
+        /// How many more are judged.
+        tries_left: u32,
+    },
+    /// Too many wrong ones came.
+    #[error("too many wrong PINs came")]
+    UsedUp,
+    /// The PIN's time is over.
+    #[error("the PIN has expired")]
+    Expired,
+    /// The sender waits for no PIN.
+    #[error("the sender is {}", .0.name())]
+    NotWaiting(SenderState),
+    /// The account has no such sender.
+    #[error("there is no such sender")]
+    Unknown,
+    /// The store could not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// An account's senders.
+pub struct Senders {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    guard: Arc<dyn UrlGuard>,
+    submit: Arc<Submit>,
+    pin_from: Originator,
+}
+
+impl Senders {
+    /// Works on a store; PINs go out from `pin_from`.
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        guard: Arc<dyn UrlGuard>,
+        submit: Arc<Submit>,
+        pin_from: Originator,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            guard,
+            submit,
+            pin_from,
+        }
+    }
+
+    /// Registers a name, which is then reviewed, or a number, to which a PIN is sent.
+    pub async fn register(
+        &self,
+        access: &Access,
+        order: SenderOrder<'_>,
+    ) -> Result<SenderId, RegisterError> {
+        let mut sender = check(access.account, order, self.clock.now())?;
+        if let Some(url) = &sender.notification_url {
+            let checked = self.guard.check(url).await;
+            checked.map_err(|forbidden| Invalid::new("notificationUrl", forbidden))?;
+        }
+        let SenderName::Msisdn(number) = sender.name else {
+            return registered(self.store.register_sender(&sender).await?);
+        };
+        self.submit
+            .check_destination(access, &number)
+            .map_err(RegisterError::Pin)?;
+        let pin = Pin::draw(|| u32::from_le_bytes(entropy::bytes()));
+        let hash = pin.hash(entropy::bytes());
+        sender.pin = Some(hash);
+        let id = registered(self.store.register_sender(&sender).await?)?;
+        self.send_pin(access.account, id, number, pin, &hash)
+            .await?;
+        Ok(id)
+    }
+
+    /// Sends a PIN. One that could not be stored is taken back, so that the caller need not wait to try again.
+    async fn send_pin(
+        &self,
+        account: AccountId,
+        id: SenderId,
+        number: Msisdn,
+        pin: Pin,
+        hash: &PinHash,
+    ) -> Result<(), RegisterError> {
+        let notice = Notice {
+            to: number,
+            from: self.pin_from.clone(),
+            text: pin_text(pin, &number),
+            lifetime: PIN_LIFETIME,
+        };
+        let Err(error) = self.submit.send_notice(account, notice).await else {
+            return Ok(());
+        };
+        if let Err(error) = self.store.withdraw_pin(id, hash).await {
+            tracing::warn!(%error, "a PIN that was not sent stays for now: another one can be asked for in a minute");
+        }
+        Err(RegisterError::Pin(error))
+    }
+
+    /// Takes a guess at the PIN that was sent to a number; the right one approves it.
+    pub async fn confirm(
+        &self,
+        account: AccountId,
+        id: SenderId,
+        code: &str,
+    ) -> Result<(), ConfirmError> {
+        let guess: Pin = code.parse().map_err(|e| Invalid::new("code", e))?;
+        let now = self.clock.now();
+        match self.store.confirm_sender(account, id, guess, now).await? {
+            Confirmed::Judged(Judgement::Right) => Ok(()),
+            Confirmed::Judged(Judgement::Wrong { tries_left }) => {
+                Err(ConfirmError::Wrong { tries_left })
+            }
+            Confirmed::Judged(Judgement::UsedUp) => Err(ConfirmError::UsedUp),
+            Confirmed::Judged(Judgement::Expired) => Err(ConfirmError::Expired),
+            Confirmed::NotWaiting(state) => Err(ConfirmError::NotWaiting(state)),
+            Confirmed::Unknown => Err(ConfirmError::Unknown),
+        }
+    }
+
+    /// One sender of an account.
+    pub async fn find(
+        &self,
+        account: AccountId,
+        id: SenderId,
+    ) -> Result<Option<SenderRecord>, StoreError> {
+        self.store.find_sender(account, id).await
+    }
+
+    /// An account's senders, by ID.
+    pub async fn list(
+        &self,
+        account: AccountId,
+        page: Page,
+    ) -> Result<Vec<SenderRecord>, StoreError> {
+        let filter = SenderFilter {
+            account: Some(account),
+            state: None,
+        };
+        self.store.list_senders(filter, page).await
+    }
+}
+
+fn registered(outcome: Registered) -> Result<SenderId, RegisterError> {
+    match outcome {
+        Registered::New(id) | Registered::PinAgain(id) => Ok(id),
+        Registered::TooSoon(id) => Err(RegisterError::TooSoon(id)),
+        Registered::Exists(id, state) => Err(RegisterError::Exists(id, state)),
+    }
+}
+
+fn pin_text(pin: Pin, number: &Msisdn) -> String {
+    let (pin, minutes) = (pin.reveal(), PIN_LIFETIME.as_mins());
+    format!("{pin} is your confirmation code for {number}. It is valid for {minutes} minutes.")
+}
+
+fn check(
+    account: AccountId,
+    order: SenderOrder<'_>,
+    now: domain::Timestamp,
+) -> Result<NewSender, Invalid> {
+    let kind: SenderKind = order.kind.parse().map_err(|e| Invalid::new("type", e))?;
+    let name = check_name(kind, &order.name)?;
+    let category = order.category.as_deref().map(str::parse::<Category>);
+    let category = category
+        .transpose()
+        .map_err(|e| Invalid::new("category", e))?;
+    let description = order.description.map(check_description).transpose()?;
+    if kind == SenderKind::AlphaNumeric {
+        let missing = |field| Invalid::new(field, "it is missing; a name is reviewed by it");
+        category.ok_or_else(|| missing("category"))?;
+        description
+            .as_ref()
+            .ok_or_else(|| missing("categoryDescription"))?;
+    }
+    let url = order.notification_url.as_deref().map(CallbackUrl::parse);
+    let url = url.transpose();
+    Ok(NewSender {
+        account,
+        name,
+        category,
+        description,
+        notification_url: url.map_err(|e| Invalid::new("notificationUrl", e))?,
+        pin: None,
+        created_at: now,
+    })
+}
+
+/// A number must be one that a PIN can be sent to.
+fn check_name(kind: SenderKind, text: &str) -> Result<SenderName, Invalid> {
+    let name = SenderName::parse(kind, text).map_err(|e| Invalid::new("name", e))?;
+    match &name {
+        SenderName::Msisdn(number) if !numbering::is_possible(number) => {
+            let reason = format!(
+                "{} is not a possible number; check its calling code and length",
+                Shown(text)
+            );
+            Err(Invalid::new("name", reason))
+        }
+        _ => Ok(name),
+    }
+}
+
+fn check_description(text: Cow<'_, str>) -> Result<String, Invalid> {
+    let is_unprintable = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    let reason = match text.chars().count() {
+        _ if text.trim().is_empty() => "it is empty; say what entitles you to the name".to_owned(),
+        count if count > MAX_DESCRIPTION_CHARS => {
+            format!("it has {count} characters; at most {MAX_DESCRIPTION_CHARS} are taken")
+        }
+        _ if text.contains(is_unprintable) => "it holds control characters".to_owned(),
+        _ => return Ok(text.into_owned()),
+    };
+    Err(Invalid::new("categoryDescription", reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order<'a>(kind: &'a str, name: &'a str) -> SenderOrder<'a> {
+        SenderOrder {
+            name: name.into(),
+            kind: kind.into(),
+            category: Some("Brand".into()),
+            description: Some("our own".into()),
+            notification_url: None,
+        }
+    }
+
+    fn checked(order: SenderOrder<'_>) -> Result<NewSender, String> {
+        let account = AccountId::new(1).expect("in range");
+        let now = domain::Timestamp::UNIX_EPOCH;
+        check(account, order, now).map_err(|invalid| invalid.to_string())
+    }
+
+    #[test]
+    fn a_name_needs_what_it_is_reviewed_by_and_a_number_does_not() {
+        let bare = |kind, name| SenderOrder {
+            category: None,
+            description: None,
+            ..order(kind, name)
+        };
+        let fine = checked(order("AlphaNumeric", "Acme & Co")).expect("fine");
+        assert_eq!(fine.category, Some(Category::Brand));
+        assert_eq!(fine.description.as_deref(), Some("our own"));
+        let number = checked(bare("MSISDN", "+371 20000001")).expect("fine");
+        assert_eq!(number.name.compared(), "37120000001");
+        let long = "x".repeat(1001);
+        let described = |text| SenderOrder {
+            description: Some(text),
+            ..order("AlphaNumeric", "Acme")
+        };
+        for (case, order, fragment) in [
+            (
+                "kind",
+                order("alphanumeric", "Acme"),
+                "'type': 'alphanumeric'",
+            ),
+            ("name", order("AlphaNumeric", "A@B"), "'name': 'A@B'"),
+            ("local", order("MSISDN", "20000001"), "'name'"),
+            ("not possible", order("MSISDN", "+3712"), "'name'"),
+            (
+                "no category",
+                bare("AlphaNumeric", "Acme"),
+                "'category': it is missing",
+            ),
+            (
+                "no description",
+                SenderOrder {
+                    description: None,
+                    ..order("AlphaNumeric", "Acme")
+                },
+                "'categoryDescription': it is missing",
+            ),
+            (
+                "category",
+                SenderOrder {
+                    category: Some("Shop".into()),
+                    ..order("AlphaNumeric", "Acme")
+                },
+                "'category': 'Shop'",
+            ),
+            ("blank", described(" ".into()), "it is empty"),
+            ("too long", described(long.into()), "1001 characters"),
+            ("control", described("a\0b".into()), "control characters"),
+            (
+                "url",
+                SenderOrder {
+                    notification_url: Some("ftp://example.com".into()),
+                    ..order("AlphaNumeric", "Acme")
+                },
+                "'notificationUrl'",
+            ),
+        ] {
+            let error = checked(order).expect_err(case);
+            assert!(error.contains(fragment), "{case}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_pin_stands_first_in_its_text() {
+        let pin: Pin = "12345".parse().expect("digits");
+        let number = Msisdn::parse("+37120000001").expect("a number");
+        assert_eq!(
+            pin_text(pin, &number),
+            "12345 is your confirmation code for +37120000001. It is valid for 10 minutes."
+        );
+    }
+}

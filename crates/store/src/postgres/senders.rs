@@ -1,0 +1,343 @@
+//! Senders: registered, confirmed, reviewed, and the notification of each change.
+
+use async_trait::async_trait;
+use deadpool_postgres::{Object, Transaction};
+use domain::Timestamp;
+use domain::delivery::CallbackKind;
+use domain::ids::{AccountId, SenderId};
+use domain::ports::{
+    Confirmed, NewSender, Page, Registered, Reviewed, SenderFilter, SenderStore, StoreError,
+};
+use domain::sender::{
+    Category, Judgement, Pin, PinHash, SenderRecord, SenderState, Step, notification,
+};
+use tokio_postgres::Row;
+
+use super::attempt::{self, Attempt};
+use super::fault::{Fault, Raced};
+use super::{PostgresStore, Values, column};
+use crate::rows::senders::{PinColumns, Sender, SenderColumns, first_columns, is_try, sender_id};
+use crate::rows::{Corrupt, micros};
+
+macro_rules! sender {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id, account_id, name, kind, category, description, notification_url, state, reason, created_us,
+                pin_hash, pin_salt, pin_expires_us, pin_sent_us, pin_tries FROM sender ",
+            $condition
+        )
+    };
+}
+const LOCK_LIVE: &str =
+    sender!("WHERE account_id = $1 AND name = $2 AND state IN (1, 2, 3) FOR UPDATE");
+const LOCK: &str = sender!("WHERE id = $1 FOR UPDATE");
+const LOCK_OWN: &str = sender!("WHERE id = $1 AND account_id = $2 FOR UPDATE");
+const FIND: &str = sender!("WHERE id = $1 AND account_id = $2");
+const LIST: &str = sender!(
+    "WHERE ($1::bigint IS NULL OR account_id = $1) AND ($2::smallint IS NULL OR state = $2)
+    ORDER BY id LIMIT $3 OFFSET $4"
+);
+const CREATE: &str = "
+    INSERT INTO sender (account_id, name, kind, category, description, notification_url, state, created_us, changed_us,
+        pin_hash, pin_salt, pin_expires_us, pin_sent_us)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12)
+    ON CONFLICT (account_id, name) WHERE state IN (1, 2, 3) DO NOTHING RETURNING id";
+const RENEW_PIN: &str = "
+    UPDATE sender SET pin_hash = $2, pin_salt = $3, pin_expires_us = $4, pin_sent_us = $5, pin_tries = 0,
+        notification_url = coalesce($6, notification_url) WHERE id = $1";
+const WITHDRAW_PIN: &str = "
+    UPDATE sender SET pin_hash = NULL, pin_salt = NULL, pin_expires_us = NULL, pin_sent_us = NULL
+    WHERE id = $1 AND pin_hash = $2";
+const COUNT_TRY: &str = "UPDATE sender SET pin_tries = pin_tries + 1 WHERE id = $1";
+const CHANGE: &str = "
+    WITH changed AS (
+        UPDATE sender SET state = $2, reason = $3, changed_us = $4, pin_hash = NULL, pin_salt = NULL,
+            pin_expires_us = NULL WHERE id = $1
+    )
+    UPDATE access_version SET version = version + 1";
+const NOTIFY: &str = concat!(
+    "WITH created AS (
+        INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, state, tries, kind)
+        VALUES ($1, $2, $3, $4, $5, ",
+    now_us!(),
+    ", 0, 0, $6) RETURNING id, due_us
+    )
+    INSERT INTO callback_queue (owner, due_us, id, attempt) SELECT 0, due_us, id, 0 FROM created"
+);
+const IS_APPROVED: &str =
+    "SELECT EXISTS (SELECT 1 FROM sender WHERE account_id = $1 AND name = $2 AND state = 3)";
+
+/// Registers a sender, or renews the PIN of one that waits for it.
+struct Registration<'a>(&'a NewSender);
+
+impl Attempt for Registration<'_> {
+    type Output = Registered;
+
+    async fn run(&self, client: &mut Object) -> Result<Registered, Fault> {
+        let new = self.0;
+        let transaction = client.transaction().await?;
+        let (account, name) = (new.account.as_i64(), new.name.compared());
+        let registered = match lock(&transaction, LOCK_LIVE, &[&account, &name]).await? {
+            None => Registered::New(create(&transaction, new).await?),
+            Some(known) => known.meet(new),
+        };
+        if let (Registered::PinAgain(id), Some(pin)) = (registered, &new.pin) {
+            renew_pin(&transaction, id, new, pin).await?;
+        }
+        transaction.commit().await?;
+        Ok(registered)
+    }
+}
+
+/// Another one of the same name may have been faster: then this is begun again, and finds it.
+async fn create(transaction: &Transaction<'_>, new: &NewSender) -> Result<SenderId, Fault> {
+    let (state, expires_us) = first_columns(new);
+    let (account, created_us) = (new.account.as_i64(), micros(new.created_at));
+    let (hash, salt) = pin_columns(new.pin.as_ref());
+    let values: Values<'_> = &[
+        &account,
+        &new.name.compared(),
+        &new.name.kind().number(),
+        &new.category.map(Category::number),
+        &new.description,
+        &url(new),
+        &state,
+        &created_us,
+        &hash,
+        &salt,
+        &expires_us,
+        &new.pin.map(|_| created_us),
+    ];
+    let statement = transaction.prepare_cached(CREATE).await?;
+    let created = transaction.query_opt(&statement, values).await?;
+    let id = created.as_ref().ok_or(Raced)?;
+    Ok(sender_id(column(id, 0)?)?)
+}
+
+async fn renew_pin(
+    transaction: &Transaction<'_>,
+    id: SenderId,
+    new: &NewSender,
+    pin: &PinHash,
+) -> Result<(), Fault> {
+    let (_, expires_us) = first_columns(new);
+    let (hash, salt) = pin_columns(Some(pin));
+    let (id, sent_us) = (id.as_i64(), micros(new.created_at));
+    let values: Values<'_> = &[&id, &hash, &salt, &expires_us, &sent_us, &url(new)];
+    run(transaction, RENEW_PIN, values).await
+}
+
+fn pin_columns(pin: Option<&PinHash>) -> (Option<&[u8]>, Option<&[u8]>) {
+    let hash = pin.map(|pin| pin.hash.as_slice());
+    (hash, pin.map(|pin| pin.salt.as_slice()))
+}
+
+fn url(new: &NewSender) -> Option<&[u8]> {
+    let url = new.notification_url.as_ref();
+    url.map(|url| url.as_str().as_bytes())
+}
+
+/// Judges a guess; the others wait for the lock, and see its try.
+struct Confirmation {
+    account: AccountId,
+    id: SenderId,
+    guess: Pin,
+    now: Timestamp,
+}
+
+impl Attempt for Confirmation {
+    type Output = Confirmed;
+
+    async fn run(&self, client: &mut Object) -> Result<Confirmed, Fault> {
+        let transaction = client.transaction().await?;
+        let (id, account) = (self.id.as_i64(), self.account.as_i64());
+        let Some(found) = lock(&transaction, LOCK_OWN, &[&id, &account]).await? else {
+            return Ok(Confirmed::Unknown);
+        };
+        let confirmed = found.judge(self.guess, self.now);
+        if is_try(confirmed) {
+            run(&transaction, COUNT_TRY, &[&id]).await?;
+        }
+        if confirmed == Confirmed::Judged(Judgement::Right) {
+            let approved = SenderState::Approved;
+            change(&transaction, found.record, approved, None, self.now).await?;
+        }
+        transaction.commit().await?;
+        Ok(confirmed)
+    }
+}
+
+/// Takes a step with a sender.
+struct Review<'a> {
+    id: SenderId,
+    step: Step,
+    reason: Option<&'a str>,
+    now: Timestamp,
+}
+
+impl Attempt for Review<'_> {
+    type Output = Reviewed;
+
+    async fn run(&self, client: &mut Object) -> Result<Reviewed, Fault> {
+        let transaction = client.transaction().await?;
+        let Some(found) = lock(&transaction, LOCK, &[&self.id.as_i64()]).await? else {
+            return Ok(Reviewed::Unknown);
+        };
+        let state = match found.record.state.after(self.step) {
+            Ok(state) => state,
+            Err(wrong) => return Ok(Reviewed::Refused(wrong)),
+        };
+        let changed = change(&transaction, found.record, state, self.reason, self.now).await?;
+        transaction.commit().await?;
+        Ok(Reviewed::Done(changed))
+    }
+}
+
+/// Changes the state, raises the version, and leaves the notification to be sent.
+async fn change(
+    transaction: &Transaction<'_>,
+    mut sender: SenderRecord,
+    state: SenderState,
+    reason: Option<&str>,
+    now: Timestamp,
+) -> Result<SenderRecord, Fault> {
+    let previous = std::mem::replace(&mut sender.state, state);
+    sender.reason = reason.map(str::to_owned);
+    let (id, now_us) = (sender.id.as_i64(), micros(now));
+    let values: Values<'_> = &[&id, &state.number(), &reason, &now_us];
+    run(transaction, CHANGE, values).await?;
+    if let Some(url) = &sender.notification_url {
+        let account = sender.account.as_i64();
+        let (url, payload) = (
+            url.as_str().as_bytes(),
+            notification(&sender, previous, now),
+        );
+        let kind = CallbackKind::Sender.number();
+        let values: Values<'_> = &[&account, &id, &url, &payload, &now_us, &kind];
+        run(transaction, NOTIFY, values).await?;
+    }
+    Ok(sender)
+}
+
+async fn run(
+    transaction: &Transaction<'_>,
+    sql: &'static str,
+    values: Values<'_>,
+) -> Result<(), Fault> {
+    let statement = transaction.prepare_cached(sql).await?;
+    transaction.execute(&statement, values).await?;
+    Ok(())
+}
+
+async fn lock(
+    transaction: &Transaction<'_>,
+    sql: &'static str,
+    values: Values<'_>,
+) -> Result<Option<Sender>, Fault> {
+    let statement = transaction.prepare_cached(sql).await?;
+    let found = transaction.query_opt(&statement, values).await?;
+    Ok(found.as_ref().map(read).transpose()?)
+}
+
+#[async_trait]
+impl SenderStore for PostgresStore {
+    async fn register_sender(&self, sender: &NewSender) -> Result<Registered, StoreError> {
+        attempt::run(&self.pool, "register a sender", &Registration(sender)).await
+    }
+
+    async fn withdraw_pin(&self, id: SenderId, pin: &PinHash) -> Result<(), StoreError> {
+        let (id, hash) = (id.as_i64(), pin.hash.as_slice());
+        self.query("withdraw a PIN", WITHDRAW_PIN, &[&id, &hash])
+            .await
+            .map(drop)
+    }
+
+    async fn confirm_sender(
+        &self,
+        account: AccountId,
+        id: SenderId,
+        guess: Pin,
+        now: Timestamp,
+    ) -> Result<Confirmed, StoreError> {
+        let confirmation = Confirmation {
+            account,
+            id,
+            guess,
+            now,
+        };
+        attempt::run(&self.pool, "confirm a sender", &confirmation).await
+    }
+
+    async fn find_sender(
+        &self,
+        account: AccountId,
+        id: SenderId,
+    ) -> Result<Option<SenderRecord>, StoreError> {
+        let values: Values<'_> = &[&id.as_i64(), &account.as_i64()];
+        self.find("find a sender", FIND, values, record).await
+    }
+
+    async fn list_senders(
+        &self,
+        filter: SenderFilter,
+        page: Page,
+    ) -> Result<Vec<SenderRecord>, StoreError> {
+        let account = filter.account.map(AccountId::as_i64);
+        let state = filter.state.map(SenderState::number);
+        let limit = i64::from(page.limit);
+        let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
+        let values: Values<'_> = &[&account, &state, &limit, &offset];
+        self.list("list senders", LIST, values, record).await
+    }
+
+    async fn review_sender(
+        &self,
+        id: SenderId,
+        step: Step,
+        reason: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Reviewed, StoreError> {
+        let review = Review {
+            id,
+            step,
+            reason,
+            now,
+        };
+        attempt::run(&self.pool, "review a sender", &review).await
+    }
+
+    async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError> {
+        let values: Values<'_> = &[&account.as_i64(), &name];
+        self.get("look for an approved sender", IS_APPROVED, values, |row| {
+            column(row, 0)
+        })
+        .await
+    }
+}
+
+fn record(row: &Row) -> Result<SenderRecord, Corrupt> {
+    Ok(read(row)?.record)
+}
+
+fn read(row: &Row) -> Result<Sender, Corrupt> {
+    let columns = SenderColumns {
+        id: column(row, 0)?,
+        account_id: column(row, 1)?,
+        name: column(row, 2)?,
+        kind: column(row, 3)?,
+        category: column(row, 4)?,
+        description: column(row, 5)?,
+        notification_url: column(row, 6)?,
+        state: column(row, 7)?,
+        reason: column(row, 8)?,
+        created_us: column(row, 9)?,
+        pin: PinColumns {
+            hash: column(row, 10)?,
+            salt: column(row, 11)?,
+            expires_us: column(row, 12)?,
+            sent_us: column(row, 13)?,
+            tries: column(row, 14)?,
+        },
+    };
+    columns.sender()
+}
