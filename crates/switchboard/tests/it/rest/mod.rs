@@ -48,3 +48,4 @@ mod refusing;
 mod secrecy;
 mod tls;
 mod tokens;
+mod viber;

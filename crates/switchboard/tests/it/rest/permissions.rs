@@ -30,6 +30,7 @@ const ROUTES: &[(&str, &str, Option<&str>, u16)] = &[
     ("GET", "/mccmnc/{country}", Some("numbers:read"), 200),
     ("GET", "/prefixes/{country}", Some("numbers:read"), 200),
     ("POST", "/numberCorrection", Some("numbers:read"), 200),
+    ("POST", "/viber", Some("viber:send"), 403),
     ("POST", "/hlr", Some("hlr:lookup"), 200),
     ("GET", "/hlr/{id}", Some("hlr:lookup"), 404),
     ("GET", "/token", None, 200),

@@ -166,12 +166,13 @@ fn summarize(pages: &Pages) {
     let again: usize = submits.values().map(|count| count - 1).sum();
     println!(
         "{messages} messages answered, {} orders refused, {} invalid, {} unanswered; {} crashes, {} messages sent, \
-         {again} times again; {reports} reports on {} messages",
+         {again} times again; {reports} reports on {} messages, {} seen",
         pages.refused.len(),
         pages.invalid.len(),
         pages.unanswered.len(),
         pages.eras.len().saturating_sub(1),
         submits.len(),
         pages.reports.len(),
+        pages.seen,
     );
 }

@@ -15,6 +15,8 @@ use testkit::receiver::{Reply, Request};
 use super::orders::{End, Order};
 use crate::faults::ledger::is_refusal;
 
+/// The status of a report that a delivered message was seen: news on top of its end.
+const SEEN: u64 = 3;
 /// Of the messages that are reported, one in so many is not received at the first try.
 const NOT_AT_FIRST: u64 = 97;
 
@@ -39,6 +41,8 @@ pub(super) struct Pages {
     pub(super) reports: HashMap<u64, Vec<Report>>,
     /// How often each message was handed to the network before each crash, and since the last.
     pub(super) eras: Vec<BTreeMap<u64, usize>>,
+    /// How many reports said that a message was seen.
+    pub(super) seen: usize,
     /// How much of the journal is in `eras`.
     read: usize,
     /// Whatever must not happen.
@@ -115,6 +119,10 @@ impl Log {
             pages.wrong.push(format!("not a report: {came}"));
             return Reply::ok();
         };
+        if report.end.0 == SEEN {
+            pages.seen += 1;
+            return Reply::ok();
+        }
         let before = pages.reports.entry(id).or_default();
         report.received = !id.is_multiple_of(NOT_AT_FIRST) || !before.is_empty();
         let received = report.received;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
+use serde_json::json;
 use testkit::http::{self, Connection};
 use testkit::receiver::Receiver;
 use testkit::{Backend, ServerBuilder, TempDir};
@@ -50,8 +51,10 @@ impl From<ServerBuilder> for Way {
             let log = Arc::clone(&log);
             move |request| log.receive(request)
         });
+        let subject = Subject::from(with_network(builder, &folder));
+        approve_sender(&subject);
         Self {
-            subject: Subject::from(with_network(builder, &folder)),
+            subject,
             log,
             receiver: receiver.start(),
             folder,
@@ -207,6 +210,29 @@ impl Way {
         }
         states
     }
+}
+
+/// Registers and approves the sender of all orders.
+fn approve_sender(subject: &Subject) {
+    let body = json!({
+        "name": orders::SENDER, "type": "AlphaNumeric", "category": "Other", "categoryDescription": "a test",
+    });
+    let headers = [
+        ("X-Service-Token", subject.token.as_str()),
+        ("Content-Type", "application/json"),
+    ];
+    let address = subject.server.addr();
+    let answer = http::request(
+        address,
+        "POST",
+        "/senderId",
+        &headers,
+        body.to_string().as_bytes(),
+    );
+    let answer = answer.expect("an answer");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let approved = subject.server.cli(&["sender", "approve", &answer.text()]);
+    assert!(approved.status.success(), "{approved:?}");
 }
 
 fn with_network(builder: ServerBuilder, folder: &TempDir) -> ServerBuilder {

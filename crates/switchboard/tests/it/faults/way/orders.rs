@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 /// The end of a message, as reports and the status tell it: status and error.
 pub(super) type End = (u64, u64);
 
+/// The sender of everything; Viber messages need it to be approved.
+pub(super) const SENDER: &str = "Faults";
 const DELIVERED: End = (1, 0);
 const FINE: &str = "+37120000001";
 /// Taken by the network, and reported as failed.
@@ -51,7 +53,7 @@ impl Order {
         };
         let mut body = json!({
             "to": FINE,
-            "from": "Faults",
+            "from": SENDER,
             "message": format!("number {number}"),
             "dlrUrl": format!("{receiver}/{number}"),
         });
@@ -76,6 +78,7 @@ impl Order {
             12 => body["priority"] = "low".into(),
             13 => self.look_up(body, FINE, DELIVERED),
             14 => self.look_up(body, ABSENT.0, ABSENT.1),
+            15 => self.be_viber(body),
             _ => {}
         }
     }
@@ -107,6 +110,11 @@ impl Order {
     fn pretend(&mut self, body: &mut Value, mode: &str, end: End) {
         body["testMode"] = mode.into();
         self.ends = vec![end];
+    }
+
+    fn be_viber(&mut self, body: &mut Value) {
+        self.path = "/viber";
+        body["im"] = json!({"action": {"url": "https://example.com/", "title": "Look"}});
     }
 
     fn look_up(&mut self, body: &mut Value, number: &str, end: End) {
