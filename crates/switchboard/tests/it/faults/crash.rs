@@ -18,7 +18,7 @@ const ANSWERS: u64 = 3000;
 /// And up to so much later, so that it hits every part of a commit.
 const LATER: Duration = Duration::from_millis(3);
 
-on_both_backends!(
+crate::rest::on_both_backends!(
     every_answered_id_survives_kill_9,
     a_repeated_request_is_stored_once,
 );

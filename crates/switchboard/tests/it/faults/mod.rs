@@ -14,25 +14,6 @@ mod signal;
 mod subject;
 mod waiting;
 
-/// Makes two tests of each case that takes a backend.
-macro_rules! on_both_backends {
-    ($($case:ident),+ $(,)?) => {
-        mod sqlite {
-            $(#[test]
-            fn $case() {
-                super::$case(testkit::Backend::Sqlite);
-            })+
-        }
-
-        mod postgres {
-            $(#[test]
-            fn $case() {
-                super::$case(testkit::Backend::Postgres);
-            })+
-        }
-    };
-}
-
 mod crash;
 mod database_away;
 mod disk;

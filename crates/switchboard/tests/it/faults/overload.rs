@@ -18,7 +18,7 @@ use super::waiting::DEADLINE;
 
 const IN_FLIGHT: u64 = 4;
 
-on_both_backends!(
+crate::rest::on_both_backends!(
     beyond_the_requests_in_flight_callers_are_told_to_come_back,
     many_connections_at_once_are_all_served,
 );

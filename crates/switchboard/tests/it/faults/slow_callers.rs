@@ -11,7 +11,7 @@ use super::subject::{Sender, Shape, Subject, builder};
 const SLOW: usize = 200;
 const OTHERS: usize = 16;
 
-on_both_backends!(slow_callers_hold_nobody_up);
+crate::rest::on_both_backends!(slow_callers_hold_nobody_up);
 
 fn slow_callers_hold_nobody_up(backend: Backend) {
     for (half, limit, says) in [

@@ -20,7 +20,7 @@ const CALLERS: usize = 64;
 const STOPS: usize = 4;
 const READY: &[u8] = b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-on_both_backends!(
+crate::rest::on_both_backends!(
     what_was_taken_is_answered,
     a_request_under_way_is_answered_after_the_signal,
     what_is_under_way_is_finished_or_goes_on_after_the_restart,

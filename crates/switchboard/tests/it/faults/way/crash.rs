@@ -13,7 +13,7 @@ const CALLERS: usize = 32;
 /// A crash comes at most so long after the service is up.
 const UP: Duration = Duration::from_millis(800);
 
-on_both_backends!(whatever_was_answered_ends_once_and_is_reported);
+crate::rest::on_both_backends!(whatever_was_answered_ends_once_and_is_reported);
 
 fn whatever_was_answered_ends_once_and_is_reported(backend: Backend) {
     let mut dice = Dice::throw();
