@@ -45,5 +45,6 @@ mod reading;
 mod reference_data;
 mod refusing;
 mod secrecy;
+mod senders;
 mod tls;
 mod tokens;
