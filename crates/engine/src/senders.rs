@@ -324,8 +324,8 @@ mod tests {
                 "'type': 'alphanumeric'",
             ),
             ("name", order("AlphaNumeric", "A@B"), "'name': 'A@B'"),
-            ("local", order("MSISDN", "20000001"), "'name'"),
-            ("not possible", order("MSISDN", "+3712"), "'name'"),
+            ("local", order("MSISDN", "020000001"), "'name'"),
+            ("not possible", order("MSISDN", "+3712000000712"), "'name'"),
             (
                 "no category",
                 bare("AlphaNumeric", "Acme"),

@@ -5,6 +5,7 @@ mod callbacks;
 mod catalogues;
 mod numbers;
 mod rules;
+mod sender;
 mod token;
 
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ pub(crate) use catalogues::{
 };
 pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
 pub(crate) use rules::RuleChange;
+pub(crate) use sender::{Decision, SenderCommand};
 pub(crate) use token::{TokenArgs, TokenCommand};
 
 /// A messaging service that you run yourself.
@@ -54,6 +56,9 @@ pub(crate) enum Command {
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),
+    /// List and review the names and numbers that accounts send under
+    #[command(subcommand)]
+    Sender(SenderCommand),
     /// Import and export price lists
     #[command(subcommand)]
     Rates(RatesCommand),

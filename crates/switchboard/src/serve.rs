@@ -63,7 +63,7 @@ pub(crate) async fn run(mut config: Config, args: ServeArgs) -> anyhow::Result<(
             carrier: simulator.clone(),
             callbacks: outside::callback_client(&config),
         }),
-        engine_settings(&config),
+        engine_settings(&config)?,
     );
     let engine = Arc::new(
         engine
@@ -252,9 +252,9 @@ async fn close(store: Arc<dyn Store>) {
     }
 }
 
-fn engine_settings(config: &Config) -> engine::Settings {
+fn engine_settings(config: &Config) -> anyhow::Result<engine::Settings> {
     let days = |days: u32| SignedDuration::from_hours(i64::from(days) * 24);
-    engine::Settings {
+    Ok(engine::Settings {
         accept_queue: config.limits.accept_queue,
         accept_batch: ACCEPT_BATCH,
         held: config.limits.held_messages,
@@ -262,7 +262,8 @@ fn engine_settings(config: &Config) -> engine::Settings {
         keep_messages: Some(config.retention.messages_days)
             .filter(|days| *days > 0)
             .map(days),
-    }
+        pin_from: config.pin_from()?,
+    })
 }
 
 fn rest_settings(config: &Config) -> anyhow::Result<RestSettings> {

@@ -7,7 +7,7 @@ use super::{Output, RuleChange};
 
 /// The help on what can be set.
 const RULES: &str = "credit_limit=50.00, countries=LV,EE or all, daily_cap=20.00 or off, \
-                     per_recipient_hour=10 or off";
+                     per_recipient_hour=10 or off, approved_senders_only=true or false";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
@@ -40,7 +40,7 @@ pub(crate) enum AccountCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Set what an account may spend; everything that is given, or nothing
+    /// Set what an account may spend, and under what it may send; everything that is given, or nothing
     Set {
         /// Its name
         name: String,
@@ -80,7 +80,7 @@ pub(crate) enum AccountCommand {
 /// The most characters of a note.
 const MAX_NOTE_CHARS: usize = 200;
 
-fn parse_note(text: &str) -> Result<String, String> {
+pub(super) fn parse_note(text: &str) -> Result<String, String> {
     if text.chars().count() > MAX_NOTE_CHARS || text.chars().any(char::is_control) {
         return Err(format!(
             "a note is one line of at most {MAX_NOTE_CHARS} characters"

@@ -10,6 +10,7 @@ const CREDIT_LIMIT: &str = "credit_limit";
 const COUNTRIES: &str = "countries";
 const DAILY_CAP: &str = "daily_cap";
 const PER_RECIPIENT_HOUR: &str = "per_recipient_hour";
+const APPROVED_SENDERS_ONLY: &str = "approved_senders_only";
 
 /// What switches a limit off.
 const OFF: &str = "off";
@@ -29,6 +30,8 @@ pub(crate) enum RuleChange {
     DailyCap(Option<Money>),
     /// The most messages to one recipient within an hour.
     PerRecipientHour(Option<u32>),
+    /// Whether only approved senders will do.
+    ApprovedSendersOnly(bool),
 }
 
 impl RuleChange {
@@ -39,6 +42,7 @@ impl RuleChange {
             Self::Countries(_) => COUNTRIES,
             Self::DailyCap(_) => DAILY_CAP,
             Self::PerRecipientHour(_) => PER_RECIPIENT_HOUR,
+            Self::ApprovedSendersOnly(_) => APPROVED_SENDERS_ONLY,
         }
     }
 
@@ -49,6 +53,7 @@ impl RuleChange {
             Self::Countries(countries) => rules.countries = countries,
             Self::DailyCap(cap) => rules.daily_cap = cap,
             Self::PerRecipientHour(limit) => rules.per_recipient_hour = limit,
+            Self::ApprovedSendersOnly(only) => rules.approved_senders_only = only,
         }
     }
 }
@@ -57,7 +62,11 @@ impl FromStr for RuleChange {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let keys = || format!("{CREDIT_LIMIT}, {COUNTRIES}, {DAILY_CAP}, {PER_RECIPIENT_HOUR}");
+        let keys = || {
+            format!(
+                "{CREDIT_LIMIT}, {COUNTRIES}, {DAILY_CAP}, {PER_RECIPIENT_HOUR}, {APPROVED_SENDERS_ONLY}"
+            )
+        };
         let (key, value) = text
             .split_once('=')
             .ok_or_else(|| format!("write KEY=VALUE; the keys are {}", keys()))?;
@@ -70,6 +79,7 @@ impl FromStr for RuleChange {
             PER_RECIPIENT_HOUR => unless_off(value, count)
                 .map(Self::PerRecipientHour)
                 .map_err(|reason| format!("{reason}, or write {OFF}")),
+            APPROVED_SENDERS_ONLY => yes_or_no(value).map(Self::ApprovedSendersOnly),
             unknown => Err(format!(
                 "there is no key {}; the keys are {}",
                 Shown(unknown),
@@ -77,6 +87,11 @@ impl FromStr for RuleChange {
             )),
         }
     }
+}
+
+fn yes_or_no(value: &str) -> Result<bool, String> {
+    let read = value.parse();
+    read.map_err(|_| format!("{} is neither true nor false", Shown(value)))
 }
 
 fn unless_off<T>(
@@ -144,6 +159,14 @@ mod tests {
                 RuleChange::PerRecipientHour(Some(1)),
             ),
             ("per_recipient_hour=off", RuleChange::PerRecipientHour(None)),
+            (
+                "approved_senders_only=true",
+                RuleChange::ApprovedSendersOnly(true),
+            ),
+            (
+                "approved_senders_only=false",
+                RuleChange::ApprovedSendersOnly(false),
+            ),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
@@ -155,7 +178,7 @@ mod tests {
             ("credit_limit", "the keys are credit_limit, countries"),
             ("", "the keys are"),
             ("limit=1", "no key 'limit'; the keys are credit_limit"),
-            ("approved_senders_only=on", "the keys are"),
+            ("approved_senders_only=on", "'on' is neither true nor false"),
             ("Credit_limit=1", "the keys are"),
             ("credit_limit=-1", "from 0.00"),
             ("credit_limit=1000000000.01", "to 1000000000.00"),
@@ -180,6 +203,7 @@ mod tests {
         let mut rules = SpendingRules {
             credit_limit: money("5"),
             daily_cap: Some(money("7")),
+            approved_senders_only: true,
             ..SpendingRules::default()
         };
         for change in ["daily_cap=off", "per_recipient_hour=3", "countries=LV"] {
@@ -193,6 +217,7 @@ mod tests {
             daily_cap: None,
             per_recipient_hour: Some(3),
             countries: "LV".parse().expect("a country"),
+            approved_senders_only: true,
         };
         assert_eq!(rules, expected);
     }

@@ -92,14 +92,14 @@ async fn set(
     } else {
         println!("In force for account '{name}':");
         for (key, value) in in_words(&rules) {
-            println!("  {key:<18}  {value}");
+            println!("  {key:<21}  {value}");
         }
     }
     Ok(())
 }
 
 /// The rules under the keys that `account set` takes.
-fn in_words(rules: &SpendingRules) -> [(&'static str, String); 4] {
+fn in_words(rules: &SpendingRules) -> [(&'static str, String); 5] {
     let off = || "off".to_owned();
     let codes = rules.countries.to_string();
     let countries = if codes.is_empty() {
@@ -116,6 +116,10 @@ fn in_words(rules: &SpendingRules) -> [(&'static str, String); 4] {
         ("countries", countries),
         ("daily_cap", cap),
         ("per_recipient_hour", hour),
+        (
+            "approved_senders_only",
+            rules.approved_senders_only.to_string(),
+        ),
     ]
 }
 
@@ -157,6 +161,7 @@ fn add_rules(shown: &mut Value, rules: &SpendingRules) {
     shown["countries"] = json!((!codes.is_empty()).then_some(codes));
     shown["dailyCap"] = json!(rules.daily_cap.map(|cap| cap.to_string()));
     shown["perRecipientHour"] = json!(rules.per_recipient_hour);
+    shown["approvedSendersOnly"] = json!(rules.approved_senders_only);
 }
 
 fn print_table(accounts: &[AccountRecord]) {
@@ -198,7 +203,7 @@ mod tests {
     fn the_table_shows_what_is_set_as_it_would_be_typed() {
         let mut rules = SpendingRules::default();
         assert_eq!(limits(&rules), "");
-        let typed = "credit_limit=5.00 countries=EE,LV daily_cap=0.50 per_recipient_hour=3";
+        let typed = "credit_limit=5.00 countries=EE,LV daily_cap=0.50 per_recipient_hour=3 approved_senders_only=true";
         for change in typed.split(' ') {
             change
                 .parse::<RuleChange>()

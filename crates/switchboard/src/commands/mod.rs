@@ -9,6 +9,7 @@ mod numbers;
 mod progress;
 mod rates;
 mod reference;
+mod sender;
 mod simulator;
 mod token;
 
@@ -52,6 +53,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Serve(args) => serve::run(config, args).await,
             Command::Account(command) => account::run(&config, command).await,
             Command::Token(command) => token::run(&config, command).await,
+            Command::Sender(command) => sender::run(&config, command).await,
             Command::Rates(command) => rates::run(&config, command).await,
             Command::Reference(command) => reference::run(&config, command).await,
             Command::Numbers(NumbersCommand::Lookup(args)) => numbers::lookup(&config, args).await,

@@ -178,6 +178,7 @@ mod tests {
             ("[limits]\nin_flight = -1", "in_flight"),
             ("[billing]\ncurrency = 'Euro'", "ISO 4217"),
             ("[urls]\nbase = 'ftp://x'", "urls.base"),
+            ("[senders]\npin_from = 'A@B'", "senders.pin_from"),
             ("[log]\nlevel = 'loud,'", "log.level"),
         ] {
             let error = format!("{:#}", config_of(text, &[]).expect_err(text));

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail, ensure};
+use domain::Originator;
 use http::HeaderName;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,7 @@ pub(crate) struct Config {
     pub(crate) metrics: Metrics,
     pub(crate) log: Log,
     pub(crate) billing: Billing,
+    pub(crate) senders: Senders,
     pub(crate) callbacks: Callbacks,
     pub(crate) simulator: Simulator,
     pub(crate) retention: Retention,
@@ -115,6 +117,12 @@ pub(crate) struct Billing {
     pub(crate) currency: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Senders {
+    pub(crate) pin_from: String,
+}
+
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Callbacks {
@@ -150,6 +158,7 @@ impl Default for Config {
             metrics: Metrics::default(),
             log: Log::default(),
             billing: Billing::default(),
+            senders: Senders::default(),
             callbacks: Callbacks::default(),
             simulator: Simulator::default(),
             retention: Retention::default(),
@@ -204,6 +213,14 @@ impl Default for Billing {
     fn default() -> Self {
         Self {
             currency: "EUR".to_owned(),
+        }
+    }
+}
+
+impl Default for Senders {
+    fn default() -> Self {
+        Self {
+            pin_from: "Switchboard".to_owned(),
         }
     }
 }
@@ -267,6 +284,7 @@ impl Config {
             self.billing.currency.len() == 3 && letters,
             "billing.currency must be an ISO 4217 code such as EUR"
         );
+        self.pin_from()?;
         crate::telemetry::parse_level(&self.log.level)?;
         Ok(())
     }
@@ -277,6 +295,11 @@ impl Config {
             Some(url) => url.parse().context("database.url"),
             None => Ok(DatabaseUrl::Sqlite(self.data_dir.join("switchboard.db"))),
         }
+    }
+
+    /// Who PINs come from.
+    pub(crate) fn pin_from(&self) -> anyhow::Result<Originator> {
+        Originator::parse(&self.senders.pin_from).context("senders.pin_from")
     }
 
     /// The header that carries a token.

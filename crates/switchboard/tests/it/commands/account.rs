@@ -58,9 +58,22 @@ fn rules(backend: Backend) {
         let list = list.as_array().expect("a list");
         let acme = list.iter().find(|account| account["name"] == "acme");
         let acme = acme.expect("listed");
-        ["creditLimit", "countries", "dailyCap", "perRecipientHour"].map(|key| acme[key].clone())
+        let keys = [
+            "creditLimit",
+            "countries",
+            "dailyCap",
+            "perRecipientHour",
+            "approvedSendersOnly",
+        ];
+        keys.map(|key| acme[key].clone())
     };
-    let untouched = [json!("0.00"), json!(null), json!(null), json!(null)];
+    let untouched = [
+        json!("0.00"),
+        json!(null),
+        json!(null),
+        json!(null),
+        json!(false),
+    ];
     assert_eq!(listed(), untouched);
 
     let set = ["account", "set", "acme"];
@@ -70,23 +83,36 @@ fn rules(backend: Backend) {
     )
     .done();
     for line in [
-        "credit_limit        5.00",
-        "countries           EE,LV",
-        "daily_cap           off",
+        "credit_limit           5.00",
+        "countries              EE,LV",
+        "daily_cap              off",
+        "approved_senders_only  false",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
-    let more = ["daily_cap=2.50", "per_recipient_hour=3", "--json"];
+    let more = [
+        "daily_cap=2.50",
+        "per_recipient_hour=3",
+        "approved_senders_only=true",
+        "--json",
+    ];
     let json = run(&service, &[&set[..], &more].concat()).json();
     let expected = json!({
         "name": "acme", "creditLimit": "5.00", "countries": ["EE", "LV"], "dailyCap": "2.50", "perRecipientHour": 3,
+        "approvedSendersOnly": true,
     });
     assert_eq!(json, expected);
-    let in_force = [json!("5.00"), json!(["EE", "LV"]), json!("2.50"), json!(3)];
+    let in_force = [
+        json!("5.00"),
+        json!(["EE", "LV"]),
+        json!("2.50"),
+        json!(3),
+        json!(true),
+    ];
     assert_eq!(listed(), in_force);
     let table = run(&service, &["account", "list"]).done();
     assert!(
-        table.contains("credit_limit=5.00 countries=EE,LV daily_cap=2.50 per_recipient_hour=3"),
+        table.contains("credit_limit=5.00 countries=EE,LV daily_cap=2.50 per_recipient_hour=3 approved_senders_only=true"),
         "{table}"
     );
 
@@ -98,6 +124,7 @@ fn rules(backend: Backend) {
         "countries=all",
         "daily_cap=off",
         "per_recipient_hour=off",
+        "approved_senders_only=false",
     ];
     run(&service, &[&set[..], &off].concat()).done();
     assert_eq!(listed(), untouched);
@@ -109,12 +136,12 @@ on_both_backends!(credits, rules);
 fn what_cannot_be_set_says_what_can() {
     let desk = Desk::new();
     desk.run(CREATE).done();
-    let keys = "credit_limit, countries, daily_cap, per_recipient_hour";
+    let keys = "credit_limit, countries, daily_cap, per_recipient_hour, approved_senders_only";
     for (change, fragments) in [
         ("limit=1", ["'limit'", keys]),
         (
             "approved_senders_only=on",
-            ["'approved_senders_only'", keys],
+            ["'on'", "neither true nor false"],
         ),
         ("credit_limit", ["KEY=VALUE", keys]),
         ("credit_limit=-1", ["-1.00", "from 0.00"]),

@@ -7,6 +7,7 @@ mod account;
 mod numbers;
 mod rates;
 mod reference;
+mod sender;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -102,6 +102,7 @@ async fn a_token_keeps_what_it_was_created_with(store: Arc<dyn Store>) {
             account_name: "acme".to_owned(),
             suspended: false,
             countries: Countries::default(),
+            approved_senders_only: false,
             permissions: token.permissions,
             allow: token.allow,
             expires: token.expires,

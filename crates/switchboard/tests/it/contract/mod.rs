@@ -65,4 +65,5 @@ mod pruning;
 mod receipts;
 mod replay;
 mod scheduled;
+mod senders;
 mod sign_in;

@@ -453,6 +453,7 @@ async fn credits_and_rules_are_kept(store: Arc<dyn Store>) {
         daily_cap: Some(micros(2)),
         per_recipient_hour: Some(3),
         countries: "LV EE".parse().expect("countries"),
+        approved_senders_only: true,
     };
     let version = store.access_version().await.expect("answers");
     set_rules(&store, acme, rules.clone()).await;

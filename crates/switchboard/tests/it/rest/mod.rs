@@ -46,6 +46,7 @@ mod reading;
 mod reference_data;
 mod refusing;
 mod secrecy;
+mod senders;
 mod tls;
 mod tokens;
 mod viber;

@@ -25,6 +25,16 @@ const ROUTES: &[(&str, &str, Option<&str>, u16)] = &[
     ("GET", "/sms/status/{id}", Some("sms:read"), 200),
     ("DELETE", "/sms/{id}", Some("sms:send"), 200),
     ("POST", "/sms/cost", Some("sms:read"), 200),
+    ("POST", "/senderId", Some("sender:write"), 200),
+    ("GET", "/senderId", Some("sender:write"), 200),
+    ("GET", "/senderId/{senderId}", Some("sender:write"), 200),
+    // Names are not confirmed.
+    (
+        "POST",
+        "/senderId/confirm/{senderId}",
+        Some("sender:write"),
+        409,
+    ),
     ("GET", "/rates", Some("sms:rates"), 200),
     ("GET", "/operators/{operatorId}", Some("numbers:read"), 200),
     ("GET", "/mccmnc/{country}", Some("numbers:read"), 200),
@@ -55,6 +65,7 @@ fn every_route_decides_about_every_caller() {
             route => route
                 .replace("{id}", id)
                 .replace("{operatorId}", "1")
+                .replace("{senderId}", "1")
                 .replace("{country}", "LV"),
         };
         let body = match (*method, *route) {
@@ -63,6 +74,8 @@ fn every_route_decides_about_every_caller() {
                 json!({"msisdn": "+37129100000", "callBackUrl": "http://127.0.0.1:9/hlr"})
                     .to_string()
             }
+            ("POST", "/senderId") => json!({"name": "Acme", "type": "AlphaNumeric", "category": "Brand", "categoryDescription": "ours"}).to_string(),
+            ("POST", "/senderId/confirm/{senderId}") => json!({"code": "12345"}).to_string(),
             ("POST", _) => sms().to_string(),
             _ => String::new(),
         };

@@ -1,0 +1,506 @@
+//! Senders as callers and the reviewer meet them: registered, confirmed, reviewed, told about, and sent under.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::Backend;
+use testkit::http::Response;
+use testkit::receiver::{Receiver, Reply};
+
+use super::service::{Service, in_seconds, message, sms_with, wait_for, with_offset};
+
+const NUMBER: &str = "+37120000007";
+/// Notifications come within a moment; this only matters when something is broken.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn start(backend: Backend) -> Service {
+    Service::with(backend, |builder| {
+        builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
+    })
+}
+
+fn post(service: &Service, token: &str, path: &str, body: &Value) -> Response {
+    service.call_as(token, "POST", path, body.to_string().as_bytes())
+}
+
+fn register(service: &Service, body: &Value) -> Response {
+    post(service, &service.token, "/senderId", body)
+}
+
+/// Registers what must be taken and returns its ID.
+fn registered(service: &Service, body: &Value) -> u64 {
+    let response = register(service, body);
+    assert_eq!(response.status, 200, "{body}: {}", response.text());
+    assert_eq!(response.header("content-type"), Some("plain/text"));
+    response.text().parse().expect("the bare number")
+}
+
+fn name(name: &str) -> Value {
+    json!({
+        "name": name, "type": "AlphaNumeric", "category": "Company", "categoryDescription": "our own name",
+    })
+}
+
+fn number() -> Value {
+    json!({ "name": NUMBER, "type": "MSISDN" })
+}
+
+fn with(mut body: Value, key: &str, value: Value) -> Value {
+    body[key] = value;
+    body
+}
+
+fn confirm(service: &Service, id: u64, code: &Value) -> Response {
+    let body = json!({ "code": code });
+    let path = format!("/senderId/confirm/{id}");
+    post(service, &service.token, &path, &body)
+}
+
+fn status(service: &Service, id: u64) -> String {
+    let sender = service.get(&format!("/senderId/{id}")).json();
+    sender["status"].as_str().expect("a word").to_owned()
+}
+
+fn inbox(service: &Service, number: &str) -> Vec<Value> {
+    let arguments = ["simulator", "inbox", "--number", number, "--json"];
+    let list = service.server.cli_json(&arguments);
+    list.as_array().expect("a list").clone()
+}
+
+/// The PIN that the handset got with its newest message, once it got so many.
+fn pin(service: &Service, count: usize) -> String {
+    let received = wait_for("the PIN", || {
+        Some(inbox(service, NUMBER)).filter(|list| list.len() == count)
+    });
+    let text = received[0]["message"].as_str().expect("a text");
+    let (pin, rest) = text.split_at(5);
+    assert!(pin.bytes().all(|b| b.is_ascii_digit()), "{text}");
+    assert_eq!(
+        rest,
+        format!(" is your confirmation code for {NUMBER}. It is valid for 10 minutes.")
+    );
+    assert_eq!(received[0]["from"], "Switchboard");
+    pin.to_owned()
+}
+
+fn other_than(pin: &str) -> &'static str {
+    if pin == "11111" { "22222" } else { "11111" }
+}
+
+/// `sender ID`, which must work.
+fn review(service: &Service, step: &str, id: u64, more: &[&str]) -> Value {
+    let id = id.to_string();
+    let arguments = [&["sender", step, &id, "--json"], more].concat();
+    service.server.cli_json(&arguments)
+}
+
+/// A receiver that says only that it received.
+fn watcher() -> Receiver {
+    let script = |_: &testkit::receiver::Request<'_>| Reply::answer(202, "noted");
+    Receiver::builder().script(script).start()
+}
+
+/// What was told so far, without the times, which must be times.
+fn told(receiver: &Receiver, count: usize) -> Vec<Value> {
+    assert!(receiver.wait_for(count, DEADLINE), "{count} notifications");
+    let payload = |text: String| {
+        let mut payload: Value = serde_json::from_str(&text).expect("JSON");
+        let timestamp = payload["timestamp"].take();
+        let timestamp = timestamp.as_str().expect("a text");
+        timestamp.parse::<jiff::Timestamp>().expect("RFC 3339");
+        payload
+    };
+    let all = receiver.received();
+    all.iter().map(|one| payload(one.text())).collect()
+}
+
+fn refused(response: &Response, status: u16, words: &str) {
+    assert_eq!(response.status, status, "{}", response.text());
+    let told = message(response);
+    assert!(told.contains(words), "no {words:?}: {told}");
+}
+
+/// From the registration to the approval, with everything that may go wrong on the way.
+fn a_number_is_confirmed_by_its_pin(backend: Backend) {
+    let service = start(backend);
+    let receiver = watcher();
+    let body = with(number(), "notificationUrl", json!(receiver.url("/news")));
+    let id = registered(&service, &body);
+    let path = format!("/senderId/{id}");
+    let mut sender = service.get(&path).json();
+    let created = sender["created"].take();
+    created
+        .as_str()
+        .expect("a text")
+        .parse::<jiff::Timestamp>()
+        .expect("RFC 3339");
+    let expected = json!({
+        "id": id, "name": NUMBER, "type": "MSISDN", "status": "awaiting_confirmation", "reason": null, "category": null,
+        "categoryDescription": null, "notificationUrl": receiver.url("/news"), "created": null,
+    });
+    assert_eq!(sender, expected);
+    refused(&register(&service, &body), 409, "less than a minute ago");
+
+    let pin = pin(&service, 1);
+    refused(&confirm(&service, id, &json!("1234")), 400, "'code'");
+    refused(&confirm(&service, id, &json!([pin])), 400, "5 digits");
+    refused(&confirm(&service, id, &Value::Null), 400, "missing");
+    let wrong = json!(other_than(&pin));
+    refused(&confirm(&service, id, &wrong), 400, "4 tries are left");
+    let other = service.create_account("other");
+    let confirm_path = format!("/senderId/confirm/{id}");
+    let right = json!({ "code": pin });
+    let response = post(&service, &other, &confirm_path, &right);
+    refused(&response, 404, "no such sender");
+    assert_eq!(service.call_as(&other, "GET", &path, b"").status, 404);
+    refused(&confirm(&service, id + 1, &wrong), 404, "no such sender");
+    assert_eq!(confirm(&service, 0, &wrong).status, 404);
+
+    let as_number: u32 = pin.parse().expect("a number");
+    let confirmed = confirm(&service, id, &json!(as_number));
+    assert_eq!(confirmed.status, 200, "{}", confirmed.text());
+    assert_eq!(confirmed.json(), json!({ "id": id, "status": "approved" }));
+    refused(&confirm(&service, id, &json!(pin)), 409, "approved");
+    refused(&register(&service, &body), 409, "which is approved");
+    let expected = json!({
+        "id": id, "name": NUMBER, "type": "MSISDN", "status": "approved", "previousStatus": "awaiting_confirmation",
+        "reason": null, "timestamp": null,
+    });
+    assert_eq!(told(&receiver, 1), [expected]);
+    wait_for("the end of the notification", || {
+        let waiting = service.server.cli_json(&["callbacks", "list", "--json"]);
+        (waiting == json!([])).then_some(())
+    });
+    assert_eq!(service.balance(), "100.00", "a PIN costs nothing");
+    let output = service.server.output();
+    let mut words = output.split(|c: char| !c.is_ascii_alphanumeric());
+    assert!(!words.any(|word| word == pin), "{output}");
+    service.check_health();
+}
+
+/// Five guesses, then none; the reviewer may still decide.
+fn guesses_are_used_up(backend: Backend) {
+    let service = start(backend);
+    let id = registered(&service, &number());
+    let pin = pin(&service, 1);
+    let wrong = json!(other_than(&pin));
+    for left in [
+        "4 tries are",
+        "3 tries are",
+        "2 tries are",
+        "1 try is",
+        "no tries are",
+    ] {
+        let words = format!("{left} left");
+        refused(&confirm(&service, id, &wrong), 400, &words);
+    }
+    for code in [&json!(pin), &wrong] {
+        refused(&confirm(&service, id, code), 409, "Too many wrong");
+    }
+    assert_eq!(status(&service, id), "awaiting_confirmation");
+    assert_eq!(review(&service, "reject", id, &[])["status"], "rejected");
+    refused(&confirm(&service, id, &json!(pin)), 409, "rejected");
+    let again = registered(&service, &number());
+    assert_ne!(again, id, "what is over does not count");
+}
+
+/// A PIN that cannot be sent leaves nothing to wait for.
+fn a_pin_that_cannot_be_sent_is_taken_back(backend: Backend) {
+    let service = start(backend);
+    service.accept(&sms_with(&json!({ "to": NUMBER })));
+    let set = |rules: &[&str]| {
+        let output = service
+            .server
+            .cli(&[&["account", "set", "main"], rules].concat());
+        assert!(output.status.success(), "{output:?}");
+    };
+    set(&["per_recipient_hour=1"]);
+    service.accept(&sms_with(&json!({ "to": NUMBER })));
+    refused(&register(&service, &number()), 403, "at most 1 messages");
+    let id = service.get("/senderId").json()[0]["id"]
+        .as_u64()
+        .expect("an ID");
+    let guess = confirm(&service, id, &json!("12345"));
+    refused(&guess, 409, "expired");
+    set(&["per_recipient_hour=off"]);
+    assert_eq!(
+        registered(&service, &number()),
+        id,
+        "at once, under the same ID"
+    );
+    let pin = pin(&service, 3);
+    assert_eq!(confirm(&service, id, &json!(pin)).status, 200);
+
+    set(&["countries=EE"]);
+    let another = with(number(), "name", json!("+37120000008"));
+    let response = wait_for("the rule", || {
+        Some(register(&service, &another)).filter(|response| response.status != 409)
+    });
+    if response.status == 200 {
+        // The rule was not seen yet: the next number is refused.
+        wait_for("the rule", || {
+            let other = with(number(), "name", json!("+37120000009"));
+            Some(register(&service, &other)).filter(|response| response.status == 403)
+        });
+    }
+}
+
+/// A name that only an approval makes an originator.
+fn a_name_is_reviewed_and_sent_under(backend: Backend) {
+    let service = start(backend);
+    let receiver = watcher();
+    let url = json!(receiver.url("/news"));
+    let id = registered(
+        &service,
+        &with(name("A&B-Co #1!"), "notificationUrl", url.clone()),
+    );
+    assert_eq!(status(&service, id), "pending");
+    refused(&confirm(&service, id, &json!("12345")), 409, "pending");
+    refused(&register(&service, &name("A&B-Co #1!")), 409, "pending");
+    let sms = sms_with(&json!({ "from": "A&B-Co #1!" }));
+    let rule = "must be a valid MSISDN or an alphanumeric string of at most 11 characters";
+    refused(&service.send(&sms), 400, rule);
+
+    let waiting = service.server.cli_json(&[
+        "sender",
+        "list",
+        "--state",
+        "pending",
+        "--account",
+        "main",
+        "--json",
+    ]);
+    assert_eq!(
+        (&waiting[0]["id"], &waiting[0]["account"]),
+        (&json!(id), &json!("main"))
+    );
+    let approved = review(
+        &service,
+        "approve",
+        id,
+        &["--reason", "seen the \"register\""],
+    );
+    assert_eq!(approved["status"], "approved");
+    service.accept(&sms);
+    let soon = with_offset(in_seconds(2), 0);
+    let scheduled = sms_with(&json!({ "from": "A&B-Co #1!", "scheduled": soon }));
+    service.accept(&scheduled);
+    let messages = wait_for("both messages", || {
+        Some(inbox(&service, "+37120000001")).filter(|list| list.len() == 2)
+    });
+    assert!(
+        messages.iter().all(|one| one["from"] == "A&B-Co #1!"),
+        "{messages:?}"
+    );
+    let other = service.create_account("other");
+    refused(&post(&service, &other, "/sms", &sms), 400, rule);
+
+    let revoked = review(&service, "revoke", id, &["--reason", "misused"]);
+    assert_eq!(
+        (&revoked["status"], &revoked["reason"]),
+        (&json!("revoked"), &json!("misused"))
+    );
+    wait_for("the revocation", || {
+        (service.send(&sms).status == 400).then_some(())
+    });
+    let second = registered(&service, &with(name("Beta"), "notificationUrl", url));
+    review(&service, "reject", second, &[]);
+    let news = |id: u64, name: &str, before: &str, now: &str, reason: Value| {
+        json!({
+            "id": id, "name": name, "type": "AlphaNumeric", "status": now, "previousStatus": before, "reason": reason,
+            "timestamp": null,
+        })
+    };
+    let mut told = told(&receiver, 3);
+    told.sort_by_key(|one| (one["id"].as_u64(), one["status"].to_string()));
+    let expected = [
+        news(
+            id,
+            "A&B-Co #1!",
+            "pending",
+            "approved",
+            json!("seen the \"register\""),
+        ),
+        news(id, "A&B-Co #1!", "approved", "revoked", json!("misused")),
+        news(second, "Beta", "pending", "rejected", Value::Null),
+    ];
+    assert_eq!(told, expected);
+}
+
+/// An account that is held to its approved senders.
+fn nothing_but_approved_senders_will_do(backend: Backend) {
+    let service = start(backend);
+    let send = |from: &str| service.send(&sms_with(&json!({ "from": from })));
+    assert_eq!(send("Acme").status, 200);
+    let approved = registered(&service, &name("Beta"));
+    review(&service, "approve", approved, &[]);
+    let id = registered(&service, &number());
+    let code = json!(pin(&service, 1));
+    assert_eq!(confirm(&service, id, &code).status, 200);
+    registered(&service, &name("Gamma"));
+    let set = |only: &str| {
+        let rule = format!("approved_senders_only={only}");
+        let output = service.server.cli(&["account", "set", "main", &rule]);
+        assert!(output.status.success(), "{output:?}");
+    };
+    set("true");
+    let response = wait_for("the rule", || {
+        Some(send("Acme")).filter(|response| response.status != 200)
+    });
+    refused(&response, 403, "'Acme' is none of them");
+    let stored = service.stored();
+    for (from, status) in [
+        ("Gamma", 403),
+        ("beta", 403),
+        ("A-B", 403),
+        ("+37120000001", 403),
+        ("A@B", 400),
+        ("", 400),
+    ] {
+        assert_eq!(send(from).status, status, "{from}");
+        let test = sms_with(&json!({ "from": from, "testMode": "1" }));
+        assert_eq!(service.send(&test).status, status, "{from}, pretended");
+        let cost = post(&service, &service.token, "/sms/cost", &test);
+        assert_eq!(cost.status, status, "{from}, asked for its cost");
+    }
+    assert_eq!(service.stored(), stored);
+    for from in ["Beta", NUMBER, &NUMBER[1..]] {
+        assert_eq!(send(from).status, 200, "{from}");
+    }
+    set("false");
+    wait_for("the end of the rule", || {
+        (send("Acme").status == 200).then_some(())
+    });
+}
+
+super::on_both_backends!(
+    a_number_is_confirmed_by_its_pin,
+    guesses_are_used_up,
+    a_pin_that_cannot_be_sent_is_taken_back,
+    a_name_is_reviewed_and_sent_under,
+    nothing_but_approved_senders_will_do,
+);
+
+#[test]
+fn a_sender_that_breaks_a_rule_is_refused() {
+    let service = start(Backend::Sqlite);
+    let without = |key: &str| with(name("Acme"), key, Value::Null);
+    for (case, body, words) in [
+        ("no name", without("name"), "'name': it is missing"),
+        ("no type", without("type"), "'type': it is missing"),
+        (
+            "no category",
+            without("category"),
+            "'category': it is missing",
+        ),
+        (
+            "no description",
+            without("categoryDescription"),
+            "'categoryDescription': it is missing",
+        ),
+        ("type", with(name("Acme"), "type", json!("Name")), "'Name'"),
+        (
+            "category",
+            with(name("Acme"), "category", json!("Shop")),
+            "'Shop'",
+        ),
+        (
+            "blank",
+            with(name("Acme"), "categoryDescription", json!("  ")),
+            "it is empty",
+        ),
+        (
+            "U+0000",
+            with(name("Acme"), "categoryDescription", json!("a\0")),
+            "control",
+        ),
+        ("short", name("Ab"), "3 to 11"),
+        ("long", name("Abcdefghijkl"), "3 to 11"),
+        ("letters", name("Ācme"), "3 to 11"),
+        (
+            "object",
+            with(name("Acme"), "name", json!({})),
+            "an object was sent",
+        ),
+        (
+            "boolean",
+            with(name("Acme"), "type", json!(true)),
+            "true is a boolean",
+        ),
+        (
+            "local",
+            with(number(), "name", json!("020000007")),
+            "'name'",
+        ),
+        (
+            "impossible",
+            with(number(), "name", json!("+3712000000712")),
+            "not a possible number",
+        ),
+        (
+            "not a number",
+            with(number(), "name", json!("Acme")),
+            "international format",
+        ),
+        (
+            "scheme",
+            with(name("Acme"), "notificationUrl", json!("ftp://x.example")),
+            "'notificationUrl'",
+        ),
+        (
+            "private",
+            with(name("Acme"), "notificationUrl", json!("http://10.0.0.1/")),
+            "'notificationUrl'",
+        ),
+    ] {
+        let response = register(&service, &body);
+        assert_eq!(response.status, 400, "{case}: {}", response.text());
+        assert!(
+            message(&response).contains(words),
+            "{case}: {}",
+            response.text()
+        );
+    }
+    assert_eq!(
+        service.get("/senderId").json(),
+        json!([]),
+        "nothing was kept"
+    );
+    assert_eq!(service.stored(), 0, "nothing was sent");
+}
+
+#[test]
+fn an_accounts_senders_are_listed_in_pages() {
+    let service = start(Backend::Sqlite);
+    let ids: Vec<u64> = ["Alpha", "Beta", "12345"]
+        .map(|text| registered(&service, &name(text)))
+        .to_vec();
+    let listed = |query: &str| -> Vec<u64> {
+        let list = service.get(&format!("/senderId{query}")).json();
+        let list = list.as_array().expect("a list").clone();
+        list.iter()
+            .map(|one| one["id"].as_u64().expect("a number"))
+            .collect()
+    };
+    assert_eq!(listed(""), ids);
+    assert_eq!(listed("/?limit=2"), ids[..2]);
+    assert_eq!(listed("?limit=2&offset=2"), ids[2..]);
+    for query in ["limit=0", "limit=1001", "offset=-1"] {
+        assert_eq!(
+            service.get(&format!("/senderId?{query}")).status,
+            400,
+            "{query}"
+        );
+    }
+    let other = service.create_account("other");
+    let none = service.call_as(&other, "GET", "/senderId", b"");
+    assert_eq!(none.json(), json!([]));
+    for path in [
+        "/senderId/x",
+        "/senderId/0",
+        "/senderId/999",
+        "/senderId/%ff",
+    ] {
+        assert_eq!(service.get(path).status, 404, "{path}");
+    }
+}
