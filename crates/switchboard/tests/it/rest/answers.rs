@@ -119,7 +119,7 @@ fn an_unknown_address_is_named() {
         "/sms/status",
         "/sms/status/1/2",
         "/token/x",
-        "/viber",
+        "/vibe",
         "/../token",
         "/%00",
         "/sms%2f",
