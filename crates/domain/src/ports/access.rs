@@ -77,7 +77,7 @@ pub struct TokenRecord {
 /// transaction. Nodes keep what they found and ask only for the version, so a revocation is seen everywhere at once.
 #[async_trait]
 pub trait AccessStore: Send + Sync + 'static {
-    /// A number that grows with each change of accounts or tokens.
+    /// A number that grows with each change of accounts, tokens or what accounts may send under.
     async fn access_version(&self) -> Result<u64, StoreError>;
 
     /// What the token of this fingerprint stands for. Revoked ones are not found; expired ones are.
