@@ -37,6 +37,9 @@ pub struct SenderOrder<'a> {
     pub notification_url: Option<Cow<'a, str>>,
 }
 
+/// PINs are sent for nothing, so an account may have so many numbers that wait for one: nobody gets to send thousands.
+pub const MAX_AWAITING: u32 = 50;
+
 /// Why a sender was not registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
@@ -49,6 +52,9 @@ pub enum RegisterError {
     /// A PIN was sent to this number less than a minute ago.
     #[error("a PIN for sender {0} was sent less than a minute ago")]
     TooSoon(SenderId),
+    /// Too many numbers of the account wait for their PIN.
+    #[error("{MAX_AWAITING} numbers of the account wait for their PIN")]
+    TooMany,
     /// The PIN could not be sent.
     #[error("the PIN could not be sent")]
     Pin(#[source] SubmitError),
@@ -130,6 +136,7 @@ impl Senders {
         self.submit
             .check_destination(access, &number)
             .map_err(RegisterError::Pin)?;
+        self.check_awaiting(access.account, &sender.name).await?;
         let pin = Pin::draw(|| u32::from_le_bytes(entropy::bytes()));
         let hash = pin.hash(entropy::bytes());
         sender.pin = Some(hash);
@@ -137,6 +144,28 @@ impl Senders {
         self.send_pin(access.account, id, number, pin, &hash)
             .await?;
         Ok(id)
+    }
+
+    /// Whether one more number may wait for its PIN.
+    async fn check_awaiting(
+        &self,
+        account: AccountId,
+        name: &SenderName,
+    ) -> Result<(), RegisterError> {
+        let awaiting = SenderFilter {
+            account: Some(account),
+            state: Some(SenderState::AwaitingConfirmation),
+        };
+        let page = Page {
+            limit: MAX_AWAITING,
+            offset: 0,
+        };
+        let waiting = self.store.list_senders(awaiting, page).await?;
+        let is_one_more = !waiting.iter().any(|sender| sender.name == *name);
+        if is_one_more && waiting.len() >= MAX_AWAITING as usize {
+            return Err(RegisterError::TooMany);
+        }
+        Ok(())
     }
 
     /// Sends a PIN. One that could not be stored is taken back, so that the caller need not wait to try again.

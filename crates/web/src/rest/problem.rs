@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use domain::billing::NotPaid;
 use domain::ports::StoreError;
 use engine::gate::Refusal;
-use engine::senders::{ConfirmError, RegisterError};
+use engine::senders::{ConfirmError, MAX_AWAITING, RegisterError};
 use engine::submit::{Invalid, SubmitError};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
@@ -137,6 +137,12 @@ impl Problem {
             RegisterError::TooSoon(id) => Self::conflict(format!(
                 "A confirmation code for sender {id} was sent less than a minute ago; a new one can be asked for a minute after the last."
             )),
+            RegisterError::TooMany => Self::new(
+                StatusCode::FORBIDDEN,
+                format!(
+                    "{MAX_AWAITING} numbers of this account wait for their confirmation code; confirm one of them, or have one rejected by whoever runs the service."
+                ),
+            ),
             RegisterError::Pin(error) => Self::of_submit(error, currency),
             RegisterError::Store(error) => error.into(),
         }

@@ -241,6 +241,20 @@ fn a_pin_that_cannot_be_sent_is_taken_back(backend: Backend) {
     assert_eq!(list.as_array().map(Vec::len), Some(1), "not kept: {list}");
 }
 
+/// PINs are free, so there is an end to them.
+#[test]
+fn so_many_numbers_may_wait_for_a_pin() {
+    let service = start(Backend::Sqlite);
+    let at = |place: u32| with(number(), "name", json!(format!("+3712{place:07}")));
+    for place in 0..50 {
+        registered(&service, &at(place));
+    }
+    refused(&register(&service, &at(50)), 403, "50 numbers");
+    refused(&register(&service, &at(7)), 409, "less than a minute");
+    review(&service, "reject", 1, &[]);
+    registered(&service, &at(50));
+}
+
 /// A name that only an approval makes an originator.
 fn a_name_is_reviewed_and_sent_under(backend: Backend) {
     let service = start(backend);
