@@ -195,17 +195,34 @@ impl Message {
 
 /// Notes that the recipient of a delivered message has seen it, with the report of that.
 pub(super) fn see(db: &Connection, of: &CarrierRef, at_us: i64) -> Result<bool> {
-    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
     let values = params![of.carrier, of.reference.as_bytes(), at_us];
-    let seen = db.prepare_cached(SEE)?.query_row(values, read).optional()?;
-    let Some((account, url, network, id)): Option<(i64, Option<Vec<u8>>, Option<i32>, i64)> = seen
-    else {
+    let mut see = db.prepare_cached(SEE)?;
+    let Some(seen) = see.query_row(values, Seen::read).optional()? else {
         return Ok(false);
     };
-    if let Some(url) = url {
-        let payload = seen_payload(id, network)?;
+    if let Some(url) = seen.dlr_url {
+        let payload = seen_payload(seen.id, seen.network)?;
+        let kind = CallbackKind::Report;
         let mut endings = Endings::prepare(db, None)?;
-        endings.create_callback(id, CallbackKind::Report, account, url, payload, at_us)?;
+        endings.create_callback(seen.id, kind, seen.account_id, url, payload, at_us)?;
     }
     Ok(true)
+}
+
+struct Seen {
+    account_id: i64,
+    dlr_url: Option<Vec<u8>>,
+    network: Option<i32>,
+    id: i64,
+}
+
+impl Seen {
+    fn read(row: &Row<'_>) -> Result<Self> {
+        Ok(Self {
+            account_id: row.get(0)?,
+            dlr_url: row.get(1)?,
+            network: row.get(2)?,
+            id: row.get(3)?,
+        })
+    }
 }

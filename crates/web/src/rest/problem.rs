@@ -108,7 +108,7 @@ impl Problem {
             SubmitError::Sender(from) => Self::new(
                 StatusCode::FORBIDDEN,
                 format!(
-                    "This account may send only under its approved senders, and '{from}' is none of them; register it with POST /senderId."
+                    "'{from}' is none of this account's approved senders, and only those may be used here; register it with POST /senderId."
                 ),
             ),
             SubmitError::KeyConflict => Self::conflict(
