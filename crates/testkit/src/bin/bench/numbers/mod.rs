@@ -81,6 +81,7 @@ pub(crate) struct InProcess {
     corrections: u64,
     corrections_on_all_cores: u64,
     lookups: u64,
+    load_us: u64,
 }
 
 /// An answer that is kept ready, and the same bytes from the bare handler.

@@ -4,6 +4,7 @@ use super::{Correcting, Reading};
 use crate::goals::{Goal, hundredths};
 use crate::report::{machine, write_goals};
 use std::fmt::Write as _;
+use std::time::Duration;
 use testkit::load::Report;
 
 const TIMES: u64 = 20;
@@ -66,8 +67,9 @@ fn write_all(
     if let Some(list) = correcting.first() {
         writeln!(
             text,
-            "\nPrefix look-ups by one thread: {} a second.",
-            list.process.lookups
+            "\nPrefix look-ups by one thread: {} a second. The reference data is loaded in {:.1} ms.",
+            list.process.lookups,
+            Duration::from_micros(list.process.load_us).as_secs_f64() * 1e3
         )?;
     }
     write_goals(text, &goals(correcting, reading))
