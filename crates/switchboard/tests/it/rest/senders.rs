@@ -357,7 +357,11 @@ fn nothing_but_approved_senders_will_do(backend: Backend) {
     let response = wait_for("the rule", || {
         Some(send("Acme")).filter(|response| response.status != 200)
     });
-    refused(&response, 403, "'Acme' is none of them");
+    refused(
+        &response,
+        403,
+        "'Acme' is none of this account's approved senders",
+    );
     let stored = service.stored();
     for (from, status) in [
         ("Gamma", 403),

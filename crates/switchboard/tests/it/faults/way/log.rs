@@ -12,7 +12,7 @@ use serde_json::Value;
 use testkit::http::Response;
 use testkit::receiver::{Reply, Request};
 
-use super::orders::{End, Order};
+use super::orders::{End, Order, SENDERS};
 use crate::faults::ledger::is_refusal;
 
 /// The status of a report that a delivered message was seen: news on top of its end.
@@ -31,6 +31,8 @@ pub(super) struct Log {
 pub(super) struct Pages {
     /// Every order that was answered with IDs: those IDs.
     pub(super) accepted: Vec<(Order, Vec<u64>)>,
+    /// Every sender that was answered with its ID.
+    pub(super) senders: Vec<u64>,
     /// The orders that got 503.
     pub(super) refused: Vec<Order>,
     /// The orders that were sent and got no answer: stored or not, nobody knows.
@@ -77,6 +79,9 @@ impl Pages {
             Err(_) => self.unanswered.push(order),
             Ok(answer) if answer.status == 400 && order.ends.is_empty() => {
                 self.invalid.push(order.number);
+            }
+            Ok(answer) if answer.status == 200 && order.path == SENDERS => {
+                self.senders.extend(answer.json().as_u64());
             }
             Ok(answer) if answer.status == 200 && !order.ends.is_empty() => {
                 let ids = ids_of(answer);

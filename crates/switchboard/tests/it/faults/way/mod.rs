@@ -9,7 +9,7 @@ mod log;
 mod orders;
 mod paused;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
@@ -136,6 +136,7 @@ impl Way {
         let states = self.wait_for_ends();
         self.log.end_era();
         checker::check(&self.log, &states, bounds);
+        self.check_senders();
         let ledger = self.subject.server.cli(&["account", "check"]);
         assert!(
             ledger.status.success(),
@@ -145,6 +146,24 @@ impl Way {
             self.subject.stored().is_empty(),
             "only what was refused would still be scheduled"
         );
+    }
+
+    /// Every sender whose ID was answered is there, and each has its own.
+    fn check_senders(&self) {
+        let senders = self.log.pages().senders.clone();
+        let distinct: HashSet<&u64> = senders.iter().collect();
+        assert_eq!(distinct.len(), senders.len(), "{senders:?}");
+        let headers = [("X-Service-Token", self.subject.token.as_str())];
+        for id in senders {
+            let path = format!("/senderId/{id}");
+            let found = http::request(self.subject.server.addr(), "GET", &path, &headers, b"");
+            let found = found.expect("an answer");
+            assert_eq!(
+                (found.status, &found.json()["status"]),
+                (200, &json!("pending")),
+                "{id}"
+            );
+        }
     }
 
     /// A backlog may take its time, as long as something comes.

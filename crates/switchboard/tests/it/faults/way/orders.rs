@@ -22,6 +22,8 @@ const NO_ROUTE: (&str, End) = ("+447700900020", (2, 20));
 const LONG: usize = 400;
 /// Takes lookups, which end as messages do: an answer is a delivery.
 pub(super) const LOOKUPS: &str = "/hlr";
+/// Takes senders, which only have to be there.
+pub(super) const SENDERS: &str = "/senderId";
 /// The nearest scheduled time, and how far behind it others lie.
 const AHEAD: Duration = Duration::from_secs(1);
 const SPREAD_MS: u64 = 1000;
@@ -61,9 +63,9 @@ impl Order {
         (order, body)
     }
 
-    /// Sixteen kinds in turn.
+    /// Seventeen kinds in turn.
     fn vary(&mut self, body: &mut Value) {
-        match self.number % 16 {
+        match self.number % 17 {
             0 => self.remain_unreported(body),
             1 | 2 => self.schedule(body),
             3 => self.address(body, &[(FINE, DELIVERED), ABSENT, NO_ROUTE]),
@@ -79,6 +81,7 @@ impl Order {
             13 => self.look_up(body, FINE, DELIVERED),
             14 => self.look_up(body, ABSENT.0, ABSENT.1),
             15 => self.be_viber(body),
+            16 => self.register(body),
             _ => {}
         }
     }
@@ -115,6 +118,13 @@ impl Order {
     fn be_viber(&mut self, body: &mut Value) {
         self.path = "/viber";
         body["im"] = json!({"action": {"url": "https://example.com/", "title": "Look"}});
+    }
+
+    fn register(&mut self, body: &mut Value) {
+        self.path = SENDERS;
+        self.reported = false;
+        let name = format!("S-{}", self.number);
+        *body = json!({"name": name, "type": "AlphaNumeric", "category": "Other", "categoryDescription": "a test"});
     }
 
     fn look_up(&mut self, body: &mut Value, number: &str, end: End) {
