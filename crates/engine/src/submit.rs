@@ -1,12 +1,12 @@
 //! Accepting messages: from a caller's order to a committed row.
 
+mod health;
 mod lookup;
 mod notice;
 mod order;
 mod viber;
 
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use domain::billing::NotPaid;
 use domain::message::{IdempotencyClaim, Recipient, Submission, SubmitReceipt};
@@ -17,7 +17,6 @@ use domain::{
 };
 use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
-use tokio::sync::Notify;
 
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::catalogues::{Catalogues, Live};
@@ -26,6 +25,7 @@ use crate::id_blocks::IdBlocks;
 use crate::senders::Approvals;
 use crate::{Guards, Settings};
 
+use health::WriteHealth;
 pub use lookup::LookupOrder;
 pub(crate) use notice::Notice;
 pub use order::{Invalid, SmsOrder, To};
@@ -35,8 +35,6 @@ pub use viber::{ActionOrder, ViberOrder};
 const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 /// The longest key taken, in bytes.
 pub const MAX_KEY_BYTES: usize = 255;
-/// After a failed write the service says for so long that it is not ready, unless a write succeeds before.
-const UNREADY_AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(5);
 /// Expired idempotency keys are dropped in steps of this many.
 const PRUNE_STEP: u32 = 1000;
 /// How often expired idempotency keys are looked for.
@@ -475,51 +473,6 @@ fn count(batch: &[Submission], outcomes: &[Accepted]) {
         }
     }
     metrics::counter!("switchboard_accept_batches_total").increment(1);
-}
-
-/// Remembers how the last writes went, and says it once when that changes.
-#[derive(Default)]
-struct WriteHealth {
-    /// Microseconds of the first failure since the last success; 0 when all is well.
-    failing_since: AtomicI64,
-    last_failure: AtomicI64,
-    fatal: OnceLock<()>,
-    broken: Notify,
-}
-
-impl WriteHealth {
-    fn succeeded(&self) {
-        if self.failing_since.load(Ordering::Relaxed) != 0
-            && self.failing_since.swap(0, Ordering::Relaxed) != 0
-        {
-            tracing::info!("messages are stored again");
-        }
-    }
-
-    fn failed(&self, error: &StoreError, now: Timestamp) {
-        metrics::counter!("switchboard_accept_failures_total").increment(1);
-        self.last_failure
-            .store(now.as_microsecond(), Ordering::Relaxed);
-        if self
-            .failing_since
-            .swap(now.as_microsecond(), Ordering::Relaxed)
-            == 0
-        {
-            let cause = std::error::Error::source(error).map(ToString::to_string);
-            tracing::error!(%error, cause, "messages cannot be stored; callers get 503");
-        }
-        if matches!(error, StoreError::Broken { .. }) && self.fatal.set(()).is_ok() {
-            self.broken.notify_one();
-        }
-    }
-
-    fn is_good(&self, now: Timestamp) -> bool {
-        let failing = self.failing_since.load(Ordering::Relaxed) != 0;
-        let quiet = now.as_microsecond() - self.last_failure.load(Ordering::Relaxed);
-        self.fatal.get().is_none()
-            && !(failing
-                && quiet < i64::try_from(UNREADY_AFTER_FAILURE.as_micros()).expect("seconds"))
-    }
 }
 
 /// Drops expired idempotency keys, a step at a time, so that no write waits long behind it.
