@@ -39,16 +39,22 @@ impl Code {
     pub const SYSTEM_FAILURE: Self = Self(8);
     /// The network never told the end.
     pub const NO_FINAL_REPORT: Self = Self(14);
+    /// No carrier goes there, or nobody knows what it costs.
+    pub const NO_ROUTE: Self = Self(20);
     /// Its sender took it back.
     pub const CANCELLED: Self = Self(29);
     /// No route works at the moment.
     pub const ROUTE_DOWN: Self = Self(30);
+    /// The next network asks for less.
+    pub const THROTTLED: Self = Self(31);
     /// The subscriber cannot be reached.
     pub const ABSENT: Self = Self(43);
     /// The home network did not answer a lookup in time.
     pub const HLR_TIMEOUT: Self = Self(50);
     /// The service itself failed.
     pub const INTERNAL: Self = Self(90);
+    /// The connection to the next network is down.
+    pub const LINK_DOWN: Self = Self(91);
     /// Anything that the catalogue does not name.
     pub const UNKNOWN: Self = Self(999);
 

@@ -151,8 +151,10 @@ pub enum Submitted {
     Taken(Vec<String>),
     /// It answered a lookup.
     Answered(Subscriber),
-    /// Not now, for this reason; it may work later.
+    /// Not now, for this reason; another carrier may take it, or this one later.
     NotNow(Code),
+    /// Not by this carrier, now or later; another may take it.
+    Declined(Code),
     /// Never, for this reason.
     Refused(Code),
 }
@@ -181,6 +183,8 @@ pub struct Receipt {
     pub of: CarrierRef,
     /// How it ended. News that are not final never come this far.
     pub outcome: Outcome,
+    /// What a lookup's caller is told: JSON. `None` for messages.
+    pub report: Option<String>,
     /// When it arrived here.
     pub at: Timestamp,
 }

@@ -48,9 +48,9 @@ impl Receipts {
 
 #[async_trait]
 impl ReceiptSink for Receipts {
-    async fn receive(&self, receipt: Receipt) -> Result<(), ReceiptError> {
+    async fn receive(&self, receipt: Receipt) -> Result<bool, ReceiptError> {
         match self.batcher.write(receipt).await {
-            Ok(_) => Ok(()),
+            Ok(matched) => Ok(matched != Matched::Kept),
             Err(BatchError::Full) => Err(ReceiptError::Busy),
             Err(BatchError::Stopped) => Err(ReceiptError::Stopping),
             Err(BatchError::Write(_)) => Err(ReceiptError::Store),

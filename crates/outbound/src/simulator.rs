@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use domain::code::CATALOGUE;
 use domain::delivery::{CarrierRef, Parcel, Receipt, Submitted};
 use domain::lookup::Subscriber;
-use domain::ports::{Carrier, NumberBook, ReceiptSink, Store, StoreError};
+use domain::ports::{Carrier, CarrierState, Health, NumberBook, ReceiptSink, Store, StoreError};
 use domain::{Channel, Clock, Code, Msisdn, Network, Outcome};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
@@ -34,8 +34,6 @@ const AT_ONCE: usize = 2048;
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// How many parts are read at a time when the network picks up where it stopped.
 const RESUME_STEP: u32 = 1000;
-/// The code of a network that throttles.
-const THROTTLED: u16 = 31;
 
 /// What happens to a message to a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,6 +206,7 @@ impl Simulator {
         let receipt = Receipt {
             of: next.of,
             outcome: next.outcome,
+            report: None,
             at: self.clock.now(),
         };
         while sink.receive(receipt.clone()).await.is_err() {
@@ -337,6 +336,25 @@ impl Carrier for Simulator {
         self.window
     }
 
+    fn serves(&self, _channel: Channel) -> bool {
+        true
+    }
+
+    fn health(&self) -> Health {
+        Health::Up
+    }
+
+    fn state(&self) -> CarrierState {
+        CarrierState {
+            health: Health::Up,
+            links_up: 0,
+            links: 0,
+            note: None,
+        }
+    }
+
+    async fn stop(&self) {}
+
     async fn submit(&self, parcel: &Parcel) -> Submitted {
         let fate = fate(&parcel.to);
         if parcel.channel == Channel::Hlr {
@@ -346,7 +364,7 @@ impl Carrier for Simulator {
             return Submitted::Refused(code);
         }
         if self.pending.lock().expect("no holder panics").len() >= MOST_PENDING {
-            return Submitted::NotNow(Code::new(THROTTLED).expect("in the catalogue"));
+            return Submitted::NotNow(Code::THROTTLED);
         }
         if let Err(error) = self.write_journal(parcel) {
             tracing::error!(%error, "the simulated network cannot write its journal, so it takes nothing");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::StoreError;
+use super::{CarrierState, StoreError};
 use crate::delivery::{Callback, CarrierRef, Parcel, Receipt, Settlement};
 use crate::ids::{MessageId, NodeId};
 use crate::msisdn::Msisdn;
@@ -70,6 +70,32 @@ pub struct Inbox {
     pub at: Timestamp,
 }
 
+/// How a carrier does, as the node sees it that is connected to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CarrierNote {
+    /// Its name.
+    pub name: String,
+    /// Its kind in configuration.
+    pub kind: String,
+    /// How it does.
+    pub state: CarrierState,
+    /// Messages that wait for it in the node's memory.
+    pub waiting: u32,
+    /// Parts that are under way to it.
+    pub under_way: u32,
+}
+
+/// A note of a node that lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CarrierSeen {
+    /// Which node.
+    pub node: NodeId,
+    /// When it wrote that, on the database's clock.
+    pub at: Timestamp,
+    /// What it wrote.
+    pub note: CarrierNote,
+}
+
 /// Sending.
 #[async_trait]
 pub trait DispatchStore: Send + Sync + 'static {
@@ -126,6 +152,12 @@ pub trait DispatchStore: Send + Sync + 'static {
         after: &str,
         limit: u32,
     ) -> Result<Vec<InTransit>, StoreError>;
+
+    /// Notes how a node's carriers do, in the place of what it noted before. Forgotten with the node.
+    async fn note_carriers(&self, node: NodeId, notes: &[CarrierNote]) -> Result<(), StoreError>;
+
+    /// What the nodes that live noted last, by name and node.
+    async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError>;
 
     /// What a simulated handset received by this carrier, the newest first.
     async fn list_inbox(

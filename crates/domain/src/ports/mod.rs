@@ -17,11 +17,13 @@ pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use billing::{BillingStore, Imbalance};
 pub use callbacks::{CallbackFilter, CallbackRecord, CallbackState, CallbackStore};
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
-pub use dispatch::{DispatchStore, Ended, InTransit, Inbox, Matched, Settled};
+pub use dispatch::{
+    CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, Settled,
+};
 pub use messages::{Accepted, Cancel, KeptAnswer, MessageStore, Page};
 pub use outside::{
-    CallbackSender, Carrier, ForbiddenUrl, Home, ImageGuard, NumberBook, ReceiptError, ReceiptSink,
-    UnusableImage, UrlGuard,
+    CallbackSender, Carrier, CarrierReports, CarrierState, ForbiddenUrl, Health, Home, ImageGuard,
+    NumberBook, ReceiptError, ReceiptSink, ReportTaken, UnusableImage, UrlGuard,
 };
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
 

@@ -4,25 +4,81 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
+use crate::channel::Channel;
 use crate::country::Country;
 use crate::delivery::{Callback, CarrierRef, Delivery, Parcel, Receipt, Submitted};
+use crate::ids::MessageId;
 use crate::interactive::ImageUrl;
 use crate::lookup::HomeOperator;
 use crate::msisdn::Msisdn;
 use crate::network::Network;
 
-/// A way to a network.
+/// How a carrier does, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Health {
+    /// It takes messages.
+    Up,
+    /// It takes messages, but slower than it should: some of its links are down, or it asked for less.
+    Strained,
+    /// It takes none.
+    Down,
+}
+
+impl Health {
+    const ALL: [Self; 3] = [Self::Up, Self::Strained, Self::Down];
+
+    /// The word in lists and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Strained => "strained",
+            Self::Down => "down",
+        }
+    }
+
+    /// Reads the word back.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|health| health.name() == name)
+    }
+}
+
+/// How a carrier does, for people who look after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CarrierState {
+    /// In a word.
+    pub health: Health,
+    /// How many of its links are up.
+    pub links_up: u16,
+    /// How many there should be; 0 where there is nothing to connect.
+    pub links: u16,
+    /// Why it is not simply up. No secret stands in it.
+    pub note: Option<String>,
+}
+
+/// A way to a network. Built running: it connects and brings receipts by itself.
 #[async_trait]
 pub trait Carrier: Send + Sync + 'static {
     /// Its name in configuration, receipts and lists.
     fn name(&self) -> &str;
 
-    /// How many messages may be with it at once whose answers are not stored yet: after a crash so many may be sent
-    /// twice, and no more.
+    /// How many parts may be with it at once whose answers are not stored yet: after a crash so many may be sent twice,
+    /// and no more.
     fn window(&self) -> usize;
 
-    /// Hands a message over and waits for the answer.
+    /// Whether it can carry this channel at all.
+    fn serves(&self, channel: Channel) -> bool;
+
+    /// How it does. Asked for every message, so this must cost next to nothing.
+    fn health(&self) -> Health;
+
+    /// How it does, with the reasons.
+    fn state(&self) -> CarrierState;
+
+    /// Hands a message over and waits for the answer. No more than [`Self::window`] parts are ever under way.
     async fn submit(&self, parcel: &Parcel) -> Submitted;
+
+    /// Disconnects in order, and brings nothing more. No message is under way by then.
+    async fn stop(&self);
 }
 
 /// What a number's first digits tell.
@@ -62,11 +118,39 @@ pub enum ReceiptError {
 /// Where a carrier brings its receipts.
 #[async_trait]
 pub trait ReceiptSink: Send + Sync + 'static {
-    /// Takes a receipt; when this returns `Ok`, it is stored and the carrier may forget it.
-    async fn receive(&self, receipt: Receipt) -> Result<(), ReceiptError>;
+    /// Takes a receipt; when this returns `Ok`, it is stored and the carrier may forget it. `false`: no part is known
+    /// by that name yet, and it is kept until one is.
+    async fn receive(&self, receipt: Receipt) -> Result<bool, ReceiptError>;
 
     /// Takes the news that the recipient of a part has seen it, after its receipt was taken.
     async fn seen(&self, of: CarrierRef, at: Timestamp) -> Result<(), ReceiptError>;
+}
+
+/// What becomes of a report that a carrier brings by HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReportTaken {
+    /// It is stored, or there is nothing to store: the carrier need not bring it again.
+    Yes,
+    /// It cannot be stored now: the carrier brings it again.
+    NotNow,
+    /// There is no such carrier, or the address was not made by this service.
+    UnknownAddress,
+    /// It is not a report. The text says why.
+    NotAReport(String),
+}
+
+/// Takes the reports of carriers that bring them by HTTP.
+#[async_trait]
+pub trait CarrierReports: Send + Sync + 'static {
+    /// Takes a report on a message. `proof` is the end of the address that it was brought to: only this service can have
+    /// made it.
+    async fn take(
+        &self,
+        carrier: &str,
+        message: MessageId,
+        proof: &str,
+        body: &[u8],
+    ) -> ReportTaken;
 }
 
 /// The way to those who asked for reports.

@@ -160,7 +160,7 @@ impl Dispatch {
                 outcome: subscriber.outcome(),
                 report: subscriber.payload(parcel.id),
             },
-            Submitted::Refused(code) => over(parcel, code),
+            Submitted::Refused(code) | Submitted::Declined(code) => over(parcel, code),
             Submitted::NotNow(code) => {
                 tracing::debug!(%code, "a message is tried again later");
                 metrics::counter!("switchboard_send_retries_total").increment(1);

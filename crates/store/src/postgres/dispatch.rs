@@ -5,7 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::delivery::{CarrierRef, Parcel, Receipt, Settlement};
 use domain::ids::NodeId;
-use domain::ports::{DispatchStore, Ended, InTransit, Inbox, Matched, Settled, StoreError};
+use domain::ports::{
+    CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, Settled, StoreError,
+};
 use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
 use tokio_postgres::Row;
@@ -157,6 +159,14 @@ impl DispatchStore for PostgresStore {
         let values: super::Values<'_> = &[&carrier, &after.as_bytes(), &i64::from(limit)];
         self.list("list parts in transit", LIST_IN_TRANSIT, values, in_transit)
             .await
+    }
+
+    async fn note_carriers(&self, _node: NodeId, _notes: &[CarrierNote]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn list_inbox(

@@ -8,8 +8,8 @@ use domain::delivery::{
 };
 use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
-    CallbackFilter, CallbackRecord, CallbackStore, DispatchStore, Ended, InTransit, Inbox, Matched,
-    Page, Settled, StoreError,
+    CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, DispatchStore, Ended,
+    InTransit, Inbox, Matched, Page, Settled, StoreError,
 };
 use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
@@ -110,6 +110,14 @@ impl DispatchStore for SqliteStore {
             receipts::list_in_transit(db, &carrier, &after, limit)
         })
         .await
+    }
+
+    async fn note_carriers(&self, _node: NodeId, _notes: &[CarrierNote]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn list_inbox(

@@ -102,6 +102,7 @@ pub(crate) fn receipt(reference: &str, outcome: Outcome) -> Receipt {
             reference: reference.to_owned(),
         },
         outcome,
+        report: None,
         at: past(2),
     }
 }
