@@ -49,6 +49,7 @@ macro_rules! on_both_databases {
 
 mod access;
 mod callbacks;
+mod carriers;
 mod catalogues;
 mod columns;
 mod dispatch;
