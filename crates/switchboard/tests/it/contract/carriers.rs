@@ -53,8 +53,8 @@ fn rare(name: &str) -> CarrierNote {
 }
 
 async fn note(store: &Arc<dyn Store>, node: NodeId, notes: &[CarrierNote]) {
-    let noted = store.note_carriers(node, notes).await;
-    noted.expect("the store takes the notes");
+    let stored = store.note_carriers(node, notes).await;
+    stored.expect("the store takes the notes");
 }
 
 async fn list(store: &Arc<dyn Store>) -> Vec<CarrierSeen> {

@@ -54,6 +54,7 @@ mod catalogues;
 mod columns;
 mod dispatch;
 mod idempotency;
+mod lookup_receipts;
 mod lookups;
 mod messages;
 mod model;
