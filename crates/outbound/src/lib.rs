@@ -18,6 +18,7 @@ pub mod image;
 pub mod resolve;
 pub mod signature;
 pub mod simulator;
+pub mod smpp;
 pub mod url_check;
 
 pub use callback::{CallbackClient, CallbackOptions};
