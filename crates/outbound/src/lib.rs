@@ -19,6 +19,7 @@ pub mod resolve;
 pub mod signature;
 pub mod simulator;
 pub mod smpp;
+pub mod smsc;
 pub mod url_check;
 
 pub use callback::{CallbackClient, CallbackOptions};
@@ -27,4 +28,5 @@ pub use guard::{Forbidden, Guard};
 pub use image::{ImageCheck, ImageOptions};
 pub use resolve::{Resolve, SystemResolver};
 pub use simulator::Simulator;
+pub use smsc::{Smsc, SmscSettings};
 pub use url_check::UrlCheck;
