@@ -15,9 +15,11 @@ pub mod dial;
 mod exchange;
 pub mod guard;
 pub mod image;
+mod pace;
 pub mod resolve;
 pub mod signature;
 pub mod simulator;
+pub mod upstream;
 pub mod url_check;
 
 pub use callback::{CallbackClient, CallbackOptions};
@@ -26,4 +28,5 @@ pub use guard::{Forbidden, Guard};
 pub use image::{ImageCheck, ImageOptions};
 pub use resolve::{Resolve, SystemResolver};
 pub use simulator::Simulator;
+pub use upstream::{Upstream, UpstreamReports, UpstreamSettings};
 pub use url_check::UrlCheck;
