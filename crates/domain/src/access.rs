@@ -45,7 +45,7 @@ impl Access {
 }
 
 /// The name of an account: 1 to 64 characters, no control characters, no white space at the ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AccountName(String);
 
 /// The text is no account name.

@@ -96,6 +96,17 @@ impl Subscriber {
     }
 }
 
+/// How a lookup ended that nothing else is known of, and what its caller is told. One whose time ran out, at a network
+/// or before, brought no answer.
+pub fn unanswered(id: MessageId, outcome: Outcome) -> (Outcome, String) {
+    let code = match outcome.code() {
+        Code::EXPIRED => Code::HLR_TIMEOUT,
+        other => other,
+    };
+    let subscriber = Subscriber::unknown(code);
+    (subscriber.outcome(), subscriber.payload(id))
+}
+
 /// A JSON string.
 fn json_text(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
@@ -156,5 +167,24 @@ mod tests {
             Subscriber::unknown(Code::ABSENT).payload(id),
             r#"{"id":"7","error":43}"#
         );
+    }
+
+    #[test]
+    fn a_lookup_whose_time_ran_out_brought_no_answer() {
+        let id = MessageId::new(7).expect("in range");
+        let timeout = Outcome::Failed(Code::HLR_TIMEOUT);
+        for (outcome, ended, error) in [
+            (Outcome::Delivered, Outcome::Delivered, 0),
+            (
+                Outcome::Failed(Code::ABSENT),
+                Outcome::Failed(Code::ABSENT),
+                43,
+            ),
+            (Outcome::Expired, timeout, 50),
+            (Outcome::Failed(Code::EXPIRED), timeout, 50),
+        ] {
+            let told = format!(r#"{{"id":"7","error":{error}}}"#);
+            assert_eq!(unanswered(id, outcome), (ended, told));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What the product does, one file a use case.
 //!
-//! What belongs here: accepting messages ([`submit`]), sending them ([`dispatch`]), hearing what became of them
+//! What belongs here: accepting messages ([`submit`]), finding carriers for them ([`routing`]), sending them ([`dispatch`]), hearing what became of them
 //! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]); deciding who
 //! may call ([`gate`]), keeping accounts, tokens and sign-ins ([`accounts`], [`sign_in`]); reference data and what
 //! messages cost ([`catalogues`], [`prices`]); what accounts may send under ([`senders`]); and the machinery that several
@@ -21,6 +21,7 @@ pub mod messages;
 pub mod node;
 pub mod prices;
 pub mod receipts;
+pub mod routing;
 pub mod senders;
 pub mod sign_in;
 pub mod submit;
@@ -29,20 +30,19 @@ mod upkeep;
 
 use std::sync::Arc;
 
-use domain::ports::{
-    CallbackSender, Carrier, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard,
-};
+use domain::ports::{CallbackSender, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard};
 use domain::{Clock, Originator};
 use jiff::SignedDuration;
 
 pub use accounts::Accounts;
 pub use callbacks::Callbacks;
 pub use catalogues::Catalogues;
-pub use dispatch::Dispatch;
+pub use dispatch::{Dispatch, Equipment};
 pub use gate::Gate;
 pub use messages::Messages;
 pub use node::Node;
 pub use receipts::Receipts;
+pub use routing::{Plan, Routing};
 pub use senders::{SenderReview, Senders};
 pub use sign_in::SignIn;
 pub use submit::Submit;
@@ -74,8 +74,6 @@ pub struct Guards {
 
 /// The outside world, as the use cases reach it.
 pub struct Outside {
-    /// The way to the network.
-    pub carrier: Arc<dyn Carrier>,
     /// The way to those who asked for reports.
     pub callbacks: Arc<dyn CallbackSender>,
 }
@@ -96,6 +94,7 @@ pub struct Engine {
     pub catalogues: Arc<Catalogues>,
     /// The dashboard's one-time links and sessions.
     pub sign_in: SignIn,
+    routing: Arc<Routing>,
     worker: Option<Worker>,
 }
 
@@ -118,12 +117,16 @@ impl Engine {
         outside: Option<Outside>,
         settings: Settings,
     ) -> Result<Self, StoreError> {
+        let catalogues = Catalogues::start(store.clone(), clock.clone()).await?;
+        let routing = Routing::new(store.clone(), catalogues.clone());
         let worker = match outside {
-            Some(outside) => Some(Worker::start(&store, &clock, outside, &settings).await?),
+            Some(outside) => {
+                let worker = Worker::start(&store, &clock, &routing, outside, &settings);
+                Some(worker.await?)
+            }
             None => None,
         };
         let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
-        let catalogues = Catalogues::start(store.clone(), clock.clone()).await?;
         let gate = Gate::start(store.clone(), clock.clone());
         let urls = guards.urls.clone();
         let submit = Arc::new(Submit::start(
@@ -131,6 +134,7 @@ impl Engine {
             clock.clone(),
             guards,
             catalogues.clone(),
+            routing.clone(),
             senders::Approvals::new(store.clone(), gate.clone()),
             dispatch,
             &settings,
@@ -149,8 +153,18 @@ impl Engine {
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
             sign_in: SignIn::new(store, clock),
+            routing,
             worker,
         })
+    }
+
+    /// Goes over to a plan of carriers and rules; `equipment` are the carriers of the plan, in its order. Where this
+    /// process does not work, they are not needed, and the plan only says what can be sent at all.
+    pub async fn equip(&self, plan: Plan, equipment: Vec<Equipment>) -> Result<(), StoreError> {
+        match &self.worker {
+            Some(worker) => worker.dispatch.equip(plan, equipment).await,
+            None => self.routing.set(plan, Arc::default()).await,
+        }
     }
 
     /// Where carriers bring their receipts, where this process works.
@@ -187,6 +201,7 @@ impl Worker {
     async fn start(
         store: &Arc<dyn Store>,
         clock: &Arc<dyn Clock>,
+        routing: &Arc<Routing>,
         outside: Outside,
         settings: &Settings,
     ) -> Result<Self, StoreError> {
@@ -203,7 +218,7 @@ impl Worker {
             store.clone(),
             clock.clone(),
             node.clone(),
-            outside.carrier,
+            routing.clone(),
             callbacks.clone(),
             settings.held,
         );

@@ -20,8 +20,9 @@ use sha2::{Digest, Sha256};
 
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::catalogues::{Catalogues, Live};
-use crate::dispatch::{Dispatch, Reservation};
+use crate::dispatch::{Dispatch, Places};
 use crate::id_blocks::IdBlocks;
+use crate::routing::Routing;
 use crate::senders::Approvals;
 use crate::{Guards, Settings};
 
@@ -112,7 +113,7 @@ impl Repeatable {
 /// A submission, and the places that are kept for it in the lanes of this node.
 struct Entry {
     submission: Submission,
-    places: Option<Reservation>,
+    places: Option<Places>,
 }
 
 /// Accepts messages.
@@ -125,6 +126,7 @@ pub struct Submit {
     guard: Arc<dyn UrlGuard>,
     images: Arc<dyn ImageGuard>,
     catalogues: Arc<Catalogues>,
+    routing: Arc<Routing>,
     approvals: Approvals,
     health: Arc<WriteHealth>,
     pruning: tokio::task::AbortHandle,
@@ -138,6 +140,7 @@ impl Submit {
         clock: Arc<dyn Clock>,
         guards: Guards,
         catalogues: Arc<Catalogues>,
+        routing: Arc<Routing>,
         approvals: Approvals,
         dispatch: Option<Arc<Dispatch>>,
         settings: &Settings,
@@ -163,6 +166,7 @@ impl Submit {
             guard: guards.urls,
             images: guards.images,
             catalogues,
+            routing,
             approvals,
             store,
             clock,
@@ -203,7 +207,7 @@ impl Submit {
             check_countries(access, &submission, &live)?;
             submission
         };
-        self.accept(submission, "dlrUrl", repeatable).await
+        self.accept(submission, ["to", "dlrUrl"], repeatable).await
     }
 
     /// Checks an order for a Viber message and stores it. When this returns `Ok`, the messages survive a power cut.
@@ -229,7 +233,7 @@ impl Submit {
             let checked = self.images.check(image).await;
             checked.map_err(|unusable| Invalid::new("im.image.url", unusable))?;
         }
-        self.accept(submission, "dlrUrl", repeatable).await
+        self.accept(submission, ["to", "dlrUrl"], repeatable).await
     }
 
     /// Checks an order to look a subscriber up and stores it. When this returns `Ok`, it survives a power cut.
@@ -241,14 +245,15 @@ impl Submit {
     ) -> Result<SubmitReceipt, SubmitError> {
         let now = self.clock.now();
         let submission = order.check(access.account, now, &self.catalogues.live())?;
-        self.accept(submission, "callBackUrl", repeatable).await
+        self.accept(submission, ["msisdn", "callBackUrl"], repeatable)
+            .await
     }
 
     /// Stores what was checked, once its callbacks may go where they are to go.
     async fn accept(
         &self,
         mut submission: Submission,
-        url_field: &'static str,
+        [recipient_field, url_field]: [&'static str; 2],
         repeatable: Option<Repeatable>,
     ) -> Result<SubmitReceipt, SubmitError> {
         submission.idempotency = repeatable.map(|r| claim(r, submission.accepted_at));
@@ -256,7 +261,27 @@ impl Submit {
             let checked = self.guard.check(url).await;
             checked.map_err(|forbidden| Invalid::new(url_field, forbidden))?;
         }
+        self.check_routes(&submission, recipient_field)?;
         self.store(submission).await
+    }
+
+    /// Whether there is a carrier for every recipient. What only pretends needs none.
+    fn check_routes(&self, submission: &Submission, field: &'static str) -> Result<(), Invalid> {
+        let has_route = |recipient: &&Recipient| {
+            self.routing
+                .has_route(submission.channel, submission.account, &recipient.to)
+        };
+        let mut recipients = submission.recipients.iter();
+        match recipients.find(|recipient| !has_route(recipient)) {
+            Some(recipient) if submission.test_mode.is_none() => {
+                let (to, channel) = (recipient.to, submission.channel.name());
+                let reason = format!(
+                    "{to} cannot be reached: no carrier of this service goes there by {channel}"
+                );
+                Err(Invalid::new(field, reason))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Sends what the service itself has to say to somebody: urgent, for nothing, and worth nothing after a while. When
@@ -268,6 +293,7 @@ impl Submit {
     ) -> Result<SubmitReceipt, SubmitError> {
         let now = self.clock.now();
         let submission = notice.submission(account, now, &self.catalogues.live())?;
+        self.check_routes(&submission, "name")?;
         self.store(submission).await
     }
 
@@ -424,8 +450,10 @@ impl Writing {
                 self.health.succeeded();
                 count(&batch, outcomes);
                 for ((submission, outcome), places) in batch.iter().zip(outcomes).zip(places) {
-                    if let (Accepted::Stored, Some(places)) = (outcome, places) {
-                        Dispatch::hand_over(places, submission);
+                    if let (Accepted::Stored, Some(places), Some(dispatch)) =
+                        (outcome, places, &self.dispatch)
+                    {
+                        dispatch.hand_over(places, submission);
                     }
                 }
             }

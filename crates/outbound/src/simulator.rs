@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use domain::lookup::Subscriber;
 use domain::ports::{Carrier, CarrierState, Health, NumberBook, ReceiptSink, Store, StoreError};
 use domain::{Channel, Clock, Code, Msisdn, Network, Outcome};
 use tokio::sync::{Notify, Semaphore};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 /// The name of this carrier.
@@ -137,53 +138,75 @@ fn imsi(network: Network, number: &Msisdn) -> u64 {
     text.parse().expect("fifteen digits")
 }
 
+/// How the network behaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SimulatorSettings {
+    /// It reports after so long.
+    pub delay: Duration,
+    /// How many parts may be with it at once.
+    pub window: usize,
+    /// Into this file goes a line for each message that it takes, before it answers: `MESSAGE-ID PARTS`.
+    pub journal: Option<PathBuf>,
+}
+
+/// What the network needs of the house.
+pub struct Surroundings {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Where it finds what it took before.
+    pub store: Arc<dyn Store>,
+    /// Where it brings receipts.
+    pub sink: Arc<dyn ReceiptSink>,
+    /// By which it answers lookups.
+    pub book: Arc<dyn NumberBook>,
+}
+
 /// The network.
 pub struct Simulator {
+    settings: SimulatorSettings,
     clock: Arc<dyn Clock>,
-    delay: Duration,
-    window: usize,
     pending: Mutex<VecDeque<Pending>>,
     added: Notify,
-    book: OnceLock<Arc<dyn NumberBook>>,
+    book: Arc<dyn NumberBook>,
     journal: Option<Mutex<File>>,
+    reporting: OnceLock<AbortHandle>,
 }
 
 impl Simulator {
-    /// A network that reports after `delay`. Into `journal`, if given, goes a line for each message that it takes, before
-    /// it answers: `MESSAGE-ID PARTS`.
-    pub fn new(
-        clock: Arc<dyn Clock>,
-        delay: Duration,
-        window: usize,
-        journal: Option<&Path>,
+    /// Starts a network that reports until it is stopped, what was left over from the last time first. Must be called
+    /// inside a tokio runtime.
+    pub fn start(
+        settings: SimulatorSettings,
+        surroundings: Surroundings,
     ) -> std::io::Result<Arc<Self>> {
-        let open = |path: &Path| {
+        let open = |path: &PathBuf| {
             File::options()
                 .create(true)
                 .append(true)
                 .open(path)
                 .map(Mutex::new)
         };
-        Ok(Arc::new(Self {
+        let Surroundings {
             clock,
-            delay,
-            window,
+            store,
+            sink,
+            book,
+        } = surroundings;
+        let network = Arc::new(Self {
+            journal: settings.journal.as_ref().map(open).transpose()?,
+            settings,
+            clock,
             pending: Mutex::default(),
             added: Notify::new(),
-            book: OnceLock::new(),
-            journal: journal.map(open).transpose()?,
-        }))
+            book,
+            reporting: OnceLock::new(),
+        });
+        let reporting = tokio::spawn(network.clone().run(store, sink));
+        network.reporting.get_or_init(|| reporting.abort_handle());
+        Ok(network)
     }
 
-    /// Starts reporting, what was left over from the last time first, and answering lookups by the book. Runs until it is
-    /// dropped.
-    pub async fn run(
-        self: Arc<Self>,
-        store: Arc<dyn Store>,
-        sink: Arc<dyn ReceiptSink>,
-        book: Arc<dyn NumberBook>,
-    ) {
-        self.book.get_or_init(|| book);
+    async fn run(self: Arc<Self>, store: Arc<dyn Store>, sink: Arc<dyn ReceiptSink>) {
         while let Err(error) = self.resume(&*store).await {
             tracing::warn!(%error, "the simulated network cannot read what it took; trying again");
             tokio::time::sleep(AGAIN_AFTER).await;
@@ -213,7 +236,7 @@ impl Simulator {
             tokio::time::sleep(AGAIN_AFTER).await;
         }
         if next.is_shown && receipt.outcome == Outcome::Delivered {
-            tokio::time::sleep(self.delay).await;
+            tokio::time::sleep(self.settings.delay).await;
             while sink
                 .seen(receipt.of.clone(), self.clock.now())
                 .await
@@ -226,9 +249,6 @@ impl Simulator {
 
     /// What the home network of a number says.
     fn look_up(&self, to: &Msisdn, fate: Fate) -> Submitted {
-        let Some(book) = self.book.get() else {
-            return Submitted::NotNow(Code::HLR_TIMEOUT);
-        };
         let code = match fate {
             Fate::Silent => return Submitted::NotNow(Code::HLR_TIMEOUT),
             Fate::Refused(code) => return Submitted::Answered(Subscriber::unknown(code)),
@@ -238,9 +258,9 @@ impl Simulator {
             Fate::Failed(code) => code,
             Fate::Delivered => Code::FINE,
         };
-        let origin = book.home(to);
+        let origin = self.book.home(to);
         let other = (to.digits() == PORTED)
-            .then(|| book.neighbour(&origin))
+            .then(|| self.book.neighbour(&origin))
             .flatten();
         let home = other.as_ref().unwrap_or(&origin);
         Submitted::Answered(Subscriber {
@@ -282,7 +302,7 @@ impl Simulator {
             carrier: NAME.to_owned(),
             reference,
         };
-        let due = Instant::now() + self.delay;
+        let due = Instant::now() + self.settings.delay;
         let mut pending = self.pending.lock().expect("no holder panics");
         pending.push_back(Pending {
             due,
@@ -333,7 +353,7 @@ impl Carrier for Simulator {
     }
 
     fn window(&self) -> usize {
-        self.window
+        self.settings.window
     }
 
     fn serves(&self, _channel: Channel) -> bool {
@@ -353,7 +373,11 @@ impl Carrier for Simulator {
         }
     }
 
-    async fn stop(&self) {}
+    async fn stop(&self) {
+        if let Some(reporting) = self.reporting.get() {
+            reporting.abort();
+        }
+    }
 
     async fn submit(&self, parcel: &Parcel) -> Submitted {
         let fate = fate(&parcel.to);

@@ -54,6 +54,7 @@ migrations! {
     3 "0003_dispatch",
     4 "0004_billing",
     5 "0005_channels",
+    6 "0006_carriers",
 }
 
 /// The step that follows what was applied: `None` when the schema is current.

@@ -14,6 +14,7 @@ use jiff::SignedDuration;
 
 pub(crate) mod billing;
 pub(crate) mod callbacks;
+pub(crate) mod carriers;
 pub(crate) mod dispatch;
 pub(crate) mod senders;
 

@@ -2,6 +2,7 @@
 
 mod account;
 mod callbacks;
+mod carrier;
 mod catalogues;
 mod numbers;
 mod rules;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use account::AccountCommand;
 pub(crate) use callbacks::{CallbacksCommand, WhichCallbacks};
+pub(crate) use carrier::CarrierCommand;
 pub(crate) use catalogues::{
     ListFormat, RatesCommand, RatesExport, RatesImport, ReferenceCommand, ReferenceImport,
     WhichList,
@@ -74,6 +76,9 @@ pub(crate) enum Command {
     /// See which reports wait, and send them again
     #[command(subcommand)]
     Callbacks(CallbacksCommand),
+    /// See how the ways to the networks do
+    #[command(subcommand)]
+    Carrier(CarrierCommand),
     /// Receive callbacks on this machine: print them and answer OK
     Listen {
         /// The port on 127.0.0.1

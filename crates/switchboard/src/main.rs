@@ -1,10 +1,11 @@
 //! The program: reads the configuration, builds the rooms, starts and stops them; and the command line.
 //!
 //! What belongs here: configuration ([`config`]), the command line ([`cli`], [`commands`]), wiring and signals
-//! ([`serve`], [`outside`]), logs and metrics' plumbing ([`telemetry`]).
+//! ([`serve`], [`carriers`], [`outside`]), logs and metrics' plumbing ([`telemetry`]).
 //!
 //! What never enters: a rule of the service.
 
+mod carriers;
 mod cli;
 mod commands;
 mod config;

@@ -1,18 +1,16 @@
 //! The ways out, built from the configuration.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::Context as _;
+use domain::Msisdn;
 use domain::lookup::HomeOperator;
 use domain::ports::{CallbackSender, Home, ImageGuard, NumberBook, UrlGuard};
-use domain::{Clock, Msisdn};
 use engine::Catalogues;
 use numbering::reference::{NetworkEntry, NetworkStatus, Operator};
 use outbound::callback::TRY_TIMEOUT;
 use outbound::image::{CHECK_TIMEOUT, MAX_FETCHES};
 use outbound::{
-    CallbackClient, CallbackOptions, DialerOptions, Guard, ImageCheck, ImageOptions, Simulator,
+    CallbackClient, CallbackOptions, DialerOptions, Guard, ImageCheck, ImageOptions,
     SystemResolver, UrlCheck,
 };
 
@@ -22,14 +20,6 @@ use crate::config::Config;
 const CALLERS_LOOKUPS: usize = 32;
 /// Names that are looked up at once for deliveries: more, for a name server that hangs must not hold up other hosts.
 const DELIVERY_LOOKUPS: usize = 128;
-
-/// The simulated network.
-pub(crate) fn simulator(config: &Config, clock: Arc<dyn Clock>) -> anyhow::Result<Arc<Simulator>> {
-    let settings = &config.simulator;
-    let delay = Duration::from_millis(settings.delay_ms);
-    Simulator::new(clock, delay, settings.window, settings.journal.as_deref())
-        .context("simulator.journal cannot be opened")
-}
 
 /// Decides which addresses callers may give.
 pub(crate) fn url_guard(config: &Config) -> Arc<dyn UrlGuard> {

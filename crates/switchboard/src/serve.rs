@@ -15,6 +15,7 @@ use jiff::SignedDuration;
 use metrics_exporter_prometheus::PrometheusHandle;
 use store::DatabaseUrl;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal as unix_signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use utoipa_swagger_ui::SwaggerUi;
@@ -23,8 +24,9 @@ use web::rest::with_unknown_addresses;
 use web::server::{self, Tls};
 use web::{Observe, Rest, RestSettings};
 
-use crate::cli::{Role, ServeArgs};
-use crate::config::Config;
+use crate::carriers::Carriers;
+use crate::cli::{Place, Role, ServeArgs};
+use crate::config::{self, Config};
 use crate::{first_start, outside, telemetry};
 
 /// The most submissions that one transaction stores.
@@ -33,7 +35,7 @@ const ACCEPT_BATCH: usize = 512;
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
 /// Runs the service until it is told to stop.
-pub(crate) async fn run(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> anyhow::Result<()> {
     if let Some(listen) = args.listen {
         config.server.listen = listen;
         config.check()?;
@@ -49,18 +51,16 @@ pub(crate) async fn run(mut config: Config, args: ServeArgs) -> anyhow::Result<(
     let listening = listener.local_addr()?;
     let database = config.database_url()?;
     let store = open_store(&config, &database).await?;
-    let simulator = outside::simulator(&config, clock.clone())?;
     let worker = roles.contains(&Role::Worker);
     let _only_worker = if worker { lock(&database)? } else { None };
     let engine = Engine::start(
         store.clone(),
-        clock,
+        clock.clone(),
         Guards {
             urls: outside::url_guard(&config),
             images: outside::image_guard(&config),
         },
         worker.then(|| Outside {
-            carrier: simulator.clone(),
             callbacks: outside::callback_client(&config),
         }),
         engine_settings(&config)?,
@@ -70,19 +70,19 @@ pub(crate) async fn run(mut config: Config, args: ServeArgs) -> anyhow::Result<(
             .await
             .context("the service cannot start without its database")?,
     );
-    let network = engine.receipts().map(|receipts| {
-        let book = outside::number_book(engine.catalogues.clone());
-        tokio::spawn(simulator.run(store.clone(), receipts, book))
-    });
+    let mut carriers = Carriers::new(engine.clone(), store.clone(), clock);
+    carriers.apply(&config).await?;
 
     let mut app = App::build(&config, &roles, &engine, &metrics, listening)?;
     let (stop, stopped) = watch::channel(false);
     let signal = stop_signal()?;
+    let reload = unix_signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
     let serving = app.start(listener, &stopped);
 
     announce(&config, &roles, &engine, &database, listening).await?;
     let outcome = tokio::select! {
         () = signal => Ok(()),
+        () = reload_all(reload, place, &mut carriers) => Ok(()),
         () = engine.broken() => Err(anyhow::anyhow!(
             "the database could not make a write durable; nothing more is accepted. Check the disk, then start again: what was answered is there"
         )),
@@ -102,13 +102,27 @@ pub(crate) async fn run(mut config: Config, args: ServeArgs) -> anyhow::Result<(
     if tokio::time::timeout(patience, engine.stop()).await.is_err() {
         tracing::warn!("some work could not be settled in time; the next start goes on with it");
     }
-    if let Some(network) = network {
-        network.abort();
-    }
-    drop((app, engine));
+    drop((app, carriers, engine));
     close(store).await;
     tracing::info!("stopped");
     outcome
+}
+
+/// Goes over to changed carriers and routes whenever somebody asks for it.
+async fn reload_all(mut asked: Signal, place: &Place, carriers: &mut Carriers) {
+    while asked.recv().await.is_some() {
+        let applied = match config::load(place) {
+            Ok(config) => carriers.apply(&config).await,
+            Err(error) => Err(error),
+        };
+        match applied {
+            Ok(()) => tracing::info!("carriers and routes are as the configuration says now"),
+            Err(error) => tracing::error!(
+                error = format!("{error:#}"),
+                "the configuration cannot be followed; carriers and routes stay as they were"
+            ),
+        }
+    }
 }
 
 /// What the listeners serve.
@@ -336,9 +350,8 @@ async fn announce(
 /// What ends when the process is asked to stop. The question is heard from now on, so that one that comes as soon as the
 /// service says that it listens does not end it on the spot.
 pub(crate) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?;
+    let mut terminate = unix_signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let mut interrupt = unix_signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?;
     Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}

@@ -7,74 +7,68 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use domain::Priority;
-use domain::delivery::Parcel;
 use tokio::sync::Notify;
-
-use crate::node::Held;
 
 /// How many lanes there are.
 pub(super) const LANES: usize = Priority::ALL.len();
 /// In a round each lane may send so many: the urgent one most, and even mass messages always some.
 const SHARES: [u32; LANES] = [12, 4, 1];
 
-/// The lanes of a node.
-pub(super) struct Lanes {
-    state: Mutex<State>,
+/// The lanes of a carrier.
+pub(super) struct Lanes<T> {
+    state: Mutex<State<T>>,
     filled: Notify,
 }
 
-struct State {
-    queues: [VecDeque<Held<Parcel>>; LANES],
-    /// Places that are neither taken nor reserved.
-    free: [usize; LANES],
+struct State<T> {
+    queues: [VecDeque<T>; LANES],
+    /// How many places each lane has.
+    capacity: usize,
+    /// Places that are taken or reserved.
+    used: [usize; LANES],
     /// What each lane may still send in this round.
     shares: [u32; LANES],
+    is_closed: bool,
 }
 
-/// Places in a lane, kept for messages that are on their way into it. Those that are not used are given back.
-pub(crate) struct Reservation {
-    lanes: Arc<Lanes>,
+/// A place in a lane, kept for a message that is on its way into it. One that is not used is given back.
+pub(super) struct Reservation<T> {
+    lanes: Arc<Lanes<T>>,
     lane: usize,
-    count: usize,
+    is_filled: bool,
 }
 
-impl Reservation {
-    /// How many places are kept.
-    pub(super) const fn count(&self) -> usize {
-        self.count
-    }
-
-    /// Puts parcels into their places; there must be no more than were kept.
-    pub(crate) fn fill(mut self, parcels: impl IntoIterator<Item = Held<Parcel>>) {
+impl<T> Reservation<T> {
+    /// Puts a message into its place. Gives it back when the lanes were closed in the meantime.
+    pub(super) fn fill(mut self, item: T) -> Result<(), T> {
         let mut state = self.lanes.lock();
-        for parcel in parcels {
-            debug_assert_eq!(
-                lane(parcel.it.priority),
-                self.lane,
-                "a place is kept in one lane"
-            );
-            self.count = self.count.saturating_sub(1);
-            state.queues[self.lane].push_back(parcel);
+        if state.is_closed {
+            return Err(item);
         }
+        self.is_filled = true;
+        state.queues[self.lane].push_back(item);
         drop(state);
         self.lanes.filled.notify_one();
+        Ok(())
     }
 }
 
-impl Drop for Reservation {
+impl<T> Drop for Reservation<T> {
     fn drop(&mut self) {
-        if self.count > 0 {
-            self.lanes.lock().free[self.lane] += self.count;
+        if !self.is_filled {
+            self.lanes.lock().used[self.lane] -= 1;
         }
     }
 }
 
-impl Lanes {
+impl<T> Lanes<T> {
     pub(super) fn new(capacity: usize) -> Arc<Self> {
         let state = State {
             queues: std::array::from_fn(|_| VecDeque::new()),
-            free: [capacity; LANES],
+            capacity,
+            used: [0; LANES],
             shares: SHARES,
+            is_closed: false,
         };
         Arc::new(Self {
             state: Mutex::new(state),
@@ -82,61 +76,79 @@ impl Lanes {
         })
     }
 
-    /// Keeps places, if there are so many.
-    pub(super) fn reserve(
-        self: &Arc<Self>,
-        priority: Priority,
-        count: usize,
-    ) -> Option<Reservation> {
+    /// Gives each lane so many places from now on. What waits already stays.
+    pub(super) fn resize(&self, capacity: usize) {
+        self.lock().capacity = capacity;
+    }
+
+    /// Keeps a place, if there is one.
+    pub(super) fn reserve(self: &Arc<Self>, priority: Priority) -> Option<Reservation<T>> {
         let lane = lane(priority);
-        let free = &mut self.lock().free[lane];
-        *free = free.checked_sub(count)?;
+        let mut state = self.lock();
+        if state.is_closed || state.used[lane] >= state.capacity {
+            return None;
+        }
+        state.used[lane] += 1;
+        drop(state);
         Some(Reservation {
             lanes: self.clone(),
             lane,
-            count,
+            is_filled: false,
         })
     }
 
-    /// Keeps all the places there are in each lane, up to `most`.
-    pub(super) fn reserve_up_to(self: &Arc<Self>, most: usize) -> [Reservation; LANES] {
-        let mut state = self.lock();
-        std::array::from_fn(|lane| {
-            let count = state.free[lane].min(most);
-            state.free[lane] -= count;
-            Reservation {
-                lanes: self.clone(),
-                lane,
-                count,
-            }
-        })
+    /// How many places of each lane are free.
+    pub(super) fn free(&self) -> [usize; LANES] {
+        let state = self.lock();
+        state.used.map(|used| state.capacity.saturating_sub(used))
     }
 
-    /// Takes the next parcel, waiting for one.
-    pub(super) async fn next(&self) -> Held<Parcel> {
+    /// Takes the next one, waiting for it.
+    pub(super) async fn next(&self) -> T {
         loop {
-            if let Some(parcel) = self.lock().pop() {
-                return parcel;
+            if let Some(item) = self.lock().pop() {
+                return item;
             }
             self.filled.notified().await;
         }
     }
 
-    /// How many parcels wait.
+    /// Takes those out that `wanted` chooses; the others keep their order.
+    pub(super) fn take_out(&self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
+        let mut state = self.lock();
+        let mut taken = Vec::new();
+        for lane in 0..LANES {
+            let (out, kept): (VecDeque<T>, VecDeque<T>) = std::mem::take(&mut state.queues[lane])
+                .into_iter()
+                .partition(&mut wanted);
+            state.used[lane] -= out.len();
+            state.queues[lane] = kept;
+            taken.extend(out);
+        }
+        taken
+    }
+
+    /// Takes nothing more, and gives back what waits.
+    pub(super) fn close(&self) -> Vec<T> {
+        self.lock().is_closed = true;
+        self.take_out(|_| true)
+    }
+
+    /// How many wait.
     pub(super) fn waiting(&self) -> usize {
         self.lock().queues.iter().map(VecDeque::len).sum()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State<T>> {
         self.state.lock().expect("no holder panics")
     }
 }
 
-impl State {
-    fn pop(&mut self) -> Option<Held<Parcel>> {
+impl<T> State<T> {
+    fn pop(&mut self) -> Option<T> {
         let index = self.choose()?;
         self.shares[index] -= 1;
-        self.free[index] += 1;
+        self.used[index] -= 1;
         self.queues[index].pop_front()
     }
 
@@ -162,39 +174,13 @@ fn lane(priority: Priority) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use domain::delivery::Claim;
-    use domain::text::measure;
-    use domain::{AccountId, Channel, MessageId, Msisdn, NodeId, Originator, Timestamp};
-
     use super::*;
 
-    fn parcel(id: u64, priority: Priority) -> Held<Parcel> {
-        let by = NodeId::new(1).expect("in range");
-        let it = Parcel {
-            id: MessageId::new(id).expect("in range"),
-            account: AccountId::new(1).expect("in range"),
-            to: Msisdn::parse("+37120000001").expect("a number"),
-            channel: Channel::Sms,
-            interactive: None,
-            from: Some(Originator::Name("Acme".to_owned())),
-            text: "Hello".to_owned(),
-            shape: measure("Hello").expect("a text"),
-            udh: None,
-            priority,
-            test_mode: None,
-            expires_at: Timestamp::MAX,
-            claim: Claim {
-                due_at: Timestamp::UNIX_EPOCH,
-                attempt: 1,
-            },
-        };
-        Held { by, it }
-    }
-
-    fn fill(lanes: &Arc<Lanes>, priority: Priority, ids: std::ops::Range<u64>) {
-        let count = usize::try_from(ids.end - ids.start).expect("few");
-        let places = lanes.reserve(priority, count).expect("there is room");
-        places.fill(ids.map(|id| parcel(id, priority)));
+    fn fill(lanes: &Arc<Lanes<(u64, Priority)>>, priority: Priority, ids: std::ops::Range<u64>) {
+        for id in ids {
+            let place = lanes.reserve(priority).expect("there is room");
+            place.fill((id, priority)).expect("open");
+        }
     }
 
     #[tokio::test]
@@ -205,7 +191,7 @@ mod tests {
         }
         let mut round = Vec::new();
         for _ in 0..17 {
-            round.push(lanes.next().await.it.priority);
+            round.push(lanes.next().await.1);
         }
         let count = |priority| round.iter().filter(|p| **p == priority).count();
         assert_eq!(Priority::ALL.map(count), [12, 4, 1]);
@@ -217,7 +203,7 @@ mod tests {
         let lanes = Lanes::new(100);
         fill(&lanes, Priority::Low, 1..21);
         for id in 1..21 {
-            assert_eq!(lanes.next().await.it.id.get(), id, "in order");
+            assert_eq!(lanes.next().await.0, id, "in order");
         }
         assert_eq!(lanes.waiting(), 0);
     }
@@ -225,21 +211,43 @@ mod tests {
     #[tokio::test]
     async fn places_are_bounded_and_given_back() {
         let lanes = Lanes::new(10);
-        let kept = lanes.reserve(Priority::Normal, 10).expect("room");
-        assert!(lanes.reserve(Priority::Normal, 1).is_none(), "full");
+        fill(&lanes, Priority::Normal, 1..10);
+        let kept = lanes.reserve(Priority::Normal).expect("room");
+        assert!(lanes.reserve(Priority::Normal).is_none(), "full");
         assert!(
-            lanes.reserve(Priority::High, 10).is_some(),
+            lanes.reserve(Priority::High).is_some(),
             "another lane has its own places"
         );
-        kept.fill([parcel(1, Priority::Normal)]);
-        assert!(
-            lanes.reserve(Priority::Normal, 9).is_some(),
-            "unused places come back"
-        );
+        drop(kept);
+        fill(&lanes, Priority::Normal, 10..11);
         lanes.next().await;
-        assert!(
-            lanes.reserve(Priority::Normal, 10).is_some(),
-            "a place is free once its parcel is taken"
+        assert_eq!(
+            lanes.free(),
+            [10, 1, 10],
+            "a place is free once its message is taken"
         );
+        lanes.resize(5);
+        assert_eq!(lanes.free(), [5, 0, 5]);
+        assert_eq!(lanes.waiting(), 9, "what waits stays");
+    }
+
+    #[test]
+    fn what_is_taken_out_frees_its_places() {
+        let lanes = Lanes::new(10);
+        fill(&lanes, Priority::Normal, 1..7);
+        let odd = lanes.take_out(|(id, _)| id % 2 == 1);
+        assert_eq!(odd.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 3, 5]);
+        assert_eq!((lanes.waiting(), lanes.free()), (3, [10, 7, 10]));
+    }
+
+    #[test]
+    fn closed_lanes_take_nothing_not_even_into_a_place_that_was_kept() {
+        let lanes = Lanes::new(10);
+        fill(&lanes, Priority::High, 1..3);
+        let kept = lanes.reserve(Priority::Low).expect("room");
+        assert_eq!(lanes.close().len(), 2);
+        assert!(kept.fill((3, Priority::Low)).is_err());
+        assert!(lanes.reserve(Priority::High).is_none());
+        assert_eq!(lanes.waiting(), 0);
     }
 }

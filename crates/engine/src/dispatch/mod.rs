@@ -3,89 +3,179 @@
 //! One path for everything: what was accepted a moment ago, what was scheduled, what is tried again and what a dead
 //! node left behind all pass the same lanes. The scan of the database is the truth; the hand-over at acceptance only
 //! saves its delay.
+//!
+//! Each carrier has a line of its own, with its lanes and its window, so that one that is slow or down holds up nobody
+//! else's messages. A parcel waits in the line of the first carrier of its route that works; a carrier that cannot take
+//! it sends it on to the next.
 
+mod fleet;
 mod lanes;
+mod line;
+mod results;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use domain::backoff::send_pause;
-use domain::delivery::{Claim, Parcel, Sent, Settlement, Submitted};
+use domain::delivery::{Claim, Parcel, Sent, Submitted};
 use domain::lookup::Subscriber;
 use domain::message::{Recipient, SendTime, Submission};
-use domain::ports::{Carrier, Settled, Store, StoreError};
+use domain::ports::{Carrier, Store, StoreError};
 use domain::{Channel, Clock, Code, NodeId, Outcome, TestMode};
-use tokio::sync::Semaphore;
+use jiff::SignedDuration;
 use tokio::task::AbortHandle;
 
-use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
 use crate::entropy;
 use crate::node::{Held, Node};
-use lanes::Lanes;
+use crate::routing::{Plan, Routed, Routing};
+use fleet::Kept;
+use lanes::LANES;
+use line::{LOOK_EVERY, Line, Waiting};
+use results::Results;
 
-pub(crate) use lanes::Reservation;
+pub(crate) use fleet::Fleet;
 
 /// How often the database is asked for work.
 const SCAN_EVERY: Duration = Duration::from_millis(250);
 /// The most that one scan takes of a lane.
 const SCAN_MOST: usize = 1000;
-/// How long to wait before a result that could not be stored is stored again.
-const STORE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// How often it is noted how the carriers do.
+const NOTE_EVERY: Duration = Duration::from_secs(2);
+/// The longest pause of a message that found no room in memory: its carrier works, so it is worth asking again soon.
+const LONGEST_WAIT_FOR_ROOM: SignedDuration = SignedDuration::from_mins(1);
+
+/// A carrier with the word that configuration has for its kind.
+pub struct Equipment {
+    /// The carrier.
+    pub carrier: Arc<dyn Carrier>,
+    /// Its kind.
+    pub kind: String,
+}
 
 /// Sends what is due.
 pub struct Dispatch {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     node: Arc<Node>,
-    carrier: Arc<dyn Carrier>,
-    lanes: Arc<Lanes>,
-    window: Arc<Semaphore>,
-    settle: Batcher<Held<Settlement>, Settled, StoreError>,
-    tasks: std::sync::OnceLock<[AbortHandle; 2]>,
+    routing: Arc<Routing>,
+    results: Results,
+    /// Messages that may wait in memory, over all carriers.
+    held: usize,
+    /// The loop of each line, by its carrier's name.
+    sending: Mutex<HashMap<String, AbortHandle>>,
+    watching: std::sync::OnceLock<[AbortHandle; 2]>,
 }
 
+/// Places that are kept for a submission, one for each recipient, with their routes.
+pub(crate) struct Places(Vec<(Routed, Kept)>);
+
 impl Dispatch {
-    /// Starts sending. Must be called inside a tokio runtime.
+    /// Starts sending, as soon as there are carriers. Must be called inside a tokio runtime.
     pub(crate) fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         node: Arc<Node>,
-        carrier: Arc<dyn Carrier>,
+        routing: Arc<Routing>,
         callbacks: Arc<Callbacks>,
         held: usize,
     ) -> Arc<Self> {
-        let limits = Limits {
-            queue: carrier.window() + held,
-            batch: 512,
-        };
-        let settle = Batcher::start(limits, {
-            let store = store.clone();
-            move |batch| settle(store.clone(), callbacks.clone(), batch)
-        });
         let dispatch = Arc::new(Self {
-            window: Arc::new(Semaphore::new(carrier.window())),
-            lanes: Lanes::new(held / lanes::LANES),
+            results: Results::start(store.clone(), clock.clone(), callbacks, held),
+            sending: Mutex::default(),
+            watching: std::sync::OnceLock::new(),
             store,
             clock,
             node,
-            carrier,
-            settle,
-            tasks: std::sync::OnceLock::new(),
+            routing,
+            held,
         });
-        let sending = tokio::spawn(dispatch.clone().send_all()).abort_handle();
         let scanning = tokio::spawn(dispatch.clone().scan_all()).abort_handle();
-        dispatch.tasks.get_or_init(|| [sending, scanning]);
+        let noting = tokio::spawn(dispatch.clone().note_all()).abort_handle();
+        dispatch.watching.get_or_init(|| [scanning, noting]);
         dispatch
     }
 
+    /// Goes over to another plan and to its carriers, in its order. One that was there before goes on as it is; one that
+    /// is not there any more gets nothing new, and stops when what is with it is settled.
+    pub(crate) async fn equip(
+        self: &Arc<Self>,
+        plan: Plan,
+        equipment: Vec<Equipment>,
+    ) -> Result<(), StoreError> {
+        let before = self.routing.fleet();
+        let capacity = self.held / LANES / equipment.len().max(1);
+        let lines = equipment.into_iter().map(|Equipment { carrier, kind }| {
+            let same = before
+                .lines
+                .iter()
+                .find(|line| Arc::ptr_eq(&line.carrier, &carrier));
+            let line = same
+                .cloned()
+                .unwrap_or_else(|| Line::new(carrier, kind, capacity));
+            line.lanes.resize(capacity);
+            line
+        });
+        let fleet = Arc::new(Fleet {
+            lines: lines.collect(),
+        });
+        self.routing.set(plan, fleet.clone()).await?;
+        let is_in = |lines: &[Arc<Line>], line| lines.iter().any(|other| Arc::ptr_eq(other, line));
+        for line in before
+            .lines
+            .iter()
+            .filter(|line| !is_in(&fleet.lines, line))
+        {
+            self.retire(line.clone());
+        }
+        let mut sending = self.sending.lock().expect("no holder panics");
+        for line in fleet
+            .lines
+            .iter()
+            .filter(|line| !is_in(&before.lines, line))
+        {
+            let task = tokio::spawn(self.clone().send_all(line.clone())).abort_handle();
+            sending.insert(line.carrier.name().to_owned(), task);
+        }
+        Ok(())
+    }
+
+    /// Takes a line out of service: what waits in it goes elsewhere.
+    fn retire(self: &Arc<Self>, line: Arc<Line>) {
+        let name = line.carrier.name().to_owned();
+        if let Some(task) = self.sending.lock().expect("no holder panics").remove(&name) {
+            task.abort();
+        }
+        for waiting in line.lanes.close() {
+            self.place(waiting.parcel);
+        }
+        tokio::spawn(async move {
+            line.drained().await;
+            line.carrier.stop().await;
+            tracing::info!(carrier = name, "this carrier is out of service");
+        });
+    }
+
     /// Keeps places for a submission that could be sent at once.
-    pub(crate) fn reserve(&self, submission: &Submission) -> Option<Reservation> {
+    pub(crate) fn reserve(&self, submission: &Submission) -> Option<Places> {
         if submission.send != SendTime::Now {
             return None;
         }
-        self.lanes
-            .reserve(submission.priority, submission.recipients.len())
+        let keep = |recipient: &Recipient| {
+            let routed = self.routing.route(
+                submission.channel,
+                submission.account,
+                &recipient.to,
+                recipient.id.get(),
+            );
+            let kept = routed
+                .fleet
+                .reserve_any(&routed.route, submission.priority)?;
+            Some((routed, kept))
+        };
+        let kept: Option<Vec<_>> = submission.recipients.iter().map(keep).collect();
+        kept.map(Places)
     }
 
     /// The node that holds what is handed over.
@@ -94,46 +184,50 @@ impl Dispatch {
     }
 
     /// Takes a stored submission over.
-    pub(crate) fn hand_over(places: Reservation, submission: &Submission) {
-        places.fill(parcels(submission));
+    pub(crate) fn hand_over(self: &Arc<Self>, places: Places, submission: &Submission) {
+        for (parcel, (routed, kept)) in parcels(submission).zip(places.0) {
+            self.fill(kept, Waiting::new(parcel, routed));
+        }
     }
 
     /// A submission may have been stored as held although its write failed: if so, it is given back.
     pub(crate) fn disown(self: &Arc<Self>, submission: &Submission) {
         for parcel in parcels(submission) {
-            let dispatch = self.clone();
-            tokio::spawn(async move {
-                let now = dispatch.clock.now();
-                dispatch.store_result(&parcel, Sent::Later(now)).await;
-            });
+            self.put_back(parcel, SignedDuration::ZERO);
         }
     }
 
-    /// Stops taking work; what is with the carrier is settled before this returns.
+    /// Stops taking work; what is with the carriers is settled before this returns.
     pub(crate) async fn stop(&self) {
-        for task in self.tasks.get().into_iter().flatten() {
+        for task in self.watching.get().into_iter().flatten() {
             task.abort();
         }
-        let all = u32::try_from(self.carrier.window()).unwrap_or(u32::MAX);
-        let _drained = self.window.acquire_many(all).await;
-        self.settle.stop().await;
+        for task in self.sending.lock().expect("no holder panics").values() {
+            task.abort();
+        }
+        let fleet = self.routing.fleet();
+        for line in &fleet.lines {
+            line.drained().await;
+        }
+        for line in &fleet.lines {
+            line.carrier.stop().await;
+        }
+        self.results.stop().await;
     }
 
-    async fn send_all(self: Arc<Self>) {
+    /// Sends what waits for a carrier, as long as it works.
+    async fn send_all(self: Arc<Self>, line: Arc<Line>) {
         loop {
-            let place = self
-                .window
-                .clone()
-                .acquire_owned()
-                .await
-                .expect("never closed");
-            let parcel = self.lanes.next().await;
-            let dispatch = self.clone();
+            while line.is_down() {
+                self.relieve(&line);
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+            let (waiting, place) = line.next().await;
+            let (dispatch, line) = (self.clone(), line.clone());
             tokio::spawn(async move {
                 // What is not this node's any more is sent by somebody else.
-                if dispatch.node.owns(&parcel).await {
-                    let sent = dispatch.try_once(&parcel.it).await;
-                    dispatch.store_result(&parcel, sent).await;
+                if dispatch.node.owns(&waiting.parcel).await {
+                    dispatch.try_once(&line, waiting).await;
                 }
                 // Only now: an answer that is not stored yet still counts as being with the carrier.
                 drop(place);
@@ -141,59 +235,99 @@ impl Dispatch {
         }
     }
 
-    async fn try_once(&self, parcel: &Parcel) -> Sent {
+    /// Takes from a carrier that is down what another can have, and what has no time left.
+    fn relieve(self: &Arc<Self>, line: &Line) {
         let now = self.clock.now();
-        if parcel.expires_at <= now {
-            return over(parcel, Code::EXPIRED);
-        }
-        match parcel.test_mode {
-            Some(TestMode::Deliver) => return Sent::Over(Outcome::Delivered),
-            Some(TestMode::Fail) => return Sent::Over(Outcome::Failed(Code::ABSENT)),
-            None => {}
-        }
-        match self.carrier.submit(parcel).await {
-            Submitted::Taken(references) => Sent::Taken {
-                carrier: self.carrier.name().to_owned(),
-                references,
-            },
-            Submitted::Answered(subscriber) => Sent::Answered {
-                outcome: subscriber.outcome(),
-                report: subscriber.payload(parcel.id),
-            },
-            Submitted::Refused(code) | Submitted::Declined(code) => over(parcel, code),
-            Submitted::NotNow(code) => {
-                tracing::debug!(%code, "a message is tried again later");
-                metrics::counter!("switchboard_send_retries_total").increment(1);
-                let dice = u32::from_le_bytes(entropy::bytes());
-                let again = self.clock.now() + send_pause(parcel.claim.attempt, dice);
-                Sent::Later(again.min(parcel.expires_at))
+        let is_wanted = |waiting: &Waiting| waiting.parcel.it.expires_at <= now || waiting.can_go();
+        for waiting in line.lanes.take_out(is_wanted) {
+            if waiting.parcel.it.expires_at <= now {
+                let sent = over(&waiting.parcel.it, Code::EXPIRED);
+                self.settle_later(waiting.parcel, sent);
+            } else {
+                self.place(waiting.parcel);
             }
         }
     }
 
-    /// Stores a result, however long that takes: as long as it is not stored, the message is this node's to settle.
-    async fn store_result(&self, held: &Held<Parcel>, sent: Sent) {
-        let parcel = &held.it;
-        let settlement = Settlement {
-            id: parcel.id,
-            priority: parcel.priority,
-            claim: parcel.claim,
-            expires_at: parcel.expires_at,
-            sent,
-            at: self.clock.now(),
-        };
-        let settlement = Held {
-            by: held.by,
-            it: settlement,
-        };
-        loop {
-            match self.settle.write(settlement.clone()).await {
-                Ok(_) | Err(BatchError::Stopped) => return,
-                Err(BatchError::Full | BatchError::Write(_)) => {
-                    tokio::time::sleep(STORE_AGAIN_AFTER).await;
+    async fn try_once(self: &Arc<Self>, line: &Line, waiting: Waiting) {
+        let parcel = &waiting.parcel.it;
+        let sent = match parcel.test_mode {
+            _ if parcel.expires_at <= self.clock.now() => over(parcel, Code::EXPIRED),
+            Some(TestMode::Deliver) => Sent::Over(Outcome::Delivered),
+            Some(TestMode::Fail) => Sent::Over(Outcome::Failed(Code::ABSENT)),
+            None if waiting.route.is_empty() => return self.send_on(waiting, Code::NO_ROUTE, true),
+            None => {
+                let submitted = line.carrier.submit(parcel).await;
+                count(line.carrier.name(), &submitted);
+                match submitted {
+                    Submitted::Taken(references) => Sent::Taken {
+                        carrier: line.carrier.name().to_owned(),
+                        references,
+                    },
+                    Submitted::Answered(subscriber) => answered(parcel, &subscriber),
+                    Submitted::Refused(code) => over(parcel, code),
+                    Submitted::Declined(code) => return self.send_on(waiting, code, false),
+                    Submitted::NotNow(code) => return self.send_on(waiting, code, true),
                 }
             }
+        };
+        self.results.store(&waiting.parcel, sent).await;
+    }
+
+    /// Sends what a carrier could not take on to the next of its route; after the last it waits for another try, or, when
+    /// none would take it later either, is over.
+    fn send_on(self: &Arc<Self>, mut waiting: Waiting, code: Code, may_work_later: bool) {
+        waiting.may_work_later |= may_work_later;
+        let (fleet, next) = (waiting.fleet.clone(), waiting.position + 1);
+        let parcel = &waiting.parcel.it;
+        if let Some(kept) = fleet.reserve(&waiting.route, next, parcel.priority) {
+            return self.fill(kept, waiting);
         }
+        let skipped = waiting.route.len() > next;
+        if waiting.may_work_later || skipped {
+            tracing::debug!(%code, "a message is tried again later");
+            metrics::counter!("switchboard_send_retries_total").increment(1);
+            let pause = send_pause(parcel.claim.attempt, dice());
+            self.put_back(waiting.parcel, pause);
+        } else {
+            let sent = over(parcel, code);
+            self.settle_later(waiting.parcel, sent);
+        }
+    }
+
+    /// Puts a parcel into the line of a carrier, or back into the store where none has room.
+    fn place(self: &Arc<Self>, parcel: Held<Parcel>) {
+        let it = &parcel.it;
+        let routed = self
+            .routing
+            .route(it.channel, it.account, &it.to, it.id.get());
+        match routed.fleet.reserve_any(&routed.route, it.priority) {
+            Some(kept) => self.fill(kept, Waiting::new(parcel, routed)),
+            None => {
+                let pause = send_pause(it.claim.attempt, dice()).min(LONGEST_WAIT_FOR_ROOM);
+                self.put_back(parcel, pause);
+            }
+        }
+    }
+
+    fn fill(self: &Arc<Self>, (position, place): Kept, mut waiting: Waiting) {
+        waiting.position = position;
+        // A carrier that goes out of service at this very moment: whoever looks next finds another.
+        if let Err(waiting) = place.fill(waiting) {
+            self.put_back(waiting.parcel, SignedDuration::ZERO);
+        }
+    }
+
+    /// Gives a parcel back to the store, to be tried after a pause, but before its time is over.
+    fn put_back(self: &Arc<Self>, parcel: Held<Parcel>, pause: SignedDuration) {
+        let again = self.clock.now() + pause;
+        let sent = Sent::Later(again.min(parcel.it.expires_at));
+        self.settle_later(parcel, sent);
+    }
+
+    fn settle_later(self: &Arc<Self>, parcel: Held<Parcel>, sent: Sent) {
+        let dispatch = self.clone();
+        tokio::spawn(async move { dispatch.results.store(&parcel, sent).await });
     }
 
     async fn scan_all(self: Arc<Self>) {
@@ -204,18 +338,15 @@ impl Dispatch {
             tick.tick().await;
             // As long as a scan brings as much as it may, more is likely to wait.
             while self.scan().await {}
-            waiting.set(f64::from(
-                u32::try_from(self.lanes.waiting()).unwrap_or(u32::MAX),
-            ));
+            let held = self.routing.fleet().waiting();
+            waiting.set(f64::from(u32::try_from(held).unwrap_or(u32::MAX)));
         }
     }
 
     /// Takes due work as far as there is room, and says whether there may be more.
-    async fn scan(&self) -> bool {
-        let places = self.lanes.reserve_up_to(SCAN_MOST);
-        let limits =
-            std::array::from_fn(|lane| u32::try_from(places[lane].count()).unwrap_or(u32::MAX));
-        if limits == [0; lanes::LANES] {
+    async fn scan(self: &Arc<Self>) -> bool {
+        let limits = self.routing.fleet().room(SCAN_MOST);
+        if limits == [0; LANES] {
             return false;
         }
         let by = self.node.id();
@@ -227,20 +358,45 @@ impl Dispatch {
                 return false;
             }
         };
-        let mut by_lane: [Vec<Held<Parcel>>; lanes::LANES] = Default::default();
+        let mut taken = [0; LANES];
         for parcel in claimed {
-            by_lane[usize::try_from(parcel.priority.lane()).unwrap_or(0)]
-                .push(Held { by, it: parcel });
+            taken[usize::try_from(parcel.priority.lane()).unwrap_or(0)] += 1;
+            self.place(Held { by, it: parcel });
         }
-        let more = by_lane
-            .iter()
-            .zip(limits)
-            .any(|(parcels, limit)| limit > 0 && parcels.len() >= limit as usize);
-        for (places, parcels) in places.into_iter().zip(by_lane) {
-            places.fill(parcels);
-        }
-        more
+        let mut lanes = taken.into_iter().zip(limits);
+        lanes.any(|(taken, limit)| limit > 0 && taken >= limit)
     }
+
+    /// Notes how the carriers do, for those who ask from another process, and in the metrics.
+    async fn note_all(self: Arc<Self>) {
+        let mut tick = tokio::time::interval(NOTE_EVERY);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tick.tick().await;
+            let fleet = self.routing.fleet();
+            let notes: Vec<_> = fleet.lines.iter().map(|line| line.note()).collect();
+            results::measure(&notes);
+            if let Err(error) = self.store.note_carriers(self.node.id(), &notes).await {
+                tracing::warn!(%error, "how the carriers do cannot be noted; trying again");
+            }
+        }
+    }
+}
+
+fn dice() -> u32 {
+    u32::from_le_bytes(entropy::bytes())
+}
+
+fn count(carrier: &str, submitted: &Submitted) {
+    let result = match submitted {
+        Submitted::Taken(_) => "taken",
+        Submitted::Answered(_) => "answered",
+        Submitted::NotNow(_) => "not_now",
+        Submitted::Declined(_) => "declined",
+        Submitted::Refused(_) => "refused",
+    };
+    metrics::counter!("switchboard_carrier_submits_total", "carrier" => carrier.to_owned(), "result" => result)
+        .increment(1);
 }
 
 /// The end of what no network took. A lookup's caller is told in a lookup's words; one whose time is over got no answer.
@@ -253,7 +409,10 @@ fn over(parcel: &Parcel, code: Code) -> Sent {
     } else {
         code
     };
-    let subscriber = Subscriber::unknown(code);
+    answered(parcel, &Subscriber::unknown(code))
+}
+
+fn answered(parcel: &Parcel, subscriber: &Subscriber) -> Sent {
     Sent::Answered {
         outcome: subscriber.outcome(),
         report: subscriber.payload(parcel.id),
@@ -290,33 +449,4 @@ fn parcel(submission: &Submission, recipient: &Recipient) -> Parcel {
             attempt: 1,
         },
     }
-}
-
-async fn settle(
-    store: Arc<dyn Store>,
-    callbacks: Arc<Callbacks>,
-    batch: Vec<Held<Settlement>>,
-) -> Result<Vec<Settled>, StoreError> {
-    let mut settled = Vec::with_capacity(batch.len());
-    // All of a batch is held by one node, unless this one has just had to start anew.
-    for group in batch.chunk_by(|a, b| a.by == b.by) {
-        let results: Arc<Vec<Settlement>> =
-            Arc::new(group.iter().map(|held| held.it.clone()).collect());
-        let room = callbacks.reserve(group.len());
-        let result = store
-            .settle_sends(group[0].by, results, room.is_some())
-            .await;
-        let stored = result.inspect_err(|error| {
-            let cause = std::error::Error::source(error).map(ToString::to_string);
-            tracing::error!(%error, cause, "results of sending cannot be stored; trying again");
-            callbacks.lost_track();
-        })?;
-        let ended = stored.iter().filter_map(|settled| match settled {
-            Settled::Ended(ended) => Some(ended),
-            Settled::Stored | Settled::Stale => None,
-        });
-        callbacks.take(group[0].by, room, ended);
-        settled.extend(stored);
-    }
-    Ok(settled)
 }

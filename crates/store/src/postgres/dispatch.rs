@@ -50,7 +50,9 @@ const GIVE_UP_DEAD: &str = concat!(
     "), forgotten AS (
         DELETE FROM node WHERE id <> $1 AND alive_until_us < ",
     now_us!(),
-    "), messages AS (
+    "), notes AS (
+        DELETE FROM carrier WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)
+    ), messages AS (
         UPDATE queue SET owner = 0 FROM holder
         WHERE queue.owner = holder.id AND holder.id <> $1 AND holder.id NOT IN (SELECT id FROM alive) RETURNING 1
     ), callbacks AS (
@@ -62,6 +64,7 @@ const GIVE_UP_DEAD: &str = concat!(
 );
 const LEAVE: &str = "
     WITH forgotten AS (DELETE FROM node WHERE id = $1),
+    notes AS (DELETE FROM carrier WHERE node = $1),
     messages AS (UPDATE queue SET owner = 0 WHERE owner = $1)
     UPDATE callback_queue SET owner = 0 WHERE owner = $1";
 
@@ -161,12 +164,12 @@ impl DispatchStore for PostgresStore {
             .await
     }
 
-    async fn note_carriers(&self, _node: NodeId, _notes: &[CarrierNote]) -> Result<(), StoreError> {
-        Ok(())
+    async fn note_carriers(&self, node: NodeId, notes: &[CarrierNote]) -> Result<(), StoreError> {
+        self.replace_notes(node, notes).await
     }
 
     async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
-        Ok(Vec::new())
+        self.list_notes().await
     }
 
     async fn list_inbox(

@@ -3,10 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::{Object, Transaction};
-use domain::Channel;
-use domain::Timestamp;
 use domain::delivery::{CallbackKind, CarrierRef, Outcome};
 use domain::ids::NodeId;
+use domain::{Channel, Timestamp, lookup};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
@@ -14,19 +13,20 @@ use super::fault::Fault;
 use super::{billing, column};
 use crate::rows::callbacks::CallbackColumns;
 use crate::rows::dispatch::{EndedColumns, payload, seen_payload};
-use crate::rows::{Corrupt, NOBODY, micros, outcome_numbers};
+use crate::rows::{self, Corrupt, NOBODY, micros, outcome_numbers};
 
 /// What has ended changes no more. Each message that this ends is returned once, with its report if it has one; the
 /// network is put at the end of what the report says, where it is known.
 const END: &str = concat!(
     r#"WITH ended AS (
-        UPDATE message AS m SET status = g.status, error = g.error, final_us = g.at_us, result = g.result
+        UPDATE message AS m SET status = g.status, error = g.error, final_us = g.at_us,
+            result = CASE WHEN m.channel = 2 THEN g.result END
         FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[], $8::text[])
             AS g (id, status, error, at_us, payload, result)
         WHERE m.id = g.id AND m.final_us IS NULL
         RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us,
             CASE WHEN m.channel = 2 THEN 1::smallint ELSE 0::smallint END AS kind,
-            CASE WHEN g.result IS NOT NULL THEN g.result WHEN m.network IS NULL THEN g.payload
+            CASE WHEN m.result IS NOT NULL THEN m.result WHEN m.network IS NULL THEN g.payload
             ELSE left(g.payload, -1) || ',"mcc":"' || lpad(CAST(m.network / 10000 AS text), 3, '0') || '","mnc":"'
                 || right(CAST(m.network AS text), m.network / 1000 % 10) || '"}'
             END AS payload, -1::bigint AS owner,
@@ -50,6 +50,15 @@ const END: &str = concat!(
     UNION ALL
     SELECT message_id, id, account_id, url, payload, created_us, due_us, kind FROM created"
 );
+/// For lookups of which only the end is known.
+const TELL: &str = "
+    WITH given AS MATERIALIZED (
+        SELECT * FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::text[]) AS g (id, status, error, result)
+    ), told AS (
+        UPDATE message AS m SET status = g.status, error = g.error, result = g.result FROM given AS g
+        WHERE m.id = g.id
+    )
+    UPDATE callback AS c SET payload = g.result FROM given AS g WHERE c.message_id = g.id AND c.kind = 1";
 const SEE: &str = "
     UPDATE message SET seen_us = $3
     WHERE id = (SELECT id FROM transit WHERE carrier = $1 AND reference = $2) AND status = 1 AND seen_us IS NULL
@@ -212,16 +221,17 @@ async fn end(
     let values: super::Values<'_> = &[
         &ids, &statuses, &errors, &times, &payloads, &owner, &attempt, &results,
     ];
-    let rows = transaction.query(&statement, values).await?;
-    let mut ended = HashMap::with_capacity(rows.len());
+    let found = transaction.query(&statement, values).await?;
+    let mut ended = HashMap::with_capacity(found.len());
     let mut lookups = HashSet::new();
-    for row in &rows {
+    for row in &found {
         let (id, columns) = read_ended(row, holder)?;
         ended.insert(id, columns);
         if column::<i16>(row, 7)? == CallbackKind::Lookup.number() {
             lookups.insert(id);
         }
     }
+    tell(transaction, ends, &lookups, &mut ended).await?;
     let is_owed = |end: &&End| {
         let channel = if lookups.contains(&end.id) {
             Channel::Hlr
@@ -236,6 +246,37 @@ async fn end(
         billing::refund(transaction, &owed, at_us).await?;
     }
     Ok(ended)
+}
+
+/// Makes up what the callers of lookups are told of which only the end is known.
+async fn tell(
+    transaction: &Transaction<'_>,
+    ends: &mut [End],
+    lookups: &HashSet<i64>,
+    ended: &mut HashMap<i64, EndedColumns>,
+) -> Result<(), Fault> {
+    let is_silent = |end: &&mut End| end.report.is_none() && lookups.contains(&end.id);
+    let (mut ids, mut statuses, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    let mut results = Vec::new();
+    for end in ends.iter_mut().filter(is_silent) {
+        let (outcome, report) = lookup::unanswered(rows::message_id(end.id)?, end.outcome);
+        end.outcome = outcome;
+        let (status, error) = outcome_numbers(outcome);
+        ids.push(end.id);
+        statuses.push(status);
+        errors.push(error);
+        let held = ended.get_mut(&end.id).and_then(|it| it.callback.as_mut());
+        if let Some(callback) = held {
+            callback.payload.clone_from(&report);
+        }
+        results.push(report);
+    }
+    if !ids.is_empty() {
+        let statement = transaction.prepare_cached(TELL).await?;
+        let values: super::Values<'_> = &[&ids, &statuses, &errors, &results];
+        transaction.execute(&statement, values).await?;
+    }
+    Ok(())
 }
 
 fn read_ended(row: &Row, holder: Option<NodeId>) -> Result<(i64, EndedColumns), Corrupt> {

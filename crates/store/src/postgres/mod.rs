@@ -26,6 +26,7 @@ mod access;
 mod attempt;
 mod billing;
 mod callbacks;
+mod carriers;
 mod catalogue;
 mod claims;
 mod dispatch;

@@ -21,11 +21,13 @@ const NAME_PARTS: &str = "
 const RENAME_PARTS: &str = "
     UPDATE transit AS t SET id = g.id, part = g.part, parts = g.parts,
         taken_us = CASE WHEN t.id IS NULL THEN t.taken_us ELSE g.at_us END,
-        status = CASE WHEN t.id IS NULL THEN t.status END, error = CASE WHEN t.id IS NULL THEN t.error END
+        status = CASE WHEN t.id IS NULL THEN t.status END, error = CASE WHEN t.id IS NULL THEN t.error END,
+        report = CASE WHEN t.id IS NULL THEN t.report END
     FROM UNNEST($1::text[], $2::bytea[], $3::bigint[], $4::smallint[], $5::smallint[], $6::bigint[])
         AS g (carrier, reference, id, part, parts, at_us)
     WHERE t.carrier = g.carrier AND t.reference = g.reference AND t.id IS DISTINCT FROM g.id
-    RETURNING t.id, t.parts, t.status, t.error, t.taken_us";
+    RETURNING t.id, t.parts, t.status, t.error, t.taken_us, t.report";
+
 /// What carriers call the parts of one message.
 pub(super) struct Names<'a> {
     pub(super) id: i64,
@@ -131,7 +133,7 @@ fn read_report(row: &Row, status: Option<i16>) -> Result<PartReport, Corrupt> {
         parts: column(row, 1)?,
         outcome: rows::outcome(status, column(row, 3)?)?,
         at_us: column(row, 4)?,
-        report: None,
+        report: column(row, 5)?,
     })
 }
 

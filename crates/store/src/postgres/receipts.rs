@@ -22,8 +22,8 @@ const REPORT: &str = "
     RETURNING g.place, t.id, t.parts";
 /// Waits for a transaction that is naming the same part at this moment.
 const KEEP: &str = "
-    INSERT INTO transit (carrier, reference, status, error, taken_us)
-    SELECT * FROM UNNEST($1::text[], $2::bytea[], $3::smallint[], $4::smallint[], $5::bigint[])
+    INSERT INTO transit (carrier, reference, status, error, taken_us, report)
+    SELECT * FROM UNNEST($1::text[], $2::bytea[], $3::smallint[], $4::smallint[], $5::bigint[], $6::text[])
     ON CONFLICT (carrier, reference) DO NOTHING";
 const FIND: &str = "
     SELECT g.place, t.id, t.status FROM UNNEST($1::int[], $2::text[], $3::bytea[]) AS g (place, carrier, reference)
@@ -120,6 +120,7 @@ struct Columns<'a> {
     status: Vec<i16>,
     error: Vec<i16>,
     at_us: Vec<i64>,
+    report: Vec<Option<&'a str>>,
 }
 
 impl<'a> Columns<'a> {
@@ -134,6 +135,7 @@ impl<'a> Columns<'a> {
             columns.status.push(status);
             columns.error.push(error);
             columns.at_us.push(micros(receipt.at));
+            columns.report.push(receipt.report.as_deref());
         }
         columns
     }
@@ -160,7 +162,7 @@ impl<'a> Columns<'a> {
                 parts: column(row, 2)?,
                 outcome: batch[place].outcome,
                 at_us: micros(batch[place].at),
-                report: None,
+                report: batch[place].report.clone(),
             };
             Ok((place, report))
         };
@@ -183,6 +185,7 @@ impl<'a> Columns<'a> {
             &self.status,
             &self.error,
             &self.at_us,
+            &self.report,
         ];
         transaction.execute(&statement, values).await?;
         let statement = transaction.prepare_cached(FIND).await?;

@@ -15,7 +15,7 @@ use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
 
 use super::fault::Fault;
-use super::{SqliteStore, callbacks, ending, nodes, prune, receipts, sends};
+use super::{SqliteStore, callbacks, carriers, ending, nodes, prune, receipts, sends};
 use crate::rows::Corrupt;
 use crate::rows::callbacks::FilterColumns;
 use crate::rows::dispatch::{EndedColumns, MatchedColumns, SettledColumns};
@@ -112,12 +112,16 @@ impl DispatchStore for SqliteStore {
         .await
     }
 
-    async fn note_carriers(&self, _node: NodeId, _notes: &[CarrierNote]) -> Result<(), StoreError> {
-        Ok(())
+    async fn note_carriers(&self, node: NodeId, notes: &[CarrierNote]) -> Result<(), StoreError> {
+        let notes = notes.to_vec();
+        self.write("note how carriers do", move |db| {
+            carriers::note(db, node, &notes)
+        })
+        .await
     }
 
     async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
-        Ok(Vec::new())
+        self.read("list carriers", carriers::list).await
     }
 
     async fn list_inbox(

@@ -2,6 +2,7 @@
 
 use domain::delivery::{CallbackKind, CarrierRef, Outcome};
 use domain::ids::NodeId;
+use domain::{Channel, lookup};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::{billing, clock};
@@ -11,8 +12,11 @@ use crate::rows::{self, NOBODY, outcome_numbers};
 
 /// What has ended changes no more.
 const END: &str = "
-    UPDATE message SET status = ?2, error = ?3, final_us = ?4, result = ?5 WHERE id = ?1 AND final_us IS NULL
+    UPDATE message SET status = ?2, error = ?3, final_us = ?4, result = CASE WHEN channel = 2 THEN ?5 END
+    WHERE id = ?1 AND final_us IS NULL
     RETURNING account_id, dlr_url, expires_us, price_micros, network, channel";
+/// For a lookup of which only the end is known.
+const TELL: &str = "UPDATE message SET status = ?2, error = ?3, result = ?4 WHERE id = ?1";
 const STOP_TIMER: &str =
     "DELETE FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
 const CREATE_CALLBACK: &str = "
@@ -26,6 +30,15 @@ const QUEUE_CALLBACK: &str =
     "INSERT INTO callback_queue (owner, due_us, id, attempt) VALUES (?1, ?2, ?3, ?4)";
 const FIND_PARTS_LEFT: &str = "SELECT parts_left FROM message WHERE id = ?1 AND final_us IS NULL";
 const SET_PARTS_LEFT: &str = "UPDATE message SET parts_left = ?2 WHERE id = ?1";
+
+/// How a message, or a part of it, ended.
+#[derive(Clone, Copy)]
+pub(super) struct End<'a> {
+    pub(super) outcome: Outcome,
+    /// What a lookup's caller is told.
+    pub(super) report: Option<&'a str>,
+    pub(super) at_us: i64,
+}
 
 /// What a report on one part does to its message.
 pub(super) enum Progress {
@@ -69,14 +82,8 @@ impl<'db> Endings<'db> {
 
     /// Takes note of how one of so many parts ended: the message is delivered when each part is, and fails with the
     /// first that does.
-    pub(super) fn report_part(
-        &mut self,
-        id: i64,
-        parts: i16,
-        outcome: Outcome,
-        at_us: i64,
-    ) -> Result<Progress> {
-        if parts > 1 && outcome == Outcome::Delivered {
+    pub(super) fn report_part(&mut self, id: i64, parts: i16, end: End<'_>) -> Result<Progress> {
+        if parts > 1 && end.outcome == Outcome::Delivered {
             let mut find = self.db.prepare_cached(FIND_PARTS_LEFT)?;
             let left: Option<Option<i16>> = find.query_row([id], |row| row.get(0)).optional()?;
             let Some(left) = left else {
@@ -89,48 +96,48 @@ impl<'db> Endings<'db> {
                 return Ok(Progress::GoesOn);
             }
         }
-        let ended = self.end(id, outcome, at_us)?;
+        let ended = self.end(id, end)?;
         Ok(ended.map_or(Progress::WasOver, Progress::Ended))
     }
 
     /// Ends a message; `None` when it had ended before.
-    pub(super) fn end(
-        &mut self,
-        id: i64,
-        outcome: Outcome,
-        at_us: i64,
-    ) -> Result<Option<EndedColumns>> {
-        self.end_with(id, outcome, None, at_us)
-    }
-
-    /// As [`Self::end`], with what a lookup's caller is told.
-    pub(super) fn end_with(
-        &mut self,
-        id: i64,
-        outcome: Outcome,
-        report: Option<&str>,
-        at_us: i64,
-    ) -> Result<Option<EndedColumns>> {
-        let (status, error) = outcome_numbers(outcome);
-        let values = params![id, status, error, at_us, report];
+    pub(super) fn end(&mut self, id: i64, end: End<'_>) -> Result<Option<EndedColumns>> {
+        let (status, error) = outcome_numbers(end.outcome);
+        let values = params![id, status, error, end.at_us, end.report];
         let Some(message) = self.end.query_row(values, Message::read).optional()? else {
             return Ok(None);
         };
         self.stop_timer.execute([message.expires_us, id])?;
         let channel = rows::channel(message.channel)?;
+        let (outcome, report) = match (channel, end.report) {
+            (Channel::Hlr, Some(report)) => (end.outcome, Some(report.to_owned())),
+            (Channel::Hlr, None) => self.tell(id, end.outcome)?,
+            (Channel::Sms | Channel::Viber, _) => (end.outcome, None),
+        };
         if outcome.is_refunded(channel) {
-            billing::refund(self.db, message.account_id, message.price_micros, at_us)?;
+            let (account, price) = (message.account_id, message.price_micros);
+            billing::refund(self.db, account, price, end.at_us)?;
         }
         let Some(url) = message.dlr_url else {
             return Ok(Some(EndedColumns { id, callback: None }));
         };
         let payload = match report {
-            Some(report) => report.to_owned(),
+            Some(report) => report,
             None => payload(id, outcome, message.network)?,
         };
         let kind = rows::callback_kind(channel);
-        let callback = self.create_callback(id, kind, message.account_id, url, payload, at_us)?;
+        let account = message.account_id;
+        let callback = self.create_callback(id, kind, account, url, payload, end.at_us)?;
         Ok(Some(EndedColumns { id, callback }))
+    }
+
+    /// Makes up what the caller of a lookup is told of which only the end is known.
+    fn tell(&self, id: i64, outcome: Outcome) -> Result<(Outcome, Option<String>)> {
+        let (outcome, report) = lookup::unanswered(rows::message_id(id)?, outcome);
+        let (status, error) = outcome_numbers(outcome);
+        let mut tell = self.db.prepare_cached(TELL)?;
+        tell.execute(params![id, status, error, report])?;
+        Ok((outcome, Some(report)))
     }
 
     /// Creates the report, and returns it if the node is to hold it.

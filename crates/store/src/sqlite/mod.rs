@@ -15,6 +15,7 @@ mod accept;
 mod access;
 mod billing;
 mod callbacks;
+mod carriers;
 mod catalogue;
 mod checkpoint;
 mod clock;

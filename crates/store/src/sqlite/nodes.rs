@@ -8,8 +8,14 @@ use crate::rows;
 
 const JOIN: &str = "INSERT INTO node (alive_until_us) VALUES (?1) RETURNING id";
 const BEAT: &str = "UPDATE node SET alive_until_us = ?2 WHERE id = ?1";
-const FORGET_OTHERS: &str = "DELETE FROM node WHERE id <> ?1";
-const FORGET: &str = "DELETE FROM node WHERE id = ?1";
+const FORGET_OTHERS: [&str; 2] = [
+    "DELETE FROM node WHERE id <> ?1",
+    "DELETE FROM carrier WHERE node <> ?1",
+];
+const FORGET: [&str; 2] = [
+    "DELETE FROM node WHERE id = ?1",
+    "DELETE FROM carrier WHERE node = ?1",
+];
 /// In two ranges around the caller's own rows, which need not be read.
 const GIVE_BACK_OTHERS: [&str; 4] = [
     "UPDATE queue SET owner = 0 WHERE owner > 0 AND owner < ?1",
@@ -40,20 +46,21 @@ pub(super) fn beat(db: &Connection, node: NodeId, lifetime_us: i64) -> Result<bo
 
 /// Gives back what all others hold.
 pub(super) fn give_up_others(db: &Connection, node: NodeId) -> Result<u64> {
-    db.prepare_cached(FORGET_OTHERS)?.execute([node.as_i64()])?;
-    give_back(db, &GIVE_BACK_OTHERS, node)
+    run_all(db, &FORGET_OTHERS, node)?;
+    run_all(db, &GIVE_BACK_OTHERS, node)
 }
 
 /// Gives back what a node holds, and forgets it.
 pub(super) fn leave(db: &Connection, node: NodeId) -> Result<()> {
-    db.prepare_cached(FORGET)?.execute([node.as_i64()])?;
-    give_back(db, &GIVE_BACK, node).map(drop)
+    run_all(db, &FORGET, node)?;
+    run_all(db, &GIVE_BACK, node).map(drop)
 }
 
-fn give_back(db: &Connection, statements: &[&str], node: NodeId) -> Result<u64> {
-    let mut given_back = 0;
+/// Says how many rows the statements changed.
+fn run_all(db: &Connection, statements: &[&str], node: NodeId) -> Result<u64> {
+    let mut changed = 0;
     for sql in statements {
-        given_back += db.prepare_cached(sql)?.execute([node.as_i64()])? as u64;
+        changed += db.prepare_cached(sql)?.execute([node.as_i64()])? as u64;
     }
-    Ok(given_back)
+    Ok(changed)
 }

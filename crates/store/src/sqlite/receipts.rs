@@ -6,7 +6,7 @@ use domain::ids::NodeId;
 use domain::ports::{InTransit, Inbox};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
-use super::ending::{Endings, Progress};
+use super::ending::{End, Endings, Progress};
 use crate::rows::dispatch::{InboxColumns, MatchedColumns, TransitColumns};
 use crate::rows::{micros, outcome_numbers};
 
@@ -15,7 +15,7 @@ const REPORT: &str = "
     RETURNING id, parts";
 const FIND_PART: &str = "SELECT id FROM transit WHERE carrier = ?1 AND reference = ?2";
 const KEEP: &str = "
-    INSERT INTO transit (carrier, reference, taken_us, status, error) VALUES (?1, ?2, ?3, ?4, ?5)";
+    INSERT INTO transit (carrier, reference, taken_us, status, error, report) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const LIST: &str = "
     SELECT transit.reference, message.recipient, transit.taken_us
     FROM transit JOIN message ON message.id = transit.id
@@ -62,10 +62,12 @@ impl Receipts<'_> {
         let Some((id, parts)) = self.report.query_row(values, read).optional()? else {
             return self.keep_or_repeat(receipt);
         };
-        let at_us = micros(receipt.at);
-        let progress = self
-            .endings
-            .report_part(id, parts, receipt.outcome, at_us)?;
+        let end = End {
+            outcome: receipt.outcome,
+            report: receipt.report.as_deref(),
+            at_us: micros(receipt.at),
+        };
+        let progress = self.endings.report_part(id, parts, end)?;
         Ok(match progress {
             Progress::Ended(columns) => MatchedColumns::Ended(columns),
             Progress::GoesOn => MatchedColumns::Noted,
@@ -86,7 +88,8 @@ impl Receipts<'_> {
         }
         if found.is_none() {
             let (status, error) = outcome_numbers(receipt.outcome);
-            let values = params![carrier, reference, micros(receipt.at), status, error];
+            let (at_us, report) = (micros(receipt.at), &receipt.report);
+            let values = params![carrier, reference, at_us, status, error, report];
             self.db.prepare_cached(KEEP)?.execute(values)?;
         }
         Ok(MatchedColumns::Kept)

@@ -5,7 +5,7 @@ use domain::ids::NodeId;
 use rusqlite::{CachedStatement, Connection, Result, Row, params};
 
 use super::clock;
-use super::ending::{Endings, Progress};
+use super::ending::{End, Endings, Progress};
 use crate::rows::dispatch::{self, EndedColumns, Move, ParcelColumns, SettledColumns};
 use crate::rows::{self, micros};
 
@@ -33,8 +33,9 @@ const NAME_PART: &str = "
 /// before, and the older message ends when its time is over.
 const RENAME_PART: &str = "
     UPDATE transit SET id = ?3, part = ?4, parts = ?5, taken_us = CASE WHEN id IS NULL THEN taken_us ELSE ?6 END,
-        status = CASE WHEN id IS NULL THEN status END, error = CASE WHEN id IS NULL THEN error END
-    WHERE carrier = ?1 AND reference = ?2 RETURNING status, error, taken_us";
+        status = CASE WHEN id IS NULL THEN status END, error = CASE WHEN id IS NULL THEN error END,
+        report = CASE WHEN id IS NULL THEN report END
+    WHERE carrier = ?1 AND reference = ?2 RETURNING status, error, taken_us, report";
 
 const FIND_EXPIRED: &str = "
     SELECT due_us, id FROM queue WHERE owner = -1 AND lane = 0 AND due_us <= ?1 ORDER BY due_us, id LIMIT ?2";
@@ -146,7 +147,12 @@ impl Sends<'_> {
             }
             Moved::Out(outcome, report) => {
                 let at_us = micros(settlement.at);
-                self.endings.end_with(id, outcome, report, at_us)?
+                let end = End {
+                    outcome,
+                    report,
+                    at_us,
+                };
+                self.endings.end(id, end)?
             }
         };
         Ok(ended.map_or(SettledColumns::Stored, SettledColumns::Ended))
@@ -169,18 +175,45 @@ impl Sends<'_> {
                 continue;
             }
             let mut rename = self.db.prepare_cached(RENAME_PART)?;
-            let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-            let (status, error, at_us): (Option<i16>, _, _) = rename.query_row(values, read)?;
-            if status.is_some() {
-                let outcome = rows::outcome(status, error)?;
-                if let Progress::Ended(columns) =
-                    self.endings.report_part(id, parts, outcome, at_us)?
-                {
+            let early = rename.query_row(values, EarlyReceipt::read)?;
+            if let Some(early) = early {
+                let progress = self.endings.report_part(id, parts, early.end()?)?;
+                if let Progress::Ended(columns) = progress {
                     ended = Some(columns);
                 }
             }
         }
         Ok(ended)
+    }
+}
+
+/// A receipt that came before the carrier's answer.
+struct EarlyReceipt {
+    status: i16,
+    error: Option<i16>,
+    at_us: i64,
+    report: Option<String>,
+}
+
+impl EarlyReceipt {
+    fn read(row: &Row<'_>) -> Result<Option<Self>> {
+        let Some(status) = row.get(0)? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            status,
+            error: row.get(1)?,
+            at_us: row.get(2)?,
+            report: row.get(3)?,
+        }))
+    }
+
+    fn end(&self) -> Result<End<'_>> {
+        Ok(End {
+            outcome: rows::outcome(Some(self.status), self.error)?,
+            report: self.report.as_deref(),
+            at_us: self.at_us,
+        })
     }
 }
 
@@ -206,7 +239,12 @@ pub(super) fn expire(
     let mut ended = Vec::with_capacity(expired.len());
     for (due_us, id) in expired {
         db.prepare_cached(REMOVE_EXPIRED)?.execute([due_us, id])?;
-        ended.extend(endings.end(id, domain::Outcome::Expired, now_us)?);
+        let end = End {
+            outcome: domain::Outcome::Expired,
+            report: None,
+            at_us: now_us,
+        };
+        ended.extend(endings.end(id, end)?);
     }
     Ok(ended)
 }

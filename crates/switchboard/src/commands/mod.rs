@@ -2,6 +2,7 @@
 
 mod account;
 mod callbacks;
+mod carrier;
 mod files;
 mod history;
 mod listen;
@@ -50,7 +51,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         .build()?;
     let outcome = runtime.block_on(async {
         match command {
-            Command::Serve(args) => serve::run(config, args).await,
+            Command::Serve(args) => serve::run(config, &cli.place, args).await,
             Command::Account(command) => account::run(&config, command).await,
             Command::Token(command) => token::run(&config, command).await,
             Command::Sender(command) => sender::run(&config, command).await,
@@ -59,6 +60,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Numbers(NumbersCommand::Lookup(args)) => numbers::lookup(&config, args).await,
             Command::Simulator(command) => simulator::run(&config, command).await,
             Command::Callbacks(command) => callbacks::run(&config, command).await,
+            Command::Carrier(command) => carrier::run(&config, command).await,
             Command::Listen { port } => listen::run(port).await,
             Command::Config(ConfigCommand::Check)
             | Command::Numbers(NumbersCommand::Correct(_)) => {

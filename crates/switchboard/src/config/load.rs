@@ -107,6 +107,34 @@ mod tests {
         metrics = { listen = '127.0.0.1:9' }
         callbacks = { allow = [], park_after_days = 7 }
         simulator = { journal = 'journal.log' }
+        [[carrier]]
+        kind = 'simulator'
+        costs = 'costs.csv'
+        [[carrier]]
+        kind = 'smpp'
+        name = 'alpha'
+        address = 'smsc:2775'
+        tls = true
+        tls_ca = 'ca.pem'
+        system_id = 'user'
+        password = 'secret'
+        max_per_second = 9
+        source = '192.0.2.1'
+        source_ton = 5
+        source_npi = 0
+        dest_ton = 1
+        dest_npi = 1
+        costs = 'costs.csv'
+        [[carrier]]
+        kind = 'upstream'
+        name = 'gamma'
+        url = 'https://x'
+        token = 'secret'
+        report_url = 'https://y'
+        max_per_second = 9
+        costs = 'costs.csv'
+        [[route]]
+        carriers = ['alpha']
     ";
 
     #[test]
@@ -116,7 +144,9 @@ mod tests {
         let full = config_of(OPTIONAL_KEYS, &[]).expect("valid");
         let table = Table::try_from(&full).expect("a table");
         for (section, value) in &table {
-            let Some(keys) = value.as_table() else {
+            let tables = value.as_array().into_iter().flatten();
+            let tables: Vec<&Table> = tables.chain([value]).filter_map(Value::as_table).collect();
+            if tables.is_empty() {
                 assert!(
                     example.contains(&format!("{section} = ")),
                     "{section} is missing in the example"
@@ -126,8 +156,8 @@ mod tests {
                     "{section} is missing in CONFIGURATION.md"
                 );
                 continue;
-            };
-            for key in keys.keys() {
+            }
+            for key in tables.into_iter().flat_map(Table::keys) {
                 assert!(
                     example.contains(&format!("{key} = ")),
                     "{section}.{key} is missing in the example"
@@ -180,6 +210,80 @@ mod tests {
             ("[urls]\nbase = 'ftp://x'", "urls.base"),
             ("[senders]\npin_from = 'A@B'", "senders.pin_from"),
             ("[log]\nlevel = 'loud,'", "log.level"),
+            ("[[carrier]]\nkind = 'pigeon'", "pigeon"),
+            (
+                "[[carrier]]\nkind = 'simulator'\nspeed = 1",
+                "unknown field `speed`",
+            ),
+            (
+                "[[carrier]]\nkind = 'simulator'\nname = 'x'",
+                "always named simulator",
+            ),
+            (
+                "[[carrier]]\nkind = 'smpp'\nname = 'a b'",
+                "carrier.name 'a b'",
+            ),
+            (
+                "[[carrier]]\nkind = 'smpp'\nname = 'a'\naddress = 'smsc'",
+                "a host and a port",
+            ),
+            (
+                "[[carrier]]\nkind = 'smpp'\nname = 'a'\naddress = 'smsc:1'",
+                "system_id is not set",
+            ),
+            (
+                "[[carrier]]\nkind = 'smpp'\nname = 'a'\naddress = 'x:1'\nsystem_id = 'u'\nwindow = 0",
+                "window is 0",
+            ),
+            (
+                "[[carrier]]\nkind = 'smpp'\nname = 'a'\naddress = 'x:1'\nsystem_id = 'u'\nmax_per_second = 0",
+                "max_per_second is 0",
+            ),
+            (
+                "[[carrier]]\nkind = 'upstream'\nname = 'a'\nurl = 'http://u:p@x'\ntoken = 't'",
+                "must not hold a user",
+            ),
+            (
+                "[[carrier]]\nkind = 'simulator'\n[[carrier]]\nkind = 'simulator'",
+                "two carriers",
+            ),
+            ("[[route]]\nprefix = '371'", "route.carriers is empty"),
+            (
+                "[[route]]\ncarriers = ['beta']",
+                "there is no carrier 'beta'; there are: simulator",
+            ),
+            (
+                "[[route]]\ncarriers = ['simulator', 'simulator']",
+                "a carrier twice",
+            ),
+            (
+                "[[route]]\ncarriers = ['simulator']\nprefix = '+37a'",
+                "route.prefix",
+            ),
+            (
+                "[[route]]\ncarriers = ['simulator']\ncountry = 'Latvia'",
+                "route.country",
+            ),
+            (
+                "[[route]]\ncarriers = ['simulator']\nnetwork = '24'",
+                "route.network",
+            ),
+            (
+                "[[route]]\ncarriers = ['simulator']\nchannel = 'fax'",
+                "route.channel",
+            ),
+            (
+                "[[route]]\ncarriers = ['simulator']\nby = 'share'",
+                "0 numbers for 1 carriers",
+            ),
+            (
+                "[[route]]\ncarriers = ['simulator']\nweights = [1]",
+                "counts only with",
+            ),
+            (
+                "[[route]]\ncarriers = ['simulator']\nby = 'cost'",
+                "has a cost list",
+            ),
         ] {
             let error = format!("{:#}", config_of(text, &[]).expect_err(text));
             assert!(error.contains(reason), "{text}: {error}");
@@ -193,6 +297,12 @@ mod tests {
         let shown = toml::to_string(&config).expect("a table");
         assert!(
             shown.contains("db") && !shown.contains("hunter2"),
+            "{shown}"
+        );
+        let config = config_of(OPTIONAL_KEYS, &[]).expect("valid");
+        let shown = format!("{}{config:?}", toml::to_string(&config).expect("a table"));
+        assert!(
+            shown.contains("alpha") && !shown.contains("secret"),
             "{shown}"
         );
     }

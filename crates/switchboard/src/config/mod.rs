@@ -1,5 +1,6 @@
 //! The configuration: typed, closed, checked as a whole before anything starts.
 
+pub(crate) mod carriers;
 mod load;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use store::DatabaseUrl;
 use url::Url;
 
+use carriers::{Carrier, Route};
 pub(crate) use load::load;
 
 /// Every key with its default. `switchboard.example.toml` says what each is for.
@@ -33,6 +35,10 @@ pub(crate) struct Config {
     pub(crate) callbacks: Callbacks,
     pub(crate) simulator: Simulator,
     pub(crate) retention: Retention,
+    #[serde(rename = "carrier")]
+    carriers: Vec<Carrier>,
+    #[serde(rename = "route")]
+    pub(crate) routes: Vec<Route>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -162,6 +168,8 @@ impl Default for Config {
             callbacks: Callbacks::default(),
             simulator: Simulator::default(),
             retention: Retention::default(),
+            carriers: Vec::new(),
+            routes: Vec::new(),
         }
     }
 }
@@ -285,6 +293,7 @@ impl Config {
             "billing.currency must be an ISO 4217 code such as EUR"
         );
         self.pin_from()?;
+        carriers::check(&self.carriers(), &self.routes)?;
         crate::telemetry::parse_level(&self.log.level)?;
         Ok(())
     }
@@ -295,6 +304,14 @@ impl Config {
             Some(url) => url.parse().context("database.url"),
             None => Ok(DatabaseUrl::Sqlite(self.data_dir.join("switchboard.db"))),
         }
+    }
+
+    /// The carriers; the simulated network where none is named.
+    pub(crate) fn carriers(&self) -> Vec<Carrier> {
+        if self.carriers.is_empty() {
+            return vec![Carrier::simulator()];
+        }
+        self.carriers.clone()
     }
 
     /// Who PINs come from.

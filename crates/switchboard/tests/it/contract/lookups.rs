@@ -25,7 +25,7 @@ on_both_stores!(
 );
 
 /// A lookup that the node holds.
-fn lookup(id: u64, node: domain::NodeId) -> Submission {
+pub(crate) fn lookup(id: u64, node: domain::NodeId) -> Submission {
     Submission {
         channel: Channel::Hlr,
         from: None,

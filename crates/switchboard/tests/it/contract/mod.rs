@@ -49,10 +49,12 @@ macro_rules! on_both_databases {
 
 mod access;
 mod callbacks;
+mod carriers;
 mod catalogues;
 mod columns;
 mod dispatch;
 mod idempotency;
+mod lookup_receipts;
 mod lookups;
 mod messages;
 mod model;

@@ -171,7 +171,7 @@ async fn lost_connections_are_replaced() {
 async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database: Database) {
     const BEFORE: &str = "
         DROP TABLE queue; DROP TABLE node; DROP TABLE transit; DROP TABLE callback; DROP TABLE callback_queue;
-        DROP TABLE callback_attempt;
+        DROP TABLE callback_attempt; DROP TABLE carrier;
         ALTER TABLE message DROP COLUMN status; ALTER TABLE message DROP COLUMN error;
         ALTER TABLE message DROP COLUMN parts_left;
         CREATE TABLE queue (lane SMALLINT NOT NULL, due_us BIGINT NOT NULL, id BIGINT NOT NULL,

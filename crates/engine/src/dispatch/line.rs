@@ -1,0 +1,125 @@
+//! A line: one carrier, what waits for it in memory, and how much may be with it at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::delivery::Parcel;
+use domain::ports::{Carrier, CarrierNote, Health};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::fleet::Fleet;
+use super::lanes::Lanes;
+use crate::node::Held;
+use crate::routing::{Route, Routed};
+
+/// How often a carrier that is down is looked at.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A parcel on its way to a carrier.
+pub(super) struct Waiting {
+    /// What is to be sent.
+    pub(super) parcel: Held<Parcel>,
+    /// The carriers that may take it. Empty where there is no route.
+    pub(super) route: Route,
+    /// The carriers that the route is about.
+    pub(super) fleet: Arc<Fleet>,
+    /// Which of the route it waits for.
+    pub(super) position: usize,
+    /// Whether a carrier that could not take it may do so later.
+    pub(super) may_work_later: bool,
+}
+
+impl Waiting {
+    pub(super) fn new(parcel: Held<Parcel>, routed: Routed) -> Self {
+        Self {
+            parcel,
+            route: routed.route,
+            fleet: routed.fleet,
+            position: 0,
+            may_work_later: false,
+        }
+    }
+
+    /// Whether a carrier of its route works.
+    pub(super) fn can_go(&self) -> bool {
+        let mut lines = self
+            .route
+            .iter()
+            .map(|line| &self.fleet.lines[usize::from(*line)]);
+        lines.any(|line| !line.is_down())
+    }
+}
+
+/// A carrier, as dispatch sees it.
+pub(crate) struct Line {
+    pub(super) carrier: Arc<dyn Carrier>,
+    /// Its kind in configuration.
+    kind: String,
+    pub(super) lanes: Arc<Lanes<Waiting>>,
+    window: Arc<Semaphore>,
+    /// How many parts the window has room for.
+    places: u32,
+}
+
+impl Line {
+    pub(super) fn new(carrier: Arc<dyn Carrier>, kind: String, capacity: usize) -> Arc<Self> {
+        let places = u32::try_from(carrier.window().max(1)).unwrap_or(u32::MAX);
+        Arc::new(Self {
+            lanes: Lanes::new(capacity),
+            window: Arc::new(Semaphore::new(places as usize)),
+            places,
+            carrier,
+            kind,
+        })
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        self.carrier.health() == Health::Down
+    }
+
+    /// Whether messages had better go elsewhere, if they can: it takes less than it should, and enough waits for it.
+    pub(super) fn is_busy(&self) -> bool {
+        match self.carrier.health() {
+            Health::Up => false,
+            Health::Strained => self.lanes.waiting() >= self.places as usize,
+            Health::Down => true,
+        }
+    }
+
+    /// The next parcel, with its places in the window: one for each part, as far as the window has so many.
+    pub(super) async fn next(&self) -> (Waiting, OwnedSemaphorePermit) {
+        let mut place = self.acquire(1).await;
+        let waiting = self.lanes.next().await;
+        let parts = u32::from(waiting.parcel.it.shape.parts).min(self.places);
+        if parts > 1 {
+            // Only this line's one loop acquires, so no two wait for each other.
+            place.merge(self.acquire(parts - 1).await);
+        }
+        (waiting, place)
+    }
+
+    async fn acquire(&self, places: u32) -> OwnedSemaphorePermit {
+        let window = self.window.clone();
+        window
+            .acquire_many_owned(places)
+            .await
+            .expect("never closed")
+    }
+
+    /// Returns once nothing is with the carrier whose result is not stored.
+    pub(super) async fn drained(&self) {
+        let _all = self.acquire(self.places).await;
+    }
+
+    /// How the carrier does, for people.
+    pub(super) fn note(&self) -> CarrierNote {
+        let free = u32::try_from(self.window.available_permits()).unwrap_or(u32::MAX);
+        CarrierNote {
+            name: self.carrier.name().to_owned(),
+            kind: self.kind.clone(),
+            state: self.carrier.state(),
+            waiting: u32::try_from(self.lanes.waiting()).unwrap_or(u32::MAX),
+            under_way: self.places.saturating_sub(free),
+        }
+    }
+}

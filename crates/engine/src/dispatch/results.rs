@@ -1,0 +1,117 @@
+//! What came of tries, on its way into the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::Clock;
+use domain::delivery::{Parcel, Sent, Settlement};
+use domain::ports::{CarrierNote, Health, Settled, Store, StoreError};
+
+use crate::batcher::{BatchError, Batcher, Limits};
+use crate::callbacks::Callbacks;
+use crate::node::Held;
+
+/// How long to wait before a result that could not be stored is stored again.
+const STORE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Stores results, many in one transaction.
+pub(super) struct Results {
+    clock: Arc<dyn Clock>,
+    batcher: Batcher<Held<Settlement>, Settled, StoreError>,
+}
+
+impl Results {
+    /// `most`: how many may wait to be stored; more wait for their turn.
+    pub(super) fn start(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        callbacks: Arc<Callbacks>,
+        most: usize,
+    ) -> Self {
+        let limits = Limits {
+            queue: most,
+            batch: 512,
+        };
+        let batcher = Batcher::start(limits, move |batch| {
+            settle(store.clone(), callbacks.clone(), batch)
+        });
+        Self { clock, batcher }
+    }
+
+    /// Stores a result, however long that takes: as long as it is not stored, the message is this node's to settle.
+    pub(super) async fn store(&self, held: &Held<Parcel>, sent: Sent) {
+        let parcel = &held.it;
+        let settlement = Settlement {
+            id: parcel.id,
+            priority: parcel.priority,
+            claim: parcel.claim,
+            expires_at: parcel.expires_at,
+            sent,
+            at: self.clock.now(),
+        };
+        let settlement = Held {
+            by: held.by,
+            it: settlement,
+        };
+        loop {
+            match self.batcher.write(settlement.clone()).await {
+                Ok(_) | Err(BatchError::Stopped) => return,
+                Err(BatchError::Full | BatchError::Write(_)) => {
+                    tokio::time::sleep(STORE_AGAIN_AFTER).await;
+                }
+            }
+        }
+    }
+
+    /// Stores what was taken.
+    pub(super) async fn stop(&self) {
+        self.batcher.stop().await;
+    }
+}
+
+async fn settle(
+    store: Arc<dyn Store>,
+    callbacks: Arc<Callbacks>,
+    batch: Vec<Held<Settlement>>,
+) -> Result<Vec<Settled>, StoreError> {
+    let mut settled = Vec::with_capacity(batch.len());
+    // All of a batch is held by one node, unless this one has just had to start anew.
+    for group in batch.chunk_by(|a, b| a.by == b.by) {
+        let results: Arc<Vec<Settlement>> =
+            Arc::new(group.iter().map(|held| held.it.clone()).collect());
+        let room = callbacks.reserve(group.len());
+        let result = store
+            .settle_sends(group[0].by, results, room.is_some())
+            .await;
+        let stored = result.inspect_err(|error| {
+            let cause = std::error::Error::source(error).map(ToString::to_string);
+            tracing::error!(%error, cause, "results of sending cannot be stored; trying again");
+            callbacks.lost_track();
+        })?;
+        let ended = stored.iter().filter_map(|settled| match settled {
+            Settled::Ended(ended) => Some(ended),
+            Settled::Stored | Settled::Stale => None,
+        });
+        callbacks.take(group[0].by, room, ended);
+        settled.extend(stored);
+    }
+    Ok(settled)
+}
+
+/// Shows how carriers do in the metrics.
+pub(super) fn measure(notes: &[CarrierNote]) {
+    for note in notes {
+        let gauge = |name: &'static str, value: u32| {
+            metrics::gauge!(name, "carrier" => note.name.clone()).set(f64::from(value));
+        };
+        let health = match note.state.health {
+            Health::Down => 0,
+            Health::Strained => 1,
+            Health::Up => 2,
+        };
+        gauge("switchboard_carrier_health", health);
+        gauge("switchboard_carrier_links_up", note.state.links_up.into());
+        gauge("switchboard_carrier_waiting", note.waiting);
+        gauge("switchboard_carrier_under_way", note.under_way);
+    }
+}

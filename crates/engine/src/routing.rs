@@ -1,0 +1,250 @@
+//! Routing: which carriers may take a message, in which order.
+//!
+//! Rules are asked in their order; the first whose conditions all hold decides, and names one carrier or several: the
+//! others are asked when the first cannot. A rule counts only for channels that one of its carriers serves.
+
+mod rule;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use domain::ports::{Store, StoreError};
+use domain::{AccountId, AccountName, Channel, Msisdn};
+use numbering::reference::Place;
+use tokio::task::AbortHandle;
+
+use crate::catalogues::Catalogues;
+use crate::dispatch::Fleet;
+use crate::prices::PriceList;
+use rule::Compiled;
+
+pub use rule::{Choice, Condition, Rule};
+
+/// How often accounts that rules name are looked for, as long as there are none of that name.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// The most carriers that there may be: a route names them by a byte.
+pub const MAX_CARRIERS: usize = 255;
+
+/// What routing has to know about a carrier.
+#[derive(Debug, Clone)]
+pub struct CarrierFacts {
+    /// Its name.
+    pub name: String,
+    /// What it can carry.
+    pub channels: Vec<Channel>,
+    /// What it takes for a part, by destination, where that is known.
+    pub costs: Option<Arc<PriceList>>,
+}
+
+/// The carriers and the rules that choose among them. Without rules every message may go by every carrier, in their
+/// order.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// The carriers; at most [`MAX_CARRIERS`].
+    pub carriers: Vec<CarrierFacts>,
+    /// The rules, in the order in which they are asked.
+    pub rules: Vec<Rule>,
+}
+
+/// The carriers that may take a message, by their places in the plan, in the order in which they are asked.
+pub(crate) type Route = Arc<[u8]>;
+
+/// What decides where messages go.
+pub struct Routing {
+    store: Arc<dyn Store>,
+    catalogues: Arc<Catalogues>,
+    table: ArcSwap<Table>,
+    looking: std::sync::Mutex<Option<AbortHandle>>,
+}
+
+/// The rules, ready to be asked, with the carriers that they are about.
+struct Table {
+    rules: Vec<Compiled>,
+    costs: Vec<Option<Arc<PriceList>>>,
+    /// Whether any rule asks for more than the number itself tells.
+    needs_place: bool,
+    fleet: Arc<Fleet>,
+}
+
+/// Where a message may go.
+pub(crate) struct Routed {
+    /// The carriers that may take it; empty where there is no route.
+    pub(crate) route: Route,
+    /// Those carriers, where this process has them.
+    pub(crate) fleet: Arc<Fleet>,
+}
+
+impl Routing {
+    pub(crate) fn new(store: Arc<dyn Store>, catalogues: Arc<Catalogues>) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            catalogues,
+            table: ArcSwap::from_pointee(Table::new(
+                &Plan::default(),
+                &HashMap::new(),
+                Arc::default(),
+            )),
+            looking: std::sync::Mutex::default(),
+        })
+    }
+
+    /// Goes over to another plan, and to the carriers that it is about, in its order; a process that does not send has
+    /// none. A rule that names an account which does not exist yet counts from the moment it does.
+    pub(crate) async fn set(
+        self: &Arc<Self>,
+        plan: Plan,
+        fleet: Arc<Fleet>,
+    ) -> Result<(), StoreError> {
+        let mut accounts = HashMap::new();
+        let missing = self.find_accounts(&plan, &mut accounts).await?;
+        self.table
+            .store(Arc::new(Table::new(&plan, &accounts, fleet)));
+        let looking = (missing > 0).then(|| {
+            let routing = Arc::downgrade(self);
+            tokio::spawn(look_for_accounts(routing, plan, accounts)).abort_handle()
+        });
+        let mut before = self.looking.lock().expect("no holder panics");
+        if let Some(before) = std::mem::replace(&mut *before, looking) {
+            before.abort();
+        }
+        Ok(())
+    }
+
+    /// The carriers that there are.
+    pub(crate) fn fleet(&self) -> Arc<Fleet> {
+        self.table.load().fleet.clone()
+    }
+
+    /// The carriers for a message. `dice` decides where shares do.
+    pub(crate) fn route(
+        &self,
+        channel: Channel,
+        account: AccountId,
+        to: &Msisdn,
+        dice: u64,
+    ) -> Routed {
+        let table = self.table.load();
+        let place = if table.needs_place {
+            self.catalogues.live().reference.locate(to)
+        } else {
+            Place::default()
+        };
+        let route = table.route(channel, account, to, &place, dice);
+        Routed {
+            route: route.unwrap_or_default(),
+            fleet: table.fleet.clone(),
+        }
+    }
+
+    /// Whether there is a carrier for a message.
+    pub(crate) fn has_route(&self, channel: Channel, account: AccountId, to: &Msisdn) -> bool {
+        !self.route(channel, account, to, 0).route.is_empty()
+    }
+
+    /// Finds the accounts that rules name and that are not known yet; says how many are missing.
+    async fn find_accounts(
+        &self,
+        plan: &Plan,
+        accounts: &mut HashMap<AccountName, AccountId>,
+    ) -> Result<usize, StoreError> {
+        let mut missing = 0;
+        for name in plan.rules.iter().flat_map(|rule| &rule.when.accounts) {
+            if accounts.contains_key(name) {
+                continue;
+            }
+            match self.store.find_account(name.as_str()).await? {
+                Some(account) => {
+                    accounts.insert(name.clone(), account.id);
+                }
+                None => missing += 1,
+            }
+        }
+        Ok(missing)
+    }
+}
+
+impl Drop for Routing {
+    fn drop(&mut self) {
+        let looking = self.looking.get_mut().expect("no holder panics");
+        if let Some(looking) = looking {
+            looking.abort();
+        }
+    }
+}
+
+async fn look_for_accounts(
+    routing: std::sync::Weak<Routing>,
+    plan: Plan,
+    mut accounts: HashMap<AccountName, AccountId>,
+) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let Some(routing) = routing.upgrade() else {
+            return;
+        };
+        let known = accounts.len();
+        match routing.find_accounts(&plan, &mut accounts).await {
+            Err(error) => tracing::warn!(%error, "accounts that routes name cannot be looked for"),
+            Ok(missing) => {
+                if accounts.len() > known {
+                    let fleet = routing.fleet();
+                    let table = Table::new(&plan, &accounts, fleet);
+                    routing.table.store(Arc::new(table));
+                }
+                if missing == 0 {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Table {
+    fn new(plan: &Plan, accounts: &HashMap<AccountName, AccountId>, fleet: Arc<Fleet>) -> Self {
+        let all = [Rule {
+            when: Condition::default(),
+            carriers: (0..plan.carriers.len()).collect(),
+            choice: Choice::Order,
+        }];
+        let rules = if plan.rules.is_empty() {
+            &all[..]
+        } else {
+            &plan.rules
+        };
+        Self {
+            rules: rules
+                .iter()
+                .map(|rule| Compiled::new(rule, &plan.carriers, accounts))
+                .collect(),
+            costs: plan
+                .carriers
+                .iter()
+                .map(|carrier| carrier.costs.clone())
+                .collect(),
+            needs_place: rules.iter().any(Rule::needs_place),
+            fleet,
+        }
+    }
+
+    fn route(
+        &self,
+        channel: Channel,
+        account: AccountId,
+        to: &Msisdn,
+        place: &Place,
+        dice: u64,
+    ) -> Option<Route> {
+        let fits = |rule: &&Compiled| rule.fits(channel, account, to, place);
+        let rule = self.rules.iter().find(fits)?;
+        Some(rule.order(channel, dice, |carrier| {
+            self.costs[usize::from(carrier)]
+                .as_ref()
+                .and_then(|costs| costs.price(place))
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! How carriers do, as nodes noted it.
+
+use domain::ids::NodeId;
+use domain::ports::{CarrierNote, CarrierSeen, StoreError};
+use tokio_postgres::Row;
+
+use super::{PostgresStore, column};
+use crate::rows::Corrupt;
+use crate::rows::carriers::CarrierColumns;
+
+/// One statement sees what was there before it, so what stays is changed, not deleted and written again.
+const NOTE: &str = concat!(
+    "WITH forgotten AS (
+        DELETE FROM carrier WHERE node = $1 AND name <> ALL ($2::text[])
+    )
+    INSERT INTO carrier (node, name, kind, health, links_up, links, note, waiting, under_way, at_us)
+    SELECT $1, g.*, ",
+    now_us!(),
+    " FROM UNNEST($2::text[], $3::text[], $4::text[], $5::int[], $6::int[], $7::bytea[], $8::bigint[], $9::bigint[])
+        AS g (name, kind, health, links_up, links, note, waiting, under_way)
+    ON CONFLICT (node, name) DO UPDATE SET kind = excluded.kind, health = excluded.health,
+        links_up = excluded.links_up, links = excluded.links, note = excluded.note, waiting = excluded.waiting,
+        under_way = excluded.under_way, at_us = excluded.at_us"
+);
+/// The order of bytes: no locale has a say.
+const LIST: &str = concat!(
+    r#"SELECT c.node, c.name, c.kind, c.health, c.links_up, c.links, c.note, c.waiting, c.under_way, c.at_us
+    FROM node JOIN carrier AS c ON c.node = node.id WHERE node.alive_until_us > "#,
+    now_us!(),
+    r#" ORDER BY c.name COLLATE "C", c.node"#
+);
+
+impl PostgresStore {
+    /// Puts notes in the place of those that the node made before.
+    pub(super) async fn replace_notes(
+        &self,
+        node: NodeId,
+        notes: &[CarrierNote],
+    ) -> Result<(), StoreError> {
+        let columns = Columns::of(notes);
+        let values: super::Values<'_> = &[
+            &node.as_i64(),
+            &columns.name,
+            &columns.kind,
+            &columns.health,
+            &columns.links_up,
+            &columns.links,
+            &columns.note,
+            &columns.waiting,
+            &columns.under_way,
+        ];
+        let stored = self.query("note how carriers do", NOTE, values).await;
+        stored.map(drop)
+    }
+
+    /// What the nodes that live noted last.
+    pub(super) async fn list_notes(&self) -> Result<Vec<CarrierSeen>, StoreError> {
+        self.list("list carriers", LIST, &[], seen).await
+    }
+}
+
+/// Notes as [`NOTE`] takes them.
+#[derive(Default)]
+struct Columns<'a> {
+    name: Vec<&'a str>,
+    kind: Vec<&'a str>,
+    health: Vec<&'a str>,
+    links_up: Vec<i32>,
+    links: Vec<i32>,
+    note: Vec<Option<&'a [u8]>>,
+    waiting: Vec<i64>,
+    under_way: Vec<i64>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(notes: &'a [CarrierNote]) -> Self {
+        let mut columns = Self::default();
+        for note in notes {
+            columns.name.push(&note.name);
+            columns.kind.push(&note.kind);
+            columns.health.push(note.state.health.name());
+            columns.links_up.push(note.state.links_up.into());
+            columns.links.push(note.state.links.into());
+            let text = note.state.note.as_ref();
+            columns.note.push(text.map(String::as_bytes));
+            columns.waiting.push(note.waiting.into());
+            columns.under_way.push(note.under_way.into());
+        }
+        columns
+    }
+}
+
+fn seen(row: &Row) -> Result<CarrierSeen, Corrupt> {
+    let columns = CarrierColumns {
+        node: column(row, 0)?,
+        name: column(row, 1)?,
+        kind: column(row, 2)?,
+        health: column(row, 3)?,
+        links_up: column(row, 4)?,
+        links: column(row, 5)?,
+        note: column(row, 6)?,
+        waiting: column(row, 7)?,
+        under_way: column(row, 8)?,
+        at_us: column(row, 9)?,
+    };
+    columns.seen()
+}

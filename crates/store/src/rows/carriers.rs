@@ -1,0 +1,45 @@
+//! Rows of carriers: how they do, as nodes noted it.
+
+use domain::ports::{CarrierNote, CarrierSeen, CarrierState, Health};
+
+use super::{Corrupt, node_id, timestamp, utf8};
+
+/// The columns of a note.
+pub(crate) struct CarrierColumns {
+    pub(crate) node: i64,
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) health: String,
+    pub(crate) links_up: i32,
+    pub(crate) links: i32,
+    pub(crate) note: Option<Vec<u8>>,
+    pub(crate) waiting: i64,
+    pub(crate) under_way: i64,
+    pub(crate) at_us: i64,
+}
+
+impl CarrierColumns {
+    pub(crate) fn seen(self) -> Result<CarrierSeen, Corrupt> {
+        let state = CarrierState {
+            health: Health::from_name(&self.health).ok_or(Corrupt("health of a carrier"))?,
+            links_up: count(self.links_up)?,
+            links: count(self.links)?,
+            note: self.note.map(utf8).transpose()?,
+        };
+        Ok(CarrierSeen {
+            node: node_id(self.node)?,
+            at: timestamp(self.at_us)?,
+            note: CarrierNote {
+                name: self.name,
+                kind: self.kind,
+                state,
+                waiting: count(self.waiting)?,
+                under_way: count(self.under_way)?,
+            },
+        })
+    }
+}
+
+fn count<N, T: TryFrom<N>>(number: N) -> Result<T, Corrupt> {
+    T::try_from(number).map_err(|_| Corrupt("count of a carrier"))
+}

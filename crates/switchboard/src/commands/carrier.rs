@@ -1,0 +1,112 @@
+//! `switchboard carrier …`
+
+use domain::ports::CarrierSeen;
+use serde_json::{Value, json};
+
+use super::{print_json, store};
+use crate::cli::CarrierCommand;
+use crate::config::Config;
+use crate::config::carriers::Carrier;
+
+/// The word for a carrier that no running service has.
+const NOT_RUNNING: &str = "not running";
+
+pub(super) async fn run(config: &Config, command: CarrierCommand) -> anyhow::Result<()> {
+    let CarrierCommand::List { output } = command;
+    let seen = store(config).await?.list_carriers().await?;
+    let configured = config.carriers();
+    let idle: Vec<&Carrier> = configured
+        .iter()
+        .filter(|carrier| !seen.iter().any(|seen| seen.note.name == carrier.name()))
+        .collect();
+    if output.json {
+        let seen = seen.iter().map(seen_json);
+        let idle = idle.into_iter().map(idle_json);
+        print_json(&seen.chain(idle).collect());
+    } else {
+        print_table(&seen, &idle);
+    }
+    Ok(())
+}
+
+fn seen_json(seen: &CarrierSeen) -> Value {
+    let (note, state) = (&seen.note, &seen.note.state);
+    json!({
+        "name": note.name,
+        "kind": note.kind,
+        "health": state.health.name(),
+        "linksUp": state.links_up,
+        "links": state.links,
+        "waiting": note.waiting,
+        "underWay": note.under_way,
+        "note": state.note,
+        "node": seen.node.get(),
+        "at": seen.at.to_string(),
+    })
+}
+
+fn idle_json(carrier: &Carrier) -> Value {
+    json!({
+        "name": carrier.name(),
+        "kind": carrier.kind(),
+        "health": NOT_RUNNING,
+        "linksUp": 0,
+        "links": 0,
+        "waiting": 0,
+        "underWay": 0,
+        "note": null,
+        "node": null,
+        "at": null,
+    })
+}
+
+fn print_table(seen: &[CarrierSeen], idle: &[&Carrier]) {
+    let head = [
+        "NAME",
+        "KIND",
+        "HEALTH",
+        "LINKS",
+        "WAITING",
+        "UNDER WAY",
+        "NODE",
+    ];
+    print_row(head.map(str::to_owned), "NOTE");
+    for seen in seen {
+        let (note, state) = (&seen.note, &seen.note.state);
+        let links = match state.links {
+            0 => "-".to_owned(),
+            links => format!("{}/{links}", state.links_up),
+        };
+        let cells = [
+            note.name.clone(),
+            note.kind.clone(),
+            state.health.name().to_owned(),
+            links,
+            note.waiting.to_string(),
+            note.under_way.to_string(),
+            seen.node.to_string(),
+        ];
+        print_row(cells, state.note.as_deref().unwrap_or_default());
+    }
+    for carrier in idle {
+        let none = || "-".to_owned();
+        let cells = [
+            carrier.name().to_owned(),
+            carrier.kind().to_owned(),
+            NOT_RUNNING.to_owned(),
+            none(),
+            none(),
+            none(),
+            none(),
+        ];
+        print_row(cells, "");
+    }
+}
+
+fn print_row(cells: [String; 7], note: &str) {
+    let [name, kind, health, links, waiting, under_way, node] = cells;
+    let row = format!(
+        "{name:<16}  {kind:<9}  {health:<11}  {links:>5}  {waiting:>7}  {under_way:>9}  {node:>4}  {note}"
+    );
+    println!("{}", row.trim_end());
+}
