@@ -84,10 +84,13 @@ mod tests {
 
     use super::*;
 
+    /// Carrier, message, proof and body.
+    type Asked = (String, u64, String, Vec<u8>);
+
     /// Answers so, and remembers what it was asked.
     struct Scripted {
         answer: ReportTaken,
-        asked: Mutex<Vec<(String, u64, String, Vec<u8>)>>,
+        asked: Mutex<Vec<Asked>>,
     }
 
     #[async_trait]
