@@ -19,6 +19,7 @@ mod pace;
 pub mod resolve;
 pub mod signature;
 pub mod simulator;
+pub mod smpp;
 pub mod upstream;
 pub mod url_check;
 

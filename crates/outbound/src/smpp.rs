@@ -1,0 +1,17 @@
+//! Carriers that speak SMPP.
+//!
+//! The protocol itself is the `smpp` room's. Here is what the product makes of it: how a text becomes short messages, what
+//! an answer or a receipt means in the words of the catalogue, and when to connect, to wait, to slow down.
+
+mod receipt;
+mod reference;
+mod refusal;
+
+use domain::Code;
+
+pub use reference::IdForm;
+
+/// A code by its number, for the tables; their tests prove that it is in the catalogue.
+fn code(number: u16) -> Code {
+    Code::new(number).expect("the tables hold numbers of the catalogue")
+}

@@ -1,0 +1,132 @@
+//! The names that a carrier gives to parts, in one form.
+//!
+//! Some carriers answer in hexadecimal and report in decimal, or the other way round. Both are brought to one form here,
+//! so that a receipt finds its part.
+
+/// How a carrier writes its names for parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum IdForm {
+    /// Any text, which is compared letter for letter.
+    #[default]
+    AsIs,
+    /// A decimal number, with or without leading zeros.
+    Decimal,
+    /// A hexadecimal number in either case, with or without leading zeros and `0x`.
+    Hex,
+}
+
+impl IdForm {
+    /// Every form.
+    pub const ALL: [Self; 3] = [Self::AsIs, Self::Decimal, Self::Hex];
+
+    /// The word in configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AsIs => "as-is",
+            Self::Decimal => "decimal",
+            Self::Hex => "hex",
+        }
+    }
+
+    /// Reads the word back.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.name() == name)
+    }
+
+    /// A name in the one form: a number in decimal without leading zeros. What is no number of this form stays as it is,
+    /// for a carrier may change its mind and still mean the same name both times.
+    pub(super) fn canonical(self, written: &str) -> String {
+        let written = written.trim_matches(is_filling);
+        let number = match self {
+            Self::AsIs => None,
+            Self::Decimal => number(written, 10),
+            Self::Hex => {
+                let digits = written
+                    .strip_prefix("0x")
+                    .or_else(|| written.strip_prefix("0X"));
+                number(digits.unwrap_or(written), 16)
+            }
+        };
+        number.map_or_else(|| written.to_owned(), |number| number.to_string())
+    }
+}
+
+/// What carriers put around a name and do not mean.
+fn is_filling(character: char) -> bool {
+    character == '\0' || character.is_whitespace()
+}
+
+/// `from_str_radix` alone would also take a sign.
+fn number(digits: &str, radix: u32) -> Option<u128> {
+    if !digits.chars().all(|digit| digit.is_digit(radix)) {
+        return None;
+    }
+    u128::from_str_radix(digits, radix).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_are_brought_to_one_form() {
+        for (form, written, expected) in [
+            (IdForm::AsIs, "0012aB", "0012aB"),
+            (IdForm::AsIs, " 12\0", "12"),
+            (IdForm::AsIs, "7f3e-11", "7f3e-11"),
+            (IdForm::Decimal, "0000012345", "12345"),
+            (IdForm::Decimal, "0", "0"),
+            (IdForm::Decimal, "000", "0"),
+            (IdForm::Decimal, "12345\0", "12345"),
+            (IdForm::Decimal, "+12345", "+12345"),
+            (IdForm::Decimal, "1F", "1F"),
+            (IdForm::Decimal, "", ""),
+            (IdForm::Hex, "3039", "12345"),
+            (IdForm::Hex, "0x3039", "12345"),
+            (IdForm::Hex, "0X00003039", "12345"),
+            (IdForm::Hex, "aBcD", "43981"),
+            (IdForm::Hex, "7f3e-11", "7f3e-11"),
+            (
+                IdForm::Hex,
+                "ffffffffffffffffffffffffffffffff",
+                "340282366920938463463374607431768211455",
+            ),
+            (
+                IdForm::Hex,
+                "100000000000000000000000000000000",
+                "100000000000000000000000000000000",
+            ),
+        ] {
+            assert_eq!(form.canonical(written), expected, "{form:?} {written:?}");
+        }
+    }
+
+    #[test]
+    fn every_form_has_its_word() {
+        for form in IdForm::ALL {
+            assert_eq!(IdForm::from_name(form.name()), Some(form));
+        }
+        assert_eq!(IdForm::from_name("octal"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_is_the_same_however_it_is_written(number: u128, zeros in 0_usize..20) {
+            let zeros = "0".repeat(zeros);
+            let expected = number.to_string();
+            prop_assert_eq!(IdForm::Decimal.canonical(&format!("{zeros}{number}")), expected.clone());
+            prop_assert_eq!(IdForm::Hex.canonical(&format!("{zeros}{number:x}")), expected.clone());
+            prop_assert_eq!(IdForm::Hex.canonical(&format!("0x{zeros}{number:X}")), expected);
+        }
+
+        #[test]
+        fn any_text_has_a_form_and_keeps_it(written: String) {
+            for form in [IdForm::AsIs, IdForm::Decimal] {
+                let once = form.canonical(&written);
+                prop_assert_eq!(form.canonical(&once), once);
+            }
+        }
+    }
+}

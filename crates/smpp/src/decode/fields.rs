@@ -1,0 +1,89 @@
+//! The fields of a body, one after the other.
+
+use bytes::Bytes;
+
+use super::BodyError;
+use crate::pdu::Address;
+use crate::{HEADER, Tlvs};
+
+/// Reads a frame from behind its header on.
+pub(super) struct Fields<'a> {
+    frame: &'a Bytes,
+    at: usize,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(frame: &'a Bytes) -> Self {
+        Self { frame, at: HEADER }
+    }
+
+    fn left(&self) -> &'a [u8] {
+        &self.frame[self.at..]
+    }
+
+    fn take(&mut self, length: usize) -> Bytes {
+        let start = self.at;
+        self.at += length;
+        self.frame.slice(start..self.at)
+    }
+
+    /// All that is left.
+    pub(super) fn rest(mut self) -> Bytes {
+        self.take(self.left().len())
+    }
+
+    /// Up to a NUL, or to the end of the frame when there is none. At the end of the frame, nothing.
+    pub(super) fn c_string(&mut self) -> Bytes {
+        let left = self.left();
+        match left.iter().position(|octet| *octet == 0) {
+            Some(length) => {
+                let value = self.take(length);
+                self.at += 1;
+                value
+            }
+            None => self.take(left.len()),
+        }
+    }
+
+    pub(super) fn octet(&mut self, field: &'static str) -> Result<u8, BodyError> {
+        self.octet_if_there().ok_or(BodyError::Truncated { field })
+    }
+
+    pub(super) fn octet_if_there(&mut self) -> Option<u8> {
+        let octet = *self.left().first()?;
+        self.at += 1;
+        Some(octet)
+    }
+
+    pub(super) fn address(&mut self, field: &'static str) -> Result<Address, BodyError> {
+        Ok(Address {
+            ton: self.octet(field)?,
+            npi: self.octet(field)?,
+            digits: self.c_string(),
+        })
+    }
+
+    /// `sm_length` and `short_message`.
+    pub(super) fn short_message(&mut self) -> Result<Bytes, BodyError> {
+        let declared = usize::from(self.octet("sm_length")?);
+        let present = self.left().len();
+        if declared > present {
+            return Err(BodyError::ShortMessage { declared, present });
+        }
+        Ok(self.take(declared))
+    }
+
+    /// The optional part. What is cut off at the end is no parameter, and is left out.
+    pub(super) fn tlvs(mut self) -> Tlvs {
+        let mut tlvs = Tlvs::new();
+        while let Some(&[tag_high, tag_low, high, low]) = self.left().first_chunk() {
+            let length = usize::from(u16::from_be_bytes([high, low]));
+            if length > self.left().len() - 4 {
+                break;
+            }
+            self.at += 4;
+            tlvs.push(u16::from_be_bytes([tag_high, tag_low]), self.take(length));
+        }
+        tlvs
+    }
+}

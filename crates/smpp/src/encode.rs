@@ -1,0 +1,282 @@
+//! From a PDU to octets.
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use thiserror::Error;
+
+use crate::HEADER;
+use crate::pdu::{
+    Address, AlertNotification, Bind, Body, CancelSm, DataMessage, Pdu, QuerySm, QuerySmResp,
+    ReplaceSm, ShortMessage,
+};
+use crate::{Status, Tlvs};
+
+/// The longest text of `short_message`: its length is one octet.
+pub const MAX_SHORT_MESSAGE: usize = 255;
+
+/// The longest values of the specification, without the NUL.
+const MAX_SERVICE_TYPE: usize = 5;
+const MAX_ADDRESS: usize = 20;
+const MAX_DATA_ADDRESS: usize = 64;
+const MAX_TIME: usize = 16;
+const MAX_MESSAGE_ID: usize = 64;
+/// Carriers hand out system IDs, types and passwords that are longer than the specification has them.
+const MAX_BIND_FIELD: usize = 255;
+
+/// Why a PDU has no octets. What may not stand in a field is refused, not cut.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EncodeError {
+    /// The field would end there.
+    #[error("{field} holds a NUL octet")]
+    Nul {
+        /// Which field.
+        field: &'static str,
+    },
+    /// More than the field takes.
+    #[error("{field} has {length} octets, and at most {limit} fit")]
+    TooLong {
+        /// Which field.
+        field: &'static str,
+        /// What it has.
+        length: usize,
+        /// What fits.
+        limit: usize,
+    },
+}
+
+/// Puts a PDU behind what is in `out`. After an error `out` is as it was.
+pub fn encode(pdu: &Pdu, out: &mut BytesMut) -> Result<(), EncodeError> {
+    let command = pdu.body.command();
+    framed(out, command, pdu.status, pdu.sequence, |out| body(pdu, out))
+}
+
+fn framed(
+    out: &mut BytesMut,
+    command: u32,
+    status: Status,
+    sequence: u32,
+    body: impl FnOnce(&mut BytesMut) -> Result<(), EncodeError>,
+) -> Result<(), EncodeError> {
+    let start = out.len();
+    out.reserve(256);
+    out.put_u32(0);
+    out.put_u32(command);
+    out.put_u32(status.0);
+    out.put_u32(sequence);
+    debug_assert_eq!(out.len() - start, HEADER);
+    let written = body(out).and_then(|()| {
+        let length = out.len() - start;
+        u32::try_from(length).map_err(|_| EncodeError::TooLong {
+            field: "command_length",
+            length,
+            limit: u32::MAX as usize,
+        })
+    });
+    match written {
+        Ok(length) => {
+            out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+            Ok(())
+        }
+        Err(error) => {
+            out.truncate(start);
+            Err(error)
+        }
+    }
+}
+
+fn body(pdu: &Pdu, out: &mut BytesMut) -> Result<(), EncodeError> {
+    match &pdu.body {
+        Body::Bind(_, bind) => self::bind(bind, out),
+        Body::BindResp(_, resp) => {
+            if !pdu.status.is_ok() && resp.system_id.is_empty() && resp.tlvs.is_empty() {
+                // The specification has no body in a refusal.
+                return Ok(());
+            }
+            c_string("system_id", &resp.system_id, MAX_BIND_FIELD, out)?;
+            tlvs(&resp.tlvs, out)
+        }
+        Body::Outbind(outbind) => {
+            c_string("system_id", &outbind.system_id, MAX_BIND_FIELD, out)?;
+            c_string("password", &outbind.password, MAX_BIND_FIELD, out)
+        }
+        Body::SubmitSm(message) | Body::DeliverSm(message) => short_message(message, out),
+        Body::SubmitSmResp(resp)
+            if !pdu.status.is_ok() && resp.message_id.is_empty() && resp.tlvs.is_empty() =>
+        {
+            Ok(())
+        }
+        Body::SubmitSmResp(resp) | Body::DeliverSmResp(resp) | Body::DataSmResp(resp) => {
+            c_string("message_id", &resp.message_id, MAX_MESSAGE_ID, out)?;
+            tlvs(&resp.tlvs, out)
+        }
+        Body::DataSm(message) => data_message(message, out),
+        Body::QuerySm(query) => query_sm(query, out),
+        Body::QuerySmResp(resp) => query_sm_resp(resp, out),
+        Body::CancelSm(cancel) => cancel_sm(cancel, out),
+        Body::ReplaceSm(replace) => replace_sm(replace, out),
+        Body::AlertNotification(alert) => alert_notification(alert, out),
+        Body::Unknown { octets, .. } => {
+            out.put_slice(octets);
+            Ok(())
+        }
+        Body::Unbind
+        | Body::UnbindResp
+        | Body::EnquireLink
+        | Body::EnquireLinkResp
+        | Body::GenericNack
+        | Body::CancelSmResp
+        | Body::ReplaceSmResp => Ok(()),
+    }
+}
+
+fn bind(bind: &Bind, out: &mut BytesMut) -> Result<(), EncodeError> {
+    c_string("system_id", &bind.system_id, MAX_BIND_FIELD, out)?;
+    c_string("password", &bind.password, MAX_BIND_FIELD, out)?;
+    c_string("system_type", &bind.system_type, MAX_BIND_FIELD, out)?;
+    out.put_u8(bind.interface_version);
+    address("address_range", &bind.address_range, MAX_BIND_FIELD, out)
+}
+
+fn short_message(message: &ShortMessage, out: &mut BytesMut) -> Result<(), EncodeError> {
+    service_type(&message.service_type, out)?;
+    address("source_addr", &message.source, MAX_ADDRESS, out)?;
+    address("destination_addr", &message.destination, MAX_ADDRESS, out)?;
+    out.put_slice(&[
+        message.esm_class,
+        message.protocol_id,
+        message.priority_flag,
+    ]);
+    times(
+        &message.schedule_delivery_time,
+        &message.validity_period,
+        out,
+    )?;
+    out.put_slice(&[
+        message.registered_delivery,
+        message.replace_if_present,
+        message.data_coding,
+        message.default_message_id,
+    ]);
+    text(&message.short_message, out)?;
+    tlvs(&message.tlvs, out)
+}
+
+fn data_message(message: &DataMessage, out: &mut BytesMut) -> Result<(), EncodeError> {
+    service_type(&message.service_type, out)?;
+    address("source_addr", &message.source, MAX_DATA_ADDRESS, out)?;
+    address(
+        "destination_addr",
+        &message.destination,
+        MAX_DATA_ADDRESS,
+        out,
+    )?;
+    out.put_slice(&[
+        message.esm_class,
+        message.registered_delivery,
+        message.data_coding,
+    ]);
+    tlvs(&message.tlvs, out)
+}
+
+fn query_sm(query: &QuerySm, out: &mut BytesMut) -> Result<(), EncodeError> {
+    c_string("message_id", &query.message_id, MAX_MESSAGE_ID, out)?;
+    address("source_addr", &query.source, MAX_ADDRESS, out)
+}
+
+fn query_sm_resp(resp: &QuerySmResp, out: &mut BytesMut) -> Result<(), EncodeError> {
+    c_string("message_id", &resp.message_id, MAX_MESSAGE_ID, out)?;
+    c_string("final_date", &resp.final_date, MAX_TIME, out)?;
+    out.put_slice(&[resp.message_state, resp.error_code]);
+    Ok(())
+}
+
+fn cancel_sm(cancel: &CancelSm, out: &mut BytesMut) -> Result<(), EncodeError> {
+    service_type(&cancel.service_type, out)?;
+    c_string("message_id", &cancel.message_id, MAX_MESSAGE_ID, out)?;
+    address("source_addr", &cancel.source, MAX_ADDRESS, out)?;
+    address("destination_addr", &cancel.destination, MAX_ADDRESS, out)
+}
+
+fn replace_sm(replace: &ReplaceSm, out: &mut BytesMut) -> Result<(), EncodeError> {
+    c_string("message_id", &replace.message_id, MAX_MESSAGE_ID, out)?;
+    address("source_addr", &replace.source, MAX_ADDRESS, out)?;
+    times(
+        &replace.schedule_delivery_time,
+        &replace.validity_period,
+        out,
+    )?;
+    out.put_slice(&[replace.registered_delivery, replace.default_message_id]);
+    text(&replace.short_message, out)?;
+    tlvs(&replace.tlvs, out)
+}
+
+fn alert_notification(alert: &AlertNotification, out: &mut BytesMut) -> Result<(), EncodeError> {
+    address("source_addr", &alert.source, MAX_DATA_ADDRESS, out)?;
+    address("esme_addr", &alert.esme, MAX_DATA_ADDRESS, out)?;
+    tlvs(&alert.tlvs, out)
+}
+
+fn service_type(value: &Bytes, out: &mut BytesMut) -> Result<(), EncodeError> {
+    c_string("service_type", value, MAX_SERVICE_TYPE, out)
+}
+
+fn times(schedule: &Bytes, validity: &Bytes, out: &mut BytesMut) -> Result<(), EncodeError> {
+    c_string("schedule_delivery_time", schedule, MAX_TIME, out)?;
+    c_string("validity_period", validity, MAX_TIME, out)
+}
+
+fn address(
+    field: &'static str,
+    address: &Address,
+    limit: usize,
+    out: &mut BytesMut,
+) -> Result<(), EncodeError> {
+    out.put_slice(&[address.ton, address.npi]);
+    c_string(field, &address.digits, limit, out)
+}
+
+fn text(text: &Bytes, out: &mut BytesMut) -> Result<(), EncodeError> {
+    let length = u8::try_from(text.len()).map_err(|_| EncodeError::TooLong {
+        field: "short_message",
+        length: text.len(),
+        limit: MAX_SHORT_MESSAGE,
+    })?;
+    out.put_u8(length);
+    out.put_slice(text);
+    Ok(())
+}
+
+fn c_string(
+    field: &'static str,
+    value: &Bytes,
+    limit: usize,
+    out: &mut BytesMut,
+) -> Result<(), EncodeError> {
+    if value.len() > limit {
+        let length = value.len();
+        return Err(EncodeError::TooLong {
+            field,
+            length,
+            limit,
+        });
+    }
+    if value.contains(&0) {
+        return Err(EncodeError::Nul { field });
+    }
+    out.put_slice(value);
+    out.put_u8(0);
+    Ok(())
+}
+
+fn tlvs(tlvs: &Tlvs, out: &mut BytesMut) -> Result<(), EncodeError> {
+    for (tag, value) in tlvs.iter() {
+        let length = u16::try_from(value.len()).map_err(|_| EncodeError::TooLong {
+            field: crate::tag::name(tag).unwrap_or("an optional parameter"),
+            length: value.len(),
+            limit: u16::MAX.into(),
+        })?;
+        out.put_u16(tag);
+        out.put_u16(length);
+        out.put_slice(value);
+    }
+    Ok(())
+}

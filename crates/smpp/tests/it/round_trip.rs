@@ -1,0 +1,24 @@
+//! What is written is read back.
+
+use bytes::BytesMut;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use smpp::{Decoder, Frame, encode};
+
+use crate::pdus::any_pdu;
+
+proptest! {
+    #[test]
+    fn pdus_come_back_as_they_went(pdus in vec(any_pdu(), 1..6)) {
+        let mut wire = BytesMut::new();
+        for pdu in &pdus {
+            encode(pdu, &mut wire).expect("all of these fit");
+        }
+        let mut decoder = Decoder::default();
+        for pdu in pdus {
+            let frame = decoder.next(&mut wire).expect("a length").expect("a frame");
+            prop_assert_eq!(frame, Frame::Ok(pdu));
+        }
+        prop_assert!(wire.is_empty());
+    }
+}
