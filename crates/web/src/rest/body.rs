@@ -27,14 +27,21 @@ impl FromRequest<Arc<Rest>> for JsonBody {
             Method::GET | Method::HEAD => Ok(()),
             _ => check_content_type(request.headers()),
         };
-        let limit = rest.settings.body_bytes;
-        let announced = announced_bytes(request.headers());
-        let time = rest.settings.body_time;
-        let read = tokio::time::timeout(time, read(request.into_body(), limit, announced)).await;
-        let body = read.map_err(|_| too_slow(time))??;
+        let body = read_within(request, rest.settings.body_bytes, rest.settings.body_time).await?;
         is_json?;
         Ok(Self(body))
     }
+}
+
+/// Reads the body of a request within so many bytes and so much time.
+pub(crate) async fn read_within(
+    request: Request,
+    limit: usize,
+    time: Duration,
+) -> Result<Bytes, Problem> {
+    let announced = announced_bytes(request.headers());
+    let read = tokio::time::timeout(time, read(request.into_body(), limit, announced)).await;
+    read.map_err(|_| too_slow(time))?
 }
 
 fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {

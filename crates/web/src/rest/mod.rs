@@ -1,6 +1,6 @@
 //! The REST API: one file an operation group.
 
-mod body;
+pub(crate) mod body;
 pub(crate) mod caller;
 mod correction;
 mod cost;

@@ -1,0 +1,214 @@
+//! Requests to the upstream: one exchange, and what came back.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use tokio::time::timeout;
+
+use super::UpstreamSettings;
+use super::order::Order;
+use crate::dial::{DialerOptions, Dialled, public_roots};
+use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, Span, http_client, read_body};
+use crate::guard::Guard;
+use crate::resolve::SystemResolver;
+
+/// So much of an answer is read.
+const MAX_ANSWER_BYTES: usize = 16 * 1024;
+/// How many names are looked up at once: there is one.
+const MAX_LOOKUPS: usize = 4;
+/// The longest pause that is kept when the upstream asks for one, so that a slip of its own does not silence it for days.
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+
+static JSON: HeaderValue = HeaderValue::from_static("application/json");
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The way to the upstream. Its connections are kept for the next request, as many as messages may be under way.
+pub(super) struct Link {
+    http: HttpClient,
+    /// Without a slash at its end.
+    base: String,
+    header: HeaderName,
+    token: HeaderValue,
+    timeout: Duration,
+}
+
+/// What the upstream answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    /// The pause that it asks for.
+    pub(super) retry_after: Option<Duration>,
+    pub(super) body: Vec<u8>,
+}
+
+/// Why there is no answer. Whether the upstream has acted on the request is unknown then.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Silence {
+    #[error("the upstream does not answer: {0}")]
+    Exchange(#[from] ExchangeError),
+    #[error("the upstream did not answer within {}", Span(*.0))]
+    Late(Duration),
+    #[error("the upstream broke its answer off")]
+    Cut,
+    #[error("the upstream's answer is longer than {MAX_ANSWER_BYTES} bytes")]
+    Long,
+}
+
+impl Link {
+    pub(super) fn new(settings: &UpstreamSettings) -> Self {
+        let mut base = settings.url.clone();
+        base.set_query(None);
+        base.set_fragment(None);
+        // A token that no header can hold is not sent, and the upstream says then that it misses one.
+        let token = HeaderValue::from_str(&settings.token);
+        let mut token = token.unwrap_or_else(|_| HeaderValue::from_static(""));
+        token.set_sensitive(true);
+        let dialer = DialerOptions {
+            guard: Guard::new(everywhere()),
+            resolver: std::sync::Arc::new(SystemResolver::new(MAX_LOOKUPS)),
+            source: Vec::new(),
+            tls: public_roots(),
+        };
+        Self {
+            http: http_client(dialer, settings.window),
+            base: base.as_str().trim_end_matches('/').to_owned(),
+            header: settings.header.clone(),
+            token,
+            timeout: settings.timeout,
+        }
+    }
+
+    /// Hands a message over.
+    pub(super) async fn post(&self, order: Order) -> Result<Reply, Silence> {
+        let body = Bytes::from(order.body);
+        let key = HeaderValue::try_from(order.key).map_err(|_| ExchangeError::Url)?;
+        let uri = self.uri(order.path)?;
+        let request = || {
+            let mut request = Request::new(Full::new(body.clone()));
+            *request.method_mut() = Method::POST;
+            *request.uri_mut() = uri.clone();
+            let headers = request.headers_mut();
+            self.introduce(headers);
+            headers.insert(CONTENT_TYPE, JSON.clone());
+            headers.insert(&IDEMPOTENCY_KEY, key.clone());
+            request
+        };
+        self.exchange(request).await
+    }
+
+    /// Asks for something.
+    pub(super) async fn get(&self, path: &str) -> Result<Reply, Silence> {
+        let uri = self.uri(path)?;
+        let request = || {
+            let mut request = Request::new(Full::default());
+            *request.uri_mut() = uri.clone();
+            self.introduce(request.headers_mut());
+            request
+        };
+        self.exchange(request).await
+    }
+
+    fn uri(&self, path: &str) -> Result<Uri, ExchangeError> {
+        Uri::try_from(format!("{}/{path}", self.base)).map_err(|_| ExchangeError::Url)
+    }
+
+    fn introduce(&self, headers: &mut HeaderMap) {
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        headers.insert(ACCEPT, JSON.clone());
+        headers.insert(&self.header, self.token.clone());
+    }
+
+    async fn exchange(&self, request: impl Fn() -> Request<Full<Bytes>>) -> Result<Reply, Silence> {
+        let exchange = async {
+            let response = self.ask(request).await?;
+            let status = response.status();
+            let retry_after = retry_after(response.headers());
+            let mut body = Vec::new();
+            match read_body(response.into_body(), MAX_ANSWER_BYTES, &mut body).await {
+                BodyEnd::Whole => Ok(Reply {
+                    status,
+                    retry_after,
+                    body,
+                }),
+                BodyEnd::Cut => Err(Silence::Long),
+                BodyEnd::Broken => Err(Silence::Cut),
+            }
+        };
+        let answered = timeout(self.timeout, exchange).await;
+        answered.unwrap_or(Err(Silence::Late(self.timeout)))
+    }
+
+    /// Sends the request, a second time when a kept connection turns out to be closed: the key makes that harmless.
+    async fn ask(
+        &self,
+        request: impl Fn() -> Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, ExchangeError> {
+        let mut first = request();
+        let connection = capture_connection(&mut first);
+        match self.ask_once(first).await {
+            Err(ExchangeError::Closed) if was_kept(&connection) => self.ask_once(request()).await,
+            result => result,
+        }
+    }
+
+    async fn ask_once(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, ExchangeError> {
+        let asked = self.http.request(request).await;
+        let response = asked.map_err(|error| ExchangeError::from_http(&error))?;
+        if let Some(dialled) = response.extensions().get::<Dialled>() {
+            dialled.note_answer();
+        }
+        Ok(response)
+    }
+}
+
+/// The guard is against addresses that callers give; where the upstream is, the operator says.
+fn everywhere() -> Vec<IpNet> {
+    vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())]
+}
+
+/// Whether an answer came over the connection before.
+fn was_kept(connection: &CaptureConnection) -> bool {
+    let mut extras = http::Extensions::new();
+    if let Some(connected) = &*connection.connection_metadata() {
+        connected.get_extras(&mut extras);
+    }
+    extras.get().is_some_and(Dialled::has_answered)
+}
+
+/// In seconds; a date is not read, for it would take two clocks that agree.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse();
+    Some(Duration::from_secs(seconds.ok()?).min(LONGEST_PAUSE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_read_in_seconds_and_bounded() {
+        for (value, seconds) in [
+            ("7", Some(7)),
+            (" 7 ", Some(7)),
+            ("0", Some(0)),
+            ("86400", Some(300)),
+            ("-1", None),
+            ("soon", None),
+            ("Wed, 21 Oct 2026 07:28:00 GMT", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(value));
+            let pause = retry_after(&headers);
+            assert_eq!(pause, seconds.map(Duration::from_secs), "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What is asked of the upstream: the request for one message.
+
+use std::fmt::{self, Write as _};
+
+use domain::delivery::Parcel;
+use domain::text::{Coding, measure};
+use domain::{Channel, Timestamp};
+use ring::digest;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use url::Url;
+
+use super::proof::ProofKey;
+
+/// The shortest and the longest time that the contract takes.
+const EXPIRE_IN_S: std::ops::RangeInclusive<i64> = 360..=432_000;
+/// From how many seconds on, time is told in steps of how many: what is tried again soon should read the same.
+const STEPS_S: [(i64, i64); 3] = [(21_600, 3600), (3600, 600), (0, 60)];
+/// So much of the carrier's name stands in a key, which may have 255 characters.
+const MAX_KEY_NAME: usize = 64;
+
+/// A request: where, under which key, and its body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Order {
+    /// The path below the upstream's address.
+    pub(super) path: &'static str,
+    /// Makes a repetition harmless at an upstream that knows `Idempotency-Key`.
+    pub(super) key: String,
+    /// JSON.
+    pub(super) body: String,
+}
+
+/// What the requests of one carrier have in common.
+pub(super) struct Orders {
+    name: String,
+    report_url: Url,
+    proofs: ProofKey,
+}
+
+/// What does not change from one try to the next.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Sms {
+        to: String,
+        from: String,
+        message: &'a str,
+        priority: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        udh: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        coding: Option<u8>,
+    },
+    Viber {
+        to: String,
+        from: String,
+        message: &'a str,
+        priority: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        im: Option<Box<RawValue>>,
+    },
+    Lookup {
+        msisdn: String,
+    },
+}
+
+impl Orders {
+    /// Orders of this carrier, whose reports go below `report_url`.
+    pub(super) fn new(name: &str, report_url: &Url, proofs: ProofKey) -> Self {
+        let mut report_url = report_url.clone();
+        report_url.set_query(None);
+        report_url.set_fragment(None);
+        Self {
+            name: name.to_owned(),
+            report_url,
+            proofs,
+        }
+    }
+
+    /// The request for a message, at this time.
+    pub(super) fn order(&self, parcel: &Parcel, now: Timestamp) -> Order {
+        let (path, content) = content(parcel);
+        let mut body = serde_json::to_string(&content).expect("texts and numbers are JSON");
+        let key = self.key(parcel, path, &body);
+        let report = serde_json::to_string(self.report_address(parcel).as_str())
+            .expect("an address is a text");
+        body.truncate(body.len() - 1);
+        let field = match parcel.channel {
+            Channel::Sms | Channel::Viber => "dlrUrl",
+            Channel::Hlr => "callBackUrl",
+        };
+        let mut add = |text: fmt::Arguments<'_>| {
+            body.write_fmt(text).expect("a string takes everything");
+        };
+        add(format_args!(r#","{field}":{report}"#));
+        if parcel.channel == Channel::Sms {
+            let expire_in = expire_in(parcel.expires_at, now);
+            add(format_args!(r#","expireIn":{expire_in}"#));
+        }
+        body.push('}');
+        Order { path, key, body }
+    }
+
+    /// Where the reports about a message come in.
+    fn report_address(&self, parcel: &Parcel) -> Url {
+        let proof = self.proofs.proof(&self.name, parcel.id);
+        let mut address = self.report_url.clone();
+        if let Ok(mut path) = address.path_segments_mut() {
+            path.pop_if_empty()
+                .extend(["carriers", &self.name, "reports"])
+                .extend([&parcel.id.to_string(), &proof]);
+        }
+        address
+    }
+
+    /// The carrier, the message and a hash of its content.
+    ///
+    /// Without the hash the key of one message could be that of another: IDs start anew with an empty database, and two
+    /// services may share an account of the upstream. It would take the second for a repetition of the first.
+    fn key(&self, parcel: &Parcel, path: &str, content: &str) -> String {
+        let mut hash = digest::Context::new(&digest::SHA256);
+        for part in [self.report_url.as_str(), &self.name, path, content] {
+            hash.update(part.as_bytes());
+            hash.update(b"\n");
+        }
+        let hash = hash.finish();
+        let (first, _) = hash
+            .as_ref()
+            .split_first_chunk()
+            .expect("32 bytes are more than 8");
+        let fingerprint = u64::from_be_bytes(*first);
+        let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let name: String = self.name.chars().filter(plain).take(MAX_KEY_NAME).collect();
+        format!("{name}-{}-{fingerprint:016x}", parcel.id)
+    }
+}
+
+fn content(parcel: &Parcel) -> (&'static str, Content<'_>) {
+    let to = parcel.to.to_string();
+    let from = || {
+        let from = parcel.from.as_ref();
+        from.map(ToString::to_string).unwrap_or_default()
+    };
+    match parcel.channel {
+        Channel::Sms => {
+            let content = Content::Sms {
+                to,
+                from: from(),
+                message: &parcel.text,
+                priority: parcel.priority.name(),
+                udh: parcel.udh.as_ref().map(ToString::to_string),
+                coding: chosen_coding(parcel).map(Coding::number),
+            };
+            ("sms", content)
+        }
+        Channel::Viber => {
+            let filled = parcel.interactive.as_ref().filter(|im| !im.is_empty());
+            let content = Content::Viber {
+                to,
+                from: from(),
+                message: &parcel.text,
+                priority: parcel.priority.name(),
+                im: filled.map(|im| RawValue::from_string(im.to_json()).expect("it is JSON")),
+            };
+            ("viber", content)
+        }
+        Channel::Hlr => ("hlr", Content::Lookup { msisdn: to }),
+    }
+}
+
+/// The coding, where the upstream would not come to it by itself: the caller has chosen it. Otherwise the upstream
+/// codes and splits the text as we would.
+fn chosen_coding(parcel: &Parcel) -> Option<Coding> {
+    let is_chosen = parcel.udh.is_some() || measure(&parcel.text) != Ok(parcel.shape);
+    is_chosen.then_some(parcel.shape.coding)
+}
+
+/// The seconds that are left, never more than that unless the contract asks for more.
+fn expire_in(expires_at: Timestamp, now: Timestamp) -> i64 {
+    let left = expires_at.duration_since(now).as_secs().max(0);
+    let (_, step) = STEPS_S
+        .into_iter()
+        .find(|(from, _)| left >= *from)
+        .expect("the last one starts at 0");
+    (left - left % step).clamp(*EXPIRE_IN_S.start(), *EXPIRE_IN_S.end())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+use domain::delivery::{Claim, Parcel};
+use domain::text::Shape;
+use domain::{
+    AccountId, Action, ActionTitle, CallbackUrl, ImageUrl, Interactive, MessageId, Msisdn,
+    Originator, Priority,
+};
+use jiff::SignedDuration;
+use proptest::prelude::*;
+
+use super::*;
+
+const REPORT: &str = "https://sms.example/api/carriers/up/reports/7/";
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_731_672_000).expect("in range")
+}
+
+fn orders_at(report_url: &str) -> Orders {
+    let url = report_url.parse().expect("a URL");
+    Orders::new("up", &url, ProofKey::new("sb_one"))
+}
+
+fn orders() -> Orders {
+    orders_at("https://sms.example/api/")
+}
+
+fn sms(text: &str) -> Parcel {
+    of_shape(text, measure(text).expect("a text"))
+}
+
+fn of_shape(text: &str, shape: Shape) -> Parcel {
+    Parcel {
+        id: MessageId::new(7).expect("in range"),
+        account: AccountId::new(1).expect("in range"),
+        channel: Channel::Sms,
+        to: Msisdn::parse("+37120000001").expect("a number"),
+        from: Originator::parse("Acme").ok(),
+        text: text.to_owned(),
+        interactive: None,
+        shape,
+        udh: None,
+        priority: Priority::Normal,
+        test_mode: None,
+        expires_at: now() + SignedDuration::from_hours(72),
+        claim: Claim {
+            due_at: now(),
+            attempt: 1,
+        },
+    }
+}
+
+/// One whose coding its sender chose.
+fn coded(text: &str, coding: Coding) -> Parcel {
+    of_shape(text, Shape { coding, parts: 1 })
+}
+
+fn viber(interactive: Option<Interactive>) -> Parcel {
+    Parcel {
+        channel: Channel::Viber,
+        priority: Priority::High,
+        interactive,
+        ..sms("Hi \"you\"")
+    }
+}
+
+/// Where the reports about message 7 go.
+fn report() -> String {
+    let proof = ProofKey::new("sb_one").proof("up", MessageId::new(7).expect("in range"));
+    format!("{REPORT}{proof}")
+}
+
+#[test]
+fn bodies_are_those_of_the_contract() {
+    let button = Interactive {
+        action: Some(Action {
+            url: CallbackUrl::parse("https://a.example/x").expect("a URL"),
+            title: ActionTitle::parse("Go").expect("a label"),
+        }),
+        image: ImageUrl::parse("https://a.example/x.png").ok(),
+    };
+    let lookup = Parcel {
+        channel: Channel::Hlr,
+        from: None,
+        text: String::new(),
+        ..sms("x")
+    };
+    let from_number = Parcel {
+        from: Originator::parse("37120000002").ok(),
+        priority: Priority::Low,
+        ..sms("Hello")
+    };
+    let with_header = Parcel {
+        udh: Some("%05%00%03%2a%02%01".parse().expect("a header")),
+        ..coded("Hello", Coding::Gsm7)
+    };
+    let long = "a".repeat(400);
+    let cases = [
+        (
+            "plain",
+            sms("Hello"),
+            "sms",
+            r#"{"to":"+37120000001","from":"Acme","message":"Hello","priority":"normal","dlrUrl":"URL","expireIn":259200}"#.to_owned(),
+        ),
+        (
+            "from a number, in the low lane",
+            from_number,
+            "sms",
+            r#"{"to":"+37120000001","from":"+37120000002","message":"Hello","priority":"low","dlrUrl":"URL","expireIn":259200}"#.to_owned(),
+        ),
+        (
+            "split by whoever sends it",
+            sms(&long),
+            "sms",
+            format!(r#"{{"to":"+37120000001","from":"Acme","message":"{long}","priority":"normal","dlrUrl":"URL","expireIn":259200}}"#),
+        ),
+        (
+            "a coding that follows from the text",
+            sms("Привет"),
+            "sms",
+            r#"{"to":"+37120000001","from":"Acme","message":"Привет","priority":"normal","dlrUrl":"URL","expireIn":259200}"#.to_owned(),
+        ),
+        (
+            "a coding that was chosen",
+            coded("Hello", Coding::Ucs2),
+            "sms",
+            r#"{"to":"+37120000001","from":"Acme","message":"Hello","priority":"normal","coding":2,"dlrUrl":"URL","expireIn":259200}"#.to_owned(),
+        ),
+        (
+            "octets",
+            coded("\u{0}\u{ff}", Coding::Binary),
+            "sms",
+            "{\"to\":\"+37120000001\",\"from\":\"Acme\",\"message\":\"\\u0000ÿ\",\"priority\":\"normal\",\"coding\":1,\"dlrUrl\":\"URL\",\"expireIn\":259200}".to_owned(),
+        ),
+        (
+            "a header",
+            with_header,
+            "sms",
+            r#"{"to":"+37120000001","from":"Acme","message":"Hello","priority":"normal","udh":"%05%00%03%2A%02%01","coding":0,"dlrUrl":"URL","expireIn":259200}"#.to_owned(),
+        ),
+        (
+            "Viber",
+            viber(None),
+            "viber",
+            r#"{"to":"+37120000001","from":"Acme","message":"Hi \"you\"","priority":"high","dlrUrl":"URL"}"#.to_owned(),
+        ),
+        (
+            "Viber without anything besides",
+            viber(Some(Interactive::default())),
+            "viber",
+            r#"{"to":"+37120000001","from":"Acme","message":"Hi \"you\"","priority":"high","dlrUrl":"URL"}"#.to_owned(),
+        ),
+        (
+            "Viber with a button and an image",
+            viber(Some(button)),
+            "viber",
+            r#"{"to":"+37120000001","from":"Acme","message":"Hi \"you\"","priority":"high","im":{"action":{"url":"https://a.example/x","title":"Go"},"image":{"url":"https://a.example/x.png"}},"dlrUrl":"URL"}"#.to_owned(),
+        ),
+        (
+            "a lookup",
+            lookup,
+            "hlr",
+            r#"{"msisdn":"+37120000001","callBackUrl":"URL"}"#.to_owned(),
+        ),
+    ];
+    for (name, parcel, path, body) in cases {
+        let order = orders().order(&parcel, now());
+        assert_eq!(order.path, path, "{name}");
+        assert_eq!(order.body, body.replace("URL", &report()), "{name}");
+    }
+}
+
+#[test]
+fn time_is_told_in_steps_and_within_the_contract() {
+    for (left, told) in [
+        (-5, 360),
+        (0, 360),
+        (359, 360),
+        (419, 360),
+        (420, 420),
+        (3599, 3540),
+        (3600, 3600),
+        (7199, 6600),
+        (21_599, 21_000),
+        (21_600, 21_600),
+        (259_199, 255_600),
+        (432_000, 432_000),
+        (31_536_000, 432_000),
+    ] {
+        let expires_at = now() + SignedDuration::from_secs(left);
+        assert_eq!(expire_in(expires_at, now()), told, "{left}");
+    }
+}
+
+#[test]
+fn a_key_is_that_of_one_message() {
+    let first = orders().order(&sms("Hello"), now());
+    let (start, fingerprint) = first.key.rsplit_once('-').expect("three pieces");
+    assert_eq!((start, fingerprint.len()), ("up-7", 16));
+
+    let other_id = Parcel {
+        id: MessageId::new(8).expect("in range"),
+        ..sms("Hello")
+    };
+    let other_to = Parcel {
+        to: Msisdn::parse("+37120000002").expect("a number"),
+        ..sms("Hello")
+    };
+    let later = now() + SignedDuration::from_hours(2);
+    let new_token = Orders {
+        proofs: ProofKey::new("sb_two"),
+        ..orders()
+    };
+    for (name, order, is_same) in [
+        ("the same again", orders().order(&sms("Hello"), now()), true),
+        (
+            "at another time",
+            orders().order(&sms("Hello"), later),
+            true,
+        ),
+        (
+            "with a new token",
+            new_token.order(&sms("Hello"), now()),
+            true,
+        ),
+        ("another message", orders().order(&other_id, now()), false),
+        ("another text", orders().order(&sms("Hi"), now()), false),
+        ("another recipient", orders().order(&other_to, now()), false),
+        (
+            "another service",
+            orders_at("https://other.example").order(&sms("Hello"), now()),
+            false,
+        ),
+    ] {
+        assert_eq!(order.key == first.key, is_same, "{name}");
+    }
+    assert_ne!(orders().order(&sms("Hello"), later).body, first.body);
+}
+
+#[test]
+fn a_name_of_any_kind_is_fit_for_key_and_address() {
+    let url = "https://sms.example/?a=b#c".parse().expect("a URL");
+    let name = format!("a b/ü{}", "x".repeat(300));
+    let orders = Orders::new(&name, &url, ProofKey::new("sb_one"));
+    let order = orders.order(&sms("Hello"), now());
+    assert!(
+        order.key.starts_with("abx") && order.key.len() < 128,
+        "{}",
+        order.key
+    );
+    let body: serde_json::Value = serde_json::from_str(&order.body).expect("JSON");
+    let address = body["dlrUrl"].as_str().expect("an address");
+    let start = "https://sms.example/carriers/a%20b%2F%C3%BCx";
+    assert!(address.starts_with(start), "{address}");
+    assert!(CallbackUrl::parse(address).is_ok());
+}
+
+proptest! {
+    #[test]
+    fn every_text_makes_a_body_that_reads_back(text in "\\PC{1,80}") {
+        let Ok(shape) = measure(&text) else { return Ok(()) };
+        let order = orders().order(&of_shape(&text, shape), now());
+        let body: serde_json::Value = serde_json::from_str(&order.body).expect("JSON");
+        prop_assert_eq!(body["message"].as_str(), Some(text.as_str()));
+        prop_assert_eq!(body.get("coding"), None);
+    }
+}

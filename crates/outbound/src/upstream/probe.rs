@@ -1,0 +1,57 @@
+//! Finds out whether an upstream that is down is back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::BAD_TOKEN;
+use super::link::Link;
+use super::pulse::Pulse;
+use super::verdict::answer_text;
+
+/// The first pause between two tries; it doubles as long as no message gets through.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Looks once at the start, so that a wrong token shows before the first message, and then whenever it is down.
+/// Runs until it is dropped.
+pub(super) async fn run(link: Arc<Link>, pulse: Arc<Pulse>) {
+    if let Err(why) = look(&link).await {
+        pulse.set_down(&why);
+    }
+    let mut pause = FIRST_PAUSE;
+    loop {
+        pulse.wait_until_down().await;
+        if pulse.take_proven() {
+            pause = FIRST_PAUSE;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        match look(&link).await {
+            Ok(()) => pulse.let_through(),
+            Err(why) => pulse.set_down(&why),
+        }
+    }
+}
+
+/// Whether messages may try their luck; else why not.
+///
+/// One of our own kind says at the first address whether it accepts, and at the second whether it knows the token.
+/// Another need not have either, and then that it answers at all has to do.
+async fn look(link: &Link) -> Result<(), String> {
+    for path in ["health/ready", "token"] {
+        let reply = link
+            .get(path)
+            .await
+            .map_err(|silence| silence.to_string())?;
+        if reply.status.is_server_error() || reply.status == StatusCode::TOO_MANY_REQUESTS {
+            return Err(answer_text(&reply));
+        }
+        if path == "token" && reply.status == StatusCode::UNAUTHORIZED {
+            return Err(BAD_TOKEN.to_owned());
+        }
+    }
+    Ok(())
+}

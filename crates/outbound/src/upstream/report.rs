@@ -1,0 +1,297 @@
+//! What the upstream reports: the contract's callbacks, read leniently.
+
+use domain::lookup::{HomeOperator, MAX_IMSI, Subscriber};
+use domain::{Code, Country, Network, Outcome};
+use serde_json::{Map, Value};
+
+use super::verdict::read_reference;
+
+/// The longest name of an operator that is passed on.
+const MAX_NAME_CHARS: usize = 200;
+
+/// A report.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    /// The upstream's name for the message.
+    pub(super) reference: String,
+    /// What it says about it.
+    pub(super) news: News,
+}
+
+/// What a report says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// The message has come to its end.
+    Ended(Outcome),
+    /// Its recipient has seen it.
+    Seen,
+    /// It is still on its way.
+    OnItsWay,
+    /// A lookup has brought this.
+    Found(Subscriber),
+}
+
+/// The body is no report. Each text tells the upstream's people what is wrong with it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotAReport {
+    #[error("The body is not a JSON object.")]
+    NotAnObject,
+    #[error("The field 'id' is missing or not an ID.")]
+    Id,
+    #[error("The field 'status' is not a number.")]
+    Status,
+    #[error(
+        "Neither the field 'status' nor 'error' is there; give 'status' for a message, 'error' for a lookup."
+    )]
+    Neither,
+}
+
+impl Report {
+    /// Reads a body. One with a `status` is about a message, one without about a lookup.
+    pub(super) fn read(body: &[u8]) -> Result<Self, NotAReport> {
+        let fields: Map<String, Value> =
+            serde_json::from_slice(body).map_err(|_| NotAReport::NotAnObject)?;
+        let reference = fields.get("id").and_then(read_reference);
+        let error = number(&fields, "error");
+        let news = match (fields.get("status"), fields.get("error")) {
+            (None | Some(Value::Null), None | Some(Value::Null)) => {
+                return Err(NotAReport::Neither);
+            }
+            (None | Some(Value::Null), _) => News::Found(read_subscriber(&fields, error)),
+            _ => {
+                let status = number(&fields, "status").ok_or(NotAReport::Status)?;
+                read_status(status, error)
+            }
+        };
+        Ok(Self {
+            reference: reference.ok_or(NotAReport::Id)?,
+            news,
+        })
+    }
+}
+
+fn read_status(status: u64, error: Option<u64>) -> News {
+    match status {
+        1 => News::Ended(Outcome::Delivered),
+        2 => News::Ended(Outcome::Failed(
+            read_code(error)
+                .filter(|code| *code != Code::FINE)
+                .unwrap_or(Code::UNKNOWN),
+        )),
+        3 => News::Seen,
+        16 => News::Ended(Outcome::Expired),
+        _ => News::OnItsWay,
+    }
+}
+
+/// The codes are the same on both sides; `None` where this side does not know the number.
+fn read_code(error: Option<u64>) -> Option<Code> {
+    u16::try_from(error?).ok().and_then(Code::new)
+}
+
+fn read_subscriber(fields: &Map<String, Value>, error: Option<u64>) -> Subscriber {
+    let ported = fields.get("ported").and_then(Value::as_array);
+    let origin = ported.and_then(|list| list.first()?.as_object());
+    Subscriber {
+        code: read_code(error).unwrap_or(Code::UNKNOWN),
+        imsi: number(fields, "imsi").filter(|imsi| (1..=MAX_IMSI).contains(imsi)),
+        country: country(fields),
+        operator: operator_id(fields),
+        network: read_network(fields),
+        ported_from: origin.map(|origin| HomeOperator {
+            // That it was ported is worth telling also when it is not said from whom.
+            id: operator_id(origin).unwrap_or(0),
+            name: text(origin, "operator")
+                .unwrap_or_default()
+                .chars()
+                .take(MAX_NAME_CHARS)
+                .collect(),
+            country: country(origin),
+        }),
+    }
+}
+
+fn country(fields: &Map<String, Value>) -> Option<Country> {
+    text(fields, "country").and_then(|code| Country::parse(&code).ok())
+}
+
+fn operator_id(fields: &Map<String, Value>) -> Option<u32> {
+    number(fields, "operatorId").and_then(|id| id.try_into().ok())
+}
+
+/// A number in the place of digits has lost its leading zeros.
+fn read_network(fields: &Map<String, Value>) -> Option<Network> {
+    let (mcc, mnc) = (text(fields, "mcc")?, text(fields, "mnc")?);
+    Network::new(&format!("{mcc:0>3}"), &format!("{mnc:0>2}"))
+}
+
+/// A string, or a number in its place.
+fn text(fields: &Map<String, Value>, name: &str) -> Option<String> {
+    match fields.get(name)? {
+        Value::String(text) => Some(text.trim().to_owned()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// A whole number that is not negative, or its digits.
+fn number(fields: &Map<String, Value>, name: &str) -> Option<u64> {
+    text(fields, name)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(number: u16) -> Code {
+        Code::new(number).expect("in the catalogue")
+    }
+
+    #[test]
+    fn messages_end_as_the_upstream_says() {
+        let failed = |number| News::Ended(Outcome::Failed(code(number)));
+        for (body, news) in [
+            (
+                r#"{"id":"7","status":1,"error":0}"#,
+                News::Ended(Outcome::Delivered),
+            ),
+            (r#"{"id":7,"status":"1"}"#, News::Ended(Outcome::Delivered)),
+            (
+                r#"{"id":"7","status":2,"error":43,"mcc":"247","mnc":"01"}"#,
+                failed(43),
+            ),
+            (r#"{"id":"7","status":"2","error":"20"}"#, failed(20)),
+            (r#"{"id":"7","status":2,"error":2}"#, failed(2)),
+            (r#"{"id":"7","status":2,"error":18}"#, failed(999)),
+            (r#"{"id":"7","status":2,"error":70000}"#, failed(999)),
+            (r#"{"id":"7","status":2,"error":-1}"#, failed(999)),
+            (r#"{"id":"7","status":2,"error":0}"#, failed(999)),
+            (r#"{"id":"7","status":2}"#, failed(999)),
+            (r#"{"id":"7","status":2,"error":null}"#, failed(999)),
+            (r#"{"id":"7","status":2,"error":{}}"#, failed(999)),
+            (
+                r#"{"id":"7","status":16,"error":2}"#,
+                News::Ended(Outcome::Expired),
+            ),
+            (r#"{"id":"7","status":3,"error":0}"#, News::Seen),
+            (r#"{"id":"7","status":4,"error":0}"#, News::OnItsWay),
+            (r#"{"id":"7","status":0}"#, News::OnItsWay),
+        ] {
+            let reference = "7".to_owned();
+            assert_eq!(
+                Report::read(body.as_bytes()),
+                Ok(Report { reference, news }),
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_code_is_passed_on_as_it_is() {
+        for entry in domain::code::CATALOGUE
+            .iter()
+            .filter(|entry| entry.number > 0)
+        {
+            let body = format!(r#"{{"id":"7","status":2,"error":{}}}"#, entry.number);
+            let report = Report::read(body.as_bytes()).expect("a report");
+            assert_eq!(
+                report.news,
+                News::Ended(Outcome::Failed(code(entry.number)))
+            );
+        }
+    }
+
+    #[test]
+    fn lookups_bring_what_is_known() {
+        let nothing = Subscriber::unknown(Code::FINE);
+        let whole = Subscriber {
+            code: Code::FINE,
+            imsi: Some(247_010_000_000_001),
+            country: Country::parse("LV").ok(),
+            operator: Some(1635),
+            network: Network::new("247", "01"),
+            ported_from: Some(HomeOperator {
+                id: 9,
+                name: "Other".to_owned(),
+                country: Country::parse("LT").ok(),
+            }),
+        };
+        for (body, found) in [
+            (r#"{"id":"7","error":0}"#, nothing.clone()),
+            (
+                r#"{"id":7,"error":"43"}"#,
+                Subscriber::unknown(Code::ABSENT),
+            ),
+            (
+                r#"{"id":7,"error":"43","status":null}"#,
+                Subscriber::unknown(Code::ABSENT),
+            ),
+            (r#"{"id":7,"error":18}"#, Subscriber::unknown(Code::UNKNOWN)),
+            (
+                r#"{"id":7,"error":"none"}"#,
+                Subscriber::unknown(Code::UNKNOWN),
+            ),
+            (
+                r#"{"id":"7","error":0,"imsi":247010000000001,"country":"LV","operatorId":1635,"mcc":"247","mnc":"01","ported":[{"operatorId":9,"operator":"Other","country":"LT"}]}"#,
+                whole.clone(),
+            ),
+            (
+                r#"{"id":7,"error":"0","imsi":"247010000000001","country":"lv","operatorId":"1635","mcc":247,"mnc":1,"ported":[{"operatorId":"9","operator":"Other","country":"LT"},{}]}"#,
+                whole,
+            ),
+            (
+                r#"{"id":"7","error":0,"imsi":99999999999999999999,"country":"??","operatorId":-1,"mcc":"2470","mnc":"","ported":[]}"#,
+                nothing.clone(),
+            ),
+            (
+                r#"{"id":"7","error":0,"ported":{},"mcc":"247"}"#,
+                nothing.clone(),
+            ),
+            (
+                r#"{"id":"7","error":0,"ported":[{}]}"#,
+                Subscriber {
+                    ported_from: Some(HomeOperator {
+                        id: 0,
+                        name: String::new(),
+                        country: None,
+                    }),
+                    ..nothing
+                },
+            ),
+        ] {
+            let news = News::Found(found);
+            let reference = "7".to_owned();
+            assert_eq!(
+                Report::read(body.as_bytes()),
+                Ok(Report { reference, news }),
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_report_says_why() {
+        let long = format!(r#"{{"id":"{}","status":1}}"#, "7".repeat(65));
+        for (body, why) in [
+            ("", NotAReport::NotAnObject),
+            ("OK", NotAReport::NotAnObject),
+            ("[1]", NotAReport::NotAnObject),
+            (r#"{"id":"7"}"#, NotAReport::Neither),
+            (
+                r#"{"id":"7","status":null,"error":null}"#,
+                NotAReport::Neither,
+            ),
+            (r#"{"id":"7","status":"delivered"}"#, NotAReport::Status),
+            (r#"{"id":"7","status":[1]}"#, NotAReport::Status),
+            (r#"{"id":"7","status":1.5}"#, NotAReport::Status),
+            (r#"{"status":1}"#, NotAReport::Id),
+            (r#"{"id":"","status":1}"#, NotAReport::Id),
+            (r#"{"id":"@7","status":1}"#, NotAReport::Id),
+            (r#"{"id":"7 8","status":1}"#, NotAReport::Id),
+            (r#"{"id":{},"error":1}"#, NotAReport::Id),
+            (&long, NotAReport::Id),
+        ] {
+            assert_eq!(Report::read(body.as_bytes()), Err(why), "{body}");
+        }
+    }
+}

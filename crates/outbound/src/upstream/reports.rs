@@ -1,0 +1,89 @@
+//! Takes in the reports that upstreams bring, each for the carrier that its address names.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use async_trait::async_trait;
+use domain::MessageId;
+use domain::ports::{CarrierReports, ReportTaken};
+
+use super::Upstream;
+use super::proof::ProofKey;
+
+/// So many tokens that a carrier had before are remembered.
+const MAX_FORMER_KEYS: usize = 4;
+
+/// The carriers whose reports come by HTTP, by name.
+#[derive(Default)]
+pub struct UpstreamReports {
+    gates: RwLock<Arc<HashMap<String, Gate>>>,
+}
+
+/// A carrier, and how to know its addresses.
+#[derive(Clone)]
+struct Gate {
+    upstream: Arc<Upstream>,
+    /// Of the tokens that were replaced while the service ran: what was sent with them is still reported.
+    former: Vec<ProofKey>,
+}
+
+impl UpstreamReports {
+    /// None yet.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// From now on it is these. One that was there before under the same name is replaced; reports on what it sent are
+    /// still taken, also when the token is another one now.
+    pub fn set(&self, upstreams: Vec<Arc<Upstream>>) {
+        let mut gates = self.gates.write().expect("no holder panics");
+        let next = upstreams.into_iter().map(|upstream| {
+            let name = upstream.settings.name.clone();
+            let former = gates.get(&name).map(|gate| gate.former_for(&upstream));
+            let gate = Gate {
+                upstream,
+                former: former.unwrap_or_default(),
+            };
+            (name, gate)
+        });
+        *gates = Arc::new(next.collect());
+    }
+
+    fn find(&self, carrier: &str) -> Option<Gate> {
+        let gates = self.gates.read().expect("no holder panics").clone();
+        gates.get(carrier).cloned()
+    }
+}
+
+impl Gate {
+    /// The keys of the tokens before the one of `next`, the latest first.
+    fn former_for(&self, next: &Upstream) -> Vec<ProofKey> {
+        let is_other = self.upstream.settings.token != next.settings.token;
+        let last = is_other.then(|| self.upstream.proofs.clone());
+        let all = last.into_iter().chain(self.former.iter().cloned());
+        all.take(MAX_FORMER_KEYS).collect()
+    }
+
+    fn admits(&self, carrier: &str, message: MessageId, proof: &str) -> bool {
+        let mut keys = std::iter::once(&self.upstream.proofs).chain(&self.former);
+        keys.any(|key| key.verifies(carrier, message, proof))
+    }
+}
+
+#[async_trait]
+impl CarrierReports for UpstreamReports {
+    async fn take(
+        &self,
+        carrier: &str,
+        message: MessageId,
+        proof: &str,
+        body: &[u8],
+    ) -> ReportTaken {
+        match self.find(carrier) {
+            Some(gate) if gate.admits(carrier, message, proof) => {
+                gate.upstream.take_report(message, body).await
+            }
+            _ => ReportTaken::UnknownAddress,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Messages to an upstream, and its reports.
+
+mod reports;
+mod scene;
+mod sending;

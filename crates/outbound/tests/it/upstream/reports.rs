@@ -1,0 +1,221 @@
+//! Reports that the upstream brings: whose they are, and what becomes of them.
+
+use std::sync::Arc;
+
+use domain::delivery::{CarrierRef, Receipt};
+use domain::ports::{Carrier as _, CarrierReports as _, ReceiptError, ReportTaken};
+use domain::{Channel, Code, MessageId, Outcome};
+use outbound::{Upstream, UpstreamReports};
+use testkit::receiver::Reply;
+
+use super::scene::{Scene, Still, id, parcel, settings};
+use crate::setup::now;
+
+const DELIVERED: &[u8] = br#"{"id":"10001","status":1,"error":0}"#;
+
+/// A carrier that has handed message 7 over, and the end of the address that its reports go to.
+async fn sent(channel: Channel) -> (Scene, Arc<UpstreamReports>, String) {
+    let scene = Scene::answering(Reply::answer(200, r#"["10001"]"#)).await;
+    let reports = UpstreamReports::new();
+    reports.set(vec![scene.upstream.clone()]);
+    scene.submit(&parcel(channel)).await;
+    scene.sink.know("10001");
+    let proof = last_proof(&scene);
+    (scene, reports, proof)
+}
+
+/// The end of the address that went out last.
+fn last_proof(scene: &Scene) -> String {
+    let body = scene.posted().pop().expect("a request").json();
+    let address = body.get("dlrUrl").or(body.get("callBackUrl"));
+    let address = address.and_then(|one| one.as_str()).expect("an address");
+    let (_, proof) = address.rsplit_once('/').expect("a path");
+    proof.to_owned()
+}
+
+fn of(reference: &str) -> CarrierRef {
+    CarrierRef {
+        carrier: "up".to_owned(),
+        reference: reference.to_owned(),
+    }
+}
+
+fn receipt(reference: &str, outcome: Outcome) -> Receipt {
+    Receipt {
+        of: of(reference),
+        outcome,
+        report: None,
+        at: now(),
+    }
+}
+
+#[tokio::test]
+async fn a_report_becomes_a_receipt() {
+    let (scene, reports, proof) = sent(Channel::Sms).await;
+    for (body, outcome) in [
+        (DELIVERED, Some(Outcome::Delivered)),
+        (
+            br#"{"id":10001,"status":"2","error":"43","mcc":"247","mnc":"01"}"#,
+            Some(Outcome::Failed(Code::ABSENT)),
+        ),
+        (
+            br#"{"id":"10001","status":16,"error":2}"#,
+            Some(Outcome::Expired),
+        ),
+        (br#"{"id":"10001","status":8,"error":0}"#, None),
+    ] {
+        assert_eq!(
+            reports.take("up", id(7), &proof, body).await,
+            ReportTaken::Yes
+        );
+        let expected: Vec<_> = outcome.map(|it| receipt("10001", it)).into_iter().collect();
+        assert_eq!(scene.sink.take_receipts(), expected);
+    }
+    assert_eq!(scene.sink.take_seen(), []);
+}
+
+#[tokio::test]
+async fn only_the_address_that_was_made_for_the_message_counts() {
+    let (scene, reports, proof) = sent(Channel::Sms).await;
+    let mut other = parcel(Channel::Sms);
+    other.id = id(8);
+    scene.submit(&other).await;
+    let other_proof = last_proof(&scene);
+    let forged = "0".repeat(32);
+    let take = |carrier: &'static str, message: MessageId, proof: String| {
+        let reports = reports.clone();
+        async move { reports.take(carrier, message, &proof, DELIVERED).await }
+    };
+    for (name, carrier, message, proof) in [
+        ("forged", "up", id(7), forged.as_str()),
+        ("another message's", "up", id(7), other_proof.as_str()),
+        ("for another message", "up", id(8), proof.as_str()),
+        ("none", "up", id(7), ""),
+        ("no such carrier", "down", id(7), proof.as_str()),
+    ] {
+        let taken = take(carrier, message, proof.to_owned()).await;
+        assert_eq!(taken, ReportTaken::UnknownAddress, "{name}");
+    }
+    assert_eq!(scene.sink.take_receipts(), []);
+    assert_eq!(take("up", id(8), other_proof).await, ReportTaken::Yes);
+}
+
+#[tokio::test]
+async fn what_is_no_report_is_not_taken() {
+    let (scene, reports, proof) = sent(Channel::Sms).await;
+    for body in [&b"garbage"[..], b"", b"[]", b"{}", &[0xff, 0xfe]] {
+        let taken = reports.take("up", id(7), &proof, body).await;
+        assert!(matches!(taken, ReportTaken::NotAReport(why) if why.ends_with('.')));
+    }
+    assert_eq!(scene.sink.take_receipts(), []);
+}
+
+#[tokio::test]
+async fn what_was_seen_is_told() {
+    let (scene, reports, proof) = sent(Channel::Viber).await;
+    let seen = br#"{"id":"10001","status":3,"error":0}"#;
+    assert_eq!(
+        reports.take("up", id(7), &proof, seen).await,
+        ReportTaken::Yes
+    );
+    assert_eq!(
+        scene.sink.take_receipts(),
+        [receipt("10001", Outcome::Delivered)]
+    );
+    assert_eq!(scene.sink.take_seen(), [of("10001")]);
+}
+
+#[tokio::test]
+async fn a_lookup_is_told_in_our_own_name() {
+    let (scene, reports, proof) = sent(Channel::Hlr).await;
+    for (body, outcome, told) in [
+        (
+            &br#"{"id":"10001","error":"0","imsi":247010000000001,"country":"LV","operatorId":1635,"mcc":"247","mnc":"01"}"#[..],
+            Outcome::Delivered,
+            r#"{"id":"7","error":0,"imsi":247010000000001,"country":"LV","operatorId":1635,"mcc":"247","mnc":"01"}"#,
+        ),
+        (
+            br#"{"id":"10001","error":43}"#,
+            Outcome::Failed(Code::ABSENT),
+            r#"{"id":"7","error":43}"#,
+        ),
+    ] {
+        assert_eq!(reports.take("up", id(7), &proof, body).await, ReportTaken::Yes);
+        let expected = Receipt {
+            report: Some(told.to_owned()),
+            ..receipt("10001", outcome)
+        };
+        assert_eq!(scene.sink.take_receipts(), [expected]);
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_goes_by_our_own_name_is_found() {
+    let (scene, reports, proof) = sent(Channel::Viber).await;
+    scene.sink.know("@7");
+    let both = |theirs| {
+        let delivered = Outcome::Delivered;
+        [receipt(theirs, delivered), receipt("@7", delivered)]
+    };
+    let delivered = br#"{"id":"555","status":1}"#;
+    assert_eq!(
+        reports.take("up", id(7), &proof, delivered).await,
+        ReportTaken::Yes
+    );
+    assert_eq!(scene.sink.take_receipts(), both("555"));
+    let seen = br#"{"id":"555","status":3}"#;
+    assert_eq!(
+        reports.take("up", id(7), &proof, seen).await,
+        ReportTaken::Yes
+    );
+    assert_eq!(scene.sink.take_receipts(), both("555"));
+    assert_eq!(scene.sink.take_seen(), [of("@7")]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_is_to_come_again() {
+    let (scene, reports, proof) = sent(Channel::Sms).await;
+    for error in [
+        ReceiptError::Busy,
+        ReceiptError::Stopping,
+        ReceiptError::Store,
+    ] {
+        *scene.sink.refuses.lock().expect("not poisoned") = Some(error);
+        let taken = reports.take("up", id(7), &proof, DELIVERED).await;
+        assert_eq!(taken, ReportTaken::NotNow, "{error:?}");
+    }
+    *scene.sink.refuses.lock().expect("not poisoned") = None;
+    scene.upstream.stop().await;
+    let taken = reports.take("up", id(7), &proof, DELIVERED).await;
+    assert_eq!(taken, ReportTaken::NotNow, "stopped");
+    assert_eq!(scene.sink.take_receipts(), []);
+}
+
+#[tokio::test]
+async fn a_new_token_does_not_turn_away_what_was_sent_with_the_old_one() {
+    let (scene, reports, proof) = sent(Channel::Sms).await;
+    let with_token = |token: &str| {
+        let mut settings = settings(&scene.server.url("/api"));
+        token.clone_into(&mut settings.token);
+        Upstream::start(settings, scene.sink.clone(), Arc::new(Still))
+    };
+    for (token, taken) in [
+        ("sb_second", ReportTaken::Yes),
+        ("sb_second", ReportTaken::Yes),
+        ("sb_third", ReportTaken::Yes),
+        ("sb_fourth", ReportTaken::Yes),
+        ("sb_fifth", ReportTaken::Yes),
+        // The first is the fifth to be replaced by now.
+        ("sb_sixth", ReportTaken::UnknownAddress),
+    ] {
+        reports.set(vec![with_token(token)]);
+        assert_eq!(
+            reports.take("up", id(7), &proof, DELIVERED).await,
+            taken,
+            "{token}"
+        );
+    }
+    reports.set(Vec::new());
+    let taken = reports.take("up", id(7), &proof, DELIVERED).await;
+    assert_eq!(taken, ReportTaken::UnknownAddress, "no carrier is left");
+}

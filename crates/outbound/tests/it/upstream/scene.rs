@@ -1,0 +1,211 @@
+//! An upstream that follows a script, a carrier that is connected to it, and a sink that remembers.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::delivery::{CarrierRef, Claim, Parcel, Receipt, Submitted};
+use domain::ports::{Carrier as _, Health, ReceiptError, ReceiptSink};
+use domain::text::measure;
+use domain::{AccountId, Channel, Clock, MessageId, Msisdn, Originator, Priority, Timestamp};
+use jiff::SignedDuration;
+use outbound::upstream::TOKEN_HEADER;
+use outbound::{Upstream, UpstreamSettings};
+use testkit::receiver::{Received, Receiver, Reply, Request};
+
+use crate::setup::now;
+
+pub(crate) const TOKEN: &str = "sb_test_token";
+/// A wait in a test ends here: something is broken then.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Always the same time.
+pub(crate) struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        now()
+    }
+}
+
+/// Remembers what it is told; parts are known by the names in `known`.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub(crate) known: Mutex<HashSet<String>>,
+    pub(crate) receipts: Mutex<Vec<Receipt>>,
+    pub(crate) seen: Mutex<Vec<CarrierRef>>,
+    pub(crate) refuses: Mutex<Option<ReceiptError>>,
+}
+
+impl Memory {
+    fn check(&self) -> Result<(), ReceiptError> {
+        let refuses = *self.refuses.lock().expect("not poisoned");
+        refuses.map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn know(&self, name: &str) {
+        let mut known = self.known.lock().expect("not poisoned");
+        known.insert(name.to_owned());
+    }
+
+    /// What came since this was asked before.
+    pub(crate) fn take_receipts(&self) -> Vec<Receipt> {
+        std::mem::take(&mut *self.receipts.lock().expect("not poisoned"))
+    }
+
+    pub(crate) fn take_seen(&self) -> Vec<CarrierRef> {
+        std::mem::take(&mut *self.seen.lock().expect("not poisoned"))
+    }
+}
+
+#[async_trait]
+impl ReceiptSink for Memory {
+    async fn receive(&self, receipt: Receipt) -> Result<bool, ReceiptError> {
+        self.check()?;
+        let known = self.known.lock().expect("not poisoned");
+        let is_known = known.contains(&receipt.of.reference);
+        self.receipts.lock().expect("not poisoned").push(receipt);
+        Ok(is_known)
+    }
+
+    async fn seen(&self, of: CarrierRef, _: Timestamp) -> Result<(), ReceiptError> {
+        self.check()?;
+        self.seen.lock().expect("not poisoned").push(of);
+        Ok(())
+    }
+}
+
+/// All that a test needs.
+pub(crate) struct Scene {
+    pub(crate) server: Receiver,
+    pub(crate) upstream: Arc<Upstream>,
+    pub(crate) sink: Arc<Memory>,
+}
+
+impl Scene {
+    /// An upstream that answers messages so. What a probe asks for is there.
+    pub(crate) async fn start(
+        script: impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        Self::with(script, |_| {}).await
+    }
+
+    /// An upstream that always gives this answer to a message.
+    pub(crate) async fn answering(reply: Reply) -> Self {
+        Self::start(by_path(move |_| reply.clone())).await
+    }
+
+    /// A carrier with settings of its own. Its first look at the upstream is over.
+    pub(crate) async fn with(
+        script: impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static,
+        change: impl FnOnce(&mut UpstreamSettings),
+    ) -> Self {
+        let server = Receiver::builder().script(script).start();
+        let mut settings = settings(&server.url("/api/"));
+        change(&mut settings);
+        let sink = Arc::new(Memory::default());
+        let upstream = Upstream::start(settings, sink.clone(), Arc::new(Still));
+        let scene = Self {
+            server,
+            upstream,
+            sink,
+        };
+        wait_for("the first look", || scene.asked("/api/health/ready") > 0).await;
+        scene
+    }
+
+    pub(crate) async fn submit(&self, parcel: &Parcel) -> Submitted {
+        self.upstream.submit(parcel).await
+    }
+
+    pub(crate) fn note(&self) -> Option<String> {
+        self.upstream.state().note
+    }
+
+    pub(crate) async fn wait_for_health(&self, health: Health) {
+        let what = format!("{health:?}, but it is {:?}", self.upstream.state());
+        wait_for(&what, || self.upstream.health() == health).await;
+    }
+
+    /// How often a path was asked for.
+    pub(crate) fn asked(&self, path: &str) -> usize {
+        let received = self.server.received();
+        received.iter().filter(|one| one.path == path).count()
+    }
+
+    /// The messages that were handed over.
+    pub(crate) fn posted(&self) -> Vec<Received> {
+        let mut received = self.server.received();
+        received.retain(|one| one.method == "POST");
+        received
+    }
+}
+
+/// Answers messages by this script; an upstream of our own kind that is well answers the rest.
+pub(crate) fn by_path(
+    script: impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static,
+) -> impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static {
+    move |request| match request.method {
+        "GET" => Reply::answer(200, "{}"),
+        _ => script(request),
+    }
+}
+
+pub(crate) fn settings(url: &str) -> UpstreamSettings {
+    UpstreamSettings {
+        name: "up".to_owned(),
+        url: url.parse().expect("a URL"),
+        token: TOKEN.to_owned(),
+        header: TOKEN_HEADER,
+        report_url: "https://sms.example".parse().expect("a URL"),
+        window: 8,
+        max_per_second: None,
+        timeout: Duration::from_secs(10),
+    }
+}
+
+pub(crate) fn id(number: u64) -> MessageId {
+    MessageId::new(number).expect("in range")
+}
+
+/// Message 7, tried for the first time.
+pub(crate) fn parcel(channel: Channel) -> Parcel {
+    let text = if channel == Channel::Hlr { "" } else { "Hello" };
+    Parcel {
+        id: id(7),
+        account: AccountId::new(1).expect("in range"),
+        channel,
+        to: Msisdn::parse("+37120000001").expect("a number"),
+        from: Originator::parse("Acme")
+            .ok()
+            .filter(|_| channel != Channel::Hlr),
+        text: text.to_owned(),
+        interactive: None,
+        shape: measure("Hello").expect("a text"),
+        udh: None,
+        priority: Priority::Normal,
+        test_mode: None,
+        expires_at: now() + SignedDuration::from_hours(72),
+        claim: Claim {
+            due_at: now(),
+            attempt: 1,
+        },
+    }
+}
+
+/// Message 7 once more.
+pub(crate) fn again() -> Parcel {
+    let mut parcel = parcel(Channel::Sms);
+    parcel.claim.attempt = 2;
+    parcel
+}
+
+/// Looks again and again until it is so.
+pub(crate) async fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
+    let until = tokio::time::Instant::now() + DEADLINE;
+    while !look() {
+        assert!(tokio::time::Instant::now() < until, "not so: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await; // tidy: between two looks at a state that has a deadline
+    }
+}

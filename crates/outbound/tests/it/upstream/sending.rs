@@ -1,0 +1,359 @@
+//! What is handed over, and what its answer does to the message and to the carrier.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use domain::delivery::Submitted;
+use domain::ports::{Carrier as _, Health};
+use domain::{Channel, Code};
+use outbound::Upstream;
+use testkit::receiver::{Received, Reply};
+
+use super::scene::{Memory, Scene, Still, TOKEN, again, by_path, id, parcel, settings, wait_for};
+
+fn taken(names: &[&str]) -> Submitted {
+    Submitted::Taken(names.iter().map(ToString::to_string).collect())
+}
+
+/// An answer with headers of its own.
+fn with_header(status: u16, header: &str, body: &str) -> Reply {
+    let length = body.len();
+    Reply::raw(format!(
+        "HTTP/1.1 {status} Scripted\r\n{header}\r\ncontent-length: {length}\r\n\r\n{body}"
+    ))
+}
+
+fn key(request: &Received) -> &str {
+    request.header("idempotency-key").expect("a key")
+}
+
+#[tokio::test]
+async fn messages_of_every_channel_are_handed_over() {
+    let scene = Scene::answering(Reply::answer(200, r#"["10001"]"#)).await;
+    for (channel, path, field) in [
+        (Channel::Sms, "/api/sms", "dlrUrl"),
+        (Channel::Viber, "/api/viber", "dlrUrl"),
+        (Channel::Hlr, "/api/hlr", "callBackUrl"),
+    ] {
+        assert!(scene.upstream.serves(channel));
+        let submitted = scene.submit(&parcel(channel)).await;
+        assert_eq!(submitted, taken(&["10001"]), "{channel}");
+        let request = scene.posted().pop().expect("a request");
+        assert_eq!(request.path, path);
+        assert_eq!(request.header("x-service-token"), Some(TOKEN));
+        assert_eq!(request.header("content-type"), Some("application/json"));
+        assert_eq!(request.header("accept"), Some("application/json"));
+        assert!(key(&request).starts_with("up-7-"), "{}", key(&request));
+        let body = request.json();
+        let report = body[field].as_str().expect("an address");
+        let start = "https://sms.example/carriers/up/reports/7/";
+        assert!(report.starts_with(start), "{report}");
+        assert!(!request.text().contains(TOKEN));
+    }
+    assert_eq!(scene.upstream.health(), Health::Up);
+    let state = scene.upstream.state();
+    assert_eq!((state.links_up, state.links, state.note), (0, 0, None));
+}
+
+#[tokio::test]
+async fn each_answer_decides_over_the_message() {
+    let message = |text: &str| format!(r#"{{"message":"{text}"}}"#);
+    for (name, reply, submitted, health, note) in [
+        (
+            "one name for each part",
+            Reply::answer(200, r#"["1","2","3"]"#),
+            taken(&["1", "2", "3"]),
+            Health::Up,
+            None,
+        ),
+        (
+            "400",
+            Reply::answer(400, message("No price.")),
+            Submitted::Declined(Code::NO_ROUTE),
+            Health::Up,
+            None,
+        ),
+        (
+            "401",
+            Reply::answer(401, message("Unknown.")),
+            Submitted::NotNow(Code::LINK_DOWN),
+            Health::Down,
+            Some("the upstream refuses the token; check carrier.token"),
+        ),
+        (
+            "403",
+            Reply::answer(403, message("Not to +37120000001: top up.")),
+            Submitted::NotNow(Code::ROUTE_DOWN),
+            Health::Strained,
+            Some("the upstream answers 403: Not to +371…: top up."),
+        ),
+        (
+            "404",
+            Reply::answer(404, ""),
+            Submitted::NotNow(Code::ROUTE_DOWN),
+            Health::Strained,
+            Some("the upstream answers 404"),
+        ),
+        (
+            "409 at the first try",
+            Reply::answer(409, message("Conflict.")),
+            Submitted::Declined(Code::NO_ROUTE),
+            Health::Up,
+            None,
+        ),
+        (
+            "429",
+            with_header(429, "Retry-After: 120", ""),
+            Submitted::NotNow(Code::THROTTLED),
+            Health::Strained,
+            Some("the upstream asks for a pause of 120 s"),
+        ),
+    ] {
+        let scene = Scene::answering(reply).await;
+        assert_eq!(
+            scene.submit(&parcel(Channel::Sms)).await,
+            submitted,
+            "{name}"
+        );
+        let state = scene.upstream.state();
+        assert_eq!(
+            (state.health, state.note.as_deref()),
+            (health, note),
+            "{name}"
+        );
+        assert_eq!(scene.upstream.health(), health, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_failure_alone_does_not_take_it_down() {
+    for (name, reply) in [
+        ("500", Reply::answer(500, r#"{"message":"Failed."}"#)),
+        ("501", Reply::answer(501, "")),
+        ("no list", Reply::answer(200, "<html>")),
+        ("an endless list", Reply::answer(200, "1".repeat(20_000))),
+        (
+            "a body that breaks off",
+            Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[").then_close(),
+        ),
+        ("not HTTP", Reply::raw("hello\r\n\r\n").then_close()),
+        ("no answer", Reply::close()),
+    ] {
+        let scene = Scene::answering(reply).await;
+        for health in [Health::Up, Health::Up, Health::Down] {
+            let submitted = scene.submit(&parcel(Channel::Sms)).await;
+            assert_eq!(submitted, Submitted::NotNow(Code::LINK_DOWN), "{name}");
+            assert_eq!(scene.upstream.health(), health, "{name}");
+        }
+        assert!(scene.note().is_some(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_try_whose_answer_was_lost_is_repeated_under_the_same_key() {
+    // Takes the message, and hangs up within its answer; then it knows the key.
+    let tries = AtomicUsize::new(0);
+    let scene = Scene::start(by_path(move |_| {
+        match tries.fetch_add(1, Ordering::Relaxed) {
+            0 => Reply::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n[").then_close(),
+            _ => Reply::answer(200, r#"["10001"]"#),
+        }
+    }))
+    .await;
+    let first = scene.submit(&parcel(Channel::Sms)).await;
+    assert_eq!(first, Submitted::NotNow(Code::LINK_DOWN));
+    assert_eq!(scene.submit(&again()).await, taken(&["10001"]));
+    let posted = scene.posted();
+    assert_eq!(posted.len(), 2);
+    assert_eq!(key(&posted[0]), key(&posted[1]));
+    assert_eq!(posted[0].text(), posted[1].text());
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_was_closed_costs_no_try() {
+    // Hangs up on the second message of each connection.
+    let scene = Scene::start(by_path(|request| match request.number {
+        0 => Reply::answer(200, r#"["10001"]"#),
+        _ => Reply::close(),
+    }))
+    .await;
+    for _ in 0..5 {
+        assert_eq!(scene.submit(&parcel(Channel::Sms)).await, taken(&["10001"]));
+    }
+    assert!(scene.posted().len() > 5, "at least one was asked again");
+}
+
+#[tokio::test]
+async fn a_repetition_that_conflicts_was_taken_before() {
+    let scene = Scene::answering(Reply::answer(409, "{}")).await;
+    assert_eq!(scene.submit(&again()).await, taken(&["@7"]));
+    assert_eq!(scene.upstream.health(), Health::Up);
+}
+
+#[tokio::test]
+async fn an_upstream_that_hangs_is_not_waited_for() {
+    let limit = Duration::from_millis(200);
+    let script = by_path(|_| Reply::hang());
+    let scene = Scene::with(script, |settings| settings.timeout = limit).await;
+    for tries in 1..=3 {
+        let started = Instant::now();
+        let submitted = scene.submit(&parcel(Channel::Sms)).await;
+        assert_eq!(submitted, Submitted::NotNow(Code::LINK_DOWN));
+        assert!(started.elapsed() >= limit, "try {tries}");
+    }
+    assert_eq!(scene.upstream.health(), Health::Down);
+    let note = scene.note();
+    assert_eq!(
+        note.as_deref(),
+        Some("the upstream did not answer within 200 ms")
+    );
+}
+
+#[tokio::test]
+async fn one_that_fails_is_left_alone_until_it_is_back() {
+    let works = Arc::new(AtomicBool::new(true));
+    let scene = {
+        let works = works.clone();
+        Scene::start(move |request| match request.method {
+            _ if !works.load(Ordering::Relaxed) => Reply::answer(503, ""),
+            "GET" => Reply::answer(404, ""),
+            _ => Reply::answer(200, r#"["10001"]"#),
+        })
+        .await
+    };
+    assert_eq!(scene.submit(&parcel(Channel::Sms)).await, taken(&["10001"]));
+    works.store(false, Ordering::Relaxed);
+    for _ in 0..5 {
+        let submitted = scene.submit(&parcel(Channel::Sms)).await;
+        assert_eq!(submitted, Submitted::NotNow(Code::LINK_DOWN));
+    }
+    assert_eq!(scene.upstream.health(), Health::Down);
+    assert_eq!(scene.note().as_deref(), Some("the upstream answers 503"));
+    assert_eq!(scene.posted().len(), 4, "the last two were not even asked");
+
+    works.store(true, Ordering::Relaxed);
+    scene.wait_for_health(Health::Up).await;
+    assert_eq!(scene.submit(&parcel(Channel::Sms)).await, taken(&["10001"]));
+}
+
+#[tokio::test]
+async fn one_that_is_not_there_is_down_from_the_start() {
+    // A port that was free a moment ago.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = free.local_addr().expect("bound");
+    drop(free);
+    let settings = settings(&format!("http://{address}"));
+    let upstream = Upstream::start(settings, Arc::new(Memory::default()), Arc::new(Still));
+    wait_for("down", || upstream.health() == Health::Down).await;
+    let note = upstream.state().note;
+    assert_eq!(
+        note.as_deref(),
+        Some("the upstream does not answer: refused the connection")
+    );
+    let submitted = upstream.submit(&parcel(Channel::Sms)).await;
+    assert_eq!(submitted, Submitted::NotNow(Code::LINK_DOWN));
+}
+
+#[tokio::test]
+async fn a_wrong_token_shows_before_the_first_message() {
+    let is_known = Arc::new(AtomicBool::new(false));
+    let scene = {
+        let is_known = is_known.clone();
+        Scene::start(move |request| match request.path {
+            "/api/health/ready" => Reply::answer(200, "ready\n"),
+            _ if !is_known.load(Ordering::Relaxed) => Reply::answer(401, ""),
+            "/api/token" => Reply::answer(200, "{}"),
+            _ => Reply::answer(200, r#"["10001"]"#),
+        })
+        .await
+    };
+    scene.wait_for_health(Health::Down).await;
+    let note = scene.note().expect("a reason");
+    assert_eq!(note, "the upstream refuses the token; check carrier.token");
+    assert!(!note.contains(TOKEN));
+    is_known.store(true, Ordering::Relaxed);
+    scene.wait_for_health(Health::Up).await;
+    assert_eq!(scene.note(), None);
+    assert_eq!(scene.submit(&parcel(Channel::Sms)).await, taken(&["10001"]));
+}
+
+#[tokio::test]
+async fn a_long_pause_is_kept_by_all_messages_and_a_short_one_waited_for() {
+    for (seconds, second, asked) in [
+        ("60", Submitted::NotNow(Code::THROTTLED), 1),
+        ("1", taken(&["10001"]), 2),
+    ] {
+        let tries = AtomicUsize::new(0);
+        let pause = format!("retry-after: {seconds}");
+        let scene = Scene::start(by_path(move |_| {
+            match tries.fetch_add(1, Ordering::Relaxed) {
+                0 => with_header(429, &pause, ""),
+                _ => Reply::answer(200, r#"["10001"]"#),
+            }
+        }))
+        .await;
+        let started = Instant::now();
+        let first = scene.submit(&parcel(Channel::Sms)).await;
+        assert_eq!(first, Submitted::NotNow(Code::THROTTLED));
+        assert_eq!(scene.upstream.health(), Health::Strained);
+        assert_eq!(
+            scene.submit(&parcel(Channel::Sms)).await,
+            second,
+            "{seconds} s"
+        );
+        assert_eq!(scene.posted().len(), asked, "{seconds} s");
+        let is_waited_for = started.elapsed() >= Duration::from_millis(900);
+        assert_eq!(is_waited_for, asked == 2, "{seconds} s");
+    }
+}
+
+#[tokio::test]
+async fn no_more_goes_out_than_was_agreed() {
+    let script = by_path(|_| Reply::answer(200, r#"["10001"]"#));
+    let scene = Scene::with(script, |settings| settings.max_per_second = Some(20)).await;
+    let started = Instant::now();
+    let mut parcel = parcel(Channel::Sms);
+    parcel.shape.parts = 2;
+    for _ in 0..4 {
+        assert_eq!(scene.submit(&parcel).await, taken(&["10001"]));
+    }
+    // Three times two parts at 50 ms each stand between the first and the last.
+    assert!(started.elapsed() >= Duration::from_millis(300));
+}
+
+#[tokio::test]
+async fn what_has_expired_while_it_waited_is_not_sent() {
+    let scene = Scene::answering(Reply::answer(200, r#"["10001"]"#)).await;
+    let mut parcel = parcel(Channel::Sms);
+    parcel.expires_at = crate::setup::now();
+    let submitted = scene.submit(&parcel).await;
+    assert_eq!(submitted, Submitted::NotNow(Code::THROTTLED));
+    assert!(scene.posted().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_are_kept_and_no_more_than_the_window() {
+    let scene = Arc::new(Scene::answering(Reply::answer(200, r#"["10001"]"#)).await);
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 1..=8 {
+        let scene = scene.clone();
+        tasks.spawn(async move {
+            for round in 0..20 {
+                let mut parcel = parcel(Channel::Sms);
+                parcel.id = id(task * 100 + round);
+                assert_eq!(scene.submit(&parcel).await, taken(&["10001"]));
+            }
+        });
+    }
+    tasks.join_all().await;
+    let posted = scene.posted();
+    assert_eq!(posted.len(), 160);
+    let keys: std::collections::HashSet<_> = posted.iter().map(key).collect();
+    assert_eq!(keys.len(), 160);
+    let mut peers: Vec<_> = posted.iter().map(|one| one.peer).collect();
+    peers.sort_unstable();
+    peers.dedup();
+    // One that goes back a moment too late for the next message gives rise to another.
+    assert!(peers.len() <= 16, "{} connections", peers.len());
+}

@@ -1,0 +1,221 @@
+//! The door for carriers that bring their reports by HTTP.
+//!
+//! It is between services, so it is not in the API document. Who comes needs no token: the end of the address proves
+//! that this service made it, for this one message. So the address is a secret of its own kind and is never logged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use domain::ports::{CarrierReports, ReportTaken};
+use http::Method;
+
+use crate::rest::body::read_within;
+use crate::rest::{Problem, wrong_method};
+
+/// The largest report.
+const MAX_REPORT_BYTES: usize = 64 * 1024;
+/// The time for a report to arrive.
+const REPORT_TIME: Duration = Duration::from_secs(10);
+/// When to come again with a report that could not be stored.
+const AGAIN_AFTER_S: u32 = 5;
+
+/// `POST /carriers/{name}/reports/{message}/{proof}`.
+pub fn router(reports: Arc<dyn CarrierReports>) -> Router {
+    Router::new()
+        .route("/carriers/{name}/reports/{message}/{proof}", post(take))
+        .with_state(reports)
+        .method_not_allowed_fallback(not_a_report)
+}
+
+type Address = (String, String, String);
+
+/// Takes a report; `OK` is what the contract calls received.
+async fn take(
+    State(reports): State<Arc<dyn CarrierReports>>,
+    address: Result<Path<Address>, PathRejection>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let body = read_within(request, MAX_REPORT_BYTES, REPORT_TIME).await?;
+    let Ok(Path((carrier, message, proof))) = address else {
+        return Err(unknown());
+    };
+    let Ok(message) = message.parse() else {
+        return Err(unknown());
+    };
+    match reports.take(&carrier, message, &proof, &body).await {
+        ReportTaken::Yes => Ok("OK".into_response()),
+        ReportTaken::NotNow => Err(Problem::unavailable(
+            "The report cannot be stored now; bring it again shortly.",
+            AGAIN_AFTER_S,
+        )),
+        ReportTaken::UnknownAddress => Err(unknown()),
+        ReportTaken::NotAReport(why) => Err(Problem::bad_request(why)),
+    }
+}
+
+/// One answer for all that is wrong with an address: it tells nobody what they have guessed right.
+fn unknown() -> Problem {
+    Problem::not_found("No report is expected at this address.")
+}
+
+/// As everywhere, but without repeating the address.
+async fn not_a_report(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return wrong_method(method, http::Uri::default()).await;
+    }
+    Problem::method_not_allowed("Reports are brought with POST.").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use axum::body::Body;
+    use domain::MessageId;
+    use http::StatusCode;
+    use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    /// Carrier, message, proof and body.
+    type Asked = (String, u64, String, Vec<u8>);
+
+    /// Answers so, and remembers what it was asked.
+    struct Scripted {
+        answer: ReportTaken,
+        asked: Mutex<Vec<Asked>>,
+    }
+
+    #[async_trait]
+    impl CarrierReports for Scripted {
+        async fn take(
+            &self,
+            carrier: &str,
+            message: MessageId,
+            proof: &str,
+            body: &[u8],
+        ) -> ReportTaken {
+            self.asked.lock().expect("not poisoned").push((
+                carrier.to_owned(),
+                message.get(),
+                proof.to_owned(),
+                body.to_vec(),
+            ));
+            self.answer.clone()
+        }
+    }
+
+    fn scripted(answer: ReportTaken) -> Arc<Scripted> {
+        Arc::new(Scripted {
+            answer,
+            asked: Mutex::default(),
+        })
+    }
+
+    struct Answer {
+        status: StatusCode,
+        retry_after: Option<String>,
+        body: String,
+    }
+
+    async fn ask(reports: Arc<Scripted>, method: &str, path: &str, body: Vec<u8>) -> Answer {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.body(Body::from(body)).expect("a request");
+        let response = router(reports).oneshot(request).await.expect("an answer");
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.expect("a body").to_bytes();
+        let retry_after = head.headers.get("retry-after");
+        Answer {
+            status: head.status,
+            retry_after: retry_after.map(|value| value.to_str().expect("text").to_owned()),
+            body: String::from_utf8(body.to_vec()).expect("text"),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_became_of_a_report_is_said_as_the_contract_has_it() {
+        let not_a_report = ReportTaken::NotAReport("No ID.".to_owned());
+        for (answer, status, body) in [
+            (ReportTaken::Yes, 200, "OK"),
+            (
+                ReportTaken::NotNow,
+                503,
+                r#"{"message":"The report cannot be stored now; bring it again shortly."}"#,
+            ),
+            (
+                ReportTaken::UnknownAddress,
+                404,
+                r#"{"message":"No report is expected at this address."}"#,
+            ),
+            (not_a_report, 400, r#"{"message":"No ID."}"#),
+        ] {
+            let reports = scripted(answer);
+            let path = "/carriers/a%20b/reports/7/f00d";
+            let got = ask(reports.clone(), "POST", path, b"{}".to_vec()).await;
+            assert_eq!((got.status.as_u16(), got.body.as_str()), (status, body));
+            assert_eq!(got.retry_after.as_deref(), (status == 503).then_some("5"));
+            let asked = reports.asked.lock().expect("not poisoned").clone();
+            let expected = ("a b".to_owned(), 7, "f00d".to_owned(), b"{}".to_vec());
+            assert_eq!(asked, [expected]);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_a_report_goes_no_further() {
+        let large = vec![b' '; MAX_REPORT_BYTES + 1];
+        for (name, method, path, body, status) in [
+            (
+                "no number",
+                "POST",
+                "/carriers/up/reports/x/f00d",
+                vec![],
+                404,
+            ),
+            ("ID 0", "POST", "/carriers/up/reports/0/f00d", vec![], 404),
+            (
+                "not text",
+                "POST",
+                "/carriers/%FF/reports/7/f00d",
+                vec![],
+                404,
+            ),
+            (
+                "too large",
+                "POST",
+                "/carriers/up/reports/7/f00d",
+                large,
+                400,
+            ),
+            ("GET", "GET", "/carriers/up/reports/7/f00d", vec![], 405),
+            (
+                "OPTIONS",
+                "OPTIONS",
+                "/carriers/up/reports/7/f00d",
+                vec![],
+                204,
+            ),
+        ] {
+            let reports = scripted(ReportTaken::Yes);
+            let got = ask(reports.clone(), method, path, body).await;
+            assert_eq!(got.status.as_u16(), status, "{name}");
+            assert!(!got.body.contains("f00d"), "{name}: {}", got.body);
+            let asked = reports.asked.lock().expect("not poisoned");
+            assert!(asked.is_empty(), "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_report_may_be_as_large_as_the_limit() {
+        let reports = scripted(ReportTaken::Yes);
+        let body = vec![b' '; MAX_REPORT_BYTES];
+        let got = ask(reports, "POST", "/carriers/up/reports/7/f00d", body).await;
+        assert_eq!(got.status, StatusCode::OK);
+    }
+}
