@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use domain::Clock;
-use domain::ports::{Carrier, ReceiptSink, Store};
+use domain::ports::{Carrier, CarrierReports, ReceiptSink, Store};
 use engine::prices::{Format, PriceList};
 use engine::routing::CarrierFacts;
 use engine::{Catalogues, Engine, Equipment, Plan};
 use outbound::simulator::{Simulator, SimulatorSettings, Surroundings};
+use outbound::{Upstream, UpstreamReports, UpstreamSettings};
 
 use crate::config::{Config, carriers as settings};
 use crate::outside;
@@ -20,6 +21,9 @@ pub(crate) struct Carriers {
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    /// Where this service is reached, when nothing else is said.
+    base_url: String,
+    reports: Arc<UpstreamReports>,
     running: Vec<Running>,
 }
 
@@ -28,6 +32,8 @@ pub(crate) struct Carriers {
 struct Running {
     made_of: MadeOf,
     carrier: Arc<dyn Carrier>,
+    /// The same, when it brings its reports by HTTP.
+    upstream: Option<Arc<Upstream>>,
 }
 
 #[derive(Clone, PartialEq)]
@@ -37,13 +43,25 @@ struct MadeOf {
 }
 
 impl Carriers {
-    pub(crate) fn new(engine: Arc<Engine>, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        base_url: String,
+    ) -> Self {
         Self {
             engine,
             store,
             clock,
+            base_url,
+            reports: UpstreamReports::new(),
             running: Vec::new(),
         }
+    }
+
+    /// Where carriers bring reports by HTTP.
+    pub(crate) fn reports(&self) -> Arc<dyn CarrierReports> {
+        self.reports.clone()
     }
 
     /// Goes over to what the configuration says. Nothing is changed where it cannot be followed as a whole; a carrier
@@ -79,11 +97,16 @@ impl Carriers {
         if let Err(error) = self.engine.equip(plan, equipment.collect()).await {
             return Err(abandon(built, error.into()).await);
         }
+        let upstreams = running
+            .iter()
+            .filter_map(|running| running.upstream.clone());
+        self.reports.set(upstreams.collect());
         self.running = running;
         Ok(())
     }
 
     fn build(&self, made_of: MadeOf, sink: Arc<dyn ReceiptSink>) -> anyhow::Result<Running> {
+        let mut upstream = None;
         let carrier: Arc<dyn Carrier> = match &made_of.settings {
             settings::Carrier::Simulator(_) => {
                 let surroundings = Surroundings {
@@ -95,11 +118,21 @@ impl Carriers {
                 Simulator::start(made_of.simulator.clone(), surroundings)
                     .context("simulator.journal cannot be opened")?
             }
-            settings::Carrier::Smpp(_) | settings::Carrier::Upstream(_) => {
+            settings::Carrier::Upstream(settings) => {
+                let settings = upstream_settings(settings, &self.base_url)?;
+                let started = Upstream::start(settings, sink, self.clock.clone());
+                upstream = Some(started.clone());
+                started
+            }
+            settings::Carrier::Smpp(_) => {
                 anyhow::bail!("this kind of carrier is not there yet")
             }
         };
-        Ok(Running { made_of, carrier })
+        Ok(Running {
+            made_of,
+            carrier,
+            upstream,
+        })
     }
 }
 
@@ -118,6 +151,36 @@ fn simulator_settings(config: &Config) -> SimulatorSettings {
         window: settings.window,
         journal: settings.journal.clone(),
     }
+}
+
+fn upstream_settings(
+    settings: &settings::UpstreamCarrier,
+    base_url: &str,
+) -> anyhow::Result<UpstreamSettings> {
+    let name = &settings.name;
+    let report_url = match &settings.report_url {
+        Some(url) => url.clone(),
+        None => base_url.parse().with_context(|| {
+            format!("carrier '{name}': report_url is not set, and '{base_url}' is no address")
+        })?,
+    };
+    let upstream = UpstreamSettings {
+        name: name.clone(),
+        url: settings.url.clone(),
+        token: settings.token.0.clone(),
+        header: settings
+            .header
+            .parse()
+            .with_context(|| format!("carrier '{name}': header"))?,
+        report_url,
+        window: settings.window,
+        max_per_second: settings.max_per_second,
+        timeout: Duration::from_secs(settings.timeout_s),
+    };
+    upstream
+        .check()
+        .with_context(|| format!("carrier '{name}'"))?;
+    Ok(upstream)
 }
 
 /// What routing goes by.

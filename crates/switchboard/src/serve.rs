@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use axum::Router;
 use domain::Clock;
 use domain::clock::SystemClock;
-use domain::ports::Store;
+use domain::ports::{CarrierReports, Store};
 use engine::{Engine, Guards, Outside};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -70,10 +70,12 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
             .await
             .context("the service cannot start without its database")?,
     );
-    let mut carriers = Carriers::new(engine.clone(), store.clone(), clock);
+    let base_url = config.base_url(listening);
+    let mut carriers = Carriers::new(engine.clone(), store.clone(), clock, base_url);
     carriers.apply(&config).await?;
 
-    let mut app = App::build(&config, &roles, &engine, &metrics, listening)?;
+    let reports = worker.then(|| carriers.reports());
+    let mut app = App::build(&config, &roles, &engine, &metrics, reports, listening)?;
     let (stop, stopped) = watch::channel(false);
     let signal = stop_signal()?;
     let reload = unix_signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
@@ -141,6 +143,7 @@ impl App {
         roles: &[Role],
         engine: &Arc<Engine>,
         metrics: &PrometheusHandle,
+        reports: Option<Arc<dyn CarrierReports>>,
         listening: SocketAddr,
     ) -> anyhow::Result<Self> {
         let render = metrics.clone();
@@ -157,6 +160,9 @@ impl App {
             public = public.merge(
                 Dashboard::new(engine.clone(), dashboard_settings(config, listening)).router(),
             );
+        }
+        if let Some(reports) = reports {
+            public = public.merge(web::carriers::router(reports));
         }
         let private = match config.metrics.listen {
             Some(address) => {
