@@ -1,5 +1,6 @@
 //! The carriers, built from the configuration, and built anew when it changes.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,8 @@ use engine::prices::{Format, PriceList};
 use engine::routing::CarrierFacts;
 use engine::{Catalogues, Engine, Equipment, Plan};
 use outbound::simulator::{Simulator, SimulatorSettings, Surroundings};
+use outbound::{Upstream, UpstreamReports, UpstreamSettings};
+use url::Url;
 
 use crate::config::{Config, carriers as settings};
 use crate::outside;
@@ -20,6 +23,9 @@ pub(crate) struct Carriers {
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    /// Where this process listens: unless the configuration says otherwise, upstreams bring their reports there.
+    listening: SocketAddr,
+    reports: Arc<UpstreamReports>,
     running: Vec<Running>,
 }
 
@@ -28,22 +34,37 @@ pub(crate) struct Carriers {
 struct Running {
     made_of: MadeOf,
     carrier: Arc<dyn Carrier>,
+    /// The carrier, when its reports come by HTTP.
+    upstream: Option<Arc<Upstream>>,
 }
 
 #[derive(Clone, PartialEq)]
 struct MadeOf {
     settings: settings::Carrier,
     simulator: SimulatorSettings,
+    base_url: String,
 }
 
 impl Carriers {
-    pub(crate) fn new(engine: Arc<Engine>, store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        listening: SocketAddr,
+    ) -> Self {
         Self {
             engine,
             store,
             clock,
+            listening,
+            reports: UpstreamReports::new(),
             running: Vec::new(),
         }
+    }
+
+    /// Takes in what upstreams report.
+    pub(crate) fn reports(&self) -> Arc<UpstreamReports> {
+        self.reports.clone()
     }
 
     /// Goes over to what the configuration says. Nothing is changed where it cannot be followed as a whole; a carrier
@@ -57,6 +78,7 @@ impl Carriers {
             for settings in configured {
                 let made_of = MadeOf {
                     simulator: simulator_settings(config),
+                    base_url: config.base_url(self.listening),
                     settings,
                 };
                 if let Some(same) = self.running.iter().find(|old| old.made_of == made_of) {
@@ -76,7 +98,10 @@ impl Carriers {
             carrier: running.carrier.clone(),
             kind: running.made_of.settings.kind().to_owned(),
         });
+        // Before anything is sent with them. A carrier that is replaced goes on being reported on.
+        self.reports.set(upstreams(&running));
         if let Err(error) = self.engine.equip(plan, equipment.collect()).await {
+            self.reports.set(upstreams(&self.running));
             return Err(abandon(built, error.into()).await);
         }
         self.running = running;
@@ -84,6 +109,7 @@ impl Carriers {
     }
 
     fn build(&self, made_of: MadeOf, sink: Arc<dyn ReceiptSink>) -> anyhow::Result<Running> {
+        let mut upstream = None;
         let carrier: Arc<dyn Carrier> = match &made_of.settings {
             settings::Carrier::Simulator(_) => {
                 let surroundings = Surroundings {
@@ -95,12 +121,53 @@ impl Carriers {
                 Simulator::start(made_of.simulator.clone(), surroundings)
                     .context("simulator.journal cannot be opened")?
             }
-            settings::Carrier::Smpp(_) | settings::Carrier::Upstream(_) => {
+            settings::Carrier::Upstream(settings) => {
+                let settings = upstream_settings(settings, &made_of.base_url)?;
+                let carrier = Upstream::start(settings, sink, self.clock.clone());
+                upstream.insert(carrier).clone()
+            }
+            settings::Carrier::Smpp(_) => {
                 anyhow::bail!("this kind of carrier is not there yet")
             }
         };
-        Ok(Running { made_of, carrier })
+        Ok(Running {
+            made_of,
+            carrier,
+            upstream,
+        })
     }
+}
+
+fn upstreams(running: &[Running]) -> Vec<Arc<Upstream>> {
+    running
+        .iter()
+        .filter_map(|one| one.upstream.clone())
+        .collect()
+}
+
+fn upstream_settings(
+    carrier: &settings::UpstreamCarrier,
+    base_url: &str,
+) -> anyhow::Result<UpstreamSettings> {
+    let name = &carrier.name;
+    let report_url = match &carrier.report_url {
+        Some(url) => url.clone(),
+        None => Url::parse(base_url).with_context(|| format!("carrier '{name}': report_url"))?,
+    };
+    let settings = UpstreamSettings {
+        name: name.clone(),
+        url: carrier.url.clone(),
+        token: carrier.token.0.clone(),
+        header: carrier.header.parse()?,
+        report_url,
+        window: carrier.window,
+        max_per_second: carrier.max_per_second,
+        timeout: Duration::from_secs(carrier.timeout_s),
+    };
+    settings
+        .check()
+        .with_context(|| format!("carrier '{name}'"))?;
+    Ok(settings)
 }
 
 /// Stops what was built for a configuration that cannot be followed.

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use axum::Router;
 use domain::Clock;
 use domain::clock::SystemClock;
-use domain::ports::Store;
+use domain::ports::{CarrierReports, Store};
 use engine::{Engine, Guards, Outside};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -70,10 +70,16 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
             .await
             .context("the service cannot start without its database")?,
     );
-    let mut carriers = Carriers::new(engine.clone(), store.clone(), clock);
+    let mut carriers = Carriers::new(engine.clone(), store.clone(), clock, listening);
     carriers.apply(&config).await?;
 
-    let mut app = App::build(&config, &roles, &engine, &metrics, listening)?;
+    let doors = Doors {
+        engine: &engine,
+        reports: carriers.reports(),
+        metrics: &metrics,
+        listening,
+    };
+    let mut app = App::build(&config, &roles, doors)?;
     let (stop, stopped) = watch::channel(false);
     let signal = stop_signal()?;
     let reload = unix_signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
@@ -135,14 +141,22 @@ struct App {
     upkeep: JoinHandle<()>,
 }
 
+/// What the doors lead to, and where they are.
+struct Doors<'a> {
+    engine: &'a Arc<Engine>,
+    reports: Arc<dyn CarrierReports>,
+    metrics: &'a PrometheusHandle,
+    listening: SocketAddr,
+}
+
 impl App {
-    fn build(
-        config: &Config,
-        roles: &[Role],
-        engine: &Arc<Engine>,
-        metrics: &PrometheusHandle,
-        listening: SocketAddr,
-    ) -> anyhow::Result<Self> {
+    fn build(config: &Config, roles: &[Role], doors: Doors<'_>) -> anyhow::Result<Self> {
+        let Doors {
+            engine,
+            reports,
+            metrics,
+            listening,
+        } = doors;
         let render = metrics.clone();
         let observe = Observe::new(engine.clone(), Arc::new(move || render.render()));
         let mut public = observe.health_router();
@@ -157,6 +171,9 @@ impl App {
             public = public.merge(
                 Dashboard::new(engine.clone(), dashboard_settings(config, listening)).router(),
             );
+        }
+        if roles.contains(&Role::Worker) {
+            public = public.merge(web::carriers::router(reports));
         }
         let private = match config.metrics.listen {
             Some(address) => {
