@@ -1,17 +1,19 @@
 //! The carriers, built from the configuration, and built anew when it changes.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use domain::Clock;
-use domain::ports::{Carrier, CarrierReports, ReceiptSink, Store};
+use domain::ports::{Carrier, ReceiptSink, Store};
 use engine::prices::{Format, PriceList};
 use engine::routing::CarrierFacts;
 use engine::{Catalogues, Engine, Equipment, Plan};
 use outbound::simulator::{Simulator, SimulatorSettings, Surroundings};
 use outbound::{Upstream, UpstreamReports, UpstreamSettings};
+use url::Url;
 
 use crate::config::{Config, carriers as settings};
 use crate::outside;
@@ -21,8 +23,8 @@ pub(crate) struct Carriers {
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// Where this service is reached, when nothing else is said.
-    base_url: String,
+    /// Where this process listens: unless the configuration says otherwise, upstreams bring their reports there.
+    listening: SocketAddr,
     reports: Arc<UpstreamReports>,
     running: Vec<Running>,
 }
@@ -32,7 +34,7 @@ pub(crate) struct Carriers {
 struct Running {
     made_of: MadeOf,
     carrier: Arc<dyn Carrier>,
-    /// The same, when it brings its reports by HTTP.
+    /// The carrier, when its reports come by HTTP.
     upstream: Option<Arc<Upstream>>,
 }
 
@@ -40,6 +42,7 @@ struct Running {
 struct MadeOf {
     settings: settings::Carrier,
     simulator: SimulatorSettings,
+    base_url: String,
 }
 
 impl Carriers {
@@ -47,20 +50,20 @@ impl Carriers {
         engine: Arc<Engine>,
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        base_url: String,
+        listening: SocketAddr,
     ) -> Self {
         Self {
             engine,
             store,
             clock,
-            base_url,
+            listening,
             reports: UpstreamReports::new(),
             running: Vec::new(),
         }
     }
 
-    /// Where carriers bring reports by HTTP.
-    pub(crate) fn reports(&self) -> Arc<dyn CarrierReports> {
+    /// Takes in what upstreams report.
+    pub(crate) fn reports(&self) -> Arc<UpstreamReports> {
         self.reports.clone()
     }
 
@@ -75,6 +78,7 @@ impl Carriers {
             for settings in configured {
                 let made_of = MadeOf {
                     simulator: simulator_settings(config),
+                    base_url: config.base_url(self.listening),
                     settings,
                 };
                 if let Some(same) = self.running.iter().find(|old| old.made_of == made_of) {
@@ -94,13 +98,12 @@ impl Carriers {
             carrier: running.carrier.clone(),
             kind: running.made_of.settings.kind().to_owned(),
         });
+        // Before anything is sent with them. A carrier that is replaced goes on being reported on.
+        self.reports.set(upstreams(&running));
         if let Err(error) = self.engine.equip(plan, equipment.collect()).await {
+            self.reports.set(upstreams(&self.running));
             return Err(abandon(built, error.into()).await);
         }
-        let upstreams = running
-            .iter()
-            .filter_map(|running| running.upstream.clone());
-        self.reports.set(upstreams.collect());
         self.running = running;
         Ok(())
     }
@@ -119,10 +122,9 @@ impl Carriers {
                     .context("simulator.journal cannot be opened")?
             }
             settings::Carrier::Upstream(settings) => {
-                let settings = upstream_settings(settings, &self.base_url)?;
-                let started = Upstream::start(settings, sink, self.clock.clone());
-                upstream = Some(started.clone());
-                started
+                let settings = upstream_settings(settings, &made_of.base_url)?;
+                let carrier = Upstream::start(settings, sink, self.clock.clone());
+                upstream.insert(carrier).clone()
             }
             settings::Carrier::Smpp(_) => {
                 anyhow::bail!("this kind of carrier is not there yet")
@@ -134,6 +136,38 @@ impl Carriers {
             upstream,
         })
     }
+}
+
+fn upstreams(running: &[Running]) -> Vec<Arc<Upstream>> {
+    running
+        .iter()
+        .filter_map(|one| one.upstream.clone())
+        .collect()
+}
+
+fn upstream_settings(
+    carrier: &settings::UpstreamCarrier,
+    base_url: &str,
+) -> anyhow::Result<UpstreamSettings> {
+    let name = &carrier.name;
+    let report_url = match &carrier.report_url {
+        Some(url) => url.clone(),
+        None => Url::parse(base_url).with_context(|| format!("carrier '{name}': report_url"))?,
+    };
+    let settings = UpstreamSettings {
+        name: name.clone(),
+        url: carrier.url.clone(),
+        token: carrier.token.0.clone(),
+        header: carrier.header.parse()?,
+        report_url,
+        window: carrier.window,
+        max_per_second: carrier.max_per_second,
+        timeout: Duration::from_secs(carrier.timeout_s),
+    };
+    settings
+        .check()
+        .with_context(|| format!("carrier '{name}'"))?;
+    Ok(settings)
 }
 
 /// Stops what was built for a configuration that cannot be followed.
@@ -151,36 +185,6 @@ fn simulator_settings(config: &Config) -> SimulatorSettings {
         window: settings.window,
         journal: settings.journal.clone(),
     }
-}
-
-fn upstream_settings(
-    settings: &settings::UpstreamCarrier,
-    base_url: &str,
-) -> anyhow::Result<UpstreamSettings> {
-    let name = &settings.name;
-    let report_url = match &settings.report_url {
-        Some(url) => url.clone(),
-        None => base_url.parse().with_context(|| {
-            format!("carrier '{name}': report_url is not set, and '{base_url}' is no address")
-        })?,
-    };
-    let upstream = UpstreamSettings {
-        name: name.clone(),
-        url: settings.url.clone(),
-        token: settings.token.0.clone(),
-        header: settings
-            .header
-            .parse()
-            .with_context(|| format!("carrier '{name}': header"))?,
-        report_url,
-        window: settings.window,
-        max_per_second: settings.max_per_second,
-        timeout: Duration::from_secs(settings.timeout_s),
-    };
-    upstream
-        .check()
-        .with_context(|| format!("carrier '{name}'"))?;
-    Ok(upstream)
 }
 
 /// What routing goes by.

@@ -70,12 +70,16 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
             .await
             .context("the service cannot start without its database")?,
     );
-    let base_url = config.base_url(listening);
-    let mut carriers = Carriers::new(engine.clone(), store.clone(), clock, base_url);
+    let mut carriers = Carriers::new(engine.clone(), store.clone(), clock, listening);
     carriers.apply(&config).await?;
 
-    let reports = worker.then(|| carriers.reports());
-    let mut app = App::build(&config, &roles, &engine, &metrics, reports, listening)?;
+    let doors = Doors {
+        engine: &engine,
+        reports: carriers.reports(),
+        metrics: &metrics,
+        listening,
+    };
+    let mut app = App::build(&config, &roles, doors)?;
     let (stop, stopped) = watch::channel(false);
     let signal = stop_signal()?;
     let reload = unix_signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
@@ -137,15 +141,22 @@ struct App {
     upkeep: JoinHandle<()>,
 }
 
+/// What the doors lead to, and where they are.
+struct Doors<'a> {
+    engine: &'a Arc<Engine>,
+    reports: Arc<dyn CarrierReports>,
+    metrics: &'a PrometheusHandle,
+    listening: SocketAddr,
+}
+
 impl App {
-    fn build(
-        config: &Config,
-        roles: &[Role],
-        engine: &Arc<Engine>,
-        metrics: &PrometheusHandle,
-        reports: Option<Arc<dyn CarrierReports>>,
-        listening: SocketAddr,
-    ) -> anyhow::Result<Self> {
+    fn build(config: &Config, roles: &[Role], doors: Doors<'_>) -> anyhow::Result<Self> {
+        let Doors {
+            engine,
+            reports,
+            metrics,
+            listening,
+        } = doors;
         let render = metrics.clone();
         let observe = Observe::new(engine.clone(), Arc::new(move || render.render()));
         let mut public = observe.health_router();
@@ -161,7 +172,7 @@ impl App {
                 Dashboard::new(engine.clone(), dashboard_settings(config, listening)).router(),
             );
         }
-        if let Some(reports) = reports {
+        if roles.contains(&Role::Worker) {
             public = public.merge(web::carriers::router(reports));
         }
         let private = match config.metrics.listen {
