@@ -27,7 +27,7 @@ pub(super) async fn run(config: &Config, args: SmscArgs) -> anyhow::Result<()> {
     let observer: Option<Observer> = (!args.quiet).then(|| Arc::new(print) as Observer);
     let stop = serve::stop_signal()?;
     let listener = serve::bind(args.listen)?;
-    println!("SMSC listening on {}", listener.local_addr()?);
+    println!("SMSC listening on smpp://{}", listener.local_addr()?);
     tokio::select! {
         () = Smsc::new(settings, observer).serve(listener) => {}
         () = stop => {}

@@ -7,6 +7,7 @@ mod accept;
 mod bare;
 mod compare;
 mod deliver;
+mod gateways;
 mod goals;
 mod measure;
 mod memory;
@@ -61,6 +62,7 @@ fn main() -> Result<()> {
         Some("deliver") => deliver::run(&deliver::Options::parse(&arguments[1..])?),
         Some("numbers") => numbers::run(&numbers::Options::parse(&arguments[1..])?),
         Some("compare") => compare::run(&compare::Options::parse(&arguments[1..])?),
+        Some("gateways") => gateways::run(&gateways::Options::parse(&arguments[1..])?),
         Some("bare") => bare::serve(arguments.get(1).map(String::as_str)),
         Some("help" | "--help" | "-h") => {
             println!("{USAGE}");
