@@ -88,7 +88,7 @@ pub(super) fn run(
     let load = load::run_gated(gateway, load, gate);
     let accepted = load.answers() - load.wrong;
     while callbacks.count.load(Ordering::Relaxed) < accepted
-        && callbacks.started.elapsed() - callbacks.last() < QUIET
+        && callbacks.started.elapsed().saturating_sub(callbacks.last()) < QUIET
     {
         thread::sleep(LOOK_AGAIN_AFTER);
     }
