@@ -26,7 +26,8 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
                      [--outstanding N] [--delay-ms N] [--switchboard PATH]
        bench numbers [--quick] [--seconds N] [--python PATH] [--switchboard PATH]
        bench compare --with PATH [--rounds N] [--seconds N] [--switchboard PATH]
-       bench smpp wire [--quick] [--seconds N] [--rounds N]
+       bench smpp [wire [--quick] [--seconds N] [--rounds N]]
+                  [way [--seconds N] [--turns N] [--window N] [--switchboard PATH]]
        bench bare [FILE]
 
 accept   how fast POST /sms accepts, on SQLite and on PostgreSQL, beside a bare handler
@@ -35,7 +36,8 @@ deliver  how fast POST /sms, the simulated network, the receipt and the callback
 numbers  how fast numbers are corrected, in one process and over HTTP, beside Google's library for
          Python, and how fast prices and prefixes are answered beside a bare handler
 compare  how fast POST /sms accepts in this build and in another one, in turns
-smpp     how many messages a second one SMPP session sends, beside a plain loop of writes and reads
+smpp     wire: how many messages a second one SMPP session sends, beside a plain loop of writes and
+         reads; way: POST /sms to the callback answered OK by SMPP, beside Kannel; both without either
 bare     that bare handler, on a free port of loopback; with a file, it answers GET with its bytes
 
 --quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
@@ -49,6 +51,8 @@ bare     that bare handler, on a free port of loopback; with a file, it answers 
                10000,100000,1000000)
 --outstanding  how many messages may be accepted and not yet called back (default 5000)
 --delay-ms     after which the simulated network reports (default 50)
+--turns        how often each gateway is measured (default 2, of 15 seconds)
+--window       submits under way in each gateway (default 500)
 --with         the binary of the other build
 --rounds       how many turns each takes (default: compare 12, of 2 seconds; smpp 3, of 5)
 --python       a Python with the package phonenumbers (default: python3)
