@@ -27,4 +27,5 @@ pub use guard::{Forbidden, Guard};
 pub use image::{ImageCheck, ImageOptions};
 pub use resolve::{Resolve, SystemResolver};
 pub use simulator::Simulator;
+pub use smpp::{SmppCarrier, SmppSettings};
 pub use url_check::UrlCheck;

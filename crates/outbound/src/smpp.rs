@@ -3,15 +3,21 @@
 //! The protocol itself is the `smpp` room's. Here is what the product makes of it: how a text becomes short messages, what
 //! an answer or a receipt means in the words of the catalogue, and when to connect, to wait, to slow down.
 
+mod carrier;
 mod compose;
+mod incoming;
+mod link;
+mod metrics;
 mod pace;
 mod receipt;
 mod reference;
 mod refusal;
 mod settings;
+mod tls;
 
 use domain::Code;
 
+pub use carrier::SmppCarrier;
 pub use reference::IdForm;
 pub use settings::{BindMode, Gsm7Form, LongText, SmppSettings, SmppTls};
 

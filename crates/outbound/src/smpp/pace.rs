@@ -1,13 +1,14 @@
 //! How fast parts go to a carrier: at most so many a second, over all its links, and less for a while when it asks.
 //!
-//! Each part is given its turn, a moment in time, and sleeps until then: nobody polls, and the order is kept. A carrier
-//! that says "throttled" halves the rate after a short pause; the rate then grows back evenly. Answers to parts that
+//! Parts queue up; the first of them is given its turn, a moment in time, and sleeps until then: nobody polls, and the
+//! order is kept. Only the first: a rate that grows back is of use to all who wait. A carrier that says "throttled" halves the rate after a short pause; the rate then grows back evenly. Answers to parts that
 //! were sent before the rate was halved do not halve it again: one storm counts once.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
 /// The pause after the first "throttled"; it doubles while the carrier goes on saying so.
@@ -33,6 +34,8 @@ pub(super) struct Turn {
 
 /// The rate of a carrier.
 pub(super) struct Pace {
+    /// Lets one at a time wait for its turn, in the order in which they came.
+    queue: Semaphore,
     state: Mutex<State>,
     started: Instant,
     /// Until when the rate is less than it should be, in milliseconds since the start.
@@ -45,6 +48,7 @@ impl Pace {
         let now = Instant::now();
         let limit = max_per_second.filter(|parts| *parts > 0).map(f64::from);
         Self {
+            queue: Semaphore::new(1),
             state: Mutex::new(State::new(limit, now)),
             started: now,
             slow_until_ms: AtomicU64::new(0),
@@ -53,6 +57,7 @@ impl Pace {
 
     /// Waits until a part may be sent.
     pub(super) async fn turn(&self) -> Turn {
+        let _first = self.queue.acquire().await.expect("never closed");
         loop {
             let turn = self.lock().next(Instant::now());
             if turn.at > Instant::now() {
@@ -302,6 +307,25 @@ mod tests {
         pace.throttled(first);
         waiting.await.expect("ends");
         assert!(cut.elapsed() >= SHORTEST_PAUSE, "{:?}", cut.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_wait_gain_by_a_rate_that_grows_back() {
+        let pace = std::sync::Arc::new(Pace::new(Some(100)));
+        for _ in 0..8 {
+            let turn = pace.turn().await;
+            pace.throttled(turn);
+        }
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..200 {
+            let pace = pace.clone();
+            waiting.spawn(async move { pace.turn().await });
+        }
+        let from = Instant::now();
+        waiting.join_all().await;
+        let took = from.elapsed();
+        // From one a second, growing by five with each second.
+        assert!(took > ms(8_000) && took < ms(12_000), "{took:?}");
     }
 
     #[tokio::test(start_paused = true)]

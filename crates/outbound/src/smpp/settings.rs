@@ -133,6 +133,8 @@ pub struct SmppSettings {
     pub response_timeout: Duration,
     /// How long a link may be silent before it is asked whether it lives.
     pub enquire_every: Duration,
+    /// The pause before a lost link is connected again; it doubles up to a minute while that fails.
+    pub reconnect_after: Duration,
     /// The address to connect from.
     pub source: Option<IpAddr>,
     /// How a text of the GSM alphabet leaves.
@@ -181,6 +183,7 @@ impl SmppSettings {
             max_per_second: None,
             response_timeout: Duration::from_secs(10),
             enquire_every: Duration::from_secs(30),
+            reconnect_after: Duration::from_secs(1),
             source: None,
             gsm7: Gsm7Form::default(),
             ucs2_coding: 8,

@@ -1,5 +1,5 @@
-//! Callbacks to real receivers on this machine, and images from them: what they answer, how they fail, and whom we
-//! never call.
+//! Callbacks to real receivers on this machine, images from them, and messages to an SMSC: what they answer, how they
+//! fail, and whom we never call.
 
 mod answers;
 mod connections;
@@ -8,5 +8,6 @@ mod reach;
 mod receiver;
 mod samples;
 mod setup;
+mod smpp;
 mod tls;
 mod url_check;

@@ -64,14 +64,14 @@ fn each_coding_has_its_number_and_its_octets() {
         ..settings()
     };
     let plain = settings();
-    let cases: [(&str, &SmppSettings, &str, Coding, u8, &[u8]); 8] = [
+    let cases = [
         (
             "GSM-7",
             &plain,
             "[é@",
             Coding::Gsm7,
             0,
-            &[0x1B, 0x3C, 0x05, 0x00],
+            &[0x1B, 0x3C, 0x05, 0x00][..],
         ),
         ("UCS-2", &plain, "ж", Coding::Ucs2, 8, &[0x04, 0x36]),
         (
@@ -253,7 +253,7 @@ proptest! {
         gsm7 in prop::sample::select(vec![Gsm7Form::Default, Gsm7Form::Latin1]),
     ) {
         let shape = measure(&text).expect("a text");
-        let settings = SmppSettings { long_text, gsm7, ..settings() };
+        let settings = SmppSettings { gsm7, long_text, ..settings() };
         let parcel = parcel(id, &text, shape);
         let messages = composed(&settings, &parcel);
         let expected = if long_text == LongText::Payload { 1 } else { usize::from(shape.parts) };
