@@ -30,6 +30,7 @@ pub use guard::{Forbidden, Guard};
 pub use image::{ImageCheck, ImageOptions};
 pub use resolve::{Resolve, SystemResolver};
 pub use simulator::Simulator;
+pub use smpp::{SmppCarrier, SmppSettings};
 pub use smsc::{Smsc, SmscSettings};
 pub use upstream::{Upstream, UpstreamReports, UpstreamSettings};
 pub use url_check::UrlCheck;

@@ -12,7 +12,8 @@ use engine::prices::{Format, PriceList};
 use engine::routing::CarrierFacts;
 use engine::{Catalogues, Engine, Equipment, Plan};
 use outbound::simulator::{Simulator, SimulatorSettings, Surroundings};
-use outbound::{Upstream, UpstreamReports, UpstreamSettings};
+use outbound::smpp::SmppTls;
+use outbound::{SmppCarrier, SmppSettings, Upstream, UpstreamReports, UpstreamSettings};
 use url::Url;
 
 use crate::config::{Config, carriers as settings};
@@ -126,8 +127,9 @@ impl Carriers {
                 let carrier = Upstream::start(settings, sink, self.clock.clone());
                 upstream.insert(carrier).clone()
             }
-            settings::Carrier::Smpp(_) => {
-                anyhow::bail!("this kind of carrier is not there yet")
+            settings::Carrier::Smpp(settings) => {
+                let settings = smpp_settings(settings)?;
+                SmppCarrier::start(settings, sink, self.clock.clone())
             }
         };
         Ok(Running {
@@ -143,6 +145,53 @@ fn upstreams(running: &[Running]) -> Vec<Arc<Upstream>> {
         .iter()
         .filter_map(|one| one.upstream.clone())
         .collect()
+}
+
+fn smpp_settings(carrier: &settings::SmppCarrier) -> anyhow::Result<SmppSettings> {
+    let carrier = carrier.clone();
+    let tls = match &carrier.tls_ca {
+        None => SmppTls::default(),
+        Some(path) => {
+            let about = || format!("carrier '{}': tls_ca {}", carrier.name, path.display());
+            let pem = std::fs::read(path).with_context(about)?;
+            SmppTls::trusting(&pem)
+                .map_err(anyhow::Error::msg)
+                .with_context(about)?
+        }
+    };
+    let seconds = Duration::from_secs;
+    Ok(SmppSettings {
+        tls: carrier.tls.then(|| SmppTls {
+            server_name: carrier.tls_name,
+            ..tls
+        }),
+        system_type: carrier.system_type,
+        service_type: carrier.service_type,
+        bind: carrier.bind,
+        binds: carrier.binds,
+        window: carrier.window,
+        max_per_second: carrier.max_per_second,
+        response_timeout: seconds(carrier.response_timeout_s),
+        enquire_every: seconds(carrier.enquire_every_s),
+        source: carrier.source,
+        gsm7: carrier.gsm7,
+        ucs2_coding: carrier.ucs2_coding,
+        long_text: carrier.long,
+        source_ton: carrier.source_ton,
+        source_npi: carrier.source_npi,
+        dest_ton: carrier.dest_ton,
+        dest_npi: carrier.dest_npi,
+        validity: carrier.validity,
+        registered_delivery: carrier.registered_delivery,
+        answer_ids: carrier.answer_id,
+        receipt_ids: carrier.receipt_id,
+        ..SmppSettings::new(
+            carrier.name,
+            carrier.address,
+            carrier.system_id,
+            carrier.password.0,
+        )
+    })
 }
 
 fn upstream_settings(

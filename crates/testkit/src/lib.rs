@@ -1,5 +1,5 @@
 //! What the tests and the benchmarks stand on: a database for each test, the real binary as a child
-//! process, a plain HTTP client that can also misbehave, a callback receiver that can too, and the
+//! process, a plain HTTP client that can also misbehave, a callback receiver and an SMSC that can too, and the
 //! load generator.
 //!
 //! It drives the product from outside, over its command line and its sockets, so it knows none of
@@ -15,6 +15,7 @@ mod postgres;
 mod process;
 pub mod receiver;
 mod server;
+pub mod smsc;
 mod unique;
 
 pub use folder::TempDir;

@@ -3,8 +3,11 @@
 //! Some carriers answer in hexadecimal and report in decimal, or the other way round. Both are brought to one form here,
 //! so that a receipt finds its part.
 
+use serde::{Deserialize, Serialize};
+
 /// How a carrier writes its names for parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum IdForm {
     /// Any text, which is compared letter for letter.
     #[default]
@@ -16,23 +19,6 @@ pub enum IdForm {
 }
 
 impl IdForm {
-    /// Every form.
-    pub const ALL: [Self; 3] = [Self::AsIs, Self::Decimal, Self::Hex];
-
-    /// The word in configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AsIs => "as-is",
-            Self::Decimal => "decimal",
-            Self::Hex => "hex",
-        }
-    }
-
-    /// Reads the word back.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|form| form.name() == name)
-    }
-
     /// A name in the one form: a number in decimal without leading zeros. What is no number of this form stays as it is,
     /// for a carrier may change its mind and still mean the same name both times.
     pub(super) fn canonical(self, written: &str) -> String {

@@ -4,19 +4,11 @@
 //! or elsewhere. One about sender, number or text is the end: every carrier would say the same. One about how we fill
 //! the PDU, or about what this carrier permits, is between it and us: another one may take the message.
 
+use ::smpp::Status;
 use domain::Code;
 use domain::delivery::Submitted;
 
 use crate::smpp::code;
-
-/// The status of an answer to a message that was taken.
-pub(super) const FINE: u32 = 0;
-/// The message queue is full.
-const QUEUE_FULL: u32 = 0x14;
-/// The carrier asks for less.
-const THROTTLED: u32 = 0x58;
-/// The link is not bound as it would have to be.
-const WRONG_BIND: u32 = 0x04;
 
 /// What becomes of a refused message, with the number of its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,80 +23,81 @@ enum Fate {
 use Fate::{Again, Elsewhere, Over};
 
 /// Every status that SMPP 3.4 and 5.0 name, ascending.
-const STATUSES: &[(u32, Fate)] = &[
-    (0x01, Over(61)),      // the message is too long
-    (0x02, Elsewhere(90)), // the PDU's length
-    (0x03, Elsewhere(90)), // the PDU's kind
-    (WRONG_BIND, Again(91)),
-    (0x05, Again(91)),     // already bound
-    (0x06, Elsewhere(90)), // the priority flag
-    (0x07, Elsewhere(90)), // the registered delivery flag
-    (0x08, Again(8)),      // system error
-    (0x0A, Over(15)),      // the source address
-    (0x0B, Over(53)),      // the destination address
+const STATUSES: &[(Status, Fate)] = &[
+    (Status::ESME_RINVMSGLEN, Over(61)),
+    (Status::ESME_RINVCMDLEN, Elsewhere(90)),
+    (Status::ESME_RINVCMDID, Elsewhere(90)),
+    (Status::ESME_RINVBNDSTS, Again(91)),
+    (Status::ESME_RALYBND, Again(91)),
+    (Status::ESME_RINVPRTFLG, Elsewhere(90)),
+    (Status::ESME_RINVREGDLVFLG, Elsewhere(90)),
+    (Status::ESME_RSYSERR, Again(8)),
+    (Status::ESME_RINVSRCADR, Over(15)),
+    (Status::ESME_RINVDSTADR, Over(53)),
     // Strictly the ID of a message that is asked for or replaced; at a submit, carriers mean its address.
-    (0x0C, Over(53)),
-    (0x0D, Again(91)),      // bind failed
-    (0x0E, Again(91)),      // the password
-    (0x0F, Again(91)),      // the system ID
-    (0x11, Elsewhere(999)), // cancelling failed
-    (0x13, Elsewhere(999)), // replacing failed
-    (QUEUE_FULL, Again(31)),
-    (0x15, Elsewhere(90)), // the service type
-    (0x33, Elsewhere(90)), // the number of destinations
-    (0x34, Elsewhere(90)), // the name of a distribution list
-    (0x40, Elsewhere(90)), // the destination flag
-    (0x42, Elsewhere(90)), // submit with replace
-    (0x43, Elsewhere(60)), // the ESM class: headers are not taken
-    (0x44, Elsewhere(90)), // no submit to a distribution list
-    (0x45, Again(8)),      // the submit failed
-    (0x48, Elsewhere(15)), // the source's type of number
-    (0x49, Elsewhere(15)), // the source's numbering plan
-    (0x50, Elsewhere(53)), // the destination's type of number
-    (0x51, Elsewhere(53)), // the destination's numbering plan
-    (0x53, Again(91)),     // the system type
-    (0x54, Elsewhere(90)), // the replace flag
-    (0x55, Elsewhere(90)), // the number of messages
-    (THROTTLED, Again(31)),
-    (0x61, Elsewhere(90)),  // the scheduled time
-    (0x62, Elsewhere(90)),  // the validity period
-    (0x63, Elsewhere(90)),  // the predefined message
-    (0x64, Again(8)),       // the receiver, for now
-    (0x65, Elsewhere(12)),  // the receiver, for good
-    (0x66, Elsewhere(12)),  // the receiver rejects
-    (0x67, Elsewhere(999)), // the query failed
-    (0xC0, Elsewhere(90)),  // the optional part of the PDU
-    (0xC1, Elsewhere(90)),  // a TLV that is not allowed
-    (0xC2, Elsewhere(90)),  // the length of a parameter
-    (0xC3, Elsewhere(90)),  // a TLV that is missing
-    (0xC4, Elsewhere(90)),  // the value of a TLV
-    (0xFE, Again(8)),       // delivery failed
+    (Status::ESME_RINVMSGID, Over(53)),
+    (Status::ESME_RBINDFAIL, Again(91)),
+    (Status::ESME_RINVPASWD, Again(91)),
+    (Status::ESME_RINVSYSID, Again(91)),
+    (Status::ESME_RCANCELFAIL, Elsewhere(999)),
+    (Status::ESME_RREPLACEFAIL, Elsewhere(999)),
+    (Status::ESME_RMSGQFUL, Again(31)),
+    (Status::ESME_RINVSERTYP, Elsewhere(90)),
+    (Status::ESME_RINVNUMDESTS, Elsewhere(90)),
+    (Status::ESME_RINVDLNAME, Elsewhere(90)),
+    (Status::ESME_RINVDESTFLAG, Elsewhere(90)),
+    (Status::ESME_RINVSUBREP, Elsewhere(90)),
+    // Headers are not taken.
+    (Status::ESME_RINVESMCLASS, Elsewhere(60)),
+    (Status::ESME_RCNTSUBDL, Elsewhere(90)),
+    (Status::ESME_RSUBMITFAIL, Again(8)),
+    (Status::ESME_RINVSRCTON, Elsewhere(15)),
+    (Status::ESME_RINVSRCNPI, Elsewhere(15)),
+    (Status::ESME_RINVDSTTON, Elsewhere(53)),
+    (Status::ESME_RINVDSTNPI, Elsewhere(53)),
+    (Status::ESME_RINVSYSTYP, Again(91)),
+    (Status::ESME_RINVREPFLAG, Elsewhere(90)),
+    (Status::ESME_RINVNUMMSGS, Elsewhere(90)),
+    (Status::ESME_RTHROTTLED, Again(31)),
+    (Status::ESME_RINVSCHED, Elsewhere(90)),
+    (Status::ESME_RINVEXPIRY, Elsewhere(90)),
+    (Status::ESME_RINVDFTMSGID, Elsewhere(90)),
+    (Status::ESME_RX_T_APPN, Again(8)),
+    (Status::ESME_RX_P_APPN, Elsewhere(12)),
+    (Status::ESME_RX_R_APPN, Elsewhere(12)),
+    (Status::ESME_RQUERYFAIL, Elsewhere(999)),
+    (Status::ESME_RINVOPTPARSTREAM, Elsewhere(90)),
+    (Status::ESME_ROPTPARNOTALLWD, Elsewhere(90)),
+    (Status::ESME_RINVPARLEN, Elsewhere(90)),
+    (Status::ESME_RMISSINGOPTPARAM, Elsewhere(90)),
+    (Status::ESME_RINVOPTPARAMVAL, Elsewhere(90)),
+    (Status::ESME_RDELIVERYFAILURE, Again(8)),
     // A carrier that does not know what went wrong did not judge the message.
-    (0xFF, Again(999)),
-    (0x100, Elsewhere(20)), // not authorised for the service type
-    (0x101, Elsewhere(20)), // not allowed to do this
-    (0x102, Again(30)),     // the service type is unavailable
-    (0x103, Elsewhere(20)), // the service type is denied
-    (0x104, Elsewhere(60)), // the data coding
-    (0x105, Elsewhere(15)), // the source's subunit
-    (0x106, Elsewhere(53)), // the destination's subunit
-    (0x107, Elsewhere(90)), // broadcast: the interval
-    (0x108, Elsewhere(90)), // broadcast: the alias
-    (0x109, Elsewhere(90)), // broadcast: the form of the area
-    (0x10A, Elsewhere(90)), // broadcast: the number of areas
-    (0x10B, Elsewhere(90)), // broadcast: the kind of content
-    (0x10C, Elsewhere(90)), // broadcast: the class
-    (0x10D, Elsewhere(90)), // broadcast: failed
-    (0x10E, Elsewhere(90)), // broadcast: the query failed
-    (0x10F, Elsewhere(90)), // broadcast: cancelling failed
-    (0x110, Elsewhere(90)), // broadcast: the repetitions
-    (0x111, Elsewhere(90)), // broadcast: the service group
-    (0x112, Elsewhere(90)), // broadcast: the channel
+    (Status::ESME_RUNKNOWNERR, Again(999)),
+    (Status::ESME_RSERTYPUNAUTH, Elsewhere(20)),
+    (Status::ESME_RPROHIBITED, Elsewhere(20)),
+    (Status::ESME_RSERTYPUNAVAIL, Again(30)),
+    (Status::ESME_RSERTYPDENIED, Elsewhere(20)),
+    (Status::ESME_RINVDCS, Elsewhere(60)),
+    (Status::ESME_RINVSRCADDRSUBUNIT, Elsewhere(15)),
+    (Status::ESME_RINVDSTADDRSUBUNIT, Elsewhere(53)),
+    (Status::ESME_RINVBCASTFREQINT, Elsewhere(90)),
+    (Status::ESME_RINVBCASTALIAS_NAME, Elsewhere(90)),
+    (Status::ESME_RINVBCASTAREAFMT, Elsewhere(90)),
+    (Status::ESME_RINVNUMBCAST_AREAS, Elsewhere(90)),
+    (Status::ESME_RINVBCASTCNTTYPE, Elsewhere(90)),
+    (Status::ESME_RINVBCASTMSGCLASS, Elsewhere(90)),
+    (Status::ESME_RBCASTFAIL, Elsewhere(90)),
+    (Status::ESME_RBCASTQUERYFAIL, Elsewhere(90)),
+    (Status::ESME_RBCASTCANCELFAIL, Elsewhere(90)),
+    (Status::ESME_RINVBCAST_REP, Elsewhere(90)),
+    (Status::ESME_RINVBCASTSRVGRP, Elsewhere(90)),
+    (Status::ESME_RINVBCASTCHANIND, Elsewhere(90)),
 ];
 
 /// What an answer with this status makes of a message. A status without a name, or a vendor's own, may mean anything:
 /// refusing the message would lose one that another carrier takes, and trying it here again would go on until it expires.
-pub(super) fn read(status: u32) -> Submitted {
+pub(super) fn read(status: Status) -> Submitted {
     let found = STATUSES.binary_search_by_key(&status, |(known, _)| *known);
     match found.map(|index| STATUSES[index].1) {
         Ok(Again(number)) => Submitted::NotNow(code(number)),
@@ -115,7 +108,7 @@ pub(super) fn read(status: u32) -> Submitted {
 }
 
 /// A status that refuses a message for this reason, if there is one: for good, but for one that asks for less.
-pub(crate) fn status_of(code: Code) -> Option<u32> {
+pub(crate) fn status_of(code: Code) -> Option<Status> {
     let refuses = |fate: &Fate| match fate {
         Again(number) => *number == Code::THROTTLED.number() && code == Code::THROTTLED,
         Elsewhere(number) | Over(number) => *number == code.number(),
@@ -125,13 +118,13 @@ pub(crate) fn status_of(code: Code) -> Option<u32> {
 }
 
 /// Whether the carrier asks for less.
-pub(super) const fn is_throttling(status: u32) -> bool {
-    matches!(status, THROTTLED | QUEUE_FULL)
+pub(super) fn is_throttling(status: Status) -> bool {
+    matches!(status, Status::ESME_RTHROTTLED | Status::ESME_RMSGQFUL)
 }
 
 /// Whether the carrier takes the link for one that is not bound: only a new one helps.
-pub(super) const fn is_unbound(status: u32) -> bool {
-    status == WRONG_BIND
+pub(super) fn is_unbound(status: Status) -> bool {
+    status == Status::ESME_RINVBNDSTS
 }
 
 #[cfg(test)]
@@ -145,8 +138,15 @@ mod tests {
         assert!(STATUSES.is_sorted_by(|one, next| one.0 < next.0));
         for (status, fate) in STATUSES {
             let (Again(number) | Elsewhere(number) | Over(number)) = fate;
-            assert!(Code::new(*number).is_some(), "{status:#X}");
+            assert!(Code::new(*number).is_some(), "{status}");
         }
+    }
+
+    #[test]
+    fn every_status_with_a_name_is_in_the_table() {
+        let refusals = Status::NAMED.iter().filter(|status| !status.is_ok());
+        let in_table = STATUSES.iter().map(|(status, _)| status);
+        assert!(in_table.eq(refusals));
     }
 
     #[test]
@@ -166,18 +166,18 @@ mod tests {
             (0x4FF, Submitted::Declined(Code::UNKNOWN)),
             (u32::MAX, Submitted::Declined(Code::UNKNOWN)),
         ] {
-            assert_eq!(read(status), expected, "{status:#X}");
+            assert_eq!(read(Status(status)), expected, "{status:#X}");
         }
     }
 
     proptest! {
         #[test]
         fn every_status_has_a_meaning(status in prop_oneof![0_u32..0x500, any::<u32>()]) {
-            let (Submitted::NotNow(code) | Submitted::Declined(code) | Submitted::Refused(code)) = read(status) else {
+            let (Submitted::NotNow(code) | Submitted::Declined(code) | Submitted::Refused(code)) = read(Status(status)) else {
                 return Err(TestCaseError::fail("a refusal takes nothing"));
             };
             prop_assert_ne!(code, Code::FINE);
-            prop_assert_eq!(is_throttling(status), code == Code::THROTTLED);
+            prop_assert_eq!(is_throttling(Status(status)), code == Code::THROTTLED);
         }
     }
 }

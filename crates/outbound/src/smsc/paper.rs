@@ -35,8 +35,8 @@ pub(super) fn fate_of(message: &ShortMessage) -> Fate {
 
 /// The status that refuses a message for this reason.
 pub(super) fn status_of(code: Code) -> Status {
-    let own = VENDOR + u32::from(code.number());
-    Status(refusal::status_of(code).unwrap_or(own))
+    let own = Status(VENDOR + u32::from(code.number()));
+    refusal::status_of(code).unwrap_or(own)
 }
 
 /// An ID as answers have it.

@@ -1,5 +1,5 @@
-//! Callbacks to real receivers on this machine, and images from them: what they answer, how they fail, and whom we
-//! never call. And messages to an upstream that does what a test tells it to.
+//! Callbacks to real receivers on this machine, images from them, and messages to an SMSC and to an upstream that do what
+//! a test tells them to: what they answer, how they fail, and whom we never call.
 
 mod answers;
 mod connections;
@@ -8,6 +8,7 @@ mod reach;
 mod receiver;
 mod samples;
 mod setup;
+mod smpp;
 mod tls;
 mod upstream;
 mod url_check;

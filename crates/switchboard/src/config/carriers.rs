@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 use domain::{AccountName, Channel, Country, Network};
 use engine::routing::{Choice, Condition, MAX_CARRIERS, Rule};
 use outbound::simulator;
+use outbound::smpp::{BindMode, Gsm7Form, IdForm, LongText};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -126,19 +127,21 @@ pub(crate) struct SmppCarrier {
     pub(crate) address: String,
     pub(crate) tls: bool,
     pub(crate) tls_ca: Option<PathBuf>,
+    pub(crate) tls_name: Option<String>,
     pub(crate) system_id: String,
     pub(crate) password: Secret,
     pub(crate) system_type: String,
-    pub(crate) bind: Bind,
+    pub(crate) service_type: String,
+    pub(crate) bind: BindMode,
     pub(crate) binds: u16,
     pub(crate) window: usize,
     pub(crate) max_per_second: Option<u32>,
     pub(crate) response_timeout_s: u64,
     pub(crate) enquire_every_s: u64,
     pub(crate) source: Option<IpAddr>,
-    pub(crate) gsm7: Gsm7,
+    pub(crate) gsm7: Gsm7Form,
     pub(crate) ucs2_coding: u8,
-    pub(crate) long: Long,
+    pub(crate) long: LongText,
     pub(crate) source_ton: Option<u8>,
     pub(crate) source_npi: Option<u8>,
     pub(crate) dest_ton: Option<u8>,
@@ -157,19 +160,21 @@ impl Default for SmppCarrier {
             address: String::new(),
             tls: false,
             tls_ca: None,
+            tls_name: None,
             system_id: String::new(),
             password: Secret::default(),
             system_type: String::new(),
-            bind: Bind::Transceiver,
+            service_type: String::new(),
+            bind: BindMode::Transceiver,
             binds: 1,
             window: 50,
             max_per_second: None,
             response_timeout_s: 10,
             enquire_every_s: 30,
             source: None,
-            gsm7: Gsm7::Default,
+            gsm7: Gsm7Form::Default,
             ucs2_coding: 8,
-            long: Long::Udh,
+            long: LongText::Udh,
             source_ton: None,
             source_npi: None,
             dest_ton: None,
@@ -199,8 +204,8 @@ impl SmppCarrier {
         // Eight is what the protocol says; many take more.
         ensure!(self.password.0.len() <= 64, "password is longer than 64");
         ensure!(
-            self.tls || self.tls_ca.is_none(),
-            "tls_ca is set, but tls is not"
+            self.tls || (self.tls_ca.is_none() && self.tls_name.is_none()),
+            "tls_ca or tls_name is set, but tls is not"
         );
         ensure!(
             (1..=64).contains(&self.binds),
@@ -213,44 +218,6 @@ impl SmppCarrier {
         ensure!(self.enquire_every_s > 0, "enquire_every_s is 0");
         Ok(())
     }
-}
-
-/// How a link is bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Bind {
-    /// One connection both ways.
-    Transceiver,
-    /// One connection to send, one to receive.
-    Pair,
-    /// Only to send: the receipts come some other way, or not at all.
-    Transmitter,
-}
-
-/// How texts in the GSM alphabet are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Gsm7 {
-    Default,
-    Latin1,
-}
-
-/// How long texts are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Long {
-    Udh,
-    Sar,
-    Payload,
-}
-
-/// How the SMSC writes message IDs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum IdForm {
-    AsIs,
-    Decimal,
-    Hex,
 }
 
 /// Another service that speaks this API.

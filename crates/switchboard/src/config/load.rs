@@ -116,6 +116,7 @@ mod tests {
         address = 'smsc:2775'
         tls = true
         tls_ca = 'ca.pem'
+        tls_name = 'smsc'
         system_id = 'user'
         password = 'secret'
         max_per_second = 9

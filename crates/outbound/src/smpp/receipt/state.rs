@@ -63,10 +63,8 @@ impl State {
         if let Ok(number) = word.parse() {
             return Self::from_number(number);
         }
-        let is_it = |known: &&str| known.eq_ignore_ascii_case(word);
-        let found = STATES
-            .iter()
-            .find(|(_, _, words)| words.iter().any(|known| is_it(known)));
+        let has_it = |words: &[&str]| words.iter().any(|known| known.eq_ignore_ascii_case(word));
+        let found = STATES.iter().find(|(_, _, words)| has_it(words));
         found.map(|(_, state, _)| *state)
     }
 

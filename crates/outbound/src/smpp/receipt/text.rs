@@ -191,13 +191,11 @@ mod tests {
             behind in " {0,2}",
         ) {
             pairs.push(("text", "id:1 stat:DELIVRD"));
-            let text: String = pairs
-                .iter()
-                .map(|(name, value)| {
-                    let name = if upper { name.to_uppercase() } else { (*name).to_owned() };
-                    format!("{name}:{behind}{value}{gap}")
-                })
-                .collect();
+            let mut text = String::new();
+            for (name, value) in pairs {
+                let name = if upper { name.to_uppercase() } else { name.to_owned() };
+                text.extend([&name, ":", &behind, value, &gap]);
+            }
             prop_assert_eq!(read(&text), fields("42", "EXPIRED", "06"));
         }
     }

@@ -1,0 +1,291 @@
+//! The carrier: messages go out through its links, in parts and at its pace.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ::smpp::{BindKind, Session, SessionOptions, ShortMessage, Status, SubmitError};
+use async_trait::async_trait;
+use domain::delivery::{Parcel, Submitted};
+use domain::ports::{Carrier, CarrierState, Health, ReceiptSink};
+use domain::{Channel, Clock, Code};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::compose::{compose, unnamed};
+use super::incoming::Inbox;
+use super::link::{Link, Tally, Trunk};
+use super::metrics::Metrics;
+use super::pace::Pace;
+use super::{BindMode, SmppSettings, refusal, tls};
+
+/// How long the rest of a message is tried after its first part was taken: to begin anew would send that part twice.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The pause between such tries.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+/// A carrier that speaks SMPP. It connects when it is started and disconnects when it is stopped or dropped.
+pub struct SmppCarrier {
+    settings: SmppSettings,
+    clock: Arc<dyn Clock>,
+    links: Vec<Arc<Link>>,
+    trunk: Arc<Trunk>,
+    pace: Pace,
+    /// Why it cannot connect at all, whatever is tried.
+    misfit: Option<String>,
+    stop: watch::Sender<bool>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// What came of one part.
+enum PartSent {
+    Taken(String),
+    Refused(Status),
+    /// Surely not sent: no link is up.
+    NotSent,
+    /// Sent, perhaps taken.
+    Unknown,
+    /// It does not fit the protocol.
+    Unsendable,
+}
+
+impl SmppCarrier {
+    /// Starts to connect. Must be called inside a tokio runtime.
+    pub fn start(
+        settings: SmppSettings,
+        sink: Arc<dyn ReceiptSink>,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Self> {
+        let (tls, misfit) = match tls::options(&settings) {
+            Ok(tls) => (tls, None),
+            Err(misfit) => {
+                tracing::error!(carrier = settings.name, misfit, "no link can be had");
+                (None, Some(misfit))
+            }
+        };
+        let metrics = Arc::new(Metrics::new(&settings.name));
+        let inbox = Inbox::new(&settings, sink, clock.clone(), metrics.clone());
+        let trunk = Arc::new(Trunk {
+            carrier: settings.name.clone(),
+            address: settings.address.clone(),
+            options: SessionOptions {
+                system_id: settings.system_id.clone(),
+                password: settings.password.clone(),
+                system_type: settings.system_type.clone(),
+                window: settings.window.max(1),
+                bind_timeout: settings.response_timeout,
+                response_timeout: settings.response_timeout,
+                enquire_every: settings.enquire_every,
+                source: settings.source,
+                tls,
+                ..SessionOptions::default()
+            },
+            reconnect_after: settings.reconnect_after,
+            incoming: Arc::new(inbox),
+            tally: Tally::default(),
+            metrics,
+        });
+        let links = links(&settings);
+        let (stop, stopped) = watch::channel(false);
+        let keep =
+            |link: &Arc<Link>| tokio::spawn(trunk.clone().keep(link.clone(), stopped.clone()));
+        let tasks = match misfit {
+            None => links.iter().map(keep).collect(),
+            Some(_) => Vec::new(),
+        };
+        Arc::new(Self {
+            pace: Pace::new(settings.max_per_second),
+            settings,
+            clock,
+            links,
+            trunk,
+            misfit,
+            stop,
+            tasks: Mutex::new(tasks),
+        })
+    }
+
+    /// What it was started with.
+    pub fn settings(&self) -> &SmppSettings {
+        &self.settings
+    }
+
+    async fn hand_over(&self, parcel: &Parcel) -> Submitted {
+        if parcel.channel != Channel::Sms {
+            return Submitted::Declined(Code::NO_ROUTE);
+        }
+        let messages = compose(&self.settings, parcel, self.clock.now());
+        let mut references = Vec::with_capacity(messages.len());
+        let mut give_up = None;
+        for message in &messages {
+            loop {
+                let sent = self.send_part(message).await;
+                let answer = match sent {
+                    PartSent::Taken(id) => {
+                        references.push(self.reference(&id, parcel, references.len()));
+                        break;
+                    }
+                    PartSent::Unknown => return Submitted::NotNow(Code::LINK_DOWN),
+                    PartSent::NotSent => Submitted::NotNow(Code::LINK_DOWN),
+                    PartSent::Unsendable => Submitted::Declined(Code::INTERNAL),
+                    PartSent::Refused(status) => refusal::read(status),
+                };
+                if references.is_empty() {
+                    return answer;
+                }
+                match answer {
+                    // Another carrier would send the parts again that this one has.
+                    Submitted::Declined(code) => return Submitted::Refused(code),
+                    Submitted::NotNow(_) => {}
+                    other => return other,
+                }
+                let give_up = *give_up.get_or_insert_with(|| self.patience_ends(parcel));
+                if Instant::now() >= give_up {
+                    return answer;
+                }
+                sleep(AGAIN_AFTER).await;
+            }
+        }
+        Submitted::Taken(references)
+    }
+
+    /// Until when the rest of a message is tried.
+    fn patience_ends(&self, parcel: &Parcel) -> Instant {
+        let left = parcel.expires_at.duration_since(self.clock.now());
+        let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
+        Instant::now() + left.min(PATIENCE)
+    }
+
+    fn reference(&self, id: &str, parcel: &Parcel, part: usize) -> String {
+        let reference = self.settings.answer_ids.canonical(id);
+        if reference.is_empty() {
+            unnamed(parcel.id, part + 1)
+        } else {
+            reference
+        }
+    }
+
+    /// Sends a part by the least busy link; by another one if that is lost before anything has left.
+    async fn send_part(&self, message: &ShortMessage) -> PartSent {
+        for _ in 0..=self.links.len() {
+            // Nobody waits for a turn that cannot be used.
+            if self.trunk.tally.sending() == 0 {
+                return PartSent::NotSent;
+            }
+            let turn = self.pace.turn().await;
+            let Some((link, session)) = self.least_busy() else {
+                return PartSent::NotSent;
+            };
+            let _occupied = link.occupy();
+            match session.submit(message).await {
+                Ok(answer) if answer.status.is_ok() => {
+                    return PartSent::Taken(latin1(&answer.message_id));
+                }
+                Ok(answer) => {
+                    if refusal::is_throttling(answer.status) {
+                        self.pace.throttled(turn);
+                        self.trunk.metrics.throttled();
+                    }
+                    if refusal::is_unbound(answer.status) {
+                        tokio::spawn(async move { session.unbind().await });
+                    }
+                    return PartSent::Refused(answer.status);
+                }
+                Err(SubmitError::NotSent) => {}
+                Err(SubmitError::Unknown) => return PartSent::Unknown,
+                Err(SubmitError::Encode(error)) => {
+                    tracing::error!(carrier = self.settings.name, %error, "a message cannot be sent as it is");
+                    return PartSent::Unsendable;
+                }
+            }
+        }
+        PartSent::NotSent
+    }
+
+    fn least_busy(&self) -> Option<(&Link, Session)> {
+        let sending = self.links.iter().filter(|link| link.sends());
+        let open = sending.filter_map(|link| Some((&**link, link.open()?)));
+        open.min_by_key(|(link, _)| link.busy())
+    }
+
+    /// Why it is not simply up.
+    fn note(&self) -> Option<String> {
+        if self.misfit.is_some() {
+            return self.misfit.clone();
+        }
+        let down = self.links.iter().find_map(|link| link.note());
+        let slow = || "the carrier asks for less; sending slower for a while".to_owned();
+        down.or_else(|| self.pace.is_slow().then(slow))
+    }
+}
+
+/// The links that the settings ask for.
+fn links(settings: &SmppSettings) -> Vec<Arc<Link>> {
+    let kinds: &[BindKind] = match settings.bind {
+        BindMode::Transceiver => &[BindKind::Transceiver],
+        BindMode::Pair => &[BindKind::Transmitter, BindKind::Receiver],
+        BindMode::Transmitter => &[BindKind::Transmitter],
+    };
+    let each = |_| kinds.iter().map(|kind| Link::new(*kind));
+    (0..settings.binds.max(1)).flat_map(each).collect()
+}
+
+fn latin1(octets: &[u8]) -> String {
+    octets.iter().copied().map(char::from).collect()
+}
+
+#[async_trait]
+impl Carrier for SmppCarrier {
+    fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    fn window(&self) -> usize {
+        self.settings.window.max(1) * usize::from(self.settings.binds.max(1))
+    }
+
+    fn serves(&self, channel: Channel) -> bool {
+        channel == Channel::Sms
+    }
+
+    fn health(&self) -> Health {
+        let tally = &self.trunk.tally;
+        if tally.sending() == 0 {
+            Health::Down
+        } else if usize::from(tally.up()) < self.links.len() || self.pace.is_slow() {
+            Health::Strained
+        } else {
+            Health::Up
+        }
+    }
+
+    fn state(&self) -> CarrierState {
+        let health = self.health();
+        CarrierState {
+            health,
+            links_up: self.trunk.tally.up(),
+            links: u16::try_from(self.links.len()).unwrap_or(u16::MAX),
+            note: if health == Health::Up {
+                None
+            } else {
+                self.note()
+            },
+        }
+    }
+
+    async fn submit(&self, parcel: &Parcel) -> Submitted {
+        let answer = self.hand_over(parcel).await;
+        self.trunk.metrics.submitted(&answer);
+        answer
+    }
+
+    async fn stop(&self) {
+        self.stop.send_replace(true);
+        let tasks = std::mem::take(&mut *self.tasks.lock().expect("no holder panics"));
+        for task in tasks {
+            if let Err(error) = task.await {
+                tracing::error!(carrier = self.settings.name, %error, "a link ended badly");
+            }
+        }
+    }
+}

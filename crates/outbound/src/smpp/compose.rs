@@ -1,0 +1,173 @@
+//! From a parcel to the short messages that a carrier takes.
+
+use ::smpp::{Address, ShortMessage, tag};
+use bytes::Bytes;
+use domain::delivery::Parcel;
+use domain::text::{Coding, Part, decode, encode};
+use domain::{MessageId, Originator, Timestamp};
+
+use super::{Gsm7Form, LongText, SmppSettings};
+
+/// A header stands in front of the text.
+const HAS_HEADER: u8 = 0x40;
+
+/// Data codings.
+const DEFAULT_ALPHABET: u8 = 0;
+const LATIN1: u8 = 3;
+const BINARY: u8 = 4;
+
+/// Types of number.
+const INTERNATIONAL: u8 = 1;
+const NETWORK_SPECIFIC: u8 = 3;
+const ALPHANUMERIC: u8 = 5;
+
+/// Numbering plans.
+const NO_PLAN: u8 = 0;
+const TELEPHONE: u8 = 1;
+
+/// The shortest time that a carrier is given, in seconds: some refuse less.
+const SHORTEST_VALIDITY_S: i64 = 60;
+/// The longest, in days: the format counts them in two digits, and no carrier keeps a message longer.
+const LONGEST_VALIDITY_DAYS: i64 = 30;
+
+/// The short messages of a parcel, in order. The same parcel gives the same ones again, but for the time that is left:
+/// so a handset that got a part twice can tell.
+pub(super) fn compose(
+    settings: &SmppSettings,
+    parcel: &Parcel,
+    now: Timestamp,
+) -> Vec<ShortMessage> {
+    let [.., high, low] = parcel.id.get().to_be_bytes();
+    let mut parts = encode(&parcel.text, parcel.shape, parcel.udh.as_ref(), low);
+    let data_coding = recode(settings, parcel, &mut parts);
+    let message = ShortMessage {
+        data_coding,
+        ..envelope(settings, parcel, now)
+    };
+    if parts.len() <= 1 {
+        return parts
+            .iter()
+            .map(|part| with_header(&message, part))
+            .collect();
+    }
+    match settings.long_text {
+        LongText::Udh => parts
+            .iter()
+            .map(|part| with_header(&message, part))
+            .collect(),
+        LongText::Sar => with_tlvs(&message, parts, u16::from_be_bytes([high, low])),
+        LongText::Payload => {
+            let text: Vec<u8> = parts.into_iter().flat_map(|part| part.payload).collect();
+            let mut message = message;
+            message.tlvs.push(tag::MESSAGE_PAYLOAD, text);
+            vec![message]
+        }
+    }
+}
+
+/// All but the text.
+fn envelope(settings: &SmppSettings, parcel: &Parcel, now: Timestamp) -> ShortMessage {
+    let left_s = parcel.expires_at.duration_since(now).as_secs();
+    ShortMessage {
+        service_type: Bytes::copy_from_slice(settings.service_type.as_bytes()),
+        source: source(settings, parcel.from.as_ref()),
+        destination: Address::new(
+            settings.dest_ton.unwrap_or(INTERNATIONAL),
+            settings.dest_npi.unwrap_or(TELEPHONE),
+            Bytes::copy_from_slice(parcel.to.digits().as_bytes()),
+        ),
+        validity_period: if settings.validity {
+            validity(left_s).into()
+        } else {
+            Bytes::new()
+        },
+        registered_delivery: settings.registered_delivery,
+        ..ShortMessage::default()
+    }
+}
+
+/// Who it is from. A short code is a number of the network's own; it has no plan.
+fn source(settings: &SmppSettings, from: Option<&Originator>) -> Address {
+    let (ton, npi, letters) = match from {
+        Some(Originator::Msisdn(number)) => (INTERNATIONAL, TELEPHONE, number.digits()),
+        Some(Originator::Name(name)) if name.bytes().all(|b| b.is_ascii_digit()) => {
+            (NETWORK_SPECIFIC, NO_PLAN, name.as_str())
+        }
+        Some(Originator::Name(name)) => (ALPHANUMERIC, NO_PLAN, name.as_str()),
+        None => (0, NO_PLAN, ""),
+    };
+    Address::new(
+        settings.source_ton.unwrap_or(ton),
+        settings.source_npi.unwrap_or(npi),
+        latin1(letters).unwrap_or_default(),
+    )
+}
+
+/// How long the carrier may try, as `YYMMDDhhmmsstnnp` has it: relative to its own clock, for clocks differ.
+fn validity(left_s: i64) -> String {
+    let left_s = left_s.clamp(SHORTEST_VALIDITY_S, LONGEST_VALIDITY_DAYS * 86_400);
+    let (days, rest) = (left_s / 86_400, left_s % 86_400);
+    let (hours, minutes, seconds) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("0000{days:02}{hours:02}{minutes:02}{seconds:02}000R")
+}
+
+/// Brings the parts into the octets that the carrier wants, and says by which data coding.
+fn recode(settings: &SmppSettings, parcel: &Parcel, parts: &mut [Part]) -> u8 {
+    match (parcel.shape.coding, settings.gsm7) {
+        (Coding::Binary, _) => BINARY,
+        (Coding::Ucs2, _) => settings.ucs2_coding,
+        (Coding::Gsm7, Gsm7Form::Default) => DEFAULT_ALPHABET,
+        (Coding::Gsm7, Gsm7Form::Latin1) => {
+            let recoded: Option<Vec<Vec<u8>>> = parts
+                .iter()
+                .map(|part| latin1(&decode(Coding::Gsm7, &part.payload)))
+                .collect();
+            let Some(recoded) = recoded else {
+                return DEFAULT_ALPHABET;
+            };
+            for (part, payload) in parts.iter_mut().zip(recoded) {
+                part.payload = payload;
+            }
+            LATIN1
+        }
+    }
+}
+
+/// A text in ISO 8859-1, if all of it is.
+fn latin1(text: &str) -> Option<Vec<u8>> {
+    text.chars().map(|c| u8::try_from(c).ok()).collect()
+}
+
+/// A part with its header, if it has one, in front of its text.
+fn with_header(message: &ShortMessage, part: &Part) -> ShortMessage {
+    let header = part.udh.as_ref().map_or(&[][..], |udh| udh.as_bytes());
+    ShortMessage {
+        esm_class: if header.is_empty() { 0 } else { HAS_HEADER },
+        short_message: [header, &part.payload].concat().into(),
+        ..message.clone()
+    }
+}
+
+/// Parts that are joined by TLVs.
+fn with_tlvs(message: &ShortMessage, parts: Vec<Part>, reference: u16) -> Vec<ShortMessage> {
+    let total = u8::try_from(parts.len()).unwrap_or(u8::MAX);
+    let part = |(sequence, part): (u8, Part)| {
+        let mut message = ShortMessage {
+            short_message: part.payload.into(),
+            ..message.clone()
+        };
+        message.tlvs.push_u16(tag::SAR_MSG_REF_NUM, reference);
+        message.tlvs.push_u8(tag::SAR_TOTAL_SEGMENTS, total);
+        message.tlvs.push_u8(tag::SAR_SEGMENT_SEQNUM, sequence);
+        message
+    };
+    (1..=total).zip(parts).map(part).collect()
+}
+
+/// The name of a part that a carrier took without giving it one: no receipt will find it, but no other part has it.
+pub(super) fn unnamed(id: MessageId, part: usize) -> String {
+    format!("unnamed-{id}-{part}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! What a carrier brings: receipts go to the sink, and the carrier is answered once they are stored.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ::smpp::{DataMessage, Incoming, ShortMessage, Status, Tlvs, tag};
+use async_trait::async_trait;
+use domain::delivery::{CarrierRef, Receipt};
+use domain::ports::ReceiptSink;
+use domain::{Clock, Outcome};
+
+use super::metrics::{Metrics, Received};
+use super::receipt::{Reading, Report, read};
+use super::{IdForm, SmppSettings};
+
+/// Takes what a carrier brings, on any of its links.
+pub(super) struct Inbox {
+    carrier: String,
+    ids: IdForm,
+    sink: Arc<dyn ReceiptSink>,
+    clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
+    /// Receipts without a name come by the thousand if at all: one is told of, and all are counted.
+    told_of_nameless: AtomicBool,
+}
+
+impl Inbox {
+    pub(super) fn new(
+        settings: &SmppSettings,
+        sink: Arc<dyn ReceiptSink>,
+        clock: Arc<dyn Clock>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self {
+            carrier: settings.name.clone(),
+            ids: settings.receipt_ids,
+            sink,
+            clock,
+            metrics,
+            told_of_nameless: AtomicBool::new(false),
+        }
+    }
+
+    async fn take(&self, report: Report<'_>) -> Status {
+        let (kind, status) = match read(&report) {
+            Reading::Final { id, outcome } => self.hand_in(&id, outcome).await,
+            Reading::Passing => (Received::Passing, Status::OK),
+            Reading::Nameless => {
+                if !self.told_of_nameless.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(
+                        carrier = self.carrier,
+                        "receipts come that do not say for which message; ask the carrier"
+                    );
+                }
+                // To bring it again would not give it a name.
+                (Received::Nameless, Status::OK)
+            }
+            Reading::Message => {
+                tracing::debug!(
+                    carrier = self.carrier,
+                    "a message from a handset is not taken: this service only sends"
+                );
+                (Received::Handset, Status::ESME_RX_P_APPN)
+            }
+        };
+        self.metrics.received(kind);
+        status
+    }
+
+    async fn hand_in(&self, id: &str, outcome: Outcome) -> (Received, Status) {
+        let receipt = Receipt {
+            of: CarrierRef {
+                carrier: self.carrier.clone(),
+                reference: self.ids.canonical(id),
+            },
+            outcome,
+            report: None,
+            at: self.clock.now(),
+        };
+        match self.sink.receive(receipt).await {
+            Ok(true) => (Received::Final, Status::OK),
+            Ok(false) => (Received::Unmatched, Status::OK),
+            Err(error) => {
+                tracing::debug!(carrier = self.carrier, %error, "a receipt stays with the carrier");
+                (Received::NotTaken, Status::ESME_RX_T_APPN)
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Incoming for Inbox {
+    async fn deliver(&self, message: Box<ShortMessage>) -> Status {
+        let (esm_class, data_coding) = (message.esm_class, message.data_coding);
+        let id = message.tlvs.receipted_message_id();
+        let report = with_tlvs(&message.tlvs, id.as_deref());
+        self.take(Report {
+            esm_class,
+            data_coding,
+            text: message.text(),
+            ..report
+        })
+        .await
+    }
+
+    async fn data(&self, message: Box<DataMessage>) -> Status {
+        let (esm_class, data_coding) = (message.esm_class, message.data_coding);
+        let id = message.tlvs.receipted_message_id();
+        let report = with_tlvs(&message.tlvs, id.as_deref());
+        self.take(Report {
+            esm_class,
+            data_coding,
+            text: message.tlvs.message_payload().map_or(&[], |text| text),
+            ..report
+        })
+        .await
+    }
+}
+
+fn with_tlvs<'o>(tlvs: &'o Tlvs, id: Option<&'o [u8]>) -> Report<'o> {
+    Report {
+        id,
+        state: tlvs.message_state(),
+        network_error: tlvs.get(tag::NETWORK_ERROR_CODE).map(|value| &value[..]),
+        ..Report::default()
+    }
+}

@@ -1,0 +1,331 @@
+//! A link to a carrier: it connects, binds, and when it is lost does so again, until it is told to stop.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ::smpp::{BindKind, ConnectError, Incoming, Session, SessionOptions, Status};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::metrics::Metrics;
+
+/// The longest pause before a link is connected again.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// A link that held for so many first pauses was a good one: the pauses begin anew.
+const STEADY_PAUSES: u32 = 10;
+/// Every pause is spread by up to this share, so that links that fell together do not return together.
+const JITTER: f64 = 0.2;
+
+/// One link.
+pub(super) struct Link {
+    kind: BindKind,
+    session: Mutex<Option<Session>>,
+    /// Why it is down, for people.
+    note: Mutex<Option<String>>,
+    /// Parts that are on their way through it, or wait for that.
+    busy: AtomicUsize,
+}
+
+impl Link {
+    pub(super) fn new(kind: BindKind) -> Arc<Self> {
+        Arc::new(Self {
+            kind,
+            session: Mutex::default(),
+            note: Mutex::new(Some("not connected yet".to_owned())),
+            busy: AtomicUsize::new(0),
+        })
+    }
+
+    /// Whether messages may be sent through it.
+    pub(super) fn sends(&self) -> bool {
+        self.kind != BindKind::Receiver
+    }
+
+    /// Its session, if there is one that takes messages.
+    pub(super) fn open(&self) -> Option<Session> {
+        let session = self.session.lock().expect("no holder panics");
+        session
+            .as_ref()
+            .filter(|session| session.is_open())
+            .cloned()
+    }
+
+    /// How many parts are on their way through it.
+    pub(super) fn busy(&self) -> usize {
+        self.busy.load(Ordering::Relaxed)
+    }
+
+    /// Counts a part until the guard is dropped.
+    pub(super) fn occupy(&self) -> Occupied<'_> {
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Occupied(self)
+    }
+
+    /// Why it is down.
+    pub(super) fn note(&self) -> Option<String> {
+        self.note.lock().expect("no holder panics").clone()
+    }
+
+    fn set(&self, session: Option<Session>, note: Option<String>) {
+        let before = {
+            let mut place = self.session.lock().expect("no holder panics");
+            std::mem::replace(&mut *place, session)
+        };
+        // The last handle closes the session, which must not happen under the lock.
+        drop(before);
+        *self.note.lock().expect("no holder panics") = note;
+    }
+}
+
+/// A part on its way through a link.
+pub(super) struct Occupied<'l>(&'l Link);
+
+impl Drop for Occupied<'_> {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How many links are up. Asked for every message.
+#[derive(Default)]
+pub(super) struct Tally {
+    up: AtomicU16,
+    /// Those of them that send.
+    sending: AtomicU16,
+}
+
+impl Tally {
+    pub(super) fn up(&self) -> u16 {
+        self.up.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn sending(&self) -> u16 {
+        self.sending.load(Ordering::Relaxed)
+    }
+}
+
+/// What all links of a carrier need.
+pub(super) struct Trunk {
+    pub(super) carrier: String,
+    pub(super) address: String,
+    pub(super) options: SessionOptions,
+    pub(super) reconnect_after: Duration,
+    pub(super) incoming: Arc<dyn Incoming>,
+    pub(super) tally: Tally,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+impl Trunk {
+    /// Keeps a link up until `stop` says so, or its owner is gone.
+    pub(super) async fn keep(self: Arc<Self>, link: Arc<Link>, mut stop: watch::Receiver<bool>) {
+        let mut failures = 0;
+        loop {
+            let session = tokio::select! {
+                session = self.connect(&link) => session,
+                () = stopped(&mut stop) => return,
+            };
+            let held = match session {
+                Some(session) => self.hold(&link, session, &mut stop).await,
+                None => Duration::ZERO,
+            };
+            failures = if held >= self.reconnect_after * STEADY_PAUSES {
+                1
+            } else {
+                failures + 1
+            };
+            let dice = u32::from_le_bytes(random());
+            tokio::select! {
+                () = sleep(pause(self.reconnect_after, failures, dice)) => {}
+                () = stopped(&mut stop) => return,
+            }
+        }
+    }
+
+    async fn connect(&self, link: &Link) -> Option<Session> {
+        let options = SessionOptions {
+            bind: link.kind,
+            ..self.options.clone()
+        };
+        match Session::connect(&self.address, options, self.incoming.clone()).await {
+            Ok(session) => Some(session),
+            Err(error) => {
+                let note = describe(&error);
+                tracing::warn!(
+                    carrier = self.carrier,
+                    note,
+                    "a link cannot be had; trying again"
+                );
+                link.set(None, Some(note));
+                None
+            }
+        }
+    }
+
+    /// Waits for the end of a link, or ends it when it is time to stop; says how long it held.
+    async fn hold(
+        &self,
+        link: &Link,
+        session: Session,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Duration {
+        let since = Instant::now();
+        tracing::info!(
+            carrier = self.carrier,
+            address = self.address,
+            "a link is up"
+        );
+        link.set(Some(session.clone()), None);
+        self.count(link, true);
+        let ended = tokio::select! {
+            ended = session.closed() => Some(ended),
+            () = stopped(stop) => None,
+        };
+        self.count(link, false);
+        if let Some(ended) = ended {
+            let note = format!("the link was lost: {ended}");
+            tracing::warn!(carrier = self.carrier, note, "connecting again");
+            link.set(None, Some(note));
+        } else {
+            session.unbind().await;
+            link.set(None, Some("stopped".to_owned()));
+        }
+        since.elapsed()
+    }
+
+    fn count(&self, link: &Link, is_up: bool) {
+        let change = |count: &AtomicU16| {
+            if is_up {
+                count.fetch_add(1, Ordering::Relaxed) + 1
+            } else {
+                count.fetch_sub(1, Ordering::Relaxed) - 1
+            }
+        };
+        if link.sends() {
+            change(&self.tally.sending);
+        }
+        self.metrics.links_up(change(&self.tally.up));
+    }
+}
+
+/// Waits until the links are to stop.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // An error means that the carrier was dropped.
+    let _gone = stop.wait_for(|stop| *stop).await;
+}
+
+fn random() -> [u8; 4] {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    bytes
+}
+
+/// The pause before a link is connected again that failed so often.
+fn pause(first: Duration, failures: u32, dice: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    let pause = first.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
+    let shift = f64::from(dice) / f64::from(u32::MAX) * 2.0 - 1.0;
+    pause.mul_f64(1.0 + JITTER * shift)
+}
+
+/// Why there is no link, with its causes and with what to check. No secret stands in it.
+fn describe(error: &ConnectError) -> String {
+    if let ConnectError::Refused(status) = error {
+        let (words, advice) = explain(*status);
+        return format!("bind refused: {status}, {words}; {advice}");
+    }
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// What a refused bind means, and what to do about it.
+fn explain(status: Status) -> (&'static str, &'static str) {
+    match status {
+        Status::ESME_RINVPASWD => ("wrong password", "check system_id and password"),
+        Status::ESME_RINVSYSID => ("unknown system ID", "check system_id and password"),
+        Status::ESME_RALYBND => (
+            "bound already",
+            "check 'binds' against what the carrier permits, and whether another system uses this system_id",
+        ),
+        Status::ESME_RBINDFAIL => (
+            "the bind failed",
+            "check system_id, password, 'binds', and whether the carrier permits this machine's address",
+        ),
+        Status::ESME_RINVSYSTYP => ("wrong system type", "check system_type"),
+        Status::ESME_RINVCMDID | Status::ESME_RINVBNDSTS => {
+            ("this kind of bind is not supported", "try bind = \"pair\"")
+        }
+        Status::ESME_RTHROTTLED => ("too many tries", "wait"),
+        Status::ESME_RSYSERR => ("the carrier failed", "wait, or ask the carrier"),
+        _ => ("for a reason of its own", "ask the carrier"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_minute() {
+        let middle = u32::MAX / 2;
+        for (failures, seconds) in [
+            (0, 1),
+            (1, 1),
+            (2, 2),
+            (3, 4),
+            (6, 32),
+            (7, 60),
+            (u32::MAX, 60),
+        ] {
+            let pause = pause(Duration::from_secs(1), failures, middle).as_secs_f64();
+            assert!(
+                (pause - f64::from(seconds)).abs() < 0.01,
+                "{failures}: {pause}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_pause_stays_within_its_spread(failures: u32, dice: u32) {
+            let pause = pause(Duration::from_secs(1), failures, dice);
+            prop_assert!(pause >= Duration::from_millis(799) && pause <= Duration::from_millis(72_001));
+        }
+    }
+
+    #[test]
+    fn a_refused_bind_says_what_to_check() {
+        let text = describe(&ConnectError::Refused(Status::ESME_RINVPASWD));
+        assert_eq!(
+            text,
+            "bind refused: ESME_RINVPASWD (0x0000000E), wrong password; check system_id and password"
+        );
+        for status in Status::NAMED {
+            let text = describe(&ConnectError::Refused(*status));
+            assert!(text.contains("ESME_"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_failed_connection_says_why() {
+        let error = ConnectError::Connect {
+            address: "smsc.example:2775".to_owned(),
+            source: std::io::ErrorKind::ConnectionRefused.into(),
+        };
+        let text = describe(&error);
+        assert!(
+            text.starts_with("cannot connect to smsc.example:2775: "),
+            "{text}"
+        );
+        assert!(text.contains("refused"), "{text}");
+    }
+}

@@ -1,0 +1,311 @@
+//! An SMSC that fails in every way it can: nothing is lost, every message has an answer, and the links come back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use domain::Code;
+use domain::delivery::Submitted;
+use domain::ports::Carrier as _;
+use outbound::SmppSettings;
+use testkit::smsc::{Act, Receipt, Smsc, Submit};
+use tokio::task::JoinSet;
+
+use super::setup::{connected, insist, parcel, settings, submit, taken, until_up};
+
+const LINK_DOWN: Submitted = Submitted::NotNow(Code::LINK_DOWN);
+
+/// A script that does one thing with the first message and answers all others.
+fn first(act: Vec<Act>) -> impl Fn(&Submit) -> Vec<Act> + Send + Sync {
+    move |submit| match submit.number {
+        0 => act.clone(),
+        _ => vec![Act::Answer],
+    }
+}
+
+#[tokio::test]
+async fn whatever_ends_a_link_the_message_goes_back_and_the_link_is_had_again() {
+    let absurd = vec![0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 1];
+    let too_short = vec![0, 0, 0, 3, 0, 0, 0, 5];
+    let cases = [
+        ("hangs up", vec![Act::HangUp]),
+        ("dies within a PDU", vec![Act::HalfAnswer, Act::HangUp]),
+        (
+            "unbinds",
+            vec![
+                Act::Unbind,
+                Act::Wait(Duration::from_millis(20)),
+                Act::HangUp,
+            ],
+        ),
+        ("an absurd length", vec![Act::Octets(absurd)]),
+        ("a length that cannot be", vec![Act::Octets(too_short)]),
+        (
+            "text in place of SMPP",
+            vec![Act::Octets(b"500 go away\r\n".repeat(10))],
+        ),
+    ];
+    for (name, acts) in cases {
+        let smsc = Smsc::builder().on_submit(first(acts)).start();
+        let (carrier, _) = connected(settings(&smsc)).await;
+        assert_eq!(
+            submit(&carrier, &parcel(1, "Hi")).await,
+            LINK_DOWN,
+            "{name}"
+        );
+        smsc.wait_until(name, |seen| seen.binds.len() == 2).await;
+        until_up(&carrier).await;
+        assert_eq!(
+            submit(&carrier, &parcel(1, "Hi")).await,
+            taken(1_000_001),
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn nonsense_between_answers_does_no_harm() {
+    let unknown = vec![
+        0, 0, 0, 20, 0, 0, 0x7F, 0xFF, 0, 0, 0, 0, 0, 0, 0, 77, 1, 2, 3, 4,
+    ];
+    let stray = vec![0, 0, 0, 17, 0x80, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 0];
+    let bad_body = vec![0, 0, 0, 18, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 78, b'x', b'y'];
+    let nack = vec![0, 0, 0, 16, 0x80, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0xFF, 0xFE];
+    for (name, octets) in [
+        ("an unknown command", unknown),
+        ("an answer to nothing", stray),
+        ("a message that ends too early", bad_body),
+        ("a nack of nothing", nack),
+    ] {
+        let script = first(vec![Act::Octets(octets), Act::Answer]);
+        let smsc = Smsc::builder().on_submit(script).start();
+        let (carrier, _) = connected(settings(&smsc)).await;
+        assert_eq!(
+            submit(&carrier, &parcel(1, "Hi")).await,
+            taken(1_000_000),
+            "{name}"
+        );
+        assert_eq!(
+            submit(&carrier, &parcel(2, "Hi")).await,
+            taken(1_000_001),
+            "{name}"
+        );
+        assert_eq!(smsc.seen().binds.len(), 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_come_is_not_waited_for_longer_than_set() {
+    for (name, acts) in [
+        ("never", Vec::new()),
+        (
+            "too late",
+            vec![Act::Wait(Duration::from_millis(600)), Act::Answer],
+        ),
+    ] {
+        let smsc = Smsc::builder().on_submit(first(acts)).start();
+        let hasty = SmppSettings {
+            response_timeout: Duration::from_millis(200),
+            ..settings(&smsc)
+        };
+        let (carrier, _) = connected(hasty).await;
+        let since = Instant::now();
+        assert_eq!(
+            submit(&carrier, &parcel(1, "Hi")).await,
+            LINK_DOWN,
+            "{name}"
+        );
+        let waited = since.elapsed();
+        assert!(waited >= Duration::from_millis(200), "{name}: {waited:?}");
+        assert!(waited < Duration::from_secs(3), "{name}: {waited:?}");
+        insist(&carrier, &parcel(1, "Hi")).await;
+        assert_eq!(smsc.seen().taken, 2, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_falls_silent_is_found_out_and_had_again() {
+    let smsc = Smsc::builder()
+        .on_submit(first(vec![Act::FallSilent]))
+        .start();
+    let hasty = SmppSettings {
+        response_timeout: Duration::from_millis(200),
+        enquire_every: Duration::from_millis(100),
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(hasty).await;
+    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, LINK_DOWN);
+    smsc.wait_until("it binds again", |seen| seen.binds.len() == 2)
+        .await;
+    insist(&carrier, &parcel(1, "Hi")).await;
+    assert_eq!(smsc.seen().taken, 2);
+}
+
+/// Hands many messages over at once; their answers, by ID.
+async fn submit_all(
+    carrier: &Arc<outbound::SmppCarrier>,
+    ids: impl Iterator<Item = u64>,
+) -> HashMap<u64, Submitted> {
+    let mut tasks = JoinSet::new();
+    for id in ids {
+        let carrier = carrier.clone();
+        tasks.spawn(async move { (id, submit(&carrier, &parcel(id, "Hi")).await) });
+    }
+    tasks.join_all().await.into_iter().collect()
+}
+
+#[tokio::test]
+async fn answers_out_of_order_find_their_messages() {
+    let smsc = Smsc::builder()
+        .on_submit(|submit| {
+            // The later it came, the earlier it is answered.
+            let wait = Duration::from_millis(100 - 5 * submit.number as u64);
+            vec![Act::AfterSubmits(20), Act::Wait(wait), Act::Answer]
+        })
+        .start();
+    let (carrier, _) = connected(settings(&smsc)).await;
+    let answers = submit_all(&carrier, 1..=20).await;
+    for submit in smsc.seen().submits {
+        let id: u64 = submit.destination.2[4..].parse().expect("the ID");
+        assert_eq!(answers[&id], taken(submit.id()), "message {id}");
+    }
+}
+
+#[tokio::test]
+async fn octets_may_come_one_by_one() {
+    let smsc = Smsc::builder()
+        .drip()
+        .on_submit(|submit| {
+            let receipt = Receipt::delivered(submit.id().to_string());
+            vec![Act::Answer, Act::Receipt(receipt)]
+        })
+        .start();
+    let (carrier, sink) = connected(settings(&smsc)).await;
+    let answers = submit_all(&carrier, 1..=10).await;
+    assert!(
+        answers
+            .values()
+            .all(|answer| matches!(answer, Submitted::Taken(_)))
+    );
+    assert_eq!(sink.wait_for(10).await.len(), 10);
+}
+
+#[tokio::test]
+async fn an_unbind_in_a_full_window_gives_every_message_an_answer() {
+    const WINDOW: usize = 10;
+    let smsc = Smsc::builder()
+        .on_submit(|submit| match submit.number {
+            // Some are answered before the end, as a polite SMSC would.
+            0..4 => vec![Act::AfterSubmits(WINDOW), Act::Answer],
+            9 => vec![
+                Act::Wait(Duration::from_millis(30)),
+                Act::Unbind,
+                Act::Wait(Duration::from_millis(30)),
+                Act::HangUp,
+            ],
+            10.. => vec![Act::Answer],
+            _ => Vec::new(),
+        })
+        .start();
+    let chosen = SmppSettings {
+        window: WINDOW,
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(chosen).await;
+    let answers = submit_all(&carrier, 1..=10).await;
+    let count = |wanted: fn(&Submitted) -> bool| answers.values().filter(|a| wanted(a)).count();
+    assert_eq!(count(|answer| matches!(answer, Submitted::Taken(_))), 4);
+    assert_eq!(count(|answer| *answer == LINK_DOWN), 6);
+    until_up(&carrier).await;
+    for (id, answer) in answers {
+        if answer == LINK_DOWN {
+            insist(&carrier, &parcel(id, "Hi")).await;
+        }
+    }
+    assert_eq!(
+        smsc.seen().taken,
+        16,
+        "only what had no answer is sent again"
+    );
+}
+
+#[tokio::test]
+async fn parts_not_yet_sent_take_another_link() {
+    // The window of one is full when the link dies: what waits for it has not been sent.
+    let smsc = Smsc::builder()
+        .on_submit(|submit| match submit.connection {
+            0 => vec![Act::Wait(Duration::from_millis(100)), Act::HangUp],
+            _ => vec![Act::Wait(Duration::from_millis(50)), Act::Answer],
+        })
+        .start();
+    let two = SmppSettings {
+        binds: 2,
+        window: 1,
+        reconnect_after: Duration::from_mins(1),
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(two).await;
+    let answers = submit_all(&carrier, 1..=6).await;
+    let lost = answers
+        .values()
+        .filter(|answer| **answer == LINK_DOWN)
+        .count();
+    assert_eq!(lost, 1, "one was under way on the lost link: {answers:?}");
+    let seen = smsc.seen();
+    assert_eq!(seen.taken, 6, "and nothing was sent twice");
+}
+
+/// How often each message came to an SMSC.
+fn copies(smsc: &Smsc) -> HashMap<String, usize> {
+    let mut copies = HashMap::new();
+    for submit in smsc.seen().submits {
+        *copies.entry(submit.destination.2).or_default() += 1;
+    }
+    copies
+}
+
+#[tokio::test]
+async fn through_many_faults_nothing_is_lost_and_little_comes_twice() {
+    const MESSAGES: u64 = 400;
+    const WINDOW: usize = 10;
+    let smsc = Smsc::builder()
+        .on_submit(|submit| match submit.number % 97 {
+            13 => vec![Act::HangUp],
+            31 => vec![Act::HalfAnswer, Act::HangUp],
+            47 => vec![Act::Unbind, Act::Answer],
+            53 => vec![Act::Refuse(0x08)],
+            71 => vec![Act::Octets(vec![0xFF; 16])],
+            89 => vec![Act::Wait(Duration::from_millis(20)), Act::Answer],
+            _ => vec![Act::Answer],
+        })
+        .start();
+    let two = SmppSettings {
+        binds: 2,
+        window: WINDOW / 2,
+        reconnect_after: Duration::from_millis(2),
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(two).await;
+    let window = Arc::new(tokio::sync::Semaphore::new(carrier.window()));
+    let mut tasks = JoinSet::new();
+    for id in 1..=MESSAGES {
+        let (carrier, window) = (carrier.clone(), window.clone());
+        tasks.spawn(async move {
+            let _place = window.acquire_owned().await.expect("never closed");
+            insist(&carrier, &parcel(id, "Hi")).await
+        });
+    }
+    let tries: usize = tasks.join_all().await.into_iter().sum();
+    let copies = copies(&smsc);
+    assert_eq!(copies.len() as u64, MESSAGES, "every message came");
+    let seen = smsc.seen();
+    let losses = seen.binds.len() - 2;
+    assert!(losses >= 10, "the faults happened: {losses}");
+    let refused = seen.submits.iter().filter(|s| s.number % 97 == 53).count();
+    let twice = seen.taken - copies.len() - refused;
+    assert!(
+        twice <= losses * WINDOW / 2,
+        "{twice} copies over {losses} lost links"
+    );
+    assert!(tries >= seen.taken, "each copy was asked for");
+}

@@ -1,0 +1,258 @@
+//! Links: how they bind, share the load, are had again and end.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use domain::Code;
+use domain::delivery::Submitted;
+use domain::ports::{Carrier as _, Health};
+use outbound::SmppSettings;
+use outbound::smpp::{BindMode, SmppTls};
+use testkit::smsc::{Act, BindAct, BindKind, Smsc};
+
+use super::setup::{
+    Sink, connected, eventually, insist, parcel, settings, start, submit, taken, until_up,
+};
+
+#[tokio::test]
+async fn links_bind_as_they_are_told() {
+    use BindKind::{Receiver, Transceiver, Transmitter};
+    for (bind, expected) in [
+        (BindMode::Transceiver, vec![Transceiver; 2]),
+        (BindMode::Transmitter, vec![Transmitter; 2]),
+        (
+            BindMode::Pair,
+            vec![Receiver, Receiver, Transmitter, Transmitter],
+        ),
+    ] {
+        let smsc = Smsc::start();
+        let chosen = SmppSettings {
+            bind,
+            binds: 2,
+            window: 7,
+            system_type: "SMPP".to_owned(),
+            ..settings(&smsc)
+        };
+        let (carrier, _) = connected(chosen).await;
+        assert_eq!(carrier.window(), 14);
+        let state = carrier.state();
+        assert_eq!(usize::from(state.links), expected.len());
+        assert_eq!((state.links_up, state.note), (state.links, None));
+        let binds = smsc.seen().binds;
+        let mut kinds: Vec<BindKind> = binds.iter().map(|bind| bind.kind).collect();
+        kinds.sort_by_key(|kind| format!("{kind:?}"));
+        let mut expected = expected;
+        expected.sort_by_key(|kind| format!("{kind:?}"));
+        assert_eq!(kinds, expected);
+        for bind in binds {
+            assert_eq!(bind.system_id, "user");
+            assert_eq!(bind.password, "hush-hush");
+            assert_eq!(bind.system_type, "SMPP");
+            assert_eq!(bind.interface_version, 0x34);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_least_busy_link_is_taken() {
+    let smsc = Smsc::builder()
+        .on_submit(|_| vec![Act::AfterSubmits(4), Act::Answer])
+        .start();
+    let two = SmppSettings {
+        binds: 2,
+        window: 2,
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(two).await;
+    let parcels = [1, 2, 3, 4].map(|id| parcel(id, "Hi"));
+    let [a, b, c, d] = parcels.each_ref().map(|parcel| submit(&carrier, parcel));
+    for answer in <[Submitted; 4]>::from(tokio::join!(a, b, c, d)) {
+        assert!(matches!(answer, Submitted::Taken(_)), "{answer:?}");
+    }
+    let mut connections: Vec<usize> = smsc.seen().submits.iter().map(|s| s.connection).collect();
+    connections.sort_unstable();
+    assert_eq!(connections, [0, 0, 1, 1]);
+}
+
+#[tokio::test]
+async fn stopping_unbinds_and_brings_no_link_back() {
+    let smsc = Smsc::start();
+    let pair = SmppSettings {
+        bind: BindMode::Pair,
+        binds: 2,
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(pair).await;
+    submit(&carrier, &parcel(1, "Hi")).await;
+    carrier.stop().await;
+    smsc.wait_until("all connections are closed", |seen| seen.closed == 4)
+        .await;
+    let seen = smsc.seen();
+    assert_eq!((seen.unbinds, seen.binds.len()), (4, 4));
+    assert_eq!(carrier.health(), Health::Down);
+    let answer = submit(&carrier, &parcel(2, "Hi")).await;
+    assert_eq!(answer, Submitted::NotNow(Code::LINK_DOWN));
+}
+
+#[tokio::test]
+async fn a_dropped_carrier_lets_go_of_its_links() {
+    let smsc = Smsc::start();
+    let (carrier, _) = connected(settings(&smsc)).await;
+    drop(carrier);
+    smsc.wait_until("the connection is closed", |seen| seen.closed == 1)
+        .await;
+    assert_eq!(smsc.seen().unbinds, 1);
+}
+
+#[tokio::test]
+async fn a_refused_bind_is_told_of_and_tried_again() {
+    for (status, advice) in [
+        (
+            0x0E,
+            "ESME_RINVPASWD (0x0000000E), wrong password; check system_id and password",
+        ),
+        (0x0D, "ESME_RBINDFAIL"),
+        (
+            0x3FF,
+            "0x000003FF, for a reason of its own; ask the carrier",
+        ),
+    ] {
+        let smsc = Smsc::builder()
+            .on_bind(move |bind| match bind.number {
+                0..3 => BindAct::Refuse(status),
+                _ => BindAct::Accept,
+            })
+            .start();
+        // Long enough to be seen.
+        let slow = SmppSettings {
+            reconnect_after: Duration::from_millis(100),
+            ..settings(&smsc)
+        };
+        let carrier = start(slow, &Sink::new());
+        eventually("the refusal is told", || {
+            let state = carrier.state();
+            let note = state.note.unwrap_or_default();
+            assert!(!note.contains("hush"), "{note}");
+            state.health == Health::Down && note.contains(advice)
+        })
+        .await;
+        let answer = submit(&carrier, &parcel(1, "Hi")).await;
+        assert_eq!(answer, Submitted::NotNow(Code::LINK_DOWN));
+        until_up(&carrier).await;
+        assert_eq!(carrier.state().note, None);
+        assert_eq!(smsc.seen().binds.len(), 4);
+        assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, taken(1_000_000));
+    }
+}
+
+#[tokio::test]
+async fn binds_that_go_wrong_are_tried_again() {
+    let absurd = [
+        0xFF, 0xFF, 0xFF, 0xFF, 0x80, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 1,
+    ];
+    let acts = [
+        BindAct::HangUp,
+        BindAct::Octets(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
+        BindAct::Octets(absurd.to_vec()),
+        BindAct::Ignore,
+    ];
+    let tries = acts.len() + 1;
+    let smsc = Smsc::builder()
+        .on_bind(move |bind| acts.get(bind.number).cloned().unwrap_or(BindAct::Accept))
+        .start();
+    let hasty = SmppSettings {
+        response_timeout: Duration::from_millis(300),
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(hasty).await;
+    assert_eq!(smsc.seen().binds.len(), tries);
+    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, taken(1_000_000));
+}
+
+#[tokio::test]
+async fn a_carrier_that_comes_back_is_found_again() {
+    let smsc = Smsc::start();
+    let address: SocketAddr = smsc.addr();
+    let (carrier, _) = connected(settings(&smsc)).await;
+    drop(smsc);
+    eventually("the loss is seen", || carrier.health() == Health::Down).await;
+    let answer = submit(&carrier, &parcel(1, "Hi")).await;
+    assert_eq!(answer, Submitted::NotNow(Code::LINK_DOWN));
+    eventually("it says why", || {
+        let note = carrier.state().note.unwrap_or_default();
+        note.contains("cannot connect to 127.0.0.1")
+    })
+    .await;
+    let smsc = Smsc::builder().bind(address).start();
+    until_up(&carrier).await;
+    assert_eq!(insist(&carrier, &parcel(1, "Hi")).await, 1);
+    assert_eq!(smsc.seen().taken, 1);
+}
+
+#[tokio::test]
+async fn a_carrier_with_half_its_links_is_strained_and_sends() {
+    let smsc = Smsc::builder()
+        .on_bind(|bind| match bind.number {
+            0 => BindAct::Accept,
+            _ => BindAct::Refuse(0x05),
+        })
+        .start();
+    let two = SmppSettings {
+        binds: 2,
+        ..settings(&smsc)
+    };
+    let carrier = start(two, &Sink::new());
+    eventually("a link is up and one refused", || {
+        let state = carrier.state();
+        let note = state.note.unwrap_or_default();
+        state.health == Health::Strained && note.contains("check 'binds'")
+    })
+    .await;
+    assert_eq!(carrier.state().links_up, 1);
+    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, taken(1_000_000));
+}
+
+#[tokio::test]
+async fn a_carrier_that_thinks_a_link_unbound_gets_a_new_one() {
+    let smsc = Smsc::builder()
+        .on_submit(|submit| match submit.number {
+            0 => vec![Act::Refuse(0x04)],
+            _ => vec![Act::Answer],
+        })
+        .start();
+    let (carrier, _) = connected(settings(&smsc)).await;
+    let answer = submit(&carrier, &parcel(1, "Hi")).await;
+    assert_eq!(answer, Submitted::NotNow(Code::LINK_DOWN));
+    smsc.wait_until("it binds again", |seen| seen.binds.len() == 2)
+        .await;
+    until_up(&carrier).await;
+    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, taken(1_000_001));
+}
+
+#[tokio::test]
+async fn tls_that_cannot_work_is_told_of() {
+    let smsc = Smsc::start();
+    let untrusting = SmppSettings {
+        tls: Some(SmppTls {
+            authorities: vec![vec![1, 2, 3].into()],
+            ..SmppTls::default()
+        }),
+        ..settings(&smsc)
+    };
+    let carrier = start(untrusting, &Sink::new());
+    let note = carrier.state().note.unwrap_or_default();
+    assert!(note.contains("check tls"), "{note}");
+    assert_eq!(carrier.health(), Health::Down);
+
+    let by_tls = SmppSettings {
+        tls: Some(SmppTls::default()),
+        ..settings(&smsc)
+    };
+    let carrier = start(by_tls, &Sink::new());
+    eventually("the handshake fails", || {
+        let note = carrier.state().note.unwrap_or_default();
+        note.contains("TLS handshake")
+    })
+    .await;
+    assert!(smsc.seen().binds.is_empty(), "nothing is told in the clear");
+}

@@ -1,0 +1,8 @@
+//! The SMPP carrier against a scripted SMSC.
+
+mod faults;
+mod links;
+mod pace;
+mod receipts;
+mod sending;
+mod setup;

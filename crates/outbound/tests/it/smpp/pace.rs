@@ -1,0 +1,111 @@
+//! How fast messages leave, and what a carrier's "throttled" does to that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::Code;
+use domain::delivery::Submitted;
+use domain::ports::{Carrier as _, Health};
+use outbound::SmppSettings;
+use testkit::smsc::{Act, Smsc};
+use tokio::task::JoinSet;
+
+use super::setup::{connected, insist, parcel, settings, submit};
+
+/// Hands many messages over at once, each until it is taken.
+async fn insist_on_all(carrier: &Arc<outbound::SmppCarrier>, count: u64) {
+    let mut tasks = JoinSet::new();
+    for id in 1..=count {
+        let carrier = carrier.clone();
+        tasks.spawn(async move { insist(&carrier, &parcel(id, "Hi")).await });
+    }
+    tasks.join_all().await;
+}
+
+#[tokio::test]
+async fn the_limit_holds_over_all_links_and_parts() {
+    let smsc = Smsc::start();
+    let limited = SmppSettings {
+        binds: 2,
+        max_per_second: Some(100),
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(limited).await;
+    let long = "a".repeat(161);
+    let mut tasks = JoinSet::new();
+    for id in 1..=100 {
+        let (carrier, long) = (carrier.clone(), long.clone());
+        tasks.spawn(async move { submit(&carrier, &parcel(id, &long)).await });
+    }
+    for answer in tasks.join_all().await {
+        assert!(matches!(answer, Submitted::Taken(_)), "{answer:?}");
+    }
+    let submits = smsc.seen().submits;
+    assert_eq!(submits.len(), 200);
+    let took = submits[199].at - submits[0].at;
+    assert!(took >= Duration::from_millis(1_850), "{took:?}");
+    // As the SMSC counts them, with what the machine's scheduling may shift.
+    for (index, first) in submits.iter().enumerate() {
+        let within = submits[index..]
+            .iter()
+            .filter(|submit| submit.at - first.at < Duration::from_secs(1));
+        assert!(within.count() <= 125);
+    }
+}
+
+#[tokio::test]
+async fn a_throttled_message_goes_back_and_the_carrier_is_strained_for_a_while() {
+    let smsc = Smsc::builder()
+        .on_submit(|submit| match submit.number {
+            0 => vec![Act::Refuse(0x58)],
+            _ => vec![Act::Answer],
+        })
+        .start();
+    let limited = SmppSettings {
+        max_per_second: Some(1_000),
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(limited).await;
+    let answer = submit(&carrier, &parcel(1, "Hi")).await;
+    assert_eq!(answer, Submitted::NotNow(Code::THROTTLED));
+    assert_eq!(carrier.health(), Health::Strained);
+    let note = carrier.state().note.unwrap_or_default();
+    assert!(note.contains("asks for less"), "{note}");
+    let refused_at = smsc.seen().submits[0].at;
+    insist(&carrier, &parcel(1, "Hi")).await;
+    let pause = smsc.seen().submits[1].at - refused_at;
+    assert!(pause >= Duration::from_millis(250), "{pause:?}");
+}
+
+#[tokio::test]
+async fn a_storm_of_throttling_slows_everything_and_loses_nothing() {
+    let smsc = Smsc::builder()
+        .on_submit(|submit| {
+            // So late that many are under way.
+            let late = Act::Wait(Duration::from_millis(50));
+            match submit.number {
+                // Eight of ten, as a carrier does whose customer sends too fast.
+                20..60 if submit.number % 5 != 0 => vec![late, Act::Refuse(0x58)],
+                _ => vec![late, Act::Answer],
+            }
+        })
+        .start();
+    let limited = SmppSettings {
+        max_per_second: Some(500),
+        window: 20,
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(limited).await;
+    insist_on_all(&carrier, 100).await;
+    let seen = smsc.seen();
+    assert_eq!(
+        seen.taken, 132,
+        "a refused message is sent again, and no other"
+    );
+    let pauses = seen
+        .submits
+        .windows(2)
+        .filter(|pair| pair[1].at - pair[0].at >= Duration::from_millis(200))
+        .count();
+    assert!(pauses >= 2, "it paused {pauses} times");
+}

@@ -1,0 +1,219 @@
+//! Receipts: however and whenever they come, each is stored once it is acknowledged, under the name of its part.
+
+use std::sync::Arc;
+
+use domain::Outcome;
+use domain::delivery::{CarrierRef, Receipt as Stored};
+use domain::{Code, Timestamp};
+use outbound::SmppSettings;
+use outbound::smpp::{BindMode, IdForm};
+use testkit::smsc::{Act, Answer, Ids, Receipt, ReceiptShape, Smsc};
+
+use super::setup::{Sink, connected, parcel, settings, start, submit, taken, until_up};
+
+fn stored(reference: &str, outcome: Outcome) -> Stored {
+    Stored {
+        of: CarrierRef {
+            carrier: "alpha".to_owned(),
+            reference: reference.to_owned(),
+        },
+        outcome,
+        report: None,
+        at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+/// Waits for so many answers to receipts; their statuses.
+async fn answered(smsc: &Smsc, count: usize) -> Vec<u32> {
+    smsc.wait_until("receipts are answered", |seen| seen.answers.len() >= count)
+        .await;
+    let answers = smsc.seen().answers;
+    answers.iter().map(|answer| answer.status).collect()
+}
+
+#[tokio::test]
+async fn a_receipt_finds_its_part_in_whatever_form_both_are() {
+    for (answers, receipts) in [
+        (Ids::Decimal, Ids::Decimal),
+        (Ids::Hex, Ids::Hex),
+        (Ids::Hex, Ids::Decimal),
+        (Ids::Decimal, Ids::Hex),
+    ] {
+        let form = |ids| match ids {
+            Ids::Decimal => IdForm::Decimal,
+            Ids::Hex => IdForm::Hex,
+        };
+        let smsc = Smsc::builder().ids(answers).start();
+        let chosen = SmppSettings {
+            answer_ids: form(answers),
+            receipt_ids: form(receipts),
+            ..settings(&smsc)
+        };
+        let (carrier, sink) = connected(chosen).await;
+        let answer = submit(&carrier, &parcel(1, "Hi")).await;
+        assert_eq!(answer, taken(1_000_000), "{answers:?}");
+        for shape in [ReceiptShape::Text, ReceiptShape::Tlvs, ReceiptShape::Both] {
+            let receipt = Receipt::delivered(receipts.write(1_000_000)).shape(shape);
+            smsc.send(&receipt).expect("a link takes it");
+        }
+        let expected = vec![stored("1000000", Outcome::Delivered); 3];
+        assert_eq!(sink.wait_for(3).await, expected, "{receipts:?}");
+        assert_eq!(answered(&smsc, 3).await, [0; 3]);
+    }
+}
+
+#[tokio::test]
+async fn failures_come_with_their_reason() {
+    let smsc = Smsc::start();
+    let (_carrier, sink) = connected(settings(&smsc)).await;
+    let failed = |number| Outcome::Failed(Code::new(number).expect("in the catalogue"));
+    for (shape, err, expected) in [
+        (ReceiptShape::Text, 1, failed(40)),
+        (ReceiptShape::Tlvs, 27, failed(43)),
+        (ReceiptShape::Both, 0, failed(8)),
+    ] {
+        let before = sink.received().len();
+        smsc.send(&Receipt::failed("7", err).shape(shape));
+        let received = sink.wait_for(before + 1).await;
+        assert_eq!(received.last(), Some(&stored("7", expected)), "{shape:?}");
+    }
+}
+
+#[tokio::test]
+async fn receipts_come_early_twice_elsewhere_and_for_what_was_refused() {
+    let smsc = Smsc::builder()
+        .on_submit(|submit| {
+            let receipt = Receipt::delivered(submit.id().to_string());
+            match submit.number {
+                0 => vec![Act::Receipt(receipt), Act::Answer],
+                1 => vec![
+                    Act::Answer,
+                    Act::Receipt(receipt.clone()),
+                    Act::Receipt(receipt),
+                ],
+                2 => vec![Act::Answer, Act::ReceiptElsewhere(receipt)],
+                _ => vec![Act::Refuse(0x0B), Act::Receipt(receipt)],
+            }
+        })
+        .start();
+    let two = SmppSettings {
+        binds: 2,
+        ..settings(&smsc)
+    };
+    let (carrier, sink) = connected(two).await;
+    for id in 1..=4 {
+        submit(&carrier, &parcel(id, "Hi")).await;
+    }
+    assert_eq!(answered(&smsc, 5).await, [0; 5]);
+    let mut references: Vec<String> = sink
+        .received()
+        .into_iter()
+        .map(|receipt| receipt.of.reference)
+        .collect();
+    references.sort();
+    let expected = ["1000000", "1000001", "1000001", "1000002", "1000003"];
+    assert_eq!(references, expected);
+    let seen = smsc.seen();
+    let connections = seen.answers.iter().map(|answer| answer.connection);
+    assert!(
+        connections.clone().min() != connections.max(),
+        "each link answers what came by it"
+    );
+}
+
+#[tokio::test]
+async fn a_receipt_is_acknowledged_only_once_it_is_stored() {
+    let smsc = Smsc::start();
+    let sink = Sink::waiting();
+    let carrier = start(settings(&smsc), &sink);
+    until_up(&carrier).await;
+    let late = smsc
+        .send(&Receipt::delivered("7"))
+        .expect("a link takes it");
+    // What is not stored may be answered at once, and shows that the first one was read before.
+    let early = smsc.send(&Receipt::enroute("8")).expect("a link takes it");
+    assert_eq!(answered(&smsc, 1).await, [0]);
+    assert_eq!(smsc.seen().answers[0].sequence, early);
+    assert!(sink.received().is_empty());
+    sink.go_on();
+    answered(&smsc, 2).await;
+    let Answer {
+        sequence, status, ..
+    } = smsc.seen().answers[1];
+    assert_eq!((sequence, status), (late, 0));
+    assert_eq!(sink.received(), [stored("7", Outcome::Delivered)]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_stays_with_the_carrier() {
+    let smsc = Smsc::start();
+    let sink = Sink::refusing(2);
+    let carrier = start(settings(&smsc), &sink);
+    until_up(&carrier).await;
+    for tries in 1..=3 {
+        smsc.send(&Receipt::delivered("7"));
+        answered(&smsc, tries).await;
+    }
+    assert_eq!(answered(&smsc, 3).await, [0x64, 0x64, 0]);
+    assert_eq!(sink.received(), [stored("7", Outcome::Delivered)]);
+}
+
+#[tokio::test]
+async fn only_final_receipts_are_handed_in() {
+    let smsc = Smsc::start();
+    let (_carrier, sink) = connected(settings(&smsc)).await;
+    let cases = [
+        ("on its way", Receipt::enroute("7"), 0),
+        ("intermediate", Receipt::delivered("7").esm_class(0x20), 0),
+        (
+            "nameless",
+            Receipt::delivered("").shape(ReceiptShape::Text),
+            0,
+        ),
+        ("a message", Receipt::message("Yes, please"), 0x65),
+        ("an empty message", Receipt::message(""), 0x65),
+    ];
+    for (count, (name, receipt, status)) in (1..).zip(cases) {
+        smsc.send(&receipt).expect("a link takes it");
+        assert_eq!(answered(&smsc, count).await[count - 1], status, "{name}");
+    }
+    assert!(sink.received().is_empty());
+}
+
+#[tokio::test]
+async fn what_stands_behind_a_receipt_does_not_harm_it() {
+    let smsc = Smsc::start();
+    let (carrier, sink) = connected(settings(&smsc)).await;
+    let cases: [(&str, &[u8]); 3] = [
+        ("a TLV of a vendor", &[0x14, 0x03, 0, 2, 0xFF, 0xFE]),
+        ("a TLV twice", &[0x04, 0x27, 0, 1, 5]),
+        ("a TLV that ends too early", &[0x14, 0x03, 0, 9, 1]),
+    ];
+    for (count, (name, more)) in (1..).zip(cases) {
+        smsc.send(&Receipt::delivered("7").then(more));
+        assert_eq!(answered(&smsc, count).await[count - 1], 0, "{name}");
+    }
+    assert_eq!(sink.received(), vec![stored("7", Outcome::Delivered); 3]);
+    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, taken(1_000_000));
+}
+
+#[tokio::test]
+async fn a_pair_gets_its_receipts_by_the_receiver() {
+    let smsc = Smsc::builder()
+        .on_submit(|submit| {
+            let receipt = Receipt::delivered(submit.id().to_string());
+            vec![Act::Answer, Act::ReceiptElsewhere(receipt)]
+        })
+        .start();
+    let pair = SmppSettings {
+        bind: BindMode::Pair,
+        ..settings(&smsc)
+    };
+    let (carrier, sink): (_, Arc<Sink>) = connected(pair).await;
+    submit(&carrier, &parcel(1, "Hi")).await;
+    let received = sink.wait_for(1).await;
+    assert_eq!(received, [stored("1000000", Outcome::Delivered)]);
+    answered(&smsc, 1).await;
+    let seen = smsc.seen();
+    assert_ne!(seen.answers[0].connection, seen.submits[0].connection);
+}

@@ -1,0 +1,234 @@
+//! Messages as they leave, and what comes of the answers.
+
+use std::time::{Duration, Instant};
+
+use domain::delivery::{Parcel, Submitted};
+use domain::ports::Carrier as _;
+use domain::{Channel, Code, Timestamp};
+use outbound::SmppSettings;
+use outbound::smpp::{IdForm, LongText};
+use testkit::smsc::{Act, Ids, Smsc, Submit};
+
+use super::setup::{connected, parcel, settings, submit, taken};
+
+fn code(number: u16) -> Code {
+    Code::new(number).expect("in the catalogue")
+}
+
+/// A `submit_sm` from `Acme` to `37120000513`, built by hand.
+fn expected_pdu(sequence: u32, part: u8, text: &str) -> Vec<u8> {
+    let units: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let short_message = [&[0x05, 0x00, 0x03, 0x01, 0x03, part], &units[..]].concat();
+    let length = u8::try_from(short_message.len()).expect("short");
+    let body = [
+        b"\0".as_slice(),         // service type
+        b"\x05\x00Acme\0",        // alphanumeric
+        b"\x01\x0137120000513\0", // international, telephone
+        b"\x40\x00\x00",          // a header, no protocol, no priority
+        b"\0",                    // at once
+        b"000003000000000R\0",    // for three days
+        b"\x01\x00\x08\x00",      // a receipt, no replacement, UCS-2, nothing predefined
+        &[length],
+        &short_message,
+    ]
+    .concat();
+    let octets = u32::try_from(16 + body.len()).expect("short");
+    let header = [octets, 0x0000_0004, 0, sequence].map(u32::to_be_bytes);
+    [header.as_flattened(), &body].concat()
+}
+
+#[tokio::test]
+async fn a_greek_text_with_an_emoji_leaves_octet_by_octet() {
+    let smsc = Smsc::start();
+    let (carrier, _) = connected(settings(&smsc)).await;
+    let [first, second, third] = [
+        "α".repeat(66),
+        "😀".to_owned() + &"β".repeat(65),
+        "βγδ, τέλος".to_owned(),
+    ];
+    let text = format!("{first}{second}{third}");
+    let answer = submit(&carrier, &parcel(513, &text)).await;
+    let ids = ["1000000", "1000001", "1000002"];
+    assert_eq!(answer, Submitted::Taken(ids.map(str::to_owned).to_vec()));
+    let octets: Vec<Vec<u8>> = smsc.seen().submits.into_iter().map(|s| s.octets).collect();
+    let expected = [
+        expected_pdu(2, 1, &first),
+        expected_pdu(3, 2, &second),
+        expected_pdu(4, 3, &third),
+    ];
+    assert_eq!(octets, expected);
+}
+
+#[tokio::test]
+async fn a_refusal_has_its_meaning() {
+    let cases = [
+        (0x01, Submitted::Refused(code(61))),
+        (0x08, Submitted::NotNow(Code::SYSTEM_FAILURE)),
+        (0x0A, Submitted::Refused(code(15))),
+        (0x0B, Submitted::Refused(code(53))),
+        (0x14, Submitted::NotNow(Code::THROTTLED)),
+        (0x45, Submitted::NotNow(Code::SYSTEM_FAILURE)),
+        (0x58, Submitted::NotNow(Code::THROTTLED)),
+        (0x104, Submitted::Declined(code(60))),
+        (0x4FF, Submitted::Declined(Code::UNKNOWN)),
+    ];
+    let statuses = cases.each_ref().map(|(status, _)| *status);
+    let smsc = Smsc::builder()
+        .on_submit(move |submit| vec![Act::Refuse(statuses[submit.number])])
+        .start();
+    let (carrier, _) = connected(settings(&smsc)).await;
+    let long = "a".repeat(400);
+    for (id, (status, expected)) in (1..).zip(cases) {
+        let answer = submit(&carrier, &parcel(id, &long)).await;
+        assert_eq!(answer, expected, "{status:#X}");
+    }
+    assert_eq!(
+        smsc.seen().submits.len(),
+        statuses.len(),
+        "no second part follows a refused first one"
+    );
+}
+
+#[tokio::test]
+async fn names_are_brought_to_one_form() {
+    let smsc = Smsc::builder().ids(Ids::Hex).start();
+    let hex = SmppSettings {
+        answer_ids: IdForm::Hex,
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(hex).await;
+    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, taken(1_000_000));
+    let (carrier, _) = connected(settings(&smsc)).await;
+    let as_is = Submitted::Taken(vec!["00000F4241".to_owned()]);
+    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, as_is);
+}
+
+#[tokio::test]
+async fn a_part_without_a_name_gets_one_that_nobody_else_has() {
+    let nameless = |submit: &Submit| {
+        let header = [17, 0x8000_0004, 0, submit.sequence].map(u32::to_be_bytes);
+        vec![Act::Octets([header.as_flattened(), b"\0"].concat())]
+    };
+    let smsc = Smsc::builder().on_submit(nameless).start();
+    let (carrier, _) = connected(settings(&smsc)).await;
+    let answer = submit(&carrier, &parcel(7, &"a".repeat(161))).await;
+    let names = ["unnamed-7-1", "unnamed-7-2"];
+    assert_eq!(answer, Submitted::Taken(names.map(str::to_owned).to_vec()));
+}
+
+#[tokio::test]
+async fn a_long_text_may_go_whole_under_one_name() {
+    let smsc = Smsc::start();
+    let payload = SmppSettings {
+        long_text: LongText::Payload,
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(payload).await;
+    let text = "a".repeat(400);
+    assert_eq!(submit(&carrier, &parcel(1, &text)).await, taken(1_000_000));
+    let submits = smsc.seen().submits;
+    assert_eq!(submits.len(), 1);
+    assert_eq!(submits[0].tlv(0x0424), Some(text.as_bytes()));
+    assert!(submits[0].short_message.is_empty());
+}
+
+/// The sequence number of the part in each message's header.
+fn part_numbers(submits: &[Submit]) -> Vec<u8> {
+    submits
+        .iter()
+        .map(|submit| submit.short_message[5])
+        .collect()
+}
+
+#[tokio::test]
+async fn once_a_part_is_taken_the_rest_is_tried_again_alone() {
+    for status in [0x58, 0x14, 0x08] {
+        let smsc = Smsc::builder()
+            .on_submit(move |submit| match submit.number {
+                1 | 2 => vec![Act::Refuse(status)],
+                _ => vec![Act::Answer],
+            })
+            .start();
+        let (carrier, _) = connected(settings(&smsc)).await;
+        let answer = submit(&carrier, &parcel(1, &"a".repeat(400))).await;
+        let ids = ["1000000", "1000003", "1000004"];
+        assert_eq!(answer, Submitted::Taken(ids.map(str::to_owned).to_vec()));
+        assert_eq!(
+            part_numbers(&smsc.seen().submits),
+            [1, 2, 2, 2, 3],
+            "{status:#X}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_rest_of_a_message_waits_for_a_new_link() {
+    let smsc = Smsc::builder()
+        .on_submit(|submit| match submit.number {
+            0 => vec![Act::Answer, Act::HangUp],
+            _ => vec![Act::Answer],
+        })
+        .start();
+    // So slow that the loss is noticed before the second part's turn.
+    let slow = SmppSettings {
+        max_per_second: Some(4),
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(slow).await;
+    let answer = submit(&carrier, &parcel(1, &"a".repeat(400))).await;
+    let ids = ["1000000", "1000001", "1000002"];
+    assert_eq!(answer, Submitted::Taken(ids.map(str::to_owned).to_vec()));
+    let seen = smsc.seen();
+    assert_eq!(part_numbers(&seen.submits), [1, 2, 3]);
+    assert_eq!(seen.binds.len(), 2);
+}
+
+#[tokio::test]
+async fn the_rest_of_a_message_is_not_tried_beyond_its_time() {
+    let smsc = Smsc::builder()
+        .on_submit(|submit| match submit.number {
+            0 => vec![Act::Answer],
+            _ => vec![Act::Refuse(0x58)],
+        })
+        .start();
+    let (carrier, _) = connected(settings(&smsc)).await;
+    let brief = Parcel {
+        expires_at: Timestamp::from_second(1).expect("in range"),
+        ..parcel(1, &"a".repeat(400))
+    };
+    let since = Instant::now();
+    let answer = submit(&carrier, &brief).await;
+    assert_eq!(answer, Submitted::NotNow(Code::THROTTLED));
+    assert!(since.elapsed() >= Duration::from_secs(1), "{since:?}");
+}
+
+#[tokio::test]
+async fn once_a_part_is_taken_no_other_carrier_is_asked() {
+    let smsc = Smsc::builder()
+        .on_submit(|submit| match submit.number {
+            0 => vec![Act::Answer],
+            _ => vec![Act::Refuse(0x4FF)],
+        })
+        .start();
+    let (carrier, _) = connected(settings(&smsc)).await;
+    let answer = submit(&carrier, &parcel(1, &"a".repeat(400))).await;
+    assert_eq!(answer, Submitted::Refused(Code::UNKNOWN));
+    assert_eq!(part_numbers(&smsc.seen().submits), [1, 2]);
+}
+
+#[tokio::test]
+async fn only_sms_are_served() {
+    let smsc = Smsc::start();
+    let (carrier, _) = connected(settings(&smsc)).await;
+    for channel in [Channel::Viber, Channel::Hlr] {
+        assert!(!carrier.serves(channel));
+        let parcel = Parcel {
+            channel,
+            ..parcel(1, "Hi")
+        };
+        let answer = submit(&carrier, &parcel).await;
+        assert_eq!(answer, Submitted::Declined(Code::NO_ROUTE));
+    }
+    assert!(carrier.serves(Channel::Sms));
+    assert_eq!(smsc.seen().taken, 0);
+}

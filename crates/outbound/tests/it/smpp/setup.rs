@@ -1,0 +1,183 @@
+//! Carriers, messages and a sink for receipts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::delivery::{CarrierRef, Claim, Parcel, Receipt, Submitted};
+use domain::ports::{Carrier as _, Health, ReceiptError, ReceiptSink};
+use domain::text::measure;
+use domain::{AccountId, Channel, Clock, MessageId, Msisdn, Originator, Priority, Timestamp};
+use outbound::{SmppCarrier, SmppSettings};
+use testkit::smsc::Smsc;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{interval, timeout};
+
+/// A wait in a test ends here: something is broken then.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+/// How often a state is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// A clock that stands still, so that PDUs are the same each time.
+struct Standing;
+
+impl Clock for Standing {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+}
+
+/// Remembers receipts, and refuses as many as it is told to.
+pub(crate) struct Sink {
+    received: watch::Sender<Vec<Receipt>>,
+    refusals: AtomicUsize,
+    /// A receipt is stored only once there is a place.
+    places: Semaphore,
+}
+
+impl Sink {
+    pub(crate) fn new() -> Arc<Self> {
+        Self::with(0, Semaphore::MAX_PERMITS)
+    }
+
+    /// One that refuses the first receipts.
+    pub(crate) fn refusing(count: usize) -> Arc<Self> {
+        Self::with(count, Semaphore::MAX_PERMITS)
+    }
+
+    /// One that stores nothing until it is told to go on.
+    pub(crate) fn waiting() -> Arc<Self> {
+        Self::with(0, 0)
+    }
+
+    fn with(refusals: usize, places: usize) -> Arc<Self> {
+        Arc::new(Self {
+            received: watch::Sender::default(),
+            refusals: AtomicUsize::new(refusals),
+            places: Semaphore::new(places),
+        })
+    }
+
+    pub(crate) fn go_on(&self) {
+        self.places.add_permits(1_000);
+    }
+
+    pub(crate) fn received(&self) -> Vec<Receipt> {
+        self.received.borrow().clone()
+    }
+
+    /// Waits until so many receipts have come.
+    pub(crate) async fn wait_for(&self, count: usize) -> Vec<Receipt> {
+        let mut received = self.received.subscribe();
+        let enough = received.wait_for(|receipts| receipts.len() >= count);
+        let in_time = timeout(DEADLINE, enough).await.expect("receipts in time");
+        in_time.expect("the sink lives").clone()
+    }
+}
+
+#[async_trait]
+impl ReceiptSink for Sink {
+    async fn receive(&self, receipt: Receipt) -> Result<bool, ReceiptError> {
+        let _place = self.places.acquire().await.expect("never closed");
+        let less = |left: usize| left.checked_sub(1);
+        let refused = self
+            .refusals
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        if refused.is_ok() {
+            return Err(ReceiptError::Busy);
+        }
+        self.received.send_modify(|received| received.push(receipt));
+        Ok(true)
+    }
+
+    async fn seen(&self, _: CarrierRef, _: Timestamp) -> Result<(), ReceiptError> {
+        panic!("SMPP tells nothing of that");
+    }
+}
+
+/// Settings that fit a test: short waits.
+pub(crate) fn settings(smsc: &Smsc) -> SmppSettings {
+    SmppSettings {
+        reconnect_after: Duration::from_millis(20),
+        response_timeout: Duration::from_secs(5),
+        enquire_every: Duration::from_secs(5),
+        ..SmppSettings::new("alpha", smsc.addr().to_string(), "user", "hush-hush")
+    }
+}
+
+/// A carrier that is not connected yet.
+pub(crate) fn start(settings: SmppSettings, sink: &Arc<Sink>) -> Arc<SmppCarrier> {
+    SmppCarrier::start(settings, sink.clone(), Arc::new(Standing))
+}
+
+/// A carrier all of whose links are up.
+pub(crate) async fn connected(settings: SmppSettings) -> (Arc<SmppCarrier>, Arc<Sink>) {
+    let sink = Sink::new();
+    let carrier = start(settings, &sink);
+    until_up(&carrier).await;
+    (carrier, sink)
+}
+
+/// Waits until every link is up and nothing slows it.
+pub(crate) async fn until_up(carrier: &SmppCarrier) {
+    eventually("the carrier is up", || carrier.health() == Health::Up).await;
+}
+
+/// Waits until something is so.
+pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let looking = async {
+        let mut looks = interval(LOOK_EVERY);
+        while !is_so() {
+            looks.tick().await;
+        }
+    };
+    let in_time = timeout(DEADLINE, looking).await;
+    assert!(in_time.is_ok(), "waited in vain until {what}");
+}
+
+/// A message. Its ID is also the end of its recipient's number.
+pub(crate) fn parcel(id: u64, text: &str) -> Parcel {
+    Parcel {
+        id: MessageId::new(id).expect("in range"),
+        account: AccountId::new(1).expect("in range"),
+        channel: Channel::Sms,
+        to: Msisdn::parse(&format!("+3712{id:07}")).expect("a number"),
+        from: Some(Originator::Name("Acme".to_owned())),
+        text: text.to_owned(),
+        interactive: None,
+        shape: measure(text).expect("a text"),
+        udh: None,
+        priority: Priority::Normal,
+        test_mode: None,
+        expires_at: Timestamp::from_second(259_200).expect("in range"),
+        claim: Claim {
+            due_at: Timestamp::UNIX_EPOCH,
+            attempt: 1,
+        },
+    }
+}
+
+/// Hands a message over; every one has its answer in time.
+pub(crate) async fn submit(carrier: &SmppCarrier, parcel: &Parcel) -> Submitted {
+    let answer = timeout(DEADLINE, carrier.submit(parcel)).await;
+    answer.expect("an answer in time")
+}
+
+/// Hands a message over as often as it takes, as the engine does; says how often that was.
+pub(crate) async fn insist(carrier: &SmppCarrier, parcel: &Parcel) -> usize {
+    let mut pauses = interval(LOOK_EVERY);
+    for tries in 1..2_000 {
+        match submit(carrier, parcel).await {
+            Submitted::Taken(_) => return tries,
+            Submitted::NotNow(_) => pauses.tick().await,
+            other => panic!("{:?} ended with {other:?}", parcel.id),
+        };
+    }
+    panic!("{:?} was never taken", parcel.id);
+}
+
+/// What a carrier answers to a message that it took in one part, under this ID.
+pub(crate) fn taken(id: u64) -> Submitted {
+    Submitted::Taken(vec![id.to_string()])
+}

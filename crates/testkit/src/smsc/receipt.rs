@@ -1,0 +1,118 @@
+//! The receipts that an SMSC sends.
+
+use super::octets::{DELIVER_SM, c_string, pdu, tlv};
+
+/// Where a receipt says what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiptShape {
+    /// In its text.
+    Text,
+    /// In its TLVs.
+    Tlvs,
+    /// In both.
+    Both,
+}
+
+/// A receipt to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    id: String,
+    state: u8,
+    word: &'static str,
+    err: u16,
+    shape: ReceiptShape,
+    esm_class: u8,
+    text: Option<Vec<u8>>,
+    more: Vec<u8>,
+}
+
+impl Receipt {
+    /// The part of this ID was delivered.
+    pub fn delivered(id: impl Into<String>) -> Self {
+        Self::new(id, 2, "DELIVRD", 0)
+    }
+
+    /// The part of this ID could not be delivered, for this reason.
+    pub fn failed(id: impl Into<String>, err: u16) -> Self {
+        Self::new(id, 5, "UNDELIV", err)
+    }
+
+    /// The part of this ID is on its way.
+    pub fn enroute(id: impl Into<String>) -> Self {
+        Self::new(id, 1, "ENROUTE", 0)
+    }
+
+    /// Not a receipt at all: a message from a handset.
+    pub fn message(text: impl Into<Vec<u8>>) -> Self {
+        Self {
+            esm_class: 0,
+            text: Some(text.into()),
+            ..Self::new("", 0, "", 0).shape(ReceiptShape::Text)
+        }
+    }
+
+    fn new(id: impl Into<String>, state: u8, word: &'static str, err: u16) -> Self {
+        Self {
+            id: id.into(),
+            state,
+            word,
+            err,
+            shape: ReceiptShape::Both,
+            esm_class: 0x04,
+            text: None,
+            more: Vec::new(),
+        }
+    }
+
+    /// Says it there.
+    #[must_use]
+    pub fn shape(mut self, shape: ReceiptShape) -> Self {
+        self.shape = shape;
+        self
+    }
+
+    /// With this `esm_class`.
+    #[must_use]
+    pub fn esm_class(mut self, esm_class: u8) -> Self {
+        self.esm_class = esm_class;
+        self
+    }
+
+    /// With these octets behind everything, such as TLVs that are none.
+    #[must_use]
+    pub fn then(mut self, octets: &[u8]) -> Self {
+        self.more.extend(octets);
+        self
+    }
+
+    /// The whole PDU.
+    pub fn to_pdu(&self, sequence: u32) -> Vec<u8> {
+        let text = match (&self.text, self.shape) {
+            (Some(text), _) => text.clone(),
+            (None, ReceiptShape::Tlvs) => Vec::new(),
+            (None, _) => format!(
+                "id:{} sub:001 dlvrd:001 submit date:2401011200 done date:2401011201 stat:{} err:{:03} text:",
+                self.id, self.word, self.err
+            )
+            .into_bytes(),
+        };
+        let mut body = c_string("");
+        body.extend([1, 1]);
+        body.extend(c_string("37120000001"));
+        body.extend([1, 1]);
+        body.extend(c_string("37120000002"));
+        body.extend([self.esm_class, 0, 0, 0, 0, 0, 0, 0, 0]);
+        body.push(u8::try_from(text.len()).expect("short"));
+        body.extend(text);
+        if self.shape != ReceiptShape::Text {
+            body.extend(tlv(0x001E, &c_string(&self.id)));
+            body.extend(tlv(0x0427, &[self.state]));
+            if self.err > 0 {
+                let [high, low] = self.err.to_be_bytes();
+                body.extend(tlv(0x0423, &[3, high, low]));
+            }
+        }
+        body.extend(&self.more);
+        pdu(DELIVER_SM, 0, sequence, &body)
+    }
+}
