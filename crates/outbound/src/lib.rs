@@ -20,6 +20,7 @@ pub mod resolve;
 pub mod signature;
 pub mod simulator;
 pub mod smpp;
+pub mod smsc;
 pub mod upstream;
 pub mod url_check;
 
@@ -29,5 +30,6 @@ pub use guard::{Forbidden, Guard};
 pub use image::{ImageCheck, ImageOptions};
 pub use resolve::{Resolve, SystemResolver};
 pub use simulator::Simulator;
+pub use smsc::{Smsc, SmscSettings};
 pub use upstream::{Upstream, UpstreamReports, UpstreamSettings};
 pub use url_check::UrlCheck;

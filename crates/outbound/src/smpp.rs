@@ -3,9 +3,9 @@
 //! The protocol itself is the `smpp` room's. Here is what the product makes of it: how a text becomes short messages, what
 //! an answer or a receipt means in the words of the catalogue, and when to connect, to wait, to slow down.
 
-mod receipt;
+pub(crate) mod receipt;
 mod reference;
-mod refusal;
+pub(crate) mod refusal;
 
 use domain::Code;
 

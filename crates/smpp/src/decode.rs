@@ -9,6 +9,8 @@ use crate::{HEADER, Status};
 mod body;
 mod fields;
 
+pub(crate) use body::message_resp_in_place;
+
 /// The longest PDU that a [`Decoder`] takes unless told otherwise.
 pub const DEFAULT_MAX_PDU: usize = 64 << 10;
 

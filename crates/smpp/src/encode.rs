@@ -49,6 +49,18 @@ pub fn encode(pdu: &Pdu, out: &mut BytesMut) -> Result<(), EncodeError> {
     framed(out, command, pdu.status, pdu.sequence, |out| body(pdu, out))
 }
 
+/// A request that carries a message, without a [`Pdu`] around it: saves a copy of the message.
+pub(crate) fn encode_message(
+    command: u32,
+    sequence: u32,
+    message: &ShortMessage,
+    out: &mut BytesMut,
+) -> Result<(), EncodeError> {
+    framed(out, command, Status::OK, sequence, |out| {
+        short_message(message, out)
+    })
+}
+
 fn framed(
     out: &mut BytesMut,
     command: u32,

@@ -7,7 +7,9 @@
 //! * [`encode`] and [`Decoder`] turn PDUs into octets and back: SMPP 3.4, and 5.0 where it is more of the same. Reading
 //!   is lenient, since what SMSCs send is: each PDU is cut out by its own length, and a strange one never harms the
 //!   next.
-//! * [`Framed`] puts them on a connection.
+//! * [`Framed`] puts them on a connection: enough for a server.
+//! * [`Session`] is a client: it binds, keeps a window of messages under way, watches the link, and hands over what the
+//!   SMSC brings.
 //!
 //! Text stays octets throughout: how it is coded is the business of whoever sends it.
 
@@ -17,6 +19,7 @@ mod encode;
 mod framed;
 pub mod message_state;
 mod pdu;
+mod session;
 mod status;
 pub mod tag;
 mod tlv;
@@ -27,6 +30,9 @@ pub use framed::{Framed, ReadError, WriteError};
 pub use pdu::{
     Address, AlertNotification, Bind, BindKind, BindResp, Body, CancelSm, DataMessage, MessageResp,
     Outbind, Pdu, QuerySm, QuerySmResp, ReplaceSm, ShortMessage,
+};
+pub use session::{
+    ConnectError, Ended, Incoming, Session, SessionOptions, SubmitAnswer, SubmitError, Tls,
 };
 pub use status::Status;
 pub use tlv::{NetworkErrorCode, Tlvs};

@@ -7,6 +7,7 @@ mod catalogues;
 mod numbers;
 mod rules;
 mod sender;
+mod smsc;
 mod token;
 
 use std::net::SocketAddr;
@@ -24,6 +25,7 @@ pub(crate) use catalogues::{
 pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
 pub(crate) use rules::RuleChange;
 pub(crate) use sender::{Decision, SenderCommand};
+pub(crate) use smsc::{IdsArg, SmscArgs};
 pub(crate) use token::{TokenArgs, TokenCommand};
 
 /// A messaging service that you run yourself.
@@ -79,6 +81,8 @@ pub(crate) enum Command {
     /// See how the ways to the networks do
     #[command(subcommand)]
     Carrier(CarrierCommand),
+    /// The simulated network as an SMSC: try SMPP on one machine
+    Smsc(SmscArgs),
     /// Receive callbacks on this machine: print them and answer OK
     Listen {
         /// The port on 127.0.0.1

@@ -84,7 +84,7 @@ pub struct Report {
     pub latency: Histogram,
     /// From the end of the warm-up to the last answer.
     pub elapsed: Duration,
-    /// Answers other than 200, those of the warm-up included.
+    /// Answers other than 200 and 202, those of the warm-up included.
     pub wrong: u64,
     /// The first of them, or the first answer that could not be read.
     pub wrong_sample: Option<String>,
@@ -111,7 +111,7 @@ impl Report {
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
 
-    /// Whether every connection was served, with nothing but 200.
+    /// Whether every connection was served, with nothing but 200 and 202.
     pub fn is_clean(&self, connections: usize) -> bool {
         let served = self.served_connections == connections && !self.stalled;
         served && self.wrong == 0 && self.failed_connections == 0
@@ -123,7 +123,7 @@ pub fn run(addr: SocketAddr, load: Load) -> Report {
     start(addr, load, None)
 }
 
-/// [`run`], with requests held back at `gate` while too much is under way. Each answer 200 holds
+/// [`run`], with requests held back at `gate` while too much is under way. Each answer 200 or 202 holds
 /// a place there until somebody calls [`Gate::leave`] for it.
 pub fn run_gated(addr: SocketAddr, load: Load, gate: Arc<Gate>) -> Report {
     start(addr, load, Some(gate))
@@ -249,7 +249,7 @@ impl Run {
         if phase == Phase::Measured {
             report.latency.record(now - started);
         }
-        if answer.status != 200 {
+        if !matches!(answer.status, 200 | 202) {
             self.leave_gate();
             report.wrong += 1;
             report.wrong_sample.get_or_insert_with(|| {

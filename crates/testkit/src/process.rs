@@ -30,7 +30,7 @@ pub struct Process {
 
 impl Process {
     /// Starts the command and waits for a line of its output with `listening on http://ADDR` (or
-    /// `https`). The error, when it exits or stays silent instead, holds all that it wrote.
+    /// `https`, or `smpp`). The error, when it exits or stays silent instead, holds all that it wrote.
     pub fn start(mut command: Command) -> Result<Self> {
         command
             .stdin(Stdio::null())
@@ -225,8 +225,14 @@ fn wait_until_closed(announced: &Receiver<String>) {
 /// `http://127.0.0.1:8080` in `… listening on http://127.0.0.1:8080 …`, also inside JSON or colour
 /// codes.
 fn find_url(line: &str) -> Option<&str> {
-    let (_, rest) = line.split_once("listening on http")?;
-    let start = line.len() - rest.len() - "http".len();
+    let (_, rest) = line.split_once("listening on ")?;
+    if !["http", "smpp"]
+        .iter()
+        .any(|scheme| rest.starts_with(scheme))
+    {
+        return None;
+    }
+    let start = line.len() - rest.len();
     let authority = start + line[start..].find("://")? + "://".len();
     let is_address = |c: char| c.is_ascii_hexdigit() || matches!(c, '.' | ':' | '[' | ']');
     let length = line[authority..]

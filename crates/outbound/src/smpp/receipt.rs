@@ -3,7 +3,7 @@
 //! What a receipt says stands in its TLVs, in its text or in both. The TLVs count first, and the text fills what they
 //! lack.
 
-mod cause;
+pub(crate) mod cause;
 mod state;
 mod text;
 

@@ -114,6 +114,16 @@ pub(super) fn read(status: u32) -> Submitted {
     }
 }
 
+/// A status that refuses a message for this reason, if there is one: for good, but for one that asks for less.
+pub(crate) fn status_of(code: Code) -> Option<u32> {
+    let refuses = |fate: &Fate| match fate {
+        Again(number) => *number == Code::THROTTLED.number() && code == Code::THROTTLED,
+        Elsewhere(number) | Over(number) => *number == code.number(),
+    };
+    let found = STATUSES.iter().find(|(_, fate)| refuses(fate));
+    found.map(|(status, _)| *status)
+}
+
 /// Whether the carrier asks for less.
 pub(super) const fn is_throttling(status: u32) -> bool {
     matches!(status, THROTTLED | QUEUE_FULL)

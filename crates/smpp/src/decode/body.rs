@@ -7,11 +7,11 @@ use bytes::Bytes;
 
 use super::BodyError;
 use super::fields::Fields;
-use crate::command;
 use crate::pdu::{
     AlertNotification, Bind, BindKind, BindResp, Body, CancelSm, DataMessage, MessageResp, Outbind,
     QuerySm, QuerySmResp, ReplaceSm, ShortMessage,
 };
+use crate::{HEADER, command};
 
 pub(super) fn read(command: u32, frame: &Bytes) -> Result<Body, BodyError> {
     let fields = Fields::of(frame);
@@ -46,6 +46,14 @@ pub(super) fn read(command: u32, frame: &Bytes) -> Result<Body, BodyError> {
             octets: fields.rest(),
         },
     })
+}
+
+/// An answer to a message, when it is an ID and nothing else, as it mostly is. Read without sharing the
+/// frame's memory: an ID is kept for days, and would keep everything that was read with it.
+pub(crate) fn message_resp_in_place(frame: &[u8]) -> Option<MessageResp> {
+    let body = frame.get(HEADER..)?;
+    let id = body.strip_suffix(&[0]).unwrap_or(body);
+    (!id.contains(&0)).then(|| MessageResp::new(Bytes::copy_from_slice(id)))
 }
 
 fn bind(kind: BindKind, mut fields: Fields<'_>) -> Result<Body, BodyError> {

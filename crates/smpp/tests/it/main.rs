@@ -4,4 +4,6 @@ mod framing;
 mod notation;
 mod octets;
 mod pdus;
+mod peer;
 mod round_trip;
+mod session;

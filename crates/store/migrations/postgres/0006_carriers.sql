@@ -16,3 +16,9 @@ CREATE TABLE carrier (
     at_us     BIGINT  NOT NULL,
     PRIMARY KEY (node, name)
 );
+
+-- What a message itself tells is not stored again with its report: without url, the address is the message's dlr_url;
+-- without payload, the text is a lookup's result or is made from the message's status, error and network. A message is
+-- never forgotten before its reports.
+ALTER TABLE callback ALTER COLUMN url DROP NOT NULL;
+ALTER TABLE callback ALTER COLUMN payload DROP NOT NULL;

@@ -16,3 +16,29 @@ CREATE TABLE carrier (
     at_us     INTEGER NOT NULL,
     PRIMARY KEY (node, name)
 ) WITHOUT ROWID;
+
+-- What a message itself tells is not stored again with its report: without url, the address is the message's dlr_url;
+-- without payload, the text is a lookup's result or is made from the message's status, error and network. A message is
+-- never forgotten before its reports. due_us is 0 when it does not wait, so that the row does not grow by its end.
+DROP INDEX callback_message;
+DROP INDEX callback_parked;
+ALTER TABLE callback RENAME TO callback_before;
+CREATE TABLE callback (
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    account_id INTEGER NOT NULL,
+    message_id INTEGER NOT NULL,
+    url        BLOB,
+    payload    TEXT,
+    created_us INTEGER NOT NULL,
+    due_us     INTEGER NOT NULL,
+    state      INTEGER NOT NULL,
+    tries      INTEGER NOT NULL,
+    kind       INTEGER NOT NULL
+);
+-- Receivers know reports by their IDs, so that none is given out again, whatever was forgotten since.
+INSERT INTO sqlite_sequence (name, seq) SELECT 'callback', seq FROM sqlite_sequence WHERE name = 'callback_before';
+INSERT INTO callback (id, account_id, message_id, url, payload, created_us, due_us, state, tries, kind)
+SELECT id, account_id, message_id, url, payload, created_us, due_us, state, tries, kind FROM callback_before;
+DROP TABLE callback_before;
+CREATE INDEX callback_message ON callback (message_id);
+CREATE INDEX callback_parked ON callback (id) WHERE state = 1;

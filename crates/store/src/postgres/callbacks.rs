@@ -12,7 +12,7 @@ use tokio_postgres::types::ToSql;
 
 use super::{PostgresStore, column, prune};
 use crate::rows::callbacks::{
-    AttemptColumns, CallbackColumns, FilterColumns, RecordColumns, next_columns,
+    AttemptColumns, CallbackColumns, FilterColumns, RecordColumns, TextColumns, next_columns,
 };
 use crate::rows::{Corrupt, dispatch, micros};
 
@@ -25,8 +25,10 @@ const CLAIM: &str = concat!(
         UPDATE callback_queue AS q SET owner = $1, attempt = q.attempt + 1 FROM due
         WHERE q.owner = due.owner AND q.due_us = due.due_us AND q.id = due.id RETURNING q.due_us, q.id, q.attempt
     )
-    SELECT c.id, c.account_id, c.url, c.payload, c.created_us, c.tries, taken.due_us, taken.attempt, c.kind
-    FROM taken JOIN callback AS c ON c.id = taken.id ORDER BY taken.due_us, taken.id"
+    SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.tries, taken.due_us, taken.attempt, c.kind,
+        coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
+    FROM taken JOIN callback AS c ON c.id = taken.id LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
+    ORDER BY taken.due_us, taken.id"
 );
 /// Done and parked ones leave the queue, the others move within it; each is changed and its try written down.
 const SETTLE: &str = "
@@ -69,19 +71,28 @@ macro_rules! not_done {
             JOIN callback AS c ON c.id = open.id"
     };
 }
+/// The message that tells what is not stored with the callback.
+macro_rules! subject {
+    () => {
+        " LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL"
+    };
+}
 macro_rules! matches {
     () => {
-        " WHERE c.id BETWEEN $1 AND $2 AND substring(c.url FROM 1 FOR length($3::bytea)) = $3::bytea
+        " WHERE c.id BETWEEN $1 AND $2
+            AND substring(coalesce(c.url, m.dlr_url) FROM 1 FOR length($3::bytea)) = $3::bytea
             AND c.created_us >= $4 AND c.created_us < $5 "
     };
 }
 macro_rules! list {
     ($from:expr) => {
         concat!(
-            "SELECT c.id, c.account_id, c.url, c.payload, c.created_us, c.due_us, c.state, c.tries,
-                a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason, c.kind
+            "SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.due_us, c.state, c.tries, c.kind,
+                a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason,
+                coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
             FROM ",
             $from,
+            subject!(),
             " LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries",
             matches!(),
             "ORDER BY c.id DESC LIMIT $6 OFFSET $7"
@@ -99,6 +110,7 @@ macro_rules! replay {
             "WITH found AS MATERIALIZED (
                 SELECT 0::bigint AS owner, c.id, c.due_us, c.state, c.tries FROM ",
             $from,
+            subject!(),
             matches!(),
             "FOR UPDATE OF c
             ), hurried AS (
@@ -303,14 +315,24 @@ fn callback(row: &Row) -> Result<Callback, Corrupt> {
         id: column(row, 0)?,
         account_id: column(row, 1)?,
         url: column(row, 2)?,
-        payload: column(row, 3)?,
-        created_us: column(row, 4)?,
-        tries: column(row, 5)?,
-        due_us: column(row, 6)?,
-        attempt: column(row, 7)?,
-        kind: column(row, 8)?,
+        created_us: column(row, 3)?,
+        tries: column(row, 4)?,
+        due_us: column(row, 5)?,
+        attempt: column(row, 6)?,
+        kind: column(row, 7)?,
+        text: text_columns(row, 8)?,
     };
     columns.callback()
+}
+
+fn text_columns(row: &Row, at: usize) -> Result<TextColumns, Corrupt> {
+    Ok(TextColumns {
+        payload: column(row, at)?,
+        message_id: column(row, at + 1)?,
+        status: column(row, at + 2)?,
+        error: column(row, at + 3)?,
+        network: column(row, at + 4)?,
+    })
 }
 
 fn record(row: &Row) -> Result<CallbackRecord, Corrupt> {
@@ -319,13 +341,13 @@ fn record(row: &Row) -> Result<CallbackRecord, Corrupt> {
         id: column(row, 0)?,
         account_id: column(row, 1)?,
         url: column(row, 2)?,
-        payload: column(row, 3)?,
-        created_us: column(row, 4)?,
-        due_us: column(row, 5)?,
-        state: column(row, 6)?,
-        tries: column(row, 7)?,
+        created_us: column(row, 3)?,
+        due_us: column(row, 4)?,
+        state: column(row, 5)?,
+        tries: column(row, 6)?,
+        kind: column(row, 7)?,
         last: has_last.then(|| attempt_columns(row, 8)).transpose()?,
-        kind: column(row, 14)?,
+        text: text_columns(row, 14)?,
     };
     columns.record()
 }

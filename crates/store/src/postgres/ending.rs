@@ -1,9 +1,9 @@
 //! How messages end: the final state, the timer, the report, all in the transaction of whoever brings the end about.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use deadpool_postgres::{Object, Transaction};
-use domain::delivery::{CallbackKind, CarrierRef, Outcome};
+use domain::delivery::{CarrierRef, Outcome};
 use domain::ids::NodeId;
 use domain::{Channel, Timestamp, lookup};
 use tokio_postgres::Row;
@@ -11,54 +11,43 @@ use tokio_postgres::Row;
 use super::attempt::Attempt;
 use super::fault::Fault;
 use super::{billing, column};
-use crate::rows::callbacks::CallbackColumns;
-use crate::rows::dispatch::{EndedColumns, payload, seen_payload};
+use crate::rows::callbacks::{CallbackColumns, TextColumns};
+use crate::rows::dispatch::{EndedColumns, seen_payload};
 use crate::rows::{self, Corrupt, NOBODY, micros, outcome_numbers};
 
-/// What has ended changes no more. Each message that this ends is returned once, with its report if it has one; the
-/// network is put at the end of what the report says, where it is known.
+/// What has ended changes no more. Each message that this ends is returned once, and each report that it creates.
 const END: &str = concat!(
-    r#"WITH ended AS (
+    "WITH ended AS (
         UPDATE message AS m SET status = g.status, error = g.error, final_us = g.at_us,
             result = CASE WHEN m.channel = 2 THEN g.result END
-        FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[], $8::text[])
-            AS g (id, status, error, at_us, payload, result)
+        FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[])
+            AS g (id, status, error, at_us, result)
         WHERE m.id = g.id AND m.final_us IS NULL
-        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us,
-            CASE WHEN m.channel = 2 THEN 1::smallint ELSE 0::smallint END AS kind,
-            CASE WHEN m.result IS NOT NULL THEN m.result WHEN m.network IS NULL THEN g.payload
-            ELSE left(g.payload, -1) || ',"mcc":"' || lpad(CAST(m.network / 10000 AS text), 3, '0') || '","mnc":"'
-                || right(CAST(m.network AS text), m.network / 1000 % 10) || '"}'
-            END AS payload, -1::bigint AS owner,
-            0::smallint AS lane
+        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.channel,
+            -1::bigint AS owner, 0::smallint AS lane
     ), stopped AS (
         DELETE FROM queue USING ended
         WHERE queue.owner = ended.owner AND queue.lane = ended.lane AND queue.due_us = ended.expires_us
             AND queue.id = ended.id
     ), created AS (
-        INSERT INTO callback (account_id, message_id, kind, url, payload, created_us, due_us, state, tries)
-        SELECT account_id, id, kind, dlr_url, payload, final_us, "#,
+        INSERT INTO callback (account_id, message_id, kind, created_us, due_us, state, tries)
+        SELECT account_id, id, CASE WHEN channel = 2 THEN 1 ELSE 0 END, final_us, ",
     now_us!(),
     ", 0, 0 FROM ended WHERE dlr_url IS NOT NULL
-        RETURNING id, account_id, message_id, url, payload, created_us, due_us, kind
+        RETURNING id, message_id, due_us
     ), queued AS (
         INSERT INTO callback_queue (owner, due_us, id, attempt)
         SELECT $6::bigint, due_us, id, $7::int FROM created
     )
-    SELECT id, NULL::bigint, NULL::bigint, NULL::bytea, NULL::text, NULL::bigint, NULL::bigint, kind
-    FROM ended WHERE dlr_url IS NULL
+    SELECT id, channel, account_id, dlr_url, network, NULL::bigint, NULL::bigint FROM ended
     UNION ALL
-    SELECT message_id, id, account_id, url, payload, created_us, due_us, kind FROM created"
+    SELECT message_id, NULL::smallint, NULL::bigint, NULL::bytea, NULL::int, id, due_us FROM created"
 );
 /// For lookups of which only the end is known.
 const TELL: &str = "
-    WITH given AS MATERIALIZED (
-        SELECT * FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::text[]) AS g (id, status, error, result)
-    ), told AS (
-        UPDATE message AS m SET status = g.status, error = g.error, result = g.result FROM given AS g
-        WHERE m.id = g.id
-    )
-    UPDATE callback AS c SET payload = g.result FROM given AS g WHERE c.message_id = g.id AND c.kind = 1";
+    UPDATE message AS m SET status = g.status, error = g.error, result = g.result
+    FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::text[]) AS g (id, status, error, result)
+    WHERE m.id = g.id";
 const SEE: &str = "
     UPDATE message SET seen_us = $3
     WHERE id = (SELECT id FROM transit WHERE carrier = $1 AND reference = $2) AND status = 1 AND seen_us IS NULL
@@ -212,35 +201,30 @@ async fn end(
     let numbers = ends.iter().map(|end| outcome_numbers(end.outcome));
     let (statuses, errors): (Vec<i16>, Vec<i16>) = numbers.unzip();
     let times: Vec<i64> = ends.iter().map(|end| end.at_us).collect();
-    let payloads = ends.iter().map(|end| payload(end.id, end.outcome, None));
-    let payloads: Vec<String> = payloads.collect::<Result<_, _>>()?;
+    let results: Vec<Option<&str>> = ends.iter().map(|end| end.report.as_deref()).collect();
     let owner = holder.map_or(NOBODY, NodeId::as_i64);
     let attempt = i32::from(holder.is_some());
     let statement = transaction.prepare_cached(END).await?;
-    let results: Vec<Option<&str>> = ends.iter().map(|end| end.report.as_deref()).collect();
-    let values: super::Values<'_> = &[
-        &ids, &statuses, &errors, &times, &payloads, &owner, &attempt, &results,
-    ];
-    let found = transaction.query(&statement, values).await?;
-    let mut ended = HashMap::with_capacity(found.len());
-    let mut lookups = HashSet::new();
-    for row in &found {
-        let (id, columns) = read_ended(row, holder)?;
-        ended.insert(id, columns);
-        if column::<i16>(row, 7)? == CallbackKind::Lookup.number() {
-            lookups.insert(id);
-        }
-    }
-    tell(transaction, ends, &lookups, &mut ended).await?;
-    let is_owed = |end: &&End| {
-        let channel = if lookups.contains(&end.id) {
-            Channel::Hlr
-        } else {
-            Channel::Sms
+    let values: super::Values<'_> = &[&ids, &statuses, &errors, &times, &results, &owner, &attempt];
+    let mut messages = read_messages(&transaction.query(&statement, values).await?)?;
+    tell(transaction, ends, &messages).await?;
+    let mut ended = HashMap::with_capacity(messages.len());
+    let mut owed = Vec::new();
+    for end in ends.iter_mut() {
+        let Some(message) = messages.remove(&end.id) else {
+            continue;
         };
-        ended.contains_key(&end.id) && end.outcome.is_refunded(channel)
-    };
-    let owed: Vec<i64> = ends.iter().filter(is_owed).map(|end| end.id).collect();
+        if end.outcome.is_refunded(message.channel) {
+            owed.push(end.id);
+        }
+        let callback = message.callback.filter(|_| holder.is_some());
+        let callback = callback.map(|(id, due_us)| message.held(end, id, due_us));
+        let columns = EndedColumns {
+            id: end.id,
+            callback: callback.transpose()?,
+        };
+        ended.insert(end.id, columns);
+    }
     if !owed.is_empty() {
         let at_us = times.iter().copied().max().unwrap_or_default();
         billing::refund(transaction, &owed, at_us).await?;
@@ -252,24 +236,25 @@ async fn end(
 async fn tell(
     transaction: &Transaction<'_>,
     ends: &mut [End],
-    lookups: &HashSet<i64>,
-    ended: &mut HashMap<i64, EndedColumns>,
+    messages: &HashMap<i64, Message>,
 ) -> Result<(), Fault> {
-    let is_silent = |end: &&mut End| end.report.is_none() && lookups.contains(&end.id);
     let (mut ids, mut statuses, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     let mut results = Vec::new();
-    for end in ends.iter_mut().filter(is_silent) {
-        let (outcome, report) = lookup::unanswered(rows::message_id(end.id)?, end.outcome);
-        end.outcome = outcome;
-        let (status, error) = outcome_numbers(outcome);
-        ids.push(end.id);
-        statuses.push(status);
-        errors.push(error);
-        let held = ended.get_mut(&end.id).and_then(|it| it.callback.as_mut());
-        if let Some(callback) = held {
-            callback.payload.clone_from(&report);
+    for end in ends {
+        match messages.get(&end.id).map(|message| message.channel) {
+            Some(Channel::Hlr) if end.report.is_none() => {
+                let (outcome, report) = lookup::unanswered(rows::message_id(end.id)?, end.outcome);
+                let (status, error) = outcome_numbers(outcome);
+                ids.push(end.id);
+                statuses.push(status);
+                errors.push(error);
+                results.push(report.clone());
+                end.outcome = outcome;
+                end.report = Some(report);
+            }
+            Some(Channel::Hlr) | None => {}
+            Some(Channel::Sms | Channel::Viber) => end.report = None,
         }
-        results.push(report);
     }
     if !ids.is_empty() {
         let statement = transaction.prepare_cached(TELL).await?;
@@ -279,24 +264,65 @@ async fn tell(
     Ok(())
 }
 
-fn read_ended(row: &Row, holder: Option<NodeId>) -> Result<(i64, EndedColumns), Corrupt> {
-    let id = column(row, 0)?;
-    let callback_id: Option<i64> = column(row, 1)?;
-    let callback = match callback_id.filter(|_| holder.is_some()) {
-        None => None,
-        Some(callback_id) => Some(CallbackColumns {
-            id: callback_id,
-            kind: column(row, 7)?,
+/// A message that was ended.
+struct Message {
+    channel: Channel,
+    account_id: i64,
+    url: Option<Vec<u8>>,
+    network: Option<i32>,
+    /// Its report: the ID, and where it stands in the queue.
+    callback: Option<(i64, i64)>,
+}
+
+impl Message {
+    /// The report that the node holds.
+    fn held(self, end: &mut End, id: i64, due_us: i64) -> Result<CallbackColumns, Corrupt> {
+        let (status, error) = outcome_numbers(end.outcome);
+        let text = TextColumns {
+            payload: end.report.take(),
+            message_id: end.id,
+            status: Some(status),
+            error: Some(error),
+            network: self.network,
+        };
+        Ok(CallbackColumns {
+            id,
+            kind: rows::callback_kind(self.channel).number(),
+            account_id: self.account_id,
+            url: self.url.ok_or(Corrupt("callback URL"))?,
+            text,
+            created_us: end.at_us,
+            tries: 0,
+            due_us,
+            attempt: 1,
+        })
+    }
+}
+
+/// Reads what [`END`] returns: rows of messages have a channel, those of reports have none.
+fn read_messages(found: &[Row]) -> Result<HashMap<i64, Message>, Corrupt> {
+    let mut messages = HashMap::with_capacity(found.len());
+    let mut callbacks = Vec::with_capacity(found.len() / 2);
+    for row in found {
+        let id: i64 = column(row, 0)?;
+        let Some(channel) = column(row, 1)? else {
+            callbacks.push((id, (column(row, 5)?, column(row, 6)?)));
+            continue;
+        };
+        let message = Message {
+            channel: rows::channel(channel)?,
             account_id: column(row, 2)?,
             url: column(row, 3)?,
-            payload: column(row, 4)?,
-            created_us: column(row, 5)?,
-            tries: 0,
-            due_us: column(row, 6)?,
-            attempt: 1,
-        }),
-    };
-    Ok((id, EndedColumns { id, callback }))
+            network: column(row, 4)?,
+            callback: None,
+        };
+        messages.insert(id, message);
+    }
+    for (id, callback) in callbacks {
+        let message = messages.get_mut(&id).ok_or(Corrupt("callback"))?;
+        message.callback = Some(callback);
+    }
+    Ok(messages)
 }
 
 /// The news that the recipient of a delivered message has seen it.

@@ -5,8 +5,8 @@ use domain::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackNext};
 use domain::ids::CallbackId;
 use domain::ports::{CallbackFilter, CallbackRecord, CallbackState};
 
-use super::dispatch::claim;
-use super::{Corrupt, account_id, micros, timestamp, utf8};
+use super::dispatch::{claim, payload};
+use super::{Corrupt, account_id, micros, outcome, timestamp, utf8};
 
 /// `callback.state`: has a row in the queue.
 pub(crate) const WAITING: i16 = 0;
@@ -15,6 +15,30 @@ pub(crate) const PARKED: i16 = 1;
 /// `callback.state`: was received.
 pub(crate) const DONE: i16 = 2;
 
+/// The columns that a callback's text comes from.
+#[derive(Debug)]
+pub(crate) struct TextColumns {
+    /// What is stored with the callback, or is a lookup's result.
+    pub(crate) payload: Option<String>,
+    pub(crate) message_id: i64,
+    pub(crate) status: Option<i16>,
+    pub(crate) error: Option<i16>,
+    pub(crate) network: Option<i32>,
+}
+
+impl TextColumns {
+    pub(crate) fn payload(self) -> Result<String, Corrupt> {
+        match self.payload {
+            Some(payload) => Ok(payload),
+            None => payload(
+                self.message_id,
+                outcome(self.status, self.error)?,
+                self.network,
+            ),
+        }
+    }
+}
+
 /// The columns of a callback that a node holds.
 #[derive(Debug)]
 pub(crate) struct CallbackColumns {
@@ -22,7 +46,7 @@ pub(crate) struct CallbackColumns {
     pub(crate) kind: i16,
     pub(crate) account_id: i64,
     pub(crate) url: Vec<u8>,
-    pub(crate) payload: String,
+    pub(crate) text: TextColumns,
     pub(crate) created_us: i64,
     pub(crate) tries: i32,
     pub(crate) due_us: i64,
@@ -36,7 +60,7 @@ impl CallbackColumns {
             kind: kind(self.kind)?,
             account: account_id(self.account_id)?,
             url: CallbackUrl::parse(&utf8(self.url)?).map_err(|_| Corrupt("callback URL"))?,
-            payload: self.payload,
+            payload: self.text.payload()?,
             created_at: timestamp(self.created_us)?,
             tries: tries(self.tries)?,
             claim: claim(self.due_us, self.attempt)?,
@@ -95,7 +119,7 @@ pub(crate) struct RecordColumns {
     pub(crate) kind: i16,
     pub(crate) account_id: i64,
     pub(crate) url: Vec<u8>,
-    pub(crate) payload: String,
+    pub(crate) text: TextColumns,
     pub(crate) created_us: i64,
     pub(crate) due_us: i64,
     pub(crate) state: i16,
@@ -110,7 +134,7 @@ impl RecordColumns {
             kind: kind(self.kind)?,
             account: account_id(self.account_id)?,
             url: utf8(self.url)?,
-            payload: self.payload,
+            payload: self.text.payload()?,
             state: state(self.state, self.due_us)?,
             tries: tries(self.tries)?,
             created_at: timestamp(self.created_us)?,

@@ -7,7 +7,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, para
 
 use super::clock;
 use crate::rows::callbacks::{
-    AttemptColumns, CallbackColumns, FilterColumns, RecordColumns, next_columns,
+    AttemptColumns, CallbackColumns, FilterColumns, RecordColumns, TextColumns, next_columns,
 };
 use crate::rows::{dispatch, micros};
 
@@ -16,8 +16,10 @@ const FIND_DUE: &str = "
 const CLAIM: &str = "
     UPDATE callback_queue SET owner = ?1, attempt = attempt + 1 WHERE owner = 0 AND due_us = ?2 AND id = ?3
     RETURNING attempt";
-const HELD: &str =
-    "SELECT account_id, url, payload, created_us, tries, kind FROM callback WHERE id = ?1";
+const HELD: &str = "
+    SELECT c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.tries, c.kind,
+        coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
+    FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL WHERE c.id = ?1";
 
 const REMOVE: &str =
     "DELETE FROM callback_queue WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
@@ -25,7 +27,7 @@ const POSTPONE: &str = "
     UPDATE callback_queue SET owner = 0, due_us = ?5
     WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
 const SETTLE: &str = "
-    UPDATE callback SET state = ?2, due_us = coalesce(?3, due_us), tries = tries + ?4 WHERE id = ?1";
+    UPDATE callback SET state = ?2, due_us = coalesce(?3, 0), tries = tries + ?4 WHERE id = ?1";
 const LOG: &str = "
     INSERT INTO callback_attempt (callback_id, number, at_us, status, elapsed_ms, body, address, reason)
     SELECT id, tries, ?2, ?3, ?4, ?5, ?6, ?7 FROM callback WHERE id = ?1";
@@ -35,11 +37,17 @@ const RELEASE: &str =
     "UPDATE callback_queue SET owner = 0 WHERE owner = ?1 AND due_us = ?2 AND id = ?3";
 
 const RECORD: &str = "
-    SELECT c.id, c.account_id, c.url, c.payload, c.created_us, c.due_us, c.state, c.tries,
-        a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason, c.kind
-    FROM callback AS c LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries";
+    SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.due_us, c.state, c.tries, c.kind,
+        a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason,
+        coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
+    FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
+        LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries";
+/// As much of it as conditions need.
+const SUBJECT: &str = "
+    SELECT c.id FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL";
 const MATCHES: &str = "
-    c.id BETWEEN ?1 AND ?2 AND substr(c.url, 1, length(?3)) = ?3 AND c.created_us >= ?4 AND c.created_us < ?5";
+    c.id BETWEEN ?1 AND ?2 AND substr(coalesce(c.url, m.dlr_url), 1, length(?3)) = ?3
+    AND c.created_us >= ?4 AND c.created_us < ?5";
 /// What is not done either waits in the queue or is parked, which has an index: the received ones, all but a few, are
 /// not read.
 const NOT_DONE: &str = "
@@ -81,16 +89,26 @@ fn claim_one(db: &Connection, node: NodeId, due_us: i64, id: i64) -> Result<Call
             id,
             account_id: row.get(0)?,
             url: row.get(1)?,
-            payload: row.get(2)?,
-            created_us: row.get(3)?,
-            tries: row.get(4)?,
-            kind: row.get(5)?,
+            text: text_columns(row, 5)?,
+            created_us: row.get(2)?,
+            tries: row.get(3)?,
+            kind: row.get(4)?,
             due_us,
             attempt,
         })
     };
     let columns = db.prepare_cached(HELD)?.query_row([id], read)?;
     Ok(columns.callback()?)
+}
+
+fn text_columns(row: &Row<'_>, at: usize) -> Result<TextColumns> {
+    Ok(TextColumns {
+        payload: row.get(at)?,
+        message_id: row.get(at + 1)?,
+        status: row.get(at + 2)?,
+        error: row.get(at + 3)?,
+        network: row.get(at + 4)?,
+    })
 }
 
 /// Stores what came of tries; `false` for a claim that is not the node's any more.
@@ -206,13 +224,13 @@ fn record(row: &Row<'_>) -> Result<CallbackRecord> {
         id: row.get(0)?,
         account_id: row.get(1)?,
         url: row.get(2)?,
-        payload: row.get(3)?,
-        created_us: row.get(4)?,
-        due_us: row.get(5)?,
-        state: row.get(6)?,
-        tries: row.get(7)?,
+        text: text_columns(row, 14)?,
+        created_us: row.get(3)?,
+        due_us: row.get(4)?,
+        state: row.get(5)?,
+        tries: row.get(6)?,
+        kind: row.get(7)?,
         last: has_last.then(|| attempt_columns(row, 8)).transpose()?,
-        kind: row.get(14)?,
     };
     Ok(columns.record()?)
 }
@@ -239,9 +257,9 @@ pub(super) fn list_attempts(db: &Connection, id: CallbackId) -> Result<Vec<Callb
 pub(super) fn replay(db: &Connection, filter: &CallbackFilter) -> Result<u64> {
     let columns = FilterColumns::of(filter);
     let sql = if filter.with_done {
-        format!("SELECT c.id FROM callback AS c WHERE {MATCHES}")
+        format!("{SUBJECT} WHERE {MATCHES}")
     } else {
-        format!("SELECT c.id FROM callback AS c WHERE {MATCHES} AND {NOT_DONE}")
+        format!("{SUBJECT} WHERE {MATCHES} AND {NOT_DONE}")
     };
     let values = params![
         columns.first_id,

@@ -6,8 +6,8 @@ use domain::{Channel, lookup};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::{billing, clock};
-use crate::rows::callbacks::CallbackColumns;
-use crate::rows::dispatch::{EndedColumns, payload, seen_payload};
+use crate::rows::callbacks::{CallbackColumns, TextColumns};
+use crate::rows::dispatch::{EndedColumns, seen_payload};
 use crate::rows::{self, NOBODY, outcome_numbers};
 
 /// What has ended changes no more.
@@ -20,8 +20,13 @@ const TELL: &str = "UPDATE message SET status = ?2, error = ?3, result = ?4 WHER
 const STOP_TIMER: &str =
     "DELETE FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
 const CREATE_CALLBACK: &str = "
+    INSERT INTO callback (account_id, message_id, created_us, due_us, kind, state, tries)
+    VALUES (?1, ?2, ?3, ?4, ?5, 0, 0)";
+/// The message tells how it ended, so this says the rest. It is made long after that, so it does not count on the
+/// message any more.
+const REPORT_SEEN: &str = "
     INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, kind, state, tries)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0)";
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0)";
 const SEE: &str = "
     UPDATE message SET seen_us = ?3
     WHERE id = (SELECT id FROM transit WHERE carrier = ?1 AND reference = ?2) AND status = 1 AND seen_us IS NULL
@@ -118,16 +123,19 @@ impl<'db> Endings<'db> {
             let (account, price) = (message.account_id, message.price_micros);
             billing::refund(self.db, account, price, end.at_us)?;
         }
-        let Some(url) = message.dlr_url else {
-            return Ok(Some(EndedColumns { id, callback: None }));
-        };
-        let payload = match report {
-            Some(report) => report,
-            None => payload(id, outcome, message.network)?,
-        };
-        let kind = rows::callback_kind(channel);
-        let account = message.account_id;
-        let callback = self.create_callback(id, kind, account, url, payload, end.at_us)?;
+        let mut callback = None;
+        if let Some(url) = message.dlr_url {
+            let (status, error) = outcome_numbers(outcome);
+            let text = TextColumns {
+                payload: report,
+                message_id: id,
+                status: Some(status),
+                error: Some(error),
+                network: message.network,
+            };
+            let kind = rows::callback_kind(channel);
+            callback = self.create_callback(kind, message.account_id, url, text, end.at_us)?;
+        }
         Ok(Some(EndedColumns { id, callback }))
     }
 
@@ -143,22 +151,14 @@ impl<'db> Endings<'db> {
     /// Creates the report, and returns it if the node is to hold it.
     fn create_callback(
         &mut self,
-        message_id: i64,
         kind: CallbackKind,
         account_id: i64,
         url: Vec<u8>,
-        payload: String,
+        text: TextColumns,
         created_us: i64,
     ) -> Result<Option<CallbackColumns>> {
-        let values = params![
-            account_id,
-            message_id,
-            url,
-            payload,
-            created_us,
-            self.now_us,
-            kind.number(),
-        ];
+        let kind = kind.number();
+        let values = params![account_id, text.message_id, created_us, self.now_us, kind];
         let id = self.create_callback.insert(values)?;
         let owner = self.holder.map_or(NOBODY, NodeId::as_i64);
         let attempt = i32::from(self.holder.is_some());
@@ -166,10 +166,10 @@ impl<'db> Endings<'db> {
         self.queue_callback.execute(values)?;
         Ok(self.holder.map(|_| CallbackColumns {
             id,
-            kind: kind.number(),
+            kind,
             account_id,
             url,
-            payload,
+            text,
             created_us,
             tries: 0,
             due_us: self.now_us,
@@ -208,10 +208,11 @@ pub(super) fn see(db: &Connection, of: &CarrierRef, at_us: i64) -> Result<bool> 
         return Ok(false);
     };
     if let Some(url) = seen.dlr_url {
-        let payload = seen_payload(seen.id, seen.network)?;
-        let kind = CallbackKind::Report;
-        let mut endings = Endings::prepare(db, None)?;
-        endings.create_callback(seen.id, kind, seen.account_id, url, payload, at_us)?;
+        let (payload, now_us) = (seen_payload(seen.id, seen.network)?, clock::now_us(db)?);
+        let values = params![seen.account_id, seen.id, url, payload, at_us, now_us];
+        let id = db.prepare_cached(REPORT_SEEN)?.insert(values)?;
+        let values = params![NOBODY, now_us, id, 0];
+        db.prepare_cached(QUEUE_CALLBACK)?.execute(values)?;
     }
     Ok(true)
 }

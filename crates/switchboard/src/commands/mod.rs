@@ -12,6 +12,7 @@ mod rates;
 mod reference;
 mod sender;
 mod simulator;
+mod smsc;
 mod token;
 
 use std::fmt::Display;
@@ -61,6 +62,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Simulator(command) => simulator::run(&config, command).await,
             Command::Callbacks(command) => callbacks::run(&config, command).await,
             Command::Carrier(command) => carrier::run(&config, command).await,
+            Command::Smsc(args) => smsc::run(&config, args).await,
             Command::Listen { port } => listen::run(port).await,
             Command::Config(ConfigCommand::Check)
             | Command::Numbers(NumbersCommand::Correct(_)) => {

@@ -66,6 +66,12 @@ fn of_number(number: u16) -> Option<Code> {
     found.ok().map(|index| code(CAUSES[index].2))
 }
 
+/// A number that means this, if the table has one.
+pub(crate) fn number_of(code: Code) -> Option<u16> {
+    let found = CAUSES.iter().find(|(_, _, ours)| *ours == code.number());
+    found.map(|(number, ..)| *number)
+}
+
 /// What the `err` of a text means: decimal as it is written, unless it looks like hexadecimal.
 pub(super) fn of_text(err: &str) -> Option<Code> {
     let hex = err.strip_prefix("0x").or_else(|| err.strip_prefix("0X"));

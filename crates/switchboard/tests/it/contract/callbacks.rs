@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use domain::Outcome;
 use domain::delivery::{Callback, CallbackKind, CallbackNext, CallbackSettlement, Claim};
 use domain::message::Submission;
 use domain::ports::{CallbackFilter, CallbackRecord, CallbackState, Matched, Store};
+use domain::{Network, Outcome};
 
-use super::sample::{EVERYTHING, accept, account, create_account};
+use super::sample::{EVERYTHING, accept, account, create_account, message};
 use super::way::{
-    attempt, claim_callbacks, deliver, first_result, future, held, join, past, receipt, settle,
-    settle_callback, taken, tried,
+    ABSENT, attempt, claim_callbacks, deliver, first_result, future, held, join, past, receipt,
+    settle, settle_callback, taken, tried, url,
 };
 
 on_both_stores!(
     a_report_that_nobody_holds_is_claimed,
+    a_report_says_the_same_whoever_holds_it,
     a_report_that_a_node_holds_is_not,
     no_report_without_an_address,
     a_received_report_is_done,
@@ -70,6 +71,42 @@ async fn a_report_that_nobody_holds_is_claimed(store: Arc<dyn Store>) {
     assert_eq!((first[0].claim.attempt, first[0].created_at), (1, past(2)));
     assert_eq!(claim_callbacks(&store, node).await.len(), 1);
     assert_eq!(claim_callbacks(&store, node).await, []);
+}
+
+async fn a_report_says_the_same_whoever_holds_it(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    let outcomes = [Outcome::Delivered, ABSENT, Outcome::Expired];
+    let networks = [None, Network::new("247", "01"), Network::new("310", "004")];
+    let cases = outcomes
+        .iter()
+        .flat_map(|&it| networks.map(|network| (it, network)));
+    let hold = [true, false].into_iter().cycle();
+    for (id, ((outcome, network), hold)) in (1..).zip(cases.zip(hold)) {
+        let mut submission = held(id, node);
+        submission.recipients[0].network = network;
+        accept(&store, vec![submission]).await;
+        let reference = id.to_string();
+        settle(&store, node, vec![first_result(id, taken(&[&reference]))]).await;
+        let batch = Arc::new(vec![receipt(&reference, outcome)]);
+        let matched = store.settle_receipts(node, batch, hold).await;
+        let matched = matched.expect("answers");
+        let [Matched::Ended(ended)] = &matched[..] else {
+            panic!("{matched:?}")
+        };
+        let callback = match &ended.callback {
+            Some(callback) => callback.clone(),
+            None => claim_callbacks(&store, node).await.remove(0),
+        };
+        assert_eq!(ended.callback.is_some(), hold);
+        let expected = domain::delivery::report_payload(message(id), outcome, network);
+        assert_eq!(callback.payload, expected);
+        assert_eq!(callback.url, url("https://example.com/dlr"));
+        assert_eq!(
+            (callback.account, callback.created_at),
+            (account(1), past(2))
+        );
+        assert_eq!(list(&store).await[0].payload, expected);
+    }
 }
 
 async fn a_report_that_a_node_holds_is_not(store: Arc<dyn Store>) {

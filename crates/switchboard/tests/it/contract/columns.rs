@@ -1,10 +1,14 @@
 //! What no port reads back yet, but a worker will: the columns behind a message, and its place in the queue.
 
+use domain::Outcome;
+use domain::delivery::Sent;
 use domain::message::{Priority, Submission, TestMode};
 use domain::text::{Coding, Shape, Udh};
 
 use super::fixture::Database;
+use super::lookups::lookup;
 use super::sample::{accept, account, at, message, scheduled, submission};
+use super::way::{deliver, first_result, join, receipt, settle};
 
 const MESSAGE: &str = "
     SELECT CAST(id AS BIGINT), account_id, recipient, CAST(coding AS BIGINT),
@@ -118,7 +122,38 @@ async fn without_its_queue_row_a_message_is_not_cancelled(database: Database) {
     );
 }
 
+/// What a message tells is not stored again with its report; what it does not tell is.
+async fn a_report_stores_nothing_that_its_message_tells(database: Database) {
+    const STORED: &str = "
+        SELECT message_id, CAST(kind AS BIGINT), CAST(length(url) AS BIGINT), CAST(length(payload) AS BIGINT)
+        FROM callback ORDER BY id";
+
+    let store = database.open().await;
+    let node = join(&store).await;
+    let callback = deliver(&store, node, 1).await;
+    accept(&store, vec![lookup(2, node)]).await;
+    let told = Sent::Answered {
+        outcome: Outcome::Delivered,
+        report: r#"{"id":"2","error":0}"#.to_owned(),
+    };
+    settle(&store, node, vec![first_result(2, told)]).await;
+    let of = receipt("ref-1", Outcome::Delivered).of;
+    assert!(store.mark_seen(&of, at(9)).await.expect("answers"));
+    let (url, seen) = (
+        callback.url.as_str().len(),
+        r#"{"id":"1","status":3,"error":0}"#.len(),
+    );
+    let number = |length| i64::try_from(length).ok();
+    let expected = [
+        [Some(1), Some(0), None, None],
+        [Some(2), Some(1), None, None],
+        [Some(1), Some(0), number(url), number(seen)],
+    ];
+    assert_eq!(database.numbers(STORED, 4).await, expected);
+}
+
 on_both_databases!(
     every_column_is_kept,
-    without_its_queue_row_a_message_is_not_cancelled
+    without_its_queue_row_a_message_is_not_cancelled,
+    a_report_stores_nothing_that_its_message_tells,
 );

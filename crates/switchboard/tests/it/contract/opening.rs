@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use domain::MessageId;
-use domain::ports::{Accepted, Cancel, StoreError};
+use domain::delivery::CallbackNext;
+use domain::ports::{Accepted, CallbackFilter, CallbackState, Cancel, Matched, StoreError};
 use tokio::task::JoinSet;
 
 use super::fixture::Database;
-use super::sample::{accept, account, create_account, keyed, message, submission};
-use super::way::{claim, due, due_at, future, join, past};
+use super::sample::{EVERYTHING, accept, account, create_account, keyed, message, submission};
+use super::way::{
+    ABSENT, attempt, claim, claim_callbacks, deliver, due, due_at, future, join, past, receipt,
+    report, send, settle_callback, tried,
+};
 
 on_both_databases!(
     what_was_stored_is_there_after_reopening,
@@ -17,6 +21,7 @@ on_both_databases!(
     a_newer_schema_is_refused,
     migrations_are_recorded_and_run_once,
     the_queue_and_the_balances_of_an_older_schema_are_carried_over,
+    reports_and_parts_of_an_older_schema_are_carried_over,
 );
 
 const HISTORY: &str =
@@ -210,4 +215,63 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
     assert_eq!(store.check_ledger().await.expect("answers"), []);
     let entries = store.list_ledger(owner, 10).await.expect("answers");
     assert_eq!(entries.len(), 1, "{entries:?}");
+}
+
+/// Reports that were stored whole keep what they say, whatever their message tells.
+async fn reports_and_parts_of_an_older_schema_are_carried_over(database: Database) {
+    const BEFORE: &str = "
+        DROP TABLE carrier; ALTER TABLE transit DROP COLUMN report;
+        UPDATE callback SET payload = 'as it was stored',
+            url = (SELECT dlr_url FROM message WHERE message.id = callback.message_id);
+        UPDATE message SET dlr_url = NULL WHERE id = 1;
+        DELETE FROM callback WHERE message_id = 4; DELETE FROM callback_queue WHERE id = 4;
+        DELETE FROM schema_migration WHERE number >= 6";
+
+    let store = database.open().await;
+    let node = join(&store).await;
+    for id in 1..=4 {
+        let callback = deliver(&store, node, id).await;
+        assert_eq!(callback.id.get(), id);
+        let next = [CallbackNext::Later(past(9)), CallbackNext::Parked][usize::from(id == 2)];
+        assert!(settle_callback(&store, node, tried(&callback, next, 3)).await);
+    }
+    send(&store, node, 5, &["five"]).await;
+    drop(store);
+    database.execute(BEFORE).await;
+
+    let store = database.open().await;
+    let claimed = claim_callbacks(&store, node).await;
+    let claimed: Vec<_> = claimed
+        .iter()
+        .map(|it| (it.id.get(), it.url.as_str(), it.payload.as_str(), it.tries))
+        .collect();
+    let expected = [1, 3].map(|id| (id, "https://example.com/dlr", "as it was stored", 1));
+    assert_eq!(claimed, expected);
+    let listed = store
+        .list_callbacks(&CallbackFilter::default(), EVERYTHING)
+        .await;
+    let listed = listed.expect("answers");
+    let parked = listed
+        .iter()
+        .find(|it| it.id.get() == 2)
+        .expect("it is there");
+    assert_eq!(
+        (parked.state, parked.payload.as_str()),
+        (CallbackState::Parked, "as it was stored")
+    );
+    assert_eq!(parked.last, Some(attempt(3)));
+
+    let matched = report(&store, node, vec![receipt("five", ABSENT)]).await;
+    let [Matched::Ended(ended)] = &matched[..] else {
+        panic!("{matched:?}")
+    };
+    let callback = ended.callback.as_ref().expect("it is held");
+    assert_eq!(
+        callback.id.get(),
+        5,
+        "an ID that was forgotten is not given out again"
+    );
+    let known = ["ref-1", "five"].map(|name| receipt(name, ABSENT));
+    let again = report(&store, node, known.to_vec()).await;
+    assert_eq!(again, [Matched::Repeated, Matched::Repeated]);
 }

@@ -1,0 +1,241 @@
+//! One connection to the SMSC.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use jiff::Timestamp;
+use smpp::{
+    BindKind, BindResp, Body, DEFAULT_MAX_PDU, Decoder, Frame, MessageResp, Pdu, ShortMessage,
+    Status, command, encode,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use super::mailbox::{Mailbox, Owed};
+use super::{Smsc, paper};
+use crate::simulator::Fate;
+
+/// Receipts that may be without an answer.
+const RECEIPTS_AT_ONCE: usize = 500;
+/// As long as so much waits to be written, nothing more is read.
+const MOST_OUTPUT: usize = 1 << 20;
+/// So much is asked of the connection in one read.
+const READ_AT_ONCE: usize = 64 << 10;
+/// The name that it answers binds with.
+const SYSTEM_ID: &[u8] = b"switchboard";
+/// The highest sequence number.
+const LAST_SEQUENCE: u32 = 0x7FFF_FFFF;
+
+/// Serves a connection until it ends, and says why it did.
+pub(super) async fn serve(smsc: Arc<Smsc>, stream: TcpStream) -> &'static str {
+    if stream.set_nodelay(true).is_err() {
+        return "the connection was lost";
+    }
+    let mut connection = Connection {
+        smsc,
+        bound: None,
+        output: BytesMut::new(),
+        owed: HashMap::new(),
+        sequence: 0,
+        batch: Vec::new(),
+        is_ending: false,
+    };
+    let why = connection.run(stream).await;
+    if let Some((_, mailbox)) = connection.bound {
+        mailbox.put_back(connection.owed.into_values());
+    }
+    why
+}
+
+struct Connection {
+    smsc: Arc<Smsc>,
+    bound: Option<(BindKind, Arc<Mailbox>)>,
+    output: BytesMut,
+    /// Receipts that were written and not answered, by their sequence numbers.
+    owed: HashMap<u32, Owed>,
+    sequence: u32,
+    /// Receipts for what was read last, put into the mailbox together.
+    batch: Vec<Owed>,
+    is_ending: bool,
+}
+
+impl Connection {
+    async fn run(&mut self, stream: TcpStream) -> &'static str {
+        let (mut reading, mut writing) = stream.into_split();
+        let mut decoder = Decoder::new(DEFAULT_MAX_PDU);
+        let mut input = BytesMut::new();
+        loop {
+            if self.is_ending && self.output.is_empty() {
+                return "unbound";
+            }
+            let mailbox = self
+                .receives()
+                .filter(|_| self.owed.len() < RECEIPTS_AT_ONCE);
+            input.reserve(READ_AT_ONCE);
+            tokio::select! {
+                read = reading.read_buf(&mut input), if self.output.len() < MOST_OUTPUT => match read {
+                    Ok(0) => return "closed by the other side",
+                    Err(_) => return "the connection was lost",
+                    Ok(_) => loop {
+                        match decoder.next(&mut input) {
+                            Ok(Some(frame)) => self.take(frame),
+                            Ok(None) => break self.owe(),
+                            Err(_) => return "a PDU of an absurd length",
+                        }
+                    },
+                },
+                written = writing.write_buf(&mut self.output), if !self.output.is_empty() => {
+                    if !matches!(written, Ok(1..)) {
+                        return "the connection was lost";
+                    }
+                }
+                () = due(mailbox.as_deref()), if mailbox.is_some() => self.bring(),
+            }
+        }
+    }
+
+    /// The mailbox, if this connection may receive.
+    fn receives(&self) -> Option<Arc<Mailbox>> {
+        match &self.bound {
+            Some((BindKind::Receiver | BindKind::Transceiver, mailbox)) if !self.is_ending => {
+                Some(mailbox.clone())
+            }
+            _ => None,
+        }
+    }
+
+    fn take(&mut self, frame: Frame) {
+        let pdu = match frame {
+            Frame::Ok(pdu) => pdu,
+            Frame::Bad { sequence, why, .. } => {
+                return self.answer(why.status(), sequence, Body::GenericNack);
+            }
+        };
+        let sequence = pdu.sequence;
+        match pdu.body {
+            Body::Bind(kind, bind) => {
+                let (status, bound) = match (&self.bound, self.smsc.admit(&bind)) {
+                    (Some(_), _) => (Status::ESME_RALYBND, None),
+                    (None, Ok(mailbox)) => (Status::OK, Some((kind, mailbox))),
+                    (None, Err(status)) => (status, None),
+                };
+                self.is_ending |= self.bound.is_none() && bound.is_none();
+                self.bound = self.bound.take().or(bound);
+                let resp = BindResp {
+                    system_id: Bytes::from_static(SYSTEM_ID),
+                    ..BindResp::default()
+                };
+                self.answer(status, sequence, Body::BindResp(kind, resp));
+            }
+            Body::SubmitSm(message) => {
+                let (status, id) = self.submit(&message);
+                self.answer(status, sequence, Body::SubmitSmResp(MessageResp::new(id)));
+            }
+            Body::DeliverSmResp(_) => self.settle(sequence, pdu.status),
+            Body::GenericNack => self.settle(sequence, Status::ESME_RSYSERR),
+            Body::EnquireLink => self.answer(Status::OK, sequence, Body::EnquireLinkResp),
+            Body::Unbind => {
+                self.answer(Status::OK, sequence, Body::UnbindResp);
+                self.is_ending = true;
+            }
+            body if body.command() & command::RESPONSE == 0 => {
+                self.answer(Status::ESME_RINVCMDID, sequence, Body::GenericNack);
+            }
+            _ => {}
+        }
+    }
+
+    /// What becomes of a message: the status of the answer, and the ID.
+    fn submit(&mut self, message: &ShortMessage) -> (Status, String) {
+        let refused = |status| (status, String::new());
+        if !matches!(
+            self.bound,
+            Some((BindKind::Transmitter | BindKind::Transceiver, _))
+        ) {
+            return refused(Status::ESME_RINVBNDSTS);
+        }
+        if !self.smsc.has_room() {
+            return refused(Status::ESME_RTHROTTLED);
+        }
+        let fate = paper::fate_of(message);
+        if let Fate::Refused(code) = fate {
+            return refused(paper::status_of(code));
+        }
+        if let Some(observer) = &self.smsc.observer {
+            observer(paper::arrived(message));
+        }
+        let id = self.smsc.number();
+        if message.registered_delivery & 1 != 0 && fate != Fate::Silent {
+            // Copied: the octets are a part of the buffer that they were read into.
+            let address = |address: &smpp::Address| {
+                let digits = Bytes::copy_from_slice(&address.digits);
+                (address.ton, address.npi, digits)
+            };
+            self.batch.push(Owed {
+                due: Instant::now() + self.smsc.settings.delay,
+                id,
+                from: address(&message.source),
+                to: address(&message.destination),
+                fate,
+                taken_at: Timestamp::now(),
+            });
+        }
+        (Status::OK, paper::answer_id(self.smsc.settings.ids, id))
+    }
+
+    /// Puts the receipts for what was read into the mailbox.
+    fn owe(&mut self) {
+        if let Some((_, mailbox)) = &self.bound
+            && !self.batch.is_empty()
+        {
+            mailbox.add(self.batch.drain(..));
+        }
+    }
+
+    /// Writes receipts that are due.
+    fn bring(&mut self) {
+        let Some(mailbox) = self.receives() else {
+            return;
+        };
+        let now = Timestamp::now();
+        for owed in mailbox.take(RECEIPTS_AT_ONCE - self.owed.len()) {
+            self.sequence = self.sequence % LAST_SEQUENCE + 1;
+            let receipt = paper::receipt(&owed, self.smsc.settings.ids, now);
+            let body = Body::DeliverSm(Box::new(receipt));
+            self.answer(Status::OK, self.sequence, body);
+            self.owed.insert(self.sequence, owed);
+        }
+    }
+
+    /// The other side took a receipt, or is brought it again a while later.
+    fn settle(&mut self, sequence: u32, status: Status) {
+        let Some(mut owed) = self.owed.remove(&sequence) else {
+            return;
+        };
+        if let Some((_, mailbox)) = &self.bound
+            && !status.is_ok()
+        {
+            owed.due = Instant::now() + self.smsc.settings.delay.max(AGAIN_AFTER);
+            mailbox.add([owed]);
+        }
+    }
+
+    fn answer(&mut self, status: Status, sequence: u32, body: Body) {
+        let pdu = Pdu::with_status(status, sequence, body);
+        if let Err(error) = encode(&pdu, &mut self.output) {
+            tracing::error!(%error, "a PDU of this SMSC cannot be written");
+        }
+    }
+}
+
+/// How long a receipt that was refused waits at least.
+const AGAIN_AFTER: std::time::Duration = std::time::Duration::from_millis(200);
+
+async fn due(mailbox: Option<&Mailbox>) {
+    match mailbox {
+        Some(mailbox) => mailbox.due().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,165 @@
+//! The loop that watches the time: late answers, a silent link, the steps of unbinding.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+use tracing::debug;
+
+use super::clock::later;
+use super::link::{Phase, Shared, State};
+use super::{Ended, SubmitError};
+use crate::{Body, Pdu};
+
+/// After `unbind_resp` answers of the SMSC are awaited for so long at most.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Returns when the session is to end.
+pub(super) async fn keep(shared: &Shared) -> Ended {
+    let mut wakers = Vec::new();
+    loop {
+        let (next, late) = {
+            let now = Instant::now();
+            let mut state = shared.lock();
+            let late = state.give_up_late(shared, now, &mut wakers);
+            (state.step(shared, now), late)
+        };
+        shared.release(late, &mut wakers);
+        match next {
+            Err(ended) => return ended,
+            Ok(until) => tokio::select! {
+                () = sleep_until(until) => {}
+                () = shared.changed.notified() => {}
+            },
+        }
+    }
+}
+
+impl State {
+    /// Gives up those whose time is over; asks the link at once whether it is still there.
+    fn give_up_late(&mut self, shared: &Shared, now: Instant, wakers: &mut Vec<Waker>) -> usize {
+        let mut late = 0;
+        while let Some((sequence, sent)) = self.outstanding.oldest() {
+            if !self.clock.left(sent, now, shared.limits.response).is_zero() {
+                break;
+            }
+            debug!(sequence, "no answer in time");
+            self.outstanding
+                .answer(sequence, Err(SubmitError::Unknown), wakers);
+            late += 1;
+        }
+        if late > 0 {
+            self.ask(shared, now);
+        }
+        late
+    }
+
+    fn ask(&mut self, shared: &Shared, now: Instant) {
+        if self.probe.is_none() {
+            let sequence = self.request(shared, Body::EnquireLink);
+            self.probe = Some((sequence, self.sent(now)));
+        }
+    }
+
+    /// What is due, and when to look again; the end, when that is due.
+    fn step(&mut self, shared: &Shared, now: Instant) -> Result<Instant, Ended> {
+        let limits = shared.limits;
+        if let Some((_, sent)) = self.probe
+            && self.clock.left(sent, now, limits.response).is_zero()
+        {
+            return Err(Ended::NotAnswering);
+        }
+        let mut next = later(now, limits.response);
+        if self.probe.is_none() {
+            let silent = later(self.heard, limits.enquire);
+            if silent <= now {
+                self.ask(shared, now);
+            } else {
+                next = next.min(silent);
+            }
+        }
+        next = next.min(self.idle(shared, now));
+        if let Some(until) = self.leave(shared, now)? {
+            next = next.min(until);
+        }
+        let waiting = [self.probe, self.outstanding.oldest()];
+        for (_, sent) in waiting.into_iter().flatten() {
+            next = next.min(later(now, self.clock.left(sent, now, limits.response)));
+        }
+        Ok(next)
+    }
+
+    /// Begins to unbind when there was no message for too long; returns when that is.
+    fn idle(&mut self, shared: &Shared, now: Instant) -> Instant {
+        let Some(idle) = shared.limits.idle else {
+            return later(now, Duration::MAX);
+        };
+        let until = later(self.message_at, idle);
+        if until > now {
+            return until;
+        }
+        if self.outstanding.is_empty() && self.handling == 0 {
+            self.begin_unbind(shared, Ended::Idle);
+        }
+        later(now, idle)
+    }
+
+    /// The next step of unbinding, if the session is at that; returns when to look again.
+    fn leave(&mut self, shared: &Shared, now: Instant) -> Result<Option<Instant>, Ended> {
+        let drained = self.outstanding.is_empty();
+        match &mut self.phase {
+            Phase::Open => Ok(None),
+            Phase::Unbinding {
+                unbind: None,
+                until,
+                ..
+            } => {
+                let mut look = *until;
+                if drained || *until <= now {
+                    look = later(now, shared.limits.response);
+                    let sent = self.request(shared, Body::Unbind);
+                    if let Phase::Unbinding { unbind, until, .. } = &mut self.phase {
+                        (*unbind, *until) = (Some(sent), look);
+                    }
+                }
+                Ok(Some(look))
+            }
+            Phase::Unbinding {
+                why,
+                until,
+                answered,
+                ..
+            } => {
+                if (*answered && self.handling == 0) || *until <= now {
+                    return Err(why.clone());
+                }
+                Ok(Some(*until))
+            }
+            Phase::PeerUnbinding {
+                sequence,
+                until,
+                answered,
+            } => {
+                if *answered && (drained || *until <= now) {
+                    return Err(Ended::UnboundByPeer);
+                }
+                if !*answered && (self.handling == 0 || *until <= now) {
+                    *answered = true;
+                    let resp = Pdu::new(*sequence, Body::UnbindResp);
+                    *until = later(now, LINGER.min(shared.limits.response));
+                    let look = if drained { now } else { *until };
+                    self.reply(&resp);
+                    shared.to_write.notify_one();
+                    return Ok(Some(look));
+                }
+                Ok(Some(*until))
+            }
+            Phase::Dropped => {
+                // A courtesy: nobody waits for its answer.
+                self.request(shared, Body::Unbind);
+                Err(Ended::Dropped)
+            }
+            Phase::Ended => Err(Ended::Stopped),
+        }
+    }
+}

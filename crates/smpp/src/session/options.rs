@@ -1,0 +1,143 @@
+//! What a session is opened with.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustls::pki_types::ServerName;
+
+use crate::{Address, Bind, BindKind, DEFAULT_MAX_PDU};
+
+/// How to open a session, and how it behaves. The password is not in its `Debug` text.
+#[derive(Clone)]
+pub struct SessionOptions {
+    /// What the session may do.
+    pub bind: BindKind,
+    /// Who binds.
+    pub system_id: String,
+    /// How it proves that.
+    pub password: String,
+    /// What kind of system it is; often empty.
+    pub system_type: String,
+    /// The version that is told: 0x34, 0x50.
+    pub interface_version: u8,
+    /// The addresses that this client serves; mostly empty.
+    pub address_range: Address,
+    /// So many messages may wait for their answer at once; at least one.
+    pub window: usize,
+    /// How long the look-up of the name, the connection and the TLS handshake may take together.
+    pub connect_timeout: Duration,
+    /// How long the answer to the bind may take.
+    pub bind_timeout: Duration,
+    /// How long any other answer may take.
+    pub response_timeout: Duration,
+    /// After so long without hearing from the SMSC it is asked whether it still hears.
+    pub enquire_every: Duration,
+    /// After so long without a message in either direction the session unbinds. None: it stays.
+    pub idle: Option<Duration>,
+    /// The address to dial from.
+    pub source: Option<IpAddr>,
+    /// TLS, if the SMSC speaks it.
+    pub tls: Option<Tls>,
+    /// The longest PDU that is taken. A longer one ends the session.
+    pub max_pdu: usize,
+    /// So many messages from the SMSC are handled at once; at least one. Then nothing is read until one is done.
+    pub incoming: usize,
+    /// The sequence number of the bind; the requests after it count up from there.
+    pub first_sequence: u32,
+}
+
+/// How to speak TLS.
+#[derive(Clone)]
+pub struct Tls {
+    /// Whom to trust, and the client's own certificate, if it has one.
+    pub config: Arc<rustls::ClientConfig>,
+    /// The name that the SMSC's certificate has.
+    pub name: ServerName<'static>,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            bind: BindKind::Transceiver,
+            system_id: String::new(),
+            password: String::new(),
+            system_type: String::new(),
+            interface_version: 0x34,
+            address_range: Address::default(),
+            window: 10,
+            connect_timeout: Duration::from_secs(10),
+            bind_timeout: Duration::from_secs(10),
+            response_timeout: Duration::from_secs(30),
+            enquire_every: Duration::from_secs(30),
+            idle: None,
+            source: None,
+            tls: None,
+            max_pdu: DEFAULT_MAX_PDU,
+            incoming: 100,
+            first_sequence: 1,
+        }
+    }
+}
+
+impl SessionOptions {
+    pub(super) fn bind_body(&self) -> Bind {
+        let octets = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+        Bind {
+            system_id: octets(&self.system_id),
+            password: octets(&self.password),
+            system_type: octets(&self.system_type),
+            interface_version: self.interface_version,
+            address_range: self.address_range.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for SessionOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionOptions")
+            .field("bind", &self.bind)
+            .field("system_id", &self.system_id)
+            .field("system_type", &self.system_type)
+            .field("interface_version", &self.interface_version)
+            .field("address_range", &self.address_range)
+            .field("window", &self.window)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("bind_timeout", &self.bind_timeout)
+            .field("response_timeout", &self.response_timeout)
+            .field("enquire_every", &self.enquire_every)
+            .field("idle", &self.idle)
+            .field("source", &self.source)
+            .field("tls", &self.tls)
+            .field("max_pdu", &self.max_pdu)
+            .field("incoming", &self.incoming)
+            .field("first_sequence", &self.first_sequence)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SessionOptions;
+
+    #[test]
+    fn the_password_is_not_in_debug_text() {
+        let options = SessionOptions {
+            system_id: "esme".into(),
+            password: "hush".into(),
+            ..SessionOptions::default()
+        };
+        let text = format!("{options:?}");
+        assert!(text.contains("esme") && !text.contains("hush"), "{text}");
+    }
+}

@@ -1,0 +1,36 @@
+//! The loop that writes.
+
+use std::io;
+
+use bytes::BytesMut;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::task::yield_now;
+
+use super::link::Shared;
+
+/// A buffer that grew beyond this in a burst is not kept.
+const KEPT: usize = 1 << 20;
+
+/// Writes what there is, all of it at once, until the session has ended; then says so to the other side.
+pub(super) async fn write<W: AsyncWrite + Unpin>(shared: &Shared, mut writer: W) -> io::Result<()> {
+    let mut buffer = BytesMut::new();
+    loop {
+        // Whoever else is ready to submit does so first, and goes into the same write.
+        yield_now().await;
+        loop {
+            if !shared.take(&mut buffer) {
+                return writer.shutdown().await;
+            }
+            if buffer.is_empty() {
+                break;
+            }
+            writer.write_all(&buffer).await?;
+            writer.flush().await?;
+            if buffer.capacity() > KEPT {
+                buffer = BytesMut::new();
+            }
+            buffer.clear();
+        }
+        shared.to_write.notified().await;
+    }
+}

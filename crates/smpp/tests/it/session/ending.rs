@@ -1,0 +1,159 @@
+//! How a session ends in good order.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use smpp::{Body, Ended, Pdu, SessionOptions, Status, SubmitError};
+
+use crate::peer::{Taking, bound, bound_with, message, options, soon, until};
+
+#[tokio::test]
+async fn unbinding_waits_for_a_full_window() {
+    let (session, mut peer) = bound(options()).await;
+    let messages: Vec<_> = (0..6).map(|n| message(&n.to_string())).collect();
+    let answers = join_all(messages.iter().map(|message| session.submit(message)));
+    let script = async {
+        let mut taken = Vec::new();
+        for _ in 0..4 {
+            taken.push(peer.take_message().await.0);
+        }
+        let unbinding = tokio::spawn({
+            let session = session.clone();
+            async move { session.unbind().await }
+        });
+        until("it takes no more", || !session.is_open()).await;
+        assert_eq!(
+            session.submit(&message("too late")).await,
+            Err(SubmitError::NotSent)
+        );
+        for sequence in taken {
+            peer.answer(sequence, sequence).await;
+        }
+        let sequence = peer.expect(Body::Unbind).await;
+        peer.send(Pdu::new(sequence, Body::UnbindResp)).await;
+        peer.expect_closed().await;
+        soon(unbinding).await.expect("unbound");
+    };
+    let (answers, ()) = tokio::join!(answers, script);
+    let (in_window, waiting) = answers.split_at(4);
+    assert!(in_window.iter().all(Result::is_ok), "{in_window:?}");
+    assert!(
+        waiting
+            .iter()
+            .all(|answer| *answer == Err(SubmitError::NotSent)),
+        "{waiting:?}"
+    );
+    assert_eq!(session.closed().await, Ended::Unbound);
+}
+
+#[tokio::test]
+async fn unbinding_ends_without_an_answer_too() {
+    for closes in [true, false] {
+        let options = SessionOptions {
+            response_timeout: if closes {
+                options().response_timeout
+            } else {
+                Duration::from_millis(50)
+            },
+            ..options()
+        };
+        let (session, mut peer) = bound(options).await;
+        let script = async {
+            peer.expect(Body::Unbind).await;
+            (!closes).then_some(peer)
+        };
+        let ((), _peer) = tokio::join!(soon(session.unbind()), script);
+        assert_eq!(session.closed().await, Ended::Unbound, "closes: {closes}");
+    }
+}
+
+#[tokio::test]
+async fn an_smsc_that_unbinds_gets_its_answers_first() {
+    let taking = Taking::closed();
+    let (session, mut peer) = bound_with(options(), taking.clone()).await;
+    peer.bring(8, "slow").await;
+    until("it is being handled", || taking.begun() == 1).await;
+    let text = message("under way");
+    let script = async {
+        let (under_way, _) = peer.take_message().await;
+        peer.send(Pdu::new(9, Body::Unbind)).await;
+        until("it takes no more", || !session.is_open()).await;
+        assert_eq!(
+            session.submit(&message("too late")).await,
+            Err(SubmitError::NotSent)
+        );
+        taking.let_through(1);
+        peer.expect_taken(8, Status::OK).await;
+        assert_eq!(peer.expect(Body::UnbindResp).await, 9);
+        // It is still listening.
+        peer.answer(under_way, "after all").await;
+        peer.expect_closed().await;
+    };
+    let (answer, ()) = tokio::join!(session.submit(&text), script);
+    assert_eq!(answer.expect("answered").message_id.as_ref(), b"after all");
+    assert_eq!(soon(session.closed()).await, Ended::UnboundByPeer);
+}
+
+#[tokio::test]
+async fn both_may_unbind_at_once() {
+    let (session, mut peer) = bound(options()).await;
+    let script = async {
+        let ours = peer.expect(Body::Unbind).await;
+        peer.send(Pdu::new(4, Body::Unbind)).await;
+        assert_eq!(peer.expect(Body::UnbindResp).await, 4);
+        peer.send(Pdu::new(ours, Body::UnbindResp)).await;
+        peer.expect_closed().await;
+    };
+    tokio::join!(soon(session.unbind()), script);
+    assert_eq!(session.closed().await, Ended::Unbound);
+}
+
+#[tokio::test]
+async fn dropping_the_last_handle_closes() {
+    let (session, mut peer) = bound(options()).await;
+    let other = session.clone();
+    drop(session);
+    let text = message("a");
+    let (answer, ()) = tokio::join!(other.submit(&text), async {
+        let (sequence, _) = peer.take_message().await;
+        peer.answer(sequence, 1).await;
+    });
+    answer.expect("a handle is left");
+    drop(other);
+    peer.expect(Body::Unbind).await;
+    peer.expect_closed().await;
+}
+
+#[tokio::test]
+async fn a_session_without_messages_unbinds() {
+    let options = SessionOptions {
+        idle: Some(Duration::from_millis(100)),
+        enquire_every: Duration::from_millis(20),
+        ..options()
+    };
+    let (session, mut peer) = bound(options).await;
+    loop {
+        let pdu = peer.pdu().await;
+        match pdu.body {
+            Body::EnquireLink => {
+                peer.send(Pdu::new(pdu.sequence, Body::EnquireLinkResp))
+                    .await;
+            }
+            Body::Unbind => {
+                peer.send(Pdu::new(pdu.sequence, Body::UnbindResp)).await;
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(soon(session.closed()).await, Ended::Idle);
+}
+
+#[tokio::test]
+async fn the_end_is_told_in_words() {
+    let (session, peer) = bound(options()).await;
+    drop(peer);
+    let ended = soon(session.closed()).await;
+    assert_eq!(ended.to_string(), "the SMSC closed the connection");
+    assert_eq!(soon(session.closed()).await, ended, "to whoever asks");
+}

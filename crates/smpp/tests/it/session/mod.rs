@@ -1,0 +1,8 @@
+//! Sessions against an SMSC that a test scripts.
+
+mod answers;
+mod binding;
+mod ending;
+mod incoming;
+mod link;
+mod window;

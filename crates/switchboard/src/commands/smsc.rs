@@ -1,0 +1,52 @@
+//! `switchboard smsc`
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outbound::smsc::{Arrived, Ids, Observer};
+use outbound::{Smsc, SmscSettings};
+
+use super::TIME;
+use crate::cli::{IdsArg, SmscArgs};
+use crate::config::Config;
+use crate::{serve, telemetry};
+
+/// Serves SMPP until somebody stops it.
+pub(super) async fn run(config: &Config, args: SmscArgs) -> anyhow::Result<()> {
+    telemetry::start_logs(&config.log)?;
+    let settings = SmscSettings {
+        delay: Duration::from_millis(args.delay_ms),
+        credentials: args.system_id.zip(args.password),
+        most_per_second: args.max_per_second,
+        ids: match args.ids {
+            IdsArg::Decimal => Ids::Decimal,
+            IdsArg::Hex => Ids::Hex,
+            IdsArg::HexThenDecimal => Ids::HexThenDecimal,
+        },
+    };
+    let observer: Option<Observer> = (!args.quiet).then(|| Arc::new(print) as Observer);
+    let stop = serve::stop_signal()?;
+    let listener = serve::bind(args.listen)?;
+    println!("SMSC listening on smpp://{}", listener.local_addr()?);
+    tokio::select! {
+        () = Smsc::new(settings, observer).serve(listener) => {}
+        () = stop => {}
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the signature is the observer's"
+)]
+fn print(arrived: Arrived) {
+    let Arrived {
+        from,
+        to,
+        text,
+        part,
+    } = arrived;
+    let part = part.map_or_else(String::new, |(part, of)| format!(" ({part}/{of})"));
+    let at = jiff::Timestamp::now().strftime(TIME);
+    println!("{at}  {from} → {to}{part}\n  {text}");
+}
