@@ -22,6 +22,8 @@ use crate::resolve::SystemResolver;
 const MAX_ANSWER_BYTES: usize = 16 * 1024;
 /// How many names are looked up at once: there is one.
 const MAX_LOOKUPS: usize = 4;
+/// So many kept connections may turn out to be closed before a request counts as failed.
+const MAX_CLOSED: usize = 3;
 /// The longest pause that is kept when the upstream asks for one, so that a slip of its own does not silence it for days.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
@@ -144,17 +146,21 @@ impl Link {
         answered.unwrap_or(Err(Silence::Late(self.timeout)))
     }
 
-    /// Sends the request, a second time when a kept connection turns out to be closed: the key makes that harmless.
+    /// Sends the request, and again when a kept connection turns out to be closed: the key makes that harmless. Others
+    /// may have been closed with it, so the next may meet the same fate.
     async fn ask(
         &self,
         request: impl Fn() -> Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, ExchangeError> {
-        let mut first = request();
-        let connection = capture_connection(&mut first);
-        match self.ask_once(first).await {
-            Err(ExchangeError::Closed) if was_kept(&connection) => self.ask_once(request()).await,
-            result => result,
+        for _ in 0..MAX_CLOSED {
+            let mut request = request();
+            let connection = capture_connection(&mut request);
+            match self.ask_once(request).await {
+                Err(ExchangeError::Closed) if was_kept(&connection) => {}
+                result => return result,
+            }
         }
+        self.ask_once(request()).await
     }
 
     async fn ask_once(
