@@ -133,7 +133,6 @@ impl Engine {
             store.clone(),
             clock.clone(),
             guards,
-            catalogues.clone(),
             routing.clone(),
             senders::Approvals::new(store.clone(), gate.clone()),
             dispatch,

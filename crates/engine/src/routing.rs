@@ -112,6 +112,11 @@ impl Routing {
         Ok(())
     }
 
+    /// By which numbers are located.
+    pub(crate) fn catalogues(&self) -> &Arc<Catalogues> {
+        &self.catalogues
+    }
+
     /// The carriers that there are.
     pub(crate) fn fleet(&self) -> Arc<Fleet> {
         self.table.load().fleet.clone()

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use jiff::Timestamp;
+use domain::Clock;
 use smpp::{Bind, Status};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -73,6 +73,7 @@ pub type Observer = Arc<dyn Fn(Arrived) + Send + Sync>;
 /// The SMSC.
 pub struct Smsc {
     settings: SmscSettings,
+    clock: Arc<dyn Clock>,
     observer: Option<Observer>,
     mailboxes: Mutex<HashMap<Bytes, Arc<Mailbox>>>,
     next_id: AtomicU64,
@@ -82,10 +83,15 @@ pub struct Smsc {
 
 impl Smsc {
     /// An SMSC that tells `observer`, if there is one, what arrives.
-    pub fn new(settings: SmscSettings, observer: Option<Observer>) -> Arc<Self> {
-        let now = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();
+    pub fn new(
+        settings: SmscSettings,
+        clock: Arc<dyn Clock>,
+        observer: Option<Observer>,
+    ) -> Arc<Self> {
+        let now = u64::try_from(clock.now().as_millisecond()).unwrap_or_default();
         Arc::new(Self {
             settings,
+            clock,
             observer,
             mailboxes: Mutex::default(),
             // An SMSC that starts again must not give the same names to other messages.
@@ -149,7 +155,7 @@ impl Smsc {
         let Some(most) = self.settings.most_per_second else {
             return true;
         };
-        let now = Timestamp::now().as_second();
+        let now = self.clock.now().as_second();
         let mut counted = self.counted.lock().expect("no holder panics");
         if counted.0 != now {
             *counted = (now, 0);

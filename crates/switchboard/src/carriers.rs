@@ -161,7 +161,7 @@ fn smpp_settings(carrier: &settings::SmppCarrier) -> anyhow::Result<SmppSettings
     };
     let seconds = Duration::from_secs;
     Ok(SmppSettings {
-        tls: carrier.tls.then(|| SmppTls {
+        tls: carrier.tls.then_some(SmppTls {
             server_name: carrier.tls_name,
             ..tls
         }),

@@ -301,12 +301,11 @@ impl Dispatch {
         let routed = self
             .routing
             .route(it.channel, it.account, &it.to, it.id.get());
-        match routed.fleet.reserve_any(&routed.route, it.priority) {
-            Some(kept) => self.fill(kept, Waiting::new(parcel, routed)),
-            None => {
-                let pause = send_pause(it.claim.attempt, dice()).min(LONGEST_WAIT_FOR_ROOM);
-                self.put_back(parcel, pause);
-            }
+        if let Some(kept) = routed.fleet.reserve_any(&routed.route, it.priority) {
+            self.fill(kept, Waiting::new(parcel, routed));
+        } else {
+            let pause = send_pause(it.claim.attempt, dice()).min(LONGEST_WAIT_FOR_ROOM);
+            self.put_back(parcel, pause);
         }
     }
 

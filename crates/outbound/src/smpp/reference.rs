@@ -89,14 +89,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_form_has_its_word() {
-        for form in IdForm::ALL {
-            assert_eq!(IdForm::from_name(form.name()), Some(form));
-        }
-        assert_eq!(IdForm::from_name("octal"), None);
-    }
-
     proptest! {
         #[test]
         fn a_number_is_the_same_however_it_is_written(number: u128, zeros in 0_usize..20) {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use jiff::Timestamp;
 use smpp::{
     BindKind, BindResp, Body, DEFAULT_MAX_PDU, Decoder, Frame, MessageResp, Pdu, ShortMessage,
     Status, command, encode,
@@ -179,7 +178,7 @@ impl Connection {
                 from: address(&message.source),
                 to: address(&message.destination),
                 fate,
-                taken_at: Timestamp::now(),
+                taken_at: self.smsc.clock.now(),
             });
         }
         (Status::OK, paper::answer_id(self.smsc.settings.ids, id))
@@ -199,7 +198,7 @@ impl Connection {
         let Some(mailbox) = self.receives() else {
             return;
         };
-        let now = Timestamp::now();
+        let now = self.smsc.clock.now();
         for owed in mailbox.take(RECEIPTS_AT_ONCE - self.owed.len()) {
             self.sequence = self.sequence % LAST_SEQUENCE + 1;
             let receipt = paper::receipt(&owed, self.smsc.settings.ids, now);

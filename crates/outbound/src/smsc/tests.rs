@@ -1,5 +1,6 @@
 use super::*;
 use domain::Code;
+use domain::clock::SystemClock;
 use smpp::{Address, BindKind, Body, DEFAULT_MAX_PDU, Decoder, Frame, Framed, Pdu, ShortMessage};
 use tokio::net::TcpStream;
 
@@ -12,7 +13,7 @@ struct Client {
 async fn start(settings: SmscSettings) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
-    tokio::spawn(Smsc::new(settings, None).serve(listener));
+    tokio::spawn(Smsc::new(settings, Arc::new(SystemClock), None).serve(listener));
     address
 }
 

@@ -104,9 +104,9 @@ fn print_table(seen: &[CarrierSeen], idle: &[&Carrier]) {
 }
 
 fn print_row(cells: [String; 7], note: &str) {
-    let [name, kind, health, links, waiting, under_way, node] = cells;
+    let [name, kind, health, links, waiting, under_way, by] = cells;
     let row = format!(
-        "{name:<16}  {kind:<9}  {health:<11}  {links:>5}  {waiting:>7}  {under_way:>9}  {node:>4}  {note}"
+        "{name:<16}  {kind:<9}  {health:<11}  {links:>5}  {waiting:>7}  {under_way:>9}  {by:>4}  {note}"
     );
     println!("{}", row.trim_end());
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::Clock as _;
+use domain::clock::SystemClock;
 use outbound::smsc::{Arrived, Ids, Observer};
 use outbound::{Smsc, SmscSettings};
 
@@ -29,16 +31,12 @@ pub(super) async fn run(config: &Config, args: SmscArgs) -> anyhow::Result<()> {
     let listener = serve::bind(args.listen)?;
     println!("SMSC listening on smpp://{}", listener.local_addr()?);
     tokio::select! {
-        () = Smsc::new(settings, observer).serve(listener) => {}
+        () = Smsc::new(settings, Arc::new(SystemClock), observer).serve(listener) => {}
         () = stop => {}
     }
     Ok(())
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the signature is the observer's"
-)]
 fn print(arrived: Arrived) {
     let Arrived {
         from,
@@ -47,6 +45,6 @@ fn print(arrived: Arrived) {
         part,
     } = arrived;
     let part = part.map_or_else(String::new, |(part, of)| format!(" ({part}/{of})"));
-    let at = jiff::Timestamp::now().strftime(TIME);
+    let at = SystemClock.now().strftime(TIME);
     println!("{at}  {from} → {to}{part}\n  {text}");
 }

@@ -35,7 +35,7 @@ impl std::fmt::Debug for Secret {
 pub(crate) enum Carrier {
     Simulator(SimulatorCarrier),
     Smpp(Box<SmppCarrier>),
-    Upstream(UpstreamCarrier),
+    Upstream(Box<UpstreamCarrier>),
 }
 
 impl Carrier {
