@@ -5,4 +5,5 @@ mod binding;
 mod ending;
 mod incoming;
 mod link;
+mod tls;
 mod window;
