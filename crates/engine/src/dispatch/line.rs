@@ -1,6 +1,7 @@
 //! A line: one carrier, what waits for it in memory, and how much may be with it at once.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use domain::delivery::Parcel;
@@ -59,6 +60,8 @@ pub(crate) struct Line {
     window: Arc<Semaphore>,
     /// How many parts the window has room for.
     places: u32,
+    /// Whether the loop holds a place for whatever comes next.
+    is_ready: AtomicBool,
 }
 
 impl Line {
@@ -68,6 +71,7 @@ impl Line {
             lanes: Lanes::new(capacity),
             window: Arc::new(Semaphore::new(places as usize)),
             places,
+            is_ready: AtomicBool::new(false),
             carrier,
             kind,
         })
@@ -89,7 +93,9 @@ impl Line {
     /// The next parcel, with its places in the window: one for each part, as far as the window has so many.
     pub(super) async fn next(&self) -> (Waiting, OwnedSemaphorePermit) {
         let mut place = self.acquire(1).await;
+        self.is_ready.store(true, Ordering::Relaxed);
         let waiting = self.lanes.next().await;
+        self.is_ready.store(false, Ordering::Relaxed);
         let parts = u32::from(waiting.parcel.it.shape.parts).min(self.places);
         if parts > 1 {
             // Only this line's one loop acquires, so no two wait for each other.
@@ -114,12 +120,13 @@ impl Line {
     /// How the carrier does, for people.
     pub(super) fn note(&self) -> CarrierNote {
         let free = u32::try_from(self.window.available_permits()).unwrap_or(u32::MAX);
+        let kept = u32::from(self.is_ready.load(Ordering::Relaxed));
         CarrierNote {
             name: self.carrier.name().to_owned(),
             kind: self.kind.clone(),
             state: self.carrier.state(),
             waiting: u32::try_from(self.lanes.waiting()).unwrap_or(u32::MAX),
-            under_way: self.places.saturating_sub(free),
+            under_way: self.places.saturating_sub(free).saturating_sub(kept),
         }
     }
 }

@@ -3,8 +3,8 @@
 //! A case is an `async fn` that takes a store on an empty database, or that database itself; a macro makes a test of it
 //! for `SQLite` and one for `PostgreSQL`, called `sqlite::case` and `postgres::case`.
 
-mod fixture;
-mod sample;
+pub(crate) mod fixture;
+pub(crate) mod sample;
 mod way;
 
 /// Makes two tests of each case that takes a store.

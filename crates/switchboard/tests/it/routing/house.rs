@@ -1,0 +1,280 @@
+//! The use cases on a real store, with carriers that do as they are told.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use domain::billing::Countries;
+use domain::clock::SystemClock;
+use domain::delivery::{Callback, Delivery, Parcel, Receipt, Submitted};
+use domain::ports::{
+    CallbackSender, Carrier, CarrierState, ForbiddenUrl, Health, ImageGuard, UnusableImage,
+    UrlGuard,
+};
+use domain::{
+    Access, AccountId, AllowList, CallbackUrl, Channel, Clock as _, Code, ImageUrl, MessageId,
+    MessageState, Outcome, Permissions, Timestamp, TokenId,
+};
+use engine::routing::{CarrierFacts, Rule};
+use engine::submit::{SmsOrder, SubmitError, To};
+use engine::{Engine, Equipment, Guards, Outside, Plan, Settings};
+
+use crate::contract::fixture::Database;
+use crate::contract::sample;
+
+/// Longer than anything here takes.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A carrier that does as it is told.
+pub(super) struct Puppet {
+    name: String,
+    window: usize,
+    health: AtomicU8,
+    answer: Mutex<Submitted>,
+    /// What it was asked to carry.
+    pub(super) asked: Mutex<Vec<MessageId>>,
+    pub(super) stopped: Mutex<bool>,
+}
+
+impl Puppet {
+    pub(super) fn new(name: &str) -> Arc<Self> {
+        Self::with_window(name, 100)
+    }
+
+    pub(super) fn with_window(name: &str, window: usize) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.to_owned(),
+            window,
+            health: AtomicU8::new(0),
+            answer: Mutex::new(Submitted::Taken(Vec::new())),
+            asked: Mutex::default(),
+            stopped: Mutex::default(),
+        })
+    }
+
+    pub(super) fn set(&self, health: Health) {
+        let number = match health {
+            Health::Up => 0,
+            Health::Strained => 1,
+            Health::Down => 2,
+        };
+        self.health.store(number, Ordering::Release);
+    }
+
+    /// What it answers from now on, in place of taking everything.
+    pub(super) fn answer(&self, answer: Submitted) {
+        *self.answer.lock().expect("no holder panics") = answer;
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.asked.lock().expect("no holder panics").len()
+    }
+}
+
+#[async_trait]
+impl Carrier for Puppet {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn window(&self) -> usize {
+        self.window
+    }
+
+    fn serves(&self, channel: Channel) -> bool {
+        channel == Channel::Sms
+    }
+
+    fn health(&self) -> Health {
+        match self.health.load(Ordering::Acquire) {
+            0 => Health::Up,
+            1 => Health::Strained,
+            _ => Health::Down,
+        }
+    }
+
+    fn state(&self) -> CarrierState {
+        CarrierState {
+            health: self.health(),
+            links_up: 1,
+            links: 1,
+            note: None,
+        }
+    }
+
+    async fn submit(&self, parcel: &Parcel) -> Submitted {
+        self.asked.lock().expect("no holder panics").push(parcel.id);
+        match self.answer.lock().expect("no holder panics").clone() {
+            Submitted::Taken(_) => Submitted::Taken(vec![parcel.id.to_string()]),
+            other => other,
+        }
+    }
+
+    async fn stop(&self) {
+        *self.stopped.lock().expect("no holder panics") = true;
+    }
+}
+
+/// Everything is allowed, and nobody is called.
+struct Open;
+
+#[async_trait]
+impl UrlGuard for Open {
+    async fn check(&self, _url: &CallbackUrl) -> Result<(), ForbiddenUrl> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl ImageGuard for Open {
+    async fn check(&self, _url: &ImageUrl) -> Result<(), UnusableImage> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl CallbackSender for Open {
+    async fn deliver(&self, _callback: &Callback, _secret: &str, _now: Timestamp) -> Delivery {
+        unreachable!("no message here asks for a report")
+    }
+}
+
+/// The use cases, with an account that can pay.
+pub(super) struct House {
+    pub(super) engine: Engine,
+    account: AccountId,
+    _database: Database,
+}
+
+impl House {
+    /// On an empty SQLite database; at most `held` messages wait in memory.
+    pub(super) async fn open(held: usize) -> Self {
+        let database = Database::sqlite();
+        let store = database.open().await;
+        let created = store.create_account(&sample::new_account("acme")).await;
+        let account = created.expect("stored").expect("a new name");
+        let settings = Settings {
+            accept_queue: 1000,
+            accept_batch: 100,
+            held,
+            park_callbacks_after: None,
+            keep_messages: None,
+            pin_from: domain::Originator::parse("Acme").expect("a name"),
+        };
+        let guards = Guards {
+            urls: Arc::new(Open),
+            images: Arc::new(Open),
+        };
+        let outside = Outside {
+            callbacks: Arc::new(Open),
+        };
+        let clock = Arc::new(SystemClock);
+        let engine = Engine::start(store, clock, guards, Some(outside), settings).await;
+        Self {
+            engine: engine.expect("it starts"),
+            account,
+            _database: database,
+        }
+    }
+
+    /// Goes over to these carriers; without rules each message may go by all, in order.
+    pub(super) async fn equip(&self, puppets: &[&Arc<Puppet>], rules: Vec<Rule>) {
+        let facts = |puppet: &&Arc<Puppet>| CarrierFacts {
+            name: puppet.name.clone(),
+            channels: vec![Channel::Sms],
+            costs: None,
+        };
+        let plan = Plan {
+            carriers: puppets.iter().map(facts).collect(),
+            rules,
+        };
+        let equipment = puppets.iter().map(|puppet| Equipment {
+            carrier: Arc::clone(puppet) as Arc<dyn Carrier>,
+            kind: "puppet".to_owned(),
+        });
+        let equipped = self.engine.equip(plan, equipment.collect()).await;
+        equipped.expect("accounts can be looked for");
+    }
+
+    pub(super) async fn try_send(&self, to: &str) -> Result<MessageId, SubmitError> {
+        let access = Access {
+            token: TokenId::new(1).expect("in range"),
+            token_name: "test".to_owned(),
+            account: self.account,
+            account_name: "acme".to_owned(),
+            suspended: false,
+            countries: Countries::default(),
+            approved_senders_only: false,
+            permissions: Permissions::all(),
+            allow: AllowList::default(),
+            expires: None,
+        };
+        let order = SmsOrder {
+            to: To::Text(to.into()),
+            from: "Acme".into(),
+            message: "Hello".into(),
+            dlr_url: None,
+            priority: None,
+            scheduled: None,
+            udh: None,
+            coding: None,
+            test_mode: None,
+            expire_in: None,
+            correct_by: None,
+        };
+        let receipt = self.engine.submit.send(&access, order, None).await?;
+        Ok(receipt.first)
+    }
+
+    pub(super) async fn send(&self, to: &str) -> MessageId {
+        self.try_send(to).await.expect("accepted")
+    }
+
+    pub(super) async fn state(&self, id: MessageId) -> MessageState {
+        let found = self.engine.messages.find(self.account, id).await;
+        found.expect("readable").expect("it is there").state
+    }
+
+    /// Waits until a message has ended, and says how.
+    pub(super) async fn outcome(&self, id: MessageId) -> Outcome {
+        let ended = until("the message has ended", async || {
+            match self.state(id).await {
+                MessageState::Ended { outcome, .. } => Some(outcome),
+                _ => None,
+            }
+        });
+        ended.await
+    }
+
+    /// The network says that it delivered a message.
+    pub(super) async fn deliver(&self, carrier: &str, id: MessageId) {
+        let receipts = self.engine.receipts().expect("this process works");
+        let receipt = Receipt {
+            of: domain::delivery::CarrierRef {
+                carrier: carrier.to_owned(),
+                reference: id.to_string(),
+            },
+            outcome: Outcome::Delivered,
+            report: None,
+            at: SystemClock.now(),
+        };
+        receipts.receive(receipt).await.expect("stored");
+    }
+}
+
+/// Waits for something.
+pub(super) async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+pub(super) fn code(number: u16) -> Code {
+    Code::new(number).expect("in the catalogue")
+}
