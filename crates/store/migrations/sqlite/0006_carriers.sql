@@ -1,5 +1,24 @@
--- What a lookup's caller is told, when a receipt brings that before the carrier's answer is stored.
-ALTER TABLE transit ADD COLUMN report TEXT;
+-- report: what a lookup's caller is told, when a receipt brings that before the carrier's answer is stored. Rows are
+-- numbered as they come, so that the oldest are found at the beginning of the table, without an index by time, and that
+-- receipts change rows which lie together, however carriers name their parts.
+DROP INDEX transit_taken;
+ALTER TABLE transit RENAME TO transit_before;
+CREATE TABLE transit (
+    number    INTEGER PRIMARY KEY,
+    carrier   TEXT    NOT NULL,
+    reference BLOB    NOT NULL,
+    id        INTEGER,
+    part      INTEGER,
+    parts     INTEGER,
+    taken_us  INTEGER NOT NULL,
+    status    INTEGER,
+    error     INTEGER,
+    report    TEXT,
+    UNIQUE (carrier, reference)
+);
+INSERT INTO transit (carrier, reference, id, part, parts, taken_us, status, error)
+SELECT carrier, reference, id, part, parts, taken_us, status, error FROM transit_before ORDER BY taken_us;
+DROP TABLE transit_before;
 
 -- How the carriers of each node do, as the node noted it last; forgotten with the node. health: up, strained or down.
 -- waiting: messages in the node's memory, under_way: parts. The note is bytes: a carrier may be quoted in it.
@@ -42,3 +61,20 @@ SELECT id, account_id, message_id, url, payload, created_us, due_us, state, trie
 DROP TABLE callback_before;
 CREATE INDEX callback_message ON callback (message_id);
 CREATE INDEX callback_parked ON callback (id) WHERE state = 1;
+
+-- Callback and number of a try in one: id is 1048576 times the callback's ID, plus the number. A table by such a key is
+-- appended to in whole pages; by a key of two columns, its last pages were written again and again.
+ALTER TABLE callback_attempt RENAME TO callback_attempt_before;
+CREATE TABLE callback_attempt (
+    id         INTEGER PRIMARY KEY,
+    at_us      INTEGER NOT NULL,
+    status     INTEGER,
+    elapsed_ms INTEGER NOT NULL,
+    body       BLOB    NOT NULL,
+    address    TEXT,
+    reason     BLOB    NOT NULL
+);
+INSERT INTO callback_attempt (id, at_us, status, elapsed_ms, body, address, reason)
+SELECT callback_id * 1048576 + number, at_us, status, elapsed_ms, body, address, reason FROM callback_attempt_before
+ORDER BY callback_id, number;
+DROP TABLE callback_attempt_before;

@@ -52,6 +52,7 @@ const SEE: &str = "
     UPDATE message SET seen_us = $3
     WHERE id = (SELECT id FROM transit WHERE carrier = $1 AND reference = $2) AND status = 1 AND seen_us IS NULL
     RETURNING account_id, dlr_url, network, id";
+/// Stored whole: the message may be forgotten by another node in this moment, without this report.
 const REPORT_SEEN: &str = concat!(
     "WITH created AS (
         INSERT INTO callback (account_id, message_id, kind, url, payload, created_us, due_us, state, tries)

@@ -28,9 +28,10 @@ const POSTPONE: &str = "
     WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
 const SETTLE: &str = "
     UPDATE callback SET state = ?2, due_us = coalesce(?3, 0), tries = tries + ?4 WHERE id = ?1";
+/// Of more tries than a key has room for, which no schedule comes near, the last is kept.
 const LOG: &str = "
-    INSERT INTO callback_attempt (callback_id, number, at_us, status, elapsed_ms, body, address, reason)
-    SELECT id, tries, ?2, ?3, ?4, ?5, ?6, ?7 FROM callback WHERE id = ?1";
+    INSERT OR REPLACE INTO callback_attempt (id, at_us, status, elapsed_ms, body, address, reason)
+    SELECT id * 1048576 + min(tries, 1048575), ?2, ?3, ?4, ?5, ?6, ?7 FROM callback WHERE id = ?1";
 
 const LIST_HELD: &str = "SELECT due_us, id FROM callback_queue WHERE owner = ?1";
 const RELEASE: &str =
@@ -41,7 +42,7 @@ const RECORD: &str = "
         a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason,
         coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
     FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
-        LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries";
+        LEFT JOIN callback_attempt AS a ON a.id = c.id * 1048576 + min(c.tries, 1048575)";
 /// As much of it as conditions need.
 const SUBJECT: &str = "
     SELECT c.id FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL";
@@ -54,7 +55,7 @@ const NOT_DONE: &str = "
     c.id IN (SELECT id FROM callback_queue UNION ALL SELECT id FROM callback WHERE state = 1)";
 const LIST_ATTEMPTS: &str = "
     SELECT at_us, status, elapsed_ms, body, address, reason FROM callback_attempt
-    WHERE callback_id = ?1 ORDER BY number";
+    WHERE id BETWEEN ?1 * 1048576 AND ?1 * 1048576 + 1048575 ORDER BY id";
 const FIND_SECRET: &str = "SELECT callback_secret FROM account WHERE id = ?1";
 
 /// One that waits moves to the front unless a node holds it.

@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Result};
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// More than all the statements of this crate.
-const CACHED_STATEMENTS: usize = 128;
+const CACHED_STATEMENTS: usize = 192;
 
 /// `synchronous=FULL`: a commit waits for the disk. Checkpoints are the writer's own affair, so the automatic ones are off; `journal_size_limit` gives room back after the log has grown behind a long read. Tables without references pay
 /// nothing for `foreign_keys`.

@@ -22,8 +22,7 @@ const STOP_TIMER: &str =
 const CREATE_CALLBACK: &str = "
     INSERT INTO callback (account_id, message_id, created_us, due_us, kind, state, tries)
     VALUES (?1, ?2, ?3, ?4, ?5, 0, 0)";
-/// The message tells how it ended, so this says the rest. It is made long after that, so it does not count on the
-/// message any more.
+/// Stored whole, as its message tells another end.
 const REPORT_SEEN: &str = "
     INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, kind, state, tries)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0)";

@@ -1,23 +1,25 @@
 //! Forgetting what is old.
 
-use rusqlite::{Connection, Result, params};
+use rusqlite::{Connection, Result};
 
 use super::clock;
 use crate::rows::dispatch::PruneColumns;
 
 /// A part whose report never came is kept as long as its message waits for it.
-const PRUNE_RECEIPTS: &str = "
-    DELETE FROM transit WHERE (carrier, reference) IN (
-        SELECT t.carrier, t.reference FROM transit AS t WHERE t.taken_us <= ?1 AND (
-            t.status IS NOT NULL
-            OR NOT EXISTS (SELECT 1 FROM message WHERE message.id = t.id AND message.final_us IS NULL))
-        ORDER BY t.taken_us LIMIT ?2)";
+const RECEIPTS: &str = "
+    SELECT t.number, t.taken_us, t.status IS NOT NULL
+        OR NOT EXISTS (SELECT 1 FROM message WHERE message.id = t.id AND message.final_us IS NULL)
+    FROM transit AS t ORDER BY t.number";
+const PRUNE_RECEIPT: &str = "DELETE FROM transit WHERE number = ?1";
 const CANDIDATES: &str = "
     SELECT m.id, m.accepted_us, m.final_us,
         EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.kind <> 2 AND c.state = 0)
     FROM message AS m ORDER BY m.id";
 const PRUNE_ATTEMPTS: &str = "
-    DELETE FROM callback_attempt WHERE callback_id IN (SELECT id FROM callback WHERE message_id = ?1 AND kind <> 2)";
+    DELETE FROM callback_attempt WHERE id IN (
+        SELECT a.id FROM callback AS c CROSS JOIN callback_attempt AS a
+            ON a.id BETWEEN c.id * 1048576 AND c.id * 1048576 + 1048575
+        WHERE c.message_id = ?1 AND c.kind <> 2)";
 const PRUNE_CALLBACKS: &str = "DELETE FROM callback WHERE message_id = ?1 AND kind <> 2";
 /// Read again in the writer: between the two a report may have been replayed.
 const PRUNE_MESSAGE: &str = "
@@ -27,8 +29,31 @@ const PRUNE_MESSAGE: &str = "
 /// Forgets parts that were reported on and receipts that matched nothing.
 pub(super) fn prune_receipts(db: &Connection, age_us: i64, limit: u32) -> Result<u64> {
     let before_us = clock::now_us(db)?.saturating_sub(age_us);
-    let mut prune = db.prepare_cached(PRUNE_RECEIPTS)?;
-    Ok(prune.execute(params![before_us, limit])? as u64)
+    let old = find_old_receipts(db, before_us, limit)?;
+    let mut prune = db.prepare_cached(PRUNE_RECEIPT)?;
+    for number in &old {
+        prune.execute([number])?;
+    }
+    Ok(old.len() as u64)
+}
+
+/// Rows are numbered as they come, so behind the first that is too young there is none that is old enough.
+fn find_old_receipts(db: &Connection, before_us: i64, limit: u32) -> Result<Vec<i64>> {
+    let mut found = Vec::new();
+    let mut receipts = db.prepare_cached(RECEIPTS)?;
+    let mut rows = receipts.query([])?;
+    while found.len() < limit as usize
+        && let Some(row) = rows.next()?
+    {
+        let (number, taken_us, is_over): (i64, i64, bool) = row.try_into()?;
+        if taken_us > before_us {
+            break;
+        }
+        if is_over {
+            found.push(number);
+        }
+    }
+    Ok(found)
 }
 
 /// Which messages may be forgotten, and the time before which they ended. For a connection that only reads: what waits

@@ -2,7 +2,7 @@
 
 use domain::delivery::{Parcel, Settlement};
 use domain::ids::NodeId;
-use rusqlite::{CachedStatement, Connection, Result, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::clock;
 use super::ending::{End, Endings, Progress};
@@ -28,14 +28,15 @@ const REMOVE: &str = "
 const NAME_PART: &str = "
     INSERT INTO transit (carrier, reference, id, part, parts, taken_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
     ON CONFLICT DO NOTHING";
-/// The row that is there is either a receipt that came first, which stays, or an older part of the same name. The newest
-/// part wins, also over one that is not reported yet: a carrier that uses a name again has forgotten what it meant
-/// before, and the older message ends when its time is over.
+/// The row that is there may be a receipt that came first, which stays.
+const NAME_EARLY: &str = "
+    UPDATE transit SET id = ?3, part = ?4, parts = ?5 WHERE carrier = ?1 AND reference = ?2 AND id IS NULL
+    RETURNING status, error, taken_us, report";
+/// Else it is an older part of the same name. The newest part wins, also over one that is not reported yet: a carrier
+/// that uses a name again has forgotten what it meant before, and the older message ends when its time is over. It gets
+/// a new number, because it is forgotten by its own age.
 const RENAME_PART: &str = "
-    UPDATE transit SET id = ?3, part = ?4, parts = ?5, taken_us = CASE WHEN id IS NULL THEN taken_us ELSE ?6 END,
-        status = CASE WHEN id IS NULL THEN status END, error = CASE WHEN id IS NULL THEN error END,
-        report = CASE WHEN id IS NULL THEN report END
-    WHERE carrier = ?1 AND reference = ?2 RETURNING status, error, taken_us, report";
+    INSERT OR REPLACE INTO transit (carrier, reference, id, part, parts, taken_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
 const FIND_EXPIRED: &str = "
     SELECT due_us, id FROM queue WHERE owner = -1 AND lane = 0 AND due_us <= ?1 ORDER BY due_us, id LIMIT ?2";
@@ -174,13 +175,15 @@ impl Sends<'_> {
             if self.name_part.execute(values)? > 0 {
                 continue;
             }
-            let mut rename = self.db.prepare_cached(RENAME_PART)?;
-            let early = rename.query_row(values, EarlyReceipt::read)?;
-            if let Some(early) = early {
-                let progress = self.endings.report_part(id, parts, early.end()?)?;
-                if let Progress::Ended(columns) = progress {
-                    ended = Some(columns);
-                }
+            let mut name = self.db.prepare_cached(NAME_EARLY)?;
+            let early = name.query_row(&values[..5], EarlyReceipt::read);
+            let Some(early) = early.optional()? else {
+                self.db.prepare_cached(RENAME_PART)?.execute(values)?;
+                continue;
+            };
+            let progress = self.endings.report_part(id, parts, early.end()?)?;
+            if let Progress::Ended(columns) = progress {
+                ended = Some(columns);
             }
         }
         Ok(ended)
@@ -189,28 +192,25 @@ impl Sends<'_> {
 
 /// A receipt that came before the carrier's answer.
 struct EarlyReceipt {
-    status: i16,
+    status: Option<i16>,
     error: Option<i16>,
     at_us: i64,
     report: Option<String>,
 }
 
 impl EarlyReceipt {
-    fn read(row: &Row<'_>) -> Result<Option<Self>> {
-        let Some(status) = row.get(0)? else {
-            return Ok(None);
-        };
-        Ok(Some(Self {
-            status,
+    fn read(row: &Row<'_>) -> Result<Self> {
+        Ok(Self {
+            status: row.get(0)?,
             error: row.get(1)?,
             at_us: row.get(2)?,
             report: row.get(3)?,
-        }))
+        })
     }
 
     fn end(&self) -> Result<End<'_>> {
         Ok(End {
-            outcome: rows::outcome(Some(self.status), self.error)?,
+            outcome: rows::outcome(self.status, self.error)?,
             report: self.report.as_deref(),
             at_us: self.at_us,
         })

@@ -220,12 +220,27 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
 /// Reports that were stored whole keep what they say, whatever their message tells.
 async fn reports_and_parts_of_an_older_schema_are_carried_over(database: Database) {
     const BEFORE: &str = "
-        DROP TABLE carrier; ALTER TABLE transit DROP COLUMN report;
+        DROP TABLE carrier;
+        ALTER TABLE transit RENAME TO later;
+        CREATE TABLE transit (carrier TEXT NOT NULL, reference BYTEA NOT NULL, id BIGINT, part SMALLINT,
+            parts SMALLINT, taken_us BIGINT NOT NULL, status SMALLINT, error SMALLINT,
+            CONSTRAINT transit_name PRIMARY KEY (carrier, reference));
+        INSERT INTO transit SELECT carrier, reference, id, part, parts, taken_us, status, error FROM later;
+        DROP TABLE later;
+        CREATE INDEX transit_taken ON transit (taken_us);
         UPDATE callback SET payload = 'as it was stored',
             url = (SELECT dlr_url FROM message WHERE message.id = callback.message_id);
         UPDATE message SET dlr_url = NULL WHERE id = 1;
         DELETE FROM callback WHERE message_id = 4; DELETE FROM callback_queue WHERE id = 4;
         DELETE FROM schema_migration WHERE number >= 6";
+    const TRIES: &str = "
+        ALTER TABLE callback_attempt RENAME TO later;
+        CREATE TABLE callback_attempt (callback_id INTEGER NOT NULL, number INTEGER NOT NULL, at_us INTEGER NOT NULL,
+            status INTEGER, elapsed_ms INTEGER NOT NULL, body BLOB NOT NULL, address TEXT, reason BLOB NOT NULL,
+            PRIMARY KEY (callback_id, number)) WITHOUT ROWID;
+        INSERT INTO callback_attempt
+            SELECT id / 1048576, id % 1048576, at_us, status, elapsed_ms, body, address, reason FROM later;
+        DROP TABLE later";
 
     let store = database.open().await;
     let node = join(&store).await;
@@ -237,6 +252,9 @@ async fn reports_and_parts_of_an_older_schema_are_carried_over(database: Databas
     }
     send(&store, node, 5, &["five"]).await;
     drop(store);
+    if let Database::Sqlite(_) = &database {
+        database.execute(TRIES).await;
+    }
     database.execute(BEFORE).await;
 
     let store = database.open().await;

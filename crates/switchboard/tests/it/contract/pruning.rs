@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use domain::Outcome;
-use domain::delivery::CallbackNext;
+use domain::delivery::{CallbackNext, Settlement};
 use domain::message::Submission;
 use domain::ports::{CallbackFilter, Matched, Store};
 use jiff::SignedDuration;
 
 use super::sample::{EVERYTHING, accept, account, message};
 use super::way::{
-    HOUR, claim, deliver, due, due_at, future, held, join, past, receipt, report, send,
-    settle_callback, tried,
+    HOUR, claim, deliver, due, due_at, first_result, future, held, join, kind, past, receipt,
+    report, send, settle, settle_callback, taken, tried,
 };
 
 on_both_stores!(
     old_receipts_are_forgotten,
     a_part_is_kept_as_long_as_its_message_waits,
+    a_name_that_is_used_again_is_as_young_as_its_last_part,
     ended_messages_are_forgotten_with_all_that_is_theirs,
     what_is_young_or_waits_is_kept,
 );
@@ -46,6 +47,27 @@ async fn a_part_is_kept_as_long_as_its_message_waits(store: Arc<dyn Store>) {
     let failed = Outcome::Failed(domain::Code::ABSENT);
     report(&store, node, vec![receipt("b", failed)]).await;
     assert_eq!(prune().await, 2, "nobody waits for the other part any more");
+}
+
+/// One that is young keeps nothing else from being forgotten.
+async fn a_name_that_is_used_again_is_as_young_as_its_last_part(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    for (id, reference) in [(1, "a"), (2, "b"), (3, "c")] {
+        send(&store, node, id, &[reference]).await;
+        report(&store, node, vec![receipt(reference, Outcome::Delivered)]).await;
+    }
+    accept(&store, vec![held(4, node)]).await;
+    let young = Settlement {
+        at: future(0),
+        ..first_result(4, taken(&["a"]))
+    };
+    settle(&store, node, vec![young]).await;
+    let pruned = store.prune_receipts(HOUR, 10).await;
+    assert_eq!(pruned.expect("answers"), 2);
+    let matched = ["a", "b", "c"].map(|name| receipt(name, Outcome::Delivered));
+    let matched = report(&store, node, matched.to_vec()).await;
+    let kinds: Vec<_> = matched.iter().map(kind).collect();
+    assert_eq!(kinds, ["ended", "kept", "kept"]);
 }
 
 async fn exists(store: &Arc<dyn Store>, id: u64) -> bool {
