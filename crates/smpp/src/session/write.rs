@@ -2,7 +2,6 @@
 
 use std::io;
 
-use bytes::BytesMut;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::task::yield_now;
 
@@ -13,7 +12,7 @@ const KEPT: usize = 1 << 20;
 
 /// Writes what there is, all of it at once, until the session has ended; then says so to the other side.
 pub(super) async fn write<W: AsyncWrite + Unpin>(shared: &Shared, mut writer: W) -> io::Result<()> {
-    let mut buffer = BytesMut::new();
+    let mut buffer = Vec::new();
     loop {
         // Whoever else is ready to submit does so first, and goes into the same write.
         yield_now().await;
@@ -27,7 +26,7 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(shared: &Shared, mut writer: W)
             writer.write_all(&buffer).await?;
             writer.flush().await?;
             if buffer.capacity() > KEPT {
-                buffer = BytesMut::new();
+                buffer = Vec::new();
             }
             buffer.clear();
         }
