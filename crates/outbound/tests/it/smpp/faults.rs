@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use domain::Code;
 use domain::delivery::Submitted;
-use domain::ports::Carrier as _;
 use outbound::SmppSettings;
 use testkit::smsc::{Act, Receipt, Smsc, Submit};
 use tokio::task::JoinSet;
 
-use super::setup::{connected, insist, parcel, settings, submit, taken, until_up};
+use super::setup::{connected, insist, insist_on_all, parcel, settings, submit, taken, until_up};
 
 const LINK_DOWN: Submitted = Submitted::NotNow(Code::LINK_DOWN);
 
@@ -286,16 +285,7 @@ async fn through_many_faults_nothing_is_lost_and_little_comes_twice() {
         ..settings(&smsc)
     };
     let (carrier, _) = connected(two).await;
-    let window = Arc::new(tokio::sync::Semaphore::new(carrier.window()));
-    let mut tasks = JoinSet::new();
-    for id in 1..=MESSAGES {
-        let (carrier, window) = (carrier.clone(), window.clone());
-        tasks.spawn(async move {
-            let _place = window.acquire_owned().await.expect("never closed");
-            insist(&carrier, &parcel(id, "Hi")).await
-        });
-    }
-    let tries: usize = tasks.join_all().await.into_iter().sum();
+    let tries = insist_on_all(&carrier, 1..=MESSAGES).await;
     let copies = copies(&smsc);
     assert_eq!(copies.len() as u64, MESSAGES, "every message came");
     let seen = smsc.seen();

@@ -1,5 +1,6 @@
 //! Carriers, messages and a sink for receipts.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use domain::{AccountId, Channel, Clock, MessageId, Msisdn, Originator, Priority,
 use outbound::{SmppCarrier, SmppSettings};
 use testkit::smsc::Smsc;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
 /// A wait in a test ends here: something is broken then.
@@ -175,6 +177,21 @@ pub(crate) async fn insist(carrier: &SmppCarrier, parcel: &Parcel) -> usize {
         };
     }
     panic!("{:?} was never taken", parcel.id);
+}
+
+/// Hands messages over, each as often as it takes, as many at once as the carrier's window allows; says how often that
+/// was in all.
+pub(crate) async fn insist_on_all(carrier: &Arc<SmppCarrier>, ids: RangeInclusive<u64>) -> usize {
+    let window = Arc::new(Semaphore::new(carrier.window()));
+    let mut tasks = JoinSet::new();
+    for id in ids {
+        let (carrier, window) = (carrier.clone(), window.clone());
+        tasks.spawn(async move {
+            let _place = window.acquire_owned().await.expect("never closed");
+            insist(&carrier, &parcel(id, "Hi")).await
+        });
+    }
+    tasks.join_all().await.into_iter().sum()
 }
 
 /// What a carrier answers to a message that it took in one part, under this ID.
