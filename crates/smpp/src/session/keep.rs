@@ -49,15 +49,14 @@ impl State {
             late += 1;
         }
         if late > 0 {
-            self.ask(shared, now);
+            self.ask(shared);
         }
         late
     }
 
-    fn ask(&mut self, shared: &Shared, now: Instant) {
+    fn ask(&mut self, shared: &Shared) {
         if self.probe.is_none() {
-            let sequence = self.request(shared, Body::EnquireLink);
-            self.probe = Some((sequence, self.sent(now)));
+            self.probe = Some(self.request(shared, Body::EnquireLink));
         }
     }
 
@@ -73,7 +72,7 @@ impl State {
         if self.probe.is_none() {
             let silent = later(self.heard, limits.enquire);
             if silent <= now {
-                self.ask(shared, now);
+                self.ask(shared);
             } else {
                 next = next.min(silent);
             }
@@ -117,7 +116,7 @@ impl State {
                 let mut look = *until;
                 if drained || *until <= now {
                     look = later(now, shared.limits.response);
-                    let sent = self.request(shared, Body::Unbind);
+                    let (sent, _) = self.request(shared, Body::Unbind);
                     if let Phase::Unbinding { unbind, until, .. } = &mut self.phase {
                         (*unbind, *until) = (Some(sent), look);
                     }

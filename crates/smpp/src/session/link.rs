@@ -6,7 +6,6 @@ use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use bytes::BytesMut;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tracing::warn;
@@ -14,7 +13,7 @@ use tracing::warn;
 use super::clock::{Clock, later};
 use super::outstanding::{Answer, Outstanding, Sent};
 use super::{Ended, SessionOptions, SubmitAnswer, SubmitError};
-use crate::encode::{encode, encode_message};
+use crate::encode::{encode_into, encode_message};
 use crate::{Body, Pdu, ShortMessage, command};
 
 /// So many octets of answers may wait to be written. Beyond that nothing is read: an SMSC that asks and never listens
@@ -47,9 +46,9 @@ pub(super) struct Limits {
 
 pub(super) struct State {
     pub(super) phase: Phase,
-    out: BytesMut,
-    /// How many times `out` was taken. What is in `out` belongs to this one, and none of it has left.
-    buffer: u64,
+    out: Vec<u8>,
+    /// When the first of what is in `out` came in. All of it counts as sent then: the clock is not read for each.
+    out_since: Sent,
     /// How much of `out` are answers.
     replies: usize,
     pub(super) outstanding: Outstanding,
@@ -104,8 +103,12 @@ impl Shared {
             },
             state: Mutex::new(State {
                 phase: Phase::Open,
-                out: BytesMut::new(),
-                buffer: 0,
+                out: Vec::new(),
+                out_since: Sent {
+                    at: now,
+                    active: Duration::ZERO,
+                    buffer: 0,
+                },
                 replies: 0,
                 outstanding,
                 probe: None,
@@ -135,17 +138,17 @@ impl Shared {
         message: &ShortMessage,
         waker: &Waker,
     ) -> Result<Begun<'_>, SubmitError> {
-        let now = Instant::now();
+        let waker = waker.clone();
         let mut state = self.lock();
         if !matches!(state.phase, Phase::Open) {
             return Err(SubmitError::NotSent);
         }
-        let first = state.out.is_empty();
+        let first = state.begin();
         let sequence = state.take_sequence();
         encode_message(command::SUBMIT_SM, sequence, message, &mut state.out)?;
-        let sent = state.sent(now);
-        let place = state.outstanding.enter(sequence, sent, waker.clone());
-        state.message_at = now;
+        let sent = state.out_since;
+        let place = state.outstanding.enter(sequence, sent, waker);
+        state.message_at = sent.at;
         drop(state);
         if first {
             self.to_write.notify_one();
@@ -195,13 +198,13 @@ impl Shared {
     }
 
     /// What is to be written, in exchange for an empty buffer. False when the session has ended and all is written.
-    pub(super) fn take(&self, buffer: &mut BytesMut) -> bool {
+    pub(super) fn take(&self, buffer: &mut Vec<u8>) -> bool {
         let mut state = self.lock();
         if state.out.is_empty() {
             return !matches!(state.phase, Phase::Ended);
         }
         mem::swap(&mut state.out, buffer);
-        state.buffer += 1;
+        state.out_since.buffer += 1;
         let held_up = mem::take(&mut state.replies) > MAX_REPLIES;
         drop(state);
         if held_up {
@@ -247,7 +250,7 @@ impl Shared {
         state.phase = Phase::Ended;
         let mut unsent = false;
         while let Some((sequence, sent)) = state.outstanding.oldest() {
-            let error = if sent.buffer == state.buffer {
+            let error = if sent.buffer == state.out_since.buffer {
                 unsent = true;
                 SubmitError::NotSent
             } else {
@@ -265,12 +268,15 @@ impl Shared {
 }
 
 impl State {
-    pub(super) fn sent(&self, now: Instant) -> Sent {
-        Sent {
-            at: now,
-            active: self.clock.active(now),
-            buffer: self.buffer,
+    /// Notes the time when `out` is empty, and tells whether it is.
+    fn begin(&mut self) -> bool {
+        let first = self.out.is_empty();
+        if first {
+            let now = Instant::now();
+            self.out_since.at = now;
+            self.out_since.active = self.clock.active(now);
         }
+        first
     }
 
     fn take_sequence(&mut self) -> u32 {
@@ -283,11 +289,11 @@ impl State {
     }
 
     /// Puts a request of the session's own among what is to be written.
-    pub(super) fn request(&mut self, shared: &Shared, body: Body) -> u32 {
+    pub(super) fn request(&mut self, shared: &Shared, body: Body) -> (u32, Sent) {
         let sequence = self.take_sequence();
         self.put(&Pdu::new(sequence, body));
         shared.to_write.notify_one();
-        sequence
+        (sequence, self.out_since)
     }
 
     /// True when nothing else was to be written.
@@ -302,7 +308,8 @@ impl State {
         if matches!(self.phase, Phase::Ended) {
             return;
         }
-        if let Err(error) = encode(pdu, &mut self.out) {
+        self.begin();
+        if let Err(error) = encode_into(pdu, &mut self.out) {
             // The session's own PDUs have nothing in them that could be too long.
             warn!(%error, "a PDU was not written");
         }

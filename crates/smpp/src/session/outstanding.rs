@@ -26,7 +26,7 @@ pub(super) struct Sent {
     pub(super) at: Instant,
     /// The same without the time in which nothing was read; see `Clock`.
     pub(super) active: Duration,
-    /// The buffer that holds it, in the order of writing.
+    /// How many buffers were taken to be written before the one that holds it.
     pub(super) buffer: u64,
 }
 

@@ -1,6 +1,7 @@
 //! The protocol from outside: octets, framing, sessions.
 
 mod framing;
+mod interop;
 mod notation;
 mod octets;
 mod pdus;

@@ -30,7 +30,7 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
             "web",
         ],
     ),
-    ("testkit", &["domain"]),
+    ("testkit", &["domain", "smpp"]),
     ("web", &["domain", "engine", "numbering"]),
 ];
 
