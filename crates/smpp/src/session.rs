@@ -11,7 +11,7 @@ use std::task::Poll;
 use async_trait::async_trait;
 use bytes::Bytes;
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{TryAcquireError, watch};
 
 use crate::{BindResp, DataMessage, EncodeError, FatalLength, ShortMessage, Status, Tlvs};
 
@@ -145,8 +145,12 @@ impl Session {
     /// its time is over.
     pub async fn submit(&self, message: &ShortMessage) -> Result<SubmitAnswer, SubmitError> {
         let shared = &self.0.shared;
-        let room = shared.window.acquire().await;
-        let mut room = Some(room.map_err(|_| SubmitError::NotSent)?);
+        // Those who wait are served first, so this passes nobody by.
+        let room = match shared.window.try_acquire() {
+            Err(TryAcquireError::NoPermits) => shared.window.acquire().await.ok(),
+            room => room.ok(),
+        };
+        let mut room = Some(room.ok_or(SubmitError::NotSent)?);
         let mut begun: Option<Begun<'_>> = None;
         poll_fn(|context| {
             if let Some(begun) = &mut begun {

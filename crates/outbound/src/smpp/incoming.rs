@@ -91,12 +91,10 @@ impl Inbox {
 #[async_trait]
 impl Incoming for Inbox {
     async fn deliver(&self, message: Box<ShortMessage>) -> Status {
-        let (esm_class, data_coding) = (message.esm_class, message.data_coding);
         let id = message.tlvs.receipted_message_id();
         let report = with_tlvs(&message.tlvs, id.as_deref());
         self.take(Report {
-            esm_class,
-            data_coding,
+            esm_class: message.esm_class,
             text: message.text(),
             ..report
         })
@@ -104,12 +102,10 @@ impl Incoming for Inbox {
     }
 
     async fn data(&self, message: Box<DataMessage>) -> Status {
-        let (esm_class, data_coding) = (message.esm_class, message.data_coding);
         let id = message.tlvs.receipted_message_id();
         let report = with_tlvs(&message.tlvs, id.as_deref());
         self.take(Report {
-            esm_class,
-            data_coding,
+            esm_class: message.esm_class,
             text: message.tlvs.message_payload().map_or(&[], |text| text),
             ..report
         })

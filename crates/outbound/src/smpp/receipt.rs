@@ -20,16 +20,12 @@ const KIND_BITS: u8 = 0x3C;
 const RECEIPT: u8 = 0x04;
 /// It tells that a handset has got a message, or how it does on the way. Neither is an end.
 const PASSING: [u8; 2] = [0x08, 0x20];
-/// The data coding of UCS-2.
-const UCS2: u8 = 8;
 
 /// What may be a receipt: the fields of a `deliver_sm` or `data_sm` that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Report<'o> {
     /// The field of that name.
     pub(super) esm_class: u8,
-    /// The field of that name.
-    pub(super) data_coding: u8,
     /// The text, wherever it stands.
     pub(super) text: &'o [u8],
     /// The TLV `receipted_message_id`.
@@ -86,9 +82,10 @@ pub(super) fn read(report: &Report<'_>) -> Reading {
 }
 
 impl Report<'_> {
-    /// The text in letters. Whatever its alphabet, what a receipt is made of is ASCII.
+    /// The text in letters. What a receipt is made of is ASCII, so in UCS-2 its first octet is 0. The data coding tells
+    /// less: some carriers copy the message's own.
     fn letters(&self) -> Cow<'_, str> {
-        if self.data_coding == UCS2 {
+        if self.text.first() == Some(&0) {
             return Cow::Owned(decode(Coding::Ucs2, self.text));
         }
         match str::from_utf8(self.text) {

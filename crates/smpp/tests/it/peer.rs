@@ -116,6 +116,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         self.framed.stream_mut()
     }
 
+    pub(crate) fn into_stream(self) -> S {
+        self.framed.into_parts().0
+    }
+
     /// What comes next; none at the end of the connection.
     pub(crate) async fn next(&mut self) -> Option<Pdu> {
         match soon(self.framed.next()).await {

@@ -92,8 +92,9 @@ impl Connection {
             }
             octets::ENQUIRE_LINK => self.answer(&pdu, 0, &[]).await,
             octets::UNBIND => {
-                self.answer(&pdu, 0, &[]).await;
+                // Noted first: who has the answer may look at once.
                 self.desk.note(|seen| seen.unbinds += 1);
+                self.answer(&pdu, 0, &[]).await;
                 self.order(Order::Close).await;
             }
             command if command & ANSWER != 0 => self.note_answer(&pdu),

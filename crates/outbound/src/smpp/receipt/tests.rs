@@ -88,7 +88,6 @@ fn tlvs_count_first_and_the_text_fills_what_they_lack() {
             "UCS-2",
             Report {
                 text: b"\0i\0d\0:\x007\0 \0s\0t\0a\0t\0:\x002",
-                data_coding: 8,
                 ..marked
             },
             ended("7", Outcome::Delivered),
@@ -203,7 +202,6 @@ proptest! {
     #[test]
     fn reading_anything_never_panics(
         esm_class: u8,
-        data_coding: u8,
         text: Vec<u8>,
         id in prop::option::of(any::<Vec<u8>>()),
         state: Option<u8>,
@@ -211,7 +209,6 @@ proptest! {
     ) {
         read(&Report {
             esm_class,
-            data_coding,
             text: &text,
             id: id.as_deref(),
             state,

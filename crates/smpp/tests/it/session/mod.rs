@@ -5,5 +5,6 @@ mod binding;
 mod ending;
 mod incoming;
 mod link;
+mod pressure;
 mod tls;
 mod window;
