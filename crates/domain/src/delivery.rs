@@ -46,10 +46,12 @@ impl Outcome {
         }
     }
 
-    /// Whether the price is given back: no network took the message, or no answer to a lookup could be had.
-    pub fn is_refunded(self, channel: Channel) -> bool {
+    /// Whether the price is given back: no network took the message, or no answer to a lookup could be had. `taken` says
+    /// that a carrier took it, or answered the lookup; what it then reports may still mean that no network did.
+    pub fn is_refunded(self, channel: Channel, taken: bool) -> bool {
         match self {
             Self::Delivered | Self::Expired => false,
+            Self::Failed(_) if !taken => true,
             // What a network let expire is `Expired`: a failure by that code never got so far.
             Self::Failed(code) if code == Code::EXPIRED => true,
             Self::Failed(code) => {

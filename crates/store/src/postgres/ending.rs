@@ -73,6 +73,8 @@ pub(super) struct PartReport {
     pub(super) id: i64,
     pub(super) parts: i16,
     pub(super) outcome: Outcome,
+    /// Whether a carrier took it.
+    pub(super) taken: bool,
     pub(super) at_us: i64,
     /// What a lookup's caller is told.
     pub(super) report: Option<String>,
@@ -92,6 +94,7 @@ pub(super) enum Progress {
 struct End {
     id: i64,
     outcome: Outcome,
+    taken: bool,
     at_us: i64,
     report: Option<String>,
 }
@@ -120,6 +123,7 @@ pub(super) async fn report(
         .map(|(&id, group)| End {
             id,
             outcome: reports[group.deciding].outcome,
+            taken: reports[group.deciding].taken,
             at_us: reports[group.deciding].at_us,
             report: reports[group.deciding].report.clone(),
         })
@@ -215,7 +219,7 @@ async fn end(
         let Some(message) = messages.remove(&end.id) else {
             continue;
         };
-        if end.outcome.is_refunded(message.channel) {
+        if end.outcome.is_refunded(message.channel, end.taken) {
             owed.push(end.id);
         }
         let callback = message.callback.filter(|_| holder.is_some());

@@ -132,6 +132,7 @@ fn read_report(row: &Row, status: Option<i16>) -> Result<PartReport, Corrupt> {
         id: column(row, 0)?,
         parts: column(row, 1)?,
         outcome: rows::outcome(status, column(row, 3)?)?,
+        taken: true,
         at_us: column(row, 4)?,
         report: column(row, 5)?,
     })

@@ -161,6 +161,7 @@ impl<'a> Columns<'a> {
                 id: column(row, 1)?,
                 parts: column(row, 2)?,
                 outcome: batch[place].outcome,
+                taken: true,
                 at_us: micros(batch[place].at),
                 report: batch[place].report.clone(),
             };

@@ -149,6 +149,8 @@ async fn remove(
         id,
         parts: 1,
         outcome,
+        // What nobody took has no answer, either.
+        taken: report.is_some(),
         at_us,
         report: report.map(str::to_owned),
     }));
@@ -303,6 +305,7 @@ impl Attempt for Expiry {
                 id: column(row, 0)?,
                 parts: 1,
                 outcome: Outcome::Expired,
+                taken: true,
                 at_us: column(row, 1)?,
                 report: None,
             })

@@ -39,6 +39,8 @@ const SET_PARTS_LEFT: &str = "UPDATE message SET parts_left = ?2 WHERE id = ?1";
 #[derive(Clone, Copy)]
 pub(super) struct End<'a> {
     pub(super) outcome: Outcome,
+    /// Whether a carrier took it.
+    pub(super) taken: bool,
     /// What a lookup's caller is told.
     pub(super) report: Option<&'a str>,
     pub(super) at_us: i64,
@@ -118,7 +120,7 @@ impl<'db> Endings<'db> {
             (Channel::Hlr, None) => self.tell(id, end.outcome)?,
             (Channel::Sms | Channel::Viber, _) => (end.outcome, None),
         };
-        if outcome.is_refunded(channel) {
+        if outcome.is_refunded(channel, end.taken) {
             let (account, price) = (message.account_id, message.price_micros);
             billing::refund(self.db, account, price, end.at_us)?;
         }

@@ -64,6 +64,7 @@ impl Receipts<'_> {
         };
         let end = End {
             outcome: receipt.outcome,
+            taken: true,
             report: receipt.report.as_deref(),
             at_us: micros(receipt.at),
         };

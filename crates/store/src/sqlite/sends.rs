@@ -150,6 +150,8 @@ impl Sends<'_> {
                 let at_us = micros(settlement.at);
                 let end = End {
                     outcome,
+                    // What nobody took has no answer, either.
+                    taken: report.is_some(),
                     report,
                     at_us,
                 };
@@ -211,6 +213,7 @@ impl EarlyReceipt {
     fn end(&self) -> Result<End<'_>> {
         Ok(End {
             outcome: rows::outcome(self.status, self.error)?,
+            taken: true,
             report: self.report.as_deref(),
             at_us: self.at_us,
         })
@@ -241,6 +244,7 @@ pub(super) fn expire(
         db.prepare_cached(REMOVE_EXPIRED)?.execute([due_us, id])?;
         let end = End {
             outcome: domain::Outcome::Expired,
+            taken: true,
             report: None,
             at_us: now_us,
         };

@@ -334,28 +334,37 @@ async fn what_no_network_took_is_refunded(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let failed = |number: u16| Outcome::Failed(Code::new(number).expect("a code"));
     let mut expected = START;
-    for (id, (outcome, is_refunded)) in (1..).zip([
-        (Outcome::Delivered, false),
-        (Outcome::Expired, false),
-        (failed(2), true),
-        (failed(1), false),
-        (failed(17), false),
-        (failed(20), true),
-        (failed(31), true),
-        (failed(43), false),
-        (failed(53), true),
-        (failed(61), true),
-        (failed(70), false),
-        (failed(74), true),
-        (failed(91), true),
-        (failed(999), false),
+    // How it ended, and whether it is refunded when no carrier took it, and when one had.
+    for (id, (outcome, refused, reported)) in (1..).step_by(2).zip([
+        (Outcome::Delivered, false, false),
+        (Outcome::Expired, false, false),
+        (failed(2), true, true),
+        (failed(1), true, false),
+        (failed(15), true, false),
+        (failed(17), true, false),
+        (failed(20), true, true),
+        (failed(31), true, true),
+        (failed(43), true, false),
+        (failed(53), true, true),
+        (failed(61), true, true),
+        (failed(70), true, false),
+        (failed(74), true, true),
+        (failed(91), true, true),
+        (failed(999), true, false),
     ]) {
-        accept(&store, vec![priced(held(id, node), acme, 1_000)]).await;
+        let batch = [id, id + 1].map(|id| priced(held(id, node), acme, 1_000));
+        accept(&store, batch.to_vec()).await;
         let over = first_result(id, Sent::Over(outcome));
         let settled = settle(&store, node, vec![over]).await;
         assert!(matches!(settled[0], Settled::Ended(_)), "{outcome:?}");
-        expected -= if is_refunded { 0 } else { 1_000 };
-        assert_eq!(balance(&store, acme).await, expected, "{outcome:?}");
+        expected -= if refused { 1_000 } else { 2_000 };
+        assert_eq!(balance(&store, acme).await, expected, "{outcome:?} at once");
+        let name = (id + 1).to_string();
+        settle(&store, node, vec![first_result(id + 1, taken(&[&name]))]).await;
+        let matched = report(&store, node, vec![receipt(&name, outcome)]).await;
+        assert!(matches!(matched[0], Matched::Ended(_)), "{outcome:?}");
+        expected += if reported { 1_000 } else { 0 };
+        assert_eq!(balance(&store, acme).await, expected, "{outcome:?} by receipt");
     }
     assert_balanced(&store).await;
 }

@@ -255,7 +255,7 @@ async fn check(store: &Arc<dyn Store>, number: u64, steps: Vec<Step>) {
                     continue;
                 };
                 settle(store, node, vec![first_result(id, Sent::Over(outcome))]).await;
-                expected += if outcome.is_refunded(Channel::Sms) {
+                expected += if outcome.is_refunded(Channel::Sms, false) {
                     price
                 } else {
                     0
