@@ -13,7 +13,7 @@ use super::money::{assert_balanced, balance, priced};
 use super::sample::{EVERYTHING, accept, account, create_account, message, scheduled};
 use super::way::{
     ABSENT, claim, claim_callbacks, deliver, first_result, held, join, past, receipt, report, send,
-    settle,
+    settle, taken,
 };
 
 on_both_stores!(
@@ -116,7 +116,8 @@ async fn a_lookup_without_an_answer_is_refunded(store: Arc<dyn Store>) {
     // The same code about a message is a network's report, and stays charged.
     accept(&store, vec![priced(held(9, node), acme, 500)]).await;
     let timeout = Outcome::Failed(Code::HLR_TIMEOUT);
-    settle(&store, node, vec![first_result(9, Sent::Over(timeout))]).await;
+    settle(&store, node, vec![first_result(9, taken(&["nine"]))]).await;
+    report(&store, node, vec![receipt("nine", timeout)]).await;
     assert_eq!(balance(&store, acme).await, start - spent - 500);
     assert_balanced(&store).await;
 }

@@ -364,7 +364,11 @@ async fn what_no_network_took_is_refunded(store: Arc<dyn Store>) {
         let matched = report(&store, node, vec![receipt(&name, outcome)]).await;
         assert!(matches!(matched[0], Matched::Ended(_)), "{outcome:?}");
         expected += if reported { 1_000 } else { 0 };
-        assert_eq!(balance(&store, acme).await, expected, "{outcome:?} by receipt");
+        assert_eq!(
+            balance(&store, acme).await,
+            expected,
+            "{outcome:?} by receipt"
+        );
     }
     assert_balanced(&store).await;
 }
