@@ -96,7 +96,10 @@ impl Shared {
             changed: Notify::new(),
             limits: Limits {
                 response: options.response_timeout,
-                enquire: options.enquire_every,
+                enquire: match options.enquire_every {
+                    Duration::ZERO => Duration::MAX,
+                    every => every,
+                },
                 idle: options.idle,
                 max_pdu: options.max_pdu,
                 incoming: options.incoming.clamp(1, Semaphore::MAX_PERMITS),

@@ -33,7 +33,7 @@ pub struct SessionOptions {
     pub bind_timeout: Duration,
     /// How long any other answer may take.
     pub response_timeout: Duration,
-    /// After so long without hearing from the SMSC it is asked whether it still hears.
+    /// After so long without hearing from the SMSC it is asked whether it still hears. Zero: only when an answer is late.
     pub enquire_every: Duration,
     /// After so long without a message in either direction the session unbinds. None: it stays.
     pub idle: Option<Duration>,

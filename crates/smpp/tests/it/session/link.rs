@@ -116,3 +116,22 @@ async fn answers_that_come_octet_by_octet_are_put_together() {
     });
     assert_eq!(answer.expect("answered").message_id.as_ref(), b"a1");
 }
+
+#[tokio::test]
+async fn without_a_time_for_it_only_late_answers_make_it_ask() {
+    let options = SessionOptions {
+        enquire_every: Duration::ZERO,
+        response_timeout: SHORT,
+        ..options()
+    };
+    let (session, mut peer) = bound(options).await;
+    let text = message("a");
+    let (answer, ()) = tokio::join!(session.submit(&text), async {
+        // The message comes first: nothing was asked before it.
+        peer.take_message().await;
+        let sequence = peer.expect(Body::EnquireLink).await;
+        peer.send(Pdu::new(sequence, Body::EnquireLinkResp)).await;
+    });
+    assert_eq!(answer, Err(SubmitError::Unknown));
+    assert!(session.is_open());
+}

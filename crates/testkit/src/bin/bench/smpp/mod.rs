@@ -94,3 +94,33 @@ fn rate(messages: u64, time: Duration) -> u64 {
     let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1);
     messages.saturating_mul(1_000_000) / micros
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Options;
+
+    #[test]
+    fn flags_change_the_defaults_and_wrong_ones_are_named() {
+        let parse = |line: &str| {
+            let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            Options::parse(&arguments)
+        };
+        for (line, expected) in [
+            ("wire", (5, 3)),
+            ("wire --quick", (1, 1)),
+            ("wire --seconds 9 --rounds 2", (9, 2)),
+        ] {
+            let found = parse(line).expect(line);
+            assert_eq!((found.seconds, found.rounds), expected, "{line}");
+        }
+        for (line, named) in [
+            ("", "usage"),
+            ("air", "usage"),
+            ("wire --fast", "--fast"),
+            ("wire --seconds x", "\"x\""),
+        ] {
+            let error = parse(line).err().expect(line);
+            assert!(error.to_string().contains(named), "{line}: {error}");
+        }
+    }
+}
