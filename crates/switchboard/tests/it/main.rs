@@ -6,4 +6,5 @@ mod contract;
 mod deliver;
 mod faults;
 mod rest;
+mod smpp;
 mod tidy;
