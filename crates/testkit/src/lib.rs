@@ -11,6 +11,7 @@ mod folder;
 pub mod histogram;
 pub mod http;
 pub mod load;
+pub mod node;
 mod postgres;
 mod process;
 pub mod receiver;

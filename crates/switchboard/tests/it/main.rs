@@ -7,4 +7,5 @@ mod deliver;
 mod faults;
 mod rest;
 mod routing;
+mod smpp;
 mod tidy;

@@ -354,7 +354,9 @@ fn files() -> Vec<PathBuf> {
 
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let at_root = folder == root();
-    let skipped = |name: &str| name == ".git" || at_root && matches!(name, "target" | "data");
+    let skipped = |name: &str| {
+        matches!(name, ".git" | "node_modules") || at_root && matches!(name, "target" | "data")
+    };
     let entries = fs::read_dir(folder).expect("a folder can be listed");
     let entries: BTreeMap<_, _> = entries
         .map(|entry| entry.expect("an entry can be read").path())

@@ -1,0 +1,93 @@
+//! What leaves, octet by octet, and what somebody else's implementation reads in it.
+
+use serde_json::json;
+use testkit::Backend;
+use testkit::node::{NodeSmsc, NodeSubmit};
+use testkit::receiver::Receiver;
+
+use super::{carrier, send, start, wait_for_submits};
+use crate::chain::reported;
+
+/// What a part of a long text has room for in UTF-16.
+const UNITS: usize = 67;
+
+crate::rest::on_both_backends!(a_long_greek_text_leaves_in_three_parts_and_is_reported_once);
+
+/// Parts of a text that only fits three: the emoji would straddle the first two.
+fn greek_parts() -> [String; 3] {
+    let verse = "Καλημέρα κόσμε, αυτό είναι ένα μήνυμα. ".repeat(4);
+    let mut letters = verse.chars();
+    let mut take = |count: usize| letters.by_ref().take(count).collect::<String>();
+    let first = take(UNITS - 1);
+    let second = format!("😀{}", take(UNITS - 2));
+    let third = format!("{}😀", take(7));
+    [first, second, third]
+}
+
+fn utf16(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_be_bytes).collect()
+}
+
+fn hex(octets: &[u8]) -> String {
+    let digits: Vec<String> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+    digits.concat()
+}
+
+fn a_long_greek_text_leaves_in_three_parts_and_is_reported_once(backend: Backend) {
+    let smsc = NodeSmsc::start(&[]);
+    let service = start(backend, carrier("alpha", smsc.addr(), ""));
+    let receiver = Receiver::start();
+    let parts = greek_parts();
+    let message = parts.concat();
+    let fields =
+        json!({"message": message, "from": "Acme", "to": "+306900000001", "expireIn": 3600});
+    let id = send(&service, &receiver, &fields);
+    assert_eq!(reported(&receiver, 1), [(id.clone(), 1, 0)]);
+    // A second report on it would come before that on a message sent now.
+    let other = send(&service, &receiver, &json!({}));
+    let mut expected = vec![(id, 1, 0), (other, 1, 0)];
+    expected.sort();
+    assert_eq!(reported(&receiver, 2), expected);
+
+    let submits = wait_for_submits(&smsc, 4);
+    assert_eq!(submits.len(), 4, "three parts and the other: {submits:?}");
+    let reference = &submits[0].short_message[6..8];
+    for ((number, part), submit) in (1_u8..).zip(&parts).zip(&submits) {
+        let payload = hex(&utf16(part));
+        let octets = format!("050003{reference}03{number:02x}{payload}");
+        assert_eq!(submit.short_message, octets, "part {number}");
+        assert_eq!(
+            submit.text.as_deref(),
+            Some(part.as_str()),
+            "as others read it"
+        );
+        let rest = NodeSubmit {
+            from_ton: 5,
+            from_npi: 0,
+            from: "Acme".to_owned(),
+            to_ton: 1,
+            to_npi: 1,
+            to: "306900000001".to_owned(),
+            esm_class: 0x40,
+            data_coding: 8,
+            registered_delivery: 1,
+            service_type: String::new(),
+            message_payload: None,
+            payload_text: None,
+            sar_msg_ref_num: None,
+            sar_total_segments: None,
+            sar_segment_seqnum: None,
+            ..submit.clone()
+        };
+        assert_eq!(*submit, rest, "part {number}");
+        assert!(is_within_the_hour(&submit.validity_period), "{submit:?}");
+    }
+    service.check_health();
+}
+
+/// A relative time of at most an hour, and not much less.
+fn is_within_the_hour(validity: &str) -> bool {
+    ["000000010000000R", "0000000059"].iter().any(|start| {
+        validity.starts_with(start) && validity.len() == 16 && validity.ends_with("000R")
+    })
+}
