@@ -1,40 +1,233 @@
-//! How fast a carrier may be given work.
+//! How fast parts go to a carrier: at most so many a second, over all its links, and less for a while when it asks.
+//!
+//! Parts queue up; the first of them is given its turn, a moment in time, and sleeps until then: nobody polls, and the
+//! order is kept. Only the first: a rate that grows back is of use to all who wait. A carrier that says "throttled" halves
+//! the rate after a short pause; the rate then grows back evenly. Answers to parts that were sent before the rate was
+//! halved do not halve it again: one storm counts once.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
-/// Spreads work evenly over time, so that no second has more of it than agreed.
-///
-/// Whoever comes gets the next free moment, in the order of coming, and waits for it. Nothing is saved up: who sends one
-/// at a time and is late for its moment has lost it, so it takes several at once to reach the full rate.
-#[derive(Debug)]
+/// The pause after the first "throttled"; it doubles while the carrier goes on saying so.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest such pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The lowest rate, in parts a second: something must go out to learn that the carrier takes it again.
+const LOWEST_RATE: f64 = 1.0;
+/// What may go out at once, as a share of what goes out in a second.
+const BURST: f64 = 0.05;
+/// The share of the full rate that comes back with each second.
+const RECOVERY: f64 = 0.05;
+/// Where no rate is set, rates are measured over this time.
+const MEASURED_OVER: Duration = Duration::from_secs(1);
+
+/// A part's turn to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    at: Instant,
+    /// How often the rate had been cut when it was given.
+    cuts: u64,
+}
+
+/// The rate of a carrier.
 pub(crate) struct Pace {
-    interval: Duration,
-    next: Mutex<Instant>,
+    /// Lets one at a time wait for its turn, in the order in which they came.
+    queue: Semaphore,
+    state: Mutex<State>,
+    started: Instant,
+    /// Until when the rate is less than it should be, in milliseconds since the start.
+    slow_until_ms: AtomicU64,
 }
 
 impl Pace {
-    /// So many in a second; at least one.
-    pub(crate) fn new(per_second: u32) -> Self {
+    /// At most so many parts a second, if there is a limit.
+    pub(crate) fn new(max_per_second: Option<u32>) -> Self {
+        let now = Instant::now();
+        let limit = max_per_second.filter(|parts| *parts > 0).map(f64::from);
         Self {
-            interval: Duration::from_secs(1) / per_second.max(1),
-            next: Mutex::new(Instant::now()),
+            queue: Semaphore::new(1),
+            state: Mutex::new(State::new(limit, now)),
+            started: now,
+            slow_until_ms: AtomicU64::new(0),
         }
     }
 
-    /// Waits until `count` more may go. Who stops waiting has used up its place all the same.
-    pub(crate) async fn take(&self, count: u32) {
-        let moment = self.reserve(count, Instant::now());
-        sleep_until(moment).await;
+    /// Waits until a part may be sent.
+    pub(crate) async fn turn(&self) -> Turn {
+        let _first = self.queue.acquire().await.expect("never closed");
+        loop {
+            let turn = self.lock().next(Instant::now());
+            if turn.at > Instant::now() {
+                sleep_until(turn.at).await;
+            }
+            // Whoever slept through a cut gets a new turn, at the new rate.
+            if self.lock().cuts == turn.cuts {
+                return turn;
+            }
+        }
     }
 
-    fn reserve(&self, count: u32, now: Instant) -> Instant {
-        let mut next = self.next.lock().expect("no holder panics");
-        let moment = (*next).max(now);
-        *next = moment + self.interval * count;
-        moment
+    /// Notes that the carrier refused the part of this turn because it wants less.
+    pub(crate) fn throttled(&self, turn: Turn) {
+        let Some(slow_until) = self.lock().cut(turn, Instant::now()) else {
+            return;
+        };
+        let millis = slow_until
+            .saturating_duration_since(self.started)
+            .as_millis();
+        let millis = u64::try_from(millis).unwrap_or(u64::MAX);
+        self.slow_until_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// Whether it goes slower at present than it should. Costs next to nothing.
+    pub(crate) fn is_slow(&self) -> bool {
+        let until = self.slow_until_ms.load(Ordering::Relaxed);
+        until > 0 && self.started.elapsed() < Duration::from_millis(until)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("no holder panics")
+    }
+}
+
+struct State {
+    /// The full rate, in parts a second.
+    limit: Option<f64>,
+    /// When the next turn is due, were all turns spread evenly.
+    due: Instant,
+    cuts: u64,
+    slow: Option<Slow>,
+    measured: Measured,
+}
+
+/// A rate that was cut and grows back.
+#[derive(Debug, Clone, Copy)]
+struct Slow {
+    /// From when on parts go out again.
+    since: Instant,
+    pause: Duration,
+    rate: f64,
+    full: f64,
+}
+
+impl Slow {
+    /// The rate at a time; none once it has grown back.
+    fn rate_at(&self, now: Instant) -> Option<f64> {
+        let seconds = now.saturating_duration_since(self.since).as_secs_f64();
+        let rate = self.rate + seconds * self.full * RECOVERY;
+        (rate < self.full).then_some(rate)
+    }
+
+    fn until(&self) -> Instant {
+        self.since + Duration::from_secs_f64((self.full - self.rate) / (self.full * RECOVERY))
+    }
+}
+
+impl State {
+    fn new(limit: Option<f64>, now: Instant) -> Self {
+        Self {
+            limit,
+            due: now,
+            cuts: 0,
+            slow: None,
+            measured: Measured::new(now),
+        }
+    }
+
+    /// The next turn.
+    fn next(&mut self, now: Instant) -> Turn {
+        let mut earliest = now;
+        let mut rate = self.limit;
+        if let Some(slow) = self.slow {
+            earliest = earliest.max(slow.since);
+            match slow.rate_at(earliest) {
+                Some(slower) => rate = Some(slower),
+                None => self.slow = None,
+            }
+        }
+        self.measured.count(now);
+        let cuts = self.cuts;
+        let Some(rate) = rate else {
+            return Turn { at: earliest, cuts };
+        };
+        let apart = Duration::from_secs_f64(rate.recip());
+        // As many turns as fit a burst may have been saved up while nothing was sent.
+        let saved = apart.mul_f64((rate * BURST - 1.0).max(0.0));
+        let at = self
+            .due
+            .max(earliest.checked_sub(saved).unwrap_or(earliest));
+        self.due = at + apart;
+        Turn {
+            at: at.max(earliest),
+            cuts,
+        }
+    }
+
+    /// Halves the rate, and says until when it is less than it should be; nothing if the part was sent before the last
+    /// cut.
+    fn cut(&mut self, turn: Turn, now: Instant) -> Option<Instant> {
+        if turn.cuts != self.cuts {
+            return None;
+        }
+        let measured = self.measured.rate(now).max(2.0 * LOWEST_RATE);
+        let before = self.slow.filter(|slow| slow.rate_at(now).is_some());
+        let full = before.map_or(self.limit.unwrap_or(measured), |slow| slow.full);
+        let rate = before.and_then(|slow| slow.rate_at(now)).unwrap_or(full);
+        let pause = before.map_or(SHORTEST_PAUSE, |slow| (slow.pause * 2).min(LONGEST_PAUSE));
+        let slow = Slow {
+            since: now + pause,
+            pause,
+            rate: (rate / 2.0).max(LOWEST_RATE),
+            full,
+        };
+        self.cuts += 1;
+        self.due = slow.since;
+        self.slow = Some(slow);
+        Some(slow.until())
+    }
+}
+
+/// How many parts went out in the last second or so.
+struct Measured {
+    since: Instant,
+    count: f64,
+    before: f64,
+}
+
+impl Measured {
+    fn new(now: Instant) -> Self {
+        Self {
+            since: now,
+            count: 0.0,
+            before: 0.0,
+        }
+    }
+
+    fn count(&mut self, now: Instant) {
+        self.roll(now);
+        self.count += 1.0;
+    }
+
+    fn rate(&mut self, now: Instant) -> f64 {
+        self.roll(now);
+        self.before.max(self.count) / MEASURED_OVER.as_secs_f64()
+    }
+
+    fn roll(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.since);
+        if passed >= MEASURED_OVER {
+            self.before = if passed < 2 * MEASURED_OVER {
+                self.count
+            } else {
+                0.0
+            };
+            self.count = 0.0;
+            self.since = now;
+        }
     }
 }
 
@@ -44,55 +237,144 @@ mod tests {
 
     use super::*;
 
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn what_was_agreed_is_kept() {
-        let pace = Pace::new(100);
+    async fn without_a_limit_nobody_waits() {
+        let pace = Pace::new(None);
         let start = Instant::now();
-        let mut gone = Vec::new();
-        for _ in 0..301 {
-            pace.take(1).await;
-            gone.push(start.elapsed());
+        for _ in 0..10_000 {
+            pace.turn().await;
         }
-        let last = gone[300];
-        assert!((3000..3010).contains(&last.as_millis()), "{last:?}");
-        for second in 0..3 {
-            let second = Duration::from_secs(second);
-            let within = second..second + Duration::from_secs(1);
-            let count = gone.iter().filter(|at| within.contains(at)).count();
-            assert_eq!(count, 100, "from {second:?}");
+        assert_eq!(start.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_holds_over_every_second() {
+        let pace = Pace::new(Some(100));
+        let start = Instant::now();
+        let mut at = Vec::new();
+        for _ in 0..500 {
+            pace.turn().await;
+            at.push(start.elapsed());
+        }
+        // tokio's timer rounds up to a millisecond.
+        assert!(at[499] >= ms(4_900) && at[499] < ms(5_100), "{:?}", at[499]);
+        for (index, from) in at.iter().enumerate() {
+            let within = at[index..].iter().filter(|time| **time < *from + ms(1_000));
+            assert!(within.count() <= 106, "from {from:?}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_of_several_parts_takes_the_time_of_several() {
-        let pace = Pace::new(10);
-        let start = Instant::now();
-        for (count, waited_ms) in [(5, 0), (1, 500), (2, 600), (1, 800)] {
-            pace.take(count).await;
-            let waited = start.elapsed().as_millis();
-            assert!(waited.abs_diff(waited_ms) <= 1, "{waited} ms");
+    async fn one_storm_halves_the_rate_once_and_it_grows_back() {
+        let pace = Pace::new(Some(100));
+        let mut storm = Vec::new();
+        for _ in 0..50 {
+            storm.push(pace.turn().await);
         }
+        let at = Instant::now();
+        for turn in storm {
+            pace.throttled(turn);
+        }
+        assert!(pace.is_slow());
+        pace.turn().await;
+        assert!(at.elapsed() >= SHORTEST_PAUSE, "{:?}", at.elapsed());
+        let from = Instant::now();
+        for _ in 0..50 {
+            pace.turn().await;
+        }
+        let took = from.elapsed();
+        assert!(
+            took > ms(900) && took < ms(1_050),
+            "at half the rate: {took:?}"
+        );
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert!(!pace.is_slow());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_while_the_rate_is_cut_waits_for_a_new_turn() {
+        let pace = std::sync::Arc::new(Pace::new(Some(10)));
+        let first = pace.turn().await;
+        let waiting = tokio::spawn({
+            let pace = pace.clone();
+            async move { pace.turn().await }
+        });
+        tokio::task::yield_now().await;
+        let cut = Instant::now();
+        pace.throttled(first);
+        waiting.await.expect("ends");
+        assert!(cut.elapsed() >= SHORTEST_PAUSE, "{:?}", cut.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_wait_gain_by_a_rate_that_grows_back() {
+        let pace = std::sync::Arc::new(Pace::new(Some(100)));
+        for _ in 0..8 {
+            let turn = pace.turn().await;
+            pace.throttled(turn);
+        }
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 0..200 {
+            let pace = pace.clone();
+            waiting.spawn(async move { pace.turn().await });
+        }
+        let from = Instant::now();
+        waiting.join_all().await;
+        let took = from.elapsed();
+        // From one a second, growing by five with each second.
+        assert!(took > ms(8_000) && took < ms(12_000), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_limit_the_measured_rate_is_halved() {
+        let pace = Pace::new(None);
+        let mut last = pace.turn().await;
+        for _ in 0..199 {
+            tokio::time::advance(ms(5)).await;
+            last = pace.turn().await;
+        }
+        pace.throttled(last);
+        pace.turn().await;
+        let from = Instant::now();
+        for _ in 0..100 {
+            pace.turn().await;
+        }
+        let took = from.elapsed();
+        assert!(took > ms(900) && took < ms(1_100), "100 a second: {took:?}");
+        tokio::time::advance(Duration::from_secs(20)).await;
+        let from = Instant::now();
+        for _ in 0..1_000 {
+            pace.turn().await;
+        }
+        assert_eq!(from.elapsed(), Duration::ZERO, "unlimited again");
     }
 
     proptest! {
         #[test]
-        fn no_window_holds_more_than_its_share(
-            per_second in 1_u32..5000,
-            steps in prop::collection::vec((1_u32..4, 0_u64..400_000), 1..60),
+        fn whatever_happens_turns_are_in_order_and_come(
+            limit in prop::option::of(1_u32..5_000),
+            steps in prop::collection::vec((0_u64..3_000, any::<bool>()), 1..200),
         ) {
-            let pace = Pace::new(per_second);
-            let mut now = Instant::now();
-            let mut gone: Vec<(Instant, u32)> = Vec::new();
-            for (count, after_us) in steps {
-                now += Duration::from_micros(after_us);
-                gone.push((pace.reserve(count, now), count));
-            }
-            for (index, (from, _)) in gone.iter().enumerate() {
-                let within = gone[index..].iter().take_while(|(at, _)| *at < *from + Duration::from_secs(1));
-                let counts: Vec<u32> = within.map(|(_, count)| *count).collect();
-                let last = *counts.last().expect("the first is within");
-                let before_last: u32 = counts.iter().sum::<u32>() - last;
-                prop_assert!(before_last <= per_second, "{} before the last", before_last);
+            let start = Instant::now();
+            let mut state = State::new(limit.map(f64::from), start);
+            let (mut now, mut last) = (start, start);
+            for (passed, is_throttled) in steps {
+                now += ms(passed);
+                let turn = state.next(now);
+                prop_assert!(turn.at >= now && turn.at >= last);
+                // The lowest rate gives one a second, and turns that wait are at most those of this test.
+                prop_assert!(turn.at <= now + Duration::from_secs(201));
+                last = turn.at;
+                if is_throttled {
+                    let until = state.cut(turn, now).expect("the first since the last cut");
+                    prop_assert!(until > now && until < now + Duration::from_secs(30));
+                    prop_assert_eq!(state.cut(turn, now), None, "once");
+                    last = now;
+                }
             }
         }
     }

@@ -8,7 +8,6 @@ mod compose;
 mod incoming;
 mod link;
 mod metrics;
-mod pace;
 pub(crate) mod receipt;
 mod reference;
 pub(crate) mod refusal;

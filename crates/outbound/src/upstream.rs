@@ -52,7 +52,7 @@ pub struct Upstream {
     proofs: ProofKey,
     link: Arc<Link>,
     pulse: Arc<Pulse>,
-    pace: Option<Pace>,
+    pace: Pace,
     sink: Arc<dyn ReceiptSink>,
     clock: Arc<dyn Clock>,
     is_stopped: AtomicBool,
@@ -75,7 +75,7 @@ impl Upstream {
             proofs,
             link,
             pulse,
-            pace: settings.max_per_second.map(Pace::new),
+            pace: Pace::new(settings.max_per_second),
             settings,
             sink,
             clock,
@@ -237,8 +237,8 @@ impl Carrier for Upstream {
         if !self.pulse.wait_out_pause().await {
             return Submitted::NotNow(Code::THROTTLED);
         }
-        if let Some(pace) = &self.pace {
-            pace.take(parcel.shape.parts.into()).await;
+        for _ in 0..parcel.shape.parts {
+            self.pace.turn().await;
         }
         let now = self.clock.now();
         if parcel.expires_at <= now {

@@ -16,8 +16,8 @@ use super::compose::{compose, unnamed};
 use super::incoming::Inbox;
 use super::link::{Link, Tally, Trunk};
 use super::metrics::Metrics;
-use super::pace::Pace;
 use super::{BindMode, SmppSettings, refusal, tls};
+use crate::pace::Pace;
 
 /// How long the rest of a message is tried after its first part was taken: to begin anew would send that part twice.
 const PATIENCE: Duration = Duration::from_secs(30);
