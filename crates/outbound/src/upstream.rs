@@ -30,7 +30,7 @@ mod settings;
 mod verdict;
 
 pub use reports::UpstreamReports;
-pub use settings::{BadSettings, DEFAULT_TIMEOUT, TOKEN_HEADER, UpstreamSettings};
+pub use settings::{TOKEN_HEADER, UpstreamSettings};
 
 use link::Link;
 use order::Orders;

@@ -203,7 +203,7 @@ fn upstream_settings(
         Some(url) => url.clone(),
         None => Url::parse(base_url).with_context(|| format!("carrier '{name}': report_url"))?,
     };
-    let settings = UpstreamSettings {
+    Ok(UpstreamSettings {
         name: name.clone(),
         url: carrier.url.clone(),
         token: carrier.token.0.clone(),
@@ -212,11 +212,7 @@ fn upstream_settings(
         window: carrier.window,
         max_per_second: carrier.max_per_second,
         timeout: Duration::from_secs(carrier.timeout_s),
-    };
-    settings
-        .check()
-        .with_context(|| format!("carrier '{name}'"))?;
-    Ok(settings)
+    })
 }
 
 /// Stops what was built for a configuration that cannot be followed.

@@ -258,11 +258,13 @@ impl UpstreamCarrier {
         ] {
             let is_web = url.is_none_or(|url| matches!(url.scheme(), "http" | "https"));
             ensure!(is_web, "{key} must be an http or https address");
-            let is_plain =
-                url.is_none_or(|url| url.username().is_empty() && url.password().is_none());
+            let is_plain = |url: &Url| {
+                let has_user = !url.username().is_empty() || url.password().is_some();
+                !has_user && url.query().is_none() && url.fragment().is_none()
+            };
             ensure!(
-                is_plain,
-                "{key} must not hold a user or password; set token"
+                url.is_none_or(is_plain),
+                "{key} must hold no user, password, query or fragment; the token has a key of its own"
             );
         }
         ensure!(!self.token.0.is_empty(), "token is empty");

@@ -242,7 +242,7 @@ mod tests {
             ),
             (
                 "[[carrier]]\nkind = 'upstream'\nname = 'a'\nurl = 'http://u:p@x'\ntoken = 't'",
-                "must not hold a user",
+                "must hold no user",
             ),
             (
                 "[[carrier]]\nkind = 'simulator'\n[[carrier]]\nkind = 'simulator'",
