@@ -10,7 +10,7 @@ mod ledger;
 mod proxy;
 mod raw;
 mod shim;
-mod signal;
+pub(crate) mod signal;
 mod subject;
 mod waiting;
 

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 /// The shell's own `kill`, since the standard library only knows SIGKILL.
-pub(super) fn send(name: &str, pid: u32) {
+pub(crate) fn send(name: &str, pid: u32) {
     let signal = format!("kill -{name} {pid}");
     let sent = Command::new("sh").args(["-c", &signal]).status();
     assert!(sent.expect("a shell").success(), "{signal}");

@@ -2,7 +2,14 @@
 //!
 //! Where an SMSC has to do what no good one does, or only counts, the scripted one of `testkit` serves.
 
+mod killed;
+mod mass;
 mod octets;
+mod refused;
+mod reload;
+mod stopping;
+mod variants;
+mod ways;
 
 use serde_json::{Value, json};
 use testkit::Backend;
@@ -39,4 +46,10 @@ fn wait_for_submits(smsc: &NodeSmsc, count: usize) -> Vec<NodeSubmit> {
     wait_for("the messages at the SMSC", || {
         Some(smsc.submits()).filter(|submits| submits.len() >= count)
     })
+}
+
+/// `carrier list`, in the order of the configuration.
+fn carrier_list(service: &Service) -> Vec<Value> {
+    let list = service.server.cli_json(&["carrier", "list", "--json"]);
+    list.as_array().expect("a list").clone()
 }

@@ -1,6 +1,6 @@
 //! What leaves, octet by octet, and what somebody else's implementation reads in it.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::Backend;
 use testkit::node::{NodeSmsc, NodeSubmit};
 use testkit::receiver::Receiver;
@@ -90,4 +90,121 @@ fn is_within_the_hour(validity: &str) -> bool {
     ["000000010000000R", "0000000059"].iter().any(|start| {
         validity.starts_with(start) && validity.len() == 16 && validity.ends_with("000R")
     })
+}
+
+/// What a short message is sent as.
+struct Expected {
+    from: (u8, u8, &'static str),
+    esm_class: u8,
+    data_coding: u8,
+    octets: &'static str,
+    text: Option<&'static str>,
+}
+
+/// A text of the GSM alphabet from a name.
+const PLAIN: Expected = Expected {
+    from: (5, 0, "Acme"),
+    esm_class: 0,
+    data_coding: 0,
+    octets: "48656c6c6f",
+    text: Some("Hello"),
+};
+
+fn short_messages() -> Vec<(&'static str, Value, Expected)> {
+    let header = "%06%05%04%0B%84%23%F0";
+    vec![
+        ("plain", json!({}), PLAIN),
+        (
+            "from a number",
+            json!({"from": "+37120000009"}),
+            Expected {
+                from: (1, 1, "37120000009"),
+                ..PLAIN
+            },
+        ),
+        (
+            "extended characters of GSM-7",
+            json!({"message": "5€ [a]{b}~\\|^ @£$_ΔäÑ"}),
+            Expected {
+                octets: "351b65201b3c611b3e1b28621b291b3d1b2f1b401b142000010211107b5d",
+                text: Some("5€ [a]{b}~\\|^ @£$_ΔäÑ"),
+                ..PLAIN
+            },
+        ),
+        (
+            "8 bits",
+            json!({"coding": 1, "message": "Hi\u{0}\u{1b}\u{80}äÿ"}),
+            Expected {
+                data_coding: 4,
+                octets: "4869001b80e4ff",
+                text: None,
+                ..PLAIN
+            },
+        ),
+        (
+            "8 bits with a header",
+            json!({"coding": 1, "udh": header, "message": "Hiÿ"}),
+            Expected {
+                esm_class: 0x40,
+                data_coding: 4,
+                octets: "0605040b8423f04869ff",
+                text: None,
+                ..PLAIN
+            },
+        ),
+        (
+            "GSM-7 with a header",
+            json!({"coding": 0, "udh": "%05%00%03%2A%02%01", "message": "Hello€"}),
+            Expected {
+                esm_class: 0x40,
+                octets: "0500032a020148656c6c6f1b65",
+                text: Some("Hello€"),
+                ..PLAIN
+            },
+        ),
+        (
+            "UCS-2 with a header",
+            json!({"coding": 2, "udh": "%05%00%03%2A%02%02", "message": "Hş😀"}),
+            Expected {
+                esm_class: 0x40,
+                data_coding: 8,
+                octets: "0500032a02020048015fd83dde00",
+                text: Some("Hş😀"),
+                ..PLAIN
+            },
+        ),
+    ]
+}
+
+#[test]
+fn short_messages_leave_as_they_should() {
+    let smsc = NodeSmsc::start(&[]);
+    let service = start(Backend::Sqlite, carrier("alpha", smsc.addr(), ""));
+    let receiver = Receiver::start();
+    for (number, (case, fields, expected)) in (1..).zip(short_messages()) {
+        send(&service, &receiver, &fields);
+        let submit = wait_for_submits(&smsc, number).pop().expect("the newest");
+        assert_eq!(submit.short_message, expected.octets, "{case}");
+        assert_eq!(submit.text.as_deref(), expected.text, "{case}");
+        let from = (submit.from_ton, submit.from_npi, submit.from.as_str());
+        assert_eq!(from, expected.from, "{case}");
+        let rest = (
+            submit.esm_class,
+            submit.data_coding,
+            submit.registered_delivery,
+        );
+        assert_eq!(
+            rest,
+            (expected.esm_class, expected.data_coding, 1),
+            "{case}"
+        );
+        let reports = reported(&receiver, number);
+        assert!(
+            reports
+                .iter()
+                .all(|(_, status, error)| (*status, *error) == (1, 0)),
+            "{case}: {reports:?}"
+        );
+    }
+    assert_eq!(receiver.count(), short_messages().len());
 }

@@ -1,0 +1,137 @@
+//! Several carriers in a route: which one a message goes by.
+
+use std::fs;
+
+use serde_json::json;
+use testkit::node::NodeSmsc;
+use testkit::receiver::Receiver;
+use testkit::smsc::Smsc;
+use testkit::{Backend, TempDir};
+
+use super::{carrier, carrier_list, send, start, wait_for_submits};
+use crate::chain::reported;
+use crate::rest::service::{Service, sms_with, wait_for};
+
+/// Waits until a carrier is said to do so.
+fn wait_for_health(service: &Service, carrier: usize, health: &str) {
+    wait_for(health, || {
+        (carrier_list(service)[carrier]["health"] == health).then_some(())
+    });
+}
+
+/// By the second while the first is down, by the first again once it is back.
+#[test]
+fn the_second_takes_over_while_the_first_is_down() {
+    let mut first = NodeSmsc::start(&[]);
+    let second = NodeSmsc::start(&[]);
+    let config = carrier("alpha", first.addr(), "") + &carrier("beta", second.addr(), "");
+    let service = start(
+        Backend::Sqlite,
+        config + "[[route]]\ncarriers = [\"alpha\", \"beta\"]\n",
+    );
+    let receiver = Receiver::start();
+    wait_for_health(&service, 0, "up");
+    wait_for_health(&service, 1, "up");
+    send(&service, &receiver, &json!({}));
+    assert_eq!(wait_for_submits(&first, 1).len(), 1);
+
+    first.kill9();
+    for number in 1..=10 {
+        send(&service, &receiver, &json!({}));
+        assert_eq!(wait_for_submits(&second, number).len(), number);
+    }
+    wait_for_health(&service, 0, "down");
+    let note = carrier_list(&service)[0]["note"].clone();
+    let note = note.as_str().expect("a reason").to_owned();
+    assert!(note.contains("refused") || note.contains("lost"), "{note}");
+
+    first.restart(&[]);
+    wait_for_health(&service, 0, "up");
+    send(&service, &receiver, &json!({}));
+    assert_eq!(wait_for_submits(&first, 2).len(), 2);
+    let reports = reported(&receiver, 12);
+    assert!(
+        reports
+            .iter()
+            .all(|(_, status, error)| (*status, *error) == (1, 0)),
+        "{reports:?}"
+    );
+    assert_eq!(second.submits().len(), 10);
+}
+
+/// Two SMSCs that only count, and a service that has both.
+struct Pair {
+    smscs: [Smsc; 2],
+    service: Service,
+}
+
+impl Pair {
+    fn start(settings: [&str; 2], routes: &str) -> Self {
+        let smscs = [Smsc::start(), Smsc::start()];
+        let config = carrier("alpha", smscs[0].addr(), settings[0])
+            + &carrier("beta", smscs[1].addr(), settings[1])
+            + routes;
+        let service = start(Backend::Sqlite, config);
+        for number in [0, 1] {
+            wait_for_health(&service, number, "up");
+        }
+        Self { smscs, service }
+    }
+
+    /// Sends to all of these, and says how many each SMSC has got in all by then.
+    fn send(&self, to: &[String]) -> [usize; 2] {
+        let before: usize = self.taken().iter().sum();
+        self.service.accept(&sms_with(&json!({ "to": to })));
+        wait_for("all are sent", || {
+            Some(self.taken()).filter(|taken| taken.iter().sum::<usize>() == before + to.len())
+        })
+    }
+
+    fn taken(&self) -> [usize; 2] {
+        [0, 1].map(|number| self.smscs[number].seen().taken)
+    }
+}
+
+/// Numbers that begin so, each another.
+fn numbers(start: &str, count: usize) -> Vec<String> {
+    (0..count)
+        .map(|number| format!("{start}{number:05}"))
+        .collect()
+}
+
+#[test]
+fn each_gets_its_share() {
+    let routes = "[[route]]\ncarriers = [\"alpha\", \"beta\"]\nby = \"share\"\nweights = [3, 1]\n";
+    let pair = Pair::start(["", ""], routes);
+    let [alpha, beta] = pair.send(&numbers("+371200", 400));
+    // Three of four, and no more beside it than chance would have.
+    assert!((265..=335).contains(&alpha), "{alpha} and {beta}");
+}
+
+#[test]
+fn the_cheapest_comes_first() {
+    let folder = TempDir::create("costs").expect("a temporary folder");
+    let header = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\n";
+    let row = |country: &str, mcc: u16, rate: &str| {
+        format!("{country},All other carriers,All other carriers,{mcc},,{rate}\n")
+    };
+    let alpha = row("Latvia,LV", 247, "0.01") + &row("Lithuania,LT", 246, "0.02");
+    let beta = row("Latvia,LV", 247, "0.02")
+        + &row("Lithuania,LT", 246, "0.01")
+        + &row("Estonia,EE", 248, "9");
+    let costs = [("alpha.csv", alpha), ("beta.csv", beta)].map(|(name, rows)| {
+        let path = folder.path().join(name);
+        fs::write(&path, format!("{header}{rows}")).expect("a file");
+        format!("costs = \"{}\"", path.display())
+    });
+    let routes = "[[route]]\ncarriers = [\"alpha\", \"beta\"]\nby = \"cost\"\n";
+    let pair = Pair::start([&costs[0], &costs[1]], routes);
+    assert_eq!(pair.send(&numbers("+371200", 30)), [30, 0], "Latvia");
+    assert_eq!(pair.send(&numbers("+370600", 20)), [30, 20], "Lithuania");
+    assert_eq!(
+        pair.send(&numbers("+37251", 10)),
+        [30, 30],
+        "only one is known to go there"
+    );
+    assert_eq!(pair.send(&numbers("+3069000", 5)), [35, 30], "nobody is");
+}
