@@ -15,6 +15,7 @@ use domain::delivery::{Callback, CallbackNext, CallbackSettlement, Delivery};
 use domain::ports::{CallbackSender, Ended, Store, StoreError};
 use domain::{AccountId, CallbackId, Clock, NodeId, Timestamp};
 use jiff::SignedDuration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
 use crate::batcher::{BatchError, Batcher, Limits};
@@ -24,6 +25,8 @@ use hosts::{Host, Hosts, Placed};
 
 /// Callbacks that a node holds in memory at once.
 const HELD: usize = 20_000;
+/// Tries that may be under way or waiting to be stored: more than there can ever be, so that only the end waits.
+const UNDER_WAY: u32 = 1 << 20;
 /// How often the database is asked for due callbacks.
 const SCAN_EVERY: Duration = Duration::from_millis(250);
 /// The most that one scan takes.
@@ -45,6 +48,8 @@ pub struct Callbacks {
     settle: Batcher<Held<CallbackSettlement>, bool, StoreError>,
     park_after: Option<SignedDuration>,
     lost_track: AtomicBool,
+    /// Each try has a place until its result is stored; the end takes them all.
+    under_way: Arc<Semaphore>,
     scanning: std::sync::OnceLock<AbortHandle>,
 }
 
@@ -94,6 +99,7 @@ impl Callbacks {
             settle,
             park_after,
             lost_track: AtomicBool::new(false),
+            under_way: Arc::new(Semaphore::new(UNDER_WAY as usize)),
             scanning: std::sync::OnceLock::new(),
         });
         let scanning = tokio::spawn(callbacks.clone().scan_all()).abort_handle();
@@ -133,10 +139,14 @@ impl Callbacks {
         self.lost_track.store(true, Ordering::Release);
     }
 
-    /// Stops; what was not delivered is given back when the node leaves.
+    /// Stops: begins no try, and returns once those under way are stored, so that what a receiver took is not brought
+    /// again. What was not tried is given back when the node leaves.
     pub(crate) async fn stop(&self) {
         if let Some(scanning) = self.scanning.get() {
             scanning.abort();
+        }
+        if let Ok(all) = self.under_way.acquire_many(UNDER_WAY).await {
+            all.forget();
         }
         self.settle.stop().await;
     }
@@ -161,6 +171,10 @@ impl Callbacks {
     /// Delivers what one host's queue holds, one after the other.
     async fn serve(self: Arc<Self>, host: Host) {
         loop {
+            let Ok(place) = self.under_way.clone().try_acquire_owned() else {
+                // The end: nothing more is tried.
+                return;
+            };
             let next = self.hosts.lock().expect("no holder panics").next(&host);
             let Some(callback) = next else { return };
             if !self.node.owns(&callback).await {
@@ -174,7 +188,7 @@ impl Callbacks {
                 delivery.received,
                 self.clock.now(),
             );
-            self.conclude(&callback, delivery);
+            self.conclude(&callback, delivery, place);
             for (callback, until) in noted.put_back {
                 self.put_back(&callback, until);
             }
@@ -207,7 +221,12 @@ impl Callbacks {
         delivery
     }
 
-    fn conclude(self: &Arc<Self>, held: &Held<Callback>, delivery: Delivery) {
+    fn conclude(
+        self: &Arc<Self>,
+        held: &Held<Callback>,
+        delivery: Delivery,
+        place: OwnedSemaphorePermit,
+    ) {
         let callback = &held.it;
         let next = if delivery.received {
             CallbackNext::Done
@@ -226,10 +245,11 @@ impl Callbacks {
             attempt: Some(delivery.attempt),
             next,
         };
-        self.store_result(Held {
+        let settlement = Held {
             by: held.by,
             it: settlement,
-        });
+        };
+        self.store_result(settlement, Some(place));
     }
 
     /// Gives a callback back untried.
@@ -241,14 +261,19 @@ impl Callbacks {
             attempt: None,
             next: CallbackNext::Later(until),
         };
-        self.store_result(Held {
+        let settlement = Held {
             by: held.by,
             it: settlement,
-        });
+        };
+        self.store_result(settlement, None);
     }
 
     /// Stores a result beside the next delivery, however long that takes, and frees the callback's place in memory.
-    fn store_result(self: &Arc<Self>, settlement: Held<CallbackSettlement>) {
+    fn store_result(
+        self: &Arc<Self>,
+        settlement: Held<CallbackSettlement>,
+        place: Option<OwnedSemaphorePermit>,
+    ) {
         let callbacks = self.clone();
         tokio::spawn(async move {
             loop {
@@ -260,6 +285,7 @@ impl Callbacks {
                 }
             }
             callbacks.let_go(settlement.it.id);
+            drop(place);
         });
     }
 

@@ -103,11 +103,17 @@ impl<T> Lanes<T> {
         state.used.map(|used| state.capacity.saturating_sub(used))
     }
 
-    /// Takes the next one, waiting for it.
-    pub(super) async fn next(&self) -> T {
+    /// Takes the next one, waiting for it. `None`: they were closed.
+    pub(super) async fn next(&self) -> Option<T> {
         loop {
-            if let Some(item) = self.lock().pop() {
-                return item;
+            {
+                let mut state = self.lock();
+                if let Some(item) = state.pop() {
+                    return Some(item);
+                }
+                if state.is_closed {
+                    return None;
+                }
             }
             self.filled.notified().await;
         }
@@ -131,7 +137,13 @@ impl<T> Lanes<T> {
     /// Takes nothing more, and gives back what waits.
     pub(super) fn close(&self) -> Vec<T> {
         self.lock().is_closed = true;
+        self.filled.notify_one();
         self.take_out(|_| true)
+    }
+
+    /// Whether they take nothing more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().is_closed
     }
 
     /// How many wait.
@@ -191,7 +203,7 @@ mod tests {
         }
         let mut round = Vec::new();
         for _ in 0..17 {
-            round.push(lanes.next().await.1);
+            round.push(lanes.next().await.expect("open").1);
         }
         let count = |priority| round.iter().filter(|p| **p == priority).count();
         assert_eq!(Priority::ALL.map(count), [12, 4, 1]);
@@ -203,7 +215,7 @@ mod tests {
         let lanes = Lanes::new(100);
         fill(&lanes, Priority::Low, 1..21);
         for id in 1..21 {
-            assert_eq!(lanes.next().await.0, id, "in order");
+            assert_eq!(lanes.next().await.expect("open").0, id, "in order");
         }
         assert_eq!(lanes.waiting(), 0);
     }

@@ -90,18 +90,20 @@ impl Line {
         }
     }
 
-    /// The next parcel, with its places in the window: one for each part, as far as the window has so many.
-    pub(super) async fn next(&self) -> (Waiting, OwnedSemaphorePermit) {
+    /// The next parcel, with its places in the window: one for each part, as far as the window has so many. `None`: the
+    /// line is out of service. Not to be cancelled while the line is in service: a parcel may be in hand.
+    pub(super) async fn next(&self) -> Option<(Waiting, OwnedSemaphorePermit)> {
         let mut place = self.acquire(1).await;
         self.is_ready.store(true, Ordering::Relaxed);
         let waiting = self.lanes.next().await;
         self.is_ready.store(false, Ordering::Relaxed);
+        let waiting = waiting?;
         let parts = u32::from(waiting.parcel.it.shape.parts).min(self.places);
         if parts > 1 {
             // Only this line's one loop acquires, so no two wait for each other.
             place.merge(self.acquire(parts - 1).await);
         }
-        (waiting, place)
+        Some((waiting, place))
     }
 
     async fn acquire(&self, places: u32) -> OwnedSemaphorePermit {

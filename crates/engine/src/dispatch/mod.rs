@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use domain::backoff::send_pause;
 use domain::delivery::{Claim, Parcel, Sent, Submitted};
-use domain::lookup::Subscriber;
+use domain::lookup::{self, Subscriber};
 use domain::message::{Recipient, SendTime, Submission};
 use domain::ports::{Carrier, Store, StoreError};
 use domain::{Channel, Clock, Code, NodeId, Outcome, TestMode};
 use jiff::SignedDuration;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::callbacks::Callbacks;
 use crate::entropy;
@@ -64,7 +64,7 @@ pub struct Dispatch {
     /// Messages that may wait in memory, over all carriers.
     held: usize,
     /// The loop of each line, by its carrier's name.
-    sending: Mutex<HashMap<String, AbortHandle>>,
+    sending: Mutex<HashMap<String, JoinHandle<()>>>,
     watching: std::sync::OnceLock<[AbortHandle; 2]>,
 }
 
@@ -135,7 +135,7 @@ impl Dispatch {
             .iter()
             .filter(|line| !is_in(&before.lines, line))
         {
-            let task = tokio::spawn(self.clone().send_all(line.clone())).abort_handle();
+            let task = tokio::spawn(self.clone().send_all(line.clone()));
             sending.insert(line.carrier.name().to_owned(), task);
         }
         Ok(())
@@ -144,13 +144,17 @@ impl Dispatch {
     /// Takes a line out of service: what waits in it goes elsewhere.
     fn retire(self: &Arc<Self>, line: Arc<Line>) {
         let name = line.carrier.name().to_owned();
-        if let Some(task) = self.sending.lock().expect("no holder panics").remove(&name) {
-            task.abort();
-        }
+        let sending = self.sending.lock().expect("no holder panics").remove(&name);
         for waiting in line.lanes.close() {
             self.place(waiting.parcel);
         }
         tokio::spawn(async move {
+            // It ends by itself, for it may hold a parcel that waits for room in the window: that one is still sent.
+            if let Some(sending) = sending
+                && let Err(error) = sending.await
+            {
+                tracing::error!(carrier = name, %error, "sending ended badly");
+            }
             line.drained().await;
             line.carrier.stop().await;
             tracing::info!(carrier = name, "this carrier is out of service");
@@ -215,14 +219,16 @@ impl Dispatch {
         self.results.stop().await;
     }
 
-    /// Sends what waits for a carrier, as long as it works.
+    /// Sends what waits for a carrier, as long as it works, until it is out of service.
     async fn send_all(self: Arc<Self>, line: Arc<Line>) {
         loop {
-            while line.is_down() {
+            while line.is_down() && !line.lanes.is_closed() {
                 self.relieve(&line);
                 tokio::time::sleep(LOOK_EVERY).await;
             }
-            let (waiting, place) = line.next().await;
+            let Some((waiting, place)) = line.next().await else {
+                return;
+            };
             let (dispatch, line) = (self.clone(), line.clone());
             tokio::spawn(async move {
                 // What is not this node's any more is sent by somebody else.
@@ -403,12 +409,8 @@ fn over(parcel: &Parcel, code: Code) -> Sent {
     if parcel.channel != Channel::Hlr {
         return Sent::Over(Outcome::Failed(code));
     }
-    let code = if code == Code::EXPIRED {
-        Code::HLR_TIMEOUT
-    } else {
-        code
-    };
-    answered(parcel, &Subscriber::unknown(code))
+    let (outcome, report) = lookup::unanswered(parcel.id, Outcome::Failed(code));
+    Sent::Answered { outcome, report }
 }
 
 fn answered(parcel: &Parcel, subscriber: &Subscriber) -> Sent {

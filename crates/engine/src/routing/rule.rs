@@ -161,7 +161,7 @@ impl Compiled {
             Orders::Fixed(route) => route.clone(),
             Orders::Shared(orders) => {
                 let total = orders.last().map_or(1, |(sum, _)| *sum);
-                let drawn = dice % total;
+                let drawn = scatter(dice) % total;
                 let first = orders.iter().find(|(sum, _)| drawn < *sum);
                 first.map_or_else(|| Arc::new([]) as Route, |(_, route)| route.clone())
             }
@@ -177,6 +177,15 @@ impl Compiled {
             }
         }
     }
+}
+
+/// Dice are IDs, which follow each other: a caller whose every second message takes this route would always throw the
+/// same. Each bit of the result depends on every bit given, by the finishing step of the generator `SplitMix64`.
+fn scatter(dice: u64) -> u64 {
+    let mut mixed = dice;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 fn holds<T: PartialEq>(wanted: &[T], found: Option<T>) -> bool {

@@ -26,6 +26,8 @@ use crate::contract::sample;
 /// Longer than anything here takes.
 const DEADLINE: Duration = Duration::from_secs(30);
 
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
 /// A carrier that does as it is told.
 pub(super) struct Puppet {
     name: String,
@@ -266,12 +268,13 @@ impl House {
 /// Waits for something.
 pub(super) async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
     let deadline = Instant::now() + DEADLINE;
+    let mut again = tokio::time::interval(LOOK_EVERY);
     loop {
+        again.tick().await;
         if let Some(found) = look().await {
             return found;
         }
         assert!(Instant::now() < deadline, "waited in vain: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

@@ -34,11 +34,11 @@ fn a_service_that_stops_in_order_sends_nothing_twice(backend: Backend) {
         assert!(taken < PARTS, "in the middle: {taken}");
         service.server.restart();
     }
-    tally.check(&ids);
-
+    wait_for_submits(&smsc, PARTS);
     let submits = smsc.submits();
     let part = |submit: &NodeSubmit| (submit.to.clone(), submit.short_message.clone());
     let parts: BTreeSet<_> = submits.iter().map(part).collect();
     assert_eq!((parts.len(), submits.len()), (PARTS, PARTS));
+    tally.check_once(&service, ids);
     service.check_health();
 }

@@ -108,6 +108,21 @@ fn each_gets_its_share() {
     assert!((265..=335).contains(&alpha), "{alpha} and {beta}");
 }
 
+/// Whatever else is sent between the messages of a route, its shares hold.
+#[test]
+fn shares_hold_beside_other_traffic() {
+    let routes = "[[route]]\nprefix = \"371\"\ncarriers = [\"alpha\", \"beta\"]\nby = \"share\"\nweights = [1, 1]\n\
+                  [[route]]\ncarriers = [\"beta\"]\n";
+    let pair = Pair::start(["", ""], routes);
+    let mixed: Vec<_> = numbers("+371200", 200)
+        .into_iter()
+        .zip(numbers("+370600", 200))
+        .flat_map(|(shared, other)| [shared, other])
+        .collect();
+    let [alpha, beta] = pair.send(&mixed);
+    assert!((65..=135).contains(&alpha), "{alpha} and {beta}");
+}
+
 #[test]
 fn the_cheapest_comes_first() {
     let folder = TempDir::create("costs").expect("a temporary folder");
