@@ -5,6 +5,7 @@ mod lookup;
 mod notice;
 mod order;
 mod viber;
+mod writing;
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::catalogues::{Catalogues, Live};
-use crate::dispatch::{Dispatch, Places};
+use crate::dispatch::Dispatch;
 use crate::id_blocks::IdBlocks;
 use crate::routing::Routing;
 use crate::senders::Approvals;
@@ -31,6 +32,7 @@ pub use lookup::LookupOrder;
 pub(crate) use notice::Notice;
 pub use order::{Invalid, SmsOrder, To};
 pub use viber::{ActionOrder, ViberOrder};
+use writing::{Entry, Writing};
 
 /// How long an idempotency key and its answer are kept.
 const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
@@ -108,12 +110,6 @@ impl Repeatable {
             body: Sha256::digest(body).into(),
         })
     }
-}
-
-/// A submission, and the places that are kept for it in the lanes of this node.
-struct Entry {
-    submission: Submission,
-    places: Option<Places>,
 }
 
 /// Accepts messages.
@@ -424,82 +420,6 @@ fn claim(request: Repeatable, now: Timestamp) -> IdempotencyClaim {
         body: request.body,
         expires_at: now + KEY_LIFETIME,
     }
-}
-
-/// What a write of submissions needs.
-struct Writing {
-    store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
-    health: Arc<WriteHealth>,
-    dispatch: Option<Arc<Dispatch>>,
-}
-
-impl Writing {
-    /// Stores a batch and hands over what is stored. This happens here and not in the callers' own tasks: a caller that
-    /// hangs up must not take its message with it.
-    async fn write(self: Arc<Self>, batch: Vec<Entry>) -> Result<Vec<Accepted>, StoreError> {
-        let (batch, places): (Vec<_>, Vec<_>) = batch
-            .into_iter()
-            .map(|entry| (entry.submission, entry.places))
-            .unzip();
-        let batch = Arc::new(batch);
-        let result = self.store.accept(batch.clone()).await;
-        match &result {
-            Ok(outcomes) => {
-                self.health.succeeded();
-                count(&batch, outcomes);
-                for ((submission, outcome), places) in batch.iter().zip(outcomes).zip(places) {
-                    if let (Accepted::Stored, Some(places), Some(dispatch)) =
-                        (outcome, places, &self.dispatch)
-                    {
-                        dispatch.hand_over(places, submission);
-                    }
-                }
-            }
-            Err(error) => {
-                self.health.failed(error, self.clock.now());
-                self.disown(&batch);
-            }
-        }
-        result
-    }
-
-    /// A database that went away may have stored the batch all the same, as held by this node, which does not send what
-    /// it has answered with an error: it goes back to where everybody looks.
-    fn disown(&self, batch: &[Submission]) {
-        let Some(dispatch) = &self.dispatch else {
-            return;
-        };
-        for submission in batch
-            .iter()
-            .filter(|submission| submission.holder.is_some())
-        {
-            dispatch.disown(submission);
-        }
-    }
-}
-
-fn count(batch: &[Submission], outcomes: &[Accepted]) {
-    let stored = batch
-        .iter()
-        .zip(outcomes)
-        .filter(|(_, outcome)| **outcome == Accepted::Stored);
-    let mut counted = [(0, 0); Channel::ALL.len()];
-    for (submission, _) in stored {
-        let receipt = submission.receipt();
-        let (messages, parts) = &mut counted[submission.channel.number()];
-        *messages += u64::from(receipt.messages);
-        *parts += u64::from(receipt.parts);
-    }
-    for (channel, (messages, parts)) in Channel::ALL.into_iter().zip(counted) {
-        if messages > 0 {
-            metrics::counter!("switchboard_messages_accepted_total", "channel" => channel.name())
-                .increment(messages);
-            metrics::counter!("switchboard_parts_accepted_total", "channel" => channel.name())
-                .increment(parts);
-        }
-    }
-    metrics::counter!("switchboard_accept_batches_total").increment(1);
 }
 
 /// Drops expired idempotency keys, a step at a time, so that no write waits long behind it.

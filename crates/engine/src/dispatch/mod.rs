@@ -12,10 +12,10 @@ mod fleet;
 mod lanes;
 mod line;
 mod results;
+mod watch;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use domain::backoff::send_pause;
 use domain::delivery::{Claim, Parcel, Sent, Submitted};
@@ -37,12 +37,6 @@ use results::Results;
 
 pub(crate) use fleet::Fleet;
 
-/// How often the database is asked for work.
-const SCAN_EVERY: Duration = Duration::from_millis(250);
-/// The most that one scan takes of a lane.
-const SCAN_MOST: usize = 1000;
-/// How often it is noted how the carriers do.
-const NOTE_EVERY: Duration = Duration::from_secs(2);
 /// The longest pause of a message that found no room in memory: its carrier works, so it is worth asking again soon.
 const LONGEST_WAIT_FOR_ROOM: SignedDuration = SignedDuration::from_mins(1);
 
@@ -333,58 +327,6 @@ impl Dispatch {
     fn settle_later(self: &Arc<Self>, parcel: Held<Parcel>, sent: Sent) {
         let dispatch = self.clone();
         tokio::spawn(async move { dispatch.results.store(&parcel, sent).await });
-    }
-
-    async fn scan_all(self: Arc<Self>) {
-        let waiting = metrics::gauge!("switchboard_messages_held");
-        let mut tick = tokio::time::interval(SCAN_EVERY);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tick.tick().await;
-            // As long as a scan brings as much as it may, more is likely to wait.
-            while self.scan().await {}
-            let held = self.routing.fleet().waiting();
-            waiting.set(f64::from(u32::try_from(held).unwrap_or(u32::MAX)));
-        }
-    }
-
-    /// Takes due work as far as there is room, and says whether there may be more.
-    async fn scan(self: &Arc<Self>) -> bool {
-        let limits = self.routing.fleet().room(SCAN_MOST);
-        if limits == [0; LANES] {
-            return false;
-        }
-        let by = self.node.id();
-        let claimed = match self.store.claim_due(by, limits).await {
-            Ok(claimed) => claimed,
-            Err(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::warn!(%error, cause, "due messages cannot be taken; trying again");
-                return false;
-            }
-        };
-        let mut taken = [0; LANES];
-        for parcel in claimed {
-            taken[usize::try_from(parcel.priority.lane()).unwrap_or(0)] += 1;
-            self.place(Held { by, it: parcel });
-        }
-        let mut lanes = taken.into_iter().zip(limits);
-        lanes.any(|(taken, limit)| limit > 0 && taken >= limit)
-    }
-
-    /// Notes how the carriers do, for those who ask from another process, and in the metrics.
-    async fn note_all(self: Arc<Self>) {
-        let mut tick = tokio::time::interval(NOTE_EVERY);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tick.tick().await;
-            let fleet = self.routing.fleet();
-            let notes: Vec<_> = fleet.lines.iter().map(|line| line.note()).collect();
-            results::measure(&notes);
-            if let Err(error) = self.store.note_carriers(self.node.id(), &notes).await {
-                tracing::warn!(%error, "how the carriers do cannot be noted; trying again");
-            }
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::Clock;
 use domain::delivery::{Parcel, Sent, Settlement};
-use domain::ports::{CarrierNote, Health, Settled, Store, StoreError};
+use domain::ports::{Settled, Store, StoreError};
 
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
@@ -96,22 +96,4 @@ async fn settle(
         settled.extend(stored);
     }
     Ok(settled)
-}
-
-/// Shows how carriers do in the metrics.
-pub(super) fn measure(notes: &[CarrierNote]) {
-    for note in notes {
-        let gauge = |name: &'static str, value: u32| {
-            metrics::gauge!(name, "carrier" => note.name.clone()).set(f64::from(value));
-        };
-        let health = match note.state.health {
-            Health::Down => 0,
-            Health::Strained => 1,
-            Health::Up => 2,
-        };
-        gauge("switchboard_carrier_health", health);
-        gauge("switchboard_carrier_links_up", note.state.links_up.into());
-        gauge("switchboard_carrier_waiting", note.waiting);
-        gauge("switchboard_carrier_under_way", note.under_way);
-    }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod carriers;
 mod load;
+mod routes;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -14,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use store::DatabaseUrl;
 use url::Url;
 
-use carriers::{Carrier, Route};
+use carriers::Carrier;
 pub(crate) use load::load;
+use routes::Route;
 
 /// Every key with its default. `switchboard.example.toml` says what each is for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,95 @@
+//! Storing submissions, many in one transaction, and handing them over.
+
+use std::sync::Arc;
+
+use domain::message::Submission;
+use domain::ports::{Accepted, Store, StoreError};
+use domain::{Channel, Clock};
+
+use super::WriteHealth;
+use crate::dispatch::{Dispatch, Places};
+
+/// A submission, and the places that are kept for it in the lanes of this node.
+pub(super) struct Entry {
+    pub(super) submission: Submission,
+    pub(super) places: Option<Places>,
+}
+
+/// What a write of submissions needs.
+pub(super) struct Writing {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) health: Arc<WriteHealth>,
+    pub(super) dispatch: Option<Arc<Dispatch>>,
+}
+
+impl Writing {
+    /// Stores a batch and hands over what is stored. This happens here and not in the callers' own tasks: a caller that
+    /// hangs up must not take its message with it.
+    pub(super) async fn write(
+        self: Arc<Self>,
+        batch: Vec<Entry>,
+    ) -> Result<Vec<Accepted>, StoreError> {
+        let (batch, places): (Vec<_>, Vec<_>) = batch
+            .into_iter()
+            .map(|entry| (entry.submission, entry.places))
+            .unzip();
+        let batch = Arc::new(batch);
+        let result = self.store.accept(batch.clone()).await;
+        match &result {
+            Ok(outcomes) => {
+                self.health.succeeded();
+                count(&batch, outcomes);
+                for ((submission, outcome), places) in batch.iter().zip(outcomes).zip(places) {
+                    if let (Accepted::Stored, Some(places), Some(dispatch)) =
+                        (outcome, places, &self.dispatch)
+                    {
+                        dispatch.hand_over(places, submission);
+                    }
+                }
+            }
+            Err(error) => {
+                self.health.failed(error, self.clock.now());
+                self.disown(&batch);
+            }
+        }
+        result
+    }
+
+    /// A database that went away may have stored the batch all the same, as held by this node, which does not send what
+    /// it has answered with an error: it goes back to where everybody looks.
+    fn disown(&self, batch: &[Submission]) {
+        let Some(dispatch) = &self.dispatch else {
+            return;
+        };
+        for submission in batch
+            .iter()
+            .filter(|submission| submission.holder.is_some())
+        {
+            dispatch.disown(submission);
+        }
+    }
+}
+
+fn count(batch: &[Submission], outcomes: &[Accepted]) {
+    let stored = batch
+        .iter()
+        .zip(outcomes)
+        .filter(|(_, outcome)| **outcome == Accepted::Stored);
+    let mut counted = [(0, 0); Channel::ALL.len()];
+    for (submission, _) in stored {
+        let receipt = submission.receipt();
+        let (messages, parts) = &mut counted[submission.channel.number()];
+        *messages += u64::from(receipt.messages);
+        *parts += u64::from(receipt.parts);
+    }
+    for (channel, (messages, parts)) in Channel::ALL.into_iter().zip(counted) {
+        if messages > 0 {
+            metrics::counter!("switchboard_messages_accepted_total", "channel" => channel.name())
+                .increment(messages);
+            metrics::counter!("switchboard_parts_accepted_total", "channel" => channel.name())
+                .increment(parts);
+        }
+    }
+    metrics::counter!("switchboard_accept_batches_total").increment(1);
+}
