@@ -14,13 +14,13 @@ use tokio_rustls::TlsAcceptor;
 use crate::receiver::{Receiver, Then, answer};
 use crate::setup::{Scripted, deliver, options};
 
-struct Identity {
-    certificate: CertificateDer<'static>,
+pub(crate) struct Identity {
+    pub(crate) certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
 }
 
 /// A certificate for 127.0.0.1 that nobody but itself vouches for.
-fn self_signed() -> Identity {
+pub(crate) fn self_signed() -> Identity {
     let mut command = Command::new("openssl");
     command
         .args(["req", "-x509", "-newkey", "ec", "-nodes", "-days", "2"])
@@ -39,7 +39,7 @@ fn self_signed() -> Identity {
     }
 }
 
-async fn start(identity: Identity) -> Receiver {
+pub(crate) fn acceptor(identity: Identity) -> TlsAcceptor {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -47,7 +47,11 @@ async fn start(identity: Identity) -> Receiver {
         .with_no_client_auth()
         .with_single_cert(vec![identity.certificate], identity.key)
         .expect("a usable identity");
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    TlsAcceptor::from(Arc::new(config))
+}
+
+async fn start(identity: Identity) -> Receiver {
+    let acceptor = acceptor(identity);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     Receiver::serve(
         listener,

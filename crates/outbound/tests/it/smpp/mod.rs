@@ -6,3 +6,4 @@ mod pace;
 mod receipts;
 mod sending;
 mod setup;
+mod tls;

@@ -1,0 +1,88 @@
+//! Links by TLS.
+
+use std::net::SocketAddr;
+
+use domain::ports::{Carrier as _, Health};
+use outbound::SmppSettings;
+use outbound::smpp::SmppTls;
+use testkit::smsc::Smsc;
+use tokio::net::{TcpListener, TcpStream};
+
+use super::setup::{Sink, connected, eventually, parcel, settings, start, submit, taken};
+use crate::tls::{Identity, acceptor, self_signed};
+
+/// Takes TLS off in front of an SMSC.
+async fn in_front_of(smsc: SocketAddr, identity: Identity) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let address = listener.local_addr().expect("bound");
+    let acceptor = acceptor(identity);
+    tokio::spawn(async move {
+        while let Ok((outer, _)) = listener.accept().await {
+            let accepting = acceptor.accept(outer);
+            tokio::spawn(async move {
+                let mut inner = TcpStream::connect(smsc).await.expect("the SMSC listens");
+                // One that does not trust us, or hangs up, ends its connection and no other.
+                if let Ok(mut outer) = accepting.await {
+                    let _ended = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn an_smsc_that_proves_who_it_is_gets_messages() {
+    let (smsc, identity) = (Smsc::start(), self_signed());
+    let tls = SmppTls {
+        authorities: vec![identity.certificate.clone()],
+        ..SmppTls::default()
+    };
+    let address = in_front_of(smsc.addr(), identity).await;
+    let (carrier, _sink) = connected(SmppSettings {
+        address: address.to_string(),
+        tls: Some(tls),
+        ..settings(&smsc)
+    })
+    .await;
+    assert_eq!(
+        submit(&carrier, &parcel(1, "Hello")).await,
+        taken(1_000_000)
+    );
+    carrier.stop().await;
+}
+
+#[tokio::test]
+async fn one_that_does_not_is_told_nothing() {
+    let (smsc, identity) = (Smsc::start(), self_signed());
+    let trusted = SmppTls {
+        authorities: vec![identity.certificate.clone()],
+        ..SmppTls::default()
+    };
+    let misnamed = SmppTls {
+        server_name: Some("smsc.example".to_owned()),
+        ..trusted
+    };
+    let address = in_front_of(smsc.addr(), identity).await;
+    for (name, tls) in [
+        ("unknown", SmppTls::default()),
+        ("another's name", misnamed),
+    ] {
+        let settings = SmppSettings {
+            address: address.to_string(),
+            tls: Some(tls),
+            ..settings(&smsc)
+        };
+        let carrier = start(settings, &Sink::new());
+        eventually("it says why", || {
+            carrier
+                .state()
+                .note
+                .is_some_and(|note| note.contains("TLS"))
+        })
+        .await;
+        assert_eq!(carrier.health(), Health::Down, "{name}");
+        carrier.stop().await;
+    }
+    assert_eq!(smsc.seen().binds.len(), 0, "no password was sent");
+}
