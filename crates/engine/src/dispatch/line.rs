@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use domain::delivery::Parcel;
+use domain::delivery::{Parcel, Submitted};
 use domain::ports::{Carrier, CarrierNote, Health};
+use metrics::{Counter, counter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::fleet::Fleet;
@@ -62,6 +63,32 @@ pub(crate) struct Line {
     places: u32,
     /// Whether the loop holds a place for whatever comes next.
     is_ready: AtomicBool,
+    answers: Answers,
+}
+
+/// How often a carrier answered how. The counters are looked up once, for each message counts.
+struct Answers {
+    taken: Counter,
+    answered: Counter,
+    not_now: Counter,
+    declined: Counter,
+    refused: Counter,
+}
+
+impl Answers {
+    fn of(carrier: &str) -> Self {
+        let count = |result: &'static str| {
+            let carrier = carrier.to_owned();
+            counter!("switchboard_carrier_submits_total", "carrier" => carrier, "result" => result)
+        };
+        Self {
+            taken: count("taken"),
+            answered: count("answered"),
+            not_now: count("not_now"),
+            declined: count("declined"),
+            refused: count("refused"),
+        }
+    }
 }
 
 impl Line {
@@ -72,6 +99,7 @@ impl Line {
             window: Arc::new(Semaphore::new(places as usize)),
             places,
             is_ready: AtomicBool::new(false),
+            answers: Answers::of(carrier.name()),
             carrier,
             kind,
         })
@@ -112,6 +140,18 @@ impl Line {
             .acquire_many_owned(places)
             .await
             .expect("never closed")
+    }
+
+    /// Counts an answer of the carrier.
+    pub(super) fn count(&self, submitted: &Submitted) {
+        let counter = match submitted {
+            Submitted::Taken(_) => &self.answers.taken,
+            Submitted::Answered(_) => &self.answers.answered,
+            Submitted::NotNow(_) => &self.answers.not_now,
+            Submitted::Declined(_) => &self.answers.declined,
+            Submitted::Refused(_) => &self.answers.refused,
+        };
+        counter.increment(1);
     }
 
     /// Returns once nothing is with the carrier whose result is not stored.

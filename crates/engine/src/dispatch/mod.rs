@@ -258,7 +258,7 @@ impl Dispatch {
             None if waiting.route.is_empty() => return self.send_on(waiting, Code::NO_ROUTE, true),
             None => {
                 let submitted = line.carrier.submit(parcel).await;
-                count(line.carrier.name(), &submitted);
+                line.count(&submitted);
                 match submitted {
                     Submitted::Taken(references) => Sent::Taken {
                         carrier: line.carrier.name().to_owned(),
@@ -332,18 +332,6 @@ impl Dispatch {
 
 fn dice() -> u32 {
     u32::from_le_bytes(entropy::bytes())
-}
-
-fn count(carrier: &str, submitted: &Submitted) {
-    let result = match submitted {
-        Submitted::Taken(_) => "taken",
-        Submitted::Answered(_) => "answered",
-        Submitted::NotNow(_) => "not_now",
-        Submitted::Declined(_) => "declined",
-        Submitted::Refused(_) => "refused",
-    };
-    metrics::counter!("switchboard_carrier_submits_total", "carrier" => carrier.to_owned(), "result" => result)
-        .increment(1);
 }
 
 /// The end of what no network took. A lookup's caller is told in a lookup's words; one whose time is over got no answer.

@@ -274,9 +274,7 @@ impl Carrier for SmppCarrier {
     }
 
     async fn submit(&self, parcel: &Parcel) -> Submitted {
-        let answer = self.hand_over(parcel).await;
-        self.trunk.metrics.submitted(&answer);
-        answer
+        self.hand_over(parcel).await
     }
 
     async fn stop(&self) {

@@ -197,15 +197,15 @@ impl Trunk {
     fn count(&self, link: &Link, is_up: bool) {
         let change = |count: &AtomicU16| {
             if is_up {
-                count.fetch_add(1, Ordering::Relaxed) + 1
+                count.fetch_add(1, Ordering::Relaxed);
             } else {
-                count.fetch_sub(1, Ordering::Relaxed) - 1
+                count.fetch_sub(1, Ordering::Relaxed);
             }
         };
         if link.sends() {
             change(&self.tally.sending);
         }
-        self.metrics.links_up(change(&self.tally.up));
+        change(&self.tally.up);
     }
 }
 

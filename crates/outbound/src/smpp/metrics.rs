@@ -1,7 +1,6 @@
-//! What is counted about a carrier that speaks SMPP. The counters are looked up once, for each message counts.
+//! What is counted about a carrier that speaks SMPP, beside what is counted about every carrier. The counters are looked up once, for each message counts.
 
-use ::metrics::{Counter, Gauge, counter, gauge};
-use domain::delivery::Submitted;
+use ::metrics::{Counter, counter};
 
 /// What came from a carrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,51 +44,24 @@ impl Received {
 
 /// The counters of a carrier.
 pub(super) struct Metrics {
-    links_up: Gauge,
     throttled: Counter,
-    taken: Counter,
-    not_now: Counter,
-    declined: Counter,
-    refused: Counter,
     received: [Counter; Received::ALL.len()],
 }
 
 impl Metrics {
     pub(super) fn new(carrier: &str) -> Self {
         let carrier = || carrier.to_owned();
-        let submits = |result: &'static str| counter!("switchboard_smpp_submits_total", "carrier" => carrier(), "result" => result);
         Self {
-            links_up: gauge!("switchboard_smpp_links_up", "carrier" => carrier()),
             throttled: counter!("switchboard_smpp_throttled_total", "carrier" => carrier()),
-            taken: submits("taken"),
-            not_now: submits("not_now"),
-            declined: submits("declined"),
-            refused: submits("refused"),
             received: Received::ALL.map(|kind| {
                 counter!("switchboard_smpp_received_total", "carrier" => carrier(), "kind" => kind.name())
             }),
         }
     }
 
-    /// So many links are up.
-    pub(super) fn links_up(&self, count: u16) {
-        self.links_up.set(f64::from(count));
-    }
-
     /// The carrier asked for less.
     pub(super) fn throttled(&self) {
         self.throttled.increment(1);
-    }
-
-    /// A message was handed over, or not.
-    pub(super) fn submitted(&self, answer: &Submitted) {
-        let counter = match answer {
-            Submitted::Taken(_) | Submitted::Answered(_) => &self.taken,
-            Submitted::NotNow(_) => &self.not_now,
-            Submitted::Declined(_) => &self.declined,
-            Submitted::Refused(_) => &self.refused,
-        };
-        counter.increment(1);
     }
 
     /// Something came.
