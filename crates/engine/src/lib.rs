@@ -2,7 +2,7 @@
 //!
 //! What belongs here: accepting messages ([`submit`]), finding carriers for them ([`routing`]), sending them ([`dispatch`]), hearing what became of them
 //! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]); deciding who
-//! may call ([`gate`]), keeping accounts, tokens and sign-ins ([`accounts`], [`sign_in`]); reference data and what
+//! may call ([`gate`]), keeping accounts, tokens and sign-ins ([`accounts`], [`sign_in`]), granting to clients ([`grants`]); reference data and what
 //! messages cost ([`catalogues`], [`prices`]); what accounts may send under ([`senders`]); and the machinery that several
 //! of these share ([`batcher`], [`id_blocks`], [`node`], [`throttle`]).
 //!
@@ -16,6 +16,7 @@ pub mod catalogues;
 pub mod dispatch;
 mod entropy;
 pub mod gate;
+pub mod grants;
 pub mod id_blocks;
 pub mod messages;
 pub mod node;
@@ -30,7 +31,9 @@ mod upkeep;
 
 use std::sync::Arc;
 
-use domain::ports::{CallbackSender, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard};
+use domain::ports::{
+    CallbackSender, ClientDocuments, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard,
+};
 use domain::{Clock, Originator};
 use jiff::SignedDuration;
 
@@ -39,6 +42,7 @@ pub use callbacks::Callbacks;
 pub use catalogues::Catalogues;
 pub use dispatch::{Dispatch, Equipment};
 pub use gate::Gate;
+pub use grants::{GrantSettings, Grants};
 pub use messages::Messages;
 pub use node::Node;
 pub use receipts::Receipts;
@@ -62,6 +66,8 @@ pub struct Settings {
     pub keep_messages: Option<SignedDuration>,
     /// Who the PINs to numbers that are registered as senders come from.
     pub pin_from: Originator,
+    /// Who grants to clients, for what, and for how long.
+    pub grants: GrantSettings,
 }
 
 /// Who decides about the addresses that callers give.
@@ -70,6 +76,8 @@ pub struct Guards {
     pub urls: Arc<dyn UrlGuard>,
     /// Which images may go with a message.
     pub images: Arc<dyn ImageGuard>,
+    /// What clients say of themselves.
+    pub clients: Arc<dyn ClientDocuments>,
 }
 
 /// The outside world, as the use cases reach it.
@@ -94,6 +102,8 @@ pub struct Engine {
     pub catalogues: Arc<Catalogues>,
     /// The dashboard's one-time links and sessions.
     pub sign_in: SignIn,
+    /// What people grant to clients.
+    pub grants: Grants,
     routing: Arc<Routing>,
     worker: Option<Worker>,
 }
@@ -128,7 +138,7 @@ impl Engine {
         };
         let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
         let gate = Gate::start(store.clone(), clock.clone());
-        let urls = guards.urls.clone();
+        let (urls, clients) = (guards.urls.clone(), guards.clients.clone());
         let submit = Arc::new(Submit::start(
             store.clone(),
             clock.clone(),
@@ -151,7 +161,8 @@ impl Engine {
             catalogues,
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
-            sign_in: SignIn::new(store, clock),
+            sign_in: SignIn::new(store.clone(), clock.clone()),
+            grants: Grants::new(store, clock, clients, settings.grants),
             routing,
             worker,
         })

@@ -10,7 +10,7 @@ use axum::Router;
 use domain::Clock;
 use domain::clock::SystemClock;
 use domain::ports::{CarrierReports, Store};
-use engine::{Engine, Guards, Outside};
+use engine::{Engine, GrantSettings, Guards, Outside};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::PrometheusHandle;
 use store::DatabaseUrl;
@@ -22,7 +22,7 @@ use utoipa_swagger_ui::SwaggerUi;
 use web::dashboard::{Dashboard, DashboardSettings};
 use web::rest::with_unknown_addresses;
 use web::server::{self, Tls};
-use web::{Observe, Rest, RestSettings};
+use web::{OAuth, OAuthSettings, Observe, Rest, RestSettings};
 
 use crate::carriers::Carriers;
 use crate::cli::{Place, Role, ServeArgs};
@@ -42,7 +42,7 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
     }
     let roles = args
         .roles
-        .unwrap_or_else(|| vec![Role::Api, Role::Dashboard, Role::Worker]);
+        .unwrap_or_else(|| vec![Role::Api, Role::Auth, Role::Dashboard, Role::Worker]);
     telemetry::start_logs(&config.log)?;
     let metrics = telemetry::start_metrics()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -59,11 +59,12 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
         Guards {
             urls: outside::url_guard(&config),
             images: outside::image_guard(&config),
+            clients: outside::client_documents(&config),
         },
         worker.then(|| Outside {
             callbacks: outside::callback_client(&config),
         }),
-        engine_settings(&config)?,
+        engine_settings(&config, listening)?,
     );
     let engine = Arc::new(
         engine
@@ -171,6 +172,10 @@ impl App {
             public = public.merge(
                 Dashboard::new(engine.clone(), dashboard_settings(config, listening)).router(),
             );
+        }
+        if roles.contains(&Role::Auth) {
+            public = public
+                .merge(OAuth::new(engine.clone(), oauth_settings(config, listening)).router());
         }
         if roles.contains(&Role::Worker) {
             public = public.merge(web::carriers::router(reports));
@@ -283,7 +288,7 @@ async fn close(store: Arc<dyn Store>) {
     }
 }
 
-fn engine_settings(config: &Config) -> anyhow::Result<engine::Settings> {
+fn engine_settings(config: &Config, listening: SocketAddr) -> anyhow::Result<engine::Settings> {
     let days = |days: u32| SignedDuration::from_hours(i64::from(days) * 24);
     Ok(engine::Settings {
         accept_queue: config.limits.accept_queue,
@@ -294,7 +299,19 @@ fn engine_settings(config: &Config) -> anyhow::Result<engine::Settings> {
             .filter(|days| *days > 0)
             .map(days),
         pin_from: config.pin_from()?,
+        grants: grant_settings(config, listening),
     })
+}
+
+fn grant_settings(config: &Config, listening: SocketAddr) -> GrantSettings {
+    let seconds = |seconds: u32| SignedDuration::from_secs(i64::from(seconds));
+    GrantSettings {
+        issuer: config.auth_url(listening),
+        resource: format!("{}/mcp", config.mcp_url(listening)),
+        code_lifetime: seconds(config.oauth.code_seconds),
+        access_lifetime: seconds(config.oauth.access_seconds),
+        refresh_lifetime: SignedDuration::from_hours(i64::from(config.oauth.refresh_days) * 24),
+    }
 }
 
 fn rest_settings(config: &Config) -> anyhow::Result<RestSettings> {
@@ -307,6 +324,13 @@ fn rest_settings(config: &Config) -> anyhow::Result<RestSettings> {
         body_time: Duration::from_secs(config.limits.body_seconds),
         currency: config.billing.currency.clone(),
     })
+}
+
+fn oauth_settings(config: &Config, listening: SocketAddr) -> OAuthSettings {
+    OAuthSettings {
+        consent_url: format!("{}/oauth/consent", config.dashboard_url(listening)),
+        trusted_proxies: config.auth.trusted_proxies.clone(),
+    }
 }
 
 fn dashboard_settings(config: &Config, listening: SocketAddr) -> DashboardSettings {

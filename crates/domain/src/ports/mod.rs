@@ -10,6 +10,7 @@ mod callbacks;
 mod catalogue;
 mod dispatch;
 mod messages;
+mod oauth;
 mod outside;
 mod senders;
 
@@ -21,9 +22,11 @@ pub use dispatch::{
     CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, Settled,
 };
 pub use messages::{Accepted, Cancel, KeptAnswer, MessageStore, Page};
+pub use oauth::{Approval, CodeRedemption, KeptClient, NewPair, OAuthStore, Revoked, Rotation};
 pub use outside::{
-    CallbackSender, Carrier, CarrierReports, CarrierState, ForbiddenUrl, Health, Home, ImageGuard,
-    NumberBook, ReceiptError, ReceiptSink, ReportTaken, UnusableImage, UrlGuard,
+    CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, ForbiddenUrl, Health,
+    Home, ImageGuard, NumberBook, ReceiptError, ReceiptSink, ReportTaken, UnusableDocument,
+    UnusableImage, UrlGuard,
 };
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
 
@@ -74,6 +77,7 @@ pub trait Store:
     + BillingStore
     + CatalogueStore
     + SenderStore
+    + OAuthStore
 {
 }
 
@@ -85,5 +89,6 @@ impl<T> Store for T where
         + BillingStore
         + CatalogueStore
         + SenderStore
+        + OAuthStore
 {
 }

@@ -27,6 +27,7 @@ mod messages;
 mod migrate;
 mod money;
 mod nodes;
+mod oauth;
 mod prune;
 mod readers;
 mod receipts;
