@@ -55,6 +55,7 @@ migrations! {
     4 "0004_billing",
     5 "0005_channels",
     6 "0006_carriers",
+    8 "0008_people",
 }
 
 /// The step that follows what was applied: `None` when the schema is current.

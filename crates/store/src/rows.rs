@@ -16,6 +16,7 @@ pub(crate) mod billing;
 pub(crate) mod callbacks;
 pub(crate) mod carriers;
 pub(crate) mod dispatch;
+pub(crate) mod people;
 pub(crate) mod senders;
 
 /// `queue.owner`: nobody, so that whoever has room may take it.

@@ -11,6 +11,7 @@ mod catalogue;
 mod dispatch;
 mod messages;
 mod outside;
+mod people;
 mod senders;
 
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
@@ -25,6 +26,7 @@ pub use outside::{
     CallbackSender, Carrier, CarrierReports, CarrierState, ForbiddenUrl, Health, Home, ImageGuard,
     NumberBook, ReceiptError, ReceiptSink, ReportTaken, UnusableImage, UrlGuard,
 };
+pub use people::{Credentials, Invitation, NewPerson, NewSession, PeopleStore, Purpose};
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
 
 /// Why a store could not do what it was asked. Says what to do next, never what SQL was run.
@@ -74,6 +76,7 @@ pub trait Store:
     + BillingStore
     + CatalogueStore
     + SenderStore
+    + PeopleStore
 {
 }
 
@@ -85,5 +88,6 @@ impl<T> Store for T where
         + BillingStore
         + CatalogueStore
         + SenderStore
+        + PeopleStore
 {
 }
