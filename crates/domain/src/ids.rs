@@ -72,6 +72,10 @@ id! {
     SenderId
 }
 id! {
+    /// What a person granted to a client, with all the tokens that it gave.
+    GrantId
+}
+id! {
     /// A report to a caller.
     CallbackId
 }

@@ -2,7 +2,8 @@
 //!
 //! What belongs here: accepting messages ([`submit`]), finding carriers for them ([`routing`]), sending them ([`dispatch`]), hearing what became of them
 //! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]); deciding who
-//! may call ([`gate`]), keeping accounts, tokens, people and sign-ins ([`accounts`], [`people`], [`sign_in`]); reference data and what
+//! may call ([`gate`]), keeping accounts, tokens, people and sign-ins ([`accounts`], [`people`], [`sign_in`]), granting to
+//! clients ([`grants`]); reference data and what
 //! messages cost ([`catalogues`], [`prices`]); what accounts may send under ([`senders`]); and the machinery that several
 //! of these share ([`batcher`], [`id_blocks`], [`node`], [`throttle`]).
 //!
@@ -16,6 +17,7 @@ pub mod catalogues;
 pub mod dispatch;
 mod entropy;
 pub mod gate;
+pub mod grants;
 pub mod id_blocks;
 pub mod messages;
 pub mod node;
@@ -31,7 +33,9 @@ mod upkeep;
 
 use std::sync::Arc;
 
-use domain::ports::{CallbackSender, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard};
+use domain::ports::{
+    CallbackSender, ClientDocuments, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard,
+};
 use domain::{Clock, Originator};
 use jiff::SignedDuration;
 
@@ -40,6 +44,7 @@ pub use callbacks::Callbacks;
 pub use catalogues::Catalogues;
 pub use dispatch::{Dispatch, Equipment};
 pub use gate::Gate;
+pub use grants::{GrantSettings, Grants};
 pub use messages::Messages;
 pub use node::Node;
 pub use people::People;
@@ -64,6 +69,8 @@ pub struct Settings {
     pub keep_messages: Option<SignedDuration>,
     /// Who the PINs to numbers that are registered as senders come from.
     pub pin_from: Originator,
+    /// Who grants to clients, for what, and for how long.
+    pub grants: GrantSettings,
 }
 
 /// Who decides about the addresses that callers give.
@@ -72,6 +79,8 @@ pub struct Guards {
     pub urls: Arc<dyn UrlGuard>,
     /// Which images may go with a message.
     pub images: Arc<dyn ImageGuard>,
+    /// What clients say of themselves.
+    pub clients: Arc<dyn ClientDocuments>,
 }
 
 /// The outside world, as the use cases reach it.
@@ -98,6 +107,8 @@ pub struct Engine {
     pub people: People,
     /// The dashboard's sessions.
     pub sign_in: SignIn,
+    /// What people grant to clients.
+    pub grants: Grants,
     routing: Arc<Routing>,
     worker: Option<Worker>,
 }
@@ -132,7 +143,7 @@ impl Engine {
         };
         let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
         let gate = Gate::start(store.clone(), clock.clone());
-        let urls = guards.urls.clone();
+        let (urls, clients) = (guards.urls.clone(), guards.clients.clone());
         let submit = Arc::new(Submit::start(
             store.clone(),
             clock.clone(),
@@ -157,7 +168,8 @@ impl Engine {
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
-            sign_in: SignIn::new(store, clock, hasher),
+            sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
+            grants: Grants::new(store, clock, clients, settings.grants),
             routing,
             worker,
         })

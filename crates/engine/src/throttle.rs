@@ -14,9 +14,16 @@ const FORGIVEN_AFTER_S: i64 = 2;
 const MAX_ADDRESSES: usize = 10_000;
 
 /// Counts failures by address. An IPv6 caller counts by its /64: it owns all of it.
-#[derive(Default)]
 pub struct Throttle {
+    burst: u32,
+    forgiven_after_s: i64,
     failures: Mutex<HashMap<IpAddr, Failures>>,
+}
+
+impl Default for Throttle {
+    fn default() -> Self {
+        Self::new(BURST, FORGIVEN_AFTER_S)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -26,11 +33,20 @@ struct Failures {
 }
 
 impl Throttle {
+    /// So many failures in quick succession, one of which is forgiven each time so many seconds pass.
+    pub fn new(burst: u32, forgiven_after_s: i64) -> Self {
+        Self {
+            burst,
+            forgiven_after_s,
+            failures: Mutex::default(),
+        }
+    }
+
     /// Notes a failure. The answer is the seconds to wait, when this address has used up its tries.
     pub fn fail(&self, address: IpAddr, now: Timestamp) -> Option<u32> {
         let mut failures = self.failures.lock().expect("no holder panics");
         if failures.len() >= MAX_ADDRESSES {
-            failures.retain(|_, f| f.forgiven(now) > 0);
+            failures.retain(|_, f| f.forgiven(now, self.forgiven_after_s) > 0);
             if failures.len() >= MAX_ADDRESSES {
                 // A flood from ever new addresses: remembering all of them would be the attack.
                 failures.clear();
@@ -40,9 +56,9 @@ impl Throttle {
             count: 0,
             since: now,
         });
-        let count = entry.forgiven(now);
-        if count >= BURST {
-            return Some(u32::try_from(FORGIVEN_AFTER_S).expect("a few seconds"));
+        let count = entry.forgiven(now, self.forgiven_after_s);
+        if count >= self.burst {
+            return Some(u32::try_from(self.forgiven_after_s).expect("a few seconds"));
         }
         *entry = Failures {
             count: count + 1,
@@ -54,9 +70,9 @@ impl Throttle {
 
 impl Failures {
     /// How many still count.
-    fn forgiven(self, now: Timestamp) -> u32 {
+    fn forgiven(self, now: Timestamp, after_s: i64) -> u32 {
         let seconds = now.duration_since(self.since).as_secs().max(0);
-        let forgiven = u32::try_from(seconds / FORGIVEN_AFTER_S).unwrap_or(u32::MAX);
+        let forgiven = u32::try_from(seconds / after_s).unwrap_or(u32::MAX);
         self.count.saturating_sub(forgiven)
     }
 }

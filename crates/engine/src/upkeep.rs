@@ -98,6 +98,9 @@ async fn prune(
     while store.prune_receipts(KEEP_RECEIPTS, STEP).await? >= u64::from(STEP) {
         tokio::task::yield_now().await;
     }
+    while store.prune_grants(clock.now(), STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
     let Some(age) = keep_messages else {
         return Ok(());
     };

@@ -11,6 +11,7 @@
 //! also the faster way, which counts at ten thousand callbacks a second.
 
 pub mod callback;
+pub mod client_document;
 pub mod dial;
 mod exchange;
 pub mod guard;
@@ -25,6 +26,7 @@ pub mod upstream;
 pub mod url_check;
 
 pub use callback::{CallbackClient, CallbackOptions};
+pub use client_document::{DocumentFetch, DocumentOptions};
 pub use dial::{Dialer, DialerOptions};
 pub use guard::{Forbidden, Guard};
 pub use image::{ImageCheck, ImageOptions};

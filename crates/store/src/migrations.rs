@@ -55,6 +55,7 @@ migrations! {
     4 "0004_billing",
     5 "0005_channels",
     6 "0006_carriers",
+    7 "0007_oauth",
     8 "0008_people",
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod billing;
 pub(crate) mod callbacks;
 pub(crate) mod carriers;
 pub(crate) mod dispatch;
+pub(crate) mod oauth;
 pub(crate) mod people;
 pub(crate) mod senders;
 

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use domain::Msisdn;
 use domain::lookup::HomeOperator;
-use domain::ports::{CallbackSender, Home, ImageGuard, NumberBook, UrlGuard};
+use domain::ports::{CallbackSender, ClientDocuments, Home, ImageGuard, NumberBook, UrlGuard};
 use engine::Catalogues;
 use numbering::reference::{NetworkEntry, NetworkStatus, Operator};
 use outbound::callback::TRY_TIMEOUT;
+use outbound::client_document::{self, FETCH_TIMEOUT};
 use outbound::image::{CHECK_TIMEOUT, MAX_FETCHES};
 use outbound::{
-    CallbackClient, CallbackOptions, DialerOptions, Guard, ImageCheck, ImageOptions,
-    SystemResolver, UrlCheck,
+    CallbackClient, CallbackOptions, DialerOptions, DocumentFetch, DocumentOptions, Guard,
+    ImageCheck, ImageOptions, SystemResolver, UrlCheck,
 };
 
 use crate::config::Config;
@@ -40,6 +41,20 @@ pub(crate) fn image_guard(config: &Config) -> Arc<dyn ImageGuard> {
         },
         check_timeout: CHECK_TIMEOUT,
         max_fetches: MAX_FETCHES,
+    }))
+}
+
+/// Fetches what clients of OAuth say of themselves.
+pub(crate) fn client_documents(config: &Config) -> Arc<dyn ClientDocuments> {
+    Arc::new(DocumentFetch::new(DocumentOptions {
+        dialer: DialerOptions {
+            guard: guard(config),
+            resolver: Arc::new(SystemResolver::new(client_document::MAX_FETCHES)),
+            source: config.callbacks.source.clone(),
+            tls: outbound::dial::public_roots(),
+        },
+        fetch_timeout: FETCH_TIMEOUT,
+        max_fetches: client_document::MAX_FETCHES,
     }))
 }
 

@@ -10,7 +10,7 @@ use axum::Router;
 use domain::Clock;
 use domain::clock::SystemClock;
 use domain::ports::{CarrierReports, Store};
-use engine::{Engine, Guards, Outside};
+use engine::{Engine, GrantSettings, Guards, Outside};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::PrometheusHandle;
 use store::DatabaseUrl;
@@ -59,11 +59,12 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
         Guards {
             urls: outside::url_guard(&config),
             images: outside::image_guard(&config),
+            clients: outside::client_documents(&config),
         },
         worker.then(|| Outside {
             callbacks: outside::callback_client(&config),
         }),
-        engine_settings(&config)?,
+        engine_settings(&config, listening)?,
     );
     let engine = Arc::new(
         engine
@@ -282,7 +283,7 @@ async fn close(store: Arc<dyn Store>) {
     }
 }
 
-fn engine_settings(config: &Config) -> anyhow::Result<engine::Settings> {
+fn engine_settings(config: &Config, listening: SocketAddr) -> anyhow::Result<engine::Settings> {
     let days = |days: u32| SignedDuration::from_hours(i64::from(days) * 24);
     Ok(engine::Settings {
         accept_queue: config.limits.accept_queue,
@@ -293,7 +294,19 @@ fn engine_settings(config: &Config) -> anyhow::Result<engine::Settings> {
             .filter(|days| *days > 0)
             .map(days),
         pin_from: config.pin_from()?,
+        grants: grant_settings(config, listening),
     })
+}
+
+fn grant_settings(config: &Config, listening: SocketAddr) -> GrantSettings {
+    let seconds = |seconds: u32| SignedDuration::from_secs(i64::from(seconds));
+    GrantSettings {
+        issuer: config.auth_url(listening),
+        resource: config.mcp_resource(listening),
+        code_lifetime: seconds(config.oauth.code_seconds),
+        access_lifetime: seconds(config.oauth.access_seconds),
+        refresh_lifetime: SignedDuration::from_hours(i64::from(config.oauth.refresh_days) * 24),
+    }
 }
 
 fn rest_settings(config: &Config) -> anyhow::Result<RestSettings> {

@@ -10,6 +10,7 @@ mod callbacks;
 mod catalogue;
 mod dispatch;
 mod messages;
+mod oauth;
 mod outside;
 mod people;
 mod senders;
@@ -22,9 +23,11 @@ pub use dispatch::{
     CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, Settled,
 };
 pub use messages::{Accepted, Cancel, KeptAnswer, MessageStore, Page};
+pub use oauth::{Approval, CodeRedemption, KeptClient, NewPair, OAuthStore, Revoked, Rotation};
 pub use outside::{
-    CallbackSender, Carrier, CarrierReports, CarrierState, ForbiddenUrl, Health, Home, ImageGuard,
-    NumberBook, ReceiptError, ReceiptSink, ReportTaken, UnusableImage, UrlGuard,
+    CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, ForbiddenUrl, Health,
+    Home, ImageGuard, NumberBook, ReceiptError, ReceiptSink, ReportTaken, UnusableDocument,
+    UnusableImage, UrlGuard,
 };
 pub use people::{Credentials, Invitation, NewPerson, NewSession, PeopleStore, Purpose};
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
@@ -76,6 +79,7 @@ pub trait Store:
     + BillingStore
     + CatalogueStore
     + SenderStore
+    + OAuthStore
     + PeopleStore
 {
 }
@@ -88,6 +92,7 @@ impl<T> Store for T where
         + BillingStore
         + CatalogueStore
         + SenderStore
+        + OAuthStore
         + PeopleStore
 {
 }

@@ -12,6 +12,7 @@ use crate::interactive::ImageUrl;
 use crate::lookup::HomeOperator;
 use crate::msisdn::Msisdn;
 use crate::network::Network;
+use crate::oauth::ClientIdUrl;
 
 /// How a carrier does, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -183,4 +184,16 @@ pub trait ImageGuard: Send + Sync + 'static {
     /// Whether the address leads to an image that a message may have: it can be fetched, is small enough, and is what
     /// the networks show. It takes no longer than a caller can be kept waiting.
     async fn check(&self, url: &ImageUrl) -> Result<(), UnusableImage>;
+}
+
+/// A document about a client that cannot be had. The text is for whoever sent the client here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnusableDocument(pub String);
+
+/// Fetches what clients say of themselves at the address that is their ID.
+#[async_trait]
+pub trait ClientDocuments: Send + Sync + 'static {
+    /// The JSON at the address, as it came. It is small, and it takes no longer than a person can be kept waiting.
+    async fn fetch(&self, id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument>;
 }

@@ -7,7 +7,8 @@ use domain::ports::{AccessStore, AccountRecord, NewAccount, NewToken, StoreError
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
-use super::{PostgresStore, column};
+use super::oauth::Revoke;
+use super::{PostgresStore, attempt, column};
 use crate::rows::billing::RulesColumns;
 use crate::rows::{self, AccountColumns, Corrupt, TokenColumns, micros};
 
@@ -37,7 +38,8 @@ macro_rules! token {
         )
     };
 }
-const FIND_TOKEN: &str = token!("token.hash = $1");
+/// One that is only good for new tokens opens nothing.
+const FIND_TOKEN: &str = token!("token.hash = $1 AND token.kind <> 2");
 const LIST_TOKENS: &str = token!("($1::bigint IS NULL OR token.account_id = $1) ORDER BY token.id");
 
 /// Wraps a change that returns the rows it changed: if there are any, the version grows with it.
@@ -67,8 +69,6 @@ const CREATE_TOKEN: &str = change!(
     "INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us)
     VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id"
 );
-const REVOKE_TOKEN: &str =
-    change!("UPDATE token SET revoked_us = $2 WHERE id = $1 AND revoked_us IS NULL RETURNING id");
 
 #[async_trait]
 impl AccessStore for PostgresStore {
@@ -161,14 +161,8 @@ impl AccessStore for PostgresStore {
     }
 
     async fn revoke_token(&self, id: TokenId, now: Timestamp) -> Result<bool, StoreError> {
-        let changed = self
-            .query(
-                "revoke a token",
-                REVOKE_TOKEN,
-                &[&id.as_i64(), &micros(now)],
-            )
-            .await?;
-        Ok(!changed.is_empty())
+        let revoke = Revoke { token: id, now };
+        attempt::run(&self.pool, "revoke a token", &revoke).await
     }
 }
 

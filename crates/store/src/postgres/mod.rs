@@ -36,6 +36,7 @@ mod keys;
 mod messages;
 mod migrate;
 mod naming;
+mod oauth;
 mod people;
 mod pool;
 mod prune;

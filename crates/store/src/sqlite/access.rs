@@ -7,6 +7,7 @@ use domain::{Money, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
 use super::billing::Change;
+use super::oauth;
 use crate::rows::billing::RulesColumns;
 use crate::rows::{self, AccountColumns, TokenColumns, micros};
 
@@ -26,7 +27,9 @@ const TOKEN: &str = "
 const CREATE_TOKEN: &str = "
     INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id";
-const REVOKE_TOKEN: &str = "UPDATE token SET revoked_us = ?2 WHERE id = ?1 AND revoked_us IS NULL";
+/// One of any kind; whether its family goes with it is for [`revoke_token`] to say.
+pub(super) const REVOKE_TOKEN: &str =
+    "UPDATE token SET revoked_us = ?2 WHERE id = ?1 AND revoked_us IS NULL";
 
 /// The number that grows with each change.
 pub(super) fn version(db: &Connection) -> Result<u64> {
@@ -42,9 +45,10 @@ fn raise_version(db: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// The token of this fingerprint, unless it is revoked.
+/// The token of this fingerprint, unless it is revoked or only good for new tokens.
 pub(super) fn find_token(db: &Connection, hash: &TokenHash) -> Result<Option<TokenRecord>> {
-    let mut statement = db.prepare_cached(&format!("{TOKEN} AND token.hash = ?1"))?;
+    let mut statement =
+        db.prepare_cached(&format!("{TOKEN} AND token.hash = ?1 AND token.kind <> 2"))?;
     statement.query_row([hash.as_bytes()], token).optional()
 }
 
@@ -76,9 +80,12 @@ pub(super) fn create_token(db: &Connection, token: &NewToken) -> Result<TokenId>
     Ok(rows::token_id(id)?)
 }
 
-/// Revokes a token; `false` when there is none to revoke.
+/// Revokes a token, and with a refresh token all of its family; `false` when there is none to revoke.
 pub(super) fn revoke_token(db: &Connection, id: TokenId, now_us: i64) -> Result<bool> {
-    change(db, REVOKE_TOKEN, [id.as_i64(), now_us])
+    match oauth::end_family(db, id.as_i64(), now_us)? {
+        Some(ended) => Ok(ended),
+        None => change(db, REVOKE_TOKEN, [id.as_i64(), now_us]),
+    }
 }
 
 /// Creates an account; `None` when the name is taken.

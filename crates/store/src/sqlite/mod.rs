@@ -27,6 +27,7 @@ mod messages;
 mod migrate;
 mod money;
 mod nodes;
+mod oauth;
 mod people;
 mod prune;
 mod readers;

@@ -103,7 +103,7 @@ mod tests {
     const OPTIONAL_KEYS: &str = "
         tls = { cert = 'cert.pem', key = 'key.pem' }
         database = { url = 'sqlite:x.db' }
-        urls = { base = 'http://x', dashboard = 'http://x' }
+        urls = { base = 'http://x', mcp = 'http://x', auth = 'http://x', dashboard = 'http://x' }
         metrics = { listen = '127.0.0.1:9' }
         callbacks = { allow = [], park_after_days = 7 }
         simulator = { journal = 'journal.log' }
@@ -205,6 +205,10 @@ mod tests {
                 "[server]\nlisten = '127.0.0.1:80'\n[metrics]\nlisten = '127.0.0.1:80'",
                 "a port of its own",
             ),
+            ("[urls]\nauth = 'ftp://x'", "urls.auth"),
+            ("[oauth]\ncode_seconds = 0", "oauth.code_seconds is 0"),
+            ("[oauth]\naccess_seconds = 86401", "give 1 to 86400"),
+            ("[oauth]\nrefresh_days = 366", "oauth.refresh_days is 366"),
             ("[limits]\nin_flight = 0", "limits.in_flight is 0"),
             ("[limits]\nin_flight = -1", "in_flight"),
             ("[billing]\ncurrency = 'Euro'", "ISO 4217"),

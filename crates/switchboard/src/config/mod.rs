@@ -27,6 +27,7 @@ pub(crate) struct Config {
     pub(crate) database: Database,
     pub(crate) urls: Urls,
     pub(crate) auth: Auth,
+    pub(crate) oauth: OAuth,
     pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
     pub(crate) log: Log,
@@ -67,6 +68,8 @@ pub(crate) struct Database {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Urls {
     pub(crate) base: Option<Url>,
+    pub(crate) mcp: Option<Url>,
+    pub(crate) auth: Option<Url>,
     pub(crate) dashboard: Option<Url>,
 }
 
@@ -75,6 +78,14 @@ pub(crate) struct Urls {
 pub(crate) struct Auth {
     pub(crate) query_token: bool,
     pub(crate) trusted_proxies: Vec<IpNet>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct OAuth {
+    pub(crate) code_seconds: u32,
+    pub(crate) access_seconds: u32,
+    pub(crate) refresh_days: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -160,6 +171,7 @@ impl Default for Config {
             database: Database::default(),
             urls: Urls::default(),
             auth: Auth::default(),
+            oauth: OAuth::default(),
             limits: Limits::default(),
             metrics: Metrics::default(),
             log: Log::default(),
@@ -188,6 +200,16 @@ impl Default for Database {
         Self {
             url: None,
             connections: 8,
+        }
+    }
+}
+
+impl Default for OAuth {
+    fn default() -> Self {
+        Self {
+            code_seconds: 60,
+            access_seconds: 3600,
+            refresh_days: 30,
         }
     }
 }
@@ -269,12 +291,20 @@ impl Config {
         }
         for (key, url) in [
             ("urls.base", &self.urls.base),
+            ("urls.mcp", &self.urls.mcp),
+            ("urls.auth", &self.urls.auth),
             ("urls.dashboard", &self.urls.dashboard),
         ] {
             let web = url
                 .as_ref()
                 .is_none_or(|url| matches!(url.scheme(), "http" | "https"));
             ensure!(web, "{key} must be an http or https address");
+        }
+        for (key, value, most) in self.oauth.ranges() {
+            ensure!(
+                (1..=most).contains(&value),
+                "oauth.{key} is {value}; give 1 to {most}"
+            );
         }
         for (key, value) in self.limits.positive() {
             ensure!(value > 0, "limits.{key} is 0; give at least 1");
@@ -363,6 +393,21 @@ impl Config {
         url.unwrap_or_else(|| self.local_url(listening))
     }
 
+    /// The address of the MCP server, and with it what tokens for clients are for.
+    pub(crate) fn mcp_resource(&self, listening: SocketAddr) -> String {
+        let url = self.urls.mcp.as_ref();
+        let url = url.map(|url| url.as_str().trim_end_matches('/').to_owned());
+        let url = url.unwrap_or_else(|| self.local_url(listening));
+        format!("{url}/mcp")
+    }
+
+    /// The address of the authorization server, which is also its name.
+    pub(crate) fn auth_url(&self, listening: SocketAddr) -> String {
+        let url = self.urls.auth.as_ref();
+        let url = url.map(|url| url.as_str().trim_end_matches('/').to_owned());
+        url.unwrap_or_else(|| self.local_url(listening))
+    }
+
     /// The address that people reach the dashboard by.
     pub(crate) fn dashboard_url(&self, listening: SocketAddr) -> String {
         let url = self
@@ -386,6 +431,16 @@ impl Config {
             IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
         };
         format!("{scheme}://{}", SocketAddr::new(ip, listening.port()))
+    }
+}
+
+impl OAuth {
+    fn ranges(&self) -> [(&'static str, u32, u32); 3] {
+        [
+            ("code_seconds", self.code_seconds, 600),
+            ("access_seconds", self.access_seconds, 86_400),
+            ("refresh_days", self.refresh_days, 365),
+        ]
     }
 }
 

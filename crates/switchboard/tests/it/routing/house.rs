@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use domain::billing::Countries;
 use domain::clock::SystemClock;
 use domain::delivery::{Callback, Delivery, Parcel, Receipt, Submitted};
+use domain::oauth::ClientIdUrl;
 use domain::ports::{
-    CallbackSender, Carrier, CarrierState, ForbiddenUrl, Health, ImageGuard, UnusableImage,
-    UrlGuard,
+    CallbackSender, Carrier, CarrierState, ClientDocuments, ForbiddenUrl, Health, ImageGuard,
+    UnusableDocument, UnusableImage, UrlGuard,
 };
 use domain::{
     Access, AccountId, AllowList, CallbackUrl, Channel, Clock as _, Code, ImageUrl, MessageId,
@@ -18,7 +19,8 @@ use domain::{
 };
 use engine::routing::{CarrierFacts, Rule};
 use engine::submit::{SmsOrder, SubmitError, To};
-use engine::{Engine, Equipment, Guards, Outside, Plan, Settings};
+use engine::{Engine, Equipment, GrantSettings, Guards, Outside, Plan, Settings};
+use jiff::SignedDuration;
 
 use crate::contract::fixture::Database;
 use crate::contract::sample;
@@ -134,6 +136,13 @@ impl ImageGuard for Open {
 }
 
 #[async_trait]
+impl ClientDocuments for Open {
+    async fn fetch(&self, _id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
+        unreachable!("no client here has a document")
+    }
+}
+
+#[async_trait]
 impl CallbackSender for Open {
     async fn deliver(&self, _callback: &Callback, _secret: &str, _now: Timestamp) -> Delivery {
         unreachable!("no message here asks for a report")
@@ -161,10 +170,18 @@ impl House {
             park_callbacks_after: None,
             keep_messages: None,
             pin_from: domain::Originator::parse("Acme").expect("a name"),
+            grants: GrantSettings {
+                issuer: "http://auth.example".to_owned(),
+                resource: "http://mcp.example/mcp".to_owned(),
+                code_lifetime: SignedDuration::from_secs(60),
+                access_lifetime: SignedDuration::from_hours(1),
+                refresh_lifetime: SignedDuration::from_hours(24),
+            },
         };
         let guards = Guards {
             urls: Arc::new(Open),
             images: Arc::new(Open),
+            clients: Arc::new(Open),
         };
         let outside = Outside {
             callbacks: Arc::new(Open),

@@ -1,0 +1,356 @@
+//! Who asks: programs that somebody runs, known by what they say of themselves.
+
+use std::fmt;
+
+use serde::Deserialize;
+use url::Url;
+
+use super::redirect::{RedirectUri, RedirectUriError};
+use crate::callback_url::CallbackUrl;
+use crate::shown::Shown;
+
+/// The longest client ID, in bytes.
+pub const MAX_CLIENT_ID_BYTES: usize = 512;
+/// The most addresses that a client may be sent back to.
+pub const MAX_REDIRECTS: usize = 10;
+/// The longest name, in characters.
+const MAX_NAME_CHARS: usize = 80;
+
+/// What a client calls itself: 1 to 80 characters on one line, none of which hides or turns what stands beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientName(String);
+
+impl ClientName {
+    /// Checks a name; white space at its ends is dropped.
+    pub fn parse(text: &str) -> Option<Self> {
+        let name = text.trim();
+        let fits = (1..=MAX_NAME_CHARS).contains(&name.chars().count());
+        (fits && !name.chars().any(is_deceptive)).then(|| Self(name.to_owned()))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Control characters, and those that change the direction of a text or take no room.
+fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{FEFF}')
+        || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
+}
+
+/// A client as it registered, or as its document tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientRecord {
+    /// What it is named by: letters that this service gave it, or the address of its document.
+    pub id: String,
+    /// What it calls itself.
+    pub name: ClientName,
+    /// Where it may be sent back to.
+    pub redirects: Vec<RedirectUri>,
+}
+
+impl ClientRecord {
+    /// The address to go back to, if it is one of the client's.
+    pub fn redirect(&self, asked: &str) -> Option<RedirectUri> {
+        let asked = RedirectUri::parse(asked).ok()?;
+        let permitted = self.redirects.iter().any(|own| own.permits(&asked));
+        permitted.then_some(asked)
+    }
+}
+
+/// A client ID that is the address of a document about the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientIdUrl(CallbackUrl);
+
+/// The text is no address of such a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a client_id that is an address must be https with a path, in its plain form, without a user part, '..' or a fragment"
+)]
+pub struct ClientIdUrlError;
+
+impl ClientIdUrl {
+    /// Whether a client ID means to be an address.
+    pub fn is_meant(id: &str) -> bool {
+        id.contains("://") || id.starts_with("http")
+    }
+
+    /// Checks an address.
+    pub fn parse(id: &str) -> Result<Self, ClientIdUrlError> {
+        let checked = CallbackUrl::parse(id).map_err(|_| ClientIdUrlError)?;
+        let url = Url::parse(id).map_err(|_| ClientIdUrlError)?;
+        let is_plain = url.as_str() == id && id.len() <= MAX_CLIENT_ID_BYTES && id.is_ascii();
+        let is_document = url.scheme() == "https" && url.path() != "/" && !id.contains('#');
+        if is_plain && is_document {
+            Ok(Self(checked))
+        } else {
+            Err(ClientIdUrlError)
+        }
+    }
+
+    /// The address as it was given.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The address as one that the guard over what may be dialled can judge.
+    pub fn as_url(&self) -> &CallbackUrl {
+        &self.0
+    }
+}
+
+/// What is wrong with what a client says of itself. The text is for whoever made the client.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClientProblem {
+    /// Not JSON, or values of the wrong kind.
+    #[error("the metadata is not a JSON object with the fields of RFC 7591: {0}")]
+    Form(String),
+    /// An address to go back to.
+    #[error("redirect_uris: {0}")]
+    Redirect(#[from] RedirectUriError),
+    /// None, or too many.
+    #[error("redirect_uris must hold 1 to 10 addresses; it holds {0}")]
+    Redirects(usize),
+    /// No name to show to people.
+    #[error("client_name must have 1 to 80 characters without control or direction characters")]
+    Name,
+    /// It wants to keep a secret, or to go another way.
+    #[error("{field} {} is not offered; {offered}", Shown(.value))]
+    NotOffered {
+        /// Which field.
+        field: &'static str,
+        /// What it says.
+        value: String,
+        /// What may stand there.
+        offered: &'static str,
+    },
+    /// The document is about another client.
+    #[error("the document's client_id is not the address that it was fetched from")]
+    OtherClient,
+}
+
+/// The fields that count; others are ignored.
+#[derive(Deserialize)]
+struct Metadata {
+    client_id: Option<String>,
+    client_name: Option<String>,
+    client_secret: Option<serde::de::IgnoredAny>,
+    redirect_uris: Option<Vec<String>>,
+    token_endpoint_auth_method: Option<String>,
+    grant_types: Option<Vec<String>>,
+    response_types: Option<Vec<String>>,
+}
+
+impl Metadata {
+    fn check_ways(&self) -> Result<(), ClientProblem> {
+        let refuse = |field, value: &str, offered| {
+            let value = value.to_owned();
+            Err(ClientProblem::NotOffered {
+                field,
+                value,
+                offered,
+            })
+        };
+        if self.client_secret.is_some() {
+            return refuse("client_secret", "(hidden)", "clients keep no secret here");
+        }
+        match self.token_endpoint_auth_method.as_deref() {
+            None | Some("none") => {}
+            Some(other) => return refuse("token_endpoint_auth_method", other, "give none"),
+        }
+        for grant in self.grant_types.iter().flatten() {
+            if !matches!(grant.as_str(), "authorization_code" | "refresh_token") {
+                let offered = "give authorization_code and refresh_token";
+                return refuse("grant_types", grant, offered);
+            }
+        }
+        for response in self.response_types.iter().flatten() {
+            if response != "code" {
+                return refuse("response_types", response, "give code");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads what a client says of itself, to be known by `id`. `document`: it stands at the address that is its ID, so it
+/// must name itself so, and must have a name; who registers by hand and has none is called by where it is sent back to.
+pub fn read_client(json: &[u8], id: &str, document: bool) -> Result<ClientRecord, ClientProblem> {
+    let metadata: Metadata = serde_json::from_slice(json)
+        .map_err(|error| ClientProblem::Form(format!("line {}", error.line())))?;
+    if document && metadata.client_id.as_deref() != Some(id) {
+        return Err(ClientProblem::OtherClient);
+    }
+    metadata.check_ways()?;
+    let redirects = metadata.redirect_uris.unwrap_or_default();
+    if !(1..=MAX_REDIRECTS).contains(&redirects.len()) {
+        return Err(ClientProblem::Redirects(redirects.len()));
+    }
+    let redirects = redirects
+        .iter()
+        .map(|uri| RedirectUri::parse(uri))
+        .collect::<Result<Vec<_>, _>>()?;
+    let name = match (metadata.client_name, document) {
+        (Some(name), _) => ClientName::parse(&name),
+        (None, false) => ClientName::parse(&place_of(&redirects[0])),
+        (None, true) => None,
+    };
+    Ok(ClientRecord {
+        id: id.to_owned(),
+        name: name.ok_or(ClientProblem::Name)?,
+        redirects,
+    })
+}
+
+fn place_of(redirect: &RedirectUri) -> String {
+    let url = Url::parse(redirect.as_str()).expect("it was parsed before");
+    let place = url.host_str().unwrap_or_else(|| url.scheme());
+    place.chars().take(MAX_NAME_CHARS).collect()
+}
+
+impl fmt::Display for ClientName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "https://client.example/app.json";
+
+    #[test]
+    fn names_are_short_and_hide_nothing() {
+        for (text, expected) in [
+            ("Acme Desk", Some("Acme Desk")),
+            ("  Acme ", Some("Acme")),
+            (
+                "<script>alert(1)</script>",
+                Some("<script>alert(1)</script>"),
+            ),
+            ("", None),
+            ("   ", None),
+            ("a\nb", None),
+            ("a\u{202E}b", None),
+            ("a\u{200B}b", None),
+            ("a\u{2066}b", None),
+        ] {
+            let name = ClientName::parse(text);
+            assert_eq!(name.as_ref().map(ClientName::as_str), expected, "{text:?}");
+        }
+        assert!(ClientName::parse(&"a".repeat(80)).is_some());
+        assert!(ClientName::parse(&"a".repeat(81)).is_none());
+    }
+
+    #[test]
+    fn a_client_id_that_is_an_address_is_plain_https() {
+        for (id, ok) in [
+            (ID, true),
+            ("https://client.example:8443/a?b=c", true),
+            ("http://client.example/app.json", false),
+            ("https://client.example", false),
+            ("https://client.example/", false),
+            ("https://client.example/a/../b", false),
+            ("https://client.example/%2e%2e/b", false),
+            ("https://CLIENT.example/a", false),
+            ("https://user@client.example/a", false),
+            ("https://@client.example/a", false),
+            ("https://client.example/a#b", false),
+            ("https://client.example/a#", false),
+            ("https://client.example:443/a", false),
+            ("https://client.example\\a", false),
+            ("file:///a", false),
+            ("", false),
+        ] {
+            assert_eq!(ClientIdUrl::parse(id).is_ok(), ok, "{id}");
+        }
+        let long = format!("https://client.example/{}", "a".repeat(MAX_CLIENT_ID_BYTES));
+        assert!(ClientIdUrl::parse(&long).is_err());
+    }
+
+    #[test]
+    fn what_a_client_says_of_itself_is_read_strictly() {
+        let good = r#"{"client_id":"https://client.example/app.json","client_name":"App",
+            "redirect_uris":["https://client.example/cb"],"token_endpoint_auth_method":"none","logo_uri":7}"#;
+        let read = |json: &str, document| read_client(json.as_bytes(), ID, document);
+        let client = read(good, true).expect("a client");
+        assert_eq!((client.id.as_str(), client.name.as_str()), (ID, "App"));
+        let many = format!("{:?}", vec!["https://client.example/cb"; 11]);
+        for (name, from, to, reason) in [
+            (
+                "another's document",
+                "app.json",
+                "other.json",
+                "not the address",
+            ),
+            ("no client ID", "client_id", "client_uri", "not the address"),
+            ("no name", "client_name", "name", "client_name"),
+            ("a bad name", "\"App\"", "\"\"", "client_name"),
+            ("not JSON", "{\"client_id\"", "{client_id", "JSON"),
+            ("a list", "{\"client_id\"", "[{\"client_id\"", "JSON"),
+            (
+                "a name twice",
+                "\"logo_uri\":7",
+                "\"client_name\":\"B\"",
+                "JSON",
+            ),
+            (
+                "a secret",
+                "\"logo_uri\":7",
+                "\"client_secret\":\"s\"",
+                "client_secret",
+            ),
+            (
+                "another method",
+                "\"none\"",
+                "\"private_key_jwt\"",
+                "token_endpoint_auth_method",
+            ),
+            ("no redirects", "redirect_uris", "redirects", "1 to 10"),
+            (
+                "too many",
+                "[\"https://client.example/cb\"]",
+                &many,
+                "1 to 10",
+            ),
+            (
+                "a bad one",
+                "https://client.example/cb",
+                "http://client.example/cb",
+                "redirect_uris",
+            ),
+            (
+                "implicit",
+                "\"logo_uri\":7",
+                "\"response_types\":[\"token\"]",
+                "response_types",
+            ),
+            (
+                "passwords",
+                "\"logo_uri\":7",
+                "\"grant_types\":[\"password\"]",
+                "grant_types",
+            ),
+        ] {
+            let problem = read(&good.replacen(from, to, 1), true).expect_err(name);
+            assert!(problem.to_string().contains(reason), "{name}: {problem}");
+        }
+    }
+
+    #[test]
+    fn who_registers_without_a_name_is_called_by_where_it_goes() {
+        for (redirect, name) in [
+            ("https://client.example/cb", "client.example"),
+            ("http://127.0.0.1:9/cb", "127.0.0.1"),
+            ("com.example.app:/cb", "com.example.app"),
+        ] {
+            let json = format!(r#"{{"redirect_uris":["{redirect}"]}}"#);
+            let client = read_client(json.as_bytes(), "x", false).expect("a client");
+            assert_eq!(client.name.as_str(), name);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! What a client may ask for.
+
+use crate::permission::{Permission, Permissions};
+use crate::shown::Shown;
+
+/// What can be granted to a client, in the order in which people are asked.
+pub const SCOPES: [Permission; 5] = [
+    Permission::SmsSend,
+    Permission::SmsRates,
+    Permission::SenderWrite,
+    Permission::HlrLookup,
+    Permission::NumbersRead,
+];
+
+/// Asks for a refresh token, which every client gets.
+const OFFLINE: &str = "offline_access";
+
+/// The text asks for something that cannot be granted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is no scope here; there are {}", Shown(.0), names())]
+pub struct ScopeError(String);
+
+fn names() -> String {
+    SCOPES.map(Permission::name).join(", ")
+}
+
+/// Reads the parameter `scope`: names with spaces between them. Who asks for nothing in particular is asked about
+/// everything.
+pub fn parse_scopes(text: Option<&str>) -> Result<Permissions, ScopeError> {
+    let mut asked = Vec::new();
+    let names = text.unwrap_or_default().split(' ');
+    for name in names.filter(|name| !name.is_empty() && *name != OFFLINE) {
+        let permission = name.parse().ok();
+        let scope = permission.filter(|permission| SCOPES.contains(permission));
+        asked.push(scope.ok_or_else(|| ScopeError(name.to_owned()))?);
+    }
+    if asked.is_empty() {
+        asked.extend(SCOPES);
+    }
+    Ok(asked.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_names_of_permissions_that_can_be_granted() {
+        let all = "sms:send sender:write hlr:lookup sms:rates numbers:read";
+        for (text, expected) in [
+            (None, Ok(all)),
+            (Some(""), Ok(all)),
+            (Some("  "), Ok(all)),
+            (Some("offline_access"), Ok(all)),
+            (Some("sms:rates"), Ok("sms:rates")),
+            (Some("sms:rates sms:rates"), Ok("sms:rates")),
+            (
+                Some("sms:rates offline_access  sms:send"),
+                Ok("sms:send sms:rates"),
+            ),
+            (Some("sms:read"), Err("sms:read")),
+            (Some("viber:send"), Err("viber:send")),
+            (Some("sms:send sms:all"), Err("sms:all")),
+            (Some("SMS:send"), Err("SMS:send")),
+            (Some("sms:send\tsms:rates"), Err("sms:send\tsms:rates")),
+            (Some("*"), Err("*")),
+        ] {
+            let parsed = parse_scopes(text).map(Permissions::to_names);
+            let expected = expected
+                .map(str::to_owned)
+                .map_err(|name| ScopeError(name.to_owned()));
+            assert_eq!(parsed, expected, "{text:?}");
+        }
+    }
+}

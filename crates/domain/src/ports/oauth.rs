@@ -1,0 +1,159 @@
+//! Clients, what they ask for, and what they were granted.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::StoreError;
+use crate::ids::AccountId;
+use crate::oauth::{AuthorizationRequest, ClientRecord, CodeProof, GrantRefusal, Granted};
+use crate::permission::Permissions;
+use crate::token::TokenHash;
+
+/// A client that registered, and until when it is kept unless somebody uses it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptClient {
+    /// The client.
+    pub client: ClientRecord,
+    /// Now.
+    pub created_at: Timestamp,
+    /// When it is forgotten.
+    pub expires: Timestamp,
+}
+
+/// A person's yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// For which account.
+    pub account: AccountId,
+    /// What is granted.
+    pub scopes: Permissions,
+    /// The fingerprint of the code.
+    pub code: TokenHash,
+    /// Until when the code may be redeemed.
+    pub code_expires: Timestamp,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// Two tokens to be given to a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewPair {
+    /// The fingerprint of the one for calls.
+    pub access: TokenHash,
+    /// Until when it may be used.
+    pub access_expires: Timestamp,
+    /// The fingerprint of the one for new tokens.
+    pub refresh: TokenHash,
+    /// Until when that may be used.
+    pub refresh_expires: Timestamp,
+    /// Until when a client that registered is kept, now that it is in use.
+    pub client_expires: Timestamp,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// A code that somebody brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeRedemption {
+    /// Its fingerprint.
+    pub code: TokenHash,
+    /// What is shown besides.
+    pub proof: CodeProof,
+    /// What is given for it.
+    pub pair: NewPair,
+}
+
+/// A refresh token that somebody brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rotation {
+    /// Its fingerprint.
+    pub refresh: TokenHash,
+    /// Who says that it is theirs.
+    pub client_id: String,
+    /// What the access token shall be for; `None`: all that was granted.
+    pub scopes: Option<Permissions>,
+    /// What is given for it.
+    pub pair: NewPair,
+}
+
+/// What became of a client's wish to give a token back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revoked {
+    /// It works no longer; with a refresh token all of its family.
+    Done,
+    /// There is none that works.
+    Unknown,
+    /// It was given to another client.
+    OtherClient,
+}
+
+/// Clients, what they ask for, and what they were granted.
+///
+/// What a grant gave are rows of the token list. Whatever changes them raises the access version in the same
+/// transaction. All that may change a grant's tokens waits for one another, so of many that redeem the same code or
+/// refresh token at once one is given something, and the others betray it.
+#[async_trait]
+pub trait OAuthStore: Send + Sync + 'static {
+    /// Keeps a client; `false` when there are `most` already.
+    async fn create_client(&self, client: &KeptClient, most: u32) -> Result<bool, StoreError>;
+
+    /// The client of this ID, unless its time is over.
+    async fn find_client(
+        &self,
+        id: &str,
+        now: Timestamp,
+    ) -> Result<Option<ClientRecord>, StoreError>;
+
+    /// Keeps a request under this fingerprint; `false` when there are `most` already.
+    async fn create_request(
+        &self,
+        id: &TokenHash,
+        request: &AuthorizationRequest,
+        most: u32,
+    ) -> Result<bool, StoreError>;
+
+    /// The request of this fingerprint, unless its time is over.
+    async fn find_request(
+        &self,
+        id: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<AuthorizationRequest>, StoreError>;
+
+    /// Puts a grant in the place of a request. `false`: it is unknown, answered already, or its time is over.
+    async fn approve_request(
+        &self,
+        id: &TokenHash,
+        approval: &Approval,
+    ) -> Result<bool, StoreError>;
+
+    /// Takes a request away. `None`: it is unknown, answered already, or its time is over.
+    async fn deny_request(
+        &self,
+        id: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<AuthorizationRequest>, StoreError>;
+
+    /// Uses up a code and keeps the tokens that it gives. One that was used before ends the grant.
+    async fn redeem_code(
+        &self,
+        redemption: &CodeRedemption,
+    ) -> Result<Result<Granted, GrantRefusal>, StoreError>;
+
+    /// Uses up a refresh token and keeps the tokens in its place; the access token that it had is revoked. One that was
+    /// used before ends the grant.
+    async fn rotate_refresh(
+        &self,
+        rotation: &Rotation,
+    ) -> Result<Result<Granted, GrantRefusal>, StoreError>;
+
+    /// Revokes a token that a client gives back. Tokens that were given to no client are not found.
+    async fn revoke_granted(
+        &self,
+        token: &TokenHash,
+        client_id: &str,
+        now: Timestamp,
+    ) -> Result<Revoked, StoreError>;
+
+    /// Forgets clients, requests, grants and their tokens whose time is over, up to `limit` of each, and says how many.
+    async fn prune_grants(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError>;
+}

@@ -1,0 +1,208 @@
+//! What people grant to clients: asked for, answered, redeemed, renewed, taken back.
+//!
+//! A client asks ([`Grants::begin`]), a person answers on a page ([`Grants::approve`], [`Grants::deny`]), the client
+//! redeems the code that it is sent back with, and renews its tokens ([`Grants::exchange`]). Clients register
+//! ([`Grants::register`]), or are known by a document at the address that is their ID.
+
+mod authorize;
+mod exchange;
+mod register;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use domain::oauth::AuthorizationRequest;
+use domain::ports::{Approval, ClientDocuments, Store, StoreError};
+use domain::{AccountId, Clock, Permission, Permissions, Timestamp, TokenHash};
+use jiff::SignedDuration;
+use url::Url;
+
+pub use authorize::{AuthorizeError, AuthorizeParams};
+pub use exchange::{TokenAnswer, TokenError, TokenParams};
+pub use register::{RegisterError, RegisteredClient};
+
+use crate::entropy;
+use crate::throttle::Throttle;
+
+/// How long a person may take to answer.
+const REQUEST_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
+/// Requests that may wait for an answer at once.
+const MAX_REQUESTS: u32 = 100_000;
+/// What an address may ask for or get wrong in quick succession, and after how many seconds one is forgiven.
+const ASKING: (u32, i64) = (60, 1);
+const FAILING: (u32, i64) = (30, 2);
+const REGISTERING: (u32, i64) = (20, 60);
+
+/// Who grants, for what, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantSettings {
+    /// The name of the authorization server, which is its address without a slash at the end.
+    pub issuer: String,
+    /// What tokens are for: the address of the MCP server.
+    pub resource: String,
+    /// How long a code may be redeemed.
+    pub code_lifetime: SignedDuration,
+    /// How long an access token works.
+    pub access_lifetime: SignedDuration,
+    /// How long a refresh token works.
+    pub refresh_lifetime: SignedDuration,
+}
+
+/// What a client asks for, as a person is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// Names the request; who holds it may answer, once.
+    pub id: String,
+    /// What the client calls itself.
+    pub client_name: String,
+    /// What the client is named by.
+    pub client_id: String,
+    /// Where the answer goes.
+    pub redirect_uri: String,
+    /// Whether that is a program on the person's own machine.
+    pub is_loopback: bool,
+    /// What it asks for; all there is when it named nothing.
+    pub scopes: Vec<Permission>,
+    /// What the tokens will be for.
+    pub resource: String,
+    /// Until when it can be answered.
+    pub expires_at: Timestamp,
+}
+
+/// Grants, from the question to the last token.
+pub struct Grants {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    documents: Arc<dyn ClientDocuments>,
+    settings: GrantSettings,
+    asking: Throttle,
+    failing: Throttle,
+    registering: Throttle,
+}
+
+impl Grants {
+    /// Works on a store.
+    pub fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        documents: Arc<dyn ClientDocuments>,
+        settings: GrantSettings,
+    ) -> Self {
+        let throttle = |(burst, seconds)| Throttle::new(burst, seconds);
+        Self {
+            store,
+            clock,
+            documents,
+            settings,
+            asking: throttle(ASKING),
+            failing: throttle(FAILING),
+            registering: throttle(REGISTERING),
+        }
+    }
+
+    /// Who grants, for what, and for how long.
+    pub fn settings(&self) -> &GrantSettings {
+        &self.settings
+    }
+
+    /// The seconds to wait, when this address has asked too often. Each call counts.
+    pub fn slow_down(&self, from: IpAddr) -> Option<u32> {
+        self.asking.fail(from, self.clock.now())
+    }
+
+    /// Takes a client's question. It waits ten minutes for its answer.
+    pub async fn begin(&self, params: &AuthorizeParams) -> Result<Pending, AuthorizeError> {
+        let request = self.check_request(params).await?;
+        let id = secret();
+        let key = hash(&id);
+        let kept = self.store.create_request(&key, &request, MAX_REQUESTS);
+        if kept.await? {
+            Ok(pending(id, request))
+        } else {
+            Err(self.redirected(&request.redirect, params, authorize::BUSY))
+        }
+    }
+
+    /// What was asked for, unless it is answered or its time is over.
+    pub async fn pending(&self, id: &str) -> Result<Option<Pending>, StoreError> {
+        let found = self.store.find_request(&hash(id), self.clock.now()).await?;
+        Ok(found.map(|request| pending(id.to_owned(), request)))
+    }
+
+    /// Grants some of what was asked for, and says where to send the person with the code. `None`: it is answered, its
+    /// time is over, or `scopes` holds nothing, or something that was not asked for.
+    pub async fn approve(
+        &self,
+        id: &str,
+        account: AccountId,
+        scopes: &[Permission],
+    ) -> Result<Option<Url>, StoreError> {
+        let now = self.clock.now();
+        let Some(request) = self.store.find_request(&hash(id), now).await? else {
+            return Ok(None);
+        };
+        let was_asked = |scope: &Permission| request.scopes.contains(*scope);
+        if scopes.is_empty() || !scopes.iter().all(was_asked) {
+            return Ok(None);
+        }
+        let code = secret();
+        let approval = Approval {
+            account,
+            scopes: scopes.iter().copied().collect::<Permissions>(),
+            code: hash(&code),
+            code_expires: now + self.settings.code_lifetime,
+            now,
+        };
+        let granted = self.store.approve_request(&hash(id), &approval).await?;
+        Ok(granted.then(|| self.answer(&request, &[("code", &code)])))
+    }
+
+    /// Grants nothing, and says where to send the person. `None`: it is answered, or its time is over.
+    pub async fn deny(&self, id: &str) -> Result<Option<Url>, StoreError> {
+        let denied = self.store.deny_request(&hash(id), self.clock.now()).await?;
+        let refusal = [
+            ("error", "access_denied"),
+            ("error_description", "The person said no."),
+        ];
+        Ok(denied.map(|request| self.answer(&request, &refusal)))
+    }
+
+    /// Every answer says who gives it, so that a client of several servers cannot be made to mix them up (RFC 9207).
+    fn answer(&self, request: &AuthorizationRequest, parameters: &[(&str, &str)]) -> Url {
+        let state = request.state.as_deref().map(|state| ("state", state));
+        let parameters = parameters.iter().copied().chain(state);
+        request
+            .redirect
+            .with(parameters.chain([("iss", self.settings.issuer.as_str())]))
+    }
+}
+
+fn pending(id: String, request: AuthorizationRequest) -> Pending {
+    Pending {
+        id,
+        client_name: request.client_name.to_string(),
+        client_id: request.client_id,
+        redirect_uri: request.redirect.as_str().to_owned(),
+        is_loopback: request.redirect.is_loopback(),
+        scopes: in_order(request.scopes),
+        resource: request.resource,
+        expires_at: request.expires,
+    }
+}
+
+/// In the order in which people are asked.
+fn in_order(scopes: Permissions) -> Vec<Permission> {
+    let granted = |scope: &Permission| scopes.contains(*scope);
+    domain::oauth::SCOPES.into_iter().filter(granted).collect()
+}
+
+/// 256 random bits.
+fn secret() -> String {
+    URL_SAFE_NO_PAD.encode(entropy::bytes::<32>())
+}
+
+fn hash(secret: &str) -> TokenHash {
+    TokenHash::of(secret)
+}

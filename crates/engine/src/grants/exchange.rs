@@ -1,0 +1,232 @@
+//! Codes and refresh tokens for new tokens, and tokens that are given back.
+
+use std::net::IpAddr;
+
+use domain::oauth::{CodeProof, GrantRefusal, Granted, Verifier, parse_scopes, same_resource};
+use domain::ports::{CodeRedemption, NewPair, Revoked, Rotation, StoreError};
+use domain::token::PREFIX;
+use domain::{Permission, Permissions, TokenSecret};
+use jiff::SignedDuration;
+
+use super::{Grants, hash, in_order};
+use crate::entropy;
+
+/// A client that registered is kept so long after it was last given tokens, and never shorter than those live.
+const CLIENT_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// How a refresh token starts, so that nobody takes it for one that opens something.
+const REFRESH_PREFIX: &str = "sbr_";
+/// Codes and tokens are shorter than this, in bytes.
+const MAX_SECRET_BYTES: usize = 256;
+
+/// The parameters of a wish for tokens, as they came. One without a value counts as left out.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct TokenParams {
+    /// What is brought: a code or a refresh token.
+    pub grant_type: Option<String>,
+    /// Who brings it.
+    pub client_id: Option<String>,
+    /// The code.
+    pub code: Option<String>,
+    /// Where it was sent to.
+    pub redirect_uri: Option<String>,
+    /// The secret behind the challenge.
+    pub code_verifier: Option<String>,
+    /// The refresh token.
+    pub refresh_token: Option<String>,
+    /// What the access token shall be for.
+    pub scope: Option<String>,
+    /// What the tokens shall be for.
+    pub resource: Option<String>,
+}
+
+/// Two tokens, to be shown once.
+pub struct TokenAnswer {
+    /// For calls.
+    pub access_token: TokenSecret,
+    /// How long that works.
+    pub expires_in_s: i64,
+    /// For new tokens.
+    pub refresh_token: String,
+    /// What the access token may do.
+    pub scopes: Vec<Permission>,
+}
+
+/// Why there are no tokens.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// A parameter is missing or malformed.
+    #[error("{0}")]
+    Request(&'static str),
+    /// Nobody says who brings it.
+    #[error("client_id is missing")]
+    Client,
+    /// It is brought by the wrong one, too late, again or with a wrong proof. Which of these is nobody's business.
+    #[error(
+        "the code or refresh token is not valid for this request: unknown, used, expired, revoked, or another's"
+    )]
+    Grant(GrantRefusal),
+    /// Something else is brought.
+    #[error("only authorization_code and refresh_token are offered")]
+    GrantType,
+    /// More is asked for than was granted.
+    #[error("the scope is no part of what was granted")]
+    Scope,
+    /// The tokens shall be for something else.
+    #[error("tokens are given for this service's own MCP server only")]
+    Target,
+    /// Too many failures came from the caller's address.
+    #[error("too many failures came from this address")]
+    Throttled {
+        /// When to try again.
+        retry_after_s: u32,
+    },
+    /// The store could not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The secrets of a pair, and what the store keeps of them.
+struct Pair {
+    access: TokenSecret,
+    refresh: String,
+    kept: NewPair,
+}
+
+impl Grants {
+    /// Gives tokens for a code or a refresh token. A failure counts against the caller's address.
+    pub async fn exchange(
+        &self,
+        params: &TokenParams,
+        from: IpAddr,
+    ) -> Result<TokenAnswer, TokenError> {
+        let given = match params.grant_type.as_deref() {
+            None => Err(TokenError::Request("grant_type is missing")),
+            Some("authorization_code") => self.redeem(params).await,
+            Some("refresh_token") => self.renew(params).await,
+            Some(_) => Err(TokenError::GrantType),
+        };
+        given.map_err(|error| self.failed(error, from))
+    }
+
+    /// Takes back a token that a client no longer wants; with a refresh token all of its family. `false`: it was given
+    /// to another client.
+    pub async fn revoke(&self, token: &str, client_id: &str) -> Result<bool, StoreError> {
+        if token.len() > MAX_SECRET_BYTES {
+            return Ok(true);
+        }
+        let (token, now) = (hash(token), self.clock.now());
+        let revoked = self.store.revoke_granted(&token, client_id, now).await?;
+        Ok(revoked != Revoked::OtherClient)
+    }
+
+    async fn redeem(&self, params: &TokenParams) -> Result<TokenAnswer, TokenError> {
+        let code = required(params.code.as_deref(), "code is missing")?;
+        let verifier = required(params.code_verifier.as_deref(), "code_verifier is missing")?;
+        let client_id = params.client_id.clone().ok_or(TokenError::Client)?;
+        self.check_resource(params)?;
+        let proof = CodeProof {
+            client_id,
+            redirect: params.redirect_uri.clone(),
+            verifier: Verifier::parse(verifier).map_err(|_| {
+                TokenError::Request("code_verifier must have 43 to 128 letters, digits or -._~")
+            })?,
+        };
+        let pair = self.make_pair();
+        let redemption = CodeRedemption {
+            code: hash(code),
+            proof,
+            pair: pair.kept.clone(),
+        };
+        let granted = self.store.redeem_code(&redemption).await?;
+        self.hand_over(pair, granted)
+    }
+
+    async fn renew(&self, params: &TokenParams) -> Result<TokenAnswer, TokenError> {
+        let refresh = required(params.refresh_token.as_deref(), "refresh_token is missing")?;
+        let client_id = params.client_id.clone().ok_or(TokenError::Client)?;
+        self.check_resource(params)?;
+        let scopes: Option<Permissions> = match params.scope.as_deref() {
+            None => None,
+            asked => Some(parse_scopes(asked).map_err(|_| TokenError::Scope)?),
+        };
+        let pair = self.make_pair();
+        let rotation = Rotation {
+            refresh: hash(refresh),
+            client_id,
+            scopes,
+            pair: pair.kept.clone(),
+        };
+        let granted = self.store.rotate_refresh(&rotation).await?;
+        self.hand_over(pair, granted)
+    }
+
+    fn check_resource(&self, params: &TokenParams) -> Result<(), TokenError> {
+        match params.resource.as_deref() {
+            Some(asked) if !same_resource(&self.settings.resource, asked) => {
+                Err(TokenError::Target)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn make_pair(&self) -> Pair {
+        let now = self.clock.now();
+        let settings = &self.settings;
+        let access = TokenSecret::from_seed(&entropy::bytes());
+        let letters = TokenSecret::from_seed(&entropy::bytes());
+        let refresh = format!("{REFRESH_PREFIX}{}", &letters.reveal()[PREFIX.len()..]);
+        let kept = NewPair {
+            access: access.hash(),
+            access_expires: now + settings.access_lifetime,
+            refresh: hash(&refresh),
+            refresh_expires: now + settings.refresh_lifetime,
+            client_expires: now + settings.refresh_lifetime.max(CLIENT_KEPT),
+            now,
+        };
+        Pair {
+            access,
+            refresh,
+            kept,
+        }
+    }
+
+    fn hand_over(
+        &self,
+        pair: Pair,
+        granted: Result<Granted, GrantRefusal>,
+    ) -> Result<TokenAnswer, TokenError> {
+        let granted = granted.map_err(|refusal| match refusal {
+            GrantRefusal::Scope => TokenError::Scope,
+            refusal => TokenError::Grant(refusal),
+        })?;
+        Ok(TokenAnswer {
+            access_token: pair.access,
+            expires_in_s: self.settings.access_lifetime.as_secs(),
+            refresh_token: pair.refresh,
+            scopes: in_order(granted.scopes),
+        })
+    }
+
+    /// A wrong guess counts against its address; when that has used up its tries, it is told to wait instead. What was
+    /// used before is told to people: somebody has it who should not.
+    fn failed(&self, error: TokenError, from: IpAddr) -> TokenError {
+        if matches!(error, TokenError::Grant(GrantRefusal::Replayed)) {
+            tracing::warn!(address = %from, "a code or refresh token came again; all tokens of its grant are revoked");
+        }
+        match error {
+            TokenError::Store(_) => error,
+            _ => match self.failing.fail(from, self.clock.now()) {
+                Some(retry_after_s) => TokenError::Throttled { retry_after_s },
+                None => error,
+            },
+        }
+    }
+}
+
+fn required<'a>(value: Option<&'a str>, missing: &'static str) -> Result<&'a str, TokenError> {
+    let value = value.ok_or(TokenError::Request(missing))?;
+    if value.len() > MAX_SECRET_BYTES {
+        return Err(TokenError::Grant(GrantRefusal::Unknown));
+    }
+    Ok(value)
+}

@@ -1,0 +1,122 @@
+//! Rows of clients, of what they ask for and of what they were granted.
+
+use domain::Permissions;
+use domain::ids::GrantId;
+use domain::oauth::{
+    AuthorizationRequest, Challenge, ClientName, ClientRecord, Grant, RedirectUri, RefreshToken,
+};
+
+use super::{Corrupt, account_id, timestamp, utf8};
+
+/// Tokens that were given to clients are forgotten so long after they expired.
+pub(crate) const KEPT_EXPIRED_US: i64 = 24 * 3600 * 1_000_000;
+
+/// The columns of a client.
+pub(crate) struct ClientColumns {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) redirects: String,
+}
+
+impl ClientColumns {
+    pub(crate) fn record(self) -> Result<ClientRecord, Corrupt> {
+        let redirects = self.redirects.split(' ').map(redirect);
+        Ok(ClientRecord {
+            name: name(&self.name)?,
+            redirects: redirects.collect::<Result<_, _>>()?,
+            id: self.id,
+        })
+    }
+}
+
+/// A client's addresses, as both databases keep them.
+pub(crate) fn redirects(client: &ClientRecord) -> String {
+    let texts: Vec<&str> = client.redirects.iter().map(RedirectUri::as_str).collect();
+    texts.join(" ")
+}
+
+/// The columns of a request, in the order in which both databases select them.
+pub(crate) struct RequestColumns {
+    pub(crate) client_id: String,
+    pub(crate) client_name: String,
+    pub(crate) redirect: String,
+    pub(crate) challenge: Vec<u8>,
+    pub(crate) state: Option<Vec<u8>>,
+    pub(crate) scopes: String,
+    pub(crate) resource: String,
+    pub(crate) expires_us: i64,
+}
+
+impl RequestColumns {
+    pub(crate) fn request(self) -> Result<AuthorizationRequest, Corrupt> {
+        Ok(AuthorizationRequest {
+            client_id: self.client_id,
+            client_name: name(&self.client_name)?,
+            redirect: redirect(&self.redirect)?,
+            challenge: challenge(&self.challenge)?,
+            state: self.state.map(utf8).transpose()?,
+            scopes: scopes(&self.scopes)?,
+            resource: self.resource,
+            expires: timestamp(self.expires_us)?,
+        })
+    }
+}
+
+/// The columns of a grant, in the order in which both databases select them.
+pub(crate) struct GrantColumns {
+    pub(crate) id: i64,
+    pub(crate) account_id: i64,
+    pub(crate) client_id: String,
+    pub(crate) client_name: String,
+    pub(crate) redirect: String,
+    pub(crate) challenge: Vec<u8>,
+    pub(crate) scopes: String,
+    pub(crate) code_expires_us: i64,
+    pub(crate) code_used_us: Option<i64>,
+    pub(crate) revoked_us: Option<i64>,
+}
+
+impl GrantColumns {
+    pub(crate) fn grant(self) -> Result<Grant, Corrupt> {
+        Ok(Grant {
+            id: GrantId::from_i64(self.id).ok_or(Corrupt("grant ID"))?,
+            account: account_id(self.account_id)?,
+            client_id: self.client_id,
+            client_name: name(&self.client_name)?,
+            redirect: self.redirect,
+            challenge: challenge(&self.challenge)?,
+            scopes: scopes(&self.scopes)?,
+            code_expires: timestamp(self.code_expires_us)?,
+            code_used: self.code_used_us.is_some(),
+            revoked: self.revoked_us.is_some(),
+        })
+    }
+}
+
+/// A refresh token, read from its expiry and the time at which it was used or taken back.
+pub(crate) fn refresh_token(
+    expires_us: Option<i64>,
+    revoked_us: Option<i64>,
+) -> Result<RefreshToken, Corrupt> {
+    Ok(RefreshToken {
+        expires: timestamp(expires_us.ok_or(Corrupt("expiry"))?)?,
+        revoked: revoked_us.is_some(),
+    })
+}
+
+fn name(text: &str) -> Result<ClientName, Corrupt> {
+    ClientName::parse(text).ok_or(Corrupt("client name"))
+}
+
+fn redirect(text: &str) -> Result<RedirectUri, Corrupt> {
+    RedirectUri::parse(text).map_err(|_| Corrupt("redirect address"))
+}
+
+fn challenge(bytes: &[u8]) -> Result<Challenge, Corrupt> {
+    let bytes = bytes.try_into().map_err(|_| Corrupt("challenge"))?;
+    Ok(Challenge::from_bytes(bytes))
+}
+
+fn scopes(names: &str) -> Result<Permissions, Corrupt> {
+    Permissions::from_names(names).map_err(|_| Corrupt("permission"))
+}
