@@ -80,6 +80,10 @@ id! {
     CallbackId
 }
 id! {
+    /// Somebody who may sign in.
+    PersonId
+}
+id! {
     /// One run of the program that works on a database.
     NodeId
 }

@@ -2,7 +2,8 @@
 //!
 //! What belongs here: accepting messages ([`submit`]), finding carriers for them ([`routing`]), sending them ([`dispatch`]), hearing what became of them
 //! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]); deciding who
-//! may call ([`gate`]), keeping accounts, tokens and sign-ins ([`accounts`], [`sign_in`]), granting to clients ([`grants`]); reference data and what
+//! may call ([`gate`]), keeping accounts, tokens, people and sign-ins ([`accounts`], [`people`], [`sign_in`]), granting to
+//! clients ([`grants`]); reference data and what
 //! messages cost ([`catalogues`], [`prices`]); what accounts may send under ([`senders`]); and the machinery that several
 //! of these share ([`batcher`], [`id_blocks`], [`node`], [`throttle`]).
 //!
@@ -20,6 +21,7 @@ pub mod grants;
 pub mod id_blocks;
 pub mod messages;
 pub mod node;
+pub mod people;
 pub mod prices;
 pub mod receipts;
 pub mod routing;
@@ -45,6 +47,7 @@ pub use gate::Gate;
 pub use grants::{GrantSettings, Grants};
 pub use messages::Messages;
 pub use node::Node;
+pub use people::People;
 pub use receipts::Receipts;
 pub use routing::{Plan, Routing};
 pub use senders::{SenderReview, Senders};
@@ -100,7 +103,9 @@ pub struct Engine {
     pub accounts: Accounts,
     /// Reference data and prices.
     pub catalogues: Arc<Catalogues>,
-    /// The dashboard's one-time links and sessions.
+    /// Invitations and passwords.
+    pub people: People,
+    /// The dashboard's sessions.
     pub sign_in: SignIn,
     /// What people grant to clients.
     pub grants: Grants,
@@ -148,6 +153,7 @@ impl Engine {
             dispatch,
             &settings,
         ));
+        let hasher = Arc::new(people::Hasher::default());
         Ok(Self {
             gate,
             senders: Senders::new(
@@ -161,7 +167,8 @@ impl Engine {
             catalogues,
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
-            sign_in: SignIn::new(store.clone(), clock.clone()),
+            people: People::new(store.clone(), clock.clone(), hasher.clone()),
+            sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             grants: Grants::new(store, clock, clients, settings.grants),
             routing,
             worker,

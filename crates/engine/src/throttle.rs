@@ -77,7 +77,8 @@ impl Failures {
     }
 }
 
-fn network(address: IpAddr) -> IpAddr {
+/// The network that a caller owns.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.into(),
         IpAddr::V6(v6) => {

@@ -56,6 +56,7 @@ migrations! {
     5 "0005_channels",
     6 "0006_carriers",
     7 "0007_oauth",
+    8 "0008_people",
 }
 
 /// The step that follows what was applied: `None` when the schema is current.

@@ -17,6 +17,7 @@ pub(crate) mod callbacks;
 pub(crate) mod carriers;
 pub(crate) mod dispatch;
 pub(crate) mod oauth;
+pub(crate) mod people;
 pub(crate) mod senders;
 
 /// `queue.owner`: nobody, so that whoever has room may take it.

@@ -4,6 +4,7 @@ mod account;
 mod callbacks;
 mod carrier;
 mod catalogues;
+mod invite;
 mod numbers;
 mod rules;
 mod sender;
@@ -22,6 +23,7 @@ pub(crate) use catalogues::{
     ListFormat, RatesCommand, RatesExport, RatesImport, ReferenceCommand, ReferenceImport,
     WhichList,
 };
+pub(crate) use invite::{InviteArgs, InviteCommand};
 pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
 pub(crate) use rules::RuleChange;
 pub(crate) use sender::{Decision, SenderCommand};
@@ -60,6 +62,9 @@ pub(crate) enum Command {
     /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Invite people to the dashboard
+    #[command(subcommand)]
+    Invite(InviteCommand),
     /// List and review the names and numbers that accounts send under
     #[command(subcommand)]
     Sender(SenderCommand),

@@ -169,9 +169,8 @@ impl App {
             ));
         }
         if roles.contains(&Role::Dashboard) {
-            public = public.merge(
-                Dashboard::new(engine.clone(), dashboard_settings(config, listening)).router(),
-            );
+            let pages = Dashboard::new(engine.clone(), dashboard_settings(config, listening));
+            public = public.merge(pages.sign_in_router()).merge(pages.router());
         }
         if roles.contains(&Role::Auth) {
             public = public
@@ -338,6 +337,7 @@ fn dashboard_settings(config: &Config, listening: SocketAddr) -> DashboardSettin
         secure: config.dashboard_url(listening).starts_with("https:"),
         base_url: config.base_url(listening),
         currency: config.billing.currency.clone(),
+        trusted_proxies: config.auth.trusted_proxies.clone(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Accounts, tokens and sign-ins.
+//! Accounts and tokens.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -71,7 +71,7 @@ pub struct TokenRecord {
     pub created_at: Timestamp,
 }
 
-/// Accounts, tokens and sign-ins.
+/// Accounts and tokens.
 ///
 /// Whatever changes the answer of [`AccessStore::find_access`] raises [`AccessStore::access_version`] in the same
 /// transaction. Nodes keep what they found and ask only for the version, so a revocation is seen everywhere at once.
@@ -107,31 +107,4 @@ pub trait AccessStore: Send + Sync + 'static {
 
     /// Revokes a token; `false` when there is none of this ID, or it is revoked already.
     async fn revoke_token(&self, id: TokenId, now: Timestamp) -> Result<bool, StoreError>;
-
-    /// Keeps a one-time sign-in link for an account.
-    async fn create_sign_in_link(
-        &self,
-        link: &TokenHash,
-        account: AccountId,
-        expires: Timestamp,
-    ) -> Result<(), StoreError>;
-
-    /// Uses up a sign-in link and opens a session in its place, in one step. `false`: unknown, used or expired.
-    async fn redeem_sign_in_link(
-        &self,
-        link: &TokenHash,
-        session: &TokenHash,
-        session_expires: Timestamp,
-        now: Timestamp,
-    ) -> Result<bool, StoreError>;
-
-    /// The account that a session is signed in to.
-    async fn find_session(
-        &self,
-        session: &TokenHash,
-        now: Timestamp,
-    ) -> Result<Option<AccountId>, StoreError>;
-
-    /// Ends a session, if it exists.
-    async fn end_session(&self, session: &TokenHash) -> Result<(), StoreError>;
 }

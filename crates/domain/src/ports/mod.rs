@@ -12,6 +12,7 @@ mod dispatch;
 mod messages;
 mod oauth;
 mod outside;
+mod people;
 mod senders;
 
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
@@ -28,6 +29,7 @@ pub use outside::{
     Home, ImageGuard, NumberBook, ReceiptError, ReceiptSink, ReportTaken, UnusableDocument,
     UnusableImage, UrlGuard,
 };
+pub use people::{Credentials, Invitation, NewPerson, NewSession, PeopleStore, Purpose};
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
 
 /// Why a store could not do what it was asked. Says what to do next, never what SQL was run.
@@ -78,6 +80,7 @@ pub trait Store:
     + CatalogueStore
     + SenderStore
     + OAuthStore
+    + PeopleStore
 {
 }
 
@@ -90,5 +93,6 @@ impl<T> Store for T where
         + CatalogueStore
         + SenderStore
         + OAuthStore
+        + PeopleStore
 {
 }

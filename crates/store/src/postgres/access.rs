@@ -1,4 +1,4 @@
-//! The port for accounts, tokens and sign-ins.
+//! The port for accounts and tokens.
 
 use async_trait::async_trait;
 use domain::access::Access;
@@ -69,21 +69,6 @@ const CREATE_TOKEN: &str = change!(
     "INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us)
     VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id"
 );
-
-const CREATE_LINK: &str =
-    "INSERT INTO sign_in_link (hash, account_id, expires_us) VALUES ($1, $2, $3)";
-/// What is expired goes on this occasion: sign-ins are rare.
-const REDEEM_LINK: &str = "
-    WITH used AS (
-        DELETE FROM sign_in_link WHERE hash = $1 OR expires_us <= $4 RETURNING hash, account_id, expires_us
-    ), swept AS (
-        DELETE FROM session WHERE expires_us <= $4
-    )
-    INSERT INTO session (hash, account_id, expires_us)
-    SELECT $2::bytea, account_id, $3::bigint FROM used WHERE hash = $1 AND expires_us > $4
-    RETURNING account_id";
-const FIND_SESSION: &str = "SELECT account_id FROM session WHERE hash = $1 AND expires_us > $2";
-const END_SESSION: &str = "DELETE FROM session WHERE hash = $1";
 
 #[async_trait]
 impl AccessStore for PostgresStore {
@@ -178,66 +163,6 @@ impl AccessStore for PostgresStore {
     async fn revoke_token(&self, id: TokenId, now: Timestamp) -> Result<bool, StoreError> {
         let revoke = Revoke { token: id, now };
         attempt::run(&self.pool, "revoke a token", &revoke).await
-    }
-
-    async fn create_sign_in_link(
-        &self,
-        link: &TokenHash,
-        account: AccountId,
-        expires: Timestamp,
-    ) -> Result<(), StoreError> {
-        let (link, account, expires_us) = (
-            link.as_bytes().as_slice(),
-            account.as_i64(),
-            micros(expires),
-        );
-        self.query(
-            "create a sign-in link",
-            CREATE_LINK,
-            &[&link, &account, &expires_us],
-        )
-        .await
-        .map(drop)
-    }
-
-    async fn redeem_sign_in_link(
-        &self,
-        link: &TokenHash,
-        session: &TokenHash,
-        session_expires: Timestamp,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let (link, session) = (link.as_bytes().as_slice(), session.as_bytes().as_slice());
-        let (expires_us, now_us) = (micros(session_expires), micros(now));
-        let opened = self
-            .query(
-                "sign in",
-                REDEEM_LINK,
-                &[&link, &session, &expires_us, &now_us],
-            )
-            .await?;
-        Ok(!opened.is_empty())
-    }
-
-    async fn find_session(
-        &self,
-        session: &TokenHash,
-        now: Timestamp,
-    ) -> Result<Option<AccountId>, StoreError> {
-        let (session, now_us) = (session.as_bytes().as_slice(), micros(now));
-        let read = |row: &Row| rows::account_id(column(row, 0)?);
-        self.find("find a session", FIND_SESSION, &[&session, &now_us], read)
-            .await
-    }
-
-    async fn end_session(&self, session: &TokenHash) -> Result<(), StoreError> {
-        self.query(
-            "end a session",
-            END_SESSION,
-            &[&session.as_bytes().as_slice()],
-        )
-        .await
-        .map(drop)
     }
 }
 

@@ -37,6 +37,7 @@ mod messages;
 mod migrate;
 mod naming;
 mod oauth;
+mod people;
 mod pool;
 mod prune;
 mod receipts;

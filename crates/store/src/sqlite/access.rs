@@ -1,4 +1,4 @@
-//! Accounts, tokens and sign-ins.
+//! Accounts and tokens.
 
 use domain::billing::EntryKind;
 use domain::ids::{AccountId, TokenId};
@@ -30,15 +30,6 @@ const CREATE_TOKEN: &str = "
 /// One of any kind; whether its family goes with it is for [`revoke_token`] to say.
 pub(super) const REVOKE_TOKEN: &str =
     "UPDATE token SET revoked_us = ?2 WHERE id = ?1 AND revoked_us IS NULL";
-
-const CREATE_LINK: &str =
-    "INSERT INTO sign_in_link (hash, account_id, expires_us) VALUES (?1, ?2, ?3)";
-const USE_LINK: &str = "DELETE FROM sign_in_link WHERE hash = ?1 RETURNING account_id";
-const OPEN_SESSION: &str = "INSERT INTO session (hash, account_id, expires_us) VALUES (?1, ?2, ?3)";
-const FIND_SESSION: &str = "SELECT account_id FROM session WHERE hash = ?1 AND expires_us > ?2";
-const END_SESSION: &str = "DELETE FROM session WHERE hash = ?1";
-const SWEEP_LINKS: &str = "DELETE FROM sign_in_link WHERE expires_us <= ?1";
-const SWEEP_SESSIONS: &str = "DELETE FROM session WHERE expires_us <= ?1";
 
 /// The number that grows with each change.
 pub(super) fn version(db: &Connection) -> Result<u64> {
@@ -145,66 +136,6 @@ pub(super) fn list_accounts(db: &Connection) -> Result<Vec<AccountRecord>> {
 /// Suspends or resumes an account; `false` when there is none of this name.
 pub(super) fn set_suspended(db: &Connection, name: &str, suspended: bool) -> Result<bool> {
     change(db, SET_SUSPENDED, params![name, suspended])
-}
-
-/// Keeps a link.
-pub(super) fn create_link(
-    db: &Connection,
-    link: &TokenHash,
-    account: AccountId,
-    expires_us: i64,
-) -> Result<()> {
-    db.prepare_cached(CREATE_LINK)?.execute(params![
-        link.as_bytes(),
-        account.as_i64(),
-        expires_us
-    ])?;
-    Ok(())
-}
-
-/// Puts a session in the place of a link. What is expired goes on this occasion: sign-ins are rare.
-pub(super) fn redeem_link(
-    db: &Connection,
-    link: &TokenHash,
-    session: &TokenHash,
-    session_expires_us: i64,
-    now_us: i64,
-) -> Result<bool> {
-    db.prepare_cached(SWEEP_LINKS)?.execute([now_us])?;
-    db.prepare_cached(SWEEP_SESSIONS)?.execute([now_us])?;
-    let mut use_link = db.prepare_cached(USE_LINK)?;
-    let account: Option<i64> = use_link
-        .query_row([link.as_bytes()], |row| row.get(0))
-        .optional()?;
-    let Some(account) = account else {
-        return Ok(false);
-    };
-    db.prepare_cached(OPEN_SESSION)?.execute(params![
-        session.as_bytes(),
-        account,
-        session_expires_us
-    ])?;
-    Ok(true)
-}
-
-/// Whose session this is.
-pub(super) fn find_session(
-    db: &Connection,
-    session: &TokenHash,
-    now_us: i64,
-) -> Result<Option<AccountId>> {
-    let mut statement = db.prepare_cached(FIND_SESSION)?;
-    let found = statement
-        .query_row(params![session.as_bytes(), now_us], |row| row.get(0))
-        .optional()?;
-    Ok(found.map(rows::account_id).transpose()?)
-}
-
-/// Ends a session, if it exists.
-pub(super) fn end_session(db: &Connection, session: &TokenHash) -> Result<()> {
-    db.prepare_cached(END_SESSION)?
-        .execute([session.as_bytes()])?;
-    Ok(())
 }
 
 /// Changes one row, and raises the version if there was one.

@@ -28,6 +28,7 @@ mod migrate;
 mod money;
 mod nodes;
 mod oauth;
+mod people;
 mod prune;
 mod readers;
 mod receipts;

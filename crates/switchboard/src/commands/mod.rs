@@ -5,6 +5,7 @@ mod callbacks;
 mod carrier;
 mod files;
 mod history;
+mod invite;
 mod listen;
 mod numbers;
 mod progress;
@@ -55,6 +56,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Serve(args) => serve::run(config, &cli.place, args).await,
             Command::Account(command) => account::run(&config, command).await,
             Command::Token(command) => token::run(&config, command).await,
+            Command::Invite(command) => invite::run(&config, command).await,
             Command::Sender(command) => sender::run(&config, command).await,
             Command::Rates(command) => rates::run(&config, command).await,
             Command::Reference(command) => reference::run(&config, command).await,

@@ -63,6 +63,7 @@ mod money_at_once;
 mod nodes;
 mod opening;
 mod parts;
+mod people;
 mod pruning;
 mod receipts;
 mod replay;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use domain::ports::Store;
+use domain::person::SignedIn;
+use domain::ports::{NewSession, Store};
 use tokio::task::JoinSet;
 
 use super::sample::{at, create_account, hash};
@@ -14,26 +15,35 @@ on_both_stores!(
     a_session_lasts_until_it_expires_or_ends,
 );
 
+/// A session of this secret that lasts until second 900.
+pub(super) fn session(secret: &str) -> NewSession {
+    NewSession {
+        hash: hash(secret),
+        expires: at(900),
+    }
+}
+
 async fn a_link_opens_one_session(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
     store
         .create_sign_in_link(&hash("link"), owner, at(60))
         .await
         .expect("the link is kept");
-    for (name, link, session, expected) in [
+    for (name, link, secret, expected) in [
         ("unknown", "other", "s0", false),
         ("good", "link", "s1", true),
         ("used", "link", "s2", false),
     ] {
         let opened = store
-            .redeem_sign_in_link(&hash(link), &hash(session), at(900), at(1))
+            .redeem_sign_in_link(&hash(link), &session(secret), at(1))
             .await;
         assert_eq!(opened.expect("answers"), expected, "{name}");
         let found = store
-            .find_session(&hash(session), at(2))
+            .find_session(&hash(secret), at(2))
             .await
             .expect("answers");
-        assert_eq!(found, expected.then_some(owner), "{name}");
+        let whose = SignedIn::ByLink(owner);
+        assert_eq!(found, expected.then_some(whose), "{name}");
     }
 }
 
@@ -47,7 +57,7 @@ async fn an_expired_link_opens_none(store: Arc<dyn Store>) {
     }
     for (link, expected) in [("early", false), ("late", true)] {
         let opened = store
-            .redeem_sign_in_link(&hash(link), &hash(link), at(900), at(60))
+            .redeem_sign_in_link(&hash(link), &session(link), at(60))
             .await;
         assert_eq!(opened.expect("answers"), expected, "{link}");
     }
@@ -63,9 +73,9 @@ async fn of_many_that_redeem_at_once_one_does(store: Arc<dyn Store>) {
     for n in 0..20 {
         let store = Arc::clone(&store);
         tasks.spawn(async move {
-            let session = hash(&n.to_string());
+            let session = session(&n.to_string());
             store
-                .redeem_sign_in_link(&hash("link"), &session, at(900), at(1))
+                .redeem_sign_in_link(&hash("link"), &session, at(1))
                 .await
                 .expect("answers")
         });
@@ -89,7 +99,7 @@ async fn a_session_lasts_until_it_expires_or_ends(store: Arc<dyn Store>) {
             .await
             .expect("the link is kept");
         let opened = store
-            .redeem_sign_in_link(&hash(name), &hash(name), at(900), at(1))
+            .redeem_sign_in_link(&hash(name), &session(name), at(1))
             .await;
         assert!(opened.expect("answers"));
     }
@@ -97,7 +107,7 @@ async fn a_session_lasts_until_it_expires_or_ends(store: Arc<dyn Store>) {
     store.end_session(&hash("unknown")).await.expect("answers");
     for (name, session, second, expected) in [
         ("ended", "ended", 2, None),
-        ("kept", "kept", 899, Some(owner)),
+        ("kept", "kept", 899, Some(SignedIn::ByLink(owner))),
         ("expired", "kept", 900, None),
     ] {
         let found = store

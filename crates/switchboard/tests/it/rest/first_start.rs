@@ -7,6 +7,7 @@ use testkit::Backend;
 use testkit::http::Response;
 
 use super::service::{Service, wait_for};
+use crate::people::browser::Browser;
 
 /// Runs a printed line as a person would.
 fn paste(line: &str) -> Value {
@@ -98,52 +99,60 @@ fn check_page(case: &str, page: &Response) {
         Some("no-referrer"),
         "{case}"
     );
-    assert_eq!(page.header("cache-control"), Some("no-cache"), "{case}");
+    assert_eq!(page.header("cache-control"), Some("no-store"), "{case}");
 }
 
 /// Looking at the link does not use it up, signing in does.
 fn the_link_signs_in_once(backend: Backend) {
     let service = Service::start(backend);
     let link = link(&service);
+    let mut browser = Browser::new(&service);
     for look in ["first", "second"] {
-        let page = service.raw("GET", &link, &[], b"");
+        let page = browser.get(&link);
         check_page(look, &page);
-        assert_eq!(
-            (page.status, page.header("set-cookie")),
-            (200, None),
-            "{look}"
-        );
-        assert!(page.text().contains("<form"), "{look}: {}", page.text());
+        assert_eq!((page.status, browser.cookie("switchboard")), (200, None));
     }
-    let signed_in = service.raw("POST", &link, &[], b"");
+    let bare = service.raw("POST", &link, &[], b"");
+    check_page("not the form of this browser", &bare);
+    assert_eq!((bare.status, bare.header("set-cookie")), (403, None));
+    let signed_in = browser.submit(&[]);
     assert_eq!(
         (signed_in.status, signed_in.header("location")),
         (303, Some("/dashboard"))
     );
-    let cookie = signed_in
-        .header("set-cookie")
-        .expect("a session")
-        .to_owned();
-    for attribute in ["; HttpOnly", "; SameSite=Strict", "; Path=/", "; Max-Age="] {
+    let cookie = signed_in.header("set-cookie").expect("a session");
+    for attribute in ["; HttpOnly", "; SameSite=Lax", "; Path=/", "; Max-Age="] {
         assert!(cookie.contains(attribute), "{attribute}: {cookie}");
     }
 
-    let again = service.raw("POST", &link, &[], b"");
-    check_page("again", &again);
-    assert_eq!((again.status, again.header("set-cookie")), (404, None));
-    let unknown = service.raw("POST", "/dashboard/sign-in/nonsense", &[], b"");
-    assert_eq!(unknown.status, 404);
+    for (case, path) in [
+        ("again", link.as_str()),
+        ("unknown", "/dashboard/sign-in/nonsense"),
+    ] {
+        let mut other = Browser::new(&service);
+        other.get(path);
+        let refused = other.submit(&[]);
+        check_page(case, &refused);
+        assert_eq!(refused.status, 404, "{case}");
+        assert_eq!(other.cookie("switchboard"), None, "{case}");
+    }
+}
+
+/// A browser in which the link was used.
+fn signed_in(service: &Service) -> Browser<'_> {
+    let mut browser = Browser::new(service);
+    browser.get(&link(service));
+    let entered = browser.submit(&[]);
+    assert_eq!(entered.status, 303, "{}", entered.text());
+    browser
 }
 
 /// With the session the dashboard opens, without it does not, and signing out ends it.
 fn the_session_opens_the_dashboard_until_it_ends(backend: Backend) {
     let service = Service::start(backend);
-    let signed_in = service.raw("POST", &link(&service), &[], b"");
-    let cookie = signed_in.header("set-cookie").expect("a session");
-    let session = cookie.split(';').next().expect("name and value").to_owned();
-
-    let dashboard = |cookie: &str| service.raw("GET", "/dashboard", &[("Cookie", cookie)], b"");
-    let page = dashboard(&format!("theme=dark; {session}"));
+    let mut browser = signed_in(&service);
+    browser.set_cookie("theme", "dark");
+    let page = browser.get("/dashboard");
     check_page("signed in", &page);
     assert_eq!(page.status, 200);
     assert!(
@@ -155,22 +164,29 @@ fn the_session_opens_the_dashboard_until_it_ends(backend: Backend) {
         !page.text().contains(&service.token),
         "a token is never shown again"
     );
+    let dashboard = |cookie: &str| service.raw("GET", "/dashboard", &[("Cookie", cookie)], b"");
     for (case, cookie) in [
         ("no session", ""),
         ("a wrong session", "switchboard=nonsense"),
         ("another name", "sb=x"),
     ] {
-        let page = dashboard(cookie);
-        check_page(case, &page);
-        assert_eq!(page.status, 401, "{case}");
+        let away = dashboard(cookie);
+        let to = away.header("location");
+        assert_eq!(
+            (away.status, to),
+            (303, Some("/dashboard/sign-in")),
+            "{case}"
+        );
     }
 
+    let session = browser.cookie("switchboard").expect("a session").to_owned();
+    let session = format!("switchboard={session}");
     let get = service.raw("GET", "/dashboard/sign-out", &[("Cookie", &session)], b"");
     assert_eq!(get.status, 405, "a link cannot sign anybody out");
-    let signed_out = service.raw("POST", "/dashboard/sign-out", &[("Cookie", &session)], b"");
+    let signed_out = browser.sign_out();
     assert_eq!(
         (signed_out.status, signed_out.header("location")),
-        (303, Some("/dashboard"))
+        (303, Some("/dashboard/sign-in"))
     );
     let cleared = signed_out.header("set-cookie").expect("cleared");
     assert!(
@@ -179,7 +195,7 @@ fn the_session_opens_the_dashboard_until_it_ends(backend: Backend) {
     );
     assert_eq!(
         dashboard(&session).status,
-        401,
+        303,
         "the session is over, whoever kept its cookie"
     );
 }
@@ -193,15 +209,10 @@ on_both_backends!(
 #[test]
 fn the_session_is_no_token_and_a_token_no_session() {
     let service = Service::start(Backend::Sqlite);
-    let signed_in = service.raw("POST", &link(&service), &[], b"");
-    let cookie = signed_in.header("set-cookie").expect("a session");
-    let session = cookie.split(['=', ';']).nth(1).expect("a value");
+    let browser = signed_in(&service);
+    let session = browser.cookie("switchboard").expect("a session");
     assert_eq!(service.call_as(session, "GET", "/token", b"").status, 401);
-    let cookie = format!("switchboard={}", service.token);
-    assert_eq!(
-        service
-            .raw("GET", "/dashboard", &[("Cookie", &cookie)], b"")
-            .status,
-        401
-    );
+    let mut browser = Browser::new(&service);
+    browser.set_cookie("switchboard", &service.token);
+    assert_eq!(browser.get("/dashboard").status, 303);
 }

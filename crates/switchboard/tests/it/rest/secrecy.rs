@@ -5,9 +5,11 @@ use testkit::Backend;
 use testkit::http::Connection;
 
 use super::service::{Service, sms_with, tomorrow, wait_for};
+use crate::people::browser::Browser;
 
 const TEXT: &str = "Your secret code is QX7-PLUM";
 const NUMBER: &str = "37120000987";
+const PASSWORD: &str = "violet tram eleven";
 const URL_SECRET: &str = "hunter2";
 
 /// A session that touches every route, well and badly.
@@ -49,6 +51,29 @@ fn use_everything(service: &Service, wrong: &str) {
     assert_eq!(connection.read_response().expect("answered").status, 400);
 }
 
+/// Signs in by the link and by an invitation; the secrets of a session and of the invitation.
+fn use_pages(service: &Service, link: &str) -> (String, String) {
+    let mut browser = Browser::new(service);
+    browser.get(&format!("/dashboard/sign-in/{link}"));
+    browser.submit(&[]);
+    assert_eq!(browser.get("/dashboard").status, 200);
+    let session = browser.cookie("switchboard").expect("a session").to_owned();
+    let invite = ["invite", "create", "--email", "ann@example.com", "--json"];
+    let invitation = service.server.cli_json(&invite);
+    let invited = invitation["link"].as_str().expect("a link");
+    let (_, invited) = invited.rsplit_once('/').expect("a path");
+    browser.get(&format!("/dashboard/invitation/{invited}"));
+    browser.submit(&[("password", PASSWORD), ("repeated", PASSWORD)]);
+    browser.get("/dashboard");
+    browser.sign_out();
+    for password in ["wrong", PASSWORD] {
+        browser.get("/dashboard/sign-in");
+        browser.submit(&[("email", "ann@example.com"), ("password", password)]);
+    }
+    assert_eq!(browser.get("/dashboard").status, 200);
+    (session, invited.to_owned())
+}
+
 /// The whole session is logged at the highest level; the second start prints nothing else.
 fn logs_hold_no_secret(backend: Backend) {
     let mut service = Service::with(backend, |server| {
@@ -65,18 +90,7 @@ fn logs_hold_no_secret(backend: Backend) {
     use_everything(&service, wrong);
     service.server.restart();
     use_everything(&service, wrong);
-    let signed_in = service.raw("POST", &format!("/dashboard/sign-in/{link}"), &[], b"");
-    let cookie = signed_in
-        .header("set-cookie")
-        .expect("a session")
-        .to_owned();
-    let session = cookie.split(['=', ';']).nth(1).expect("a value").to_owned();
-    service.raw(
-        "GET",
-        "/dashboard",
-        &[("Cookie", &format!("switchboard={session}"))],
-        b"",
-    );
+    let (session, invited) = use_pages(&service, &link);
     service.server.terminate();
     let output = wait_for("the last line", || {
         let output = service.server.output();
@@ -109,6 +123,9 @@ fn logs_hold_no_secret(backend: Backend) {
         ("an address with a key", URL_SECRET),
         ("a one-time link", &link),
         ("a session", &session),
+        ("an invitation", &invited),
+        ("a password", PASSWORD),
+        ("an email address", "ann@example.com"),
         ("an idempotency key", "secret-key"),
     ] {
         if let Some(line) = output.lines().find(|line| line.contains(secret)) {

@@ -1,0 +1,98 @@
+//! The address that a person signs in with.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::shown::Shown;
+
+/// Longer addresses cannot be delivered to.
+const MAX_BYTES: usize = 254;
+
+/// An email address in small letters: whoever signs in need not remember how they wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Email(String);
+
+/// The text is no email address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is no email address; write it like ann@example.com", Shown(.0))]
+pub struct NotAnEmail(String);
+
+impl Email {
+    /// The address.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What stands before the `@`.
+    pub fn local_part(&self) -> &str {
+        self.0.split('@').next().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Email {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Email {
+    type Err = NotAnEmail;
+
+    /// Only what can be no address at all is refused: the invitation's arrival is the proof.
+    fn from_str(text: &str) -> Result<Self, NotAnEmail> {
+        let email = text.trim().to_lowercase();
+        let strange = |c: char| c.is_control() || c.is_whitespace() || "<>()[],;:\\\"".contains(c);
+        let whole = email.split_once('@').is_some_and(|(local, domain)| {
+            let labels = |domain: &str| domain.split('.').all(|label| !label.is_empty());
+            !local.is_empty() && !domain.contains('@') && labels(domain)
+        });
+        if whole && email.len() <= MAX_BYTES && !email.contains(strange) {
+            Ok(Self(email))
+        } else {
+            Err(NotAnEmail(text.to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_in_small_letters() {
+        for (text, expected) in [
+            ("ann@example.com", Some("ann@example.com")),
+            (" Ann@Example.COM\n", Some("ann@example.com")),
+            ("a+b.c@x-y.example", Some("a+b.c@x-y.example")),
+            ("root@localhost", Some("root@localhost")),
+            ("zoë@exämple.eu", Some("zoë@exämple.eu")),
+            ("", None),
+            ("ann", None),
+            ("@example.com", None),
+            ("ann@", None),
+            ("ann@example..com", None),
+            ("ann@example.com.", None),
+            ("ann@b@example.com", None),
+            ("an n@example.com", None),
+            ("Ann <ann@example.com>", None),
+            ("ann\0@example.com", None),
+            ("a,b@example.com", None),
+        ] {
+            let read = text.parse::<Email>().ok();
+            assert_eq!(read.as_ref().map(Email::as_str), expected, "{text:?}");
+        }
+        let long = format!("{}@example.com", "a".repeat(MAX_BYTES));
+        assert!(long.parse::<Email>().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_read_reads_the_same_again(text in "\\PC{0,30}@\\PC{0,30}") {
+            if let Ok(email) = text.parse::<Email>() {
+                prop_assert_eq!(email.as_str().parse::<Email>(), Ok(email));
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `switchboard invite …`
+
+use std::sync::Arc;
+
+use anyhow::{bail, ensure};
+use domain::clock::SystemClock;
+use domain::ports::AccountRecord;
+use domain::{Person, Role};
+use engine::people::{Hasher, InviteError, Invited};
+use engine::{Accounts, People};
+use serde_json::json;
+
+use super::{TIME, print_json, store};
+use crate::cli::{InviteArgs, InviteCommand};
+use crate::config::Config;
+
+pub(super) async fn run(config: &Config, command: InviteCommand) -> anyhow::Result<()> {
+    let InviteCommand::Create(args) = command;
+    let store = store(config).await?;
+    let clock = Arc::new(SystemClock);
+    let accounts = Accounts::new(store.clone(), clock.clone());
+    let people = People::new(store, clock, Arc::new(Hasher::default()));
+    let role = args.role.unwrap_or(Role::Member);
+    let account = choose_account(&accounts, args.account.as_deref(), role).await?;
+    let id = account.as_ref().map(|account| account.id);
+    let known = match people.invite(args.email.clone(), role, id).await {
+        Ok(invited) => {
+            print(config, &args, role, account.as_ref(), &invited);
+            return Ok(());
+        }
+        Err(InviteError::Known(person)) => person,
+        Err(error) => return Err(error.into()),
+    };
+    ensure!(
+        args.role.is_none() && args.account.is_none(),
+        "{} can sign in already, as {}; leave out --role and --account for a link that sets a new password",
+        known.email,
+        known.role
+    );
+    let invited = people.invite_again(&known).await?;
+    print_again(config, &args, &known, &invited);
+    Ok(())
+}
+
+/// The account that is named, or the only one there is.
+async fn choose_account(
+    accounts: &Accounts,
+    name: Option<&str>,
+    role: Role,
+) -> anyhow::Result<Option<AccountRecord>> {
+    if let Some(name) = name {
+        return Ok(Some(accounts.get(name).await?));
+    }
+    let mut all = accounts.list().await?;
+    match (all.len(), role) {
+        (1, _) => Ok(all.pop()),
+        (_, Role::Operator) => Ok(None),
+        (0, _) => {
+            bail!("there is no account yet; `switchboard account create --name NAME` makes one")
+        }
+        (count, _) => bail!("there are {count} accounts; name one with --account NAME"),
+    }
+}
+
+/// Where people reach the dashboard, and the link below it.
+fn address(config: &Config, invited: &Invited) -> String {
+    let dashboard = config.dashboard_url(config.server.listen);
+    format!("{dashboard}/dashboard/invitation/{}", invited.link)
+}
+
+fn print(
+    config: &Config,
+    args: &InviteArgs,
+    role: Role,
+    account: Option<&AccountRecord>,
+    invited: &Invited,
+) {
+    let (link, expires) = (address(config, invited), invited.expires);
+    let account = account.map(|account| account.name.as_str());
+    if args.output.json {
+        print_json(&json!({
+            "email": args.email.as_str(),
+            "role": role.name(),
+            "account": account,
+            "link": link,
+            "expires": expires.to_string(),
+        }));
+        return;
+    }
+    let place = account.map_or_else(String::new, |name| format!(" of account '{name}'"));
+    println!(
+        "{} becomes {role}{place} by this link, which works once until {} and is shown only now:\n{link}",
+        args.email,
+        expires.strftime(TIME),
+    );
+}
+
+fn print_again(config: &Config, args: &InviteArgs, person: &Person, invited: &Invited) {
+    let (link, expires) = (address(config, invited), invited.expires);
+    if args.output.json {
+        print_json(&json!({
+            "email": args.email.as_str(),
+            "role": person.role.name(),
+            "link": link,
+            "expires": expires.to_string(),
+            "newPassword": true,
+        }));
+        return;
+    }
+    println!(
+        "{} can sign in already. By this link, which works once until {} and is shown only now, they set a new password:\n{link}",
+        args.email,
+        expires.strftime(TIME),
+    );
+}

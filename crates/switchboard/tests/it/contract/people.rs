@@ -1,0 +1,331 @@
+//! People and their invitations.
+
+use std::sync::Arc;
+
+use domain::person::{PasswordHash, SignedIn};
+use domain::ports::{Credentials, Invitation, NewPerson, Purpose, Store};
+use domain::{AccountId, Email, Person, PersonId, Role};
+use tokio::task::JoinSet;
+
+use super::fixture::Database;
+use super::sample::{at, create_account, hash};
+use super::sign_in::session;
+
+on_both_stores!(
+    an_invitation_makes_one_person_and_signs_them_in,
+    an_expired_invitation_makes_nobody,
+    a_later_invitation_takes_the_place_of_the_earlier,
+    of_many_that_accept_at_once_one_does,
+    an_invitation_to_an_address_that_was_taken_since_does_nothing,
+    a_new_password_ends_every_session_of_its_person_alone,
+    an_operator_may_have_no_account,
+    signing_in_replaces_the_session_that_was_there,
+    a_person_is_created_in_the_place_of_a_session,
+);
+
+/// Undoes the step of the schema that people came with.
+pub(super) const WITHOUT_PEOPLE: &str = "
+    DROP TABLE session; DROP TABLE invitation; DROP TABLE person;
+    CREATE TABLE session (hash BYTEA PRIMARY KEY, account_id BIGINT NOT NULL REFERENCES account (id),
+        expires_us BIGINT NOT NULL);
+    DELETE FROM schema_migration WHERE number >= 8";
+
+fn email(text: &str) -> Email {
+    text.parse().expect("an address")
+}
+
+fn password(text: &str) -> PasswordHash {
+    PasswordHash::new(text.to_owned())
+}
+
+fn join(text: &str, role: Role, account: Option<AccountId>) -> Invitation {
+    Invitation {
+        email: email(text),
+        purpose: Purpose::Join { role, account },
+    }
+}
+
+async fn invite(store: &Arc<dyn Store>, invitation: &Invitation, link: &str) {
+    let invited = store
+        .create_invitation(invitation, &hash(link), at(60))
+        .await;
+    invited.expect("the invitation is kept");
+}
+
+/// Accepts at second 1 and opens a session of the link's own name.
+async fn accept(store: &Arc<dyn Store>, link: &str, kept: &str) -> Option<PersonId> {
+    let accepted = store
+        .redeem_invitation(&hash(link), &password(kept), &session(link), at(1))
+        .await;
+    accepted.expect("answers")
+}
+
+async fn whose(store: &Arc<dyn Store>, secret: &str) -> Option<SignedIn> {
+    let found = store.find_session(&hash(secret), at(2)).await;
+    found.expect("answers")
+}
+
+async fn credentials(store: &Arc<dyn Store>, address: &str) -> Option<Credentials> {
+    let found = store.find_credentials(&email(address)).await;
+    found.expect("answers")
+}
+
+/// Somebody who has accepted an invitation, signed in under the address itself.
+async fn member(store: &Arc<dyn Store>, address: &str, account: AccountId) -> PersonId {
+    invite(store, &join(address, Role::Member, Some(account)), address).await;
+    let accepted = accept(store, address, "first").await;
+    accepted.expect("a good link")
+}
+
+async fn an_invitation_makes_one_person_and_signs_them_in(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let invitation = join("ann@example.com", Role::Admin, Some(account));
+    invite(&store, &invitation, "link").await;
+    for look in 0..2 {
+        let found = store.find_invitation(&hash("link"), at(59)).await;
+        assert_eq!(
+            found.expect("answers").as_ref(),
+            Some(&invitation),
+            "{look}"
+        );
+    }
+    assert_eq!(accept(&store, "other", "x").await, None, "an unknown link");
+    assert_eq!(credentials(&store, "ann@example.com").await, None);
+
+    let id = accept(&store, "link", "kept").await.expect("a good link");
+    let ann = Person {
+        id,
+        email: email("ann@example.com"),
+        role: Role::Admin,
+        account: Some(account),
+    };
+    let expected = Credentials {
+        person: ann.clone(),
+        password: password("kept"),
+    };
+    assert_eq!(credentials(&store, "ann@example.com").await, Some(expected));
+    assert_eq!(whose(&store, "link").await, Some(SignedIn::Person(ann)));
+    assert_eq!(accept(&store, "link", "again").await, None, "a used link");
+    let found = store.find_invitation(&hash("link"), at(2)).await;
+    assert_eq!(found.expect("answers"), None);
+}
+
+async fn an_expired_invitation_makes_nobody(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let invitation = join("ann@example.com", Role::Member, Some(account));
+    invite(&store, &invitation, "link").await;
+    let found = store.find_invitation(&hash("link"), at(60)).await;
+    assert_eq!(found.expect("answers"), None);
+    let accepted = store
+        .redeem_invitation(&hash("link"), &password("kept"), &session("link"), at(60))
+        .await;
+    assert_eq!(accepted.expect("answers"), None);
+    assert_eq!(credentials(&store, "ann@example.com").await, None);
+}
+
+async fn a_later_invitation_takes_the_place_of_the_earlier(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    for (link, role) in [("early", Role::Member), ("late", Role::Admin)] {
+        invite(&store, &join("ann@example.com", role, Some(account)), link).await;
+    }
+    assert_eq!(accept(&store, "early", "x").await, None);
+    assert!(accept(&store, "late", "kept").await.is_some());
+    let ann = credentials(&store, "ann@example.com").await.expect("ann");
+    assert_eq!(ann.person.role, Role::Admin);
+}
+
+async fn of_many_that_accept_at_once_one_does(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let invitation = join("ann@example.com", Role::Member, Some(account));
+    invite(&store, &invitation, "link").await;
+    let mut tasks = JoinSet::new();
+    for n in 0..20 {
+        let store = Arc::clone(&store);
+        tasks.spawn(async move {
+            let (kept, opened) = (password(&n.to_string()), session(&n.to_string()));
+            let accepted = store
+                .redeem_invitation(&hash("link"), &kept, &opened, at(1))
+                .await;
+            accepted.expect("answers").map(|_| n)
+        });
+    }
+    let winners: Vec<i32> = tasks.join_all().await.into_iter().flatten().collect();
+    let [winner] = winners[..] else {
+        panic!("{winners:?}");
+    };
+    let ann = credentials(&store, "ann@example.com").await.expect("ann");
+    assert_eq!(ann.password, password(&winner.to_string()));
+    for n in 0..20 {
+        let opened = whose(&store, &n.to_string()).await;
+        assert_eq!(opened.is_some(), n == winner, "{n}");
+    }
+}
+
+async fn an_invitation_to_an_address_that_was_taken_since_does_nothing(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let invitation = join("ann@example.com", Role::Admin, Some(account));
+    invite(&store, &invitation, "link").await;
+    store
+        .create_sign_in_link(&hash("first"), account, at(60))
+        .await
+        .expect("the link is kept");
+    let opened = store
+        .redeem_sign_in_link(&hash("first"), &session("first"), at(1))
+        .await;
+    assert!(opened.expect("answers"));
+    assert!(
+        create_operator(&store, account, "ann@example.com")
+            .await
+            .is_some()
+    );
+    assert_eq!(accept(&store, "link", "stolen").await, None);
+    let ann = credentials(&store, "ann@example.com").await.expect("ann");
+    assert_eq!(
+        (ann.person.role, ann.password),
+        (Role::Operator, password("kept"))
+    );
+    assert_eq!(whose(&store, "link").await, None);
+}
+
+/// Puts the session `operator` in the place of `first`.
+async fn create_operator(
+    store: &Arc<dyn Store>,
+    account: AccountId,
+    address: &str,
+) -> Option<PersonId> {
+    let person = NewPerson {
+        email: email(address),
+        role: Role::Operator,
+        account: Some(account),
+        password: password("kept"),
+        created_at: at(1),
+    };
+    let created = store
+        .create_person(&person, &session("operator"), &hash("first"))
+        .await;
+    created.expect("answers")
+}
+
+async fn a_person_is_created_in_the_place_of_a_session(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    member(&store, "ann@example.com", account).await;
+    store
+        .create_sign_in_link(&hash("first"), account, at(60))
+        .await
+        .expect("the link is kept");
+    let opened = store
+        .redeem_sign_in_link(&hash("first"), &session("first"), at(1))
+        .await;
+    assert!(opened.expect("answers"));
+
+    let taken = create_operator(&store, account, "ann@example.com").await;
+    assert_eq!(taken, None, "the address is taken");
+    let first = whose(&store, "first").await;
+    assert_eq!(first, Some(SignedIn::ByLink(account)), "nothing changed");
+    assert_eq!(whose(&store, "operator").await, None);
+
+    let id = create_operator(&store, account, "op@example.com").await;
+    assert_eq!(whose(&store, "first").await, None);
+    let operator = whose(&store, "operator").await.expect("signed in");
+    assert_eq!(operator.person().map(|person| person.id), id);
+    assert_eq!(operator.role(), Role::Operator);
+}
+
+async fn a_new_password_ends_every_session_of_its_person_alone(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let ann = member(&store, "ann@example.com", account).await;
+    member(&store, "bob@example.com", account).await;
+    let invitation = Invitation {
+        email: email("ann@example.com"),
+        purpose: Purpose::NewPassword(ann),
+    };
+    invite(&store, &invitation, "again").await;
+    let found = store.find_invitation(&hash("again"), at(1)).await;
+    assert_eq!(found.expect("answers"), Some(invitation));
+    assert_eq!(accept(&store, "again", "second").await, Some(ann));
+
+    let kept = credentials(&store, "ann@example.com").await.expect("ann");
+    assert_eq!(kept.password, password("second"));
+    assert_eq!(
+        (kept.person.role, kept.person.account),
+        (Role::Member, Some(account))
+    );
+    for (secret, expected) in [
+        ("ann@example.com", false),
+        ("again", true),
+        ("bob@example.com", true),
+    ] {
+        assert_eq!(whose(&store, secret).await.is_some(), expected, "{secret}");
+    }
+    let bob = credentials(&store, "bob@example.com").await.expect("bob");
+    assert_eq!(bob.password, password("first"));
+}
+
+async fn an_operator_may_have_no_account(store: Arc<dyn Store>) {
+    invite(
+        &store,
+        &join("op@example.com", Role::Operator, None),
+        "link",
+    )
+    .await;
+    let id = accept(&store, "link", "kept").await.expect("a good link");
+    let signed_in = whose(&store, "link").await.expect("signed in");
+    assert_eq!(
+        (signed_in.account(), signed_in.role()),
+        (None, Role::Operator)
+    );
+    assert_eq!(signed_in.person().map(|person| person.id), Some(id));
+}
+
+async fn signing_in_replaces_the_session_that_was_there(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let ann = member(&store, "ann@example.com", account).await;
+    let before = hash("ann@example.com");
+    for (secret, replaced) in [
+        ("one", None),
+        ("two", Some(&before)),
+        ("three", Some(&before)),
+    ] {
+        let opened = store
+            .open_session(ann, &session(secret), replaced, at(1))
+            .await;
+        opened.expect("the session opens");
+    }
+    for (secret, expected) in [
+        ("ann@example.com", false),
+        ("one", true),
+        ("two", true),
+        ("three", true),
+    ] {
+        let opened = whose(&store, secret).await;
+        assert_eq!(opened.is_some(), expected, "{secret}");
+    }
+    let late = store.find_session(&hash("two"), at(900)).await;
+    assert_eq!(late.expect("answers"), None, "its time is over");
+}
+
+mod older_schema {
+    use super::{Database, SignedIn, WITHOUT_PEOPLE, create_account, member, whose};
+
+    on_both_databases!(sessions_are_carried_over);
+
+    async fn sessions_are_carried_over(database: Database) {
+        const OPEN: &str = "INSERT INTO session (hash, account_id, expires_us)
+            SELECT hash, account_id, 1800000900000000 FROM sign_in_link";
+        let store = database.open().await;
+        let account = create_account(&store, "acme").await;
+        let link = store
+            .create_sign_in_link(&super::hash("open"), account, super::at(60))
+            .await;
+        link.expect("the link is kept");
+        drop(store);
+        database.execute(WITHOUT_PEOPLE).await;
+        database.execute(OPEN).await;
+
+        let store = database.open().await;
+        let before = whose(&store, "open").await;
+        assert_eq!(before, Some(SignedIn::ByLink(account)));
+        member(&store, "ann@example.com", account).await;
+        assert!(whose(&store, "ann@example.com").await.is_some());
+    }
+}

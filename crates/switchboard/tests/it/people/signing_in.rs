@@ -1,0 +1,260 @@
+//! Signing in by password, and out.
+
+use testkit::Backend;
+
+use super::{Browser, PASSWORD, joined, on_both_backends};
+use crate::rest::service::Service;
+
+on_both_backends!(
+    a_password_opens_a_session_that_ends_with_signing_out,
+    every_kind_of_wrong_password_looks_the_same,
+    only_our_own_pages_are_gone_back_to,
+);
+
+const WRONG: &str = "The email address or the password is wrong.";
+
+/// A service with one person.
+fn with_ann(backend: Backend) -> Service {
+    let service = Service::start(backend);
+    joined(&service, "ann@example.com", &[]);
+    service
+}
+
+fn a_password_opens_a_session_that_ends_with_signing_out(backend: Backend) {
+    let service = with_ann(backend);
+    let mut browser = Browser::new(&service);
+    let away = browser.get("/dashboard");
+    assert_eq!(
+        (away.status, away.header("location")),
+        (303, Some("/dashboard/sign-in"))
+    );
+    browser.follow(&away);
+    browser.set_cookie("switchboard", "planted");
+    let signed_in = browser.submit(&[("email", " ANN@example.com "), ("password", PASSWORD)]);
+    assert_eq!(
+        (signed_in.status, signed_in.header("location")),
+        (303, Some("/dashboard"))
+    );
+    let session = browser.cookie("switchboard").expect("a session").to_owned();
+    assert_ne!(
+        session, "planted",
+        "a session that was there is never taken over"
+    );
+    assert_eq!(browser.follow(&signed_in).status, 200);
+    let again = browser.get("/dashboard/sign-in");
+    assert_eq!(
+        again.header("location"),
+        Some("/dashboard"),
+        "signed in already"
+    );
+
+    browser.get("/dashboard");
+    let foreign = browser.post("/dashboard/sign-out", &[]);
+    assert_eq!(foreign.status, 403, "no other site signs anybody out");
+    browser.get("/dashboard");
+    let out = browser.sign_out();
+    assert_eq!(
+        (out.status, out.header("location")),
+        (303, Some("/dashboard/sign-in"))
+    );
+    assert_eq!(browser.cookie("switchboard"), None);
+    browser.set_cookie("switchboard", &session);
+    assert_eq!(
+        browser.get("/dashboard").status,
+        303,
+        "whoever kept the cookie"
+    );
+}
+
+fn every_kind_of_wrong_password_looks_the_same(backend: Backend) {
+    let service = with_ann(backend);
+    let mut pages = Vec::new();
+    for (case, email, password) in [
+        ("wrong password", "ann@example.com", "violet tram twelve"),
+        ("nobody of this name", "bob@example.com", PASSWORD),
+        ("no address", "ann", PASSWORD),
+        ("no password", "ann@example.com", ""),
+    ] {
+        let mut browser = Browser::new(&service);
+        browser.get("/dashboard/sign-in");
+        let refused = browser.submit(&[("email", email), ("password", password)]);
+        assert_eq!(refused.status, 401, "{case}");
+        assert_eq!(browser.cookie("switchboard"), None, "{case}");
+        let text = refused.text();
+        assert!(text.contains(WRONG), "{case}: {text}");
+        assert!(
+            text.contains(&format!("value=\"{email}\"")),
+            "{case}: {text}"
+        );
+        assert!(
+            !text.contains(PASSWORD),
+            "{case}: a password is never shown"
+        );
+        let token = browser.hidden("form_token").expect("a token");
+        pages.push(text.replace(email, "").replace(&token, ""));
+    }
+    pages.dedup();
+    assert_eq!(pages.len(), 1, "{pages:#?}");
+}
+
+fn only_our_own_pages_are_gone_back_to(backend: Backend) {
+    let service = with_ann(backend);
+    for (next, expected) in [
+        ("/oauth/consent/abc", "/oauth/consent/abc"),
+        ("//evil.example", "/dashboard"),
+        ("https://evil.example/dashboard/", "/dashboard"),
+        ("/\\evil.example", "/dashboard"),
+        ("/dashboard/\t/evil.example", "/dashboard"),
+        ("/dashboard/%0d%0aSet-Cookie:x=y", "/dashboard"),
+        ("javascript:alert(1)", "/dashboard"),
+    ] {
+        let mut browser = Browser::new(&service);
+        let query = url::form_urlencoded::byte_serialize(next.as_bytes()).collect::<String>();
+        let page = browser.get(&format!("/dashboard/sign-in?next={query}"));
+        let carried = browser.hidden("next");
+        assert_eq!(page.status, 200, "{next}");
+        assert_eq!(
+            carried.as_deref().unwrap_or("/dashboard"),
+            expected,
+            "{next}"
+        );
+        let token = browser.hidden("form_token").expect("a token");
+        let fields = [
+            ("form_token", token.as_str()),
+            ("email", "ann@example.com"),
+            ("password", PASSWORD),
+            ("next", next),
+        ];
+        let signed_in = browser.post("/dashboard/sign-in", &fields);
+        assert_eq!(
+            (signed_in.status, signed_in.header("location")),
+            (303, Some(expected)),
+            "{next}"
+        );
+        let there = browser.get(&format!("/dashboard/sign-in?next={query}"));
+        assert_eq!(
+            there.header("location"),
+            Some(expected),
+            "signed in: {next}"
+        );
+    }
+}
+
+/// A login form that another site sends would sign its visitor in as somebody else.
+#[test]
+fn a_form_that_is_not_our_page_signs_nobody_in() {
+    let service = with_ann(Backend::Sqlite);
+    let fill = |token: &str| {
+        vec![
+            ("form_token".to_owned(), token.to_owned()),
+            ("email".to_owned(), "ann@example.com".to_owned()),
+            ("password".to_owned(), PASSWORD.to_owned()),
+        ]
+    };
+    let mut other = Browser::new(&service);
+    other.get("/dashboard/sign-in");
+    let others = other.hidden("form_token").expect("a token");
+    for (case, token, has_cookie, site) in [
+        ("no token", "", true, None),
+        ("made up", "x", true, None),
+        ("another browser's", others.as_str(), true, None),
+        ("without the cookie", others.as_str(), false, None),
+        ("sent by another site", "own", true, Some("cross-site")),
+        ("sent by a neighbour", "own", true, Some("same-site")),
+    ] {
+        let mut browser = Browser::new(&service);
+        if has_cookie {
+            browser.get("/dashboard/sign-in");
+        }
+        let own = has_cookie.then(|| browser.hidden("form_token").expect("a token"));
+        let token = if token == "own" {
+            own.as_deref().expect("a token")
+        } else {
+            token
+        };
+        if let Some(site) = site {
+            browser.set_header("Sec-Fetch-Site", site);
+        }
+        let fields = fill(token);
+        let fields: Vec<(&str, &str)> = fields
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .collect();
+        let refused = browser.post("/dashboard/sign-in", &fields);
+        assert_eq!(refused.status, 403, "{case}: {}", refused.text());
+        assert_eq!(browser.cookie("switchboard"), None, "{case}");
+        // The page that comes back works.
+        browser.set_header("Sec-Fetch-Site", "same-origin");
+        let signed_in = browser.submit(&[("email", "ann@example.com"), ("password", PASSWORD)]);
+        assert_eq!(signed_in.status, 303, "{case}: {}", signed_in.text());
+    }
+}
+
+/// From one address, whoever it asks for; and for one person, wherever from.
+#[test]
+fn those_who_guess_are_slowed_down() {
+    let service = Service::with(Backend::Sqlite, |server| {
+        server.config("[auth]\ntrusted_proxies = [\"127.0.0.0/8\"]")
+    });
+    joined(&service, "ann@example.com", &[]);
+    let try_from = |address: &str, email: &str, password: &str| {
+        let mut browser = Browser::new(&service);
+        browser.set_header("X-Forwarded-For", address);
+        browser.get("/dashboard/sign-in");
+        browser.submit(&[("email", email), ("password", password)])
+    };
+    for n in 0..10 {
+        let refused = try_from("192.0.2.1", &format!("{n}@example.com"), "wrong");
+        assert_eq!(refused.status, 401, "{n}");
+    }
+    let stopped = try_from("192.0.2.1", "ann@example.com", PASSWORD);
+    assert_eq!(stopped.status, 429, "even with the right password");
+    let wait: u32 = stopped
+        .header("retry-after")
+        .expect("a time")
+        .parse()
+        .expect("seconds");
+    assert!((1..=6).contains(&wait), "{wait}");
+    assert!(
+        stopped.text().contains("Too many tries"),
+        "{}",
+        stopped.text()
+    );
+    assert!(
+        stopped.text().contains("value=\"ann@example.com\""),
+        "what was typed stays"
+    );
+    assert_eq!(
+        try_from("192.0.2.2", "ann@example.com", PASSWORD).status,
+        303,
+        "others go on"
+    );
+
+    for n in 0..20 {
+        let refused = try_from(&format!("198.51.100.{n}"), "ann@example.com", "wrong");
+        assert_eq!(refused.status, 401, "{n}");
+    }
+    let stopped = try_from("203.0.113.1", "Ann@example.com", PASSWORD);
+    assert_eq!(stopped.status, 429, "from whatever address");
+    assert_eq!(
+        try_from("203.0.113.1", "bob@example.com", "wrong").status,
+        401
+    );
+}
+
+/// Over HTTPS a cookie is bound to this host.
+#[test]
+fn cookies_are_bound_to_the_host_over_https() {
+    let service = Service::with(Backend::Sqlite, |server| {
+        server.config("[urls]\ndashboard = \"https://dashboard.example\"")
+    });
+    let page = Browser::new(&service).get("/dashboard/sign-in");
+    let cookie = page.header("set-cookie").expect("a cookie").to_owned();
+    assert!(cookie.starts_with("__Host-switchboard-form="), "{cookie}");
+    let browser = joined(&service, "ann@example.com", &[]);
+    assert!(browser.cookie("__Host-switchboard").is_some());
+    for attribute in ["; Path=/", "; HttpOnly", "; SameSite=Lax", "; Secure"] {
+        assert!(cookie.contains(attribute), "{attribute}: {cookie}");
+    }
+    assert!(!cookie.contains("Domain"), "{cookie}");
+}

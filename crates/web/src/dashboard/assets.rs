@@ -1,0 +1,48 @@
+//! What every page looks like.
+
+use std::sync::LazyLock;
+
+use axum::extract::RawQuery;
+use axum::response::{IntoResponse, Response};
+use domain::token::TokenHash;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+
+const STYLE: &str = include_str!("../../assets/style.css");
+const ICON: &str = include_str!("../../assets/icon.svg");
+
+/// The address of the style sheet. It changes with what is in it, so that browsers may keep it for ever.
+pub(super) static STYLE_ADDRESS: LazyLock<String> =
+    LazyLock::new(|| format!("/dashboard/style.css?{}", version(STYLE)));
+/// The address of the icon.
+pub(super) static ICON_ADDRESS: LazyLock<String> =
+    LazyLock::new(|| format!("/dashboard/icon.svg?{}", version(ICON)));
+
+fn version(content: &str) -> String {
+    let hash = TokenHash::of(content);
+    let [a, b, c, d, ..] = hash.as_bytes();
+    format!("{a:02x}{b:02x}{c:02x}{d:02x}")
+}
+
+pub(super) async fn style(RawQuery(asked): RawQuery) -> Response {
+    serve("text/css; charset=utf-8", STYLE, asked)
+}
+
+pub(super) async fn icon(RawQuery(asked): RawQuery) -> Response {
+    serve("image/svg+xml", ICON, asked)
+}
+
+/// While nodes of two versions run, one may be asked for what only the other has: that is not to be kept.
+fn serve(kind: &'static str, content: &'static str, asked: Option<String>) -> Response {
+    let is_this = asked.is_some_and(|asked| asked == version(content));
+    let cache = if is_this {
+        "public, max-age=31536000, immutable"
+    } else {
+        "no-cache"
+    };
+    let headers = [
+        (CONTENT_TYPE, kind),
+        (CACHE_CONTROL, cache),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, content).into_response()
+}

@@ -1,0 +1,46 @@
+//! Reading a form.
+
+use std::time::Duration;
+
+use axum::extract::{FromRequest, Request};
+
+use super::page::Failure;
+use crate::rest::body::read_within;
+
+/// The largest form.
+const MAX_BYTES: usize = 16 * 1024;
+/// The time for it to arrive.
+const TIME: Duration = Duration::from_secs(10);
+
+/// The fields of a form, in the order in which they came.
+pub(super) struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// The first field of this name.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.all(name).next()
+    }
+
+    /// The first field of this name, taken out so that it is not copied about.
+    pub(super) fn take(&mut self, name: &str) -> String {
+        let found = self.0.iter_mut().find(|(key, _)| key == name);
+        found.map_or_else(String::new, |(_, value)| std::mem::take(value))
+    }
+
+    /// Every field of this name.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let named = self.0.iter().filter(move |(key, _)| key == name);
+        named.map(|(_, value)| value.as_str())
+    }
+}
+
+impl<S: Sync> FromRequest<S> for Form {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Failure> {
+        let body = read_within(request, MAX_BYTES, TIME).await;
+        let body = body.map_err(|_| Failure::Form)?;
+        let fields = url::form_urlencoded::parse(&body);
+        Ok(Self(fields.into_owned().collect()))
+    }
+}

@@ -1,0 +1,198 @@
+//! The frame of every page, and what is shown when something went wrong.
+
+use askama::Template;
+use axum::response::{Html, IntoResponse, Redirect, Response};
+use domain::person::SignedIn;
+use domain::ports::StoreError;
+use engine::people::Busy;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use http::{HeaderValue, StatusCode};
+
+use super::assets::{ICON_ADDRESS, STYLE_ADDRESS};
+use super::return_path::ReturnPath;
+use super::visit::form_token;
+
+/// No script, no outside asset, no frame, forms to nowhere else.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+/// What a sign-out form's token is for.
+pub(super) const SIGN_OUT: &str = "sign-out";
+/// When to come again while too many sign in.
+const BUSY_AGAIN_AFTER_S: u32 = 2;
+
+/// What stands around a page.
+pub(super) struct Frame {
+    pub(super) style: &'static str,
+    pub(super) icon: &'static str,
+    pub(super) who: Option<Who>,
+}
+
+/// Who is signed in, and how they sign out.
+pub(super) struct Who {
+    pub(super) name: String,
+    pub(super) form_token: String,
+    pub(super) back: Option<String>,
+}
+
+impl Frame {
+    /// For whoever is not signed in.
+    pub(super) fn plain() -> Self {
+        Self {
+            style: &STYLE_ADDRESS,
+            icon: &ICON_ADDRESS,
+            who: None,
+        }
+    }
+
+    /// For whoever is. Who signs out here to be somebody else comes back to `back`.
+    pub(super) fn of(session: &str, signed_in: &SignedIn, back: &ReturnPath) -> Self {
+        let name = signed_in.person().map_or_else(
+            || "signed in by link".to_owned(),
+            |person| person.email.to_string(),
+        );
+        Self {
+            who: Some(Who {
+                name,
+                form_token: form_token(session, SIGN_OUT),
+                back: back.to_carry().map(str::to_owned),
+            }),
+            ..Self::plain()
+        }
+    }
+}
+
+/// Writes a page.
+pub(super) fn show(status: StatusCode, page: &impl Template) -> Response {
+    show_under(POLICY, status, page)
+}
+
+/// Writes a page under a content policy of its own.
+pub(super) fn show_under(policy: &str, status: StatusCode, page: &impl Template) -> Response {
+    let headers = [
+        (CONTENT_SECURITY_POLICY, policy),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        // One-time links must not travel on in a Referer header.
+        (REFERRER_POLICY, "no-referrer"),
+        // Nobody who signed out should be seen by whoever presses the back button.
+        (CACHE_CONTROL, "no-store"),
+    ];
+    match page.render() {
+        Ok(html) => (status, headers, Html(html)).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "a page could not be written");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+/// The same answer with a cookie.
+pub(super) fn with_cookie(mut response: Response, cookie: Option<HeaderValue>) -> Response {
+    if let Some(cookie) = cookie {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// The same answer, with the time to come again.
+pub(super) fn with_retry_after(mut response: Response, seconds: u32) -> Response {
+    response
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from(seconds));
+    response
+}
+
+#[derive(Template)]
+#[template(path = "notice.html")]
+struct Notice<'a> {
+    frame: Frame,
+    title: &'a str,
+    text: &'a str,
+    way_on: Option<(&'a str, &'a str)>,
+}
+
+/// A page that only says something.
+pub(super) fn notice(status: StatusCode, title: &str, text: &str) -> Response {
+    notice_with(Frame::plain(), status, title, text, None)
+}
+
+/// [`notice`] in a frame, with an address to go on to and what to call it.
+pub(super) fn notice_with(
+    frame: Frame,
+    status: StatusCode,
+    title: &str,
+    text: &str,
+    way_on: Option<(&str, &str)>,
+) -> Response {
+    let page = Notice {
+        frame,
+        title,
+        text,
+        way_on,
+    };
+    show(status, &page)
+}
+
+/// Why a page cannot be shown.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The visitor must go elsewhere first.
+    Elsewhere(Redirect),
+    /// What was sent is no form of ours, or too large.
+    Form,
+    /// The form was not sent by a page that this browser got from us.
+    NotFromHere,
+    /// Too many passwords wait to be looked at.
+    Busy,
+    /// The store could not.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<Busy> for Failure {
+    fn from(_: Busy) -> Self {
+        Self::Busy
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Elsewhere(redirect) => redirect.into_response(),
+            Self::Form => notice(
+                StatusCode::BAD_REQUEST,
+                "That did not arrive whole",
+                "Go back and send the form again.",
+            ),
+            Self::NotFromHere => notice(
+                StatusCode::FORBIDDEN,
+                "This form is out of date",
+                "Nothing was done. Go back, reload the page and try again.",
+            ),
+            Self::Busy => with_retry_after(
+                notice(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "Not now",
+                    "Too many people sign in at this moment. Try again shortly.",
+                ),
+                BUSY_AGAIN_AFTER_S,
+            ),
+            Self::Store(error) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::error!(%error, cause, "a page failed");
+                notice(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "Not now",
+                    "The service cannot reach its database. Try again shortly.",
+                )
+            }
+        }
+    }
+}

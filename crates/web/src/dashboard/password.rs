@@ -1,0 +1,250 @@
+//! Setting a password: whoever is invited, and the operator after the first start.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use domain::AccountId;
+use domain::person::{Email, MIN_PASSWORD_CHARS, Password, SignedIn};
+use domain::ports::{Invitation, Purpose};
+use engine::people::PasswordError;
+use http::StatusCode;
+
+use super::Dashboard;
+use super::form::Form;
+use super::page::{Failure, Frame, notice, show, with_cookie};
+use super::return_path::ReturnPath;
+use super::visit::{Visit, form_token};
+
+/// What the forms' tokens are for.
+const ACCEPT: &str = "invitation";
+const CREATE_OPERATOR: &str = "operator";
+
+#[derive(Template)]
+#[template(path = "password.html")]
+struct PasswordPage<'a> {
+    frame: Frame,
+    title: &'a str,
+    text: String,
+    button: &'a str,
+    form_token: String,
+    email: &'a str,
+    is_email_fixed: bool,
+    min_chars: usize,
+    problems: Problems,
+}
+
+/// What is wrong with each field.
+#[derive(Default)]
+struct Problems {
+    email: Option<String>,
+    password: Option<String>,
+    repeated: Option<String>,
+}
+
+impl Problems {
+    fn status(&self) -> StatusCode {
+        if self.email.is_none() && self.password.is_none() && self.repeated.is_none() {
+            StatusCode::OK
+        } else {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+    }
+}
+
+/// The password that was chosen, if it may be.
+fn chosen(form: &mut Form, email: &Email) -> Result<Password, Problems> {
+    let (text, repeated) = (form.take("password"), form.take("repeated"));
+    let is_same = text == repeated;
+    let password = Password::choose(text, email).map_err(|weak| Problems {
+        password: Some(weak.to_string()),
+        ..Problems::default()
+    })?;
+    if is_same {
+        return Ok(password);
+    }
+    Err(Problems {
+        repeated: Some("This is not the same password.".to_owned()),
+        ..Problems::default()
+    })
+}
+
+fn link_is_dead() -> Response {
+    notice(
+        StatusCode::NOT_FOUND,
+        "This link does not work",
+        "It was used before, has expired, or was not copied whole. Ask whoever gave it to you for a new one.",
+    )
+}
+
+/// Asks the invited for a password. Programs that look at links in advance use nothing up.
+pub(super) async fn ask_invited(
+    State(dashboard): State<Arc<Dashboard>>,
+    Path(link): Path<String>,
+    visit: Visit,
+) -> Result<Response, Failure> {
+    match dashboard.engine.people.find_invitation(&link).await? {
+        Some(invitation) => {
+            invited_page(&dashboard, &visit, &invitation, Problems::default()).await
+        }
+        None => Ok(link_is_dead()),
+    }
+}
+
+async fn invited_page(
+    dashboard: &Dashboard,
+    visit: &Visit,
+    invitation: &Invitation,
+    problems: Problems,
+) -> Result<Response, Failure> {
+    let (title, text) = match invitation.purpose {
+        Purpose::NewPassword(_) => (
+            "Set a new password",
+            "Whoever is still signed in as you will have to sign in again.".to_owned(),
+        ),
+        Purpose::Join { role, account } => {
+            let accounts = &dashboard.engine.accounts;
+            let name = match account {
+                Some(account) => accounts.find_by_id(account).await?,
+                None => None,
+            };
+            let place = name.map_or_else(
+                || "this service".to_owned(),
+                |account| format!("the account {}", account.name),
+            );
+            let text =
+                format!("You are invited to {place} as {role}. Set a password to sign in with.");
+            ("Welcome", text)
+        }
+    };
+    let key = visit.form_key();
+    let status = problems.status();
+    let page = PasswordPage {
+        frame: Frame::plain(),
+        title,
+        text,
+        button: "Set password and sign in",
+        form_token: key.token(ACCEPT),
+        email: invitation.email.as_str(),
+        is_email_fixed: true,
+        min_chars: MIN_PASSWORD_CHARS,
+        problems,
+    };
+    Ok(with_cookie(show(status, &page), key.cookie(dashboard)))
+}
+
+/// Sets the password of the invited and signs in.
+pub(super) async fn accept(
+    State(dashboard): State<Arc<Dashboard>>,
+    Path(link): Path<String>,
+    visit: Visit,
+    mut form: Form,
+) -> Result<Response, Failure> {
+    if !visit.sent(&form, ACCEPT, None) {
+        return Err(Failure::NotFromHere);
+    }
+    let people = &dashboard.engine.people;
+    let Some(invitation) = people.find_invitation(&link).await? else {
+        return Ok(link_is_dead());
+    };
+    let password = match chosen(&mut form, &invitation.email) {
+        Ok(password) => password,
+        Err(problems) => return invited_page(&dashboard, &visit, &invitation, problems).await,
+    };
+    match people.accept(&link, password).await {
+        Ok(session) => {
+            dashboard.leave(&visit).await?;
+            Ok(enter(&dashboard, &session))
+        }
+        Err(PasswordError::Link | PasswordError::Taken) => Ok(link_is_dead()),
+        Err(PasswordError::Busy(busy)) => Err(busy.into()),
+        Err(PasswordError::Store(error)) => Err(error.into()),
+    }
+}
+
+fn enter(dashboard: &Dashboard, session: &str) -> Response {
+    with_cookie(
+        Redirect::to(ReturnPath::parse(None).as_str()).into_response(),
+        Some(dashboard.session_cookie(session)),
+    )
+}
+
+/// Offers the operator an address and a password, for the time after the one-time link.
+pub(super) async fn ask_operator(
+    State(dashboard): State<Arc<Dashboard>>,
+    visit: Visit,
+) -> Result<Response, Failure> {
+    let (session, signed_in, _) = operator(&dashboard, &visit).await?;
+    let problems = Problems::default();
+    Ok(operator_page(session, &signed_in, "", problems))
+}
+
+/// Who came by the link; others have a password already and go home.
+async fn operator<'a>(
+    dashboard: &Dashboard,
+    visit: &'a Visit,
+) -> Result<(&'a str, SignedIn, AccountId), Failure> {
+    let here = ReturnPath::parse(Some("/dashboard/password"));
+    let (session, signed_in) = dashboard.signed_in(visit, &here).await?;
+    match signed_in {
+        SignedIn::ByLink(account) => Ok((session, signed_in, account)),
+        SignedIn::Person(_) => {
+            let home = Redirect::to(ReturnPath::parse(None).as_str());
+            Err(Failure::Elsewhere(home))
+        }
+    }
+}
+
+fn operator_page(session: &str, signed_in: &SignedIn, email: &str, problems: Problems) -> Response {
+    let status = problems.status();
+    let page = PasswordPage {
+        frame: Frame::of(session, signed_in, &ReturnPath::parse(None)),
+        title: "How you sign in from now on",
+        text: "The link that brought you here worked once. You will be the operator: who runs this service.".to_owned(),
+        button: "Save",
+        form_token: form_token(session, CREATE_OPERATOR),
+        email,
+        is_email_fixed: false,
+        min_chars: MIN_PASSWORD_CHARS,
+        problems,
+    };
+    show(status, &page)
+}
+
+/// Makes the operator a person.
+pub(super) async fn create_operator(
+    State(dashboard): State<Arc<Dashboard>>,
+    visit: Visit,
+    mut form: Form,
+) -> Result<Response, Failure> {
+    let (session, signed_in, account) = operator(&dashboard, &visit).await?;
+    if !visit.sent(&form, CREATE_OPERATOR, Some(session)) {
+        return Err(Failure::NotFromHere);
+    }
+    let typed = form.take("email");
+    let again = |problems| Ok(operator_page(session, &signed_in, &typed, problems));
+    let wrong_email = |problem: String| Problems {
+        email: Some(problem),
+        ..Problems::default()
+    };
+    let Ok(email) = typed.parse::<Email>() else {
+        return again(wrong_email("Write it like ann@example.com.".to_owned()));
+    };
+    let password = match chosen(&mut form, &email) {
+        Ok(password) => password,
+        Err(problems) => return again(problems),
+    };
+    let people = &dashboard.engine.people;
+    match people
+        .create_operator(account, email, password, session)
+        .await
+    {
+        Ok(session) => Ok(enter(&dashboard, &session)),
+        Err(PasswordError::Taken | PasswordError::Link) => again(wrong_email(
+            "Somebody signs in with this address already.".to_owned(),
+        )),
+        Err(PasswordError::Busy(busy)) => Err(busy.into()),
+        Err(PasswordError::Store(error)) => Err(error.into()),
+    }
+}

@@ -1,0 +1,212 @@
+//! What a browser brings along: its session, and the proof that a form is its own page's.
+//!
+//! The session's cookie is `SameSite=Lax`: whoever comes from an AI client's site to the consent page must be known
+//! there. So it is sent with plain links from elsewhere, and what protects every form is a token of its own: the hash of
+//! what the form is for and of a secret in a cookie. Signed in, that secret is the session; before, a cookie that serves
+//! for nothing else.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use domain::token::TokenHash;
+use engine::sign_in::SESSION_LIFETIME;
+use http::header::COOKIE;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
+
+use super::Dashboard;
+use super::form::Form;
+use crate::rest::caller::client_address;
+
+/// The name of a form's token, and of its field.
+pub(super) const FORM_TOKEN: &str = "form_token";
+/// How many random bytes make the secret of whoever is not signed in.
+const KEY_BYTES: usize = 24;
+
+/// What came with a request.
+pub(super) struct Visit {
+    /// The session's secret, not yet looked up.
+    pub(super) session: Option<String>,
+    /// The caller's address.
+    pub(super) address: IpAddr,
+    key: Option<String>,
+    from_elsewhere: bool,
+}
+
+impl FromRequestParts<Arc<Dashboard>> for Visit {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        dashboard: &Arc<Dashboard>,
+    ) -> Result<Self, Infallible> {
+        let names = dashboard.cookie_names();
+        // Browsers say it themselves. `none` is somebody who typed or reloaded.
+        let site = parts.headers.get("sec-fetch-site");
+        let from_elsewhere = site.is_some_and(|site| site != "same-origin" && site != "none");
+        Ok(Self {
+            session: cookie(&parts.headers, names.session).map(str::to_owned),
+            address: client_address(parts, &dashboard.settings.trusted_proxies),
+            key: cookie(&parts.headers, names.key)
+                .filter(|key| is_key(key))
+                .map(str::to_owned),
+            from_elsewhere,
+        })
+    }
+}
+
+impl Visit {
+    /// Whether a form was sent by the page that this browser got from us for just this purpose. `secret` is the session,
+    /// or nothing before signing in.
+    pub(super) fn sent(&self, form: &Form, purpose: &str, session: Option<&str>) -> bool {
+        let Some(secret) = session.or(self.key.as_deref()) else {
+            return false;
+        };
+        let given = form.get(FORM_TOKEN).unwrap_or_default();
+        // Compared as fingerprints, so that no number of letters that are right takes longer.
+        let right = TokenHash::of(given) == TokenHash::of(&form_token(secret, purpose));
+        right && !self.from_elsewhere
+    }
+
+    /// The secret for the forms of whoever is not signed in; a new one where the browser has none yet.
+    pub(super) fn form_key(&self) -> FormKey {
+        match &self.key {
+            Some(key) => FormKey {
+                key: key.clone(),
+                is_new: false,
+            },
+            None => FormKey {
+                key: random_key(),
+                is_new: true,
+            },
+        }
+    }
+}
+
+/// The secret of a browser that is not signed in.
+pub(super) struct FormKey {
+    key: String,
+    is_new: bool,
+}
+
+impl FormKey {
+    /// The token of a form.
+    pub(super) fn token(&self, purpose: &str) -> String {
+        form_token(&self.key, purpose)
+    }
+
+    /// The cookie to set, where the browser has none.
+    pub(super) fn cookie(&self, dashboard: &Dashboard) -> Option<HeaderValue> {
+        let name = dashboard.cookie_names().key;
+        self.is_new.then(|| dashboard.cookie(name, &self.key, None))
+    }
+}
+
+/// The token of a form for one purpose.
+pub(super) fn form_token(secret: &str, purpose: &str) -> String {
+    let hash = TokenHash::of(&format!("form\n{purpose}\n{secret}"));
+    hex(hash.as_bytes())
+}
+
+fn random_key() -> String {
+    let mut bytes = [0; KEY_BYTES];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    hex(&bytes)
+}
+
+fn is_key(text: &str) -> bool {
+    text.len() == 2 * KEY_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a text takes everything");
+        text
+    })
+}
+
+/// What the cookies are called.
+pub(super) struct CookieNames {
+    session: &'static str,
+    key: &'static str,
+}
+
+impl Dashboard {
+    /// `__Host-` binds a cookie to this host over HTTPS; a browser would not take it over plain HTTP.
+    fn cookie_names(&self) -> CookieNames {
+        if self.settings.secure {
+            CookieNames {
+                session: "__Host-switchboard",
+                key: "__Host-switchboard-form",
+            }
+        } else {
+            CookieNames {
+                session: "switchboard",
+                key: "switchboard-form",
+            }
+        }
+    }
+
+    /// The cookie of a session that begins.
+    pub(super) fn session_cookie(&self, session: &str) -> HeaderValue {
+        let name = self.cookie_names().session;
+        self.cookie(name, session, Some(SESSION_LIFETIME.as_secs()))
+    }
+
+    /// What makes a browser forget its session.
+    pub(super) fn no_session_cookie(&self) -> HeaderValue {
+        self.cookie(self.cookie_names().session, "", Some(0))
+    }
+
+    fn cookie(&self, name: &str, value: &str, seconds: Option<i64>) -> HeaderValue {
+        let secure = if self.settings.secure { "; Secure" } else { "" };
+        let age = seconds.map_or_else(String::new, |seconds| format!("; Max-Age={seconds}"));
+        let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{age}{secure}");
+        HeaderValue::from_str(&cookie).expect("letters and digits")
+    }
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers
+        .get_all(COOKIE)
+        .iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(';'))
+        .find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_belongs_to_one_secret_and_one_purpose() {
+        let token = form_token("secret", "consent 1");
+        assert_eq!(token.len(), 64);
+        assert_eq!(token, form_token("secret", "consent 1"));
+        for (secret, purpose) in [
+            ("secret", "consent 2"),
+            ("other", "consent 1"),
+            ("1\nsecret", "consent"),
+        ] {
+            assert_ne!(token, form_token(secret, purpose), "{secret} {purpose}");
+        }
+    }
+
+    #[test]
+    fn cookies_are_found_by_their_whole_name() {
+        let mut headers = HeaderMap::new();
+        let line = "theme=dark; switchboard-form=f; switchboard=s; xswitchboard=x";
+        headers.insert(COOKIE, HeaderValue::from_static(line));
+        for (name, expected) in [
+            ("switchboard", Some("s")),
+            ("switchboard-form", Some("f")),
+            ("board", None),
+        ] {
+            assert_eq!(cookie(&headers, name), expected, "{name}");
+        }
+    }
+}
