@@ -1,9 +1,11 @@
 //! The dashboard: server-rendered pages behind a session.
 //!
 //! So far: signing in by password or by the one-time link of the first start ([`sign_in`]), setting a password by an
-//! invitation ([`password`]), and an overview. Every page works without a script. Every form carries a token that only this browser's own page can have ([`visit`]).
+//! invitation ([`password`]), consent to what an AI client may do ([`consent`]), and an overview. Every page works
+//! without a script. Every form carries a token that only this browser's own page can have ([`visit`]).
 
 mod assets;
+mod consent;
 mod form;
 mod overview;
 mod page;
@@ -80,6 +82,15 @@ impl Dashboard {
                 "/dashboard/password",
                 get(password::ask_operator).post(password::create_operator),
             );
+        self.finish(router)
+    }
+
+    /// Where a person says what a client may do.
+    pub fn consent_router(self: &Arc<Self>) -> Router {
+        let router = Router::new().route(
+            "/oauth/consent/{id}",
+            get(consent::ask).post(consent::decide),
+        );
         self.finish(router)
     }
 

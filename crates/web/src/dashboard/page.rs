@@ -15,8 +15,8 @@ use super::assets::{ICON_ADDRESS, STYLE_ADDRESS};
 use super::return_path::ReturnPath;
 use super::visit::form_token;
 
-/// No script, no outside asset, no frame, forms to nowhere else.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+/// No script, no outside asset, no frame.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 /// What a sign-out form's token is for.
 pub(super) const SIGN_OUT: &str = "sign-out";
 /// When to come again while too many sign in.
@@ -66,6 +66,13 @@ impl Frame {
 /// Writes a page.
 pub(super) fn show(status: StatusCode, page: &impl Template) -> Response {
     show_under(POLICY, status, page)
+}
+
+/// The content policy of a page whose form may lead on to addresses of these schemes.
+pub(super) fn policy_with_forms_to(schemes: &[&str]) -> String {
+    schemes.iter().fold(POLICY.to_owned(), |policy, scheme| {
+        format!("{policy} {scheme}:")
+    })
 }
 
 /// Writes a page under a content policy of its own.
@@ -140,6 +147,8 @@ pub(super) fn notice_with(
 pub(super) enum Failure {
     /// The visitor must go elsewhere first.
     Elsewhere(Redirect),
+    /// Another page takes its place.
+    Page(Box<Response>),
     /// What was sent is no form of ours, or too large.
     Form,
     /// The form was not sent by a page that this browser got from us.
@@ -166,6 +175,7 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         match self {
             Self::Elsewhere(redirect) => redirect.into_response(),
+            Self::Page(page) => *page,
             Self::Form => notice(
                 StatusCode::BAD_REQUEST,
                 "That did not arrive whole",

@@ -1,6 +1,8 @@
 //! People over the real program: invitations, signing in and out, and consent to what a client may do.
 
 pub(crate) mod browser;
+mod client;
+mod consent;
 mod invitations;
 mod operator;
 mod signing_in;

@@ -1,0 +1,404 @@
+//! Consent: what a client is granted, and what nobody can make a person grant.
+
+use domain::Permission;
+use testkit::Backend;
+
+use super::client::{Client, REDIRECT, parameter};
+use super::{Browser, PASSWORD, invite, joined, on_both_backends, path};
+use crate::rest::service::Service;
+
+on_both_backends!(
+    what_was_ticked_is_granted_and_no_more,
+    whoever_denies_grants_nothing,
+    an_answer_is_given_once,
+    only_the_form_of_this_session_and_request_answers,
+);
+
+const APPROVE: (&str, &str) = ("decision", "approve");
+const DENY: (&str, &str) = ("decision", "deny");
+
+fn what_was_ticked_is_granted_and_no_more(backend: Backend) {
+    let service = Service::start(backend);
+    service.create_account("second");
+    joined(&service, "bob@example.com", &["--account", "second"]);
+    let client = Client::new(&service);
+    let asked = client.ask("sms:send sms:rates numbers:read");
+
+    let mut browser = Browser::new(&service);
+    let away = browser.get(&asked);
+    let sign_in = format!("/dashboard/sign-in?next={asked}");
+    assert_eq!(
+        (away.status, away.header("location")),
+        (303, Some(sign_in.as_str()))
+    );
+    browser.follow(&away);
+    let signed_in = browser.submit(&[("email", "bob@example.com"), ("password", PASSWORD)]);
+    assert_eq!(signed_in.header("location"), Some(asked.as_str()));
+    let page = browser.follow(&signed_in);
+    assert_eq!(page.status, 200, "{}", page.text());
+    let text = page.text();
+    for expected in [
+        "<bdi>Helpful Agent</bdi>",
+        "<strong>client.example</strong>",
+        "<strong>second</strong>, balance 50.00 EUR",
+        "value=\"sms:send\" checked",
+        "value=\"sms:rates\" checked",
+        "value=\"numbers:read\" checked",
+        "costs money",
+        "Each message is paid from the balance.",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    for unexpected in ["hlr:lookup", "sender:write", "viber:send", "100.00"] {
+        assert!(!text.contains(unexpected), "{unexpected}: {text}");
+    }
+
+    let answered = browser.submit(&[("scope", "sms:rates"), APPROVE]);
+    assert_eq!(answered.status, 303, "{}", answered.text());
+    let to = answered.header("location").expect("a way back");
+    assert!(to.starts_with(&format!("{REDIRECT}?code=")), "{to}");
+    assert_eq!(parameter(&answered, "state").as_deref(), Some("the state"));
+    assert!(parameter(&answered, "iss").is_some(), "{to}");
+    let code = parameter(&answered, "code").expect("a code");
+    let (token, scopes) = client.redeem(&code).expect("a good code");
+    assert_eq!(scopes, [Permission::SmsRates]);
+    let about = service.call_as(&token, "GET", "/token", b"").json();
+    assert_eq!(about["account"], "second");
+    assert_eq!(about["permissions"], serde_json::json!(["sms:rates"]));
+    assert_eq!(service.call_as(&token, "GET", "/rates", b"").status, 200);
+    let sms = br#"{"to":"+37120000001","from":"Acme","message":"Hello"}"#;
+    assert_eq!(service.call_as(&token, "POST", "/sms", sms).status, 403);
+
+    let overview = browser.get("/dashboard").text();
+    assert!(overview.contains("oauth:access:"), "{overview}");
+}
+
+fn whoever_denies_grants_nothing(backend: Backend) {
+    let service = Service::start(backend);
+    let mut browser = joined(&service, "ann@example.com", &[]);
+    let client = Client::new(&service);
+    let asked = client.ask("sms:send");
+    browser.get(&asked);
+    let answered = browser.submit(&[("scope", "sms:send"), DENY]);
+    assert_eq!(answered.status, 303, "{}", answered.text());
+    let error = parameter(&answered, "error");
+    assert_eq!(error.as_deref(), Some("access_denied"));
+    assert_eq!(parameter(&answered, "code"), None);
+    assert_eq!(parameter(&answered, "state").as_deref(), Some("the state"));
+    assert!(!client.waits(&asked));
+    let tokens = service.server.cli_json(&["token", "list", "--json"]);
+    assert!(!tokens.to_string().contains("oauth:"), "{tokens}");
+}
+
+fn an_answer_is_given_once(backend: Backend) {
+    let service = Service::start(backend);
+    let mut browser = joined(&service, "ann@example.com", &[]);
+    let client = Client::new(&service);
+    for (first, second) in [(APPROVE, APPROVE), (APPROVE, DENY), (DENY, APPROVE)] {
+        let asked = client.ask("sms:rates");
+        browser.get(&asked);
+        let token = browser.hidden("form_token").expect("a token");
+        let fields = |decision| {
+            [
+                ("form_token", token.as_str()),
+                ("scope", "sms:rates"),
+                decision,
+            ]
+        };
+        let answered = browser.post(&asked, &fields(first));
+        assert_eq!(answered.status, 303, "{first:?}");
+        for again in [browser.post(&asked, &fields(second)), browser.get(&asked)] {
+            assert_eq!(again.status, 404, "{first:?} {second:?}");
+            assert_eq!(again.header("location"), None);
+            assert!(
+                again.text().contains("This request is over"),
+                "{}",
+                again.text()
+            );
+        }
+    }
+    let asked = client.ask("sms:send sms:rates");
+    let page = browser.get(&asked);
+    assert_eq!(
+        page.status, 200,
+        "nothing is remembered: the next is asked about again"
+    );
+}
+
+fn only_the_form_of_this_session_and_request_answers(backend: Backend) {
+    let service = Service::start(backend);
+    let mut ann = joined(&service, "ann@example.com", &[]);
+    let mut bob = joined(&service, "bob@example.com", &[]);
+    let client = Client::new(&service);
+    let (asked, other) = (client.ask("sms:send"), client.ask("sms:send"));
+    ann.get("/dashboard");
+    bob.get(&asked);
+    let bobs = bob.hidden("form_token").expect("a token");
+    ann.get(&other);
+    let of_other = ann.hidden("form_token").expect("a token");
+    ann.get(&asked);
+    let own = ann.hidden("form_token").expect("a token");
+    for (case, token, site) in [
+        ("none", "", None),
+        ("made up", "0123456789", None),
+        ("of another session", bobs.as_str(), None),
+        ("of another request", of_other.as_str(), None),
+        (
+            "her own, sent by another site",
+            own.as_str(),
+            Some("cross-site"),
+        ),
+        (
+            "her own, sent by a neighbour",
+            own.as_str(),
+            Some("same-site"),
+        ),
+    ] {
+        ann.set_header("Sec-Fetch-Site", site.unwrap_or("same-origin"));
+        for decision in [APPROVE, DENY] {
+            let fields = [("form_token", token), ("scope", "sms:send"), decision];
+            let refused = ann.post(&asked, &fields);
+            assert_eq!(
+                refused.status,
+                403,
+                "{case} {decision:?}: {}",
+                refused.text()
+            );
+            assert_eq!(refused.header("location"), None, "{case}");
+            assert!(client.waits(&asked), "{case}");
+        }
+    }
+    let mut nobody = Browser::new(&service);
+    let fields = [("form_token", own.as_str()), ("scope", "sms:send"), APPROVE];
+    let refused = nobody.post(&asked, &fields);
+    let to = refused.header("location").unwrap_or_default();
+    assert!(to.starts_with("/dashboard/sign-in"), "{to}");
+    assert!(client.waits(&asked) && client.waits(&other));
+
+    ann.set_header("Sec-Fetch-Site", "same-origin");
+    ann.get("/dashboard");
+    ann.sign_out();
+    ann.get("/dashboard/sign-in");
+    ann.submit(&[("email", "ann@example.com"), ("password", PASSWORD)]);
+    let stale = ann.post(&asked, &fields);
+    assert_eq!(stale.status, 403, "of a session that is over");
+    ann.get(&asked);
+    assert_eq!(ann.submit(&[("scope", "sms:send"), APPROVE]).status, 303);
+}
+
+#[test]
+fn only_what_was_offered_can_be_ticked() {
+    let service = Service::start(Backend::Sqlite);
+    let mut browser = joined(&service, "ann@example.com", &[]);
+    let client = Client::new(&service);
+    let asked = client.ask("sms:rates numbers:read");
+    for (case, fields, status) in [
+        ("nothing", &[APPROVE][..], 422),
+        ("not asked for", &[("scope", "sms:send"), APPROVE], 400),
+        (
+            "one of two not asked for",
+            &[("scope", "sms:rates"), ("scope", "sms:send"), APPROVE],
+            400,
+        ),
+        ("no scope", &[("scope", "sms:all"), APPROVE], 400),
+        (
+            "no permission of clients",
+            &[("scope", "viber:send"), APPROVE],
+            400,
+        ),
+        ("empty", &[("scope", ""), APPROVE], 400),
+        ("no decision", &[("scope", "sms:rates")], 400),
+        (
+            "another decision",
+            &[("scope", "sms:rates"), ("decision", "maybe")],
+            400,
+        ),
+    ] {
+        let page = browser.get(&asked);
+        assert_eq!(page.status, 200, "{case}");
+        let refused = browser.submit(fields);
+        assert_eq!(refused.status, status, "{case}: {}", refused.text());
+        assert!(client.waits(&asked), "{case}");
+    }
+    browser.get(&asked);
+    let page = browser.submit(&[APPROVE]).text();
+    assert!(page.contains("Nothing is ticked."), "{page}");
+    assert!(!page.contains("\" checked"), "as it was sent: {page}");
+    let answered = browser.submit(&[("scope", "numbers:read"), ("scope", "sms:rates"), APPROVE]);
+    let code = parameter(&answered, "code").expect("a code");
+    let (_, scopes) = client.redeem(&code).expect("a good code");
+    assert_eq!(scopes, [Permission::SmsRates, Permission::NumbersRead]);
+}
+
+/// Who asks for nothing in particular is offered all five.
+#[test]
+fn without_a_scope_all_are_offered() {
+    let service = Service::start(Backend::Sqlite);
+    let mut browser = joined(&service, "ann@example.com", &[]);
+    let page = browser.get(&Client::new(&service).ask("")).text();
+    for scope in domain::oauth::SCOPES {
+        let offered = format!("value=\"{scope}\" checked");
+        assert!(page.contains(&offered), "{scope}: {page}");
+    }
+    assert_eq!(page.matches("type=\"checkbox\"").count(), 5, "{page}");
+}
+
+#[test]
+fn nobody_grants_for_an_account_that_is_suspended_or_missing() {
+    let service = Service::start(Backend::Sqlite);
+    let client = Client::new(&service);
+    let asked = client.ask("sms:send");
+    let mut ann = joined(&service, "ann@example.com", &[]);
+    ann.get(&asked);
+    let token = ann.hidden("form_token").expect("a token");
+    assert!(
+        service
+            .server
+            .cli(&["account", "suspend", "main"])
+            .status
+            .success()
+    );
+    let fields = [
+        ("form_token", token.as_str()),
+        ("scope", "sms:send"),
+        APPROVE,
+    ];
+    for refused in [ann.get(&asked), ann.post(&asked, &fields)] {
+        assert_eq!(refused.status, 403, "{}", refused.text());
+        assert!(
+            refused.text().contains("This account is suspended"),
+            "{}",
+            refused.text()
+        );
+    }
+    service.create_account("second");
+    let mut operator = Browser::new(&service);
+    operator.get(&path(&invite(
+        &service,
+        "op@example.com",
+        &["--role", "operator"],
+    )));
+    operator.submit(&[("password", PASSWORD), ("repeated", PASSWORD)]);
+    let refused = operator.get(&asked);
+    assert_eq!(refused.status, 403, "{}", refused.text());
+    assert!(
+        refused.text().contains("You belong to no account"),
+        "{}",
+        refused.text()
+    );
+    assert!(client.waits(&asked));
+
+    // Whoever is signed in as the wrong one comes back here as another.
+    let out = operator.sign_out();
+    let back = format!("/dashboard/sign-in?next={asked}");
+    assert_eq!(out.header("location"), Some(back.as_str()));
+}
+
+#[test]
+fn a_request_that_waited_too_long_is_over() {
+    let service = Service::start(Backend::Sqlite);
+    let mut browser = joined(&service, "ann@example.com", &[]);
+    let client = Client::with(&service, "Slow", REDIRECT, 11);
+    for asked in [client.ask("sms:send").as_str(), "/oauth/consent/unknown"] {
+        let page = browser.get(asked);
+        assert_eq!(page.status, 404, "{asked}");
+        let text = page.text();
+        assert!(
+            text.contains("begin again in the program"),
+            "{asked}: {text}"
+        );
+    }
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let service = Service::start(Backend::Sqlite);
+    let mut browser = joined(&service, "ann@example.com", &[]);
+    for (name, shown) in [
+        (
+            "<script>alert(1)</script>",
+            "&#60;script&#62;alert(1)&#60;/script&#62;",
+        ),
+        (
+            "\"><img src=x onerror=alert(1)>",
+            "&#34;&#62;&#60;img src=x onerror=alert(1)&#62;",
+        ),
+        (
+            "</title></bdi><form action=//evil>",
+            "&#60;/title&#62;&#60;/bdi&#62;&#60;form action=//evil&#62;",
+        ),
+        ("' onclick='alert(1)", "&#39; onclick=&#39;alert(1)"),
+        (
+            "{{ account }} {% include x %}",
+            "{{ account }} {% include x %}",
+        ),
+        ("&lt;b&gt;", "&#38;lt;b&#38;gt;"),
+    ] {
+        let client = Client::with(&service, name, REDIRECT, 0);
+        let page = browser.get(&client.ask("sms:send")).text();
+        assert!(
+            page.contains(&format!("<bdi>{shown}</bdi>")),
+            "{name}: {page}"
+        );
+        let raw = name.contains(['<', '"']) && page.contains(name);
+        assert!(!raw && !page.contains("<script"), "{name}: {page}");
+        assert_eq!(page.matches("<form").count(), 2, "{name}: {page}");
+    }
+}
+
+/// The answer's address is shown by its host, with a warning where any program could have it; and a page that leads there
+/// is allowed to, but to nothing else, nor to be framed.
+#[test]
+fn where_the_answer_goes_is_shown_and_allowed() {
+    let service = Service::start(Backend::Sqlite);
+    let mut browser = joined(&service, "ann@example.com", &[]);
+    for (redirect, place, warns, forms) in [
+        (
+            REDIRECT,
+            "client.example",
+            false,
+            "form-action 'self' https: https:",
+        ),
+        (
+            "http://127.0.0.1:33418/cb",
+            "127.0.0.1:33418",
+            true,
+            "form-action 'self' https: http:",
+        ),
+        (
+            "http://localhost:8123/cb",
+            "localhost:8123",
+            true,
+            "form-action 'self' https: http:",
+        ),
+        (
+            "com.example.app:/cb",
+            "com.example.app:",
+            true,
+            "form-action 'self' https: com.example.app:",
+        ),
+    ] {
+        let client = Client::with(&service, "Agent", redirect, 0);
+        let page = browser.get(&client.ask("sms:send"));
+        let text = page.text();
+        assert!(
+            text.contains(&format!("<strong>{place}</strong>")),
+            "{redirect}: {text}"
+        );
+        let warned = text.contains("A program on this device gets the answer.");
+        assert_eq!(warned, warns, "{redirect}: {text}");
+        let policy = page.header("content-security-policy").expect("a policy");
+        assert!(policy.contains("default-src 'none'"), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert!(
+            !policy.contains("script-src") && !policy.contains("unsafe"),
+            "{policy}"
+        );
+        assert!(policy.ends_with(forms), "{policy}");
+        assert_eq!(page.header("x-frame-options"), Some("DENY"));
+        assert_eq!(page.header("cache-control"), Some("no-store"));
+        let answered = browser.submit(&[("scope", "sms:send"), APPROVE]);
+        let to = answered.header("location").expect("a way back");
+        assert!(to.starts_with(&format!("{redirect}?code=")), "{to}");
+    }
+}

@@ -1,0 +1,157 @@
+//! What a client asks for, and where it is, in plain words.
+
+use domain::Permission;
+use url::Url;
+
+/// Something that may be granted.
+pub(super) struct Offer {
+    /// As the protocol names it.
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    pub(super) words: &'static str,
+    pub(super) costs: bool,
+    pub(super) is_ticked: bool,
+}
+
+impl Offer {
+    pub(super) fn of(scope: Permission, is_ticked: bool) -> Self {
+        let (title, words, costs) = words(scope);
+        Self {
+            name: scope.name(),
+            title,
+            words,
+            costs,
+            is_ticked,
+        }
+    }
+}
+
+/// What it is called, what it means, and whether it costs money.
+fn words(scope: Permission) -> (&'static str, &'static str, bool) {
+    match scope {
+        Permission::SmsSend => (
+            "Send SMS",
+            "Sends text messages for your account, and cancels scheduled ones. Each message is paid from the balance.",
+            true,
+        ),
+        Permission::ViberSend => (
+            "Send Viber messages",
+            "Sends Viber messages for your account. Each message is paid from the balance.",
+            true,
+        ),
+        Permission::HlrLookup => (
+            "Look up numbers",
+            "Asks networks whether a number can be reached, and where. Each question is paid from the balance, whatever the answer.",
+            true,
+        ),
+        Permission::SmsRates => (
+            "Read prices",
+            "Sees what a message costs, by country and operator.",
+            false,
+        ),
+        Permission::SmsRead => (
+            "Read messages",
+            "Sees scheduled messages, what became of messages, and what one would cost.",
+            false,
+        ),
+        Permission::SenderWrite => (
+            "Register senders",
+            "Registers and confirms names and numbers that your messages come from. A number is confirmed by a PIN that is sent to it.",
+            false,
+        ),
+        Permission::NumbersRead => (
+            "Read number data",
+            "Sees operators, networks and prefixes, and corrects phone numbers.",
+            false,
+        ),
+    }
+}
+
+/// Where the answer goes.
+pub(super) struct Target {
+    /// Host and port, or what stands for them.
+    pub(super) place: String,
+    /// Whether it is a program on the person's own machine, which any program there could claim to be.
+    pub(super) is_program: bool,
+}
+
+impl Target {
+    pub(super) fn of(redirect_uri: &str, is_loopback: bool) -> Self {
+        let url = Url::parse(redirect_uri).ok();
+        let place = url.as_ref().map_or_else(String::new, place);
+        let is_site = url.is_some_and(|url| url.scheme() == "https");
+        Self {
+            place,
+            is_program: is_loopback || !is_site,
+        }
+    }
+}
+
+/// The host as the network knows it: letters that look like others are written out (`xn--…`).
+fn place(url: &Url) -> String {
+    if !matches!(url.scheme(), "https" | "http") {
+        return format!("{}:", url.scheme());
+    }
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_costs_money_says_so() {
+        for scope in Permission::ALL {
+            let offer = Offer::of(scope, false);
+            let says = offer.words.contains("paid from the balance");
+            assert_eq!(says, offer.costs, "{scope}");
+            assert!(offer.words.ends_with('.'), "{scope}");
+        }
+    }
+
+    #[test]
+    fn a_target_is_named_by_its_host() {
+        for (address, is_loopback, place, is_program) in [
+            (
+                "https://example.com/callback?x=y",
+                false,
+                "example.com",
+                false,
+            ),
+            (
+                "https://example.com:8443/cb",
+                false,
+                "example.com:8443",
+                false,
+            ),
+            (
+                "https://ex\u{430}mple.com/cb",
+                false,
+                "xn--exmple-4nf.com",
+                false,
+            ),
+            (
+                "https://example.com/@trusted.example",
+                false,
+                "example.com",
+                false,
+            ),
+            ("http://127.0.0.1:33418/", true, "127.0.0.1:33418", true),
+            ("http://[::1]:5000/cb", true, "[::1]:5000", true),
+            ("http://localhost/cb", true, "localhost", true),
+            ("cursor://anysphere.cursor-mcp/cb", false, "cursor:", true),
+            ("com.example.app:/oauth", false, "com.example.app:", true),
+        ] {
+            let target = Target::of(address, is_loopback);
+            assert_eq!(
+                (target.place.as_str(), target.is_program),
+                (place, is_program),
+                "{address}"
+            );
+        }
+    }
+}
