@@ -8,6 +8,7 @@ use domain::ports::{Accepted, CallbackFilter, CallbackState, Cancel, Matched, St
 use tokio::task::JoinSet;
 
 use super::fixture::Database;
+use super::oauth::WITHOUT_GRANTS;
 use super::sample::{EVERYTHING, accept, account, create_account, keyed, message, submission};
 use super::way::{
     ABSENT, attempt, claim, claim_callbacks, deliver, due, due_at, future, join, past, receipt,
@@ -203,6 +204,7 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
     )
     .await;
     drop(store);
+    database.execute(WITHOUT_GRANTS).await;
     database.execute(BEFORE).await;
 
     let store = database.open().await;
@@ -255,6 +257,7 @@ async fn reports_and_parts_of_an_older_schema_are_carried_over(database: Databas
     if let Database::Sqlite(_) = &database {
         database.execute(TRIES).await;
     }
+    database.execute(WITHOUT_GRANTS).await;
     database.execute(BEFORE).await;
 
     let store = database.open().await;
