@@ -114,6 +114,8 @@ pub(crate) struct ServeArgs {
 pub(crate) enum Role {
     /// The REST API with its reference page.
     Api,
+    /// The authorization server for AI clients.
+    Auth,
     /// The dashboard.
     Dashboard,
     /// Sending, receipts and callbacks.

@@ -22,7 +22,7 @@ use utoipa_swagger_ui::SwaggerUi;
 use web::dashboard::{Dashboard, DashboardSettings};
 use web::rest::with_unknown_addresses;
 use web::server::{self, Tls};
-use web::{Observe, Rest, RestSettings};
+use web::{OAuth, OAuthSettings, Observe, Rest, RestSettings};
 
 use crate::carriers::Carriers;
 use crate::cli::{Place, Role, ServeArgs};
@@ -42,7 +42,7 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
     }
     let roles = args
         .roles
-        .unwrap_or_else(|| vec![Role::Api, Role::Dashboard, Role::Worker]);
+        .unwrap_or_else(|| vec![Role::Api, Role::Auth, Role::Dashboard, Role::Worker]);
     telemetry::start_logs(&config.log)?;
     let metrics = telemetry::start_metrics()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -169,11 +169,13 @@ impl App {
             ));
         }
         if roles.contains(&Role::Dashboard) {
-            let pages = Dashboard::new(engine.clone(), dashboard_settings(config, listening));
+            public = public.merge(
+                Dashboard::new(engine.clone(), dashboard_settings(config, listening)).router(),
+            );
+        }
+        if roles.contains(&Role::Auth) {
             public = public
-                .merge(pages.sign_in_router())
-                .merge(pages.router())
-                .merge(pages.consent_router());
+                .merge(OAuth::new(engine.clone(), oauth_settings(config, listening)).router());
         }
         if roles.contains(&Role::Worker) {
             public = public.merge(web::carriers::router(reports));
@@ -305,7 +307,7 @@ fn grant_settings(config: &Config, listening: SocketAddr) -> GrantSettings {
     let seconds = |seconds: u32| SignedDuration::from_secs(i64::from(seconds));
     GrantSettings {
         issuer: config.auth_url(listening),
-        resource: config.mcp_resource(listening),
+        resource: format!("{}/mcp", config.mcp_url(listening)),
         code_lifetime: seconds(config.oauth.code_seconds),
         access_lifetime: seconds(config.oauth.access_seconds),
         refresh_lifetime: SignedDuration::from_hours(i64::from(config.oauth.refresh_days) * 24),
@@ -322,6 +324,13 @@ fn rest_settings(config: &Config) -> anyhow::Result<RestSettings> {
         body_time: Duration::from_secs(config.limits.body_seconds),
         currency: config.billing.currency.clone(),
     })
+}
+
+fn oauth_settings(config: &Config, listening: SocketAddr) -> OAuthSettings {
+    OAuthSettings {
+        consent_url: format!("{}/oauth/consent", config.dashboard_url(listening)),
+        trusted_proxies: config.auth.trusted_proxies.clone(),
+    }
 }
 
 fn dashboard_settings(config: &Config, listening: SocketAddr) -> DashboardSettings {

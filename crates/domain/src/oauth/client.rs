@@ -118,7 +118,7 @@ pub enum ClientProblem {
     #[error("client_name must have 1 to 80 characters without control or direction characters")]
     Name,
     /// It wants to keep a secret, or to go another way.
-    #[error("{field} {} is not offered; {offered}", Shown(.value))]
+    #[error("{field} {} is not offered here; what is: {offered}", Shown(.value))]
     NotOffered {
         /// Which field.
         field: &'static str,
@@ -145,7 +145,8 @@ struct Metadata {
 }
 
 impl Metadata {
-    fn check_ways(&self) -> Result<(), ClientProblem> {
+    /// A document says how the client will behave; one that registers is told how it has to.
+    fn check_ways(&self, document: bool) -> Result<(), ClientProblem> {
         let refuse = |field, value: &str, offered| {
             let value = value.to_owned();
             Err(ClientProblem::NotOffered {
@@ -154,22 +155,21 @@ impl Metadata {
                 offered,
             })
         };
-        if self.client_secret.is_some() {
-            return refuse("client_secret", "(hidden)", "clients keep no secret here");
+        if document && self.client_secret.is_some() {
+            return refuse("client_secret", "(hidden)", "none");
         }
-        match self.token_endpoint_auth_method.as_deref() {
-            None | Some("none") => {}
-            Some(other) => return refuse("token_endpoint_auth_method", other, "give none"),
+        let method = self.token_endpoint_auth_method.as_deref();
+        if let Some(method) = method.filter(|method| document && *method != "none") {
+            return refuse("token_endpoint_auth_method", method, "none");
         }
-        for grant in self.grant_types.iter().flatten() {
-            if !matches!(grant.as_str(), "authorization_code" | "refresh_token") {
-                let offered = "give authorization_code and refresh_token";
-                return refuse("grant_types", grant, offered);
-            }
-        }
-        for response in self.response_types.iter().flatten() {
-            if response != "code" {
-                return refuse("response_types", response, "give code");
+        for (field, given, needed) in [
+            ("grant_types", &self.grant_types, "authorization_code"),
+            ("response_types", &self.response_types, "code"),
+        ] {
+            if let Some(given) = given
+                && !given.iter().any(|value| value == needed)
+            {
+                return refuse(field, &given.join(" "), needed);
             }
         }
         Ok(())
@@ -184,7 +184,7 @@ pub fn read_client(json: &[u8], id: &str, document: bool) -> Result<ClientRecord
     if document && metadata.client_id.as_deref() != Some(id) {
         return Err(ClientProblem::OtherClient);
     }
-    metadata.check_ways()?;
+    metadata.check_ways(document)?;
     let redirects = metadata.redirect_uris.unwrap_or_default();
     if !(1..=MAX_REDIRECTS).contains(&redirects.len()) {
         return Err(ClientProblem::Redirects(redirects.len()));
@@ -338,6 +338,20 @@ mod tests {
         ] {
             let problem = read(&good.replacen(from, to, 1), true).expect_err(name);
             assert!(problem.to_string().contains(reason), "{name}: {problem}");
+        }
+    }
+
+    #[test]
+    fn who_registers_is_told_how_to_behave() {
+        let json = r#"{"redirect_uris":["https://client.example/cb"],"token_endpoint_auth_method":"client_secret_post",
+            "grant_types":["authorization_code","client_credentials"],"response_types":["code","token"]}"#;
+        assert!(read_client(json.as_bytes(), "x", false).is_ok());
+        for needed in ["authorization_code", "\"code\""] {
+            let json = json.replace(needed, "\"x\"").replace("\"\"x\"\"", "\"x\"");
+            assert!(
+                read_client(json.as_bytes(), "x", false).is_err(),
+                "{needed}"
+            );
         }
     }
 

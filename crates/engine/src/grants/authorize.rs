@@ -137,15 +137,22 @@ impl Grants {
         let Some(id) = params.client_id.as_deref() else {
             return Err(shown("The request names no client (client_id)."));
         };
-        let is_id = id.len() <= MAX_CLIENT_ID_BYTES && id.bytes().all(|b| b.is_ascii_graphic());
-        if !is_id {
-            return Err(unknown_client());
-        }
         if ClientIdUrl::is_meant(id) {
             return self.fetch_client(id).await;
         }
-        let found = self.store.find_client(id, self.clock.now()).await?;
+        let found = self.find_registered(id).await?;
         found.ok_or_else(unknown_client)
+    }
+
+    pub(super) async fn find_registered(
+        &self,
+        id: &str,
+    ) -> Result<Option<ClientRecord>, StoreError> {
+        let is_id = id.len() <= MAX_CLIENT_ID_BYTES && id.bytes().all(|b| b.is_ascii_graphic());
+        if !is_id {
+            return Ok(None);
+        }
+        self.store.find_client(id, self.clock.now()).await
     }
 
     /// A client that nobody registered here says at its own address who it is.

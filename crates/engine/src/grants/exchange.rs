@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use domain::oauth::{CodeProof, GrantRefusal, Granted, Verifier, parse_scopes, same_resource};
+use domain::oauth::{
+    ClientIdUrl, CodeProof, GrantRefusal, Granted, Verifier, parse_scopes, same_resource,
+};
 use domain::ports::{CodeRedemption, NewPair, Revoked, Rotation, StoreError};
 use domain::token::PREFIX;
 use domain::{Permission, Permissions, TokenSecret};
@@ -57,8 +59,8 @@ pub enum TokenError {
     /// A parameter is missing or malformed.
     #[error("{0}")]
     Request(&'static str),
-    /// Nobody says who brings it.
-    #[error("client_id is missing")]
+    /// Nobody says who brings it, or nobody knows whom that names.
+    #[error("client_id is missing, or no such client is registered")]
     Client,
     /// It is brought by the wrong one, too late, again or with a wrong proof. Which of these is nobody's business.
     #[error(
@@ -105,7 +107,29 @@ impl Grants {
             Some("refresh_token") => self.renew(params).await,
             Some(_) => Err(TokenError::GrantType),
         };
-        given.map_err(|error| self.failed(error, from))
+        match given {
+            Ok(answer) => Ok(answer),
+            Err(error) => {
+                let error = self.name_client(error, params).await?;
+                Err(self.failed(error, from))
+            }
+        }
+    }
+
+    /// A client that was forgotten has to register again, so it is told; all that it holds is worth nothing anyway.
+    async fn name_client(
+        &self,
+        error: TokenError,
+        params: &TokenParams,
+    ) -> Result<TokenError, StoreError> {
+        let (TokenError::Grant(GrantRefusal::Unknown | GrantRefusal::OtherClient), Some(id)) =
+            (&error, params.client_id.as_deref())
+        else {
+            return Ok(error);
+        };
+        let is_address = ClientIdUrl::is_meant(id);
+        let known = is_address || self.find_registered(id).await?.is_some();
+        Ok(if known { error } else { TokenError::Client })
     }
 
     /// Takes back a token that a client no longer wants; with a refresh token all of its family. `false`: it was given

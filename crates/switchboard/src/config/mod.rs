@@ -393,19 +393,21 @@ impl Config {
         url.unwrap_or_else(|| self.local_url(listening))
     }
 
-    /// The address of the MCP server, and with it what tokens for clients are for.
-    pub(crate) fn mcp_resource(&self, listening: SocketAddr) -> String {
-        let url = self.urls.mcp.as_ref();
-        let url = url.map(|url| url.as_str().trim_end_matches('/').to_owned());
-        let url = url.unwrap_or_else(|| self.local_url(listening));
-        format!("{url}/mcp")
+    /// The address that AI clients reach the MCP server by; it stands at `/mcp` under it.
+    pub(crate) fn mcp_url(&self, listening: SocketAddr) -> String {
+        self.url_or_base(self.urls.mcp.as_ref(), listening)
     }
 
     /// The address of the authorization server, which is also its name.
     pub(crate) fn auth_url(&self, listening: SocketAddr) -> String {
-        let url = self.urls.auth.as_ref();
-        let url = url.map(|url| url.as_str().trim_end_matches('/').to_owned());
-        url.unwrap_or_else(|| self.local_url(listening))
+        self.url_or_base(self.urls.auth.as_ref(), listening)
+    }
+
+    fn url_or_base(&self, url: Option<&Url>, listening: SocketAddr) -> String {
+        url.map_or_else(
+            || self.base_url(listening),
+            |url| url.as_str().trim_end_matches('/').to_owned(),
+        )
     }
 
     /// The address that people reach the dashboard by.

@@ -1,0 +1,83 @@
+//! A client's question: a person is sent on to the consent page, or back, or nowhere.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Request, State};
+use axum::response::{Html, IntoResponse, Response};
+use engine::grants::{AuthorizeError, AuthorizeParams};
+use http::header::{
+    ACCEPT, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use super::refusal::Refusal;
+use super::{OAuth, not_stored};
+
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
+
+/// A person is told, because nobody can be sent back.
+#[derive(Template)]
+#[template(path = "oauth_refused.html")]
+struct Refused<'a> {
+    text: &'a str,
+}
+
+pub(super) async fn authorize(State(oauth): State<Arc<OAuth>>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    if let Some(seconds) = oauth.grants().slow_down(oauth.address(&parts)) {
+        return told(&parts.headers, Refusal::slow_down(seconds));
+    }
+    let query = parts.uri.query().unwrap_or("");
+    let pairs = url::form_urlencoded::parse(query.as_bytes()).into_owned();
+    let asked = AuthorizeParams::from_pairs(pairs);
+    match oauth.grants().begin(&asked).await {
+        Ok(pending) => sent_to(&format!("{}/{}", oauth.settings.consent_url, pending.id)),
+        Err(AuthorizeError::Redirect(url)) => sent_to(url.as_str()),
+        Err(AuthorizeError::Shown(words)) => told(&parts.headers, Refusal::invalid_request(words)),
+        Err(AuthorizeError::Store(error)) => told(&parts.headers, error.into()),
+    }
+}
+
+/// 303, so that nothing that a person typed is ever sent along (RFC 9700, section 4.12).
+fn sent_to(url: &str) -> Response {
+    let Ok(location) = HeaderValue::from_str(url) else {
+        tracing::error!("an address to be sent to is no header value");
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    response.headers_mut().insert(LOCATION, location);
+    guarded(response)
+}
+
+/// A page for people, JSON for programs.
+fn told(headers: &HeaderMap, refusal: Refusal) -> Response {
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    if !accept.is_some_and(|accept| accept.contains("text/html")) {
+        return guarded(refusal.into_response());
+    }
+    let page = Refused {
+        text: refusal.description(),
+    };
+    match page.render() {
+        Ok(html) => guarded((refusal.status(), Html(html)).into_response()),
+        Err(error) => {
+            tracing::error!(%error, "a page could not be written");
+            guarded(refusal.into_response())
+        }
+    }
+}
+
+fn guarded(mut response: Response) -> Response {
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (REFERRER_POLICY, "no-referrer"),
+    ] {
+        let value = HeaderValue::from_static(value);
+        response.headers_mut().insert(name, value);
+    }
+    not_stored(response)
+}
