@@ -169,11 +169,9 @@ impl App {
             ));
         }
         if roles.contains(&Role::Dashboard) {
-            let pages = Dashboard::new(engine.clone(), dashboard_settings(config, listening));
-            public = public
-                .merge(pages.sign_in_router())
-                .merge(pages.router())
-                .merge(pages.consent_router());
+            public = public.merge(
+                Dashboard::new(engine.clone(), dashboard_settings(config, listening)).router(),
+            );
         }
         if roles.contains(&Role::Auth) {
             public = public

@@ -81,7 +81,7 @@ pub struct Password(String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WeakPassword {
     /// Too short.
-    #[error("Use at least {MIN_PASSWORD_CHARS} characters; several words are easiest to remember.")]
+    #[error("This is shorter than {MIN_PASSWORD_CHARS} characters.")]
     Short,
     /// Too long.
     #[error("Use at most {MAX_PASSWORD_CHARS} characters.")]

@@ -5,6 +5,7 @@ mod commands;
 mod contract;
 mod deliver;
 mod faults;
+mod oauth;
 mod people;
 mod rest;
 mod routing;

@@ -53,9 +53,18 @@ impl Dashboard {
         Arc::new(Self { engine, settings })
     }
 
-    /// Signing in and out, and what every page looks like: for each process that has pages at all.
-    pub fn sign_in_router(self: &Arc<Self>) -> Router {
-        let router = Router::new()
+    /// The routes.
+    pub fn router(self: &Arc<Self>) -> Router {
+        Router::new()
+            .route("/dashboard", get(overview::show))
+            .route(
+                "/dashboard/password",
+                get(password::ask_operator).post(password::create_operator),
+            )
+            .route(
+                "/dashboard/invitation/{link}",
+                get(password::ask_invited).post(password::accept),
+            )
             .route(
                 "/dashboard/sign-in",
                 get(sign_in::ask).post(sign_in::sign_in),
@@ -66,36 +75,11 @@ impl Dashboard {
             )
             .route("/dashboard/sign-out", post(sign_in::sign_out))
             .route(
-                "/dashboard/invitation/{link}",
-                get(password::ask_invited).post(password::accept),
+                "/oauth/consent/{id}",
+                get(consent::ask).post(consent::decide),
             )
             .route("/dashboard/style.css", get(assets::style))
-            .route("/dashboard/icon.svg", get(assets::icon));
-        self.finish(router)
-    }
-
-    /// The pages of an account.
-    pub fn router(self: &Arc<Self>) -> Router {
-        let router = Router::new()
-            .route("/dashboard", get(overview::show))
-            .route(
-                "/dashboard/password",
-                get(password::ask_operator).post(password::create_operator),
-            );
-        self.finish(router)
-    }
-
-    /// Where a person says what a client may do.
-    pub fn consent_router(self: &Arc<Self>) -> Router {
-        let router = Router::new().route(
-            "/oauth/consent/{id}",
-            get(consent::ask).post(consent::decide),
-        );
-        self.finish(router)
-    }
-
-    fn finish(self: &Arc<Self>, router: Router<Arc<Self>>) -> Router {
-        router
+            .route("/dashboard/icon.svg", get(assets::icon))
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }

@@ -61,6 +61,7 @@ mod model;
 mod money;
 mod money_at_once;
 mod nodes;
+mod oauth;
 mod opening;
 mod parts;
 mod people;

@@ -8,6 +8,7 @@ use domain::ports::{Accepted, CallbackFilter, CallbackState, Cancel, Matched, St
 use tokio::task::JoinSet;
 
 use super::fixture::Database;
+use super::oauth::WITHOUT_GRANTS;
 use super::people::WITHOUT_PEOPLE;
 use super::sample::{EVERYTHING, accept, account, create_account, keyed, message, submission};
 use super::way::{
@@ -205,6 +206,7 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
     .await;
     drop(store);
     database.execute(WITHOUT_PEOPLE).await;
+    database.execute(WITHOUT_GRANTS).await;
     database.execute(BEFORE).await;
 
     let store = database.open().await;
@@ -258,6 +260,7 @@ async fn reports_and_parts_of_an_older_schema_are_carried_over(database: Databas
         database.execute(TRIES).await;
     }
     database.execute(WITHOUT_PEOPLE).await;
+    database.execute(WITHOUT_GRANTS).await;
     database.execute(BEFORE).await;
 
     let store = database.open().await;

@@ -91,7 +91,7 @@ fn passwords_that_may_not_be_chosen_use_nothing_up(backend: Backend) {
     let mut browser = Browser::new(&service);
     browser.get(&link);
     for (password, repeated, expected) in [
-        ("too short", "too short", "at least 12 characters"),
+        ("too short", "too short", "shorter than 12 characters"),
         ("password1234", "password1234", "tried first"),
         ("ann@example.com", "ann@example.com", "tried first"),
         (

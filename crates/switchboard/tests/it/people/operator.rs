@@ -44,7 +44,7 @@ fn the_operator_may_set_a_password_after_the_first_link(backend: Backend) {
             PASSWORD,
             "Somebody signs in with this address already.",
         ),
-        ("op@example.com", "short", "at least 12 characters"),
+        ("op@example.com", "short", "shorter than 12 characters"),
     ] {
         let fields = [
             ("email", email),

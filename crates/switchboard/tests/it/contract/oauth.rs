@@ -1,0 +1,605 @@
+//! Clients, what they ask for, and what they were granted.
+
+use std::sync::Arc;
+
+use domain::oauth::{
+    AuthorizationRequest, Challenge, ClientName, ClientRecord, CodeProof, GrantRefusal, Granted,
+    RedirectUri, Verifier,
+};
+use domain::ports::{
+    Approval, CodeRedemption, KeptClient, NewPair, Revoked, Rotation, Store, StoreError,
+};
+use domain::{AccountId, Permission, Permissions, Timestamp, TokenId};
+use tokio::task::JoinSet;
+
+use super::sample::{at, create_account, hash, new_token};
+
+on_both_stores!(
+    a_client_is_kept_until_its_time_is_over,
+    there_are_never_more_clients_or_requests_than_may_be,
+    a_request_is_answered_once,
+    what_has_expired_is_not_answered,
+    a_code_gives_two_tokens_that_the_list_shows,
+    a_refresh_token_is_found_by_no_gate,
+    a_refused_code_changes_nothing,
+    a_code_that_comes_again_ends_what_it_gave,
+    a_refresh_token_is_renewed_once,
+    a_refresh_token_that_comes_again_ends_the_family,
+    of_many_that_redeem_a_code_at_once_one_is_given_something,
+    of_many_that_renew_at_once_one_is_given_something,
+    revoking_while_renewing_leaves_nothing_alive,
+    revoking_a_refresh_token_ends_its_family_and_no_other,
+    revoking_an_access_token_ends_it_alone,
+    a_client_gives_back_only_what_is_its_own,
+    every_change_of_tokens_raises_the_version,
+    what_is_over_is_forgotten,
+);
+
+/// Takes a database back to before there were grants.
+pub(super) const WITHOUT_GRANTS: &str = "
+    DROP TABLE oauth_client; DROP TABLE oauth_request; DROP TABLE oauth_grant;
+    DROP INDEX token_grant; DROP INDEX token_granted_expiry;
+    ALTER TABLE token DROP COLUMN kind; ALTER TABLE token DROP COLUMN grant_id";
+
+type Outcome = Result<Granted, GrantRefusal>;
+
+/// The example of RFC 7636, appendix B.
+const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+const DAY: i64 = 24 * 3600;
+
+fn two_scopes() -> Permissions {
+    [Permission::SmsRates, Permission::SmsSend]
+        .into_iter()
+        .collect()
+}
+
+fn redirect() -> RedirectUri {
+    RedirectUri::parse("https://client.example/cb?x=1").expect("an address")
+}
+
+fn client(id: &str, expires: Timestamp) -> KeptClient {
+    let other = RedirectUri::parse("http://127.0.0.1/cb").expect("an address");
+    KeptClient {
+        client: ClientRecord {
+            id: id.to_owned(),
+            name: ClientName::parse("Ácme 'Desk'").expect("a name"),
+            redirects: vec![redirect(), other],
+        },
+        created_at: at(0),
+        expires,
+    }
+}
+
+fn request() -> AuthorizationRequest {
+    AuthorizationRequest {
+        client_id: "client".to_owned(),
+        client_name: ClientName::parse("Ácme 'Desk'").expect("a name"),
+        redirect: redirect(),
+        challenge: Challenge::parse(CHALLENGE).expect("a challenge"),
+        state: Some("a\0b ü".to_owned()),
+        scopes: two_scopes(),
+        resource: "https://mcp.example/mcp".to_owned(),
+        expires: at(600),
+    }
+}
+
+fn approval(account: AccountId, code: &str) -> Approval {
+    Approval {
+        account,
+        scopes: two_scopes(),
+        code: hash(code),
+        code_expires: at(60),
+        now: at(0),
+    }
+}
+
+/// A pair of tokens whose secrets are `access NAME` and `refresh NAME`, given at a second.
+fn pair(name: &str, second: i64) -> NewPair {
+    NewPair {
+        access: hash(&format!("access {name}")),
+        access_expires: at(second + 3600),
+        refresh: hash(&format!("refresh {name}")),
+        refresh_expires: at(second + 30 * DAY),
+        client_expires: at(second + 90 * DAY),
+        now: at(second),
+    }
+}
+
+fn redemption(code: &str, name: &str) -> CodeRedemption {
+    CodeRedemption {
+        code: hash(code),
+        proof: CodeProof {
+            client_id: "client".to_owned(),
+            redirect: Some(redirect().as_str().to_owned()),
+            verifier: Verifier::parse(VERIFIER).expect("a verifier"),
+        },
+        pair: pair(name, 1),
+    }
+}
+
+fn rotation(from: &str, name: &str) -> Rotation {
+    Rotation {
+        refresh: hash(&format!("refresh {from}")),
+        client_id: "client".to_owned(),
+        scopes: None,
+        pair: pair(name, 2),
+    }
+}
+
+async fn approve(store: &Arc<dyn Store>, account: AccountId, code: &str) {
+    let asked = store.create_request(&hash(code), &request(), 10).await;
+    assert!(asked.expect("answers"));
+    let approval = approval(account, code);
+    let granted = store.approve_request(&hash(code), &approval).await;
+    assert!(granted.expect("answers"));
+}
+
+async fn redeem(store: &Arc<dyn Store>, code: &str, name: &str) -> Outcome {
+    let redeemed = store.redeem_code(&redemption(code, name)).await;
+    redeemed.expect("answers")
+}
+
+async fn renew(store: &Arc<dyn Store>, from: &str, name: &str) -> Outcome {
+    let renewed = store.rotate_refresh(&rotation(from, name)).await;
+    renewed.expect("answers")
+}
+
+/// An account with a grant whose first pair of tokens is named so.
+async fn granted(store: &Arc<dyn Store>, name: &str) -> AccountId {
+    let account = create_account(store, name).await;
+    approve(store, account, name).await;
+    redeem(store, name, name).await.expect("given");
+    account
+}
+
+async fn opens(store: &Arc<dyn Store>, secret: &str) -> bool {
+    let found = store.find_access(&hash(secret)).await;
+    found.expect("answers").is_some()
+}
+
+/// The names in the token list, and their IDs.
+async fn listed(store: &Arc<dyn Store>) -> Vec<(String, TokenId)> {
+    let tokens = store.list_tokens(None).await.expect("answers");
+    tokens
+        .into_iter()
+        .map(|token| (token.access.token_name, token.access.token))
+        .collect()
+}
+
+async fn names(store: &Arc<dyn Store>) -> Vec<String> {
+    listed(store)
+        .await
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect()
+}
+
+async fn a_client_is_kept_until_its_time_is_over(store: Arc<dyn Store>) {
+    let kept = client("client", at(100));
+    assert!(store.create_client(&kept, 10).await.expect("answers"));
+    for (id, second, known) in [
+        ("client", 99, true),
+        ("client", 100, false),
+        ("Client", 1, false),
+        ("", 1, false),
+    ] {
+        let found = store.find_client(id, at(second)).await.expect("answers");
+        let expected = known.then(|| kept.client.clone());
+        assert_eq!(found, expected, "{id:?} at {second}");
+    }
+    // Whoever is given tokens is kept on.
+    granted(&store, "acme").await;
+    let found = store.find_client("client", at(90 * DAY)).await;
+    assert_eq!(found.expect("answers"), Some(kept.client));
+}
+
+async fn there_are_never_more_clients_or_requests_than_may_be(store: Arc<dyn Store>) {
+    for (n, taken) in [true, true, false].into_iter().enumerate() {
+        let id = n.to_string();
+        let kept = store.create_client(&client(&id, at(9)), 2).await;
+        assert_eq!(kept.expect("answers"), taken, "client {n}");
+        let kept = store.create_request(&hash(&id), &request(), 2).await;
+        assert_eq!(kept.expect("answers"), taken, "request {n}");
+    }
+    let again = store.create_client(&client("0", at(9)), 9).await;
+    assert!(
+        matches!(again, Err(StoreError::Unexpected { .. })),
+        "{again:?}"
+    );
+}
+
+async fn a_request_is_answered_once(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    for name in ["yes", "no"] {
+        let kept = store.create_request(&hash(name), &request(), 10).await;
+        assert!(kept.expect("answers"));
+        let found = store.find_request(&hash(name), at(599)).await;
+        assert_eq!(found.expect("answers"), Some(request()), "{name}");
+    }
+    let approval = |code| approval(account, code);
+    for (name, code, expected) in [
+        ("yes", "a", true),
+        ("yes", "b", false),
+        ("none", "c", false),
+    ] {
+        let granted = store.approve_request(&hash(name), &approval(code)).await;
+        assert_eq!(granted.expect("answers"), expected, "{code}");
+    }
+    for expected in [Some(request()), None] {
+        let denied = store.deny_request(&hash("no"), at(1)).await;
+        assert_eq!(denied.expect("answers"), expected);
+    }
+    let granted = store.approve_request(&hash("no"), &approval("d")).await;
+    assert!(!granted.expect("answers"), "denied before");
+    for name in ["yes", "no"] {
+        let found = store.find_request(&hash(name), at(1)).await;
+        assert_eq!(found.expect("answers"), None, "{name}");
+    }
+    assert_eq!(names(&store).await, Vec::<String>::new());
+}
+
+async fn what_has_expired_is_not_answered(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let kept = store.create_request(&hash("late"), &request(), 10).await;
+    assert!(kept.expect("answers"));
+    let found = store.find_request(&hash("late"), at(600)).await;
+    assert_eq!(found.expect("answers"), None);
+    let late = Approval {
+        now: at(600),
+        ..approval(account, "code")
+    };
+    let granted = store.approve_request(&hash("late"), &late).await;
+    assert!(!granted.expect("answers"));
+    let denied = store.deny_request(&hash("late"), at(600)).await;
+    assert_eq!(denied.expect("answers"), None);
+    assert_eq!(
+        redeem(&store, "code", "a").await,
+        Err(GrantRefusal::Unknown)
+    );
+}
+
+async fn a_code_gives_two_tokens_that_the_list_shows(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    approve(&store, account, "code").await;
+    let expected = Granted {
+        account,
+        scopes: two_scopes(),
+    };
+    assert_eq!(redeem(&store, "code", "a").await, Ok(expected));
+    let access = store.find_access(&hash("access a")).await;
+    let access = access.expect("answers").expect("it opens");
+    assert_eq!(access.token_name, "oauth:access:Ácme 'Desk'");
+    assert_eq!(
+        (access.account, access.permissions),
+        (account, two_scopes())
+    );
+    assert_eq!(access.expires, Some(at(3601)));
+    let list = store.list_tokens(Some(account)).await.expect("answers");
+    let list: Vec<_> = list
+        .iter()
+        .map(|token| (token.access.token_name.as_str(), token.access.expires))
+        .collect();
+    let expected = [
+        ("oauth:access:Ácme 'Desk'", Some(at(3601))),
+        ("oauth:refresh:Ácme 'Desk'", Some(at(30 * DAY + 1))),
+    ];
+    assert_eq!(list, expected);
+}
+
+async fn a_refresh_token_is_found_by_no_gate(store: Arc<dyn Store>) {
+    granted(&store, "acme").await;
+    assert!(opens(&store, "access acme").await);
+    assert!(!opens(&store, "refresh acme").await);
+}
+
+async fn a_refused_code_changes_nothing(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    approve(&store, account, "code").await;
+    let good = || redemption("code", "a");
+    let other = Verifier::parse(&"a".repeat(43)).expect("a verifier");
+    let with = |change: fn(&mut CodeProof)| {
+        let mut redemption = good();
+        change(&mut redemption.proof);
+        redemption
+    };
+    let mut wrong_proof = good();
+    wrong_proof.proof.verifier = other;
+    let late = CodeRedemption {
+        pair: pair("a", 60),
+        ..good()
+    };
+    let other_client = with(|proof| proof.client_id.push('x'));
+    let other_place = with(|proof| proof.redirect = Some("https://client.example/cb".to_owned()));
+    for (name, redemption, refusal) in [
+        ("unknown", redemption("other", "a"), GrantRefusal::Unknown),
+        ("late", late, GrantRefusal::Expired),
+        ("client", other_client, GrantRefusal::OtherClient),
+        ("redirect", other_place, GrantRefusal::OtherRedirect),
+        ("proof", wrong_proof, GrantRefusal::Proof),
+    ] {
+        let redeemed = store.redeem_code(&redemption).await.expect("answers");
+        assert_eq!(redeemed, Err(refusal), "{name}");
+        assert_eq!(names(&store).await, Vec::<String>::new(), "{name}");
+    }
+    assert!(redeem(&store, "code", "a").await.is_ok(), "it still works");
+}
+
+async fn a_code_that_comes_again_ends_what_it_gave(store: Arc<dyn Store>) {
+    granted(&store, "acme").await;
+    renew(&store, "acme", "second").await.expect("given");
+    for n in 0..2 {
+        let again = redeem(&store, "acme", "thief").await;
+        assert_eq!(again, Err(GrantRefusal::Replayed), "{n}");
+        assert_eq!(names(&store).await, Vec::<String>::new(), "{n}");
+    }
+    for secret in ["access acme", "access second", "access thief"] {
+        assert!(!opens(&store, secret).await, "{secret}");
+    }
+    let renewed = renew(&store, "second", "third").await;
+    assert_eq!(renewed, Err(GrantRefusal::Revoked));
+}
+
+async fn a_refresh_token_is_renewed_once(store: Arc<dyn Store>) {
+    let account = granted(&store, "acme").await;
+    let rates: Permissions = [Permission::SmsRates].into_iter().collect();
+    let less = Rotation {
+        scopes: Some(rates),
+        ..rotation("acme", "second")
+    };
+    let more = Rotation {
+        scopes: Some(Permissions::all()),
+        ..rotation("acme", "second")
+    };
+    let others = Rotation {
+        client_id: "other".to_owned(),
+        ..rotation("acme", "second")
+    };
+    let late = Rotation {
+        pair: pair("second", 30 * DAY + 1),
+        ..rotation("acme", "second")
+    };
+    for (name, rotation, refusal) in [
+        (
+            "unknown",
+            rotation("nobody", "second"),
+            GrantRefusal::Unknown,
+        ),
+        ("more", more, GrantRefusal::Scope),
+        ("another's", others, GrantRefusal::OtherClient),
+        ("late", late, GrantRefusal::Expired),
+    ] {
+        let renewed = store.rotate_refresh(&rotation).await.expect("answers");
+        assert_eq!(renewed, Err(refusal), "{name}");
+        assert!(opens(&store, "access acme").await, "{name}");
+    }
+    let renewed = store.rotate_refresh(&less).await.expect("answers");
+    let expected = Granted {
+        account,
+        scopes: rates,
+    };
+    assert_eq!(renewed, Ok(expected));
+    assert!(
+        !opens(&store, "access acme").await,
+        "the one before it is over"
+    );
+    assert!(opens(&store, "access second").await);
+    assert_eq!(listed(&store).await.len(), 2);
+    // What was asked for less may be had again: it was granted.
+    let renewed = renew(&store, "second", "third").await.expect("given");
+    assert_eq!(renewed.scopes, two_scopes());
+    // An access token renews nothing.
+    let with_access = Rotation {
+        refresh: hash("access third"),
+        ..rotation("third", "fourth")
+    };
+    let renewed = store.rotate_refresh(&with_access).await.expect("answers");
+    assert_eq!(renewed, Err(GrantRefusal::Unknown));
+}
+
+async fn a_refresh_token_that_comes_again_ends_the_family(store: Arc<dyn Store>) {
+    let account = granted(&store, "acme").await;
+    approve(&store, account, "other code").await;
+    redeem(&store, "other code", "other").await.expect("given");
+    renew(&store, "acme", "second").await.expect("given");
+    renew(&store, "second", "third").await.expect("given");
+    let again = renew(&store, "acme", "thief").await;
+    assert_eq!(again, Err(GrantRefusal::Replayed));
+    for (secret, alive) in [
+        ("access third", false),
+        ("access thief", false),
+        ("access other", true),
+    ] {
+        assert_eq!(opens(&store, secret).await, alive, "{secret}");
+    }
+    for from in ["third", "second", "acme"] {
+        let renewed = renew(&store, from, "fourth").await;
+        assert_eq!(renewed, Err(GrantRefusal::Revoked), "{from}");
+    }
+    assert!(renew(&store, "other", "next").await.is_ok());
+}
+
+/// How many of these were given something, and how many betrayed the others.
+fn count(outcomes: &[Outcome]) -> (usize, usize) {
+    let given = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
+    let over = |outcome: &&Outcome| {
+        let refusal = outcome.as_ref().err();
+        matches!(
+            refusal,
+            Some(GrantRefusal::Replayed | GrantRefusal::Revoked)
+        )
+    };
+    (given, outcomes.iter().filter(over).count())
+}
+
+async fn of_many_that_redeem_a_code_at_once_one_is_given_something(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    for round in 0..5 {
+        let code = format!("code {round}");
+        approve(&store, account, &code).await;
+        let mut tasks = JoinSet::new();
+        for n in 0..20 {
+            let (store, code) = (Arc::clone(&store), code.clone());
+            tasks.spawn(async move { redeem(&store, &code, &format!("{round} {n}")).await });
+        }
+        assert_eq!(count(&tasks.join_all().await), (1, 19));
+        assert_eq!(names(&store).await, Vec::<String>::new(), "it was betrayed");
+    }
+}
+
+async fn of_many_that_renew_at_once_one_is_given_something(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    for round in 0..5 {
+        let code = format!("code {round}");
+        approve(&store, account, &code).await;
+        redeem(&store, &code, &code).await.expect("given");
+        let mut tasks = JoinSet::new();
+        for n in 0..20 {
+            let (store, from) = (Arc::clone(&store), code.clone());
+            tasks.spawn(async move { renew(&store, &from, &format!("{round} {n}")).await });
+        }
+        assert_eq!(count(&tasks.join_all().await), (1, 19));
+        assert_eq!(names(&store).await, Vec::<String>::new(), "it was betrayed");
+    }
+}
+
+async fn revoking_while_renewing_leaves_nothing_alive(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    for round in 0..10 {
+        let code = format!("code {round}");
+        approve(&store, account, &code).await;
+        redeem(&store, &code, &code).await.expect("given");
+        let refresh = listed(&store).await.last().expect("two tokens").1;
+        let renewing = {
+            let (store, from) = (Arc::clone(&store), code.clone());
+            tokio::spawn(async move { renew(&store, &from, &format!("{from} next")).await })
+        };
+        let revoked = store.revoke_token(refresh, at(2)).await.expect("answers");
+        let renewed = renewing.await.expect("no panic");
+        // Either the person was first, or the client was and the person's word came too late for that very token.
+        if revoked {
+            assert_eq!(names(&store).await, Vec::<String>::new(), "{renewed:?}");
+        } else {
+            assert!(renewed.is_ok());
+            let next = listed(&store).await.last().expect("two tokens").1;
+            assert!(store.revoke_token(next, at(3)).await.expect("answers"));
+        }
+        assert_eq!(names(&store).await, Vec::<String>::new());
+    }
+}
+
+async fn revoking_a_refresh_token_ends_its_family_and_no_other(store: Arc<dyn Store>) {
+    let account = granted(&store, "acme").await;
+    approve(&store, account, "other code").await;
+    redeem(&store, "other code", "other").await.expect("given");
+    let refresh = listed(&store).await[1].1;
+    for expected in [true, false] {
+        let revoked = store.revoke_token(refresh, at(5)).await;
+        assert_eq!(revoked.expect("answers"), expected);
+    }
+    assert!(!opens(&store, "access acme").await);
+    assert!(opens(&store, "access other").await);
+    let renewed = renew(&store, "acme", "second").await;
+    assert_eq!(renewed, Err(GrantRefusal::Revoked));
+}
+
+async fn revoking_an_access_token_ends_it_alone(store: Arc<dyn Store>) {
+    granted(&store, "acme").await;
+    let access = listed(&store).await[0].1;
+    assert!(store.revoke_token(access, at(5)).await.expect("answers"));
+    assert!(!opens(&store, "access acme").await);
+    assert_eq!(names(&store).await, ["oauth:refresh:Ácme 'Desk'"]);
+    assert!(renew(&store, "acme", "second").await.is_ok());
+}
+
+async fn a_client_gives_back_only_what_is_its_own(store: Arc<dyn Store>) {
+    let account = granted(&store, "acme").await;
+    let own = new_token(account, "made by its owner");
+    store.create_token(&own).await.expect("created");
+    for (name, secret, client, expected) in [
+        ("unknown", "x", "client", Revoked::Unknown),
+        (
+            "an owner's",
+            "made by its owner",
+            "client",
+            Revoked::Unknown,
+        ),
+        ("another's", "access acme", "other", Revoked::OtherClient),
+        ("another's", "refresh acme", "other", Revoked::OtherClient),
+    ] {
+        let revoked = store.revoke_granted(&hash(secret), client, at(5)).await;
+        assert_eq!(revoked.expect("answers"), expected, "{name}");
+        assert_eq!(listed(&store).await.len(), 3, "{name}");
+    }
+    for (secret, left) in [("access acme", 2), ("refresh acme", 1)] {
+        for expected in [Revoked::Done, Revoked::Unknown] {
+            let revoked = store.revoke_granted(&hash(secret), "client", at(5)).await;
+            assert_eq!(revoked.expect("answers"), expected, "{secret}");
+        }
+        assert_eq!(listed(&store).await.len(), left, "{secret}");
+    }
+    let renewed = renew(&store, "acme", "second").await;
+    assert_eq!(renewed, Err(GrantRefusal::Revoked));
+}
+
+async fn every_change_of_tokens_raises_the_version(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let version = async || store.access_version().await.expect("answers");
+    let mut seen = version().await;
+    let mut raised = async || {
+        let now = version().await;
+        std::mem::replace(&mut seen, now) < now
+    };
+    approve(&store, account, "code").await;
+    assert!(!raised().await, "a code opens nothing yet");
+    redeem(&store, "other", "a").await.expect_err("unknown");
+    assert!(!raised().await, "nothing was given");
+    redeem(&store, "code", "a").await.expect("given");
+    assert!(raised().await, "redeeming");
+    renew(&store, "a", "b").await.expect("given");
+    assert!(raised().await, "renewing");
+    let back = store
+        .revoke_granted(&hash("access b"), "client", at(5))
+        .await;
+    assert_eq!(back.expect("answers"), Revoked::Done);
+    assert!(raised().await, "giving back");
+    renew(&store, "a", "c").await.expect_err("used");
+    assert!(raised().await, "betraying");
+    renew(&store, "a", "c").await.expect_err("used");
+    assert!(!raised().await, "nothing was left");
+}
+
+async fn what_is_over_is_forgotten(store: Arc<dyn Store>) {
+    let account = granted(&store, "acme").await;
+    let kept = store.create_client(&client("unused", at(DAY)), 10).await;
+    assert!(kept.expect("answers"));
+    let kept = store.create_request(&hash("open"), &request(), 10).await;
+    assert!(kept.expect("answers"));
+    approve(&store, account, "never redeemed").await;
+    store
+        .create_token(&new_token(account, "made by its owner"))
+        .await
+        .expect("created");
+    // Second, what is forgotten then: the request; the client; the grant without tokens and the access token; the
+    // refresh token; and at last its grant, which had no token left.
+    for (second, expected) in [
+        (599, 0),
+        (600, 1),
+        (DAY, 1),
+        (DAY + 3601, 2),
+        (31 * DAY, 0),
+        (31 * DAY + 1, 2),
+        (99 * DAY, 0),
+    ] {
+        let mut pruned = 0;
+        loop {
+            let step = store.prune_grants(at(second), 10).await.expect("answers");
+            pruned += step;
+            if step == 0 {
+                break;
+            }
+        }
+        assert_eq!(pruned, expected, "at {second}");
+    }
+    assert_eq!(names(&store).await, ["token made by its owner"]);
+}

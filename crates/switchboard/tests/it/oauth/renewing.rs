@@ -1,0 +1,140 @@
+//! Refresh tokens that give nothing, and tokens that cannot be given back. RFC 6749, section 6; RFC 9700, section 4.14;
+//! RFC 7009.
+
+use testkit::Backend;
+
+use super::site::{REDIRECT, Site, change, error, params, table};
+use crate::rest::service::wait_for;
+
+const WRONG: &str = "
+    no token            | 400 | invalid_request | -refresh_token
+    a cut one           | 400 | invalid_grant   | refresh_token={cut}
+    a late one          | 400 | invalid_grant   | refresh_token={late}
+    the access token    | 400 | invalid_grant   | refresh_token={access}
+    an owner's token    | 400 | invalid_grant   | refresh_token={api}
+    a code              | 400 | invalid_grant   | refresh_token={code}
+    for a code          | 400 | invalid_request | grant_type=authorization_code
+    no client           | 401 | invalid_client  | -client_id
+    an unknown client   | 401 | invalid_client  | client_id=client_x
+    another client      | 400 | invalid_grant   | client_id={other}
+    more                | 400 | invalid_scope   | scope=sms:rates hlr:lookup
+    not for clients     | 400 | invalid_scope   | scope=sms:read
+    unknown             | 400 | invalid_scope   | scope=admin
+    a foreign resource  | 400 | invalid_target  | resource=https://evil.example/mcp
+    twice               | 400 | invalid_request | +refresh_token={refresh}
+    two clients         | 400 | invalid_request | +client_id={other}
+    a secret            | 401 | invalid_client  | client_secret=x
+";
+
+#[test]
+fn a_refresh_token_is_good_for_nobody_else_and_never_for_more() {
+    let site = Site::start(Backend::Sqlite);
+    let client = site.register(REDIRECT);
+    let given = site.tokens(&client);
+    let good = site.renewal(&client, &given.refresh);
+    let words = [
+        ("refresh", given.refresh.as_str()),
+        ("cut", &given.refresh[..given.refresh.len() - 1]),
+        ("late", &site.late_refresh(&client)),
+        ("access", &given.access),
+        ("api", &site.service.token),
+        ("code", &site.code(&client)),
+        ("other", &site.register(REDIRECT)),
+    ];
+    for [name, status, expected, changed] in table(WRONG) {
+        let before = site.issued();
+        let answer = site.exchange(&change(&good, changed, &words));
+        assert_eq!(
+            answer.status.to_string(),
+            status,
+            "{name}: {}",
+            answer.text()
+        );
+        assert_eq!(error(&answer), expected, "{name}");
+        assert_eq!(site.issued(), before, "{name}");
+        assert_eq!(site.opens(&given.access), 200, "{name}");
+    }
+    assert_eq!(site.exchange(&good).status, 200, "it was good all along");
+}
+
+#[test]
+fn a_refresh_token_opens_nothing() {
+    let site = Site::start(Backend::Sqlite);
+    let client = site.register(REDIRECT);
+    let given = site.tokens(&client);
+    assert!(
+        given.refresh.starts_with("sbr_"),
+        "people can tell them apart"
+    );
+    let as_access = format!("sb_{}", &given.refresh[4..]);
+    for (name, token) in [("as it is", &given.refresh), ("dressed up", &as_access)] {
+        assert_eq!(site.opens(token), 401, "{name}");
+    }
+    assert_eq!(site.opens(&given.access), 200);
+}
+
+#[test]
+fn a_refresh_token_that_comes_again_ends_the_family() {
+    let site = Site::start(Backend::Sqlite);
+    let client = site.register(REDIRECT);
+    for generations in 1..=3 {
+        let first = site.tokens(&client);
+        let mut last = site.given(&site.renewal(&client, &first.refresh));
+        for _ in 1..generations {
+            last = site.given(&site.renewal(&client, &last.refresh));
+        }
+        assert_eq!(site.opens(&last.access), 200);
+        let before = site.issued();
+        for token in [&first.refresh, &last.refresh, &first.refresh] {
+            let answer = site.exchange(&site.renewal(&client, token));
+            assert_eq!(error(&answer), "invalid_grant");
+        }
+        assert_eq!(site.issued(), before);
+        wait_for("the newest access token is refused", || {
+            (site.opens(&last.access) == 401).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_token_is_given_back_by_its_own_client_only() {
+    let site = Site::start(Backend::Sqlite);
+    let (client, other) = (site.register(REDIRECT), site.register(REDIRECT));
+    let given = site.tokens(&client);
+    let api = site.service.token.clone();
+    let good = params(&[("token", &given.access), ("client_id", &client)]);
+    let words = [
+        ("refresh", given.refresh.as_str()),
+        ("other", &other),
+        ("api", &api),
+    ];
+    // Whether there is such a token is not said.
+    for [name, status, changed] in table(
+        "
+        another's access token | 400 | client_id={other}
+        no token               | 400 | -token
+        no client              | 400 | -client_id
+        twice                  | 400 | +token={refresh}
+        a secret               | 401 | client_secret=x
+        unknown                | 200 | token=x
+        an owner's token       | 200 | token={api}
+        ",
+    ) {
+        let answer = site.send("/oauth/revoke", &change(&good, changed, &words));
+        assert_eq!(
+            answer.status.to_string(),
+            status,
+            "{name}: {}",
+            answer.text()
+        );
+        assert_eq!(site.opens(&given.access), 200, "{name}");
+        assert_eq!(site.opens(&api), 200, "{name}");
+    }
+    let others = params(&[("token", &given.refresh), ("client_id", &other)]);
+    assert_eq!(site.send("/oauth/revoke", &others).status, 400);
+    let json = [("Content-Type", "application/json")];
+    let answer = site.call("POST", "/oauth/revoke", &json, b"{}");
+    assert_eq!(answer.status, 400, "JSON");
+    assert_eq!(site.call("GET", "/oauth/revoke", &[], b"").status, 405);
+    site.given(&site.renewal(&client, &given.refresh));
+}
