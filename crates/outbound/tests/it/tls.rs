@@ -14,13 +14,13 @@ use tokio_rustls::TlsAcceptor;
 use crate::receiver::{Receiver, Then, answer};
 use crate::setup::{Scripted, deliver, options};
 
-struct Identity {
-    certificate: CertificateDer<'static>,
+pub(crate) struct Identity {
+    pub(crate) certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
 }
 
 /// A certificate for 127.0.0.1 that nobody but itself vouches for.
-fn self_signed() -> Identity {
+pub(crate) fn self_signed() -> Identity {
     let mut command = Command::new("openssl");
     command
         .args(["req", "-x509", "-newkey", "ec", "-nodes", "-days", "2"])
@@ -39,7 +39,10 @@ fn self_signed() -> Identity {
     }
 }
 
-async fn start(identity: Identity) -> Receiver {
+pub(crate) async fn start(
+    identity: Identity,
+    script: impl Fn(usize) -> (String, Then) + Clone + Send + Sync + 'static,
+) -> Receiver {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -49,17 +52,13 @@ async fn start(identity: Identity) -> Receiver {
         .expect("a usable identity");
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
-    Receiver::serve(
-        listener,
-        |_| (answer("200 OK", "OK"), Then::Continue),
-        move |stream| {
-            let accepting = acceptor.accept(stream);
-            async { accepting.await.ok() }
-        },
-    )
+    Receiver::serve(listener, script, move |stream| {
+        let accepting = acceptor.accept(stream);
+        async { accepting.await.ok() }
+    })
 }
 
-fn trusting(certificate: CertificateDer<'static>) -> Arc<ClientConfig> {
+pub(crate) fn trusting(certificate: CertificateDer<'static>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate).expect("a certificate");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -75,7 +74,7 @@ fn trusting(certificate: CertificateDer<'static>) -> Arc<ClientConfig> {
 async fn a_receiver_must_prove_who_it_is() {
     let identity = self_signed();
     let certificate = identity.certificate.clone();
-    let receiver = start(identity).await;
+    let receiver = start(identity, |_| (answer("200 OK", "OK"), Then::Continue)).await;
     let port = receiver.address.port();
     for (name, trusted, host, reason) in [
         ("trusted", true, "127.0.0.1", "received"),
