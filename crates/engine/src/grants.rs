@@ -8,6 +8,7 @@ mod authorize;
 mod exchange;
 mod register;
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ pub struct GrantSettings {
 }
 
 /// What a client asks for, as a person is shown it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Pending {
     /// Names the request; who holds it may answer, once.
     pub id: String,
@@ -69,6 +70,17 @@ pub struct Pending {
     pub resource: String,
     /// Until when it can be answered.
     pub expires_at: Timestamp,
+}
+
+/// Who holds its name may answer it, so that is not shown.
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending")
+            .field("client_id", &self.client_id)
+            .field("redirect_uri", &self.redirect_uri)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Grants, from the question to the last token.

@@ -1,7 +1,8 @@
-//! Callbacks to real receivers on this machine, images from them, and messages to an SMSC and to an upstream that do what
+//! Callbacks to real receivers on this machine, images and documents from them, and messages to an SMSC and to an upstream that do what
 //! a test tells them to: what they answer, how they fail, and whom we never call.
 
 mod answers;
+mod client_documents;
 mod connections;
 mod images;
 mod reach;

@@ -50,20 +50,19 @@ pub(crate) fn acceptor(identity: Identity) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-async fn start(identity: Identity) -> Receiver {
+pub(crate) async fn start(
+    identity: Identity,
+    script: impl Fn(usize) -> (String, Then) + Clone + Send + Sync + 'static,
+) -> Receiver {
     let acceptor = acceptor(identity);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
-    Receiver::serve(
-        listener,
-        |_| (answer("200 OK", "OK"), Then::Continue),
-        move |stream| {
-            let accepting = acceptor.accept(stream);
-            async { accepting.await.ok() }
-        },
-    )
+    Receiver::serve(listener, script, move |stream| {
+        let accepting = acceptor.accept(stream);
+        async { accepting.await.ok() }
+    })
 }
 
-fn trusting(certificate: CertificateDer<'static>) -> Arc<ClientConfig> {
+pub(crate) fn trusting(certificate: CertificateDer<'static>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate).expect("a certificate");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -79,7 +78,7 @@ fn trusting(certificate: CertificateDer<'static>) -> Arc<ClientConfig> {
 async fn a_receiver_must_prove_who_it_is() {
     let identity = self_signed();
     let certificate = identity.certificate.clone();
-    let receiver = start(identity).await;
+    let receiver = start(identity, |_| (answer("200 OK", "OK"), Then::Continue)).await;
     let port = receiver.address.port();
     for (name, trusted, host, reason) in [
         ("trusted", true, "127.0.0.1", "received"),

@@ -2,10 +2,147 @@
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
+use std::sync::Arc;
 
+use async_trait::async_trait;
+use domain::clock::SystemClock;
+use domain::oauth::{ClientIdUrl, SCOPES};
+use domain::ports::{ClientDocuments, UnusableDocument};
+use engine::grants::{AuthorizeError, AuthorizeParams, Pending};
+use engine::{GrantSettings, Grants};
+use jiff::SignedDuration;
+use serde_json::{Value, json};
 use testkit::Backend;
 
-use super::site::{REDIRECT, Site, error, with};
+use super::site::{CHALLENGE, REDIRECT, Site, error, with};
+use crate::contract::fixture::Database;
+
+/// The address that is the client's ID.
+const ID: &str = "https://client.example/client.json";
+
+/// Every address leads to this document.
+struct Everywhere(String);
+
+#[async_trait]
+impl ClientDocuments for Everywhere {
+    async fn fetch(&self, _id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
+        Ok(self.0.clone().into_bytes())
+    }
+}
+
+/// What becomes of a question by a client whose document is this.
+async fn begin(
+    database: &Database,
+    document: &Value,
+    redirect: &str,
+) -> Result<Pending, AuthorizeError> {
+    let settings = GrantSettings {
+        issuer: "https://auth.example".to_owned(),
+        resource: "https://mcp.example/mcp".to_owned(),
+        code_lifetime: SignedDuration::from_secs(60),
+        access_lifetime: SignedDuration::from_hours(1),
+        refresh_lifetime: SignedDuration::from_hours(24),
+    };
+    let documents = Arc::new(Everywhere(document.to_string()));
+    let store = database.open().await;
+    let grants = Grants::new(store, Arc::new(SystemClock), documents, settings);
+    let asked = [
+        ("client_id", ID),
+        ("redirect_uri", redirect),
+        ("response_type", "code"),
+        ("code_challenge", CHALLENGE),
+        ("code_challenge_method", "S256"),
+    ];
+    let asked = asked.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let pending = grants.begin(&AuthorizeParams::from_pairs(asked)).await?;
+    let found = grants.pending(&pending.id).await.expect("answers");
+    // Stores keep microseconds.
+    let found = found.map(|found| Pending {
+        expires_at: pending.expires_at,
+        ..found
+    });
+    assert_eq!(found.as_ref(), Some(&pending), "it can be read back");
+    assert_eq!(grants.pending("x").await.expect("answers"), None);
+    Ok(pending)
+}
+
+fn document() -> Value {
+    json!({
+        "client_id": ID, "client_name": "Desk", "redirect_uris": ["http://localhost/cb", REDIRECT],
+        "token_endpoint_auth_method": "none",
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_is_what_its_document_says() {
+    let database = Database::sqlite();
+    for (redirect, is_loopback) in [(REDIRECT, false), ("http://localhost:3118/cb", true)] {
+        let pending = begin(&database, &document(), redirect).await;
+        let pending = pending.expect("taken");
+        assert_eq!(
+            (pending.client_id.as_str(), pending.client_name.as_str()),
+            (ID, "Desk")
+        );
+        assert_eq!(pending.redirect_uri, redirect);
+        assert_eq!(pending.is_loopback, is_loopback);
+        assert_eq!(
+            pending.scopes, SCOPES,
+            "who names nothing is asked about everything"
+        );
+        assert_eq!(pending.resource, "https://mcp.example/mcp");
+        assert!(!format!("{pending:?}").contains(&pending.id));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_is_not_the_clients_own_is_no_proof() {
+    let database = Database::sqlite();
+    for (name, field, value) in [
+        (
+            "another's",
+            "client_id",
+            json!("https://client.example/other.json"),
+        ),
+        ("a slash more", "client_id", json!(format!("{ID}/"))),
+        (
+            "in capitals",
+            "client_id",
+            json!("https://CLIENT.example/client.json"),
+        ),
+        ("no ID", "client_id", Value::Null),
+        ("no name", "client_name", Value::Null),
+        (
+            "other redirects",
+            "redirect_uris",
+            json!(["https://client.example/other"]),
+        ),
+        ("no redirects", "redirect_uris", json!([])),
+        (
+            "a bad redirect",
+            "redirect_uris",
+            json!([REDIRECT, "http://evil.example/"]),
+        ),
+        ("a secret", "client_secret", json!("x")),
+        (
+            "a key",
+            "token_endpoint_auth_method",
+            json!("private_key_jwt"),
+        ),
+        ("implicit", "response_types", json!(["token"])),
+    ] {
+        let mut changed = document();
+        changed[field] = value;
+        let refused = begin(&database, &changed, REDIRECT).await.expect_err(name);
+        assert!(
+            matches!(refused, AuthorizeError::Shown(_)),
+            "{name}: {refused:?}"
+        );
+    }
+    let kept = database
+        .numbers("SELECT count(*) FROM oauth_request", 1)
+        .await;
+    assert_eq!(kept, [[Some(0)]]);
+}
 
 #[test]
 fn no_document_is_fetched_from_where_nobody_may_look() {
