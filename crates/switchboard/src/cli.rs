@@ -109,10 +109,19 @@ pub(crate) struct ServeArgs {
 pub(crate) enum Role {
     /// The REST API with its reference page.
     Api,
+    /// The MCP server, for AI clients.
+    Mcp,
     /// The dashboard.
     Dashboard,
     /// Sending, receipts and callbacks.
     Worker,
+}
+
+impl Role {
+    /// Every part, which is what runs when none is named.
+    pub(crate) fn all() -> Vec<Self> {
+        Self::value_variants().to_vec()
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -103,7 +103,7 @@ mod tests {
     const OPTIONAL_KEYS: &str = "
         tls = { cert = 'cert.pem', key = 'key.pem' }
         database = { url = 'sqlite:x.db' }
-        urls = { base = 'http://x', dashboard = 'http://x' }
+        urls = { base = 'http://x', dashboard = 'http://x', mcp = 'http://x', auth = 'http://x' }
         metrics = { listen = '127.0.0.1:9' }
         callbacks = { allow = [], park_after_days = 7 }
         simulator = { journal = 'journal.log' }

@@ -68,6 +68,8 @@ pub(crate) struct Database {
 pub(crate) struct Urls {
     pub(crate) base: Option<Url>,
     pub(crate) dashboard: Option<Url>,
+    pub(crate) mcp: Option<Url>,
+    pub(crate) auth: Option<Url>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -270,6 +272,8 @@ impl Config {
         for (key, url) in [
             ("urls.base", &self.urls.base),
             ("urls.dashboard", &self.urls.dashboard),
+            ("urls.mcp", &self.urls.mcp),
+            ("urls.auth", &self.urls.auth),
         ] {
             let web = url
                 .as_ref()
@@ -355,22 +359,33 @@ impl Config {
 
     /// The address that people reach the API by.
     pub(crate) fn base_url(&self, listening: SocketAddr) -> String {
-        let url = self
-            .urls
-            .base
-            .as_ref()
-            .map(|url| url.as_str().trim_end_matches('/').to_owned());
-        url.unwrap_or_else(|| self.local_url(listening))
+        self.url_or_local(self.urls.base.as_ref(), listening)
     }
 
     /// The address that people reach the dashboard by.
     pub(crate) fn dashboard_url(&self, listening: SocketAddr) -> String {
-        let url = self
-            .urls
-            .dashboard
-            .as_ref()
-            .map(|url| url.as_str().trim_end_matches('/').to_owned());
-        url.unwrap_or_else(|| self.local_url(listening))
+        self.url_or_local(self.urls.dashboard.as_ref(), listening)
+    }
+
+    /// The address that AI clients reach the MCP server by; it stands at `/mcp` under it.
+    pub(crate) fn mcp_url(&self, listening: SocketAddr) -> String {
+        self.url_or_base(self.urls.mcp.as_ref(), listening)
+    }
+
+    /// The address of the authorization server.
+    pub(crate) fn auth_url(&self, listening: SocketAddr) -> String {
+        self.url_or_base(self.urls.auth.as_ref(), listening)
+    }
+
+    fn url_or_base(&self, url: Option<&Url>, listening: SocketAddr) -> String {
+        self.url_or_local(url.or(self.urls.base.as_ref()), listening)
+    }
+
+    fn url_or_local(&self, url: Option<&Url>, listening: SocketAddr) -> String {
+        url.map_or_else(
+            || self.local_url(listening),
+            |url| url.as_str().trim_end_matches('/').to_owned(),
+        )
     }
 
     /// The address of the listener itself; one that listens everywhere is reached on this machine.

@@ -87,7 +87,7 @@ fn query_token(parts: &Parts) -> Option<String> {
 
 /// The caller's own address: the peer's, or, behind trusted proxies, the last one in `X-Forwarded-For` that is not
 /// itself such a proxy. What stands further left is the caller's own claim.
-fn client_address(parts: &Parts, trusted: &[IpNet]) -> IpAddr {
+pub(crate) fn client_address(parts: &Parts, trusted: &[IpNet]) -> IpAddr {
     let peer = parts
         .extensions
         .get::<Peer>()
