@@ -138,6 +138,12 @@ impl Gate {
         }
     }
 
+    /// Refuses a request that came without a token. Where such requests cost something, they count against their address
+    /// like a wrong token does.
+    pub fn refuse_missing(&self, address: IpAddr) -> Refusal {
+        self.wrong(address, Refusal::Missing)
+    }
+
     /// A wrong token counts against its address; when that has used up its tries, it is told to wait instead.
     fn wrong(&self, address: IpAddr, refusal: Refusal) -> Refusal {
         match self.throttle.fail(address, self.clock.now()) {

@@ -121,6 +121,14 @@ impl Guard {
         Self { allow }
     }
 
+    /// Permits everything: for addresses that the operator gives.
+    pub fn open() -> Self {
+        Self::new(vec![
+            IpNet::V4(Ipv4Net::default()),
+            IpNet::V6(Ipv6Net::default()),
+        ])
+    }
+
     /// The networks of this machine itself, for [`Self::new`].
     pub fn loopback() -> Vec<IpNet> {
         vec![

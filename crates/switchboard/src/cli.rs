@@ -116,10 +116,19 @@ pub(crate) enum Role {
     Api,
     /// The authorization server for AI clients.
     Auth,
+    /// The MCP server, for AI clients.
+    Mcp,
     /// The dashboard.
     Dashboard,
     /// Sending, receipts and callbacks.
     Worker,
+}
+
+impl Role {
+    /// Every part, which is what runs when none is named.
+    pub(crate) fn all() -> Vec<Self> {
+        Self::value_variants().to_vec()
+    }
 }
 
 #[derive(Debug, Subcommand)]

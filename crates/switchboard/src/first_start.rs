@@ -82,6 +82,10 @@ impl Welcome {
             "  curl -s {base}/sms/status/ID -H '{header}: {}'\n",
             self.token
         )?;
+        if roles.contains(&Role::Mcp) {
+            let mcp = config.mcp_url(listening);
+            writeln!(out, "For AI clients, with the same token: {mcp}/mcp\n")?;
+        }
         writeln!(out, "Reference: {base}/docs")?;
         out.flush()?;
         Ok(())

@@ -10,6 +10,7 @@ mod cli;
 mod commands;
 mod config;
 mod first_start;
+mod mcp;
 mod outside;
 mod serve;
 mod telemetry;

@@ -27,7 +27,7 @@ use web::{OAuth, OAuthSettings, Observe, Rest, RestSettings};
 use crate::carriers::Carriers;
 use crate::cli::{Place, Role, ServeArgs};
 use crate::config::{self, Config};
-use crate::{first_start, outside, telemetry};
+use crate::{first_start, mcp, outside, telemetry};
 
 /// The most submissions that one transaction stores.
 const ACCEPT_BATCH: usize = 512;
@@ -40,9 +40,7 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
         config.server.listen = listen;
         config.check()?;
     }
-    let roles = args
-        .roles
-        .unwrap_or_else(|| vec![Role::Api, Role::Auth, Role::Dashboard, Role::Worker]);
+    let roles = args.roles.unwrap_or_else(Role::all);
     telemetry::start_logs(&config.log)?;
     let metrics = telemetry::start_metrics()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -161,8 +159,17 @@ impl App {
         let render = metrics.clone();
         let observe = Observe::new(engine.clone(), Arc::new(move || render.render()));
         let mut public = observe.health_router();
-        if roles.contains(&Role::Api) {
-            public = public.merge(Rest::new(engine.clone(), rest_settings(config)?).router());
+        let rest = if roles.contains(&Role::Api) {
+            Some(Rest::new(engine.clone(), rest_settings(config)?).router())
+        } else {
+            None
+        };
+        if roles.contains(&Role::Mcp) {
+            let router = mcp::router(config, engine, rest.clone(), listening)?;
+            public = public.merge(router);
+        }
+        if let Some(rest) = rest {
+            public = public.merge(rest);
             public = public.merge(SwaggerUi::new("/docs").url(
                 "/openapi.json",
                 web::rest::document(&config.server.header_prefix),

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use anyhow::Context as _;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::Layer as _;
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::filter::{FilterExt as _, LevelFilter, Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -47,8 +47,10 @@ pub(crate) fn start_logs(log: &Log) -> anyhow::Result<()> {
     } else {
         lines.with_ansi(terminal).boxed()
     };
+    // The library that speaks MCP writes whole requests, message texts and all; what is to be known we log ourselves.
+    let not_rmcp = filter_fn(|line| !line.target().starts_with("rmcp"));
     tracing_subscriber::registry()
-        .with(lines.with_filter(parse_level(&log.level)?))
+        .with(lines.with_filter(parse_level(&log.level)?.and(not_rmcp)))
         .init();
     Ok(())
 }

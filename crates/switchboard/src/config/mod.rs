@@ -387,12 +387,12 @@ impl Config {
 
     /// The address that people reach the API by.
     pub(crate) fn base_url(&self, listening: SocketAddr) -> String {
-        let url = self
-            .urls
-            .base
-            .as_ref()
-            .map(|url| url.as_str().trim_end_matches('/').to_owned());
-        url.unwrap_or_else(|| self.local_url(listening))
+        self.url_or_local(self.urls.base.as_ref(), listening)
+    }
+
+    /// The address that people reach the dashboard by.
+    pub(crate) fn dashboard_url(&self, listening: SocketAddr) -> String {
+        self.url_or_local(self.urls.dashboard.as_ref(), listening)
     }
 
     /// The address that AI clients reach the MCP server by; it stands at `/mcp` under it.
@@ -406,20 +406,14 @@ impl Config {
     }
 
     fn url_or_base(&self, url: Option<&Url>, listening: SocketAddr) -> String {
-        url.map_or_else(
-            || self.base_url(listening),
-            |url| url.as_str().trim_end_matches('/').to_owned(),
-        )
+        self.url_or_local(url.or(self.urls.base.as_ref()), listening)
     }
 
-    /// The address that people reach the dashboard by.
-    pub(crate) fn dashboard_url(&self, listening: SocketAddr) -> String {
-        let url = self
-            .urls
-            .dashboard
-            .as_ref()
-            .map(|url| url.as_str().trim_end_matches('/').to_owned());
-        url.unwrap_or_else(|| self.local_url(listening))
+    fn url_or_local(&self, url: Option<&Url>, listening: SocketAddr) -> String {
+        url.map_or_else(
+            || self.local_url(listening),
+            |url| url.as_str().trim_end_matches('/').to_owned(),
+        )
     }
 
     /// The address of the listener itself; one that listens everywhere is reached on this machine.

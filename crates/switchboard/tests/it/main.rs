@@ -5,6 +5,7 @@ mod commands;
 mod contract;
 mod deliver;
 mod faults;
+mod mcp;
 mod oauth;
 mod people;
 mod rest;

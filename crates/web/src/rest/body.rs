@@ -39,12 +39,23 @@ pub(crate) async fn read_within(
     limit: usize,
     time: Duration,
 ) -> Result<Bytes, Problem> {
-    let announced = announced_bytes(request.headers());
-    let read = tokio::time::timeout(time, read(request.into_body(), limit, announced)).await;
+    let (parts, body) = request.into_parts();
+    read_body_within(&parts.headers, body, limit, time).await
+}
+
+/// [`read_within`], for a request that was taken apart.
+pub(crate) async fn read_body_within(
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+    time: Duration,
+) -> Result<Bytes, Problem> {
+    let announced = announced_bytes(headers);
+    let read = tokio::time::timeout(time, read(body, limit, announced)).await;
     read.map_err(|_| too_slow(time))?
 }
 
-fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
+pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return Err(Problem::bad_request(
             "The header Content-Type is missing; send application/json.",

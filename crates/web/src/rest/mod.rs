@@ -29,7 +29,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use document::document;
-pub(crate) use problem::Problem;
+pub(crate) use problem::{Problem, REQUIRED_PERMISSION};
 
 use correction::Corrections;
 use ready::ReadyAnswers;

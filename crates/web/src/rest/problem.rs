@@ -1,15 +1,19 @@
 //! The one place where an error becomes an answer.
 
 use axum::response::{IntoResponse, Response};
+use domain::Permission;
 use domain::billing::NotPaid;
 use domain::ports::StoreError;
 use engine::gate::Refusal;
 use engine::senders::{ConfirmError, MAX_AWAITING, RegisterError};
 use engine::submit::{Invalid, SubmitError};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::json::BodyError;
+
+/// Names the permission that a token lacks, so that programs need not read it off the message.
+pub(crate) const REQUIRED_PERMISSION: HeaderName = HeaderName::from_static("x-required-permission");
 
 /// An error as the caller reads it: `{"message": "…"}` under one of the contract's statuses.
 #[derive(Debug)]
@@ -17,6 +21,7 @@ pub(crate) struct Problem {
     status: StatusCode,
     message: String,
     retry_after_s: Option<u32>,
+    required: Option<Permission>,
 }
 
 impl Problem {
@@ -61,7 +66,18 @@ impl Problem {
             status,
             message: message.into(),
             retry_after_s: None,
+            required: None,
         }
+    }
+
+    /// The status that it is answered with.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What the caller reads.
+    pub(crate) fn into_message(self) -> String {
+        self.message
     }
 }
 
@@ -73,6 +89,10 @@ impl IntoResponse for Problem {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(seconds) = self.retry_after_s {
             headers.insert(RETRY_AFTER, seconds.into());
+        }
+        if let Some(permission) = self.required {
+            let name = HeaderValue::from_static(permission.name());
+            headers.insert(REQUIRED_PERMISSION, name);
         }
         response
     }
@@ -243,12 +263,15 @@ impl From<Refusal> for Problem {
                     "This API token may not be used from the address {address}; its list of addresses does not hold it."
                 ),
             ),
-            Refusal::NotGranted(permission) => Self::new(
-                StatusCode::FORBIDDEN,
-                format!(
-                    "This API token lacks the permission '{permission}' that this operation needs."
-                ),
-            ),
+            Refusal::NotGranted(permission) => Self {
+                required: Some(permission),
+                ..Self::new(
+                    StatusCode::FORBIDDEN,
+                    format!(
+                        "This API token lacks the permission '{permission}' that this operation needs."
+                    ),
+                )
+            },
             Refusal::Throttled { retry_after_s } => Self {
                 retry_after_s: Some(retry_after_s),
                 ..Self::new(

@@ -1,0 +1,103 @@
+//! The MCP server, built from the configuration.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Bytes;
+use engine::Engine;
+use http::{Request, Response};
+use outbound::OwnApi;
+use url::Url;
+use web::mcp::{ApiUnavailable, InProcess, Mcp, McpSettings, Pages, RestApi};
+
+use crate::config::Config;
+
+/// The names of this machine.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// The routes of the MCP server. Its tools call the REST API: this process's own, or the one at `urls.base`.
+pub(crate) fn router(
+    config: &Config,
+    engine: &Arc<Engine>,
+    rest: Option<Router>,
+    listening: SocketAddr,
+) -> anyhow::Result<Router> {
+    let api: Arc<dyn RestApi> = match rest {
+        Some(rest) => InProcess::new(rest),
+        None => elsewhere(config)?,
+    };
+    let settings = settings(config, listening)?;
+    Ok(Mcp::new(engine.clone(), api, settings).router())
+}
+
+fn elsewhere(config: &Config) -> anyhow::Result<Arc<dyn RestApi>> {
+    let base = config.urls.base.as_ref().context(
+        "the role mcp without the role api calls the API at urls.base, which is not set",
+    )?;
+    let time = Duration::from_secs(config.limits.request_seconds);
+    Ok(Arc::new(Elsewhere(OwnApi::new(base, time))))
+}
+
+/// The API of another process.
+struct Elsewhere(OwnApi);
+
+#[async_trait]
+impl RestApi for Elsewhere {
+    async fn ask(&self, request: Request<Bytes>) -> Result<Response<Bytes>, ApiUnavailable> {
+        let answered = self.0.ask(request).await;
+        answered.map_err(|silence| ApiUnavailable(silence.to_string()))
+    }
+}
+
+fn settings(config: &Config, listening: SocketAddr) -> anyhow::Result<McpSettings> {
+    let url = |text: String| {
+        text.parse::<Url>()
+            .with_context(|| format!("{text} is no address"))
+    };
+    let dashboard = config.dashboard_url(listening);
+    // One page for all three: it says how to get in, and lists what there is once one is.
+    let page = format!("{dashboard}/dashboard");
+    Ok(McpSettings {
+        mcp_url: url(config.mcp_url(listening))?,
+        auth_url: url(config.auth_url(listening))?,
+        own_urls: own_urls(config, listening)?,
+        friendly_urls: vec![
+            url(config.base_url(listening))?,
+            url(config.auth_url(listening))?,
+            url(dashboard)?,
+        ],
+        pages: Pages {
+            signup: page.clone(),
+            signin: page.clone(),
+            token: page,
+        },
+        token_header: config.token_header()?,
+        amount_header: config.amount_header()?,
+        trusted_proxies: config.auth.trusted_proxies.clone(),
+        body_bytes: config.limits.body_bytes,
+        body_time: Duration::from_secs(config.limits.body_seconds),
+        currency: config.billing.currency.clone(),
+    })
+}
+
+/// The listener's own address, and on this machine all its names.
+fn own_urls(config: &Config, listening: SocketAddr) -> anyhow::Result<Vec<Url>> {
+    let local: Url = config.local_url(listening).parse()?;
+    let names = if local.host_str() == Some("127.0.0.1") || config.is_loopback() {
+        LOOPBACK.as_slice()
+    } else {
+        &[]
+    };
+    let with_name = |name: &&str| {
+        let mut url = local.clone();
+        url.set_host(Some(name)).context("a name of this machine")?;
+        Ok(url)
+    };
+    let mut urls: Vec<Url> = names.iter().map(with_name).collect::<anyhow::Result<_>>()?;
+    urls.push(local);
+    Ok(urls)
+}

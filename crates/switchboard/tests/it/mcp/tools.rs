@@ -1,0 +1,353 @@
+//! Each tool: what it says of itself, what it does, and how REST's refusals reach its caller.
+
+use serde_json::{Value, json};
+use testkit::receiver::Receiver;
+
+use super::{Client, Era, TOOLS, failure, result_of, start, told};
+use crate::rest::service::{Service, wait_for};
+
+fn listed(service: &Service, era: Era, token: &str) -> Vec<Value> {
+    let response = service.ask(era, token, "tools/list", json!({}));
+    let result = result_of(&response);
+    result["tools"].as_array().expect("a list").clone()
+}
+
+#[test]
+fn every_tool_says_what_it_needs_does_and_costs() {
+    let service = start();
+    let tools = listed(&service, Era::Handshake, &service.token);
+    let names: Vec<&str> = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(names, TOOLS.map(|(name, _)| name));
+    for (tool, (name, scope)) in tools.iter().zip(TOOLS) {
+        let description = tool["description"].as_str().expect("a description");
+        assert!(
+            description.contains(&format!("scope {scope}.")) && description.contains("Example"),
+            "{name}: {description}"
+        );
+        let billable = ["send_sms", "lookup_hlr"].contains(&name);
+        let says = (
+            description.contains("COSTS MONEY"),
+            description.contains("Free of charge"),
+        );
+        assert_eq!(says, (billable, !billable), "{name}: {description}");
+        assert!(tool["title"].is_string(), "{name}");
+        let hints = tool["annotations"].as_object().expect("annotations");
+        for hint in [
+            "readOnlyHint",
+            "destructiveHint",
+            "idempotentHint",
+            "openWorldHint",
+        ] {
+            assert!(hints[hint].is_boolean(), "{name}: {hint}");
+        }
+        assert_eq!(hints["destructiveHint"], json!(billable), "{name}");
+        let reads = scope == "numbers:read" || scope == "sms:rates";
+        assert_eq!(hints["readOnlyHint"], json!(reads), "{name}");
+        for schema in ["inputSchema", "outputSchema"] {
+            assert_eq!(tool[schema]["type"], "object", "{name}: {schema}");
+            assert!(tool[schema]["properties"].is_object(), "{name}: {schema}");
+        }
+    }
+}
+
+#[test]
+fn the_list_is_the_same_for_everyone() {
+    let service = start();
+    let all = listed(&service, Era::Handshake, &service.token);
+    let little = service.create_token("main", &["--permission", "sms:rates"]);
+    let other = service.create_account("other");
+    assert_eq!(all, listed(&service, Era::Handshake, &little.token));
+    assert_eq!(all, listed(&service, Era::Stateless, &other));
+}
+
+/// The arguments of a call that each tool takes, and what must be in the answer.
+fn calls(receiver: &Receiver, sender: u64, pin: &str) -> Vec<(&'static str, Value, Value)> {
+    let url = receiver.url("/hlr");
+    vec![
+        (
+            "send_sms",
+            json!({ "to": "+37120000001", "from": "Acme", "message": "x".repeat(200) }),
+            json!({ "parts": 2, "to": "+37120000001" }),
+        ),
+        (
+            "send_sms",
+            json!({ "to": ["+37120000001", "37120000002"], "from": "Acme", "message": "Hi", "testMode": "1" }),
+            json!({ "parts": 2, "to": ["+37120000001", "37120000002"] }),
+        ),
+        (
+            "get_sms_rates",
+            json!({ "country": "lv", "operator": "lmt" }),
+            json!({ "currency": "EUR", "demonstration": true }),
+        ),
+        (
+            "confirm_msisdn_sender",
+            json!({ "senderId": sender, "code": pin }),
+            json!({ "senderId": sender, "status": "approved" }),
+        ),
+        (
+            "lookup_hlr",
+            json!({ "msisdn": "+37129100000", "callBackUrl": url }),
+            json!({}),
+        ),
+        (
+            "get_mcc_mnc_list",
+            json!({ "country": "US", "Page": 2 }),
+            json!({}),
+        ),
+        ("get_mobile_prefixes", json!({ "country": "lv" }), json!({})),
+        (
+            "correct_phone_number",
+            json!({ "Number": "29 111 111", "CountryIso": "LV" }),
+            json!({ "numbers": [{
+                "Error": null, "Number": "29 111 111", "NumberType": "mobile", "CountryIso": "LV", "Mobile": true,
+                "NumberE164": "+37129111111",
+            }]}),
+        ),
+    ]
+}
+
+/// Registers a number and reads the PIN off the simulated handset.
+fn register_number(service: &Service, era: Era, number: &str) -> (u64, String) {
+    let params = json!({ "name": "register_msisdn_sender", "arguments": { "name": number } });
+    let answer = told(&service.ask(era, &service.token, "tools/call", params));
+    assert_eq!(answer["status"], "awaiting_confirmation");
+    let next = answer["next"].as_str().expect("a hint");
+    assert!(next.contains("confirm_msisdn_sender"), "{next}");
+    let inbox = ["simulator", "inbox", "--json", "--number", number];
+    let text = wait_for("the PIN", || {
+        let inbox = service.server.cli_json(&inbox);
+        inbox[0]["message"].as_str().map(str::to_owned)
+    });
+    let pin = text.split(|c: char| !c.is_ascii_digit());
+    let pin = pin.into_iter().find(|digits| digits.len() == 5);
+    let id = answer["senderId"].as_u64().expect("an ID");
+    (id, pin.expect("five digits").to_owned())
+}
+
+#[test]
+fn every_tool_works_in_both_eras() {
+    let service = start();
+    let receiver = Receiver::start();
+    for (era, number, name) in [
+        (Era::Handshake, "+37120000031", "Acme"),
+        (Era::Stateless, "+37120000032", "Acme Two"),
+    ] {
+        let (sender, pin) = register_number(&service, era, number);
+        let ask = |tool: &str, arguments: Value| {
+            let params = json!({ "name": tool, "arguments": arguments });
+            told(&service.ask(era, &service.token, "tools/call", params))
+        };
+        for (tool, arguments, expected) in calls(&receiver, sender, &pin) {
+            let answer = ask(tool, arguments);
+            for (field, value) in expected.as_object().expect("fields") {
+                assert_eq!(&answer[field], value, "{era:?} {tool}: {answer}");
+            }
+        }
+        let registered = ask(
+            "register_sender_id",
+            json!({ "name": name, "category": "Brand", "categoryDescription": "Ours" }),
+        );
+        assert_eq!(registered["status"], "pending");
+        let id = registered["senderId"].as_u64().expect("an ID");
+        let record = service.get(&format!("/senderId/{id}")).json();
+        assert_eq!(record["name"], name);
+        assert_eq!(record["type"], "AlphaNumeric");
+        let networks = ask("get_mcc_mnc_list", json!({ "country": "LV" }));
+        let first = &networks["networks"][0];
+        assert!(networks["total"].as_u64() > Some(0), "{networks}");
+        let operator = ask("get_operator", json!({ "operatorId": first["operatorId"] }));
+        assert_eq!(operator["country"], "LV");
+        assert_eq!(operator["mcc"], first["MCC"]);
+    }
+    assert!(receiver.wait_for(2, std::time::Duration::from_secs(20)));
+}
+
+#[test]
+fn tools_tell_what_rest_tells() {
+    let service = start();
+    let call =
+        |tool: &str, arguments: Value| told(&service.call_tool(&service.token, tool, &arguments));
+    let rates = service.get("/rates").json();
+    assert_eq!(call("get_sms_rates", json!({}))["rates"], rates);
+    let latvian: Vec<&Value> = rates
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|rate| rate["CountryCode"] == "LV")
+        .collect();
+    let by_name = call(
+        "get_sms_rates",
+        json!({ "country": "latvia", "operator": null }),
+    );
+    assert_eq!(by_name["rates"], json!(latvian));
+    let none = call(
+        "get_sms_rates",
+        json!({ "country": "LV", "operator": "no such one" }),
+    );
+    assert_eq!(none["rates"], json!([]));
+    let prefixes = call("get_mobile_prefixes", json!({ "country": "LV" }));
+    assert_eq!(prefixes["prefixes"], service.get("/prefixes/LV").json());
+    let networks = call("get_mcc_mnc_list", json!({ "country": "US", "Page": "2" }));
+    assert_eq!(
+        networks["networks"],
+        service.get("/mccmnc/US?Page=2").json()
+    );
+    let several = json!([{ "Number": "29111111", "CountryIso": "LV" }, { "Number": "12" }]);
+    let corrected = call("correct_phone_number", json!({ "numbers": several }));
+    assert!(corrected["numbers"][1]["Error"].is_string(), "{corrected}");
+    // The message is there, and its ID is REST's.
+    let sent = call(
+        "send_sms",
+        json!({ "to": 37_120_000_001_u64, "from": "Acme", "message": "Hi" }),
+    );
+    assert_eq!(sent["to"], "37120000001");
+    let id = sent["messageIds"][0].as_str().expect("a string");
+    assert_eq!(service.get(&format!("/sms/status/{id}")).status, 200);
+}
+
+/// A tool, arguments that REST or the tool itself refuses, the code, and what the message must name.
+const REFUSED: &[(&str, &str, &str, &str)] = &[
+    (
+        "send_sms",
+        r#"{"to":"12","from":"Acme","message":"Hi"}"#,
+        "INVALID_INPUT",
+        "'to'",
+    ),
+    ("send_sms", "{}", "INVALID_INPUT", "'to'"),
+    (
+        "send_sms",
+        r#"{"to":"+37120000001","from":"A","message":"x","scheduled":"now"}"#,
+        "INVALID_INPUT",
+        "'scheduled'",
+    ),
+    (
+        "get_operator",
+        r#"{"operatorId":9999999}"#,
+        "NOT_FOUND",
+        "9999999",
+    ),
+    (
+        "get_operator",
+        r#"{"operatorId":"../token"}"#,
+        "NOT_FOUND",
+        "../token",
+    ),
+    ("get_operator", "{}", "INVALID_INPUT", "'operatorId'"),
+    (
+        "get_operator",
+        r#"{"operatorId":[1]}"#,
+        "INVALID_INPUT",
+        "'operatorId'",
+    ),
+    ("get_mcc_mnc_list", r#"{"country":"QQ"}"#, "NOT_FOUND", "QQ"),
+    (
+        "get_mobile_prefixes",
+        r#"{"country":"LV/../EE"}"#,
+        "NOT_FOUND",
+        "LV",
+    ),
+    (
+        "get_mobile_prefixes",
+        r#"{"country":""}"#,
+        "INVALID_INPUT",
+        "'country'",
+    ),
+    (
+        "get_mcc_mnc_list",
+        r#"{"country":"LV","Page":0}"#,
+        "INVALID_INPUT",
+        "'Page'",
+    ),
+    (
+        "get_mcc_mnc_list",
+        r#"{"country":"LV","Page":"1&x=2"}"#,
+        "INVALID_INPUT",
+        "'Page'",
+    ),
+    (
+        "confirm_msisdn_sender",
+        r#"{"senderId":12345,"code":"12345"}"#,
+        "NOT_FOUND",
+        "sender",
+    ),
+    (
+        "confirm_msisdn_sender",
+        r#"{"senderId":12345,"code":"1"}"#,
+        "INVALID_INPUT",
+        "'code'",
+    ),
+    (
+        "confirm_msisdn_sender",
+        r#"{"code":"12345"}"#,
+        "INVALID_INPUT",
+        "'senderId'",
+    ),
+    (
+        "lookup_hlr",
+        r#"{"msisdn":"+37129100000"}"#,
+        "INVALID_INPUT",
+        "'callBackUrl'",
+    ),
+    (
+        "lookup_hlr",
+        r#"{"msisdn":"+37129100000","callBackUrl":"http://10.0.0.1/"}"#,
+        "INVALID_INPUT",
+        "'callBackUrl'",
+    ),
+    (
+        "get_sms_rates",
+        r#"{"country":1}"#,
+        "INVALID_INPUT",
+        "'country'",
+    ),
+    ("correct_phone_number", "{}", "INVALID_INPUT", "'Number'"),
+    (
+        "correct_phone_number",
+        r#"{"numbers":"x"}"#,
+        "INVALID_INPUT",
+        "'numbers'",
+    ),
+    (
+        "register_sender_id",
+        r#"{"name":"A","category":"Brand","categoryDescription":"x"}"#,
+        "INVALID_INPUT",
+        "'name'",
+    ),
+    (
+        "register_msisdn_sender",
+        r#"{"name":"Acme"}"#,
+        "INVALID_INPUT",
+        "'name'",
+    ),
+];
+
+#[test]
+fn refusals_of_rest_are_results_of_the_tool() {
+    let service = start();
+    let poor = service
+        .server
+        .cli_json(&["account", "create", "--name", "poor", "--json"]);
+    assert!(poor.is_object());
+    let poor = service.create_token("poor", &[]).token;
+    let sms = |to: &str| json!({ "to": to, "from": "Acme", "message": "Hi" });
+    let before = service.balance();
+    for (tool, arguments, code, part) in REFUSED {
+        let parsed = serde_json::from_str(arguments).expect("JSON");
+        let (told, message) = failure(&service.call_tool(&service.token, tool, &parsed));
+        assert_eq!(&told, code, "{tool} {arguments}: {message}");
+        assert!(message.contains(part), "{tool} {arguments}: {message}");
+    }
+    let (code, message) = failure(&service.call_tool(&poor, "send_sms", &sms("+37120000001")));
+    assert_eq!(code, "FORBIDDEN", "{message}");
+    assert!(message.contains("balance"), "{message}");
+    assert_eq!(service.balance(), before, "nothing was charged");
+    assert_eq!(service.stored(), 0, "nothing was stored");
+
+    let name = json!({ "name": "Acme", "category": "Brand", "categoryDescription": "Ours" });
+    told(&service.call_tool(&service.token, "register_sender_id", &name));
+    let again = service.call_tool(&service.token, "register_sender_id", &name);
+    assert_eq!(failure(&again).0, "CONFLICT");
+}

@@ -1,0 +1,147 @@
+//! The way to the REST API: in this process through its own routes, or wherever else it is.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Method, Request, Response};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tower::ServiceExt;
+
+use crate::rest::caller::Peer;
+use crate::rest::with_unknown_addresses;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// The REST API cannot be reached. Whether it has acted on the request is unknown.
+#[derive(Debug, thiserror::Error)]
+#[error("the REST API does not answer: {0}")]
+pub struct ApiUnavailable(pub String);
+
+/// The REST API.
+#[async_trait]
+pub trait RestApi: Send + Sync {
+    /// One request, whole, and its answer. The address in the URI is a path.
+    async fn ask(&self, request: Request<Bytes>) -> Result<Response<Bytes>, ApiUnavailable>;
+}
+
+/// The REST API of this process.
+pub struct InProcess(Router);
+
+impl InProcess {
+    /// The API that has these routes.
+    pub fn new(rest: Router) -> Arc<Self> {
+        Arc::new(Self(with_unknown_addresses(rest)))
+    }
+}
+
+#[async_trait]
+impl RestApi for InProcess {
+    async fn ask(&self, request: Request<Bytes>) -> Result<Response<Bytes>, ApiUnavailable> {
+        let answered = self.0.clone().oneshot(request.map(Body::from)).await;
+        let Ok(response) = answered;
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await;
+        let body = body.map_err(|error| ApiUnavailable(error.to_string()))?;
+        Ok(Response::from_parts(parts, body.to_bytes()))
+    }
+}
+
+/// Who calls a tool. It lives as long as the request, and nothing prints it.
+#[derive(Clone)]
+pub(super) struct Bearer {
+    /// The token, as a header carries it.
+    pub(super) token: HeaderValue,
+    /// The caller's own address.
+    pub(super) address: IpAddr,
+}
+
+/// What a tool asks of REST.
+#[derive(Debug, PartialEq)]
+pub(super) struct Question {
+    method: Method,
+    path: String,
+    body: Option<Value>,
+}
+
+impl Question {
+    /// `GET` of a path that may have a query.
+    pub(super) fn get(path: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            body: None,
+        }
+    }
+
+    /// `POST` of a body.
+    pub(super) fn post(path: impl Into<String>, body: Value) -> Self {
+        Self {
+            method: Method::POST,
+            path: path.into(),
+            body: Some(body),
+        }
+    }
+
+    /// The request under the caller's token. REST sees the caller's address, so that the lists of addresses hold.
+    pub(super) fn into_request(self, bearer: &Bearer, token_header: &HeaderName) -> Request<Bytes> {
+        let mut request = Request::new(Bytes::new());
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.path.parse().expect("paths are made of escaped parts");
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, JSON);
+        headers.insert(token_header, bearer.token.clone());
+        let address = bearer.address.to_string();
+        let address = HeaderValue::try_from(address).expect("an address is visible ASCII");
+        headers.insert(FORWARDED_FOR, address);
+        if let Some(body) = self.body {
+            headers.insert(CONTENT_TYPE, JSON);
+            *request.body_mut() = body.to_string().into();
+        }
+        request.extensions_mut().insert(Peer(bearer.address));
+        request
+    }
+}
+
+/// One segment of a path, whatever stands in it.
+pub(super) fn segment(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push('%');
+            for half in [byte >> 4, byte & 15] {
+                let digit = char::from_digit(half.into(), 16).expect("four bits");
+                escaped.push(digit.to_ascii_uppercase());
+            }
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_one_segment_and_comes_back(text in ".*") {
+            let escaped = segment(&text);
+            prop_assert!(!escaped.contains(['/', '?', '#', '.', ' ']));
+            let path = format!("/x/{escaped}");
+            prop_assert!(path.parse::<http::Uri>().is_ok());
+            let form = url::form_urlencoded::parse(escaped.as_bytes()).next();
+            let back = form.map(|(key, _)| key.into_owned()).unwrap_or_default();
+            prop_assert_eq!(back, text);
+        }
+    }
+}

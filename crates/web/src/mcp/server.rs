@@ -1,0 +1,249 @@
+//! The protocol's side: who we are, which tools there are, and what becomes of a call.
+
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use domain::shown::Shown;
+use http::request::Parts;
+use http::{HeaderName, Response, StatusCode};
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, DiscoverResult, Implementation,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::Value;
+
+use super::McpSettings;
+use super::api::{ApiUnavailable, Bearer, RestApi};
+use super::door::{Refused, Verdict};
+use super::envelope::{Envelope, ErrorCode};
+use super::message::VERSIONS;
+use super::tools::{self, Answer, Tool};
+use crate::rest::REQUIRED_PERMISSION;
+
+/// For so long a client may keep the list of tools, which changes only with the program.
+const LIST_TTL_MS: u64 = 60 * 60 * 1000;
+
+/// What a client tells its model about the whole server.
+const INSTRUCTIONS: &str = "Switchboard sends SMS, registers sender IDs, looks subscribers up (HLR), and knows operators, networks, prefixes and prices. \
+Two tools cost the account money each time they succeed: send_sms (per part and recipient) and lookup_hlr (per query); ask the user before calling them unless they asked for exactly that. \
+To try sending without cost or recipient, give send_sms testMode \"1\". Prices are in get_sms_rates. \
+Numbers are in international form, such as +37120000001; correct_phone_number makes them so. \
+An error names its code, what to change, and whether the same call may work later (retryable).";
+
+/// The tools, as the protocol lists them.
+static LISTED: LazyLock<Vec<rmcp::model::Tool>> =
+    LazyLock::new(|| tools::ALL.iter().map(|tool| tool.listed()).collect());
+
+/// Answers the protocol's requests.
+#[derive(Clone)]
+pub(super) struct ToolServer(Arc<Shared>);
+
+struct Shared {
+    api: Arc<dyn RestApi>,
+    token_header: HeaderName,
+    amount_header: HeaderName,
+    currency: String,
+}
+
+impl ToolServer {
+    pub(super) fn new(api: Arc<dyn RestApi>, settings: &McpSettings) -> Self {
+        Self(Arc::new(Shared {
+            api,
+            token_header: settings.token_header.clone(),
+            amount_header: settings.amount_header.clone(),
+            currency: settings.currency.clone(),
+        }))
+    }
+
+    async fn call(
+        &self,
+        tool: &Tool,
+        arguments: &tools::Arguments,
+        parts: &Parts,
+    ) -> CallToolResult {
+        let question = match (tool.ask)(arguments) {
+            Ok(question) => question,
+            Err(envelope) => return failed(&envelope),
+        };
+        let Some(bearer) = parts.extensions.get::<Bearer>() else {
+            return failed(&Envelope::new(ErrorCode::AuthRequired, "No access token."));
+        };
+        let request = question.into_request(bearer, &self.0.token_header);
+        let response = match self.0.api.ask(request).await {
+            Ok(response) => response,
+            Err(error) => return failed(&unreachable_api(&error)),
+        };
+        if response.status().is_success() {
+            return self.succeeded(tool, arguments, &response);
+        }
+        let envelope = envelope_of(&response);
+        if let (Some(refused), Some(verdict)) = (
+            refused(tool, &response, &envelope),
+            parts.extensions.get::<Verdict>(),
+        ) {
+            verdict.pass(refused);
+        }
+        failed(&envelope)
+    }
+
+    fn succeeded(
+        &self,
+        tool: &Tool,
+        arguments: &tools::Arguments,
+        response: &Response<Bytes>,
+    ) -> CallToolResult {
+        let answer = Answer {
+            response,
+            amount_header: &self.0.amount_header,
+            currency: &self.0.currency,
+        };
+        let Some(result) = (tool.read)(arguments, &answer) else {
+            tracing::error!(
+                tool = tool.name,
+                "the REST API answered in a form that is not known"
+            );
+            let message = "The REST API answered in a form that this server does not know. The operation may have taken place.";
+            return failed(&Envelope::new(ErrorCode::Internal, message));
+        };
+        CallToolResult::structured(result)
+    }
+}
+
+fn failed(envelope: &Envelope) -> CallToolResult {
+    CallToolResult::structured_error(envelope.to_json())
+}
+
+fn unreachable_api(error: &ApiUnavailable) -> Envelope {
+    tracing::warn!(%error, "a tool could not be called");
+    let message = "The REST API cannot be reached at the moment. Whether it has acted on this call is not known; try again shortly.";
+    Envelope::new(ErrorCode::UpstreamUnavailable, message)
+}
+
+/// REST's own words about an error.
+fn envelope_of(response: &Response<Bytes>) -> Envelope {
+    let body: Option<Value> = serde_json::from_slice(response.body()).ok();
+    let message = body.as_ref().and_then(|body| body["message"].as_str());
+    let message = message.unwrap_or("The REST API refused the request without saying why.");
+    Envelope::new(ErrorCode::of_status(response.status()), message)
+}
+
+/// Whether it is the token that REST did not take.
+fn refused(tool: &Tool, response: &Response<Bytes>, envelope: &Envelope) -> Option<Refused> {
+    match response.status() {
+        StatusCode::UNAUTHORIZED => Some(Refused::Token(envelope.clone())),
+        StatusCode::FORBIDDEN if response.headers().contains_key(REQUIRED_PERMISSION) => {
+            Some(Refused::Scope(tool.scope, envelope.clone()))
+        }
+        _ => None,
+    }
+}
+
+impl ServerHandler for ToolServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let us = Implementation::new("switchboard", env!("CARGO_PKG_VERSION"))
+            .with_title("Switchboard")
+            .with_description("SMS, sender IDs, HLR lookups, prices and numbering data");
+        ServerConfig::new(capabilities)
+            .with_server_info(us)
+            .with_instructions(INSTRUCTIONS)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(VERSIONS)
+    }
+
+    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let discovered = DiscoverResult::from_server_info(VERSIONS.to_vec(), self.get_info());
+        Ok(discovered
+            .with_ttl_ms(LIST_TTL_MS)
+            .with_cache_scope(CacheScope::Public))
+    }
+
+    /// The same for everyone: what a token may do is REST's to say.
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        if request.is_some_and(|request| request.cursor.is_some()) {
+            let message = "There is one page of tools, so there is no cursor.";
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let list = ListToolsResult::with_all_items(LISTED.clone());
+        // Older clients do not know the hints.
+        let is_new = context
+            .protocol_version()
+            .is_some_and(|version| !version.has_initialize());
+        Ok(if is_new {
+            list.with_ttl_ms(LIST_TTL_MS)
+                .with_cache_scope(CacheScope::Public)
+        } else {
+            list
+        })
+    }
+
+    fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
+        LISTED.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = tools::ALL.iter().find(|tool| tool.name == request.name) else {
+            let message = format!("There is no tool {}.", Shown(&request.name));
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let parts = context
+            .extensions
+            .get::<Parts>()
+            .ok_or_else(|| ErrorData::internal_error("the request is not known", None))?;
+        let arguments = request.arguments.unwrap_or_default();
+        Ok(self.call(tool, &arguments, parts).await.into())
+    }
+
+    // There are tools and nothing else; the library would answer these with empty lists.
+
+    async fn complete(
+        &self,
+        _: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<
+            ListResourceTemplatesRequestMethod,
+        >())
+    }
+}

@@ -1,0 +1,204 @@
+//! What is known about numbers, and their correction. All of it is free of charge.
+
+use domain::Permission;
+use http::HeaderName;
+use serde_json::{Map, Value, json};
+
+use super::{Arguments, Hints, Tool, country_schema, in_address, nullable, operator_id_schema};
+use crate::mcp::api::{Question, segment};
+use crate::mcp::envelope::Envelope;
+
+const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
+const COUNTRY: &str = "a country code of two letters, such as LV";
+
+pub(super) static GET_OPERATOR: Tool = Tool {
+    name: "get_operator",
+    title: "Describe a mobile operator",
+    description: "Tells the name, country and network codes of a mobile operator. Free of charge. Its ID comes from get_mcc_mnc_list, get_mobile_prefixes or the result of an HLR lookup.\n\n\
+Example: {\"operatorId\": 1635}",
+    scope: Permission::NumbersRead,
+    hints: Hints::READS,
+    input: || {
+        json!({
+            "type": "object",
+            "properties": { "operatorId": operator_id_schema() },
+            "required": ["operatorId"],
+            "examples": [{ "operatorId": 1635 }],
+        })
+    },
+    output: || {
+        json!({
+            "name": { "type": "string" },
+            "country": nullable("string", "ISO 3166-1 alpha-2; null for networks that belong to no country."),
+            "mcc": nullable("integer", "Its main mobile country code; null when it has no network."),
+            "mnc": { "type": "array", "items": { "type": "string" }, "description": "Its mobile network codes under that country code." },
+        })
+    },
+    ask: |arguments| {
+        let id = in_address(arguments, "operatorId", "the ID of an operator")?;
+        Ok(Question::get(format!("/operators/{id}")))
+    },
+    read: |_, answer| answer.json().filter(Value::is_object),
+};
+
+pub(super) static GET_MCC_MNC_LIST: Tool = Tool {
+    name: "get_mcc_mnc_list",
+    title: "List the mobile networks of a country",
+    description: "Lists the mobile networks of a country with their codes and operators, 100 on a page. Free of charge.\n\n\
+Example: {\"country\": \"LV\"}\n\
+Example: {\"country\": \"US\", \"Page\": 2}",
+    scope: Permission::NumbersRead,
+    hints: Hints::READS,
+    input: || {
+        json!({
+            "type": "object",
+            "properties": {
+                "country": country_schema(),
+                "Page": { "type": "integer", "minimum": 1, "description": "Which page; the first when absent." },
+            },
+            "required": ["country"],
+            "examples": [{ "country": "LV" }],
+        })
+    },
+    output: || {
+        json!({
+            "networks": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "country": nullable("string", "ISO 3166-1 alpha-2."),
+                        "MCC": { "type": "integer", "description": "Mobile country code." },
+                        "MNC": { "type": "string", "description": "Mobile network code, with its leading zeros." },
+                        "operatorId": operator_id_schema(),
+                    },
+                },
+            },
+            "total": { "type": "integer", "description": "How many networks all pages together have." },
+        })
+    },
+    ask: |arguments| {
+        let country = in_address(arguments, "country", COUNTRY)?;
+        let page = match arguments.get("Page") {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => format!("?Page={}", segment(text)),
+            Some(other) => format!("?Page={}", segment(&other.to_string())),
+        };
+        Ok(Question::get(format!("/mccmnc/{country}{page}")))
+    },
+    read: |_, answer| {
+        let networks = answer.list()?;
+        Some(json!({ "networks": networks, "total": answer.number(&TOTAL)? }))
+    },
+};
+
+pub(super) static GET_MOBILE_PREFIXES: Tool = Tool {
+    name: "get_mobile_prefixes",
+    title: "List the mobile prefixes of a country",
+    description: "Lists the number ranges of a country's mobile operators. Free of charge. The longest prefix that a number begins with tells the operator that it was first given to; it may have been ported since, which only lookup_hlr can tell.\n\n\
+Example: {\"country\": \"LV\"}",
+    scope: Permission::NumbersRead,
+    hints: Hints::READS,
+    input: || {
+        json!({
+            "type": "object",
+            "properties": { "country": country_schema() },
+            "required": ["country"],
+            "examples": [{ "country": "LV" }],
+        })
+    },
+    output: || {
+        json!({
+            "prefixes": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "prefix": { "type": "integer", "description": "Digits of the international form, calling code included." },
+                        "country": nullable("string", "ISO 3166-1 alpha-2."),
+                        "operatorId": operator_id_schema(),
+                    },
+                },
+            },
+        })
+    },
+    ask: |arguments| {
+        let country = in_address(arguments, "country", COUNTRY)?;
+        Ok(Question::get(format!("/prefixes/{country}")))
+    },
+    read: |_, answer| Some(json!({ "prefixes": answer.list()? })),
+};
+
+pub(super) static CORRECT_PHONE_NUMBER: Tool = Tool {
+    name: "correct_phone_number",
+    title: "Correct phone numbers",
+    description: "Checks phone numbers and brings them into international form (E.164), as send_sms wants them. Free of charge. Give one number as Number and CountryIso, or up to 10000 as numbers. A number that cannot be read has an Error of its own; the others are not affected.\n\n\
+Example: {\"Number\": \"29 111 111\", \"CountryIso\": \"LV\"}\n\
+Example: {\"numbers\": [{\"Number\": \"29 111 111\", \"CountryIso\": \"LV\"}, {\"Number\": \"+44 7700 900123\"}]}",
+    scope: Permission::NumbersRead,
+    hints: Hints::READS,
+    input: || {
+        let number = json!({ "type": "string", "description": "The number, as people write it.", "examples": ["29 111 111"] });
+        let country = json!({ "type": "string", "description": "The country that a local number is read for, ISO 3166-1 alpha-2.", "examples": ["LV"] });
+        json!({
+            "type": "object",
+            "properties": {
+                "Number": number,
+                "CountryIso": country,
+                "numbers": {
+                    "type": "array",
+                    "maxItems": 10_000,
+                    "description": "Several numbers, instead of Number and CountryIso.",
+                    "items": {
+                        "type": "object",
+                        "properties": { "Number": number, "CountryIso": country },
+                        "required": ["Number"],
+                    },
+                },
+            },
+            "examples": [{ "Number": "29 111 111", "CountryIso": "LV" }],
+        })
+    },
+    output: || {
+        json!({
+            "numbers": {
+                "type": "array",
+                "description": "One item for each number, in their order.",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "Error": nullable("string", "What is wrong; null when nothing is."),
+                        "Number": nullable("string", "The number as it was given."),
+                        "NumberType": { "type": "string", "enum": ["mobile", "landline", "unknown"] },
+                        "CountryIso": nullable("string", "The number's country."),
+                        "Mobile": { "type": "boolean", "description": "Whether it is a mobile number." },
+                        "NumberE164": nullable("string", "The number in international form."),
+                    },
+                },
+            },
+        })
+    },
+    ask: |arguments| Ok(Question::post("/numberCorrection", items(arguments)?)),
+    read: |_, answer| Some(json!({ "numbers": answer.list()? })),
+};
+
+/// REST takes a list.
+fn items(arguments: &Arguments) -> Result<Value, Envelope> {
+    match arguments.get("numbers") {
+        Some(list @ Value::Array(_)) => return Ok(list.clone()),
+        None | Some(Value::Null) => {}
+        Some(_) => {
+            return Err(Envelope::invalid(
+                "Invalid value for the argument 'numbers'; give a list of objects with Number and CountryIso.",
+            ));
+        }
+    }
+    if !arguments.contains_key("Number") {
+        return Err(Envelope::invalid(
+            "The argument 'Number' is missing; give the number to correct, or several as 'numbers'.",
+        ));
+    }
+    let one = ["Number", "CountryIso", "country"].into_iter();
+    let one = one.filter_map(|name| Some((name.to_owned(), arguments.get(name)?.clone())));
+    Ok(json!([one.collect::<Map<String, Value>>()]))
+}
