@@ -87,7 +87,7 @@ fn settings(config: &Config, listening: SocketAddr) -> anyhow::Result<McpSetting
 /// The listener's own address, and on this machine all its names.
 fn own_urls(config: &Config, listening: SocketAddr) -> anyhow::Result<Vec<Url>> {
     let local: Url = config.local_url(listening).parse()?;
-    let names = if local.host_str() == Some("127.0.0.1") || config.is_loopback() {
+    let names = if listening.ip().is_unspecified() || config.is_loopback() {
         LOOPBACK.as_slice()
     } else {
         &[]

@@ -1,8 +1,8 @@
 //! The MCP server: the REST API as tools for AI clients.
 //!
-//! It has no rules of its own. A request is looked at by the door ([`door`]), which asks the same gate as REST whether
-//! its token is one; the protocol is `rmcp`'s ([`server`]); a tool call becomes a request to the REST API under the
-//! caller's own token ([`api`]), and REST's answer decides. Nothing of a caller outlives its request.
+//! It has no rules of its own. A request is looked at by the door (`door`), which asks the same gate as REST whether
+//! its token is one; the protocol is `rmcp`'s (`server`); a tool call becomes a request to the REST API under the
+//! caller's own token (`api`), and REST's answer decides. Nothing of a caller outlives its request.
 
 mod api;
 mod door;

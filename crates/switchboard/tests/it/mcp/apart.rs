@@ -72,6 +72,30 @@ fn tools_reach_the_api_of_another_process() {
 }
 
 #[test]
+fn what_rest_says_of_a_token_is_the_status_of_the_answer() {
+    let rest = start();
+    // Under another name the token does not reach REST, which the door cannot know.
+    let server = mcp_alone(&rest)
+        .env("SWITCHBOARD_URLS__BASE", rest.server.url(""))
+        .env("SWITCHBOARD_SERVER__HEADER_PREFIX", "X-Other")
+        .start();
+    let alone = Service {
+        token: rest.token.clone(),
+        server,
+    };
+    let refused = alone.call_tool(&alone.token, "get_sms_rates", &json!({ "country": "LV" }));
+    assert_eq!(refused.status, 401, "{}", refused.text());
+    let (code, message) = envelope(&refused.json());
+    assert_eq!(code, "AUTH_REQUIRED");
+    assert!(message.contains("No API token"), "{message}");
+    let challenge = refused.header("www-authenticate").expect("a challenge");
+    assert!(
+        challenge.starts_with("Bearer resource_metadata="),
+        "{challenge}"
+    );
+}
+
+#[test]
 fn alone_it_must_know_where_the_api_is() {
     let service = start();
     let error = mcp_alone(&service).try_start().expect_err("no urls.base");

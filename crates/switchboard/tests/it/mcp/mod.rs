@@ -1,6 +1,7 @@
 //! The MCP server from outside: the real binary, asked by hand here and by clients that others wrote.
 
 mod apart;
+mod clients;
 mod door;
 mod names;
 mod protocol;

