@@ -62,6 +62,7 @@ mod money;
 mod money_at_once;
 mod nodes;
 mod oauth;
+mod oauth_families;
 mod opening;
 mod parts;
 mod people;
