@@ -194,7 +194,8 @@ impl Question<'_> {
 /// Browsers hold a form's policy against every address that the answer leads on to, so this page must allow its
 /// client's, and whatever that leads to in turn.
 fn policy(redirect_uri: &str) -> String {
-    let scheme =
-        Url::parse(redirect_uri).map_or_else(|_| "https".to_owned(), |url| url.scheme().to_owned());
-    policy_with_forms_to(&["https", &scheme])
+    let url = Url::parse(redirect_uri).ok();
+    let scheme = url.as_ref().map(Url::scheme);
+    let own = scheme.filter(|scheme| *scheme != "https");
+    policy_with_forms_to(["https"].into_iter().chain(own))
 }

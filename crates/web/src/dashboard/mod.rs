@@ -1,8 +1,8 @@
 //! The dashboard: server-rendered pages behind a session.
 //!
-//! So far: signing in by password or by the one-time link of the first start ([`sign_in`]), setting a password by an
-//! invitation ([`password`]), consent to what an AI client may do ([`consent`]), and an overview. Every page works
-//! without a script. Every form carries a token that only this browser's own page can have ([`visit`]).
+//! So far: signing in by password or by the one-time link of the first start, setting a password by an invitation,
+//! consent to what an AI client may do, and an overview. Every page works without a script. Every form carries a token
+//! that only this browser's own page can have.
 
 mod assets;
 mod consent;

@@ -69,8 +69,8 @@ pub(super) fn show(status: StatusCode, page: &impl Template) -> Response {
 }
 
 /// The content policy of a page whose form may lead on to addresses of these schemes.
-pub(super) fn policy_with_forms_to(schemes: &[&str]) -> String {
-    schemes.iter().fold(POLICY.to_owned(), |policy, scheme| {
+pub(super) fn policy_with_forms_to<'a>(schemes: impl Iterator<Item = &'a str>) -> String {
+    schemes.fold(POLICY.to_owned(), |policy, scheme| {
         format!("{policy} {scheme}:")
     })
 }

@@ -154,7 +154,7 @@ pub(super) async fn accept(
     };
     match people.accept(&link, password).await {
         Ok(session) => {
-            dashboard.leave(&visit).await?;
+            dashboard.replace_session(&visit).await;
             Ok(enter(&dashboard, &session))
         }
         Err(PasswordError::Link | PasswordError::Taken) => Ok(link_is_dead()),

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::person::Password;
 use engine::sign_in::SignInError;
 use http::StatusCode;
-use serde::Deserialize;
+use url::form_urlencoded;
 
 use super::Dashboard;
 use super::form::Form;
@@ -21,11 +21,6 @@ const SIGN_IN: &str = "sign-in";
 const SIGN_IN_BY_LINK: &str = "sign-in by link";
 /// The most of a wrong address that is shown back.
 const MAX_SHOWN_CHARS: usize = 254;
-
-#[derive(Deserialize)]
-pub(super) struct Asked {
-    next: Option<String>,
-}
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -57,10 +52,12 @@ fn page(
 /// Asks for email and password, unless somebody is signed in already.
 pub(super) async fn ask(
     State(dashboard): State<Arc<Dashboard>>,
-    Query(asked): Query<Asked>,
+    RawQuery(query): RawQuery,
     visit: Visit,
 ) -> Result<Response, Failure> {
-    let back = ReturnPath::parse(asked.next.as_deref());
+    let query = query.unwrap_or_default();
+    let next = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "next");
+    let back = ReturnPath::parse(next.as_ref().map(|(_, path)| path.as_ref()));
     if let Some(session) = &visit.session
         && dashboard.engine.sign_in.find(session).await?.is_some()
     {
@@ -150,7 +147,7 @@ pub(super) async fn sign_in_by_link(
             "It was used before, has expired, or was not copied whole.",
         ));
     };
-    dashboard.leave(&visit).await?;
+    dashboard.replace_session(&visit).await;
     Ok(with_cookie(
         Redirect::to(ReturnPath::parse(None).as_str()).into_response(),
         Some(dashboard.session_cookie(&session)),
@@ -167,7 +164,7 @@ pub(super) async fn sign_out(
         if !visit.sent(&form, SIGN_OUT, Some(session)) {
             return Err(Failure::NotFromHere);
         }
-        dashboard.leave(&visit).await?;
+        dashboard.engine.sign_in.end(session).await?;
     }
     let back = ReturnPath::parse(form.get("next"));
     Ok(with_cookie(
@@ -177,11 +174,13 @@ pub(super) async fn sign_out(
 }
 
 impl Dashboard {
-    /// Ends the session that a browser brought along.
-    pub(super) async fn leave(&self, visit: &Visit) -> Result<(), Failure> {
-        if let Some(session) = &visit.session {
-            self.engine.sign_in.end(session).await?;
+    /// Ends the session that a browser brought along, now that another takes its place in it.
+    pub(super) async fn replace_session(&self, visit: &Visit) {
+        if let Some(session) = &visit.session
+            && let Err(error) = self.engine.sign_in.end(session).await
+        {
+            // The person is signed in all the same: what they used for it works only once.
+            tracing::warn!(%error, "a session that was replaced stays until its time is over");
         }
-        Ok(())
     }
 }

@@ -363,7 +363,7 @@ fn where_the_answer_goes_is_shown_and_allowed() {
             REDIRECT,
             "client.example",
             false,
-            "form-action 'self' https: https:",
+            "form-action 'self' https:",
         ),
         (
             "http://127.0.0.1:33418/cb",
