@@ -62,7 +62,6 @@ mod money;
 mod money_at_once;
 mod nodes;
 mod oauth;
-mod oauth_families;
 mod opening;
 mod parts;
 mod people;

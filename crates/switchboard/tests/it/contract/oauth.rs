@@ -1,5 +1,7 @@
 //! Clients, what they ask for, and what they were granted.
 
+mod families;
+
 use std::sync::Arc;
 
 use domain::oauth::{
@@ -21,6 +23,7 @@ on_both_stores!(
     a_code_gives_two_tokens_that_the_list_shows,
     a_refresh_token_is_found_by_no_gate,
     a_refused_code_changes_nothing,
+    a_code_that_comes_again_ends_what_it_gave,
     every_change_of_tokens_raises_the_version,
     what_is_over_is_forgotten,
 );
@@ -31,14 +34,14 @@ pub(super) const WITHOUT_GRANTS: &str = "
     DROP INDEX token_grant; DROP INDEX token_granted_expiry;
     ALTER TABLE token DROP COLUMN kind; ALTER TABLE token DROP COLUMN grant_id";
 
-pub(super) type Outcome = Result<Granted, GrantRefusal>;
+type Outcome = Result<Granted, GrantRefusal>;
 
 /// The example of RFC 7636, appendix B.
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
-pub(super) const DAY: i64 = 24 * 3600;
+const DAY: i64 = 24 * 3600;
 
-pub(super) fn two_scopes() -> Permissions {
+fn two_scopes() -> Permissions {
     [Permission::SmsRates, Permission::SmsSend]
         .into_iter()
         .collect()
@@ -85,7 +88,7 @@ fn approval(account: AccountId, code: &str) -> Approval {
 }
 
 /// A pair of tokens whose secrets are `access NAME` and `refresh NAME`, given at a second.
-pub(super) fn pair(name: &str, second: i64) -> NewPair {
+fn pair(name: &str, second: i64) -> NewPair {
     NewPair {
         access: hash(&format!("access {name}")),
         access_expires: at(second + 3600),
@@ -108,7 +111,7 @@ fn redemption(code: &str, name: &str) -> CodeRedemption {
     }
 }
 
-pub(super) fn rotation(from: &str, name: &str) -> Rotation {
+fn rotation(from: &str, name: &str) -> Rotation {
     Rotation {
         refresh: hash(&format!("refresh {from}")),
         client_id: "client".to_owned(),
@@ -117,7 +120,7 @@ pub(super) fn rotation(from: &str, name: &str) -> Rotation {
     }
 }
 
-pub(super) async fn approve(store: &Arc<dyn Store>, account: AccountId, code: &str) {
+async fn approve(store: &Arc<dyn Store>, account: AccountId, code: &str) {
     let asked = store.create_request(&hash(code), &request(), 10).await;
     assert!(asked.expect("answers"));
     let approval = approval(account, code);
@@ -125,31 +128,31 @@ pub(super) async fn approve(store: &Arc<dyn Store>, account: AccountId, code: &s
     assert!(granted.expect("answers"));
 }
 
-pub(super) async fn redeem(store: &Arc<dyn Store>, code: &str, name: &str) -> Outcome {
+async fn redeem(store: &Arc<dyn Store>, code: &str, name: &str) -> Outcome {
     let redeemed = store.redeem_code(&redemption(code, name)).await;
     redeemed.expect("answers")
 }
 
-pub(super) async fn renew(store: &Arc<dyn Store>, from: &str, name: &str) -> Outcome {
+async fn renew(store: &Arc<dyn Store>, from: &str, name: &str) -> Outcome {
     let renewed = store.rotate_refresh(&rotation(from, name)).await;
     renewed.expect("answers")
 }
 
 /// An account with a grant whose first pair of tokens is named so.
-pub(super) async fn granted(store: &Arc<dyn Store>, name: &str) -> AccountId {
+async fn granted(store: &Arc<dyn Store>, name: &str) -> AccountId {
     let account = create_account(store, name).await;
     approve(store, account, name).await;
     redeem(store, name, name).await.expect("given");
     account
 }
 
-pub(super) async fn opens(store: &Arc<dyn Store>, secret: &str) -> bool {
+async fn opens(store: &Arc<dyn Store>, secret: &str) -> bool {
     let found = store.find_access(&hash(secret)).await;
     found.expect("answers").is_some()
 }
 
 /// The names in the token list, and their IDs.
-pub(super) async fn listed(store: &Arc<dyn Store>) -> Vec<(String, TokenId)> {
+async fn listed(store: &Arc<dyn Store>) -> Vec<(String, TokenId)> {
     let tokens = store.list_tokens(None).await.expect("answers");
     tokens
         .into_iter()
@@ -157,7 +160,7 @@ pub(super) async fn listed(store: &Arc<dyn Store>) -> Vec<(String, TokenId)> {
         .collect()
 }
 
-pub(super) async fn names(store: &Arc<dyn Store>) -> Vec<String> {
+async fn names(store: &Arc<dyn Store>) -> Vec<String> {
     listed(store)
         .await
         .into_iter()
@@ -313,6 +316,21 @@ async fn a_refused_code_changes_nothing(store: Arc<dyn Store>) {
         assert_eq!(names(&store).await, Vec::<String>::new(), "{name}");
     }
     assert!(redeem(&store, "code", "a").await.is_ok(), "it still works");
+}
+
+async fn a_code_that_comes_again_ends_what_it_gave(store: Arc<dyn Store>) {
+    granted(&store, "acme").await;
+    renew(&store, "acme", "second").await.expect("given");
+    for n in 0..2 {
+        let again = redeem(&store, "acme", "thief").await;
+        assert_eq!(again, Err(GrantRefusal::Replayed), "{n}");
+        assert_eq!(names(&store).await, Vec::<String>::new(), "{n}");
+    }
+    for secret in ["access acme", "access second", "access thief"] {
+        assert!(!opens(&store, secret).await, "{secret}");
+    }
+    let renewed = renew(&store, "second", "third").await;
+    assert_eq!(renewed, Err(GrantRefusal::Revoked));
 }
 
 async fn every_change_of_tokens_raises_the_version(store: Arc<dyn Store>) {
