@@ -59,8 +59,9 @@ fn settings(config: &Config, listening: SocketAddr) -> anyhow::Result<McpSetting
             .with_context(|| format!("{text} is no address"))
     };
     let dashboard = config.dashboard_url(listening);
-    // One page for all three: it says how to get in, and lists what there is once one is.
-    let page = format!("{dashboard}/dashboard");
+    // Accounts are by invitation, and the page to sign in says how to come by one.
+    let signin = format!("{dashboard}/dashboard/sign-in");
+    let token = format!("{dashboard}/dashboard");
     Ok(McpSettings {
         mcp_url: url(config.mcp_url(listening))?,
         auth_url: url(config.auth_url(listening))?,
@@ -71,9 +72,9 @@ fn settings(config: &Config, listening: SocketAddr) -> anyhow::Result<McpSetting
             url(dashboard)?,
         ],
         pages: Pages {
-            signup: page.clone(),
-            signin: page.clone(),
-            token: page,
+            signup: signin.clone(),
+            signin,
+            token,
         },
         token_header: config.token_header()?,
         amount_header: config.amount_header()?,
