@@ -35,19 +35,19 @@ fn package(name: &str) -> Command {
     command
 }
 
-fn python() -> Command {
+pub(super) fn python(name: &str) -> Command {
     let python = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-python/bin/python");
     assert!(
         python.exists(),
         "the packages for Python are missing; install them: scripts/python-packages"
     );
     let mut command = Command::new(python);
-    command.arg(script("client.py"));
+    command.arg(script(name));
     command
 }
 
 /// Gives a script its order and reads what it wrote.
-fn run(mut command: Command, order: &Value) -> Value {
+pub(super) fn run(mut command: Command, order: &Value) -> Value {
     let command = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -177,8 +177,14 @@ fn the_sdk_for_python_uses_every_tool() {
     let service = start();
     for (number, mode, version) in [(1, "legacy", "2025-11-25"), (2, "auto", "2026-07-28")] {
         let order = json!({ "mode": mode });
-        check_client(&service, number, python(), order.clone(), version);
-        check_refusal(&service, python(), order);
+        check_client(
+            &service,
+            number,
+            python("client.py"),
+            order.clone(),
+            version,
+        );
+        check_refusal(&service, python("client.py"), order);
     }
 }
 

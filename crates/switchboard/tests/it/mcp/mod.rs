@@ -2,6 +2,7 @@
 
 mod apart;
 mod clients;
+mod connecting;
 mod door;
 mod names;
 mod protocol;
