@@ -29,7 +29,7 @@ pub(super) fn script(name: &str) -> PathBuf {
 }
 
 /// A program out of the packages.
-fn package(name: &str) -> Command {
+pub(super) fn package(name: &str) -> Command {
     let mut command = node();
     command.arg(script("node_modules/.bin").join(name));
     command

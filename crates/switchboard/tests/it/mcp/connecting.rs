@@ -1,23 +1,17 @@
 //! A client that nobody here wrote connects by OAuth: from the 401 to a tool, with a person who approves less than all.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::clients::{node, python, run, script};
-use super::start;
-use crate::rest::service::Service;
+use url::Url;
 
-/// Where a new member of the first account sets a password.
-fn invitation(service: &Service) -> String {
-    let invited =
-        service
-            .server
-            .cli_json(&["invite", "create", "--email", "ann@example.com", "--json"]);
-    let link = invited["link"].as_str().expect("a link");
-    let path = link.find("/dashboard").map(|start| &link[start..]);
-    service.server.url(path.expect("a page of the dashboard"))
-}
+use super::clients::{node, package, python, run, script};
+use super::start;
+use crate::people::client::Client;
+use crate::people::{invite, joined, path};
 
 fn names(tokens: &Value) -> Vec<(&str, &Value)> {
     let tokens = tokens.as_array().expect("tokens");
@@ -33,7 +27,8 @@ fn names(tokens: &Value) -> Vec<(&str, &Value)> {
 fn check_connecting(name: &str, command: Command, mut order: Value) {
     let service = start();
     order["url"] = json!(service.server.url("/mcp"));
-    order["invitation"] = json!(invitation(&service));
+    let invitation = path(&invite(&service, "ann@example.com", &[]));
+    order["invitation"] = json!(service.server.url(&invitation));
     order["password"] = json!("a horse that is correct");
     order["approve"] = json!(["sms:rates"]);
     order["calls"] = json!([
@@ -76,4 +71,72 @@ fn the_sdks_for_typescript_connect_by_oauth_and_may_do_what_was_approved() {
         command.arg(script("connect.mjs"));
         check_connecting("TypeScript SDK", command, json!({ "sdk": sdk }));
     }
+}
+
+/// The path of an address with what it asks for.
+fn path_of(url: &Url) -> String {
+    url[url::Position::BeforePath..].to_owned()
+}
+
+/// Brings an answer to the client that listens on this machine, as a browser would.
+fn bring(answer: &Url) {
+    let address = answer.socket_addrs(|| None).expect("an address");
+    let mut stream = TcpStream::connect(&address[..]).expect("the client listens");
+    let request = format!(
+        "GET {} HTTP/1.0\r\nHost: {}\r\n\r\n",
+        path_of(answer),
+        address[0]
+    );
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut said = String::new();
+    stream.read_to_string(&mut said).expect("it answers");
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+}
+
+#[test]
+fn the_conformance_suite_passes_against_the_authorization_server() {
+    let service = start();
+    let mut browser = joined(&service, "ann@example.com", &[]);
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = free.expect("a free port").port();
+    let callback = format!("http://127.0.0.1:{port}/callback");
+    let client = Client::with(&service, "Suite", &callback);
+
+    let mut suite = package("conformance");
+    suite.args(["authorization", "--url", &service.server.url("")]);
+    suite.args(["--client-id", &client.id]);
+    suite.args(["--resource", &service.server.url("/mcp")]);
+    suite.args(["--port", &port.to_string()]);
+    let mut suite = suite.stdout(Stdio::piped()).spawn().expect("it starts");
+    let output = BufReader::new(suite.stdout.take().expect("piped"));
+    let mut lines = output.lines().map_while(Result::ok);
+    let authorize = lines.find(|line| line.contains("/oauth/authorize?"));
+    let authorize: Url = authorize
+        .expect("where to go")
+        .trim()
+        .parse()
+        .expect("a URL");
+    lines
+        .find(|line| line.contains("Callback server started"))
+        .expect("it waits for the answer");
+
+    let asked = browser.get(&path_of(&authorize));
+    let consent: Url = asked
+        .header("location")
+        .expect("a page")
+        .parse()
+        .expect("a URL");
+    browser.get(&path_of(&consent));
+    let answered = browser.submit(&[("scope", "sms:rates"), ("decision", "approve")]);
+    let answer = answered.header("location").expect("a way back");
+    bring(&answer.parse().expect("a URL"));
+
+    let said: Vec<String> = lines.collect();
+    suite.wait().expect("it ends");
+    let total = said.iter().find(|line| line.starts_with("Total:"));
+    assert_eq!(
+        total.map(String::as_str),
+        Some("Total: 3 passed, 0 failed"),
+        "{said:?}"
+    );
 }

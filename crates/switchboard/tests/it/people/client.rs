@@ -13,9 +13,9 @@ const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 pub(super) const REDIRECT: &str = "https://client.example/callback";
 
 /// A client that registered, and a person beside it who only looks.
-pub(super) struct Client<'a> {
+pub(crate) struct Client<'a> {
     service: &'a Service,
-    id: String,
+    pub(crate) id: String,
     redirect: String,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Client<'a> {
     }
 
     /// A client of this name and address.
-    pub(super) fn with(service: &'a Service, name: &str, redirect: &str) -> Self {
+    pub(crate) fn with(service: &'a Service, name: &str, redirect: &str) -> Self {
         let about = json!({ "client_name": name, "redirect_uris": [redirect] });
         let headers = [("Content-Type", "application/json")];
         let body = about.to_string();

@@ -1,7 +1,7 @@
 //! People over the real program: invitations, signing in and out, and consent to what a client may do.
 
 pub(crate) mod browser;
-mod client;
+pub(crate) mod client;
 mod consent;
 mod invitations;
 mod operator;
@@ -17,21 +17,21 @@ use browser::Browser;
 const PASSWORD: &str = "violet tram eleven";
 
 /// What `invite create --json` prints.
-fn invite(service: &Service, email: &str, more: &[&str]) -> Value {
+pub(crate) fn invite(service: &Service, email: &str, more: &[&str]) -> Value {
     let mut arguments = vec!["invite", "create", "--email", email, "--json"];
     arguments.extend_from_slice(more);
     service.server.cli_json(&arguments)
 }
 
 /// The path of an invitation's link.
-fn path(invitation: &Value) -> String {
+pub(crate) fn path(invitation: &Value) -> String {
     let link = invitation["link"].as_str().expect("a link");
     let at = link.find("/dashboard/").expect("a page of the dashboard");
     link[at..].to_owned()
 }
 
 /// A browser in which an invitation was accepted.
-fn joined<'a>(service: &'a Service, email: &str, more: &[&str]) -> Browser<'a> {
+pub(crate) fn joined<'a>(service: &'a Service, email: &str, more: &[&str]) -> Browser<'a> {
     let mut browser = Browser::new(service);
     let page = browser.get(&path(&invite(service, email, more)));
     assert_eq!(page.status, 200, "{}", page.text());
