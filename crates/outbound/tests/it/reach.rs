@@ -64,10 +64,15 @@ async fn a_redirect_to_a_forbidden_address_leads_nowhere() {
 
 /// A receiver at a permitted address and one at a forbidden address, behind the same port.
 async fn two_at_one_port() -> (Receiver, Receiver) {
-    let permitted = Receiver::start("127.0.0.2:0", KIND).await;
-    let bind = format!("127.0.0.1:{}", permitted.address.port());
-    let forbidden = Receiver::start(&bind, KIND).await;
-    (permitted, forbidden)
+    let plain = |stream| async { Some(stream) };
+    loop {
+        let first = Receiver::start("127.0.0.2:0", KIND).await;
+        // Another program may have the port at the other address; then another port will do.
+        let second = TcpListener::bind(("127.0.0.1", first.address.port())).await;
+        if let Ok(second) = second {
+            return (first, Receiver::serve(second, KIND, plain));
+        }
+    }
 }
 
 #[tokio::test]
