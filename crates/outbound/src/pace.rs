@@ -99,6 +99,8 @@ struct State {
     limit: Option<f64>,
     /// When the next turn is due, were all turns spread evenly.
     due: Instant,
+    /// The last turn that was given since the last cut: none comes before it.
+    last: Instant,
     cuts: u64,
     slow: Option<Slow>,
     measured: Measured,
@@ -132,6 +134,7 @@ impl State {
         Self {
             limit,
             due: now,
+            last: now,
             cuts: 0,
             slow: None,
             measured: Measured::new(now),
@@ -140,7 +143,7 @@ impl State {
 
     /// The next turn.
     fn next(&mut self, now: Instant) -> Turn {
-        let mut earliest = now;
+        let mut earliest = now.max(self.last);
         let mut rate = self.limit;
         if let Some(slow) = self.slow {
             earliest = earliest.max(slow.since);
@@ -151,6 +154,7 @@ impl State {
         }
         self.measured.count(now);
         let cuts = self.cuts;
+        self.last = earliest;
         let Some(rate) = rate else {
             return Turn { at: earliest, cuts };
         };
@@ -161,8 +165,9 @@ impl State {
             .due
             .max(earliest.checked_sub(saved).unwrap_or(earliest));
         self.due = at + apart;
+        self.last = at.max(earliest);
         Turn {
-            at: at.max(earliest),
+            at: self.last,
             cuts,
         }
     }
@@ -186,6 +191,7 @@ impl State {
         };
         self.cuts += 1;
         self.due = slow.since;
+        self.last = now;
         self.slow = Some(slow);
         Some(slow.until())
     }
