@@ -34,6 +34,8 @@ fn the_second_takes_over_while_the_first_is_down() {
     wait_for_health(&service, 1, "up");
     send(&service, &receiver, &json!({}));
     assert_eq!(wait_for_submits(&first, 1).len(), 1);
+    // One whose answer died with the SMSC would rightly go to the second.
+    reported(&receiver, 1);
 
     first.kill9();
     for number in 1..=10 {
