@@ -30,8 +30,6 @@ pub const MAX_CARRIERS: usize = 255;
 /// What routing has to know about a carrier.
 #[derive(Debug, Clone)]
 pub struct CarrierFacts {
-    /// Its name.
-    pub name: String,
     /// What it can carry.
     pub channels: Vec<Channel>,
     /// What it takes for a part, by destination, where that is known.

@@ -356,10 +356,6 @@ impl Carrier for Simulator {
         self.settings.window
     }
 
-    fn serves(&self, _channel: Channel) -> bool {
-        true
-    }
-
     fn health(&self) -> Health {
         Health::Up
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use async_trait::async_trait;
 use domain::delivery::{CarrierRef, Parcel, Receipt, Submitted};
 use domain::ports::{Carrier, CarrierState, Health, ReceiptError, ReceiptSink, ReportTaken};
-use domain::{Channel, Clock, Code, MessageId, Outcome};
+use domain::{Clock, Code, MessageId, Outcome};
 use tokio::task::AbortHandle;
 
 use crate::pace::Pace;
@@ -216,10 +216,6 @@ impl Carrier for Upstream {
 
     fn window(&self) -> usize {
         self.settings.window
-    }
-
-    fn serves(&self, _channel: Channel) -> bool {
-        true
     }
 
     fn health(&self) -> Health {

@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
-use crate::channel::Channel;
 use crate::country::Country;
 use crate::delivery::{Callback, CarrierRef, Delivery, Parcel, Receipt, Submitted};
 use crate::ids::MessageId;
@@ -65,9 +64,6 @@ pub trait Carrier: Send + Sync + 'static {
     /// How many parts may be with it at once whose answers are not stored yet: after a crash so many may be sent twice,
     /// and no more.
     fn window(&self) -> usize;
-
-    /// Whether it can carry this channel at all.
-    fn serves(&self, channel: Channel) -> bool;
 
     /// How it does. Asked for every message, so this must cost next to nothing.
     fn health(&self) -> Health;

@@ -6,9 +6,8 @@ use numbering::reference::Reference;
 const ACME: AccountId = AccountId::new(1).expect("in range");
 const OTHER: AccountId = AccountId::new(2).expect("in range");
 
-fn carrier(name: &str, channels: &[Channel]) -> CarrierFacts {
+fn carrier(channels: &[Channel]) -> CarrierFacts {
     CarrierFacts {
-        name: name.to_owned(),
         channels: channels.to_vec(),
         costs: None,
     }
@@ -42,9 +41,9 @@ fn to(number: &str) -> Msisdn {
 /// Alpha and beta carry SMS, gamma everything.
 fn carriers() -> Vec<CarrierFacts> {
     vec![
-        carrier("alpha", &[Channel::Sms]),
-        carrier("beta", &[Channel::Sms]),
-        carrier("gamma", &Channel::ALL),
+        carrier(&[Channel::Sms]),
+        carrier(&[Channel::Sms]),
+        carrier(&Channel::ALL),
     ]
 }
 

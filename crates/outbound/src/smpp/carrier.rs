@@ -244,10 +244,6 @@ impl Carrier for SmppCarrier {
         self.settings.window.max(1) * usize::from(self.settings.binds.max(1))
     }
 
-    fn serves(&self, channel: Channel) -> bool {
-        channel == Channel::Sms
-    }
-
     fn health(&self) -> Health {
         let tally = &self.trunk.tally;
         if tally.sending() == 0 {

@@ -36,7 +36,6 @@ async fn messages_of_every_channel_are_handed_over() {
         (Channel::Viber, "/api/viber", "dlrUrl"),
         (Channel::Hlr, "/api/hlr", "callBackUrl"),
     ] {
-        assert!(scene.upstream.serves(channel));
         let submitted = scene.submit(&parcel(channel)).await;
         assert_eq!(submitted, taken(&["10001"]), "{channel}");
         let request = scene.posted().pop().expect("a request");

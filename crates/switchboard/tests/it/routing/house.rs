@@ -86,10 +86,6 @@ impl Carrier for Puppet {
         self.window
     }
 
-    fn serves(&self, channel: Channel) -> bool {
-        channel == Channel::Sms
-    }
-
     fn health(&self) -> Health {
         match self.health.load(Ordering::Acquire) {
             0 => Health::Up,
@@ -199,8 +195,7 @@ impl House {
 
     /// Goes over to these carriers; without rules each message may go by all, in order.
     pub(super) async fn equip(&self, puppets: &[&Arc<Puppet>], rules: Vec<Rule>) {
-        let facts = |puppet: &&Arc<Puppet>| CarrierFacts {
-            name: puppet.name.clone(),
+        let facts = |_: &&Arc<Puppet>| CarrierFacts {
             channels: vec![Channel::Sms],
             costs: None,
         };
