@@ -8,18 +8,16 @@ use ipnet::{IpNet, Ipv4Net};
 use jiff::Timestamp;
 
 use crate::billing::Countries;
-use crate::ids::{AccountId, TokenId};
+use crate::ids::AccountId;
 use crate::permission::Permissions;
 use crate::shown::Shown;
 
-/// What a token stands for, as one read of the store finds it.
+/// Who acts for an account, and within which bounds: what a token stands for, or a person in the dashboard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
-    /// The token.
-    pub token: TokenId,
-    /// What its owner calls it.
-    pub token_name: String,
-    /// The account that it acts for.
+    /// What the token's owner calls it; a person's address.
+    pub name: String,
+    /// The account that is acted for.
     pub account: AccountId,
     /// That account's name.
     pub account_name: String,

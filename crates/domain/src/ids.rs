@@ -84,6 +84,10 @@ id! {
     PersonId
 }
 id! {
+    /// A change that was noted down.
+    AuditId
+}
+id! {
     /// One run of the program that works on a database.
     NodeId
 }

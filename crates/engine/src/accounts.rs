@@ -9,7 +9,8 @@ use domain::ports::{
     AccountRecord, Imbalance, NewAccount, NewToken, Store, StoreError, TokenRecord,
 };
 use domain::{
-    AccountId, AccountName, AllowList, Clock, Money, Permissions, Timestamp, TokenId, TokenSecret,
+    Access, AccountId, AccountName, AllowList, Clock, Money, Permissions, Timestamp, TokenId,
+    TokenSecret,
 };
 
 use crate::entropy;
@@ -101,6 +102,21 @@ impl Accounts {
     /// The account of this ID, read anew.
     pub async fn find_by_id(&self, id: AccountId) -> Result<Option<AccountRecord>, StoreError> {
         self.store.find_account_by_id(id).await
+    }
+
+    /// What a person may do who acts for an account in the dashboard: everything, within the account's own bounds.
+    pub fn access_of(account: &AccountRecord, person: &str) -> Access {
+        Access {
+            name: person.to_owned(),
+            account: account.id,
+            account_name: account.name.clone(),
+            suspended: account.suspended,
+            countries: account.rules.countries.clone(),
+            approved_senders_only: account.rules.approved_senders_only,
+            permissions: Permissions::all(),
+            allow: AllowList::default(),
+            expires: None,
+        }
     }
 
     /// Every account.

@@ -11,6 +11,7 @@
 //! traits of `domain`.
 
 pub mod accounts;
+pub mod audit;
 pub mod batcher;
 pub mod callbacks;
 pub mod catalogues;
@@ -40,6 +41,7 @@ use domain::{Clock, Originator};
 use jiff::SignedDuration;
 
 pub use accounts::Accounts;
+pub use audit::By;
 pub use callbacks::Callbacks;
 pub use catalogues::Catalogues;
 pub use dispatch::{Dispatch, Equipment};

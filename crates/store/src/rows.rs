@@ -311,9 +311,9 @@ pub(crate) struct TokenColumns {
 impl TokenColumns {
     pub(crate) fn record(self) -> Result<TokenRecord, Corrupt> {
         Ok(TokenRecord {
+            id: token_id(self.id)?,
             access: Access {
-                token: token_id(self.id)?,
-                token_name: self.name,
+                name: self.name,
                 account: account_id(self.account_id)?,
                 account_name: self.account_name,
                 suspended: self.suspended,

@@ -65,6 +65,8 @@ pub struct NewToken {
 /// A token, as lists show it: everything but the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecord {
+    /// Its ID.
+    pub id: TokenId,
     /// What it stands for.
     pub access: Access,
     /// When it was created.

@@ -49,6 +49,8 @@ pub struct CallbackRecord {
 /// Which callbacks. Every condition that is given must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallbackFilter {
+    /// Those of this account.
+    pub account: Option<AccountId>,
     /// This one.
     pub id: Option<CallbackId>,
     /// Those whose address starts so.

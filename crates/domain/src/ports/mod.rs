@@ -5,25 +5,36 @@
 use std::error::Error;
 
 mod access;
+mod audit;
 mod billing;
 mod callbacks;
 mod catalogue;
 mod dispatch;
+mod history;
 mod messages;
 mod oauth;
+mod operations;
 mod outside;
 mod people;
 mod senders;
+mod traffic;
 
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
+pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
 pub use billing::{BillingStore, Imbalance};
 pub use callbacks::{CallbackFilter, CallbackRecord, CallbackState, CallbackStore};
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use dispatch::{
     CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, Settled,
 };
+pub use history::{
+    Found, HistoryStore, Look, MessageFilter, MessageStory, MessageSummary, PartStory, StateName,
+};
 pub use messages::{Accepted, Cancel, KeptAnswer, MessageStore, Page};
 pub use oauth::{Approval, CodeRedemption, KeptClient, NewPair, OAuthStore, Revoked, Rotation};
+pub use operations::{
+    Counted, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth, Receiver, Unmatched,
+};
 pub use outside::{
     CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, ForbiddenUrl, Health,
     Home, ImageGuard, NumberBook, ReceiptError, ReceiptSink, ReportTaken, UnusableDocument,
@@ -31,6 +42,7 @@ pub use outside::{
 };
 pub use people::{Credentials, Invitation, NewPerson, NewSession, PeopleStore, Purpose};
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
+pub use traffic::{Span, TrafficCount, TrafficStore};
 
 /// Why a store could not do what it was asked. Says what to do next, never what SQL was run.
 #[derive(Debug, thiserror::Error)]

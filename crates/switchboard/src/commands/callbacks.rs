@@ -58,6 +58,7 @@ pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::R
 
 fn filter(which: WhichCallbacks, with_done: bool) -> CallbackFilter {
     CallbackFilter {
+        account: None,
         id: which.id,
         url_prefix: which.url,
         from: which.from,

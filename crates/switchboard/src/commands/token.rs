@@ -65,9 +65,9 @@ async fn create(accounts: &Accounts, args: TokenArgs) -> anyhow::Result<()> {
 fn as_json(token: &TokenRecord) -> serde_json::Value {
     let access = &token.access;
     json!({
-        "id": access.token.get(),
+        "id": token.id.get(),
         "account": access.account_name,
-        "name": access.token_name,
+        "name": access.name,
         "permissions": access.permissions.iter().map(domain::Permission::name).collect::<Vec<_>>(),
         "ips": access.allow.networks(),
         "expires": access.expires.map(|time| time.to_string()),
@@ -86,7 +86,7 @@ fn print_table(tokens: &[TokenRecord]) {
             || "never".to_owned(),
             |time| time.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
         );
-        let (id, account, name) = (access.token, &access.account_name, &access.token_name);
+        let (id, account, name) = (token.id, &access.account_name, &access.name);
         println!(
             "{id:>6}  {account:<20}  {name:<20}  {expires:<20}  {}",
             access.permissions.to_names()

@@ -39,8 +39,8 @@ struct TokenRow {
 impl From<TokenRecord> for TokenRow {
     fn from(token: TokenRecord) -> Self {
         Self {
-            id: token.access.token.get(),
-            name: token.access.token_name,
+            id: token.id.get(),
+            name: token.access.name,
             permissions: token.access.permissions.to_names(),
             networks: token.access.allow.to_string(),
             expires: token

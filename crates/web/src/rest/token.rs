@@ -62,7 +62,7 @@ pub(super) async fn describe(
         .ok_or_else(Problem::internal)?;
     let token = Token {
         account: access.account_name.clone(),
-        name: access.token_name.clone(),
+        name: access.name.clone(),
         permissions: access
             .permissions
             .iter()

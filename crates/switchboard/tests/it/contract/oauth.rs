@@ -156,7 +156,7 @@ async fn listed(store: &Arc<dyn Store>) -> Vec<(String, TokenId)> {
     let tokens = store.list_tokens(None).await.expect("answers");
     tokens
         .into_iter()
-        .map(|token| (token.access.token_name, token.access.token))
+        .map(|token| (token.access.name, token.id))
         .collect()
 }
 
@@ -262,7 +262,7 @@ async fn a_code_gives_two_tokens_that_the_list_shows(store: Arc<dyn Store>) {
     assert_eq!(redeem(&store, "code", "a").await, Ok(expected));
     let access = store.find_access(&hash("access a")).await;
     let access = access.expect("answers").expect("it opens");
-    assert_eq!(access.token_name, "oauth:access:Ácme 'Desk'");
+    assert_eq!(access.name, "oauth:access:Ácme 'Desk'");
     assert_eq!(
         (access.account, access.permissions),
         (account, two_scopes())
@@ -271,7 +271,7 @@ async fn a_code_gives_two_tokens_that_the_list_shows(store: Arc<dyn Store>) {
     let list = store.list_tokens(Some(account)).await.expect("answers");
     let list: Vec<_> = list
         .iter()
-        .map(|token| (token.access.token_name.as_str(), token.access.expires))
+        .map(|token| (token.access.name.as_str(), token.access.expires))
         .collect();
     let expected = [
         ("oauth:access:Ácme 'Desk'", Some(at(3601))),

@@ -15,7 +15,7 @@ use domain::ports::{
 };
 use domain::{
     Access, AccountId, AllowList, CallbackUrl, Channel, Clock as _, Code, ImageUrl, MessageId,
-    MessageState, Outcome, Permissions, Timestamp, TokenId,
+    MessageState, Outcome, Permissions, Timestamp,
 };
 use engine::routing::{CarrierFacts, Rule};
 use engine::submit::{SmsOrder, SubmitError, To};
@@ -213,8 +213,7 @@ impl House {
 
     pub(super) async fn try_send(&self, to: &str) -> Result<MessageId, SubmitError> {
         let access = Access {
-            token: TokenId::new(1).expect("in range"),
-            token_name: "test".to_owned(),
+            name: "test".to_owned(),
             account: self.account,
             account_name: "acme".to_owned(),
             suspended: false,
