@@ -8,11 +8,15 @@ use domain::token::TokenHash;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 
 const STYLE: &str = include_str!("../../assets/style.css");
+const SCRIPT: &str = include_str!("../../assets/script.js");
 const ICON: &str = include_str!("../../assets/icon.svg");
 
 /// The address of the style sheet. It changes with what is in it, so that browsers may keep it for ever.
 pub(super) static STYLE_ADDRESS: LazyLock<String> =
     LazyLock::new(|| format!("/dashboard/style.css?{}", version(STYLE)));
+/// The address of the script.
+pub(super) static SCRIPT_ADDRESS: LazyLock<String> =
+    LazyLock::new(|| format!("/dashboard/script.js?{}", version(SCRIPT)));
 /// The address of the icon.
 pub(super) static ICON_ADDRESS: LazyLock<String> =
     LazyLock::new(|| format!("/dashboard/icon.svg?{}", version(ICON)));
@@ -25,6 +29,10 @@ fn version(content: &str) -> String {
 
 pub(super) async fn style(RawQuery(asked): RawQuery) -> Response {
     serve("text/css; charset=utf-8", STYLE, asked)
+}
+
+pub(super) async fn script(RawQuery(asked): RawQuery) -> Response {
+    serve("text/javascript; charset=utf-8", SCRIPT, asked)
 }
 
 pub(super) async fn icon(RawQuery(asked): RawQuery) -> Response {

@@ -7,12 +7,16 @@
 mod assets;
 mod consent;
 mod form;
+mod nav;
 mod overview;
 mod page;
 mod password;
+mod query;
 mod return_path;
+mod shown;
 mod sign_in;
 mod visit;
+mod visitor;
 
 use std::sync::Arc;
 
@@ -79,6 +83,7 @@ impl Dashboard {
                 get(consent::ask).post(consent::decide),
             )
             .route("/dashboard/style.css", get(assets::style))
+            .route("/dashboard/script.js", get(assets::script))
             .route("/dashboard/icon.svg", get(assets::icon))
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)

@@ -9,9 +9,9 @@ use domain::ports::TokenRecord;
 use http::StatusCode;
 
 use super::Dashboard;
-use super::page::{Failure, Frame, notice_with, show as show_page};
-use super::return_path::ReturnPath;
-use super::visit::Visit;
+use super::page::{Failure, Frame, show as show_page};
+use super::shown::money;
+use super::visitor::Member;
 
 /// How times are shown.
 const TIME: &str = "%Y-%m-%d %H:%M UTC";
@@ -53,33 +53,17 @@ impl From<TokenRecord> for TokenRow {
 
 pub(super) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
-    visit: Visit,
+    member: Member,
 ) -> Result<Response, Failure> {
-    let home = ReturnPath::parse(None);
-    let (session, signed_in) = dashboard.signed_in(&visit, &home).await?;
-    let frame = Frame::of(session, &signed_in, &home);
     let accounts = &dashboard.engine.accounts;
-    let record = match signed_in.account() {
-        Some(account) => accounts.find_by_id(account).await?,
-        None => None,
-    };
-    let Some(record) = record else {
-        return Ok(notice_with(
-            frame,
-            StatusCode::NOT_FOUND,
-            "No account",
-            "You do not belong to an account, so there is nothing to show here.",
-            None,
-        ));
-    };
-    let tokens = accounts.list_tokens(Some(record.id)).await?;
+    let tokens = accounts.list_tokens(Some(member.account.id)).await?;
     let page = Overview {
-        frame,
-        account: record.name,
-        is_suspended: record.suspended,
-        balance: format!("{} {}", record.balance, dashboard.settings.currency),
+        frame: member.frame(),
+        account: member.account.name.clone(),
+        is_suspended: member.account.suspended,
+        balance: money(member.account.balance, &dashboard.settings.currency),
         base_url: dashboard.settings.base_url.clone(),
-        offers_password: signed_in.person().is_none(),
+        offers_password: member.signed_in.person().is_none(),
         tokens: tokens.into_iter().map(TokenRow::from).collect(),
     };
     Ok(show_page(StatusCode::OK, &page))

@@ -11,12 +11,15 @@ use http::header::{
 };
 use http::{HeaderValue, StatusCode};
 
-use super::assets::{ICON_ADDRESS, STYLE_ADDRESS};
+use super::assets::{ICON_ADDRESS, SCRIPT_ADDRESS, STYLE_ADDRESS};
+use super::nav::{self, Section};
 use super::return_path::ReturnPath;
 use super::visit::form_token;
 
-/// No script, no outside asset, no frame.
-const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+/// No outside asset, no script but our own file, no frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+/// The same without any script, for the page on which others are let in.
+const BARE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 /// What a sign-out form's token is for.
 pub(super) const SIGN_OUT: &str = "sign-out";
 /// When to come again while too many sign in.
@@ -26,7 +29,20 @@ const BUSY_AGAIN_AFTER_S: u32 = 2;
 pub(super) struct Frame {
     pub(super) style: &'static str,
     pub(super) icon: &'static str,
+    pub(super) script: &'static str,
     pub(super) who: Option<Who>,
+    /// The ways between the pages; none on a page that stands by itself.
+    pub(super) sections: Vec<Section>,
+    /// What every form behind the sign-in carries.
+    pub(super) form_token: String,
+    /// What was just done, or why not.
+    pub(super) said: Option<Said>,
+}
+
+/// What a page says of the form that led to it.
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) is_problem: bool,
 }
 
 /// Who is signed in, and how they sign out.
@@ -42,7 +58,11 @@ impl Frame {
         Self {
             style: &STYLE_ADDRESS,
             icon: &ICON_ADDRESS,
+            script: &SCRIPT_ADDRESS,
             who: None,
+            sections: Vec::new(),
+            form_token: String::new(),
+            said: None,
         }
     }
 
@@ -61,6 +81,44 @@ impl Frame {
             ..Self::plain()
         }
     }
+
+    /// The same with the ways between the pages.
+    pub(super) fn with_navigation(
+        self,
+        signed_in: &SignedIn,
+        here: &str,
+        form_token: String,
+    ) -> Self {
+        Self {
+            sections: nav::sections(signed_in, here),
+            form_token,
+            ..self
+        }
+    }
+
+    /// The same with the news that something was done.
+    pub(super) fn saying(self, text: impl Into<String>) -> Self {
+        let said = Said {
+            text: text.into(),
+            is_problem: false,
+        };
+        Self {
+            said: Some(said),
+            ..self
+        }
+    }
+
+    /// The same with the news that something was not done, and why.
+    pub(super) fn refusing(self, text: impl Into<String>) -> Self {
+        let said = Said {
+            text: text.into(),
+            is_problem: true,
+        };
+        Self {
+            said: Some(said),
+            ..self
+        }
+    }
 }
 
 /// Writes a page.
@@ -70,7 +128,7 @@ pub(super) fn show(status: StatusCode, page: &impl Template) -> Response {
 
 /// The content policy of a page whose form may lead on to addresses of these schemes.
 pub(super) fn policy_with_forms_to<'a>(schemes: impl Iterator<Item = &'a str>) -> String {
-    schemes.fold(POLICY.to_owned(), |policy, scheme| {
+    schemes.fold(BARE_POLICY.to_owned(), |policy, scheme| {
         format!("{policy} {scheme}:")
     })
 }
@@ -143,7 +201,6 @@ pub(super) fn notice_with(
 }
 
 /// Why a page cannot be shown.
-#[derive(Debug)]
 pub(super) enum Failure {
     /// The visitor must go elsewhere first.
     Elsewhere(Redirect),
@@ -153,6 +210,12 @@ pub(super) enum Failure {
     Form,
     /// The form was not sent by a page that this browser got from us.
     NotFromHere,
+    /// The page is for others.
+    NotYours(Box<Frame>),
+    /// The page is for people who belong to an account.
+    NoAccount(Box<Frame>),
+    /// There is nothing of this name, or it is somebody else's.
+    NotFound(Box<Frame>),
     /// Too many passwords wait to be looked at.
     Busy,
     /// The store could not.
@@ -185,6 +248,27 @@ impl IntoResponse for Failure {
                 StatusCode::FORBIDDEN,
                 "This form is out of date",
                 "Nothing was done. Go back, reload the page and try again.",
+            ),
+            Self::NotYours(frame) => notice_with(
+                *frame,
+                StatusCode::FORBIDDEN,
+                "This page is not yours",
+                "Your role does not include it. Ask whoever invited you.",
+                Some(("/dashboard", "Overview")),
+            ),
+            Self::NoAccount(frame) => notice_with(
+                *frame,
+                StatusCode::NOT_FOUND,
+                "No account",
+                "You do not belong to an account, so there is nothing to show here.",
+                None,
+            ),
+            Self::NotFound(frame) => notice_with(
+                *frame,
+                StatusCode::NOT_FOUND,
+                "Not found",
+                "There is nothing here, or it was forgotten after its time.",
+                Some(("/dashboard", "Overview")),
             ),
             Self::Busy => with_retry_after(
                 notice(
