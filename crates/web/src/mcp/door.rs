@@ -142,7 +142,7 @@ impl Mcp {
 
     async fn read(&self, headers: &HeaderMap, body: Body) -> Result<Message, Box<Response>> {
         let malformed = |problem: Problem| {
-            let malformed = Malformed::request(Value::Null, problem.into_message());
+            let malformed = Malformed::request(None, problem.into_message());
             Box::new(malformed.into_response())
         };
         check_content_type(headers).map_err(malformed)?;
@@ -199,7 +199,6 @@ fn read_token(value: &HeaderValue) -> Option<HeaderValue> {
     Some(token)
 }
 
-/// The protocol refuses some requests in plain text; JSON-RPC has a form for that.
 /// Reads a small body that nobody wants. Left unread it would end the connection, and a client that connects by OAuth asks
 /// its next question on the one that brought the refusal.
 async fn drop_body(headers: &HeaderMap, body: Body) {
@@ -209,6 +208,7 @@ async fn drop_body(headers: &HeaderMap, body: Body) {
     }
 }
 
+/// The protocol refuses some requests in plain text; JSON-RPC has a form for that.
 async fn in_json(response: Response, id: Option<Value>) -> Response {
     let status = response.status();
     let is_json =

@@ -1,0 +1,294 @@
+//! The newer era of the protocol: each request stands alone, and says everything twice, in its body and in its headers.
+
+use serde_json::{Value, json};
+
+use super::protocol::{METHOD, PARAMS, refused};
+use super::{Client, Era, result_of, start};
+
+const HEADER: i64 = -32020;
+const VERSION: i64 = -32022;
+
+const KEY: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const NEW: (&str, &str) = ("MCP-Protocol-Version", "2026-07-28");
+
+/// Metadata as it should be.
+fn good() -> Value {
+    json!({ KEY: "2026-07-28", CAPABILITIES: {} })
+}
+
+#[test]
+fn the_newer_era_needs_no_handshake() {
+    let service = start();
+    let ask = |method| service.ask(Era::Stateless, &service.token, method, json!({}));
+    let discovered = result_of(&ask("server/discover"));
+    assert_eq!(
+        discovered["supportedVersions"],
+        json!(["2025-06-18", "2025-11-25", "2026-07-28"])
+    );
+    assert_eq!(discovered["capabilities"], json!({ "tools": {} }));
+    let server = &discovered["_meta"]["io.modelcontextprotocol/serverInfo"];
+    assert_eq!(server["name"], "switchboard");
+    for result in [&discovered, &result_of(&ask("tools/list"))] {
+        assert_eq!(result["ttlMs"], 3_600_000);
+        assert_eq!(result["cacheScope"], "public");
+    }
+    let call = json!({ "name": "get_mobile_prefixes", "arguments": { "country": "LV" } });
+    for (method, params, is_kept) in [("tools/list", json!({}), true), ("tools/call", call, false)]
+    {
+        let ask = |era| result_of(&service.ask(era, &service.token, method, params.clone()));
+        let (newer, older) = (ask(Era::Stateless), ask(Era::Handshake));
+        assert_eq!(newer["resultType"], "complete", "{method}");
+        assert_eq!(&newer["_meta"], &discovered["_meta"], "{method}");
+        for hint in ["ttlMs", "cacheScope"] {
+            assert_eq!(newer.get(hint).is_some(), is_kept, "{method}: {hint}");
+        }
+        for field in ["resultType", "ttlMs", "cacheScope", "_meta"] {
+            assert_eq!(older.get(field), None, "{method}: {field}");
+        }
+    }
+}
+
+/// A client that asks for it without saying what it speaks is told what is missing, not that there is no such thing.
+#[test]
+fn discovery_needs_metadata() {
+    let service = start();
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#;
+    let method = ("Mcp-Method", "server/discover");
+    let old = ("MCP-Protocol-Version", "2025-11-25");
+    for headers in [&[][..], &[old], &[NEW, method]] {
+        refused(&service, headers, body, (400, PARAMS));
+    }
+}
+
+/// Sessions and streams are of the other era, and notifications are of no use in this one.
+#[test]
+fn leftovers_of_the_older_era_do_no_harm() {
+    let service = start();
+    let list = stateless("tools/list", &good());
+    let session = ("Mcp-Session-Id", "of-another-server");
+    let headers = [
+        NEW,
+        ("Mcp-Method", "tools/list"),
+        session,
+        ("Last-Event-ID", "7"),
+    ];
+    let response = service.post(&service.token, &headers, list.as_bytes());
+    result_of(&response);
+    assert_eq!(response.header("mcp-session-id"), None);
+    let cancelled =
+        br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    let headers = [NEW, ("Mcp-Method", "notifications/cancelled")];
+    let response = service.post(&service.token, &headers, cancelled);
+    assert_eq!((response.status, response.body.len()), (202, 0));
+}
+
+/// A request of the newer era, whose metadata a test may spoil.
+fn stateless(method: &str, meta: &Value) -> String {
+    let params =
+        json!({ "name": "get_sms_rates", "arguments": { "country": "LV" }, "_meta": meta });
+    json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params }).to_string()
+}
+
+#[test]
+fn headers_and_metadata_of_the_newer_era_must_agree() {
+    let service = start();
+    let call = ("Mcp-Method", "tools/call");
+    let name = ("Mcp-Name", "get_sms_rates");
+    let (new, good) = (NEW, good());
+    let future = json!({ KEY: "2099-01-01", CAPABILITIES: {} });
+    let old = json!({ KEY: "2025-11-25", CAPABILITIES: {} });
+    for (case, headers, meta, expected) in [
+        ("no version header", vec![call, name], &good, (400, HEADER)),
+        (
+            "another version header",
+            vec![("MCP-Protocol-Version", "2025-11-25"), call, name],
+            &good,
+            (400, HEADER),
+        ),
+        ("no method header", vec![new, name], &good, (400, HEADER)),
+        (
+            "another method header",
+            vec![new, ("Mcp-Method", "tools/list"), name],
+            &good,
+            (400, HEADER),
+        ),
+        ("no name header", vec![new, call], &good, (400, HEADER)),
+        (
+            "another name header",
+            vec![new, call, ("Mcp-Name", "send_sms")],
+            &good,
+            (400, HEADER),
+        ),
+        (
+            "the version header twice",
+            vec![new, new, call, name],
+            &good,
+            (400, HEADER),
+        ),
+        (
+            "two version headers",
+            vec![new, ("MCP-Protocol-Version", "2025-11-25"), call, name],
+            &good,
+            (400, HEADER),
+        ),
+        (
+            "two method headers",
+            vec![new, call, ("Mcp-Method", "tools/list"), name],
+            &good,
+            (400, HEADER),
+        ),
+        (
+            "two name headers",
+            vec![new, call, name, ("Mcp-Name", "send_sms")],
+            &good,
+            (400, HEADER),
+        ),
+        (
+            "a method header in capitals",
+            vec![new, ("Mcp-Method", "TOOLS/CALL"), name],
+            &good,
+            (400, HEADER),
+        ),
+        (
+            "a name header that is no text",
+            vec![new, call, ("Mcp-Name", "get_sms_rates\u{e4}")],
+            &good,
+            (400, HEADER),
+        ),
+        (
+            "another name header, encoded",
+            vec![new, call, ("Mcp-Name", "=?base64?c2VuZF9zbXM=?=")],
+            &good,
+            (400, HEADER),
+        ),
+        (
+            "a name header that is not what it says",
+            vec![new, call, ("Mcp-Name", "=?base64?!?=")],
+            &good,
+            (400, HEADER),
+        ),
+        (
+            "metadata of another era",
+            vec![new, call, name],
+            &old,
+            (400, HEADER),
+        ),
+        (
+            "an unknown version",
+            vec![("MCP-Protocol-Version", "2099-01-01"), call, name],
+            &future,
+            (400, VERSION),
+        ),
+        (
+            "no metadata",
+            vec![new, call, name],
+            &json!({}),
+            (400, PARAMS),
+        ),
+        (
+            "no capabilities",
+            vec![new, call, name],
+            &json!({ KEY: "2026-07-28" }),
+            (400, PARAMS),
+        ),
+        (
+            "metadata that is none",
+            vec![new, call, name],
+            &json!(1),
+            (400, PARAMS),
+        ),
+        (
+            "a version that is no text",
+            vec![new, call, name],
+            &json!({ KEY: 1, CAPABILITIES: {} }),
+            (400, PARAMS),
+        ),
+        (
+            "capabilities that are none",
+            vec![new, call, name],
+            &json!({ KEY: "2026-07-28", CAPABILITIES: 1 }),
+            (400, PARAMS),
+        ),
+    ] {
+        let body = stateless("tools/call", meta);
+        println!("{case}");
+        refused(&service, &headers, &body, expected);
+    }
+    // Header names have no case, and a name may be encoded.
+    for headers in [
+        [new, call, name],
+        [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("MCP-METHOD", "tools/call"),
+            ("mcp-NAME", "=?base64?Z2V0X3Ntc19yYXRlcw==?="),
+        ],
+    ] {
+        let body = stateless("tools/call", &good);
+        result_of(&service.post(&service.token, &headers, body.as_bytes()));
+    }
+}
+
+#[test]
+fn what_the_newer_era_does_not_know_is_not_found() {
+    let service = start();
+    let (new, good) = (NEW, good());
+    // What the era has given up, and what was never there.
+    for method in [
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/list",
+        "prompts/list",
+        "completion/complete",
+        "subscriptions/listen",
+        "tasks/list",
+        "no/such",
+    ] {
+        let body = stateless(method, &good);
+        refused(
+            &service,
+            &[new, ("Mcp-Method", method)],
+            &body,
+            (404, METHOD),
+        );
+    }
+    let body = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": { "name": "no_such", "_meta": good } });
+    let headers = [new, ("Mcp-Method", "tools/call"), ("Mcp-Name", "no_such")];
+    refused(&service, &headers, &body.to_string(), (200, PARAMS));
+}
+
+/// A version that is not spoken is answered with those that are, wherever it was named and whatever was asked.
+#[test]
+fn unknown_versions_are_told_the_known_ones() {
+    let service = start();
+    let discovered = service.ask(Era::Stateless, &service.token, "server/discover", json!({}));
+    let supported = &result_of(&discovered)["supportedVersions"];
+    let future = json!({ KEY: "2099-01-01", CAPABILITIES: {} });
+    for method in ["server/discover", "tools/list", "tools/call", "no/such"] {
+        let headers = [
+            ("MCP-Protocol-Version", "2099-01-01"),
+            ("Mcp-Method", method),
+            ("Mcp-Name", "get_sms_rates"),
+        ];
+        let body = stateless(method, &future);
+        refused(&service, &headers, &body, (400, VERSION));
+        let answer = service.post(&service.token, &headers, body.as_bytes());
+        let expected = json!({ "requested": "2099-01-01", "supported": supported });
+        assert_eq!(answer.json()["error"]["data"], expected, "{method}");
+    }
+    // A version of the older era that is not spoken.
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for version in ["2025-03-26", "2024-11-05", "1", ""] {
+        let header = [("MCP-Protocol-Version", version)];
+        refused(&service, &header, ping, (400, VERSION));
+    }
+    let response = service.post(
+        &service.token,
+        &[("MCP-Protocol-Version", "1")],
+        ping.as_bytes(),
+    );
+    let data = &response.json()["error"]["data"];
+    assert_eq!(data, &json!({ "requested": "1", "supported": supported }));
+}
