@@ -5,7 +5,7 @@ use testkit::Backend;
 use testkit::http::request;
 
 use super::site::{REDIRECT, Site};
-use crate::rest::service::{BINARY, Service};
+use crate::rest::service::{Service, binary};
 
 const METADATA: &str = "/.well-known/oauth-authorization-server";
 
@@ -148,7 +148,7 @@ fn people_are_sent_on_without_a_trace_and_told_on_a_page() {
 #[test]
 fn the_refusal_page_has_its_looks_whatever_else_runs() {
     for roles in ["auth", "auth,dashboard"] {
-        let server = testkit::Server::builder(BINARY, Backend::Sqlite)
+        let server = testkit::Server::builder(binary(), Backend::Sqlite)
             .arg("--roles")
             .arg(roles)
             .start();
@@ -179,7 +179,7 @@ fn the_refusal_page_has_its_looks_whatever_else_runs() {
 
 #[test]
 fn without_its_role_the_server_is_not_there() {
-    let server = testkit::Server::builder(BINARY, Backend::Sqlite)
+    let server = testkit::Server::builder(binary(), Backend::Sqlite)
         .arg("--roles")
         .arg("api,worker")
         .start();
