@@ -68,6 +68,10 @@ impl Watch {
                 seen.is_loading = true;
             }
             "Page.frameStoppedLoading" if is_main => seen.is_loading = false,
+            // A new document may come from a process that knows nothing of what another had planned.
+            "Page.frameNavigated" if about["frame"]["id"] == self.frame.as_str() => {
+                seen.is_scheduled = false;
+            }
             "Page.javascriptDialogOpening" => seen.complain("dialog", &about["message"]),
             "Runtime.consoleAPICalled" => seen.console(about),
             "Runtime.exceptionThrown" => seen.exception(&about["exceptionDetails"]),
