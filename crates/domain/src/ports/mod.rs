@@ -22,7 +22,9 @@ mod traffic;
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
 pub use billing::{BillingStore, Imbalance};
-pub use callbacks::{CallbackFilter, CallbackRecord, CallbackState, CallbackStore};
+pub use callbacks::{
+    CallbackFilter, CallbackRecord, CallbackState, CallbackStore, CallbackSubject,
+};
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use dispatch::{
     CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, Settled,
@@ -93,6 +95,9 @@ pub trait Store:
     + SenderStore
     + OAuthStore
     + PeopleStore
+    + HistoryStore
+    + TrafficStore
+    + OperationsStore
 {
 }
 
@@ -106,5 +111,8 @@ impl<T> Store for T where
         + SenderStore
         + OAuthStore
         + PeopleStore
+        + HistoryStore
+        + TrafficStore
+        + OperationsStore
 {
 }
