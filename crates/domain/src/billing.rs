@@ -188,6 +188,8 @@ impl EntryKind {
 /// One change of a balance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerEntry {
+    /// Grows with each entry of the account.
+    pub id: u64,
     /// When.
     pub at: Timestamp,
     /// Why.

@@ -1,12 +1,13 @@
 //! Accounts and their tokens.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use base64::Engine as _;
 use domain::access::NotAnAccountName;
 use domain::billing::{LedgerEntry, SpendingRules};
 use domain::ports::{
-    AccountRecord, Imbalance, NewAccount, NewToken, Store, StoreError, TokenRecord,
+    AccountRecord, Found, Imbalance, Look, NewAccount, NewToken, Store, StoreError, TokenRecord,
 };
 use domain::{
     Access, AccountId, AccountName, AllowList, Clock, Money, Permissions, Timestamp, TokenId,
@@ -124,6 +125,30 @@ impl Accounts {
         self.store.list_accounts().await
     }
 
+    /// Accounts whose name holds a text, or all of them, the newest first.
+    pub async fn look(
+        &self,
+        name: Option<&str>,
+        look: Look<AccountId>,
+    ) -> Result<Found<AccountRecord, AccountId>, StoreError> {
+        self.store.look_for_accounts(name, look).await
+    }
+
+    /// What these accounts are called.
+    pub async fn names(
+        &self,
+        ids: impl IntoIterator<Item = AccountId>,
+    ) -> Result<HashMap<AccountId, String>, StoreError> {
+        let ids: BTreeSet<AccountId> = ids.into_iter().collect();
+        let ids: Vec<AccountId> = ids.into_iter().collect();
+        Ok(self
+            .store
+            .list_account_names(&ids)
+            .await?
+            .into_iter()
+            .collect())
+    }
+
     /// Adds money to an account, or takes some off, and returns the new balance.
     pub async fn credit(
         &self,
@@ -159,7 +184,17 @@ impl Accounts {
     /// The newest entries of an account's ledger, the newest first.
     pub async fn ledger(&self, name: &str, limit: u32) -> Result<Vec<LedgerEntry>, AccountError> {
         let account = self.get(name).await?;
-        Ok(self.store.list_ledger(account.id, limit).await?)
+        Ok(self.store.list_ledger(account.id, None, limit).await?)
+    }
+
+    /// A page of an account's ledger: the newest entries that are older than `before`.
+    pub async fn ledger_page(
+        &self,
+        account: AccountId,
+        look: Look<u64>,
+    ) -> Result<Vec<LedgerEntry>, StoreError> {
+        let Look { before, limit } = look;
+        self.store.list_ledger(account, before, limit).await
     }
 
     /// The accounts whose ledger does not give their balance. There must never be one.

@@ -16,9 +16,12 @@ pub(crate) mod billing;
 pub(crate) mod callbacks;
 pub(crate) mod carriers;
 pub(crate) mod dispatch;
+mod looks;
 pub(crate) mod oauth;
 pub(crate) mod people;
 pub(crate) mod senders;
+
+pub(crate) use looks::{before, found};
 
 /// `queue.owner`: nobody, so that whoever has room may take it.
 pub(crate) const NOBODY: i64 = 0;

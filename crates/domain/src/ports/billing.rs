@@ -41,10 +41,11 @@ pub trait BillingStore: Send + Sync + 'static {
         rules: &SpendingRules,
     ) -> Result<bool, StoreError>;
 
-    /// The newest entries of an account, the newest first.
+    /// The newest entries of an account that are older than `before`, the newest first.
     async fn list_ledger(
         &self,
         account: AccountId,
+        before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<LedgerEntry>, StoreError>;
 

@@ -14,7 +14,7 @@ use tokio_postgres::Row;
 use super::fault::Fault;
 use super::{PostgresStore, column};
 use crate::rows::billing::{EntryColumns, ImbalanceColumns, PurseColumns, RulesColumns};
-use crate::rows::{Corrupt, micros};
+use crate::rows::{self, Corrupt, micros};
 
 /// In the order of the accounts, as everywhere.
 const LOCK_PURSES: &str = "
@@ -56,8 +56,8 @@ const SET_RULES: &str = "
     )
     SELECT id FROM changed";
 const LIST_LEDGER: &str = "
-    SELECT at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
-    WHERE account_id = $1 ORDER BY id DESC LIMIT $2";
+    SELECT id, at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
+    WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 const CHECK_LEDGER: &str = "
     WITH step AS (
         SELECT account_id, amount_micros,
@@ -329,16 +329,13 @@ impl BillingStore for PostgresStore {
     async fn list_ledger(
         &self,
         account: AccountId,
+        before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<LedgerEntry>, StoreError> {
-        let values = (account.as_i64(), i64::from(limit));
-        self.list(
-            "list the ledger",
-            LIST_LEDGER,
-            &[&values.0, &values.1],
-            read_entry,
-        )
-        .await
+        let values = (account.as_i64(), rows::before(before), i64::from(limit));
+        let values: super::Values<'_> = &[&values.0, &values.1, &values.2];
+        self.list("list the ledger", LIST_LEDGER, values, read_entry)
+            .await
     }
 
     async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError> {
@@ -373,12 +370,13 @@ fn read_purse(row: &Row) -> Result<Purse, Corrupt> {
 
 fn read_entry(row: &Row) -> Result<LedgerEntry, Corrupt> {
     let columns = EntryColumns {
-        at_us: column(row, 0)?,
-        kind: column(row, 1)?,
-        amount_micros: column(row, 2)?,
-        balance_micros: column(row, 3)?,
-        messages: column(row, 4)?,
-        note: column(row, 5)?,
+        id: column(row, 0)?,
+        at_us: column(row, 1)?,
+        kind: column(row, 2)?,
+        amount_micros: column(row, 3)?,
+        balance_micros: column(row, 4)?,
+        messages: column(row, 5)?,
+        note: column(row, 6)?,
     };
     columns.entry()
 }

@@ -28,8 +28,8 @@ const SET_RULES: &str = "
         approved_senders_only = ?6
     WHERE id = ?1";
 const LIST_LEDGER: &str = "
-    SELECT at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
-    WHERE account_id = ?1 ORDER BY id DESC LIMIT ?2";
+    SELECT id, at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
+    WHERE account_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
 const CHECK_LEDGER: &str = "
     WITH step AS (
         SELECT account_id, amount_micros,
@@ -261,14 +261,15 @@ pub(super) fn set_rules(
     access::change(db, SET_RULES, values)
 }
 
-/// The newest entries of an account.
+/// The newest entries of an account that are older than one.
 pub(super) fn list_ledger(
     db: &Connection,
     account: AccountId,
+    before: i64,
     limit: u32,
 ) -> Result<Vec<LedgerEntry>> {
     db.prepare_cached(LIST_LEDGER)?
-        .query_map(params![account.as_i64(), limit], entry)?
+        .query_map(params![account.as_i64(), before, limit], entry)?
         .collect()
 }
 
@@ -301,12 +302,13 @@ fn purse(row: &Row<'_>) -> Result<Purse> {
 
 fn entry(row: &Row<'_>) -> Result<LedgerEntry> {
     let columns = EntryColumns {
-        at_us: row.get(0)?,
-        kind: row.get(1)?,
-        amount_micros: row.get(2)?,
-        balance_micros: row.get(3)?,
-        messages: row.get(4)?,
-        note: row.get(5)?,
+        id: row.get(0)?,
+        at_us: row.get(1)?,
+        kind: row.get(2)?,
+        amount_micros: row.get(3)?,
+        balance_micros: row.get(4)?,
+        messages: row.get(5)?,
+        note: row.get(6)?,
     };
     Ok(columns.entry()?)
 }

@@ -61,7 +61,7 @@ pub(crate) async fn assert_balanced(store: &Arc<dyn Store>) {
 /// The newest entries, as short as tables want them: kind, amount, messages.
 async fn entries(store: &Arc<dyn Store>, owner: AccountId) -> Vec<(EntryKind, i64, u32)> {
     let entries = store
-        .list_ledger(owner, 100)
+        .list_ledger(owner, None, 100)
         .await
         .expect("the store answers");
     let short = entries
@@ -100,7 +100,10 @@ async fn messages_are_charged_with_their_batch(store: Arc<dyn Store>) {
             (EntryKind::Credit, START, 0)
         ],
     );
-    let newest = store.list_ledger(acme, 1).await.expect("the store answers");
+    let newest = store
+        .list_ledger(acme, None, 1)
+        .await
+        .expect("the store answers");
     assert_eq!(
         (newest[0].balance, newest[0].at),
         (micros(START - 21_500), at(0))
@@ -447,7 +450,11 @@ async fn credits_and_rules_are_kept(store: Arc<dyn Store>) {
         .await
         .expect("answers");
     assert_eq!(credit, Some(micros(START - 5)));
-    let newest = store.list_ledger(acme, 1).await.expect("answers").remove(0);
+    let newest = store
+        .list_ledger(acme, None, 1)
+        .await
+        .expect("answers")
+        .remove(0);
     assert_eq!(
         (newest.note.as_deref(), newest.amount, newest.at),
         (Some("a correction"), micros(-5), at(9))

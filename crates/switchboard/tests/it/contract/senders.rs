@@ -141,7 +141,11 @@ async fn a_sender_is_kept_as_it_was_registered(store: Arc<dyn Store>) {
     }
     new(&store, &name(other, "Acme & Co")).await;
     let list = |account, state| {
-        let filter = SenderFilter { account, state };
+        let filter = SenderFilter {
+            account,
+            state,
+            after: None,
+        };
         let store = store.clone();
         async move {
             store
