@@ -101,6 +101,8 @@ pub struct Engine {
     pub messages: Messages,
     /// What accounts may send under.
     pub senders: Senders,
+    /// What whoever runs the service decides about those.
+    pub review: SenderReview,
     /// Accounts and tokens.
     pub accounts: Accounts,
     /// Reference data and prices.
@@ -168,6 +170,7 @@ impl Engine {
             submit,
             catalogues,
             messages: Messages::new(store.clone(), clock.clone()),
+            review: SenderReview::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),

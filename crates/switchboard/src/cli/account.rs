@@ -2,8 +2,9 @@
 
 use clap::Subcommand;
 use domain::Money;
+use domain::billing::RuleChange;
 
-use super::{Output, RuleChange};
+use super::Output;
 
 /// The help on what can be set.
 const RULES: &str = "credit_limit=50.00, countries=LV,EE or all, daily_cap=20.00 or off, \

@@ -3,13 +3,13 @@
 mod ledger;
 
 use anyhow::ensure;
-use domain::billing::SpendingRules;
+use domain::billing::{RuleChange, SpendingRules};
 use domain::ports::AccountRecord;
 use engine::Accounts;
 use serde_json::{Value, json};
 
 use super::{TIME, accounts, print_json};
-use crate::cli::{AccountCommand, Output, RuleChange};
+use crate::cli::{AccountCommand, Output};
 use crate::config::Config;
 
 pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Result<()> {

@@ -16,7 +16,7 @@ use engine::{Accounts, By};
 use http::request::Parts;
 
 use super::Dashboard;
-use super::form::Form;
+use super::form::{self, Form};
 use super::page::{Failure, Frame};
 use super::return_path::ReturnPath;
 use super::visit::{Visit, form_token};
@@ -173,17 +173,18 @@ impl Deref for Operator {
     }
 }
 
-/// A form that a page behind the sign-in sent, and no other site.
-pub(super) struct Posted(pub(super) Form);
+/// A form of at most so many bytes that a page behind the sign-in sent, and no other site. Stands last, so that nobody's
+/// form is read who may not send it.
+pub(super) struct Posted<const MAX_BYTES: usize = { form::MAX_BYTES }>(pub(super) Form);
 
-impl FromRequest<Arc<Dashboard>> for Posted {
+impl<const MAX_BYTES: usize> FromRequest<Arc<Dashboard>> for Posted<MAX_BYTES> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, dashboard: &Arc<Dashboard>) -> Result<Self, Failure> {
         let (mut parts, body) = request.into_parts();
         let Ok(visit) = Visit::from_request_parts(&mut parts, dashboard).await;
         let request = Request::from_parts(parts, body);
-        let form = Form::from_request(request, dashboard).await?;
+        let form = Form::read(request, MAX_BYTES).await?;
         if visit.session.is_some() && visit.sent(&form, FORM, visit.session.as_deref()) {
             Ok(Self(form))
         } else {
