@@ -113,7 +113,8 @@ pub struct Engine {
     pub sign_in: SignIn,
     /// What people grant to clients.
     pub grants: Grants,
-    routing: Arc<Routing>,
+    /// Which way messages go.
+    pub routing: Arc<Routing>,
     worker: Option<Worker>,
 }
 

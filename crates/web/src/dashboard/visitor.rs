@@ -9,6 +9,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::response::Redirect;
 use domain::Access;
 use domain::person::{Role, SignedIn};
 use domain::ports::AccountRecord;
@@ -41,6 +42,10 @@ impl Visitor {
             &self.path,
             form_token(&self.session, FORM),
         )
+    }
+
+    fn is_operator(&self) -> bool {
+        self.signed_in.role() == Role::Operator
     }
 
     /// What people and logs call them.
@@ -108,6 +113,11 @@ impl FromRequestParts<Arc<Dashboard>> for Member {
         };
         match account {
             Some(account) => Ok(Self { visitor, account }),
+            // Whoever only runs the service begins with that.
+            None if visitor.is_operator() && visitor.path == "/dashboard" => {
+                let accounts = Redirect::to("/dashboard/operator/accounts");
+                Err(Failure::Elsewhere(accounts))
+            }
             None => Err(Failure::NoAccount(Box::new(visitor.frame()))),
         }
     }

@@ -3,7 +3,9 @@
 mod account;
 mod accounts;
 mod prices;
+mod reference;
 mod senders;
+mod ways;
 
 use std::sync::Arc;
 
@@ -41,6 +43,8 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             get(prices::show).post(prices::import),
         )
         .route("/dashboard/operator/prices.csv", get(prices::export))
+        .route("/dashboard/operator/reference", get(reference::show))
+        .route("/dashboard/operator/routes", get(ways::show))
         .route("/dashboard/operator/senders", get(senders::list))
         .route("/dashboard/operator/senders/{id}", post(senders::decide))
 }
