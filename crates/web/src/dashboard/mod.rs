@@ -13,6 +13,7 @@ mod overview;
 mod page;
 mod password;
 mod query;
+mod refused;
 mod return_path;
 mod shown;
 mod sign_in;
@@ -29,7 +30,9 @@ use engine::Engine;
 use ipnet::IpNet;
 
 use crate::rest::wrong_method;
+pub use assets::router as assets_router;
 use page::Failure;
+pub(crate) use refused::refused;
 use return_path::ReturnPath;
 use visit::Visit;
 
@@ -58,7 +61,7 @@ impl Dashboard {
         Arc::new(Self { engine, settings })
     }
 
-    /// The routes.
+    /// The routes, without those of [`assets_router`].
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new()
             .route("/dashboard", get(overview::show))
@@ -83,9 +86,6 @@ impl Dashboard {
                 "/oauth/consent/{id}",
                 get(consent::ask).post(consent::decide),
             )
-            .route("/dashboard/style.css", get(assets::style))
-            .route("/dashboard/script.js", get(assets::script))
-            .route("/dashboard/icon.svg", get(assets::icon))
             .merge(operator::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)

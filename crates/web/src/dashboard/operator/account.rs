@@ -142,7 +142,10 @@ pub(super) async fn credit(
         Ok(amount) => {
             let note = Some(credit.note.text.as_str()).filter(|note| !note.is_empty());
             let accounts = &dashboard.engine.accounts;
-            match accounts.credit(&account.name, amount, note).await {
+            match accounts
+                .credit(&operator.by(), &account.name, amount, note)
+                .await
+            {
                 Ok(_) => {
                     let address = address(account.id, Some("credited"));
                     return Ok(Redirect::to(&address).into_response());
@@ -177,7 +180,9 @@ pub(super) async fn set_limits(
             }
         };
         let accounts = &dashboard.engine.accounts;
-        let changed = accounts.set_rules(&account.name, apply).await;
+        let changed = accounts
+            .set_rules(&operator.by(), &account.name, apply)
+            .await;
         changed.map_err(|error| gone(&operator, error))?;
     }
     Ok(Redirect::to(&address(account.id, Some("limited"))).into_response())
@@ -197,7 +202,9 @@ pub(super) async fn set_state(
         _ => return Err(Failure::Form),
     };
     let accounts = &dashboard.engine.accounts;
-    let changed = accounts.set_suspended(&account.name, suspended).await;
+    let changed = accounts
+        .set_suspended(&operator.by(), &account.name, suspended)
+        .await;
     changed.map_err(|error| gone(&operator, error))?;
     Ok(Redirect::to(&address(account.id, Some(done))).into_response())
 }

@@ -79,7 +79,8 @@ pub(super) async fn create(
         Err(problem) => new.balance = new.balance.refused(problem),
         Ok(balance) => {
             let accounts = &dashboard.engine.accounts;
-            match accounts.create(&new.name.text, balance).await {
+            let by = operator.by();
+            match accounts.create(&by, &new.name.text, balance).await {
                 Ok(account) => {
                     let address = super::account::address(account.id, Some("created"));
                     return Ok(Redirect::to(&address).into_response());

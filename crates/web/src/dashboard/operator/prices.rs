@@ -169,6 +169,7 @@ pub(super) async fn import(
     let account = form.get("account").filter(|name| !name.is_empty());
     let which = Which::of(&dashboard, &operator, form.get("channel"), account).await?;
     let seen = seen_version(&form);
+    let catalogues = &dashboard.engine.catalogues;
     let problems = match plan(&dashboard, &which, &text).await {
         Err(ImportError::Store(error)) => return Err(error.into()),
         Err(ImportError::Prices(problems)) => problems.iter().map(ToString::to_string).collect(),
@@ -177,7 +178,7 @@ pub(super) async fn import(
             vec!["It has no rows: nothing could be sent any more. Give at least the row of a default.".to_owned()]
         }
         Ok(plan) if seen == Some(plan.previous()) => {
-            match dashboard.engine.catalogues.import_prices(plan).await {
+            match catalogues.import_prices(&operator.by(), plan).await {
                 Ok(_) => {
                     let address = format!("{}&done=imported", which.address());
                     return Ok(Redirect::to(&address).into_response());

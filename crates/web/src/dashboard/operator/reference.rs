@@ -254,7 +254,7 @@ mod tests {
         let reference = Reference::embedded();
         for (asked, number, networks, operators, prefixes) in [
             ("+371 2000 0001", true, false, false, true),
-            ("247-01", false, true, true, true),
+            ("247-01", false, true, false, false),
             ("LMT", false, false, true, false),
             ("lv", false, true, true, false),
             ("no such operator anywhere", false, false, false, false),

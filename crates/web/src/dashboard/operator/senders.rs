@@ -112,7 +112,8 @@ pub(super) async fn decide(
         .await;
     }
     let words = Some(reason.text.as_str()).filter(|words| !words.is_empty());
-    match dashboard.engine.review.decide(id, step, words).await {
+    let review = &dashboard.engine.sender_review;
+    match review.decide(&operator.by(), id, step, words).await {
         Ok(_) => {
             let address = format!("{HERE}?state={}&done={done}", view.state.name());
             Ok(Redirect::to(&address).into_response())
@@ -177,7 +178,7 @@ async fn build(
         limit: PAGE,
         offset: 0,
     };
-    let senders = dashboard.engine.review.list(filter, range).await?;
+    let senders = dashboard.engine.sender_review.list(filter, range).await?;
     let accounts = senders.iter().map(|sender| sender.account);
     let names = dashboard.engine.accounts.names(accounts).await?;
     let state = view.state.name();
