@@ -22,6 +22,7 @@ pub mod grants;
 pub mod id_blocks;
 pub mod messages;
 pub mod node;
+pub mod operations;
 pub mod people;
 pub mod prices;
 pub mod receipts;
@@ -49,6 +50,7 @@ pub use gate::Gate;
 pub use grants::{GrantSettings, Grants};
 pub use messages::Messages;
 pub use node::Node;
+pub use operations::Operations;
 pub use people::People;
 pub use receipts::Receipts;
 pub use routing::{Plan, Routing};
@@ -115,6 +117,8 @@ pub struct Engine {
     pub sign_in: SignIn,
     /// The log of changes.
     pub audit: Audit,
+    /// How the service does.
+    pub operations: Operations,
     /// What people grant to clients.
     pub grants: Grants,
     /// Which way messages go.
@@ -181,6 +185,7 @@ impl Engine {
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             audit: Audit::new(store.clone(), clock.clone()),
+            operations: Operations::new(store.clone()),
             grants: Grants::new(store, clock, clients, settings.grants),
             routing,
             worker,

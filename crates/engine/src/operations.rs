@@ -1,0 +1,55 @@
+//! What whoever runs the service sees: nodes, carriers, queues, what is stuck, what fits nothing.
+
+use std::sync::Arc;
+
+use domain::AccountId;
+use domain::ports::{
+    CarrierSeen, NodeSeen, Overdue, QueueDepth, Receiver, Store, StoreError, Unmatched,
+};
+use jiff::SignedDuration;
+
+/// How long after its time a message counts as stuck. Carriers are tried again within minutes, so what waits longer has
+/// a reason that somebody should look at.
+pub const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(5);
+
+/// Shows how the service does.
+pub struct Operations {
+    store: Arc<dyn Store>,
+}
+
+impl Operations {
+    /// Works on a store.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    /// The nodes.
+    pub async fn nodes(&self) -> Result<Vec<NodeSeen>, StoreError> {
+        self.store.list_nodes().await
+    }
+
+    /// How the carriers of every node do, by name and node.
+    pub async fn carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
+        self.store.list_carriers().await
+    }
+
+    /// How much waits in every queue.
+    pub async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
+        self.store.list_queues().await
+    }
+
+    /// Messages that are [stuck](STUCK_AFTER), the oldest first.
+    pub async fn stuck(&self, limit: u32) -> Result<Vec<Overdue>, StoreError> {
+        self.store.list_overdue(STUCK_AFTER, limit).await
+    }
+
+    /// Receipts that fit nothing, the newest first.
+    pub async fn unmatched(&self, limit: u32) -> Result<Vec<Unmatched>, StoreError> {
+        self.store.list_unmatched(limit).await
+    }
+
+    /// The hosts for which reports of an account, or of all, wait or are parked.
+    pub async fn receivers(&self, account: Option<AccountId>) -> Result<Vec<Receiver>, StoreError> {
+        self.store.list_receivers(account).await
+    }
+}
