@@ -33,12 +33,13 @@ pub mod submit;
 pub mod throttle;
 mod upkeep;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::ports::{
     CallbackSender, ClientDocuments, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard,
 };
-use domain::{Clock, Originator};
+use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
 
 pub use accounts::Accounts;
@@ -185,7 +186,7 @@ impl Engine {
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             audit: Audit::new(store.clone(), clock.clone()),
-            operations: Operations::new(store.clone()),
+            operations: Operations::new(store.clone(), clock.now()),
             grants: Grants::new(store, clock, clients, settings.grants),
             routing,
             worker,
@@ -206,6 +207,18 @@ impl Engine {
         self.worker
             .as_ref()
             .map(|worker| worker.receipts.clone() as Arc<dyn ReceiptSink>)
+    }
+
+    /// Which node this process is, where it works.
+    pub fn node(&self) -> Option<NodeId> {
+        self.worker.as_ref().map(|worker| worker.node.id())
+    }
+
+    /// The receivers of callbacks that this process leaves alone for a while, by scheme, host and port, each with the
+    /// time until when.
+    pub fn paused_receivers(&self) -> HashMap<String, Timestamp> {
+        let worker = self.worker.as_ref();
+        worker.map_or_else(HashMap::new, |worker| worker.callbacks.paused())
     }
 
     /// Returns when the store could not make a write durable, be it of a caller or of the work in the background: the

@@ -110,6 +110,12 @@ impl Callbacks {
         callbacks
     }
 
+    /// The receivers that are left alone at present, each with the time until when.
+    pub(crate) fn paused(&self) -> HashMap<String, Timestamp> {
+        let hosts = self.hosts.lock().expect("no holder panics");
+        hosts.paused(self.clock.now())
+    }
+
     /// Keeps room for so many callbacks, if there is.
     pub(crate) fn reserve(&self, count: usize) -> Option<Room> {
         let taken = self

@@ -35,6 +35,21 @@ impl CallbackReview {
         self.store.list_attempts(id).await
     }
 
+    /// Sends what waits or is parked for a receiver again, of all accounts, and says how many. The receiver is named by
+    /// scheme, host and port; one whose name only begins so is another.
+    pub async fn replay_receiver(&self, by: &By, address: &str) -> Result<u64, StoreError> {
+        let mut replayed = 0;
+        // What stands after the host of an address, as far as anything does.
+        for next in ["/", "?", "#"] {
+            let filter = CallbackFilter {
+                url_prefix: Some(format!("{address}{next}")),
+                ..CallbackFilter::default()
+            };
+            replayed += self.replay(by, &filter).await?;
+        }
+        Ok(replayed)
+    }
+
     /// Sends callbacks again, now, and says how many.
     pub async fn replay(&self, by: &By, filter: &CallbackFilter) -> Result<u64, StoreError> {
         let subject = match filter.id {

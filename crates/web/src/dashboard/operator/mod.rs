@@ -2,7 +2,11 @@
 
 mod account;
 mod accounts;
+mod carriers;
+mod hosts;
+mod nodes;
 mod prices;
+mod queues;
 mod reference;
 mod senders;
 mod ways;
@@ -11,9 +15,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{get, post};
+use domain::ports::Counted;
 
 use super::Dashboard;
 use super::form::Form;
+use super::shown::count;
 
 /// Rows of a list that one page shows.
 const PAGE: u32 = 50;
@@ -43,10 +49,25 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             get(prices::show).post(prices::import),
         )
         .route("/dashboard/operator/prices.csv", get(prices::export))
+        .route("/dashboard/operator/carriers", get(carriers::show))
+        .route("/dashboard/operator/hosts", get(hosts::show))
+        .route("/dashboard/operator/hosts/replay", post(hosts::replay))
+        .route("/dashboard/operator/nodes", get(nodes::show))
+        .route("/dashboard/operator/queues", get(queues::show))
         .route("/dashboard/operator/reference", get(reference::show))
         .route("/dashboard/operator/routes", get(ways::show))
         .route("/dashboard/operator/senders", get(senders::list))
         .route("/dashboard/operator/senders/{id}", post(senders::decide))
+}
+
+/// A count that stops somewhere.
+fn counted(number: Counted) -> String {
+    let shown = count(number.0.into());
+    if number.is_capped() {
+        format!("{shown} or more")
+    } else {
+        shown
+    }
 }
 
 /// A text as it stands behind the question mark of an address.
