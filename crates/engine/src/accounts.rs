@@ -29,6 +29,9 @@ pub enum AccountError {
     /// There is no account of this name.
     #[error("there is no account named '{0}'; `switchboard account list` shows those there are")]
     UnknownAccount(String),
+    /// Others went on changing the same account.
+    #[error("others change account '{0}' at this moment; look at what they did and try again")]
+    Overtaken(String),
     /// The balance would leave the range that is kept.
     #[error("{0} would take the balance beyond 1,000,000,000.00 on either side of zero")]
     Amount(Money),
@@ -43,6 +46,9 @@ pub enum AccountError {
 /// Balances end here, so that no sum of them leaves what both databases hold.
 const MAX_BALANCE: Money = Money::from_micros(1_000_000_000 * 1_000_000);
 const MIN_BALANCE: Money = Money::from_micros(-MAX_BALANCE.micros());
+
+/// How often a change of rules is tried while others change them, too.
+const RULE_TRIES: u32 = 5;
 
 /// A token to make.
 #[derive(Debug, Clone)]
@@ -202,23 +208,34 @@ impl Accounts {
         balance.ok_or_else(|| AccountError::UnknownAccount(account.name.clone()))
     }
 
-    /// Changes what an account may spend, and returns what it may now.
+    /// Changes what an account may spend, and returns what it may now. Of two who change something at once neither
+    /// undoes what the other did.
     pub async fn set_rules(
         &self,
         by: &By,
         name: &str,
-        change: impl FnOnce(&mut SpendingRules),
+        change: impl Fn(&mut SpendingRules),
     ) -> Result<SpendingRules, AccountError> {
-        let account = self.get(name).await?;
-        let mut rules = account.rules.clone();
-        change(&mut rules);
-        let detail = rules.changes_since(&account.rules);
-        let noted = self
-            .note(by, &account, Action::AccountRules, detail)
-            .await?;
-        let is_set = self.store.set_rules(account.id, &rules).await;
-        noted.done(known(is_set, name)).await?;
-        Ok(rules)
+        for _ in 0..RULE_TRIES {
+            let account = self.get(name).await?;
+            let mut rules = account.rules.clone();
+            change(&mut rules);
+            let detail = rules.changes_since(&account.rules);
+            let noted = self
+                .note(by, &account, Action::AccountRules, detail)
+                .await?;
+            let before = Some(&account.rules);
+            let outcome = match self.store.set_rules(account.id, before, &rules).await {
+                Ok(true) => Ok(rules),
+                Ok(false) => Err(AccountError::Overtaken(name.to_owned())),
+                Err(error) => Err(error.into()),
+            };
+            match noted.done(outcome).await {
+                Err(AccountError::Overtaken(_)) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(AccountError::Overtaken(name.to_owned()))
     }
 
     /// The newest entries of an account's ledger, the newest first.

@@ -50,7 +50,10 @@ const SET_RULES: &str = "
     WITH changed AS (
         UPDATE account SET credit_limit_micros = $2, daily_cap_micros = $3, per_recipient_hour = $4, countries = $5,
             approved_senders_only = $6
-        WHERE id = $1 RETURNING id
+        WHERE id = $1 AND ($7::bigint IS NULL OR credit_limit_micros = $7
+            AND daily_cap_micros IS NOT DISTINCT FROM $8 AND per_recipient_hour IS NOT DISTINCT FROM $9
+            AND countries = $10 AND approved_senders_only = $11)
+        RETURNING id
     ), raised AS (
         UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)
     )
@@ -308,9 +311,12 @@ impl BillingStore for PostgresStore {
     async fn set_rules(
         &self,
         account: AccountId,
+        from: Option<&SpendingRules>,
         rules: &SpendingRules,
     ) -> Result<bool, StoreError> {
         let columns = RulesColumns::of(rules);
+        let before = from.map(RulesColumns::of);
+        let before = before.as_ref();
         let account = account.as_i64();
         let values: super::Values<'_> = &[
             &account,
@@ -319,6 +325,11 @@ impl BillingStore for PostgresStore {
             &columns.per_recipient_hour,
             &columns.countries,
             &columns.approved_senders_only,
+            &before.map(|before| before.credit_limit_micros),
+            &before.and_then(|before| before.daily_cap_micros),
+            &before.and_then(|before| before.per_recipient_hour),
+            &before.map(|before| before.countries.as_str()),
+            &before.map(|before| before.approved_senders_only),
         ];
         let changed = self
             .query("change what an account may spend", SET_RULES, values)

@@ -26,7 +26,8 @@ const ENTER: &str = "
 const SET_RULES: &str = "
     UPDATE account SET credit_limit_micros = ?2, daily_cap_micros = ?3, per_recipient_hour = ?4, countries = ?5,
         approved_senders_only = ?6
-    WHERE id = ?1";
+    WHERE id = ?1 AND (?7 IS NULL OR credit_limit_micros = ?7 AND daily_cap_micros IS ?8
+        AND per_recipient_hour IS ?9 AND countries = ?10 AND approved_senders_only = ?11)";
 const LIST_LEDGER: &str = "
     SELECT id, at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
     WHERE account_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
@@ -243,13 +244,16 @@ fn remember(db: &Connection, submission: &Submission) -> Result<()> {
     Ok(())
 }
 
-/// Replaces an account's rules; `false` when there is no such account.
+/// Replaces an account's rules; `false` when there is no such account, or when they are not `from`.
 pub(super) fn set_rules(
     db: &Connection,
     account: AccountId,
+    from: Option<&SpendingRules>,
     rules: &SpendingRules,
 ) -> Result<bool> {
     let columns = RulesColumns::of(rules);
+    let before = from.map(RulesColumns::of);
+    let before = before.as_ref();
     let values = params![
         account.as_i64(),
         columns.credit_limit_micros,
@@ -257,6 +261,11 @@ pub(super) fn set_rules(
         columns.per_recipient_hour,
         columns.countries,
         columns.approved_senders_only,
+        before.map(|before| before.credit_limit_micros),
+        before.and_then(|before| before.daily_cap_micros),
+        before.and_then(|before| before.per_recipient_hour),
+        before.map(|before| &before.countries),
+        before.map(|before| before.approved_senders_only),
     ];
     access::change(db, SET_RULES, values)
 }

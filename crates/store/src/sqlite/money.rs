@@ -40,11 +40,12 @@ impl BillingStore for SqliteStore {
     async fn set_rules(
         &self,
         account: AccountId,
+        from: Option<&SpendingRules>,
         rules: &SpendingRules,
     ) -> Result<bool, StoreError> {
-        let rules = rules.clone();
+        let (from, rules) = (from.cloned(), rules.clone());
         self.write("change what an account may spend", move |db| {
-            billing::set_rules(db, account, &rules)
+            billing::set_rules(db, account, from.as_ref(), &rules)
         })
         .await
     }

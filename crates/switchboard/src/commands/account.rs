@@ -86,8 +86,8 @@ async fn set(
         ensure!(is_first, "{key} is given twice; give it once");
     }
     let apply = |rules: &mut SpendingRules| {
-        for change in changes {
-            change.apply(rules);
+        for change in &changes {
+            change.clone().apply(rules);
         }
     };
     let rules = accounts.set_rules(&By::command_line(), name, apply).await?;

@@ -73,7 +73,7 @@ async fn entries(store: &Arc<dyn Store>, owner: AccountId) -> Vec<(EntryKind, i6
 async fn set_rules(store: &Arc<dyn Store>, owner: AccountId, rules: SpendingRules) {
     assert!(
         store
-            .set_rules(owner, &rules)
+            .set_rules(owner, None, &rules)
             .await
             .expect("the store answers")
     );
@@ -478,7 +478,12 @@ async fn credits_and_rules_are_kept(store: Arc<dyn Store>) {
     let version = store.access_version().await.expect("answers");
     set_rules(&store, acme, rules.clone()).await;
     assert!(store.access_version().await.expect("answers") > version);
-    assert!(!store.set_rules(nobody, &rules).await.expect("answers"));
+    assert!(
+        !store
+            .set_rules(nobody, None, &rules)
+            .await
+            .expect("answers")
+    );
     let found = store
         .find_account("acme")
         .await

@@ -455,7 +455,7 @@ async fn an_account_may_be_held_to_approved_senders(store: Arc<dyn Store>) {
             approved_senders_only: only,
             ..domain::billing::SpendingRules::default()
         };
-        assert!(store.set_rules(acme, &rules).await.expect("answers"));
+        assert!(store.set_rules(acme, None, &rules).await.expect("answers"));
         let account = store.find_account_by_id(acme).await.expect("answers");
         assert_eq!(account.expect("it is there").rules, rules);
         let access = store.find_access(&hash("a")).await.expect("answers");

@@ -175,8 +175,8 @@ pub(super) async fn set_limits(
     }
     if !changes.is_empty() {
         let apply = |rules: &mut SpendingRules| {
-            for change in changes {
-                change.apply(rules);
+            for change in &changes {
+                change.clone().apply(rules);
             }
         };
         let accounts = &dashboard.engine.accounts;

@@ -160,7 +160,7 @@ impl From<Unmatched> for Receipt {
             None => String::new(),
             Some(Outcome::Delivered) => "delivered".to_owned(),
             Some(Outcome::Expired) => "expired".to_owned(),
-            Some(Outcome::Failed(code)) => format!("failed, error {}", code.number()),
+            Some(Outcome::Failed(code)) => format!("failed: {}", code.entry().words),
         };
         Self {
             carrier: receipt.carrier,
