@@ -6,6 +6,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::billing::{LedgerEntry, RuleChange, SpendingRules};
+use domain::note::Note;
 use domain::ports::{AccountRecord, Look};
 use domain::{AccountId, Money};
 use engine::accounts::AccountError;
@@ -131,6 +132,11 @@ pub(super) async fn credit(
         amount: Field::typed(&form, "amount"),
         note: Field::typed(&form, "note"),
     };
+    if let Err(problem) = credit.note.text.parse::<Note>() {
+        credit.note = credit.note.refused(problem);
+        let limits = Limits::of(&account.rules);
+        return refuse(&dashboard, &operator, &account, credit, limits).await;
+    }
     let typed = &credit.amount.text;
     let amount = typed.strip_prefix('+').unwrap_or(typed).parse::<Money>();
     let problem = match amount {

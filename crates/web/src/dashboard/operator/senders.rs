@@ -6,6 +6,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
+use domain::note::Note;
 use domain::ports::{Page as Range, SenderFilter};
 use domain::sender::{Category, SenderRecord, SenderState, Step};
 use domain::{AccountId, SenderId};
@@ -101,6 +102,18 @@ pub(super) async fn decide(
     let reason = Field::typed(&form, "reason");
     if reason.text.is_empty() && step != Step::Approve {
         let reason = reason.refused("Say why: the account is told, and can do better next time.");
+        return refuse(
+            &dashboard,
+            &operator,
+            view,
+            id,
+            reason,
+            "Nothing was decided.",
+        )
+        .await;
+    }
+    if let Err(problem) = reason.text.parse::<Note>() {
+        let reason = reason.refused(problem);
         return refuse(
             &dashboard,
             &operator,
