@@ -8,6 +8,7 @@ mod assets;
 mod consent;
 mod form;
 mod nav;
+mod operator;
 mod overview;
 mod page;
 mod password;
@@ -85,6 +86,7 @@ impl Dashboard {
                 "/oauth/consent/{id}",
                 get(consent::ask).post(consent::decide),
             )
+            .merge(operator::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }

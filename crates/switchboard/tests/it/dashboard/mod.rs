@@ -6,6 +6,7 @@
 
 mod every_page;
 mod first_start;
+mod running;
 
 use testkit::chrome::{Chrome, Page};
 
