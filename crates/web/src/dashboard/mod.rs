@@ -5,6 +5,7 @@
 //! that only this browser's own page can have.
 
 mod assets;
+mod connect;
 mod consent;
 mod form;
 mod nav;
@@ -13,8 +14,10 @@ mod page;
 mod password;
 mod query;
 mod return_path;
+mod senders;
 mod shown;
 mod sign_in;
+mod typed;
 mod visit;
 mod visitor;
 
@@ -39,6 +42,12 @@ pub struct DashboardSettings {
     pub secure: bool,
     /// The address of the REST API, for the examples.
     pub base_url: String,
+    /// The address of the MCP server, `/mcp` included, for the examples.
+    pub mcp_url: String,
+    /// The address of the authorization server.
+    pub auth_url: String,
+    /// The header of the REST API that carries a token.
+    pub token_header: String,
     /// The currency of every amount.
     pub currency: String,
     /// The proxies whose `X-Forwarded-For` counts.
@@ -85,6 +94,8 @@ impl Dashboard {
             .route("/dashboard/style.css", get(assets::style))
             .route("/dashboard/script.js", get(assets::script))
             .route("/dashboard/icon.svg", get(assets::icon))
+            .merge(connect::routes())
+            .merge(senders::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }
