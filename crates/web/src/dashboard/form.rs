@@ -9,6 +9,8 @@ use crate::rest::body::read_within;
 
 /// The largest form.
 const MAX_BYTES: usize = 16 * 1024;
+/// The largest form that holds a list.
+pub(super) const MAX_LIST_BYTES: usize = 512 * 1024;
 /// The time for it to arrive.
 const TIME: Duration = Duration::from_secs(10);
 
@@ -16,6 +18,14 @@ const TIME: Duration = Duration::from_secs(10);
 pub(super) struct Form(Vec<(String, String)>);
 
 impl Form {
+    /// Reads a form of at most so many bytes.
+    pub(super) async fn read(request: Request, max_bytes: usize) -> Result<Self, Failure> {
+        let body = read_within(request, max_bytes, TIME).await;
+        let body = body.map_err(|_| Failure::Form)?;
+        let fields = url::form_urlencoded::parse(&body);
+        Ok(Self(fields.into_owned().collect()))
+    }
+
     /// The first field of this name.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.all(name).next()
@@ -38,9 +48,6 @@ impl<S: Sync> FromRequest<S> for Form {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Failure> {
-        let body = read_within(request, MAX_BYTES, TIME).await;
-        let body = body.map_err(|_| Failure::Form)?;
-        let fields = url::form_urlencoded::parse(&body);
-        Ok(Self(fields.into_owned().collect()))
+        Self::read(request, MAX_BYTES).await
     }
 }

@@ -8,15 +8,20 @@ mod assets;
 mod connect;
 mod consent;
 mod form;
+mod lookups;
 mod nav;
+mod numbers;
 mod overview;
 mod page;
 mod password;
+mod permissions;
 mod query;
+mod rates;
 mod return_path;
 mod senders;
 mod shown;
 mod sign_in;
+mod tokens;
 mod typed;
 mod visit;
 mod visitor;
@@ -30,6 +35,7 @@ use domain::person::SignedIn;
 use engine::Engine;
 use ipnet::IpNet;
 
+use crate::rest::correction::Corrections;
 use crate::rest::wrong_method;
 use page::Failure;
 use return_path::ReturnPath;
@@ -58,12 +64,17 @@ pub struct DashboardSettings {
 pub struct Dashboard {
     engine: Arc<Engine>,
     settings: DashboardSettings,
+    corrections: Corrections,
 }
 
 impl Dashboard {
     /// The pages on these use cases.
     pub fn new(engine: Arc<Engine>, settings: DashboardSettings) -> Arc<Self> {
-        Arc::new(Self { engine, settings })
+        Arc::new(Self {
+            engine,
+            settings,
+            corrections: Corrections::default(),
+        })
     }
 
     /// The routes.
@@ -96,6 +107,10 @@ impl Dashboard {
             .route("/dashboard/icon.svg", get(assets::icon))
             .merge(connect::routes())
             .merge(senders::routes())
+            .merge(numbers::routes())
+            .merge(rates::routes())
+            .merge(lookups::routes())
+            .merge(tokens::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }

@@ -16,7 +16,7 @@ use engine::{Accounts, By};
 use http::request::Parts;
 
 use super::Dashboard;
-use super::form::Form;
+use super::form::{Form, MAX_LIST_BYTES};
 use super::page::{Failure, Frame};
 use super::return_path::ReturnPath;
 use super::visit::{Visit, form_token};
@@ -180,14 +180,35 @@ impl FromRequest<Arc<Dashboard>> for Posted {
     type Rejection = Failure;
 
     async fn from_request(request: Request, dashboard: &Arc<Dashboard>) -> Result<Self, Failure> {
-        let (mut parts, body) = request.into_parts();
-        let Ok(visit) = Visit::from_request_parts(&mut parts, dashboard).await;
-        let request = Request::from_parts(parts, body);
+        let (visit, request) = visit(request, dashboard).await;
         let form = Form::from_request(request, dashboard).await?;
-        if visit.session.is_some() && visit.sent(&form, FORM, visit.session.as_deref()) {
-            Ok(Self(form))
-        } else {
-            Err(Failure::NotFromHere)
-        }
+        posted(&visit, form).map(Self)
+    }
+}
+
+/// [`Posted`], with room for a long list.
+pub(super) struct PostedList(pub(super) Form);
+
+impl FromRequest<Arc<Dashboard>> for PostedList {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, dashboard: &Arc<Dashboard>) -> Result<Self, Failure> {
+        let (visit, request) = visit(request, dashboard).await;
+        let form = Form::read(request, MAX_LIST_BYTES).await?;
+        posted(&visit, form).map(Self)
+    }
+}
+
+async fn visit(request: Request, dashboard: &Arc<Dashboard>) -> (Visit, Request) {
+    let (mut parts, body) = request.into_parts();
+    let Ok(visit) = Visit::from_request_parts(&mut parts, dashboard).await;
+    (visit, Request::from_parts(parts, body))
+}
+
+fn posted(visit: &Visit, form: Form) -> Result<Form, Failure> {
+    if visit.session.is_some() && visit.sent(&form, FORM, visit.session.as_deref()) {
+        Ok(form)
+    } else {
+        Err(Failure::NotFromHere)
     }
 }
