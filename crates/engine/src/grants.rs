@@ -24,6 +24,7 @@ pub use authorize::{AuthorizeError, AuthorizeParams};
 pub use exchange::{TokenAnswer, TokenError, TokenParams};
 pub use register::{RegisterError, RegisteredClient};
 
+use crate::audit::{Action, Audit, By};
 use crate::entropy;
 use crate::throttle::Throttle;
 
@@ -64,8 +65,10 @@ pub struct Pending {
     pub redirect_uri: String,
     /// Whether that is a program on the person's own machine.
     pub is_loopback: bool,
-    /// What it asks for; all there is when it named nothing.
+    /// What it may be granted: what it asks for, or all there is when it named nothing.
     pub scopes: Vec<Permission>,
+    /// Whether it named them. What nobody asked for is granted only to whom a person picks it for.
+    pub scopes_named: bool,
     /// What the tokens will be for.
     pub resource: String,
     /// Until when it can be answered.
@@ -87,6 +90,7 @@ impl fmt::Debug for Pending {
 pub struct Grants {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    audit: Audit,
     documents: Arc<dyn ClientDocuments>,
     settings: GrantSettings,
     asking: Throttle,
@@ -103,9 +107,11 @@ impl Grants {
         settings: GrantSettings,
     ) -> Self {
         let throttle = |(burst, seconds)| Throttle::new(burst, seconds);
+        let audit = Audit::new(store.clone(), clock.clone());
         Self {
             store,
             clock,
+            audit,
             documents,
             settings,
             asking: throttle(ASKING),
@@ -143,10 +149,11 @@ impl Grants {
         Ok(found.map(|request| pending(id.to_owned(), request)))
     }
 
-    /// Grants some of what was asked for, and says where to send the person with the code. `None`: it is answered, its
-    /// time is over, or `scopes` holds nothing, or something that was not asked for.
+    /// Grants some of what was offered, and says where to send the person with the code. `None`: it is answered, its
+    /// time is over, or `scopes` holds nothing, or something that was not offered.
     pub async fn approve(
         &self,
+        by: &By,
         id: &str,
         account: AccountId,
         scopes: &[Permission],
@@ -155,20 +162,35 @@ impl Grants {
         let Some(request) = self.store.find_request(&hash(id), now).await? else {
             return Ok(None);
         };
-        let was_asked = |scope: &Permission| request.scopes.contains(*scope);
-        if scopes.is_empty() || !scopes.iter().all(was_asked) {
+        let offered = offered(request.scopes);
+        if scopes.is_empty() || !scopes.iter().all(|scope| offered.contains(scope)) {
             return Ok(None);
         }
+        let scopes = scopes.iter().copied().collect::<Permissions>();
+        let (name, client) = (&request.client_name, &request.client_id);
+        let subject = format!("client {client} ({name})");
+        let detail = format!("may {}", scopes.to_names());
+        let noted = self
+            .audit
+            .note(by, Some(account), Action::GrantApprove, subject, detail)
+            .await?;
         let code = secret();
         let approval = Approval {
             account,
-            scopes: scopes.iter().copied().collect::<Permissions>(),
+            scopes,
             code: hash(&code),
             code_expires: now + self.settings.code_lifetime,
             now,
         };
-        let granted = self.store.approve_request(&hash(id), &approval).await?;
-        Ok(granted.then(|| self.answer(&request, &[("code", &code)])))
+        let granted = self.store.approve_request(&hash(id), &approval).await;
+        match granted {
+            Ok(true) => Ok(Some(self.answer(&request, &[("code", &code)]))),
+            Ok(false) => {
+                noted.refused(&"it was answered in the meantime").await;
+                Ok(None)
+            }
+            Err(error) => noted.done(Err(error)).await,
+        }
     }
 
     /// Grants nothing, and says where to send the person. `None`: it is answered, or its time is over.
@@ -198,9 +220,19 @@ fn pending(id: String, request: AuthorizationRequest) -> Pending {
         client_id: request.client_id,
         redirect_uri: request.redirect.as_str().to_owned(),
         is_loopback: request.redirect.is_loopback(),
-        scopes: in_order(request.scopes),
+        scopes: offered(request.scopes),
+        scopes_named: !request.scopes.is_empty(),
         resource: request.resource,
         expires_at: request.expires,
+    }
+}
+
+/// What a person may grant to whom asks for this: all there is to whom asks for nothing in particular.
+fn offered(asked: Permissions) -> Vec<Permission> {
+    if asked.is_empty() {
+        domain::oauth::SCOPES.to_vec()
+    } else {
+        in_order(asked)
     }
 }
 

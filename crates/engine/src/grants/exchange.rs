@@ -7,10 +7,11 @@ use domain::oauth::{
 };
 use domain::ports::{CodeRedemption, NewPair, Revoked, Rotation, StoreError};
 use domain::token::PREFIX;
-use domain::{Permission, Permissions, TokenSecret};
+use domain::{Permission, TokenSecret};
 use jiff::SignedDuration;
 
 use super::{Grants, hash, in_order};
+use crate::audit::{Action, By};
 use crate::entropy;
 
 /// A client that registered is kept so long after it was last given tokens, and never shorter than those live.
@@ -134,12 +135,28 @@ impl Grants {
 
     /// Takes back a token that a client no longer wants; with a refresh token all of its family. `false`: it was given
     /// to another client.
-    pub async fn revoke(&self, token: &str, client_id: &str) -> Result<bool, StoreError> {
+    pub async fn revoke(
+        &self,
+        from: IpAddr,
+        token: &str,
+        client_id: &str,
+    ) -> Result<bool, StoreError> {
         if token.len() > MAX_SECRET_BYTES {
             return Ok(true);
         }
         let (token, now) = (hash(token), self.clock.now());
         let revoked = self.store.revoke_granted(&token, client_id, now).await?;
+        // Afterwards, because anybody may ask: a log that strangers can fill is no log.
+        if revoked == Revoked::Done {
+            let by = By {
+                who: format!("client {client_id}"),
+                address: Some(from),
+            };
+            let _done = self
+                .audit
+                .note(&by, None, Action::GrantRevoke, "its own tokens", "")
+                .await?;
+        }
         Ok(revoked != Revoked::OtherClient)
     }
 
@@ -169,10 +186,9 @@ impl Grants {
         let refresh = required(params.refresh_token.as_deref(), "refresh_token is missing")?;
         let client_id = params.client_id.clone().ok_or(TokenError::Client)?;
         self.check_resource(params)?;
-        let scopes: Option<Permissions> = match params.scope.as_deref() {
-            None => None,
-            asked => Some(parse_scopes(asked).map_err(|_| TokenError::Scope)?),
-        };
+        let scopes = parse_scopes(params.scope.as_deref()).map_err(|_| TokenError::Scope)?;
+        // Who names none keeps what it has.
+        let scopes = Some(scopes).filter(|scopes| !scopes.is_empty());
         let pair = self.make_pair();
         let rotation = Rotation {
             refresh: hash(refresh),

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use domain::Permission;
 use domain::person::SignedIn;
 use domain::ports::AccountRecord;
+use engine::By;
 use engine::grants::Pending;
 use http::StatusCode;
 use url::Url;
@@ -36,6 +37,7 @@ struct ConsentPage<'a> {
     balance: String,
     ends: String,
     offers: Vec<Offer>,
+    scopes_named: bool,
     problem: Option<&'static str>,
 }
 
@@ -55,8 +57,13 @@ pub(super) async fn ask(
     visit: Visit,
 ) -> Result<Response, Failure> {
     let question = dashboard.question(&visit, &id).await?;
-    let asked = question.pending.scopes.clone();
-    Ok(question.page(&dashboard, &asked, None))
+    let pending = &question.pending;
+    let ticked = if pending.scopes_named {
+        pending.scopes.clone()
+    } else {
+        Vec::new()
+    };
+    Ok(question.page(&dashboard, &ticked, None))
 }
 
 /// Takes the answer, and sends the person back to the client with it.
@@ -81,7 +88,9 @@ pub(super) async fn decide(
                 let problem = "Nothing is ticked. Tick what it may do, or deny.";
                 return Ok(question.page(&dashboard, &chosen, Some(problem)));
             }
-            grants.approve(&id, question.account.id, &chosen).await?
+            let by = By::signed_in(&question.signed_in, visit.address);
+            let account = question.account.id;
+            grants.approve(&by, &id, account, &chosen).await?
         }
         _ => return Err(Failure::Form),
     };
@@ -182,6 +191,7 @@ impl Question<'_> {
             offers: offers
                 .map(|scope| Offer::of(*scope, ticked.contains(scope)))
                 .collect(),
+            scopes_named: pending.scopes_named,
             problem,
         };
         let status = match problem {

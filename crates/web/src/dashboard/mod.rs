@@ -17,6 +17,7 @@ mod password;
 mod permissions;
 mod query;
 mod rates;
+mod refused;
 mod return_path;
 mod senders;
 mod shown;
@@ -37,7 +38,9 @@ use ipnet::IpNet;
 
 use crate::rest::correction::Corrections;
 use crate::rest::wrong_method;
+pub use assets::router as assets_router;
 use page::Failure;
+pub(crate) use refused::refused;
 use return_path::ReturnPath;
 use visit::Visit;
 
@@ -77,7 +80,7 @@ impl Dashboard {
         })
     }
 
-    /// The routes.
+    /// The routes, without those of [`assets_router`].
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new()
             .route("/dashboard", get(overview::show))
