@@ -271,6 +271,17 @@ impl Accounts {
         self.store.list_tokens(account).await
     }
 
+    /// The secret that signs an account's callbacks, for a person who asks to see it.
+    pub async fn callback_secret(
+        &self,
+        by: &By,
+        account: &AccountRecord,
+    ) -> Result<String, StoreError> {
+        let noted = self.note(by, account, Action::SecretShow, String::new()).await?;
+        let secret: Result<String, StoreError> = Ok(account.callback_secret.clone());
+        noted.done(secret).await
+    }
+
     /// Revokes a token of this account, or of any. Every node refuses it within a second.
     pub async fn revoke_token(
         &self,

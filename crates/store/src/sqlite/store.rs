@@ -14,7 +14,7 @@ use domain::ports::{
 use domain::{Timestamp, TokenHash};
 
 use super::{SqliteStore, accept, access, messages};
-use crate::rows::micros;
+use crate::rows::{self, micros};
 
 #[async_trait]
 impl MessageStore for SqliteStore {
@@ -78,6 +78,19 @@ impl MessageStore for SqliteStore {
     ) -> Result<Vec<ScheduledRecord>, StoreError> {
         self.read("list scheduled messages", move |db| {
             messages::list_scheduled(db, account, page)
+        })
+        .await
+    }
+
+    async fn list_scheduled_after(
+        &self,
+        account: AccountId,
+        after: Option<(Timestamp, MessageId)>,
+        limit: u32,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        let after = rows::scheduled_key(after);
+        self.read("list scheduled messages", move |db| {
+            messages::list_scheduled_after(db, account, after, limit)
         })
         .await
     }

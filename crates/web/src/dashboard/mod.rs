@@ -105,9 +105,6 @@ impl Dashboard {
                 "/oauth/consent/{id}",
                 get(consent::ask).post(consent::decide),
             )
-            .route("/dashboard/style.css", get(assets::style))
-            .route("/dashboard/script.js", get(assets::script))
-            .route("/dashboard/icon.svg", get(assets::icon))
             .merge(connect::routes())
             .merge(senders::routes())
             .merge(numbers::routes())

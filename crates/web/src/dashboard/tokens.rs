@@ -142,7 +142,8 @@ async fn show_secret(
     admin: Admin,
     _form: Posted,
 ) -> Result<Response, Failure> {
-    let secret = admin.account.callback_secret.clone();
+    let accounts = &dashboard.engine.accounts;
+    let secret = accounts.callback_secret(&admin.by(), &admin.account).await?;
     page(&dashboard, &admin, admin.frame(), Some(secret)).await
 }
 
@@ -185,7 +186,9 @@ async fn delete(
     _form: Posted,
 ) -> Result<Response, Failure> {
     let token = find(&dashboard, &admin, &id).await?;
-    match dashboard.engine.accounts.revoke_token(token.id).await {
+    let accounts = &dashboard.engine.accounts;
+    let account = Some(admin.account.id);
+    match accounts.revoke_token(&admin.by(), account, token.id).await {
         // Somebody else was quicker: it is gone all the same.
         Ok(()) | Err(AccountError::UnknownToken(_)) => {}
         Err(AccountError::Store(error)) => return Err(error.into()),
