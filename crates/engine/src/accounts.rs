@@ -277,7 +277,9 @@ impl Accounts {
         by: &By,
         account: &AccountRecord,
     ) -> Result<String, StoreError> {
-        let noted = self.note(by, account, Action::SecretShow, String::new()).await?;
+        let noted = self
+            .note(by, account, Action::SecretShow, String::new())
+            .await?;
         let secret: Result<String, StoreError> = Ok(account.callback_secret.clone());
         noted.done(secret).await
     }

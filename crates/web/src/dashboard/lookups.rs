@@ -11,7 +11,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use domain::message::MessageState;
-use domain::ports::{Found, Look, MessageFilter, MessageSummary, StoreError};
+use domain::ports::{Found, Look, MessageFilter, MessageStory, MessageSummary, StoreError};
 use domain::{AccountId, Channel, Country, MessageId};
 use engine::submit::{LookupCost, LookupOrder, Repeatable, SubmitError};
 use http::StatusCode;
@@ -79,7 +79,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(lookup: MessageSummary, currency: &str) -> Self {
+    fn of(lookup: &MessageSummary, currency: &str) -> Self {
         let outcome = match lookup.state {
             MessageState::Ended { outcome, .. } => Some(outcome),
             _ => None,
@@ -166,7 +166,7 @@ async fn page(
         offer,
         rows: found
             .rows
-            .into_iter()
+            .iter()
             .map(|lookup| Row::of(lookup, currency))
             .collect(),
         older: older.map(|id| query.address_with("before", Some(&id))),
@@ -176,23 +176,24 @@ async fn page(
 }
 
 async fn find_all(
-    _dashboard: &Dashboard,
+    dashboard: &Dashboard,
     account: AccountId,
     before: Option<MessageId>,
 ) -> Result<Found<MessageSummary, MessageId>, StoreError> {
-    let _filter = MessageFilter {
+    let filter = MessageFilter {
         account: Some(account),
         channel: Some(Channel::Hlr),
         ..MessageFilter::default()
     };
-    let _look = Look {
+    let look = Look {
         before,
         limit: PAGE,
     };
-    Ok(Found {
-        rows: Vec::new(),
-        next: None,
-    })
+    dashboard
+        .engine
+        .history
+        .look_for_messages(&filter, look)
+        .await
 }
 
 /// Looks a number up, at the price that was shown.
@@ -242,8 +243,9 @@ async fn wait_for(
 #[template(path = "lookups/lookup.html")]
 struct LookupPage {
     frame: Frame,
-    id: u64,
+    lookup: Row,
     answer: Option<Answer>,
+    callback_url: Option<String>,
 }
 
 async fn show(
@@ -253,16 +255,17 @@ async fn show(
 ) -> Result<Response, Failure> {
     let missing = || Failure::NotFound(Box::new(member.frame()));
     let id: MessageId = id.parse().map_err(|_| missing())?;
-    let messages = &dashboard.engine.messages;
-    let lookup = messages.find_lookup(member.account.id, id).await?;
-    let lookup = lookup.ok_or_else(missing)?;
+    let history = &dashboard.engine.history;
+    let story = history.find_story(Some(member.account.id), id).await?;
+    let is_lookup = |story: &MessageStory| story.summary.channel == Channel::Hlr;
+    let story = story.filter(is_lookup).ok_or_else(missing)?;
     let reference = &dashboard.engine.catalogues.live().reference;
+    let report = story.result.as_deref();
     let page = LookupPage {
         frame: member.frame(),
-        id: id.get(),
-        answer: lookup
-            .report
-            .and_then(|report| Answer::read(&report, reference)),
+        lookup: Row::of(&story.summary, &dashboard.settings.currency),
+        answer: report.and_then(|report| Answer::read(report, reference)),
+        callback_url: story.dlr_url,
     };
     Ok(show_page(StatusCode::OK, &page))
 }

@@ -5,6 +5,7 @@
 //! that only this browser's own page can have.
 
 mod assets;
+mod callbacks;
 mod connect;
 mod consent;
 mod form;
@@ -19,6 +20,7 @@ mod query;
 mod rates;
 mod refused;
 mod return_path;
+mod scheduled;
 mod senders;
 mod shown;
 mod sign_in;
@@ -111,6 +113,8 @@ impl Dashboard {
             .merge(rates::routes())
             .merge(lookups::routes())
             .merge(tokens::routes())
+            .merge(scheduled::routes())
+            .merge(callbacks::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }

@@ -143,7 +143,9 @@ async fn show_secret(
     _form: Posted,
 ) -> Result<Response, Failure> {
     let accounts = &dashboard.engine.accounts;
-    let secret = accounts.callback_secret(&admin.by(), &admin.account).await?;
+    let secret = accounts
+        .callback_secret(&admin.by(), &admin.account)
+        .await?;
     page(&dashboard, &admin, admin.frame(), Some(secret)).await
 }
 

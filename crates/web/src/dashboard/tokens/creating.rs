@@ -83,7 +83,9 @@ pub(in super::super) async fn create(
     };
     let name = order.name.clone();
     let accounts = &dashboard.engine.accounts;
-    let (_, secret): (_, TokenSecret) = accounts.create_token(&admin.by(), admin.account.id, order).await?;
+    let (_, secret): (_, TokenSecret) = accounts
+        .create_token(&admin.by(), admin.account.id, order)
+        .await?;
     let page = CreatedPage {
         frame: admin.frame(),
         name: &name,
