@@ -1,7 +1,7 @@
 //! A page: going somewhere, reading, waiting.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -24,6 +24,8 @@ pub struct Page {
     session: String,
     watch: Arc<Watch>,
     patience_ms: AtomicU64,
+    /// Of the window.
+    pub(super) width: AtomicU32,
 }
 
 impl Page {
@@ -50,6 +52,7 @@ impl Page {
             session,
             watch,
             patience_ms: AtomicU64::new(u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX)),
+            width: AtomicU32::new(0),
         };
         for domain in ["Page", "Runtime", "Log", "Network", "Inspector"] {
             page.call(&format!("{domain}.enable"), json!({})).await?;

@@ -1,6 +1,7 @@
 //! How a page is shown, and pictures of it.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::{env, fs};
 
 use base64::Engine as _;
@@ -27,6 +28,7 @@ impl Page {
             "mobile": width < PHONE_BELOW,
         });
         self.order("Emulation.setDeviceMetricsOverride", size).await;
+        self.width.store(width, Ordering::Relaxed);
     }
 
     /// Whether the person prefers dark pages. Moving things are always asked to be still.
@@ -66,8 +68,9 @@ impl Page {
     /// Whether the page is wider than its window, so that it must be pushed sideways to be read.
     pub async fn is_too_wide(&self) -> bool {
         let metrics = self.order("Page.getLayoutMetrics", json!({})).await;
-        let width = |of: &str, field: &str| metrics[of][field].as_f64().unwrap_or_default();
-        width("cssContentSize", "width") > width("cssLayoutViewport", "clientWidth")
+        let width = metrics["cssContentSize"]["width"].as_f64();
+        // Not the width that the page says: a phone's window grows with what is too wide for it.
+        width > Some(f64::from(self.width.load(Ordering::Relaxed)))
     }
 
     /// Writes a picture of the whole page, as PNG.

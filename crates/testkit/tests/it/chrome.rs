@@ -38,6 +38,9 @@ const UNLABELLED: &str = r#"<!doctype html><html lang="en"><head><title>T</title
 const LABELLED: &str = r#"<!doctype html><html lang="en"><head><title>T</title></head>
 <body><main><h1>T</h1><label>A <input name="a"></label></main></body></html>"#;
 
+const WIDE: &str =
+    r#"<meta name="viewport" content="width=device-width"><h1>Wide</h1><hr width="900">"#;
+
 fn answer(request: &Request<'_>) -> Reply {
     let (kind, body) = match request.path {
         "/form" => ("text/html", FORM.to_owned()),
@@ -47,6 +50,7 @@ fn answer(request: &Request<'_>) -> Reply {
         "/noisy.js" => ("text/javascript", NOISE.to_owned()),
         "/unlabelled" => ("text/html", UNLABELLED.to_owned()),
         "/labelled" => ("text/html", LABELLED.to_owned()),
+        "/wide" => ("text/html", WIDE.to_owned()),
         "/order" => {
             let head = "HTTP/1.1 303 See\r\nLocation: /there\r\nContent-Length: 0\r\n\r\n";
             // Slower than a test that does not wait.
@@ -240,6 +244,10 @@ async fn pages_share_no_cookies_and_pictures_are_as_wide_as_asked() {
         // Without a viewport of its own, a page is laid out at 980 on a phone.
         assert_eq!(found, if width < 600 { 980 } else { width });
     }
+    other.open(&site.url("/wide")).await;
+    assert!(!other.is_too_wide().await);
+    other.set_viewport(390, 800).await;
+    assert!(other.is_too_wide().await);
     other.set_dark(true).await;
     other
         .wait_until("matchMedia('(prefers-color-scheme: dark)').matches")
