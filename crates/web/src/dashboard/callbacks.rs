@@ -12,7 +12,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use domain::CallbackId;
-use domain::delivery::CallbackAttempt;
+use domain::delivery::{CallbackAttempt, CallbackKind};
 use domain::ports::{CallbackRecord, CallbackState, CallbackSubject, Counted, Look, Receiver};
 use http::StatusCode;
 
@@ -92,7 +92,8 @@ fn counted(counted: Counted) -> String {
 struct Row {
     id: u64,
     kind: &'static str,
-    about: Option<(String, String)>,
+    /// What it is about: what to call that, and its page.
+    about: (String, String),
     url: String,
     state: &'static str,
     due: Option<Moment>,
@@ -113,28 +114,24 @@ impl From<&CallbackRecord> for Row {
                 CallbackState::Waiting { due_at } => Some(due_at.into()),
                 CallbackState::Parked | CallbackState::Done => None,
             },
-            tries: count(callback.tries.into()),
+            tries: match callback.tries {
+                1 => "1 try".to_owned(),
+                many => format!("{} tries", count(many.into())),
+            },
             reason: callback.last.as_ref().map(|last| last.reason.clone()),
             created: callback.created_at.into(),
         }
     }
 }
 
-/// What a callback is about: what to call it, and its page.
-fn about(callback: &CallbackRecord) -> Option<(String, String)> {
-    use domain::delivery::CallbackKind;
-    let named = match (callback.about, callback.kind) {
-        (CallbackSubject::Sender(id), _) => {
-            (format!("sender {id}"), format!("/dashboard/senders/{id}"))
-        }
-        (CallbackSubject::Message(id), CallbackKind::Lookup) => {
-            (format!("lookup {id}"), format!("/dashboard/lookups/{id}"))
-        }
-        (CallbackSubject::Message(id), _) => {
-            (format!("message {id}"), format!("/dashboard/messages/{id}"))
-        }
+/// What a callback is about.
+fn about(callback: &CallbackRecord) -> (String, String) {
+    let (label, page, id) = match (callback.about, callback.kind) {
+        (CallbackSubject::Sender(id), _) => ("sender", "senders", id.get()),
+        (CallbackSubject::Message(id), CallbackKind::Lookup) => ("lookup", "lookups", id.get()),
+        (CallbackSubject::Message(id), _) => ("message", "messages", id.get()),
     };
-    Some(named)
+    (format!("{label} {id}"), format!("/dashboard/{page}/{id}"))
 }
 
 async fn list(

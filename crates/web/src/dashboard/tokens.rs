@@ -16,6 +16,7 @@ use domain::ports::TokenRecord;
 use domain::{Clock, Timestamp, TokenId};
 use engine::accounts::AccountError;
 use http::StatusCode;
+use ipnet::IpNet;
 
 use super::Dashboard;
 use super::page::{Failure, Frame, show as show_page};
@@ -86,17 +87,21 @@ impl Row {
                 .iter()
                 .map(domain::Permission::name)
                 .collect(),
-            networks: access
-                .allow
-                .networks()
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
+            networks: access.allow.networks().iter().map(network).collect(),
             name: access.name,
             created: token.created_at.into(),
             expires: access.expires.map(Moment::from),
             is_expired,
         }
+    }
+}
+
+/// A network; one of a single address is that address.
+fn network(network: &IpNet) -> String {
+    if network.prefix_len() == network.max_prefix_len() {
+        network.addr().to_string()
+    } else {
+        network.to_string()
     }
 }
 

@@ -13,7 +13,7 @@ on_both_backends!(a_lookup_is_priced_made_once_and_told_in_words,);
 fn a_list_of_numbers_is_corrected_as_the_api_does() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = admin(&service);
-    let list = "29 111 111\r\n+44 7700 900000\r\nnonsense";
+    let list = "29 111 111\r\n+49 151 23456789\r\nnonsense";
     let page = send(
         &mut browser,
         "/dashboard/numbers",
@@ -23,7 +23,7 @@ fn a_list_of_numbers_is_corrected_as_the_api_does() {
     let text = page.text();
     for words in [
         "+37129111111",
-        "+447700900000",
+        "+4915123456789",
         "<strong>2</strong> corrected",
         "<strong>1</strong> could not",
     ] {
