@@ -5,18 +5,28 @@
 //! that only this browser's own page can have.
 
 mod assets;
+mod callbacks;
+mod connect;
 mod consent;
 mod form;
+mod lookups;
 mod nav;
+mod numbers;
 mod operator;
 mod overview;
 mod page;
 mod password;
+mod permissions;
 mod query;
+mod rates;
 mod refused;
 mod return_path;
+mod scheduled;
+mod senders;
 mod shown;
 mod sign_in;
+mod tokens;
+mod typed;
 mod visit;
 mod visitor;
 
@@ -29,6 +39,7 @@ use domain::person::SignedIn;
 use engine::Engine;
 use ipnet::IpNet;
 
+use crate::rest::correction::Corrections;
 use crate::rest::wrong_method;
 pub use assets::router as assets_router;
 use page::Failure;
@@ -43,6 +54,12 @@ pub struct DashboardSettings {
     pub secure: bool,
     /// The address of the REST API, for the examples.
     pub base_url: String,
+    /// The address of the MCP server, `/mcp` included, for the examples.
+    pub mcp_url: String,
+    /// The address of the authorization server.
+    pub auth_url: String,
+    /// The header of the REST API that carries a token.
+    pub token_header: String,
     /// The currency of every amount.
     pub currency: String,
     /// The proxies whose `X-Forwarded-For` counts.
@@ -53,12 +70,17 @@ pub struct DashboardSettings {
 pub struct Dashboard {
     engine: Arc<Engine>,
     settings: DashboardSettings,
+    corrections: Corrections,
 }
 
 impl Dashboard {
     /// The pages on these use cases.
     pub fn new(engine: Arc<Engine>, settings: DashboardSettings) -> Arc<Self> {
-        Arc::new(Self { engine, settings })
+        Arc::new(Self {
+            engine,
+            settings,
+            corrections: Corrections::default(),
+        })
     }
 
     /// The routes, without those of [`assets_router`].
@@ -87,6 +109,14 @@ impl Dashboard {
                 get(consent::ask).post(consent::decide),
             )
             .merge(operator::routes())
+            .merge(connect::routes())
+            .merge(senders::routes())
+            .merge(numbers::routes())
+            .merge(rates::routes())
+            .merge(lookups::routes())
+            .merge(tokens::routes())
+            .merge(scheduled::routes())
+            .merge(callbacks::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }

@@ -228,6 +228,11 @@ impl House {
                 let revoked = self.accounts.revoke_token(&by, None, id).await;
                 revoked.expect("there is such a token");
             }
+            Action::SecretShow => {
+                let account = self.accounts.get("acme").await.expect("there is");
+                let shown = self.accounts.callback_secret(&by, &account).await;
+                self.secrets.push(shown.expect("the store answers"));
+            }
             Action::PersonInvite => drop(self.invite("new@example.com").await),
             Action::PersonJoin => {
                 self.join(BOB).await;
