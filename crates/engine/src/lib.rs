@@ -186,6 +186,11 @@ impl Engine {
         }
     }
 
+    /// Whether there is no carrier but simulated ones: nothing real is sent.
+    pub fn is_simulated(&self) -> bool {
+        self.routing.is_simulated()
+    }
+
     /// Where carriers bring their receipts, where this process works.
     pub fn receipts(&self) -> Option<Arc<dyn ReceiptSink>> {
         self.worker

@@ -243,6 +243,7 @@ fn plan(
         Ok(CarrierFacts {
             channels: carrier.channels(),
             costs: costs.transpose()?.map(Arc::new),
+            is_simulated: matches!(carrier, settings::Carrier::Simulator(_)),
         })
     };
     let rules = config.routes.iter().map(|route| route.rule(configured));

@@ -10,6 +10,7 @@ fn carrier(channels: &[Channel]) -> CarrierFacts {
     CarrierFacts {
         channels: channels.to_vec(),
         costs: None,
+        is_simulated: false,
     }
 }
 

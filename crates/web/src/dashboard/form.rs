@@ -7,8 +7,10 @@ use axum::extract::{FromRequest, Request};
 use super::page::Failure;
 use crate::rest::body::read_within;
 
-/// The largest form.
+/// The largest form of whoever is not signed in.
 const MAX_BYTES: usize = 16 * 1024;
+/// The largest form behind the sign-in: texts of many parts, lists of numbers.
+pub(super) const MAX_BYTES_WITHIN: usize = 512 * 1024;
 /// The time for it to arrive.
 const TIME: Duration = Duration::from_secs(10);
 
@@ -27,6 +29,14 @@ impl Form {
         found.map_or_else(String::new, |(_, value)| std::mem::take(value))
     }
 
+    /// Reads a form of at most so many bytes.
+    pub(super) async fn read(request: Request, max_bytes: usize) -> Result<Self, Failure> {
+        let body = read_within(request, max_bytes, TIME).await;
+        let body = body.map_err(|_| Failure::Form)?;
+        let fields = url::form_urlencoded::parse(&body);
+        Ok(Self(fields.into_owned().collect()))
+    }
+
     /// Every field of this name.
     pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         let named = self.0.iter().filter(move |(key, _)| key == name);
@@ -38,9 +48,6 @@ impl<S: Sync> FromRequest<S> for Form {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Failure> {
-        let body = read_within(request, MAX_BYTES, TIME).await;
-        let body = body.map_err(|_| Failure::Form)?;
-        let fields = url::form_urlencoded::parse(&body);
-        Ok(Self(fields.into_owned().collect()))
+        Self::read(request, MAX_BYTES).await
     }
 }

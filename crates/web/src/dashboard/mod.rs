@@ -7,12 +7,15 @@
 mod assets;
 mod consent;
 mod form;
+mod live;
 mod nav;
 mod overview;
 mod page;
 mod password;
+mod place;
 mod query;
 mod return_path;
+mod send;
 mod shown;
 mod sign_in;
 mod visit;
@@ -26,8 +29,10 @@ use axum::routing::{get, post};
 use domain::person::SignedIn;
 use engine::Engine;
 use ipnet::IpNet;
+use tokio::sync::watch;
 
 use crate::rest::wrong_method;
+use live::Streams;
 use page::Failure;
 use return_path::ReturnPath;
 use visit::Visit;
@@ -49,12 +54,21 @@ pub struct DashboardSettings {
 pub struct Dashboard {
     engine: Arc<Engine>,
     settings: DashboardSettings,
+    streams: Streams,
 }
 
 impl Dashboard {
-    /// The pages on these use cases.
-    pub fn new(engine: Arc<Engine>, settings: DashboardSettings) -> Arc<Self> {
-        Arc::new(Self { engine, settings })
+    /// The pages on these use cases. What they send by and by ends when `stop` turns true.
+    pub fn new(
+        engine: Arc<Engine>,
+        settings: DashboardSettings,
+        stop: watch::Receiver<bool>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            engine,
+            settings,
+            streams: Streams::new(stop),
+        })
     }
 
     /// The routes.
@@ -85,6 +99,7 @@ impl Dashboard {
             .route("/dashboard/style.css", get(assets::style))
             .route("/dashboard/script.js", get(assets::script))
             .route("/dashboard/icon.svg", get(assets::icon))
+            .merge(send::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }

@@ -110,7 +110,8 @@ pub(super) fn form_token(secret: &str, purpose: &str) -> String {
     hex(hash.as_bytes())
 }
 
-fn random_key() -> String {
+/// What nobody can guess.
+pub(super) fn random_key() -> String {
     let mut bytes = [0; KEY_BYTES];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     hex(&bytes)

@@ -16,7 +16,7 @@ use engine::{Accounts, By};
 use http::request::Parts;
 
 use super::Dashboard;
-use super::form::Form;
+use super::form::{Form, MAX_BYTES_WITHIN};
 use super::page::{Failure, Frame};
 use super::return_path::ReturnPath;
 use super::visit::{Visit, form_token};
@@ -183,7 +183,7 @@ impl FromRequest<Arc<Dashboard>> for Posted {
         let (mut parts, body) = request.into_parts();
         let Ok(visit) = Visit::from_request_parts(&mut parts, dashboard).await;
         let request = Request::from_parts(parts, body);
-        let form = Form::from_request(request, dashboard).await?;
+        let form = Form::read(request, MAX_BYTES_WITHIN).await?;
         if visit.session.is_some() && visit.sent(&form, FORM, visit.session.as_deref()) {
             Ok(Self(form))
         } else {

@@ -198,6 +198,7 @@ impl House {
         let facts = |_: &&Arc<Puppet>| CarrierFacts {
             channels: vec![Channel::Sms],
             costs: None,
+            is_simulated: false,
         };
         let plan = Plan {
             carriers: puppets.iter().map(facts).collect(),
