@@ -38,6 +38,43 @@ pub struct SpendingRules {
     pub approved_senders_only: bool,
 }
 
+impl SpendingRules {
+    /// Each rule under the key that people set it by, and its value as they write it.
+    pub fn in_words(&self) -> [(&'static str, String); 5] {
+        let off = || "off".to_owned();
+        let codes = self.countries.to_string();
+        let countries = if codes.is_empty() {
+            "all".to_owned()
+        } else {
+            codes.replace(' ', ",")
+        };
+        let cap = self.daily_cap.map_or_else(off, |cap| cap.to_string());
+        let hour = self
+            .per_recipient_hour
+            .map_or_else(off, |limit| limit.to_string());
+        [
+            ("credit_limit", self.credit_limit.to_string()),
+            ("countries", countries),
+            ("daily_cap", cap),
+            ("per_recipient_hour", hour),
+            (
+                "approved_senders_only",
+                self.approved_senders_only.to_string(),
+            ),
+        ]
+    }
+
+    /// What is not as in `before`, as it would be typed, on one line.
+    pub fn changes_since(&self, before: &Self) -> String {
+        let changed = self.in_words().into_iter().zip(before.in_words());
+        let words: Vec<String> = changed
+            .filter(|(now, before)| now != before)
+            .map(|((key, value), _)| format!("{key}={value}"))
+            .collect();
+        words.join(" ")
+    }
+}
+
 /// The countries that may be sent to; an empty list means every destination.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Countries(Vec<Country>);

@@ -13,6 +13,7 @@ use domain::{
     TokenSecret,
 };
 
+use crate::audit::{Action, Audit, By, Noted};
 use crate::entropy;
 
 /// Why an account or a token was not created or changed.
@@ -59,27 +60,44 @@ pub struct TokenOrder {
 pub struct Accounts {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    audit: Audit,
 }
 
 impl Accounts {
     /// Works on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock }
+        let audit = Audit::new(store.clone(), clock.clone());
+        Self {
+            store,
+            clock,
+            audit,
+        }
     }
 
     /// Creates an account with a secret of its own for callbacks.
-    pub async fn create(&self, name: &str, balance: Money) -> Result<AccountRecord, AccountError> {
+    pub async fn create(
+        &self,
+        by: &By,
+        name: &str,
+        balance: Money,
+    ) -> Result<AccountRecord, AccountError> {
         let account = NewAccount {
             name: name.parse::<AccountName>()?,
             balance,
             callback_secret: callback_secret(),
             created_at: self.clock.now(),
         };
-        let id = self
-            .store
-            .create_account(&account)
-            .await?
-            .ok_or_else(|| AccountError::Taken(name.to_owned()))?;
+        let (subject, detail) = (format!("account {name}"), format!("balance {balance}"));
+        let noted = self
+            .audit
+            .note(by, None, Action::AccountCreate, subject, detail)
+            .await?;
+        let created = match self.store.create_account(&account).await {
+            Ok(None) => Err(AccountError::Taken(name.to_owned())),
+            Ok(Some(id)) => Ok(id),
+            Err(error) => Err(error.into()),
+        };
+        let id = noted.done(created).await?;
         Ok(AccountRecord {
             id,
             name: name.to_owned(),
@@ -127,33 +145,55 @@ impl Accounts {
     /// Adds money to an account, or takes some off, and returns the new balance.
     pub async fn credit(
         &self,
+        by: &By,
         name: &str,
         amount: Money,
         note: Option<&str>,
     ) -> Result<Money, AccountError> {
         let account = self.get(name).await?;
+        let detail = match note {
+            Some(note) => format!("{amount}, {note}"),
+            None => amount.to_string(),
+        };
+        let noted = self
+            .note(by, &account, Action::AccountCredit, detail)
+            .await?;
+        noted
+            .done(self.change_balance(&account, amount, note).await)
+            .await
+    }
+
+    async fn change_balance(
+        &self,
+        account: &AccountRecord,
+        amount: Money,
+        note: Option<&str>,
+    ) -> Result<Money, AccountError> {
         if !(MIN_BALANCE..=MAX_BALANCE).contains(&account.balance.plus(amount)) {
             return Err(AccountError::Amount(amount));
         }
         let now = self.clock.now();
         let balance = self.store.credit(account.id, amount, note, now).await?;
-        balance.ok_or_else(|| AccountError::UnknownAccount(name.to_owned()))
+        balance.ok_or_else(|| AccountError::UnknownAccount(account.name.clone()))
     }
 
     /// Changes what an account may spend, and returns what it may now.
     pub async fn set_rules(
         &self,
+        by: &By,
         name: &str,
         change: impl FnOnce(&mut SpendingRules),
     ) -> Result<SpendingRules, AccountError> {
         let account = self.get(name).await?;
-        let mut rules = account.rules;
+        let mut rules = account.rules.clone();
         change(&mut rules);
-        if self.store.set_rules(account.id, &rules).await? {
-            Ok(rules)
-        } else {
-            Err(AccountError::UnknownAccount(name.to_owned()))
-        }
+        let detail = rules.changes_since(&account.rules);
+        let noted = self
+            .note(by, &account, Action::AccountRules, detail)
+            .await?;
+        let is_set = self.store.set_rules(account.id, &rules).await;
+        noted.done(known(is_set, name)).await?;
+        Ok(rules)
     }
 
     /// The newest entries of an account's ledger, the newest first.
@@ -168,17 +208,39 @@ impl Accounts {
     }
 
     /// Suspends an account, or lets it go on.
-    pub async fn set_suspended(&self, name: &str, suspended: bool) -> Result<(), AccountError> {
-        if self.store.set_suspended(name, suspended).await? {
-            Ok(())
+    pub async fn set_suspended(
+        &self,
+        by: &By,
+        name: &str,
+        suspended: bool,
+    ) -> Result<(), AccountError> {
+        let account = self.get(name).await?;
+        let action = if suspended {
+            Action::AccountSuspend
         } else {
-            Err(AccountError::UnknownAccount(name.to_owned()))
-        }
+            Action::AccountResume
+        };
+        let noted = self.note(by, &account, action, String::new()).await?;
+        let is_set = self.store.set_suspended(name, suspended).await;
+        noted.done(known(is_set, name)).await
+    }
+
+    async fn note(
+        &self,
+        by: &By,
+        account: &AccountRecord,
+        action: Action,
+        detail: String,
+    ) -> Result<Noted<'_>, StoreError> {
+        let subject = format!("account {} ({})", account.id, account.name);
+        let account = Some(account.id);
+        self.audit.note(by, account, action, subject, detail).await
     }
 
     /// Creates a token. The secret is in the answer and nowhere else.
     pub async fn create_token(
         &self,
+        by: &By,
         account: AccountId,
         order: TokenOrder,
     ) -> Result<(TokenId, TokenSecret), StoreError> {
@@ -192,7 +254,12 @@ impl Accounts {
             expires: order.expires,
             created_at: self.clock.now(),
         };
-        let id = self.store.create_token(&token).await?;
+        let (subject, detail) = (format!("token {}", token.name), in_words(&token));
+        let noted = self
+            .audit
+            .note(by, Some(account), Action::TokenCreate, subject, detail)
+            .await?;
+        let id = noted.done(self.store.create_token(&token).await).await?;
         Ok((id, secret))
     }
 
@@ -204,14 +271,51 @@ impl Accounts {
         self.store.list_tokens(account).await
     }
 
-    /// Revokes a token. Every node refuses it within a second.
-    pub async fn revoke_token(&self, id: TokenId) -> Result<(), AccountError> {
-        if self.store.revoke_token(id, self.clock.now()).await? {
-            Ok(())
-        } else {
-            Err(AccountError::UnknownToken(id))
-        }
+    /// Revokes a token of this account, or of any. Every node refuses it within a second.
+    pub async fn revoke_token(
+        &self,
+        by: &By,
+        account: Option<AccountId>,
+        id: TokenId,
+    ) -> Result<(), AccountError> {
+        let tokens = self.store.list_tokens(account).await?;
+        let token = tokens.into_iter().find(|token| token.id == id);
+        let access = token.ok_or(AccountError::UnknownToken(id))?.access;
+        let subject = format!("token {id} ({})", access.name);
+        let noted = self
+            .audit
+            .note(by, Some(access.account), Action::TokenRevoke, subject, "")
+            .await?;
+        let revoked = match self.store.revoke_token(id, self.clock.now()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(AccountError::UnknownToken(id)),
+            Err(error) => Err(error.into()),
+        };
+        noted.done(revoked).await
     }
+}
+
+/// The outcome of a change to an account that may have gone in the meantime.
+fn known(changed: Result<bool, StoreError>, name: &str) -> Result<(), AccountError> {
+    if changed? {
+        Ok(())
+    } else {
+        Err(AccountError::UnknownAccount(name.to_owned()))
+    }
+}
+
+/// What a token may do, for the log.
+fn in_words(token: &NewToken) -> String {
+    let networks = token.allow.to_string();
+    let from = match networks.as_str() {
+        "" => "anywhere",
+        networks => networks,
+    };
+    let until = token
+        .expires
+        .map_or_else(|| "for ever".to_owned(), |time| format!("until {time}"));
+    let permissions = token.permissions.to_names();
+    format!("may {permissions}; from {from}; {until}")
 }
 
 /// In the form that the Standard Webhooks specification gives secrets.

@@ -14,6 +14,7 @@ use numbering::reference::{Difference, Files, Problem, Reference, difference};
 use serde::{Deserialize, Serialize};
 use tokio::task::AbortHandle;
 
+use crate::audit::{Action, Audit, By};
 use crate::prices::{self, Format, PriceDifference, PriceList, PriceProblem, Prices};
 
 /// How often imports are looked for.
@@ -90,7 +91,8 @@ pub struct ReferencePlan {
 
 /// A price list that was checked and may be imported.
 pub struct PricePlan {
-    kind: CatalogueKind,
+    channel: Channel,
+    account: Option<AccountId>,
     previous: u32,
     list: PriceList,
     /// What it changes.
@@ -101,6 +103,7 @@ pub struct PricePlan {
 pub struct Catalogues {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    audit: Audit,
     live: ArcSwap<Live>,
     watcher: std::sync::OnceLock<AbortHandle>,
 }
@@ -110,9 +113,11 @@ impl Catalogues {
     pub async fn load(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let newest = store.list_newest().await?;
         let live = read_live(&*store, newest, None).await?;
+        let audit = Audit::new(store.clone(), clock.clone());
         Ok(Self {
             store,
             clock,
+            audit,
             live: ArcSwap::from_pointee(live),
             watcher: std::sync::OnceLock::new(),
         })
@@ -164,10 +169,18 @@ impl Catalogues {
     }
 
     /// Imports reference data; every node uses it within seconds. Returns its version.
-    pub async fn import_reference(&self, plan: ReferencePlan) -> Result<u32, ImportError> {
+    pub async fn import_reference(&self, by: &By, plan: ReferencePlan) -> Result<u32, ImportError> {
         let content = serde_json::to_string(&plan.files).expect("four texts");
-        self.import(CatalogueKind::Reference, plan.previous, &content, plan.rows)
-            .await
+        let (version, rows) = (plan.previous + 1, plan.rows);
+        let subject = format!("reference data, version {version}");
+        let detail = format!("{rows} rows");
+        let noted = self
+            .audit
+            .note(by, None, Action::ReferenceImport, subject, detail)
+            .await?;
+        let kind = CatalogueKind::Reference;
+        let imported = self.import(kind, plan.previous, &content, rows).await;
+        noted.done(imported).await
     }
 
     /// Checks a price list that is to replace everybody's, or what differs for one account.
@@ -191,7 +204,8 @@ impl Catalogues {
                 .map_or(&nothing, |list| &**list),
         };
         Ok(PricePlan {
-            kind,
+            channel,
+            account,
             previous: live.version(kind),
             difference: PriceDifference::between(before, &list),
             list,
@@ -199,10 +213,25 @@ impl Catalogues {
     }
 
     /// Imports a price list; every node charges by it within seconds. Returns its version.
-    pub async fn import_prices(&self, plan: PricePlan) -> Result<u32, ImportError> {
+    pub async fn import_prices(&self, by: &By, plan: PricePlan) -> Result<u32, ImportError> {
         let rows = u32::try_from(plan.list.rows().len()).unwrap_or(u32::MAX);
-        self.import(plan.kind, plan.previous, &plan.list.to_csv(), rows)
-            .await
+        let account = plan.account;
+        let subject = format!("prices for {}, version {}", plan.channel, plan.previous + 1);
+        let difference = &plan.difference;
+        let detail = format!(
+            "{rows} rows: {} added, {} changed, {} removed",
+            difference.added.len(),
+            difference.changed.len(),
+            difference.removed.len()
+        );
+        let noted = self
+            .audit
+            .note(by, account, Action::PricesImport, subject, detail)
+            .await?;
+        let kind = price_kind(plan.channel, account);
+        let content = plan.list.to_csv();
+        let imported = self.import(kind, plan.previous, &content, rows).await;
+        noted.done(imported).await
     }
 
     async fn import(

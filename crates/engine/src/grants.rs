@@ -24,6 +24,7 @@ pub use authorize::{AuthorizeError, AuthorizeParams};
 pub use exchange::{TokenAnswer, TokenError, TokenParams};
 pub use register::{RegisterError, RegisteredClient};
 
+use crate::audit::{Action, Audit, By};
 use crate::entropy;
 use crate::throttle::Throttle;
 
@@ -87,6 +88,7 @@ impl fmt::Debug for Pending {
 pub struct Grants {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    audit: Audit,
     documents: Arc<dyn ClientDocuments>,
     settings: GrantSettings,
     asking: Throttle,
@@ -103,9 +105,11 @@ impl Grants {
         settings: GrantSettings,
     ) -> Self {
         let throttle = |(burst, seconds)| Throttle::new(burst, seconds);
+        let audit = Audit::new(store.clone(), clock.clone());
         Self {
             store,
             clock,
+            audit,
             documents,
             settings,
             asking: throttle(ASKING),
@@ -147,6 +151,7 @@ impl Grants {
     /// time is over, or `scopes` holds nothing, or something that was not asked for.
     pub async fn approve(
         &self,
+        by: &By,
         id: &str,
         account: AccountId,
         scopes: &[Permission],
@@ -159,16 +164,31 @@ impl Grants {
         if scopes.is_empty() || !scopes.iter().all(was_asked) {
             return Ok(None);
         }
+        let scopes = scopes.iter().copied().collect::<Permissions>();
+        let (name, client) = (&request.client_name, &request.client_id);
+        let subject = format!("client {client} ({name})");
+        let detail = format!("may {}", scopes.to_names());
+        let noted = self
+            .audit
+            .note(by, Some(account), Action::GrantApprove, subject, detail)
+            .await?;
         let code = secret();
         let approval = Approval {
             account,
-            scopes: scopes.iter().copied().collect::<Permissions>(),
+            scopes,
             code: hash(&code),
             code_expires: now + self.settings.code_lifetime,
             now,
         };
-        let granted = self.store.approve_request(&hash(id), &approval).await?;
-        Ok(granted.then(|| self.answer(&request, &[("code", &code)])))
+        let granted = self.store.approve_request(&hash(id), &approval).await;
+        match granted {
+            Ok(true) => Ok(Some(self.answer(&request, &[("code", &code)]))),
+            Ok(false) => {
+                noted.refused(&"it was answered in the meantime").await;
+                Ok(None)
+            }
+            Err(error) => noted.done(Err(error)).await,
+        }
     }
 
     /// Grants nothing, and says where to send the person. `None`: it is answered, or its time is over.

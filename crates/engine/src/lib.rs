@@ -41,8 +41,8 @@ use domain::{Clock, Originator};
 use jiff::SignedDuration;
 
 pub use accounts::Accounts;
-pub use audit::By;
-pub use callbacks::Callbacks;
+pub use audit::{Audit, By};
+pub use callbacks::{CallbackReview, Callbacks};
 pub use catalogues::Catalogues;
 pub use dispatch::{Dispatch, Equipment};
 pub use gate::Gate;
@@ -101,6 +101,10 @@ pub struct Engine {
     pub messages: Messages,
     /// What accounts may send under.
     pub senders: Senders,
+    /// Deciding about what accounts may send under.
+    pub sender_review: SenderReview,
+    /// Callbacks as people see them.
+    pub callback_review: CallbackReview,
     /// Accounts and tokens.
     pub accounts: Accounts,
     /// Reference data and prices.
@@ -109,6 +113,8 @@ pub struct Engine {
     pub people: People,
     /// The dashboard's sessions.
     pub sign_in: SignIn,
+    /// The log of changes.
+    pub audit: Audit,
     /// What people grant to clients.
     pub grants: Grants,
     routing: Arc<Routing>,
@@ -166,11 +172,14 @@ impl Engine {
                 settings.pin_from,
             ),
             submit,
+            sender_review: SenderReview::new(store.clone(), clock.clone()),
+            callback_review: CallbackReview::new(store.clone(), clock.clone()),
             catalogues,
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
+            audit: Audit::new(store.clone(), clock.clone()),
             grants: Grants::new(store, clock, clients, settings.grants),
             routing,
             worker,

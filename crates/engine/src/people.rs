@@ -3,6 +3,7 @@
 mod hasher;
 mod tries;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use domain::person::{Email, Password, Role};
@@ -10,6 +11,7 @@ use domain::ports::{Invitation, NewPerson, Purpose, Store, StoreError};
 use domain::{AccountId, Clock, Person, Timestamp, TokenHash};
 use jiff::SignedDuration;
 
+use crate::audit::{Action, Audit, By, Noted};
 use crate::sign_in::{new_session, secret};
 
 pub use hasher::{Busy, Hasher};
@@ -62,15 +64,18 @@ pub struct Invited {
 pub struct People {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    audit: Audit,
     hasher: Arc<Hasher>,
 }
 
 impl People {
     /// Works on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, hasher: Arc<Hasher>) -> Self {
+        let audit = Audit::new(store.clone(), clock.clone());
         Self {
             store,
             clock,
+            audit,
             hasher,
         }
     }
@@ -78,6 +83,7 @@ impl People {
     /// Invites somebody. An older invitation for the same address no longer works.
     pub async fn invite(
         &self,
+        by: &By,
         email: Email,
         role: Role,
         account: Option<AccountId>,
@@ -88,14 +94,23 @@ impl People {
         if account.is_none() && role != Role::Operator {
             return Err(InviteError::NoAccount);
         }
+        let (action, detail) = (Action::PersonInvite, format!("as {role}"));
+        let noted = self.audit.note(by, account, action, &email, detail).await?;
         let purpose = Purpose::Join { role, account };
-        Ok(self.create_link(email, purpose).await?)
+        let link = self.create_link(email, purpose).await;
+        Ok(noted.done(link).await?)
     }
 
     /// Makes a link by which a person sets a new password.
-    pub async fn invite_again(&self, person: &Person) -> Result<Invited, StoreError> {
+    pub async fn invite_again(&self, by: &By, person: &Person) -> Result<Invited, StoreError> {
+        let (account, email) = (person.account, &person.email);
+        let noted = self
+            .audit
+            .note(by, account, Action::PersonReset, email, "")
+            .await?;
         let purpose = Purpose::NewPassword(person.id);
-        self.create_link(person.email.clone(), purpose).await
+        let link = self.create_link(email.clone(), purpose).await;
+        noted.done(link).await
     }
 
     async fn create_link(&self, email: Email, purpose: Purpose) -> Result<Invited, StoreError> {
@@ -116,27 +131,58 @@ impl People {
     }
 
     /// Uses a link up, sets the password and signs in. The answer is the session's secret.
-    pub async fn accept(&self, link: &str, password: Password) -> Result<String, PasswordError> {
+    pub async fn accept(
+        &self,
+        from: IpAddr,
+        link: &str,
+        password: Password,
+    ) -> Result<String, PasswordError> {
         let link = TokenHash::of(link);
         // Hashing is dear, so not for links that somebody made up.
         let now = self.clock.now();
-        if self.store.find_invitation(&link, now).await?.is_none() {
-            return Err(PasswordError::Link);
-        }
+        let invitation = self.store.find_invitation(&link, now).await?;
+        let invitation = invitation.ok_or(PasswordError::Link)?;
         let password = self.hasher.hash(password).await?;
         let now = self.clock.now();
         let (secret, session) = new_session(now);
-        let accepted = self
+        let noted = self.note_accepted(from, &invitation).await?;
+        let redeemed = self
             .store
-            .redeem_invitation(&link, &password, &session, now)
-            .await?;
-        accepted.map(|_| secret).ok_or(PasswordError::Link)
+            .redeem_invitation(&link, &password, &session, now);
+        let accepted = match redeemed.await {
+            Ok(Some(_)) => Ok(secret),
+            Ok(None) => Err(PasswordError::Link),
+            Err(error) => Err(error.into()),
+        };
+        noted.done(accepted).await
+    }
+
+    async fn note_accepted(
+        &self,
+        from: IpAddr,
+        invitation: &Invitation,
+    ) -> Result<Noted<'_>, StoreError> {
+        let email = &invitation.email;
+        let by = By {
+            who: email.to_string(),
+            address: Some(from),
+        };
+        let (account, action, detail) = match invitation.purpose {
+            Purpose::Join { role, account } => (account, Action::PersonJoin, format!("as {role}")),
+            Purpose::NewPassword(_) => {
+                let known = self.store.find_credentials(email).await?;
+                let account = known.and_then(|known| known.person.account);
+                (account, Action::PersonPassword, "by a link".to_owned())
+            }
+        };
+        self.audit.note(&by, account, action, email, detail).await
     }
 
     /// Gives the operator, who came by the link of the first start, an address and a password. The answer is the secret of
     /// a new session, which takes the place of the old one.
     pub async fn create_operator(
         &self,
+        by: &By,
         account: AccountId,
         email: Email,
         password: Password,
@@ -152,10 +198,17 @@ impl People {
             created_at: now,
         };
         let (secret, new) = new_session(now);
-        let created = self
-            .store
-            .create_person(&person, &new, &TokenHash::of(session))
+        let (action, detail) = (Action::PersonJoin, "as operator");
+        let noted = self
+            .audit
+            .note(by, Some(account), action, &person.email, detail)
             .await?;
-        created.map(|_| secret).ok_or(PasswordError::Taken)
+        let replaced = TokenHash::of(session);
+        let created = match self.store.create_person(&person, &new, &replaced).await {
+            Ok(Some(_)) => Ok(secret),
+            Ok(None) => Err(PasswordError::Taken),
+            Err(error) => Err(error.into()),
+        };
+        noted.done(created).await
     }
 }

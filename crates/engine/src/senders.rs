@@ -219,7 +219,7 @@ impl Senders {
         account: AccountId,
         id: SenderId,
     ) -> Result<Option<SenderRecord>, StoreError> {
-        self.store.find_sender(account, id).await
+        self.store.find_sender(Some(account), id).await
     }
 
     /// An account's senders, by ID.

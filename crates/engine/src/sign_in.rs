@@ -9,6 +9,7 @@ use domain::token::TokenHash;
 use domain::{AccountId, Clock, Timestamp, TokenSecret};
 use jiff::SignedDuration;
 
+use crate::audit::{Action, Audit, By};
 use crate::entropy;
 use crate::people::{Busy, Hasher, Tries};
 use crate::throttle;
@@ -17,6 +18,9 @@ use crate::throttle;
 const LINK_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 /// How long a session lasts.
 pub const SESSION_LIFETIME: SignedDuration = SignedDuration::from_hours(12);
+
+/// What is signed in to, as the log of changes names it.
+const DASHBOARD: &str = "dashboard";
 
 /// Wrong passwords that an address may send in quick succession, and the seconds after which one is forgiven.
 const BY_ADDRESS: (u32, i64) = (10, 6);
@@ -47,6 +51,7 @@ pub enum SignInError {
 pub struct SignIn {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    audit: Audit,
     hasher: Arc<Hasher>,
     by_address: Tries<IpAddr>,
     by_email: Tries<TokenHash>,
@@ -55,9 +60,11 @@ pub struct SignIn {
 impl SignIn {
     /// Works on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, hasher: Arc<Hasher>) -> Self {
+        let audit = Audit::new(store.clone(), clock.clone());
         Self {
             store,
             clock,
+            audit,
             hasher,
             by_address: Tries::new(BY_ADDRESS.0, BY_ADDRESS.1),
             by_email: Tries::new(BY_EMAIL.0, BY_EMAIL.1),
@@ -65,24 +72,37 @@ impl SignIn {
     }
 
     /// Makes a link's secret, good for one use within a day.
-    pub async fn create_link(&self, account: AccountId) -> Result<String, StoreError> {
+    pub async fn create_link(&self, by: &By, account: AccountId) -> Result<String, StoreError> {
         let secret = secret();
         let expires = self.clock.now() + LINK_LIFETIME;
-        self.store
-            .create_sign_in_link(&TokenHash::of(&secret), account, expires)
+        let (subject, detail) = ("one-time sign-in link", format!("until {expires}"));
+        let noted = self
+            .audit
+            .note(by, Some(account), Action::LinkCreate, subject, detail)
             .await?;
+        let hash = TokenHash::of(&secret);
+        let created = self.store.create_sign_in_link(&hash, account, expires);
+        noted.done(created.await).await?;
         Ok(secret)
     }
 
     /// Uses a link up. The answer is the new session's secret, or `None` for a link that is unknown, used or expired.
-    pub async fn redeem(&self, link: &str) -> Result<Option<String>, StoreError> {
+    pub async fn redeem(&self, from: IpAddr, link: &str) -> Result<Option<String>, StoreError> {
         let now = self.clock.now();
         let (secret, session) = new_session(now);
         let opened = self
             .store
             .redeem_sign_in_link(&TokenHash::of(link), &session, now)
             .await?;
-        Ok(opened.then_some(secret))
+        if !opened {
+            return Ok(None);
+        }
+        // Afterwards, because anybody may try a link. Where it cannot be noted nobody is told the session's secret.
+        let _done = self
+            .audit
+            .note(&By::link(from), None, Action::SessionOpen, DASHBOARD, "")
+            .await?;
+        Ok(Some(secret))
     }
 
     /// Signs somebody in who calls from `address`. The answer is the secret of a new session, which takes the place of
@@ -107,6 +127,17 @@ impl SignIn {
         };
         let (person, kept) = known.map(|known| (known.person, known.password)).unzip();
         let right = self.hasher.verify(password, kept).await?;
+        let by = By {
+            who: email.as_ref().map_or_else(String::new, Email::to_string),
+            address: Some(address),
+        };
+        let account = person.as_ref().and_then(|person| person.account);
+        if person.is_some() && !right {
+            let (action, why) = (Action::SessionOpen, "the password was wrong");
+            self.audit
+                .note_refused(&by, account, action, DASHBOARD, why)
+                .await?;
+        }
         let Some(person) = person.filter(|_| right) else {
             metrics::counter!("switchboard_sign_ins_total", "outcome" => "wrong").increment(1);
             tracing::info!(%address, "a sign-in was refused");
@@ -114,11 +145,16 @@ impl SignIn {
         };
         self.by_address.forgive(&network);
         self.by_email.forgive(&named);
+        let noted = self
+            .audit
+            .note(&by, account, Action::SessionOpen, DASHBOARD, "")
+            .await?;
         let (secret, session) = new_session(now);
         let replaced = replaced.map(TokenHash::of);
-        self.store
-            .open_session(person.id, &session, replaced.as_ref(), now)
-            .await?;
+        let opened = self
+            .store
+            .open_session(person.id, &session, replaced.as_ref(), now);
+        noted.done(opened.await).await?;
         metrics::counter!("switchboard_sign_ins_total", "outcome" => "right").increment(1);
         Ok(secret)
     }
@@ -130,9 +166,18 @@ impl SignIn {
             .await
     }
 
-    /// Signs out.
-    pub async fn end(&self, session: &str) -> Result<(), StoreError> {
-        self.store.end_session(&TokenHash::of(session)).await
+    /// Signs out. A session that is over already is none that ends.
+    pub async fn end(&self, from: IpAddr, session: &str) -> Result<(), StoreError> {
+        let Some(signed_in) = self.find(session).await? else {
+            return Ok(());
+        };
+        let (by, account) = (By::signed_in(&signed_in, from), signed_in.account());
+        let noted = self
+            .audit
+            .note(&by, account, Action::SessionEnd, DASHBOARD, "")
+            .await?;
+        let ended = self.store.end_session(&TokenHash::of(session)).await;
+        noted.done(ended).await
     }
 }
 

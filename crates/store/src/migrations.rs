@@ -57,6 +57,8 @@ migrations! {
     6 "0006_carriers",
     7 "0007_oauth",
     8 "0008_people",
+    9 "0009_placeholder",
+    10 "0010_people",
 }
 
 /// The step that follows what was applied: `None` when the schema is current.

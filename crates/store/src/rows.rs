@@ -12,6 +12,7 @@ use domain::ports::{Accepted, AccountRecord, KeptAnswer, TokenRecord};
 use domain::{Channel, Money, Msisdn, Originator, Permissions, Timestamp};
 use jiff::SignedDuration;
 
+pub(crate) mod audit;
 pub(crate) mod billing;
 pub(crate) mod callbacks;
 pub(crate) mod carriers;

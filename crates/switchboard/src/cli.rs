@@ -1,6 +1,7 @@
 //! The command line, one file a subject. People script it: what is here stays.
 
 mod account;
+mod audit;
 mod callbacks;
 mod carrier;
 mod catalogues;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use account::AccountCommand;
+pub(crate) use audit::AuditArgs;
 pub(crate) use callbacks::{CallbacksCommand, WhichCallbacks};
 pub(crate) use carrier::CarrierCommand;
 pub(crate) use catalogues::{
@@ -94,6 +96,8 @@ pub(crate) enum Command {
         #[arg(long, default_value_t = 9000)]
         port: u16,
     },
+    /// See who changed what, and from where
+    Audit(AuditArgs),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 
 use domain::{AllowList, Money, Permissions};
-use engine::Engine;
 use engine::accounts::{AccountError, TokenOrder};
+use engine::{By, Engine};
 
 use crate::cli::Role;
 use crate::config::Config;
@@ -26,7 +26,8 @@ pub(crate) async fn prepare(engine: &Engine) -> anyhow::Result<Option<Welcome>> 
     if !engine.accounts.list().await?.is_empty() {
         return Ok(None);
     }
-    let account = match engine.accounts.create(ACCOUNT, BALANCE).await {
+    let by = By::first_start();
+    let account = match engine.accounts.create(&by, ACCOUNT, BALANCE).await {
         Ok(account) => account,
         // Another node was first.
         Err(AccountError::Taken(_)) => return Ok(None),
@@ -38,8 +39,8 @@ pub(crate) async fn prepare(engine: &Engine) -> anyhow::Result<Option<Welcome>> 
         allow: AllowList::default(),
         expires: None,
     };
-    let (_, token) = engine.accounts.create_token(account.id, order).await?;
-    let link = engine.sign_in.create_link(account.id).await?;
+    let (_, token) = engine.accounts.create_token(&by, account.id, order).await?;
+    let link = engine.sign_in.create_link(&by, account.id).await?;
     Ok(Some(Welcome {
         token: token.reveal().to_owned(),
         link,

@@ -93,6 +93,7 @@ pub trait Store:
     + SenderStore
     + OAuthStore
     + PeopleStore
+    + AuditStore
 {
 }
 
@@ -106,5 +107,6 @@ impl<T> Store for T where
         + SenderStore
         + OAuthStore
         + PeopleStore
+        + AuditStore
 {
 }

@@ -94,10 +94,10 @@ pub trait SenderStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Confirmed, StoreError>;
 
-    /// One sender of this account.
+    /// One sender of this account, or of any.
     async fn find_sender(
         &self,
-        account: AccountId,
+        account: Option<AccountId>,
         id: SenderId,
     ) -> Result<Option<SenderRecord>, StoreError>;
 

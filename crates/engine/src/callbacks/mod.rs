@@ -4,6 +4,7 @@
 //! repeated failures it is left alone for a while. What does not fit into memory waits in the database.
 
 mod hosts;
+mod review;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,6 +23,8 @@ use crate::batcher::{BatchError, Batcher, Limits};
 use crate::entropy;
 use crate::node::{Held, Node};
 use hosts::{Host, Hosts, Placed};
+
+pub use review::CallbackReview;
 
 /// Callbacks that a node holds in memory at once.
 const HELD: usize = 20_000;

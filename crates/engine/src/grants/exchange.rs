@@ -11,6 +11,7 @@ use domain::{Permission, Permissions, TokenSecret};
 use jiff::SignedDuration;
 
 use super::{Grants, hash, in_order};
+use crate::audit::{Action, By};
 use crate::entropy;
 
 /// A client that registered is kept so long after it was last given tokens, and never shorter than those live.
@@ -134,12 +135,28 @@ impl Grants {
 
     /// Takes back a token that a client no longer wants; with a refresh token all of its family. `false`: it was given
     /// to another client.
-    pub async fn revoke(&self, token: &str, client_id: &str) -> Result<bool, StoreError> {
+    pub async fn revoke(
+        &self,
+        from: IpAddr,
+        token: &str,
+        client_id: &str,
+    ) -> Result<bool, StoreError> {
         if token.len() > MAX_SECRET_BYTES {
             return Ok(true);
         }
         let (token, now) = (hash(token), self.clock.now());
         let revoked = self.store.revoke_granted(&token, client_id, now).await?;
+        // Afterwards, because anybody may ask: a log that strangers can fill is no log.
+        if revoked == Revoked::Done {
+            let by = By {
+                who: format!("client {client_id}"),
+                address: Some(from),
+            };
+            let _done = self
+                .audit
+                .note(&by, None, Action::GrantRevoke, "its own tokens", "")
+                .await?;
+        }
         Ok(revoked != Revoked::OtherClient)
     }
 

@@ -6,6 +6,8 @@ use domain::ports::{Page, Reviewed, SenderFilter, Store, StoreError};
 use domain::sender::{SenderRecord, Step, WrongState};
 use domain::{Clock, SenderId};
 
+use crate::audit::{Action, Audit, By};
+
 /// Why a decision changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
@@ -24,12 +26,18 @@ pub enum ReviewError {
 pub struct SenderReview {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    audit: Audit,
 }
 
 impl SenderReview {
     /// Works on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock }
+        let audit = Audit::new(store.clone(), clock.clone());
+        Self {
+            store,
+            clock,
+            audit,
+        }
     }
 
     /// Senders that fit a filter, by ID.
@@ -45,15 +53,31 @@ impl SenderReview {
     /// every node keeps to the decision within a second.
     pub async fn decide(
         &self,
+        by: &By,
         id: SenderId,
         step: Step,
         reason: Option<&str>,
     ) -> Result<SenderRecord, ReviewError> {
+        let action = match step {
+            Step::Approve | Step::Confirm => Action::SenderApprove,
+            Step::Reject => Action::SenderReject,
+            Step::Revoke => Action::SenderRevoke,
+        };
+        let sender = self.store.find_sender(None, id).await?;
+        let sender = sender.ok_or(ReviewError::Unknown(id))?;
+        let subject = format!("sender {id} ({})", sender.name);
+        let detail = reason.unwrap_or_default();
+        let noted = self
+            .audit
+            .note(by, Some(sender.account), action, subject, detail)
+            .await?;
         let now = self.clock.now();
-        match self.store.review_sender(id, step, reason, now).await? {
-            Reviewed::Done(sender) => Ok(sender),
-            Reviewed::Refused(wrong) => Err(ReviewError::WrongState(id, wrong)),
-            Reviewed::Unknown => Err(ReviewError::Unknown(id)),
-        }
+        let reviewed = match self.store.review_sender(id, step, reason, now).await {
+            Ok(Reviewed::Done(sender)) => Ok(sender),
+            Ok(Reviewed::Refused(wrong)) => Err(ReviewError::WrongState(id, wrong)),
+            Ok(Reviewed::Unknown) => Err(ReviewError::Unknown(id)),
+            Err(error) => Err(error.into()),
+        };
+        noted.done(reviewed).await
     }
 }

@@ -24,6 +24,7 @@ macro_rules! now_us {
 mod accept;
 mod access;
 mod attempt;
+mod audit;
 mod billing;
 mod callbacks;
 mod carriers;

@@ -32,7 +32,7 @@ const LOCK_LIVE: &str =
     sender!("WHERE account_id = $1 AND name = $2 AND state IN (1, 2, 3) FOR UPDATE");
 const LOCK: &str = sender!("WHERE id = $1 FOR UPDATE");
 const LOCK_OWN: &str = sender!("WHERE id = $1 AND account_id = $2 FOR UPDATE");
-const FIND: &str = sender!("WHERE id = $1 AND account_id = $2");
+const FIND: &str = sender!("WHERE id = $1 AND ($2::bigint IS NULL OR account_id = $2)");
 const LIST: &str = sender!(
     "WHERE ($1::bigint IS NULL OR account_id = $1) AND ($2::smallint IS NULL OR state = $2)
     ORDER BY id LIMIT $3 OFFSET $4"
@@ -270,10 +270,10 @@ impl SenderStore for PostgresStore {
 
     async fn find_sender(
         &self,
-        account: AccountId,
+        account: Option<AccountId>,
         id: SenderId,
     ) -> Result<Option<SenderRecord>, StoreError> {
-        let values: Values<'_> = &[&id.as_i64(), &account.as_i64()];
+        let values: Values<'_> = &[&id.as_i64(), &account.map(AccountId::as_i64)];
         self.find("find a sender", FIND, values, record).await
     }
 

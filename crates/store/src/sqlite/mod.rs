@@ -13,6 +13,7 @@ use crate::OpenError;
 
 mod accept;
 mod access;
+mod audit;
 mod billing;
 mod callbacks;
 mod carriers;

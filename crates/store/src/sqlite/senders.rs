@@ -69,7 +69,7 @@ impl SenderStore for SqliteStore {
 
     async fn find_sender(
         &self,
-        account: AccountId,
+        account: Option<AccountId>,
         id: SenderId,
     ) -> Result<Option<SenderRecord>, StoreError> {
         self.read("find a sender", move |db| find(db, account, id))
@@ -237,11 +237,14 @@ fn change(
 /// One sender of an account.
 fn find(
     db: &Connection,
-    account: AccountId,
+    account: Option<AccountId>,
     id: SenderId,
 ) -> rusqlite::Result<Option<SenderRecord>> {
-    let mut find = db.prepare_cached(&format!("{SENDER} WHERE id = ?1 AND account_id = ?2"))?;
-    let found = find.query_row([id.as_i64(), account.as_i64()], sender);
+    let mut find = db.prepare_cached(&format!(
+        "{SENDER} WHERE id = ?1 AND (?2 IS NULL OR account_id = ?2)"
+    ))?;
+    let values = params![id.as_i64(), account.map(AccountId::as_i64)];
+    let found = find.query_row(values, sender);
     Ok(found.optional()?.map(|sender| sender.record))
 }
 

@@ -5,7 +5,7 @@ mod ledger;
 use anyhow::ensure;
 use domain::billing::SpendingRules;
 use domain::ports::AccountRecord;
-use engine::Accounts;
+use engine::{Accounts, By};
 use serde_json::{Value, json};
 
 use super::{TIME, accounts, print_json};
@@ -20,7 +20,7 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
             balance,
             output,
         } => {
-            let account = accounts.create(&name, balance).await?;
+            let account = accounts.create(&By::command_line(), &name, balance).await?;
             print_created(&account, output);
         }
         AccountCommand::List { output } => {
@@ -37,7 +37,9 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
             note,
             output,
         } => {
-            let balance = accounts.credit(&name, amount, note.as_deref()).await?;
+            let balance = accounts
+                .credit(&By::command_line(), &name, amount, note.as_deref())
+                .await?;
             if output.json {
                 print_json(&json!({ "name": name, "balance": balance.to_string() }));
             } else {
@@ -56,11 +58,15 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
         } => ledger::show(&accounts, &name, limit, output).await?,
         AccountCommand::Check { output } => ledger::check(&accounts, output).await?,
         AccountCommand::Suspend { name } => {
-            accounts.set_suspended(&name, true).await?;
+            accounts
+                .set_suspended(&By::command_line(), &name, true)
+                .await?;
             println!("Account '{name}' is suspended; its tokens are refused.");
         }
         AccountCommand::Resume { name } => {
-            accounts.set_suspended(&name, false).await?;
+            accounts
+                .set_suspended(&By::command_line(), &name, false)
+                .await?;
             println!("Account '{name}' goes on.");
         }
     }
@@ -84,43 +90,18 @@ async fn set(
             change.apply(rules);
         }
     };
-    let rules = accounts.set_rules(name, apply).await?;
+    let rules = accounts.set_rules(&By::command_line(), name, apply).await?;
     if output.json {
         let mut shown = json!({ "name": name });
         add_rules(&mut shown, &rules);
         print_json(&shown);
     } else {
         println!("In force for account '{name}':");
-        for (key, value) in in_words(&rules) {
+        for (key, value) in rules.in_words() {
             println!("  {key:<21}  {value}");
         }
     }
     Ok(())
-}
-
-/// The rules under the keys that `account set` takes.
-fn in_words(rules: &SpendingRules) -> [(&'static str, String); 5] {
-    let off = || "off".to_owned();
-    let codes = rules.countries.to_string();
-    let countries = if codes.is_empty() {
-        "all".to_owned()
-    } else {
-        codes.replace(' ', ",")
-    };
-    let cap = rules.daily_cap.map_or_else(off, |cap| cap.to_string());
-    let hour = rules
-        .per_recipient_hour
-        .map_or_else(off, |limit| limit.to_string());
-    [
-        ("credit_limit", rules.credit_limit.to_string()),
-        ("countries", countries),
-        ("daily_cap", cap),
-        ("per_recipient_hour", hour),
-        (
-            "approved_senders_only",
-            rules.approved_senders_only.to_string(),
-        ),
-    ]
 }
 
 fn print_created(account: &AccountRecord, output: Output) {
@@ -186,13 +167,7 @@ fn print_table(accounts: &[AccountRecord]) {
 
 /// What is set and is not what every account begins with, on one line.
 fn limits(rules: &SpendingRules) -> String {
-    let set = in_words(rules).into_iter();
-    let begun = in_words(&SpendingRules::default());
-    let set = set.zip(begun).filter(|(now, begun)| now != begun);
-    let words: Vec<String> = set
-        .map(|((key, value), _)| format!("{key}={value}"))
-        .collect();
-    words.join(" ")
+    rules.changes_since(&SpendingRules::default())
 }
 
 #[cfg(test)]

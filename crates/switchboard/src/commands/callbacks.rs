@@ -1,8 +1,12 @@
 //! `switchboard callbacks …`
 
+use std::sync::Arc;
+
 use anyhow::ensure;
+use domain::clock::SystemClock;
 use domain::delivery::CallbackAttempt;
 use domain::ports::{CallbackFilter, CallbackRecord, CallbackState, Page};
+use engine::{By, CallbackReview};
 use serde_json::json;
 
 use super::{print_json, store};
@@ -10,7 +14,7 @@ use crate::cli::{CallbacksCommand, WhichCallbacks};
 use crate::config::Config;
 
 pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::Result<()> {
-    let store = store(config).await?;
+    let review = CallbackReview::new(store(config).await?, Arc::new(SystemClock));
     match command {
         CallbacksCommand::List {
             which,
@@ -18,9 +22,8 @@ pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::R
             limit,
             output,
         } => {
-            let list = store
-                .list_callbacks(&filter(which, all), Page { limit, offset: 0 })
-                .await?;
+            let page = Page { limit, offset: 0 };
+            let list = review.list(&filter(which, all), page).await?;
             if output.json {
                 print_json(&list.iter().map(as_json).collect());
             } else {
@@ -28,7 +31,7 @@ pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::R
             }
         }
         CallbacksCommand::Show { id, output } => {
-            let attempts = store.list_attempts(id).await?;
+            let attempts = review.attempts(id).await?;
             if output.json {
                 print_json(&attempts.iter().map(attempt_as_json).collect());
             } else if attempts.is_empty() {
@@ -49,7 +52,7 @@ pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::R
                 chosen,
                 "say which: --id ID, --url PREFIX, --from TIME or --until TIME"
             );
-            let count = store.replay_callbacks(&filter).await?;
+            let count = review.replay(&By::command_line(), &filter).await?;
             println!("{count} callbacks are sent again.");
         }
     }

@@ -7,7 +7,7 @@ use domain::clock::SystemClock;
 use domain::ports::AccountRecord;
 use domain::{Person, Role};
 use engine::people::{Hasher, InviteError, Invited};
-use engine::{Accounts, People};
+use engine::{Accounts, By, People};
 use serde_json::json;
 
 use super::{TIME, print_json, store};
@@ -20,10 +20,11 @@ pub(super) async fn run(config: &Config, command: InviteCommand) -> anyhow::Resu
     let clock = Arc::new(SystemClock);
     let accounts = Accounts::new(store.clone(), clock.clone());
     let people = People::new(store, clock, Arc::new(Hasher::default()));
+    let by = By::command_line();
     let role = args.role.unwrap_or(Role::Member);
     let account = choose_account(&accounts, args.account.as_deref(), role).await?;
     let id = account.as_ref().map(|account| account.id);
-    let known = match people.invite(args.email.clone(), role, id).await {
+    let known = match people.invite(&by, args.email.clone(), role, id).await {
         Ok(invited) => {
             print(config, &args, role, account.as_ref(), &invited);
             return Ok(());
@@ -37,7 +38,7 @@ pub(super) async fn run(config: &Config, command: InviteCommand) -> anyhow::Resu
         known.email,
         known.role
     );
-    let invited = people.invite_again(&known).await?;
+    let invited = people.invite_again(&by, &known).await?;
     print_again(config, &args, &known, &invited);
     Ok(())
 }

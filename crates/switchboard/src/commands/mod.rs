@@ -1,6 +1,7 @@
 //! The commands, one file a subject. Each works beside a running service.
 
 mod account;
+mod audit;
 mod callbacks;
 mod carrier;
 mod files;
@@ -65,6 +66,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Callbacks(command) => callbacks::run(&config, command).await,
             Command::Carrier(command) => carrier::run(&config, command).await,
             Command::Smsc(args) => smsc::run(&config, args).await,
+            Command::Audit(args) => audit::run(&config, args).await,
             Command::Listen { port } => listen::run(port).await,
             Command::Config(ConfigCommand::Check)
             | Command::Numbers(NumbersCommand::Correct(_)) => {

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use domain::ports::CatalogueKind;
 use domain::{AccountId, Channel};
-use engine::Catalogues;
 use engine::catalogues::{ImportError, PricePlan, price_kind};
 use engine::prices::{Format, PriceDifference, PriceList, PriceRow};
+use engine::{By, Catalogues};
 use serde_json::{Value, json};
 
 use super::{catalogues, files, history, print_json, refused, store};
@@ -62,7 +62,7 @@ async fn import(config: &Config, args: RatesImport) -> anyhow::Result<()> {
     let version = if args.dry_run {
         None
     } else {
-        Some(catalogues.import_prices(plan).await?)
+        Some(catalogues.import_prices(&By::command_line(), plan).await?)
     };
     if args.output.json {
         let mut shown = difference_as_json(&difference);

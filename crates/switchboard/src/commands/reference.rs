@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use domain::Channel;
 use domain::ports::CatalogueKind;
-use engine::Catalogues;
 use engine::catalogues::{ImportError, ReferenceFiles, ReferencePlan};
 use engine::prices::{Format, PriceList, Prices};
+use engine::{By, Catalogues};
 use indicatif::ProgressBar;
 use numbering::reference::{Changes, Difference, Files, Reference};
 use serde_json::{Value, json};
@@ -48,7 +48,11 @@ async fn import(catalogues: &Catalogues, args: ReferenceImport) -> anyhow::Resul
         None
     } else {
         bar.set_message("storing");
-        Some(catalogues.import_reference(plan).await?)
+        Some(
+            catalogues
+                .import_reference(&By::command_line(), plan)
+                .await?,
+        )
     };
     bar.finish_and_clear();
     if args.output.json {

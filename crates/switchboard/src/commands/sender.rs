@@ -7,7 +7,7 @@ use domain::AccountId;
 use domain::clock::SystemClock;
 use domain::ports::{Page, SenderFilter};
 use domain::sender::{Category, SenderRecord, SenderState, Step};
-use engine::{Accounts, SenderReview};
+use engine::{Accounts, By, SenderReview};
 use serde_json::{Value, json};
 
 use super::{TIME, account_id, print_json, store};
@@ -74,8 +74,8 @@ async fn decide(
     decision: &Decision,
     names: &Names,
 ) -> anyhow::Result<()> {
-    let decided = review.decide(decision.id, step, decision.reason.as_deref());
-    let sender = decided.await?;
+    let (by, reason) = (By::command_line(), decision.reason.as_deref());
+    let sender = review.decide(&by, decision.id, step, reason).await?;
     if decision.output.json {
         print_json(&as_json(&sender, names));
     } else {

@@ -3,8 +3,8 @@
 use domain::clock::SystemClock;
 use domain::ports::TokenRecord;
 use domain::{AllowList, Clock, Permissions};
-use engine::Accounts;
 use engine::accounts::TokenOrder;
+use engine::{Accounts, By};
 use serde_json::json;
 
 use super::{accounts, print_json};
@@ -29,7 +29,7 @@ pub(super) async fn run(config: &Config, command: TokenCommand) -> anyhow::Resul
             Ok(())
         }
         TokenCommand::Revoke { id } => {
-            accounts.revoke_token(id).await?;
+            accounts.revoke_token(&By::command_line(), None, id).await?;
             println!("Token {id} is revoked.");
             Ok(())
         }
@@ -49,7 +49,9 @@ async fn create(accounts: &Accounts, args: TokenArgs) -> anyhow::Result<()> {
         allow: AllowList::new(args.allow_ips),
         expires: args.expires.map(|lifetime| SystemClock.now() + lifetime),
     };
-    let (id, token) = accounts.create_token(account.id, order).await?;
+    let (id, token) = accounts
+        .create_token(&By::command_line(), account.id, order)
+        .await?;
     if args.output.json {
         print_json(&json!({ "id": id.get(), "token": token.reveal() }));
     } else {

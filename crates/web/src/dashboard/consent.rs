@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use domain::Permission;
 use domain::person::SignedIn;
 use domain::ports::AccountRecord;
+use engine::By;
 use engine::grants::Pending;
 use http::StatusCode;
 use url::Url;
@@ -80,7 +81,9 @@ pub(super) async fn decide(
                 let problem = "Nothing is ticked. Tick what it may do, or deny.";
                 return Ok(question.page(&dashboard, &chosen, Some(problem)));
             }
-            grants.approve(&id, question.account.id, &chosen).await?
+            let by = By::signed_in(&question.signed_in, visit.address);
+            let account = question.account.id;
+            grants.approve(&by, &id, account, &chosen).await?
         }
         _ => return Err(Failure::Form),
     };

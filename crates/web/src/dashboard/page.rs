@@ -16,8 +16,10 @@ use super::nav::{self, Section};
 use super::return_path::ReturnPath;
 use super::visit::form_token;
 
-/// No outside asset, no script in a page, no frame.
+/// No outside asset, no script but our own file, no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+/// The same without any script, for the page on which others are let in.
+const BARE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 /// What a sign-out form's token is for.
 pub(super) const SIGN_OUT: &str = "sign-out";
 /// When to come again while too many sign in.
@@ -126,7 +128,7 @@ pub(super) fn show(status: StatusCode, page: &impl Template) -> Response {
 
 /// The content policy of a page whose form may lead on to addresses of these schemes.
 pub(super) fn policy_with_forms_to<'a>(schemes: impl Iterator<Item = &'a str>) -> String {
-    schemes.fold(POLICY.to_owned(), |policy, scheme| {
+    schemes.fold(BARE_POLICY.to_owned(), |policy, scheme| {
         format!("{policy} {scheme}:")
     })
 }

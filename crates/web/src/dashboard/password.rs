@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use domain::AccountId;
 use domain::person::{Email, MIN_PASSWORD_CHARS, Password, SignedIn};
 use domain::ports::{Invitation, Purpose};
+use engine::By;
 use engine::people::PasswordError;
 use http::StatusCode;
 
@@ -152,7 +153,7 @@ pub(super) async fn accept(
         Ok(password) => password,
         Err(problems) => return invited_page(&dashboard, &visit, &invitation, problems).await,
     };
-    match people.accept(&link, password).await {
+    match people.accept(visit.address, &link, password).await {
         Ok(session) => {
             dashboard.replace_session(&visit).await;
             Ok(enter(&dashboard, &session))
@@ -235,9 +236,10 @@ pub(super) async fn create_operator(
         Ok(password) => password,
         Err(problems) => return again(problems),
     };
+    let by = By::signed_in(&signed_in, visit.address);
     let people = &dashboard.engine.people;
     match people
-        .create_operator(account, email, password, session)
+        .create_operator(&by, account, email, password, session)
         .await
     {
         Ok(session) => Ok(enter(&dashboard, &session)),

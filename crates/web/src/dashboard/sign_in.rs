@@ -140,7 +140,12 @@ pub(super) async fn sign_in_by_link(
     if !visit.sent(&form, SIGN_IN_BY_LINK, None) {
         return Err(Failure::NotFromHere);
     }
-    let Some(session) = dashboard.engine.sign_in.redeem(&link).await? else {
+    let Some(session) = dashboard
+        .engine
+        .sign_in
+        .redeem(visit.address, &link)
+        .await?
+    else {
         return Ok(notice(
             StatusCode::NOT_FOUND,
             "This link does not work",
@@ -164,7 +169,7 @@ pub(super) async fn sign_out(
         if !visit.sent(&form, SIGN_OUT, Some(session)) {
             return Err(Failure::NotFromHere);
         }
-        dashboard.engine.sign_in.end(session).await?;
+        dashboard.engine.sign_in.end(visit.address, session).await?;
     }
     let back = ReturnPath::parse(form.get("next"));
     Ok(with_cookie(
@@ -177,7 +182,7 @@ impl Dashboard {
     /// Ends the session that a browser brought along, now that another takes its place in it.
     pub(super) async fn replace_session(&self, visit: &Visit) {
         if let Some(session) = &visit.session
-            && let Err(error) = self.engine.sign_in.end(session).await
+            && let Err(error) = self.engine.sign_in.end(visit.address, session).await
         {
             // The person is signed in all the same: what they used for it works only once.
             tracing::warn!(%error, "a session that was replaced stays until its time is over");

@@ -51,13 +51,15 @@ pub(super) async fn revoke(
     State(oauth): State<Arc<OAuth>>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let mut form = read_form(request).await?;
+    let (parts, body) = request.into_parts();
+    let from = oauth.address(&parts);
+    let mut form = read_form(Request::from_parts(parts, body)).await?;
     let token = form.take("token");
     let token = token.ok_or_else(|| Refusal::invalid_request("token is missing"))?;
     let client = form.take("client_id");
     let client = client.ok_or_else(|| Refusal::invalid_request("client_id is missing"))?;
     // Whether there was such a token is not said (RFC 7009, section 2.2).
-    if oauth.grants().revoke(&token, &client).await? {
+    if oauth.grants().revoke(from, &token, &client).await? {
         Ok(not_stored(StatusCode::OK.into_response()))
     } else {
         Err(Refusal::new(

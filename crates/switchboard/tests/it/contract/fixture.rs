@@ -48,18 +48,24 @@ impl Database {
 
     /// Runs a statement behind the store's back.
     pub(crate) async fn execute(&self, sql: &str) {
+        let executed = self.try_execute(sql).await;
+        executed.expect("the statement is valid");
+    }
+
+    /// Runs a statement behind the store's back; the error is what the database says.
+    pub(crate) async fn try_execute(&self, sql: &str) -> Result<(), String> {
         match self {
-            Self::Sqlite(_) => self
-                .file()
-                .execute_batch(sql)
-                .expect("the statement is valid"),
+            Self::Sqlite(_) => {
+                let executed = self.file().execute_batch(sql);
+                executed.map_err(|error| error.to_string())
+            }
             Self::Postgres(database) => {
-                let (client, connection) = connect(database).await;
-                client
-                    .batch_execute(sql)
-                    .await
-                    .expect("the statement is valid");
-                drop((client, connection));
+                let (client, _connection) = connect(database).await;
+                let executed = client.batch_execute(sql).await;
+                executed.map_err(|error| {
+                    let said = error.as_db_error().map(ToString::to_string);
+                    said.unwrap_or_else(|| error.to_string())
+                })
             }
         }
     }

@@ -48,6 +48,7 @@ macro_rules! on_both_databases {
 }
 
 mod access;
+mod audit;
 mod callbacks;
 mod carriers;
 mod catalogues;
@@ -61,6 +62,7 @@ mod model;
 mod money;
 mod money_at_once;
 mod nodes;
+mod noted;
 mod oauth;
 mod opening;
 mod parts;

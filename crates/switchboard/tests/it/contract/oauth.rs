@@ -34,7 +34,7 @@ pub(super) const WITHOUT_GRANTS: &str = "
     DROP INDEX token_grant; DROP INDEX token_granted_expiry;
     ALTER TABLE token DROP COLUMN kind; ALTER TABLE token DROP COLUMN grant_id";
 
-type Outcome = Result<Granted, GrantRefusal>;
+pub(super) type Outcome = Result<Granted, GrantRefusal>;
 
 /// The example of RFC 7636, appendix B.
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
@@ -64,7 +64,7 @@ fn client(id: &str, expires: Timestamp) -> KeptClient {
     }
 }
 
-fn request() -> AuthorizationRequest {
+pub(super) fn request() -> AuthorizationRequest {
     AuthorizationRequest {
         client_id: "client".to_owned(),
         client_name: ClientName::parse("Ácme 'Desk'").expect("a name"),
@@ -120,7 +120,7 @@ fn rotation(from: &str, name: &str) -> Rotation {
     }
 }
 
-async fn approve(store: &Arc<dyn Store>, account: AccountId, code: &str) {
+pub(super) async fn approve(store: &Arc<dyn Store>, account: AccountId, code: &str) {
     let asked = store.create_request(&hash(code), &request(), 10).await;
     assert!(asked.expect("answers"));
     let approval = approval(account, code);
@@ -128,7 +128,7 @@ async fn approve(store: &Arc<dyn Store>, account: AccountId, code: &str) {
     assert!(granted.expect("answers"));
 }
 
-async fn redeem(store: &Arc<dyn Store>, code: &str, name: &str) -> Outcome {
+pub(super) async fn redeem(store: &Arc<dyn Store>, code: &str, name: &str) -> Outcome {
     let redeemed = store.redeem_code(&redemption(code, name)).await;
     redeemed.expect("answers")
 }

@@ -25,6 +25,7 @@ on_both_stores!(
 
 /// Undoes the step of the schema that people came with.
 pub(super) const WITHOUT_PEOPLE: &str = "
+    DROP TABLE audit;
     DROP TABLE session; DROP TABLE invitation; DROP TABLE person;
     CREATE TABLE session (hash BYTEA PRIMARY KEY, account_id BIGINT NOT NULL REFERENCES account (id),
         expires_us BIGINT NOT NULL);

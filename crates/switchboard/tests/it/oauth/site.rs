@@ -9,7 +9,7 @@ use domain::oauth::ClientIdUrl;
 use domain::ports::{ClientDocuments, Store, UnusableDocument};
 use domain::{AccountId, Permission};
 use engine::grants::TokenParams;
-use engine::{GrantSettings, Grants};
+use engine::{By, GrantSettings, Grants};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use testkit::http::Response;
@@ -174,7 +174,8 @@ impl Site {
 
     /// The person says yes to some of it.
     pub(super) fn approve(&self, id: &str, scopes: &[Permission]) -> Option<Url> {
-        let approved = self.grants.approve(id, self.account, scopes);
+        let by = By::command_line();
+        let approved = self.grants.approve(&by, id, self.account, scopes);
         self.runtime.block_on(approved).expect("answers")
     }
 
@@ -198,7 +199,8 @@ impl Site {
         let late = grants(&self.service, &self.store, &|settings| {
             settings.code_lifetime = SignedDuration::ZERO;
         });
-        let approved = late.approve(&id, self.account, &[Permission::SmsRates]);
+        let (by, scopes) = (By::command_line(), [Permission::SmsRates]);
+        let approved = late.approve(&by, &id, self.account, &scopes);
         let back = self.runtime.block_on(approved).expect("answers");
         query(&back.expect("the question stands"), "code").expect("a code")
     }

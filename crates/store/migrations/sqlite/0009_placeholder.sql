@@ -1,0 +1,1 @@
+-- Holds the number of a step that is written elsewhere.

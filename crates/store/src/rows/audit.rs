@@ -1,0 +1,91 @@
+//! Rows of the log of changes.
+
+use domain::ids::{AccountId, AuditId};
+use domain::ports::{AuditEntry, Change, Found, Look};
+
+use super::{Corrupt, account_id, micros, timestamp};
+
+/// How many rows one look goes through.
+pub(crate) const LOOKED_AT: i64 = 10_000;
+
+/// The columns of a change, in the order in which both databases select them.
+pub(crate) struct ChangeColumns {
+    pub(crate) id: i64,
+    pub(crate) at_us: i64,
+    pub(crate) who: String,
+    pub(crate) address: Option<String>,
+    pub(crate) account_id: Option<i64>,
+    pub(crate) action: String,
+    pub(crate) subject: String,
+    pub(crate) detail: String,
+}
+
+impl ChangeColumns {
+    /// The ID is the database's to give.
+    pub(crate) fn of(change: &Change) -> Self {
+        Self {
+            id: 0,
+            at_us: micros(change.at),
+            who: change.who.clone(),
+            address: change.address.map(|address| address.to_string()),
+            account_id: change.account.map(AccountId::as_i64),
+            action: change.action.clone(),
+            subject: change.subject.clone(),
+            detail: change.detail.clone(),
+        }
+    }
+
+    pub(crate) fn entry(self) -> Result<AuditEntry, Corrupt> {
+        let address = self.address.map(|text| text.parse()).transpose();
+        let change = Change {
+            who: self.who,
+            address: address.map_err(|_| Corrupt("address"))?,
+            account: self.account_id.map(account_id).transpose()?,
+            action: self.action,
+            subject: self.subject,
+            detail: self.detail,
+            at: timestamp(self.at_us)?,
+        };
+        Ok(AuditEntry {
+            id: audit_id(self.id)?,
+            change,
+        })
+    }
+}
+
+/// Reads the ID of a change.
+pub(crate) fn audit_id(number: i64) -> Result<AuditId, Corrupt> {
+    AuditId::from_i64(number).ok_or(Corrupt("ID of a change"))
+}
+
+/// The rows that a look goes through: those from `oldest` on that are older than its start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window {
+    /// The oldest of them; `None` when there are no rows.
+    pub(crate) oldest: Option<i64>,
+    /// How many there are.
+    pub(crate) rows: i64,
+}
+
+/// Where a look starts, as both databases compare it.
+pub(crate) fn before(look: Look<AuditId>) -> i64 {
+    look.before.map_or(i64::MAX, AuditId::as_i64)
+}
+
+/// What a look found, of the rows that were read: one more than asked for, if there are as many.
+pub(crate) fn found(
+    mut rows: Vec<AuditEntry>,
+    look: Look<AuditId>,
+    window: Window,
+) -> Result<Found<AuditEntry, AuditId>, Corrupt> {
+    let limit = look.limit as usize;
+    let next = if rows.len() > limit {
+        rows.truncate(limit);
+        rows.last().map(|entry| entry.id).or(look.before)
+    } else if window.rows >= LOOKED_AT {
+        window.oldest.map(audit_id).transpose()?
+    } else {
+        None
+    };
+    Ok(Found { rows, next })
+}
