@@ -61,7 +61,9 @@ function parse(html) {
 function become(old, fresh) {
   const named = new Map([...old.children].filter((child) => child.id).map((child) => [child.id, child]));
   let at = old.firstChild;
+  const staying = new Set([...fresh.children].map((child) => child.id));
   for (const next of [...fresh.childNodes]) {
+    while (at?.id && !staying.has(at.id)) at = remove(at);
     const sameKind = at && !at.id && at.nodeName === next.nodeName ? at : undefined;
     const same = next.id ? named.get(next.id) : sameKind;
     if (!same) {
@@ -83,11 +85,14 @@ function become(old, fresh) {
     }
     become(same, next);
   }
-  while (at) {
-    const gone = at;
-    at = at.nextSibling;
-    gone.remove();
-  }
+  while (at) at = remove(at);
+}
+
+/** Removes a node and goes on to the one behind it. */
+function remove(node) {
+  const next = node.nextSibling;
+  node.remove();
+  return next;
 }
 
 /** Renews an element whenever its stream says so, and tells quietly whether there is one. */

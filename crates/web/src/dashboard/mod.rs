@@ -5,6 +5,7 @@
 //! that only this browser's own page can have.
 
 mod assets;
+mod chart;
 mod consent;
 mod form;
 mod live;
