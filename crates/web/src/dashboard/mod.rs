@@ -9,6 +9,7 @@ mod chart;
 mod consent;
 mod form;
 mod live;
+//mod messages;
 mod nav;
 mod overview;
 mod page;
@@ -100,6 +101,7 @@ impl Dashboard {
             .route("/dashboard/style.css", get(assets::style))
             .route("/dashboard/script.js", get(assets::script))
             .route("/dashboard/icon.svg", get(assets::icon))
+            //.merge(messages::routes())
             .merge(send::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)

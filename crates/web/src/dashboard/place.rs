@@ -22,6 +22,19 @@ impl<'a> Places<'a> {
         }
     }
 
+    /// The same, short enough for a table: `LV, Tele2`.
+    pub(super) fn short(&self, to: &Msisdn, network: Option<Network>) -> String {
+        let entry = network.and_then(|network| self.0.reference.find_network(network).next());
+        let country = entry.and_then(|entry| entry.country);
+        let country = country.or_else(|| self.0.reference.locate(to).country);
+        match (country, entry) {
+            (Some(country), Some(entry)) => format!("{country}, {}", entry.name),
+            (Some(country), None) => country.to_string(),
+            (None, Some(entry)) => entry.name.to_string(),
+            (None, None) => String::new(),
+        }
+    }
+
     /// The name of a number's country.
     fn country(&self, to: &Msisdn, network: Option<Network>) -> Option<&'static str> {
         let located = || self.0.reference.locate(to).country;

@@ -96,7 +96,7 @@ impl Dashboard {
         let places = Places::of(&catalogues);
         let row = |cost: &Cost| Row {
             to: cost.to.to_string(),
-            place: places.words(&cost.to, cost.network),
+            place: places.short(&cost.to, cost.network),
             price: money(cost.total, currency),
         };
         let left = member.account.balance.minus(total);
