@@ -21,7 +21,7 @@ pub(crate) struct Client<'a> {
 
 impl<'a> Client<'a> {
     /// One that is sent back to a site.
-    pub(super) fn new(service: &'a Service) -> Self {
+    pub(crate) fn new(service: &'a Service) -> Self {
         Self::with(service, "Helpful Agent", REDIRECT)
     }
 
@@ -41,7 +41,7 @@ impl<'a> Client<'a> {
     }
 
     /// Asks for scopes; the answer is the path of the consent page.
-    pub(super) fn ask(&self, scopes: &str) -> String {
+    pub(crate) fn ask(&self, scopes: &str) -> String {
         let query = form_urlencoded::Serializer::new(String::new())
             .append_pair("client_id", &self.id)
             .append_pair("redirect_uri", &self.redirect)

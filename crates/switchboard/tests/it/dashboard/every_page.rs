@@ -1,0 +1,138 @@
+//! What holds of every page: nothing in the browser complains, everybody can use it, it fits a phone, it can be read
+//! without scripts; and pictures of it, for people to look at, in `target/screenshots`.
+
+use std::collections::BTreeMap;
+
+use testkit::Backend;
+use testkit::axe::Finding;
+use testkit::chrome::{Chrome, Page};
+
+use super::{first_link, joined, operator};
+use crate::people::client::Client;
+use crate::people::{invite, path};
+use crate::rest::service::Service;
+
+/// Who looks at a page.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    /// Not signed in.
+    Nobody,
+    Member,
+    Operator,
+}
+use Who::{Member, Nobody, Operator};
+
+/// Every page: the name of its pictures, who looks, and where it is. What stands in braces comes from [`Site::start`].
+const PAGES: &[(&str, Who, &str)] = &[
+    ("first-link", Nobody, "{first_link}"),
+    ("sign-in", Nobody, "/dashboard/sign-in"),
+    ("invitation", Nobody, "{invitation}"),
+    ("overview", Member, "/dashboard"),
+    ("consent", Member, "{consent}"),
+    ("overview-operator", Operator, "/dashboard"),
+    ("password", Operator, "/dashboard/password"),
+];
+
+#[tokio::test]
+async fn every_page_is_quiet_accessible_and_readable() {
+    let site = Site::start().await;
+    let mut complaints = Vec::new();
+    for (name, who, path) in PAGES {
+        let found = site.look_at(name, *who, path).await;
+        complaints.extend(found.iter().map(|found| format!("{name}: {found}")));
+    }
+    let complaints = complaints.join("\n");
+    assert!(complaints.is_empty(), "\n{complaints}");
+}
+
+/// A service with something on each page, and somebody of each kind before a browser.
+struct Site {
+    service: Service,
+    pages: BTreeMap<Who, Page>,
+    /// What stands in braces in the addresses.
+    known: Vec<(&'static str, String)>,
+}
+
+impl Site {
+    async fn start() -> Self {
+        let service = Service::start(Backend::Sqlite);
+        let chrome = Chrome::start().await;
+        let link = first_link(&service);
+        let pages = BTreeMap::from([
+            (Nobody, chrome.page().await),
+            (
+                Member,
+                joined(&service, &chrome, "ann@example.com", &[]).await,
+            ),
+            (Operator, operator(&service, &chrome).await),
+        ]);
+        let known = vec![
+            ("{first_link}", link),
+            (
+                "{invitation}",
+                path(&invite(&service, "bob@example.com", &[])),
+            ),
+            ("{consent}", Client::new(&service).ask("sms:send sms:rates")),
+        ];
+        Self {
+            service,
+            pages,
+            known,
+        }
+    }
+
+    /// All that is wrong with a page.
+    async fn look_at(&self, name: &str, who: Who, path: &str) -> Vec<String> {
+        let page = &self.pages[&who];
+        let known = self.known.iter();
+        let path = known.fold(path.to_owned(), |path, (name, value)| {
+            path.replace(name, value)
+        });
+        page.open(&self.service.server.url(&path)).await;
+        let mut wrong = Vec::new();
+        if page.status() != Some(200) || page.path().await != path {
+            let text = page.text().await;
+            let status = page.status();
+            return vec![format!("{status:?} at {}: {text}", page.path().await)];
+        }
+        let heading = heading(page).await;
+        if heading.is_empty() {
+            wrong.push("no heading".to_owned());
+        }
+        wrong.extend(serious("light", page.findings().await));
+        page.set_dark(true).await;
+        wrong.extend(serious("dark", page.findings().await));
+        page.set_dark(false).await;
+        page.picture(name).await;
+        page.set_viewport(390, 844).await;
+        if page.is_too_wide().await {
+            wrong.push("too wide for a phone".to_owned());
+        }
+        page.set_viewport(1280, 800).await;
+
+        page.without_scripts().await;
+        page.reload().await;
+        let without = self::heading(page).await;
+        if without != heading {
+            wrong.push(format!("without scripts: {without:?}, not {heading:?}"));
+        }
+        page.with_scripts().await;
+        wrong.extend(page.noise());
+        page.forget_noise();
+        wrong
+    }
+}
+
+async fn heading(page: &Page) -> String {
+    let heading = page
+        .evaluate("document.querySelector('main h1')?.innerText ?? ''")
+        .await;
+    heading.as_str().unwrap_or_default().to_owned()
+}
+
+fn serious(scheme: &str, findings: Vec<Finding>) -> impl Iterator<Item = String> {
+    findings
+        .into_iter()
+        .filter(Finding::is_serious)
+        .map(move |finding| format!("{scheme}: {finding}"))
+}
