@@ -95,6 +95,11 @@ impl Permissions {
         self.0 & permission.bit() != 0
     }
 
+    /// Whether the set holds none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     /// The permissions in the set, in the order of [`Permission::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Permission> {
         Permission::ALL
@@ -145,6 +150,7 @@ mod tests {
             .collect();
         assert!(set.contains(Permission::SmsSend) && !set.contains(Permission::SmsRead));
         assert_eq!(set.to_names(), "sms:send sms:rates");
+        assert!(!set.is_empty() && Permissions::default().is_empty());
         assert_eq!(Permissions::from_names("sms:rates sms:send"), Ok(set));
         assert_eq!(
             Permissions::from_names(&Permissions::all().to_names()),

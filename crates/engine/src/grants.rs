@@ -65,8 +65,10 @@ pub struct Pending {
     pub redirect_uri: String,
     /// Whether that is a program on the person's own machine.
     pub is_loopback: bool,
-    /// What it asks for; all there is when it named nothing.
+    /// What it may be granted: what it asks for, or all there is when it named nothing.
     pub scopes: Vec<Permission>,
+    /// Whether it named them. What nobody asked for is granted only to whom a person picks it for.
+    pub scopes_named: bool,
     /// What the tokens will be for.
     pub resource: String,
     /// Until when it can be answered.
@@ -147,8 +149,8 @@ impl Grants {
         Ok(found.map(|request| pending(id.to_owned(), request)))
     }
 
-    /// Grants some of what was asked for, and says where to send the person with the code. `None`: it is answered, its
-    /// time is over, or `scopes` holds nothing, or something that was not asked for.
+    /// Grants some of what was offered, and says where to send the person with the code. `None`: it is answered, its
+    /// time is over, or `scopes` holds nothing, or something that was not offered.
     pub async fn approve(
         &self,
         by: &By,
@@ -160,8 +162,8 @@ impl Grants {
         let Some(request) = self.store.find_request(&hash(id), now).await? else {
             return Ok(None);
         };
-        let was_asked = |scope: &Permission| request.scopes.contains(*scope);
-        if scopes.is_empty() || !scopes.iter().all(was_asked) {
+        let offered = offered(request.scopes);
+        if scopes.is_empty() || !scopes.iter().all(|scope| offered.contains(scope)) {
             return Ok(None);
         }
         let scopes = scopes.iter().copied().collect::<Permissions>();
@@ -218,9 +220,19 @@ fn pending(id: String, request: AuthorizationRequest) -> Pending {
         client_id: request.client_id,
         redirect_uri: request.redirect.as_str().to_owned(),
         is_loopback: request.redirect.is_loopback(),
-        scopes: in_order(request.scopes),
+        scopes: offered(request.scopes),
+        scopes_named: !request.scopes.is_empty(),
         resource: request.resource,
         expires_at: request.expires,
+    }
+}
+
+/// What a person may grant to whom asks for this: all there is to whom asks for nothing in particular.
+fn offered(asked: Permissions) -> Vec<Permission> {
+    if asked.is_empty() {
+        domain::oauth::SCOPES.to_vec()
+    } else {
+        in_order(asked)
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal as unix_signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use utoipa_swagger_ui::SwaggerUi;
-use web::dashboard::{Dashboard, DashboardSettings};
+use web::dashboard::{Dashboard, DashboardSettings, assets_router};
 use web::rest::with_unknown_addresses;
 use web::server::{self, Tls};
 use web::{OAuth, OAuthSettings, Observe, Rest, RestSettings};
@@ -177,6 +177,10 @@ impl App {
                 "/openapi.json",
                 web::rest::document(&config.server.header_prefix),
             ));
+        }
+        let shows_pages = [Role::Dashboard, Role::Auth];
+        if shows_pages.iter().any(|role| roles.contains(role)) {
+            public = public.merge(assets_router());
         }
         if roles.contains(&Role::Dashboard) {
             let settings = dashboard_settings(config, listening);

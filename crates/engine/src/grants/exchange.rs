@@ -7,7 +7,7 @@ use domain::oauth::{
 };
 use domain::ports::{CodeRedemption, NewPair, Revoked, Rotation, StoreError};
 use domain::token::PREFIX;
-use domain::{Permission, Permissions, TokenSecret};
+use domain::{Permission, TokenSecret};
 use jiff::SignedDuration;
 
 use super::{Grants, hash, in_order};
@@ -186,10 +186,9 @@ impl Grants {
         let refresh = required(params.refresh_token.as_deref(), "refresh_token is missing")?;
         let client_id = params.client_id.clone().ok_or(TokenError::Client)?;
         self.check_resource(params)?;
-        let scopes: Option<Permissions> = match params.scope.as_deref() {
-            None => None,
-            asked => Some(parse_scopes(asked).map_err(|_| TokenError::Scope)?),
-        };
+        let scopes = parse_scopes(params.scope.as_deref()).map_err(|_| TokenError::Scope)?;
+        // Who names none keeps what it has.
+        let scopes = Some(scopes).filter(|scopes| !scopes.is_empty());
         let pair = self.make_pair();
         let rotation = Rotation {
             refresh: hash(refresh),

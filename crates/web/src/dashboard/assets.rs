@@ -2,10 +2,14 @@
 
 use std::sync::LazyLock;
 
+use axum::Router;
 use axum::extract::RawQuery;
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use domain::token::TokenHash;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+
+use crate::rest::wrong_method;
 
 const STYLE: &str = include_str!("../../assets/style.css");
 const SCRIPT: &str = include_str!("../../assets/script.js");
@@ -27,15 +31,24 @@ fn version(content: &str) -> String {
     format!("{a:02x}{b:02x}{c:02x}{d:02x}")
 }
 
-pub(super) async fn style(RawQuery(asked): RawQuery) -> Response {
+/// The routes of what every page needs. Whoever shows one must have them, be it the dashboard or the authorization server.
+pub fn router() -> Router {
+    Router::new()
+        .route("/dashboard/style.css", get(style))
+        .route("/dashboard/script.js", get(script))
+        .route("/dashboard/icon.svg", get(icon))
+        .method_not_allowed_fallback(wrong_method)
+}
+
+async fn style(RawQuery(asked): RawQuery) -> Response {
     serve("text/css; charset=utf-8", STYLE, asked)
 }
 
-pub(super) async fn script(RawQuery(asked): RawQuery) -> Response {
+async fn script(RawQuery(asked): RawQuery) -> Response {
     serve("text/javascript; charset=utf-8", SCRIPT, asked)
 }
 
-pub(super) async fn icon(RawQuery(asked): RawQuery) -> Response {
+async fn icon(RawQuery(asked): RawQuery) -> Response {
     serve("image/svg+xml", ICON, asked)
 }
 

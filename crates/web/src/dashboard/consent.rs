@@ -36,6 +36,7 @@ struct ConsentPage<'a> {
     balance: String,
     ends: String,
     offers: Vec<Offer>,
+    scopes_named: bool,
     problem: Option<&'static str>,
 }
 
@@ -55,8 +56,13 @@ pub(super) async fn ask(
     visit: Visit,
 ) -> Result<Response, Failure> {
     let question = dashboard.question(&visit, &id).await?;
-    let asked = question.pending.scopes.clone();
-    Ok(question.page(&dashboard, &asked, None))
+    let pending = &question.pending;
+    let ticked = if pending.scopes_named {
+        pending.scopes.clone()
+    } else {
+        Vec::new()
+    };
+    Ok(question.page(&dashboard, &ticked, None))
 }
 
 /// Takes the answer, and sends the person back to the client with it.
@@ -184,6 +190,7 @@ impl Question<'_> {
             offers: offers
                 .map(|scope| Offer::of(*scope, ticked.contains(scope)))
                 .collect(),
+            scopes_named: pending.scopes_named,
             problem,
         };
         let status = match problem {

@@ -16,6 +16,7 @@ mod page;
 mod password;
 mod place;
 mod query;
+mod refused;
 mod return_path;
 mod send;
 mod shown;
@@ -34,8 +35,10 @@ use ipnet::IpNet;
 use tokio::sync::watch;
 
 use crate::rest::wrong_method;
+pub use assets::router as assets_router;
 use live::Streams;
 use page::Failure;
+pub(crate) use refused::refused;
 use return_path::ReturnPath;
 use visit::Visit;
 
@@ -73,7 +76,7 @@ impl Dashboard {
         })
     }
 
-    /// The routes.
+    /// The routes, without those of [`assets_router`].
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new()
             .route("/dashboard", get(overview::show))
@@ -98,9 +101,6 @@ impl Dashboard {
                 "/oauth/consent/{id}",
                 get(consent::ask).post(consent::decide),
             )
-            .route("/dashboard/style.css", get(assets::style))
-            .route("/dashboard/script.js", get(assets::script))
-            .route("/dashboard/icon.svg", get(assets::icon))
             //.merge(messages::routes())
             .merge(send::routes())
             .with_state(self.clone())

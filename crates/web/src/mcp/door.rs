@@ -2,7 +2,6 @@
 //! the way back.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -24,11 +23,6 @@ use super::metadata::Challenge;
 use crate::rest::Problem;
 use crate::rest::body::{check_content_type, read_body_within};
 use crate::rest::caller::client_address;
-
-/// What is read of a body that nobody wants.
-const UNWANTED_BYTES: usize = 64 * 1024;
-/// How long it may take to arrive.
-const UNWANTED_TIME: Duration = Duration::from_secs(1);
 
 /// The scheme of the header `Authorization`.
 const SCHEME: &str = "bearer";
@@ -70,17 +64,8 @@ impl Mcp {
             .check(request.headers())
             .map_err(|foreign| forbidden(foreign.to_string()))?;
         let (parts, body) = request.into_parts();
-        let admitted = match self.find_bearer(&parts) {
-            Ok(bearer) => self.admit(&bearer).await.map(|refused| (bearer, refused)),
-            Err(refusal) => Err(refusal),
-        };
-        let (bearer, refused) = match admitted {
-            Ok(admitted) => admitted,
-            Err(refusal) => {
-                drop_body(&parts.headers, body).await;
-                return Err(refusal);
-            }
-        };
+        let bearer = self.find_bearer(&parts)?;
+        let refused = self.admit(&bearer).await?;
         let message = self.read(&parts.headers, body).await?;
         // What REST refuses to everybody who holds this token it also says to whom calls a tool, in its own words.
         if let Some(refused) = refused.filter(|_| message.method != "tools/call") {
@@ -142,7 +127,7 @@ impl Mcp {
 
     async fn read(&self, headers: &HeaderMap, body: Body) -> Result<Message, Box<Response>> {
         let malformed = |problem: Problem| {
-            let malformed = Malformed::request(Value::Null, problem.into_message());
+            let malformed = Malformed::request(None, problem.into_message());
             Box::new(malformed.into_response())
         };
         check_content_type(headers).map_err(malformed)?;
@@ -200,15 +185,6 @@ fn read_token(value: &HeaderValue) -> Option<HeaderValue> {
 }
 
 /// The protocol refuses some requests in plain text; JSON-RPC has a form for that.
-/// Reads a small body that nobody wants. Left unread it would end the connection, and a client that connects by OAuth asks
-/// its next question on the one that brought the refusal.
-async fn drop_body(headers: &HeaderMap, body: Body) {
-    let read = read_body_within(headers, body, UNWANTED_BYTES, UNWANTED_TIME).await;
-    if read.is_err() {
-        tracing::debug!("the body of a refused request was too long, or slow; its connection ends");
-    }
-}
-
 async fn in_json(response: Response, id: Option<Value>) -> Response {
     let status = response.status();
     let is_json =

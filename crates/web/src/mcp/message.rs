@@ -5,13 +5,20 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::shown::Shown;
 use http::{HeaderMap, StatusCode};
-use rmcp::model::{ErrorCode, ErrorData, ProtocolVersion};
+use rmcp::model::{
+    CallToolRequestParams, ErrorCode, ErrorData, InitializeRequestParams, PaginatedRequestParams,
+    ProtocolVersion,
+};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// The header that names the version of the protocol.
 const VERSION_HEADER: &str = "mcp-protocol-version";
 /// Where a request of the newer era names it besides.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+
+/// The request of the newer era that takes the place of a handshake.
+const DISCOVER: &str = "server/discover";
 
 /// The versions that are spoken. Older ones know batches or another transport.
 pub(super) const VERSIONS: &[ProtocolVersion] = &[
@@ -32,14 +39,14 @@ pub(super) struct Message {
 /// What is wrong with a message.
 #[derive(Debug)]
 pub(super) struct Malformed {
-    id: Value,
+    id: Option<Value>,
     status: StatusCode,
     error: ErrorData,
 }
 
 impl Malformed {
     /// The request is no message.
-    pub(super) fn request(id: Value, message: impl Into<String>) -> Self {
+    pub(super) fn request(id: Option<Value>, message: impl Into<String>) -> Self {
         let error = ErrorData::invalid_request(message.into(), None);
         let status = StatusCode::BAD_REQUEST;
         Self { id, status, error }
@@ -47,7 +54,7 @@ impl Malformed {
 
     fn json(message: String) -> Self {
         Self {
-            id: Value::Null,
+            id: None,
             status: StatusCode::BAD_REQUEST,
             error: ErrorData::parse_error(message, None),
         }
@@ -55,13 +62,13 @@ impl Malformed {
 
     /// The protocol refused the request in plain words.
     pub(super) fn of_protocol(id: Option<Value>, status: StatusCode, message: String) -> Self {
-        let code = if status.is_server_error() {
-            ErrorCode::INTERNAL_ERROR
+        let (status, code) = if status.is_server_error() {
+            (status, ErrorCode::INTERNAL_ERROR)
         } else {
-            ErrorCode::INVALID_REQUEST
+            (StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST)
         };
         Self {
-            id: id.unwrap_or_default(),
+            id,
             status,
             error: ErrorData::new(code, message, None),
         }
@@ -70,7 +77,11 @@ impl Malformed {
 
 impl IntoResponse for Malformed {
     fn into_response(self) -> Response {
-        let body = json!({ "jsonrpc": "2.0", "id": self.id, "error": self.error });
+        let mut body = json!({ "jsonrpc": "2.0", "error": self.error });
+        // An ID that could not be read is left out: the protocol knows none that is null.
+        if let Some(id) = self.id {
+            body["id"] = id;
+        }
         (self.status, axum::Json(body)).into_response()
     }
 }
@@ -83,15 +94,14 @@ pub(super) fn read(headers: &HeaderMap, body: Bytes) -> Result<Message, Malforme
         Value::Object(fields) => fields,
         Value::Array(_) => {
             let message = "Batches are not taken; send one message in each request.";
-            return Err(Malformed::request(Value::Null, message));
+            return Err(Malformed::request(None, message));
         }
-        _ => return Err(Malformed::request(Value::Null, "A message is an object.")),
+        _ => return Err(Malformed::request(None, "A message is an object.")),
     };
     let id = read_id(&fields)?;
-    let or_null = || id.clone().unwrap_or_default();
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         let message = "The field 'jsonrpc' must be \"2.0\".";
-        return Err(Malformed::request(or_null(), message));
+        return Err(Malformed::request(id, message));
     }
     let Some(method) = fields.get("method").and_then(Value::as_str) else {
         let message = if fields.contains_key("result") || fields.contains_key("error") {
@@ -99,23 +109,15 @@ pub(super) fn read(headers: &HeaderMap, body: Bytes) -> Result<Message, Malforme
         } else {
             "The field 'method' must be a string."
         };
-        return Err(Malformed::request(or_null(), message));
+        return Err(Malformed::request(id, message));
     };
     let method = method.to_owned();
-    let wrong = |status, error| Malformed {
-        id: or_null(),
+    let params = fields.get("params");
+    check_content(headers, &method, params, id.is_none()).map_err(|(status, error)| Malformed {
+        id: id.clone(),
         status,
         error,
-    };
-    if method == "initialize" && version_in_meta(fields.get("params")).is_some() {
-        let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None);
-        return Err(wrong(StatusCode::NOT_FOUND, error));
-    }
-    // A message that asks for something by the wrong words is answered like any other.
-    check_params(&method, fields.get("params"))
-        .map_err(|message| wrong(StatusCode::OK, ErrorData::invalid_params(message, None)))?;
-    check_version(headers, fields.get("params"))
-        .map_err(|error| wrong(StatusCode::BAD_REQUEST, error))?;
+    })?;
     // Some clients write an absent object as null, which the protocol's own reader does not know.
     let body = if drop_nulls(&mut fields) {
         Value::Object(fields).to_string().into()
@@ -133,18 +135,76 @@ fn read_id(fields: &Map<String, Value>) -> Result<Option<Value>, Malformed> {
         Some(id @ Value::Number(number)) if number.is_i64() => Ok(Some(id.clone())),
         Some(_) => {
             let message = "The field 'id' must be a string or a whole number.";
-            Err(Malformed::request(Value::Null, message))
+            Err(Malformed::request(None, message))
         }
     }
 }
 
-fn check_params(method: &str, params: Option<&Value>) -> Result<(), &'static str> {
-    let empty = Map::new();
-    let params = match params {
-        None | Some(Value::Null) => &empty,
-        Some(Value::Object(params)) => params,
-        Some(_) => return Err("The field 'params' must be an object."),
+/// What a message of the right shape asks for, and in which words.
+fn check_content(
+    headers: &HeaderMap,
+    method: &str,
+    params: Option<&Value>,
+    is_notification: bool,
+) -> Result<(), (StatusCode, ErrorData)> {
+    check_version(headers, params).map_err(|error| (StatusCode::BAD_REQUEST, error))?;
+    if method == "initialize" && version_in_meta(params).is_some() {
+        let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method.to_owned(), None);
+        return Err((StatusCode::NOT_FOUND, error));
+    }
+    let wrong = |is_status: bool, message: String| {
+        let status = if is_status {
+            StatusCode::BAD_REQUEST
+        } else {
+            StatusCode::OK
+        };
+        (status, ErrorData::invalid_params(message, None))
     };
+    // Metadata that is not there is a matter of the status in the newer era only.
+    let has_metadata = is_of_newer_era(headers, method);
+    check_metadata(method, params)
+        .map_err(|message| wrong(has_metadata || is_notification, message.to_owned()))?;
+    // A request that asks in the wrong words is answered like any other; a notification has no answer but the status.
+    check_params(method, params).map_err(|message| wrong(is_notification, message))
+}
+
+fn check_metadata(method: &str, params: Option<&Value>) -> Result<(), &'static str> {
+    let absent = |value: Option<&Value>| value.is_none_or(Value::is_null);
+    if !absent(params) && !params.is_some_and(Value::is_object) {
+        return Err("The field 'params' must be an object.");
+    }
+    let metadata = params.and_then(|params| params.get("_meta"));
+    if !absent(metadata) && !metadata.is_some_and(Value::is_object) {
+        return Err("The field 'params._meta' must be an object.");
+    }
+    if method == DISCOVER && version_in_meta(params).is_none() {
+        return Err(
+            "The field 'params._meta' must name the version of the protocol and the client's capabilities.",
+        );
+    }
+    Ok(())
+}
+
+fn check_params(method: &str, params: Option<&Value>) -> Result<(), String> {
+    let empty = Map::new();
+    let params = params.and_then(Value::as_object).unwrap_or(&empty);
+    check_fields(method, params)?;
+    // The protocol's own reader takes what it cannot read for a method that it does not know.
+    match method {
+        "initialize" => check_type::<InitializeRequestParams>(params),
+        "tools/call" => check_type::<CallToolRequestParams>(params),
+        "tools/list" => check_type::<PaginatedRequestParams>(params),
+        _ => Ok(()),
+    }
+}
+
+fn check_type<'de, T: Deserialize<'de>>(params: &'de Map<String, Value>) -> Result<(), String> {
+    let read = T::deserialize(params).map(|_| ());
+    read.map_err(|error| format!("The field 'params' cannot be read: {error}."))
+}
+
+/// Those that are needed most, in words of our own.
+fn check_fields(method: &str, params: &Map<String, Value>) -> Result<(), &'static str> {
     let is = |object: &Map<String, Value>, key: &str, fits: fn(&Value) -> bool| {
         object.get(key).is_some_and(fits)
     };
@@ -153,9 +213,6 @@ fn check_params(method: &str, params: Option<&Value>) -> Result<(), &'static str
             .get(key)
             .is_none_or(|value| value.is_null() || fits(value))
     };
-    if !may_be("_meta", Value::is_object) {
-        return Err("The field 'params._meta' must be an object.");
-    }
     match method {
         "initialize" => {
             let client = params.get("clientInfo").and_then(Value::as_object);
@@ -195,11 +252,25 @@ fn version_in_meta(params: Option<&Value>) -> Option<&Value> {
     params?.get("_meta")?.get(VERSION_KEY)
 }
 
+/// Whether a request is one of the newer era, as far as its header and method tell.
+fn is_of_newer_era(headers: &HeaderMap, method: &str) -> bool {
+    let header = headers.get(VERSION_HEADER);
+    let is_newer = |version: &&ProtocolVersion| !version.has_initialize();
+    let mut newer = VERSIONS.iter().filter(is_newer);
+    method == DISCOVER || newer.any(|version| header.is_some_and(|text| text == version.as_str()))
+}
+
 /// A version that a request names in its metadata is the protocol's to judge.
 fn check_version(headers: &HeaderMap, params: Option<&Value>) -> Result<(), ErrorData> {
-    let Some(header) = headers.get(VERSION_HEADER) else {
+    let mut given = headers.get_all(VERSION_HEADER).iter();
+    let Some(header) = given.next() else {
         return Ok(());
     };
+    // Whoever reads the other one on the way would see another request.
+    if given.next().is_some() {
+        let message = "The header MCP-Protocol-Version is there twice.";
+        return Err(ErrorData::header_mismatch(message, None));
+    }
     let text = header.to_str().unwrap_or("");
     if version_in_meta(params).is_some() || VERSIONS.iter().any(|version| version.as_str() == text)
     {

@@ -12,7 +12,7 @@ use rmcp::model::{
     CompleteRequestParams, CompleteResult, DiscoverResult, Implementation,
     ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
     ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+    MetaObject, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -39,6 +39,20 @@ An error names its code, what to change, and whether the same call may work late
 /// The tools, as the protocol lists them.
 static LISTED: LazyLock<Vec<rmcp::model::Tool>> =
     LazyLock::new(|| tools::ALL.iter().map(|tool| tool.listed()).collect());
+
+/// Who we are.
+static US: LazyLock<Implementation> = LazyLock::new(|| {
+    Implementation::new("switchboard", env!("CARGO_PKG_VERSION"))
+        .with_title("Switchboard")
+        .with_description("SMS, sender IDs, HLR lookups, prices and numbering data")
+});
+
+/// The same, as every result of the newer era says it.
+static SIGNED: LazyLock<MetaObject> = LazyLock::new(|| {
+    let discovered = DiscoverResult::new(Vec::new(), ServerCapabilities::default());
+    let discovered = discovered.with_server_info(US.clone());
+    discovered.meta.unwrap_or_default()
+});
 
 /// Answers the protocol's requests.
 #[derive(Clone)]
@@ -115,6 +129,11 @@ impl ToolServer {
     }
 }
 
+fn is_of_newer_era(context: &RequestContext<RoleServer>) -> bool {
+    let version = context.protocol_version();
+    version.is_some_and(|version| !version.has_initialize())
+}
+
 fn failed(envelope: &Envelope) -> CallToolResult {
     CallToolResult::structured_error(envelope.to_json())
 }
@@ -147,11 +166,8 @@ fn refused(tool: &Tool, response: &Response<Bytes>, envelope: &Envelope) -> Opti
 impl ServerHandler for ToolServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
-        let us = Implementation::new("switchboard", env!("CARGO_PKG_VERSION"))
-            .with_title("Switchboard")
-            .with_description("SMS, sender IDs, HLR lookups, prices and numbering data");
         ServerConfig::new(capabilities)
-            .with_server_info(us)
+            .with_server_info(US.clone())
             .with_instructions(INSTRUCTIONS)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
@@ -177,17 +193,15 @@ impl ServerHandler for ToolServer {
             let message = "There is one page of tools, so there is no cursor.";
             return Err(ErrorData::invalid_params(message, None));
         }
-        let list = ListToolsResult::with_all_items(LISTED.clone());
+        let mut list = ListToolsResult::with_all_items(LISTED.clone());
         // Older clients do not know the hints.
-        let is_new = context
-            .protocol_version()
-            .is_some_and(|version| !version.has_initialize());
-        Ok(if is_new {
-            list.with_ttl_ms(LIST_TTL_MS)
-                .with_cache_scope(CacheScope::Public)
-        } else {
-            list
-        })
+        if is_of_newer_era(&context) {
+            list.meta = Some(SIGNED.clone());
+            list = list
+                .with_ttl_ms(LIST_TTL_MS)
+                .with_cache_scope(CacheScope::Public);
+        }
+        Ok(list)
     }
 
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
@@ -208,7 +222,11 @@ impl ServerHandler for ToolServer {
             .get::<Parts>()
             .ok_or_else(|| ErrorData::internal_error("the request is not known", None))?;
         let arguments = request.arguments.unwrap_or_default();
-        Ok(self.call(tool, &arguments, parts).await.into())
+        let mut result = self.call(tool, &arguments, parts).await;
+        if is_of_newer_era(&context) {
+            result.meta = Some(SIGNED.clone());
+        }
+        Ok(result.into())
     }
 
     // There are tools and nothing else; the library would answer these with empty lists.

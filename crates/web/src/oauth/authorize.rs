@@ -2,27 +2,22 @@
 
 use std::sync::Arc;
 
-use askama::Template;
 use axum::extract::{Request, State};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use engine::grants::{AuthorizeError, AuthorizeParams};
 use http::header::{
-    ACCEPT, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
+    ACCEPT, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, RETRY_AFTER,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::refusal::Refusal;
 use super::{OAuth, not_stored};
+use crate::dashboard::refused;
 
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
-
-/// A person is told, because nobody can be sent back.
-#[derive(Template)]
-#[template(path = "oauth_refused.html")]
-struct Refused<'a> {
-    text: &'a str,
-}
+/// Of answers that show nothing.
+const POLICY: &str =
+    "default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
 
 pub(super) async fn authorize(State(oauth): State<Arc<OAuth>>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
@@ -57,16 +52,11 @@ fn told(headers: &HeaderMap, refusal: Refusal) -> Response {
     if !accept.is_some_and(|accept| accept.contains("text/html")) {
         return guarded(refusal.into_response());
     }
-    let page = Refused {
-        text: refusal.description(),
-    };
-    match page.render() {
-        Ok(html) => guarded((refusal.status(), Html(html)).into_response()),
-        Err(error) => {
-            tracing::error!(%error, "a page could not be written");
-            guarded(refusal.into_response())
-        }
+    let mut page = refused(refusal.status(), refusal.description());
+    if let Some(seconds) = refusal.retry_after_s() {
+        page.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
+    page
 }
 
 fn guarded(mut response: Response) -> Response {

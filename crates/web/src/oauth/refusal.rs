@@ -82,6 +82,10 @@ impl Refusal {
     pub(super) fn description(&self) -> &str {
         &self.description
     }
+
+    pub(super) fn retry_after_s(&self) -> Option<u32> {
+        self.retry_after_s
+    }
 }
 
 impl IntoResponse for Refusal {

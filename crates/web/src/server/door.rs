@@ -8,18 +8,20 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use http::header::CACHE_CONTROL;
+use http::header::{CACHE_CONTROL, CONNECTION};
 use http::{HeaderName, HeaderValue, Request, Uri};
 use hyper::body::Incoming;
 use metrics::{Counter, Histogram};
 use tower::ServiceExt;
 
 use super::Limits;
+use super::unread::{Lent, lend};
 use crate::rest::Problem;
 use crate::rest::caller::Peer;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// A caller's own request ID is kept up to this length.
 const MAX_REQUEST_ID_BYTES: usize = 64;
 
@@ -66,6 +68,7 @@ impl Door {
         drop_trailing_slash(request.uri_mut());
         request.extensions_mut().insert(Peer(peer));
         let method = request.method().clone();
+        let (request, left) = lend(request);
         let mut response = self.route(request).await;
         let headers = response.headers_mut();
         headers.entry(CACHE_CONTROL).or_insert(NO_CACHE);
@@ -79,10 +82,15 @@ impl Door {
             elapsed_us = started.elapsed().as_micros(),
             "answered"
         );
+        if let Some(left) = left
+            && !left.is_read_to_its_end().await
+        {
+            response.headers_mut().insert(CONNECTION, CLOSE);
+        }
         response
     }
 
-    async fn route(&self, request: Request<Incoming>) -> Response {
+    async fn route(&self, request: Request<Lent>) -> Response {
         // Whoever asks how the service is must get an answer, above all while it is overloaded.
         let about_health = request.uri().path().starts_with("/health/");
         let place = Place::take(self);

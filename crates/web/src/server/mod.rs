@@ -3,6 +3,7 @@
 mod connection;
 mod door;
 mod tls;
+mod unread;
 
 use std::io;
 use std::net::SocketAddr;

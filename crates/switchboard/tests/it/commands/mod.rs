@@ -16,7 +16,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use testkit::TempDir;
 
-use crate::rest::service::{BINARY, Service};
+use crate::rest::service::{Service, binary};
 
 /// What a command did.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Desk {
 
     /// [`Self::run`] with something on standard input.
     fn run_with(&self, arguments: &[&str], input: &str) -> Ran {
-        let mut child = Command::new(BINARY)
+        let mut child = Command::new(binary())
             .args(arguments)
             .current_dir(self.folder.path())
             .stdin(Stdio::piped())

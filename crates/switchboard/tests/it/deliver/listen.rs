@@ -7,14 +7,15 @@ use testkit::http;
 use testkit::{Backend, Process};
 
 use super::post::{payload, start};
-use crate::rest::service::{BINARY, wait_for};
+use crate::rest::service::{binary, wait_for};
 
 const README: &str = include_str!("../../../../../README.md");
 
 /// A receiver on a free port; what it prints is its standard output alone.
 fn listen() -> Process {
     let mut command = Command::new("sh");
-    command.args(["-c", r#"exec "$0" listen --port 0 2>/dev/null"#, BINARY]);
+    command.args(["-c", r#"exec "$0" listen --port 0 2>/dev/null"#]);
+    command.arg(binary());
     Process::start(command).expect("it listens")
 }
 
@@ -55,7 +56,7 @@ fn what_arrives_is_printed_and_answered_ok() {
 fn a_port_that_is_taken_is_an_error() {
     let receiver = listen();
     let port = receiver.addr().port().to_string();
-    let output = Command::new(BINARY)
+    let output = Command::new(binary())
         .args(["listen", "--port", &port])
         .output()
         .expect("it runs");

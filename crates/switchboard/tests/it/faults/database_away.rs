@@ -16,6 +16,7 @@ use super::proxy::Proxy;
 use super::subject::{Shape, Subject, builder};
 use super::waiting::wait_until;
 use super::way::{Bounds, Way};
+use crate::rest::service::binary;
 
 const CALLERS: usize = 32;
 const STORMS: usize = 12;
@@ -99,7 +100,7 @@ fn without_its_database_it_does_not_start_and_says_so() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address").to_string();
     drop(listener);
-    let output = Command::new(env!("CARGO_BIN_EXE_switchboard"))
+    let output = Command::new(binary())
         .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
         .arg(folder.path())
         .env(

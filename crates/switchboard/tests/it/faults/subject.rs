@@ -11,6 +11,7 @@ use testkit::http::{self, Connection, Response};
 use testkit::{Backend, Server, ServerBuilder};
 
 use super::waiting::wait_until;
+use crate::rest::service::binary;
 
 const PAGE: usize = 1000;
 /// Enough that no test runs out of it.
@@ -152,7 +153,7 @@ impl Subject {
 
 /// A service on this backend, for tests that set more than that.
 pub(super) fn builder(backend: Backend) -> ServerBuilder {
-    Server::builder(env!("CARGO_BIN_EXE_switchboard"), backend)
+    Server::builder(binary(), backend)
 }
 
 impl From<ServerBuilder> for Subject {

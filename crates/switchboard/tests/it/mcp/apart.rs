@@ -4,12 +4,12 @@ use serde_json::json;
 use testkit::{Backend, Server, ServerBuilder};
 
 use super::{Client, envelope, failure, start, told};
-use crate::rest::service::{BINARY, Service};
+use crate::rest::service::{Service, binary};
 
 /// A process that has nothing but the MCP server, on the same database.
 fn mcp_alone(service: &Service) -> ServerBuilder {
     let database = service.server.data_dir().join("switchboard.db");
-    Server::builder(BINARY, Backend::Sqlite)
+    Server::builder(binary(), Backend::Sqlite)
         .arg("--roles")
         .arg("mcp")
         .env(

@@ -7,6 +7,7 @@ mod door;
 mod names;
 mod protocol;
 mod secrecy;
+mod stateless;
 mod tools;
 
 use serde_json::{Value, json};

@@ -36,7 +36,7 @@ fn the_metadata_names_the_resource_and_its_scopes() {
 fn only_post_is_allowed() {
     let service = start();
     let bearer = format!("Bearer {}", service.token);
-    for method in ["GET", "DELETE", "PUT", "PATCH"] {
+    for method in ["GET", "DELETE", "HEAD", "PUT", "PATCH"] {
         for headers in [vec![], vec![("Authorization", bearer.as_str())]] {
             let response = service.raw(method, "/mcp", &headers, b"");
             assert_eq!(response.status, 405, "{method}");
@@ -106,6 +106,12 @@ fn it_answers_to_the_configured_names_and_pages_only() {
     }
     let two = [("Origin", own.as_str()), ("Origin", "https://evil.example")];
     assert_eq!(service.post(&service.token, &two, PING).status, 403);
+    // Before anything else is looked at.
+    for header in [("Host", "evil.example"), ("Origin", "https://evil.example")] {
+        let response = service.raw("POST", "/mcp", &[header], b"nonsense");
+        assert_eq!(response.status, 403, "{header:?}: {}", response.text());
+        assert_eq!(envelope(&response.json()).0, "FORBIDDEN");
+    }
 }
 
 #[test]

@@ -2,15 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Client, Era, result_of, start};
+use super::{Client, result_of, start};
 use crate::rest::service::Service;
 
 const PARSE: i64 = -32700;
 const REQUEST: i64 = -32600;
-const METHOD: i64 = -32601;
-const PARAMS: i64 = -32602;
-const HEADER: i64 = -32020;
-const VERSION: i64 = -32022;
+pub(super) const METHOD: i64 = -32601;
+pub(super) const PARAMS: i64 = -32602;
 
 fn initialize(version: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": "first", "method": "initialize", "params": {
@@ -60,31 +58,13 @@ fn the_handshake_agrees_on_a_version() {
     assert_eq!((response.status, response.body.len()), (202, 0));
 }
 
-#[test]
-fn the_newer_era_needs_no_handshake() {
-    let service = start();
-    let ask = |method| service.ask(Era::Stateless, &service.token, method, json!({}));
-    let discovered = result_of(&ask("server/discover"));
-    assert_eq!(
-        discovered["supportedVersions"],
-        json!(["2025-06-18", "2025-11-25", "2026-07-28"])
-    );
-    assert_eq!(discovered["capabilities"], json!({ "tools": {} }));
-    let server = &discovered["_meta"]["io.modelcontextprotocol/serverInfo"];
-    assert_eq!(server["name"], "switchboard");
-    for result in [discovered, result_of(&ask("tools/list"))] {
-        assert_eq!(result["resultType"], "complete");
-        assert_eq!(result["ttlMs"], 3_600_000);
-        assert_eq!(result["cacheScope"], "public");
-    }
-    let older = service.ask(Era::Handshake, &service.token, "tools/list", json!({}));
-    for field in ["resultType", "ttlMs", "cacheScope"] {
-        assert_eq!(result_of(&older).get(field), None, "{field}");
-    }
-}
-
 /// Posts a text and expects an error of this status and code, under the ID of the request.
-fn refused(service: &Service, headers: &[(&str, &str)], body: &str, expected: (u16, i64)) {
+pub(super) fn refused(
+    service: &Service,
+    headers: &[(&str, &str)],
+    body: &str,
+    expected: (u16, i64),
+) {
     let response = service.post(&service.token, headers, body.as_bytes());
     let answer = response.json();
     let code = answer["error"]["code"].as_i64().unwrap_or_default();
@@ -97,7 +77,11 @@ fn refused(service: &Service, headers: &[(&str, &str)], body: &str, expected: (u
     assert!(answer["error"]["message"].is_string(), "{body}: {answer}");
     let request: Value = serde_json::from_str(body).unwrap_or_default();
     let id = request.get("id").filter(|id| id.is_i64() || id.is_string());
-    assert_eq!(&answer["id"], id.unwrap_or(&Value::Null), "{body}");
+    assert_eq!(
+        answer.get("id"),
+        id,
+        "one that cannot be read is left out: {body}"
+    );
 }
 
 /// A body, and the status and code of the answer.
@@ -148,6 +132,18 @@ const MALFORMED: &[(&str, (u16, i64))] = &[
         (400, REQUEST),
     ),
     (
+        r#"{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}"#,
+        (400, REQUEST),
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#,
+        (400, REQUEST),
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}"#,
+        (400, REQUEST),
+    ),
+    (
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
         (200, PARAMS),
     ),
@@ -173,6 +169,14 @@ const MALFORMED: &[(&str, (u16, i64))] = &[
     ),
     (
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_sms","arguments":"x"}}"#,
+        (200, PARAMS),
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_sms","requestState":1}}"#,
+        (200, PARAMS),
+    ),
+    (
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"send_sms","inputResponses":[]}}"#,
         (200, PARAMS),
     ),
     (
@@ -227,10 +231,79 @@ fn what_is_no_message_is_refused_with_its_code() {
         ("capabilities", json!([])),
         ("clientInfo", Value::Null),
         ("clientInfo", json!({ "name": "x" })),
+        (
+            "clientInfo",
+            json!({ "name": "x", "version": "1", "title": 1 }),
+        ),
+        ("capabilities", json!({ "roots": 1 })),
     ] {
         refused(&service, &[], &initialize_with(field, value), (200, PARAMS));
     }
     service.check_health();
+}
+
+#[test]
+fn what_is_no_text_is_no_json() {
+    let service = start();
+    for body in [
+        &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}"[..],
+        b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
+        br#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#,
+    ] {
+        let response = service.post(&service.token, &[], body);
+        let answer = response.json();
+        assert_eq!(response.status, 400, "{answer}");
+        assert_eq!(answer["error"]["code"], PARSE, "{answer}");
+        assert_eq!(answer.get("id"), None, "{answer}");
+    }
+}
+
+/// Nothing is done for whom no answer can be sent to, and what is wrong with it is said by the status.
+#[test]
+fn a_notification_calls_nothing_and_has_no_answer() {
+    let service = start();
+    let before = service.stored();
+    let sms =
+        r#"{"name":"send_sms","arguments":{"to":"+37120000001","from":"Acme","message":"Hi"}}"#;
+    for (method, params) in [
+        ("notifications/initialized", "{}"),
+        ("notifications/cancelled", r#"{"requestId":1}"#),
+        ("notifications/of/nobody", "{}"),
+        ("tools/call", sms),
+        ("tools/list", "{}"),
+    ] {
+        let body = format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#);
+        let response = service.post(&service.token, &[], body.as_bytes());
+        assert_eq!(
+            (response.status, response.body.len()),
+            (202, 0),
+            "{method}: {}",
+            response.text()
+        );
+    }
+    for body in [
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":[]}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"_meta":1}}"#,
+        r#"{"jsonrpc":"2.0","method":"tools/call","params":{}}"#,
+    ] {
+        refused(&service, &[], body, (400, PARAMS));
+    }
+    assert_eq!(service.stored(), before);
+}
+
+/// Sessions and streams of older servers: there are none here.
+#[test]
+fn what_belongs_to_sessions_is_not_looked_at() {
+    let service = start();
+    let old = [
+        ("MCP-Protocol-Version", "2025-11-25"),
+        ("Mcp-Session-Id", "of-another-server"),
+        ("Last-Event-ID", "7"),
+    ];
+    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let response = service.post(&service.token, &old, ping);
+    result_of(&response);
+    assert_eq!(response.header("mcp-session-id"), None);
 }
 
 #[test]
@@ -277,112 +350,4 @@ fn bodies_are_json_and_bounded() {
     let deep = "[".repeat(100_000);
     refused(&service, &[], &deep, (400, PARSE));
     service.check_health();
-}
-
-/// A request of the newer era, whose metadata a test may spoil.
-fn stateless(method: &str, meta: &Value) -> String {
-    let params =
-        json!({ "name": "get_sms_rates", "arguments": { "country": "LV" }, "_meta": meta });
-    json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params }).to_string()
-}
-
-#[test]
-fn headers_and_metadata_of_the_newer_era_must_agree() {
-    const KEY: &str = "io.modelcontextprotocol/protocolVersion";
-    const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    let service = start();
-    let new = ("MCP-Protocol-Version", "2026-07-28");
-    let call = ("Mcp-Method", "tools/call");
-    let name = ("Mcp-Name", "get_sms_rates");
-    let good = json!({ KEY: "2026-07-28", CAPABILITIES: {} });
-    let future = json!({ KEY: "2099-01-01", CAPABILITIES: {} });
-    let old = json!({ KEY: "2025-11-25", CAPABILITIES: {} });
-    for (case, headers, meta, expected) in [
-        ("no version header", vec![call, name], &good, (400, HEADER)),
-        (
-            "another version header",
-            vec![("MCP-Protocol-Version", "2025-11-25"), call, name],
-            &good,
-            (400, HEADER),
-        ),
-        ("no method header", vec![new, name], &good, (400, HEADER)),
-        (
-            "another method header",
-            vec![new, ("Mcp-Method", "tools/list"), name],
-            &good,
-            (400, HEADER),
-        ),
-        ("no name header", vec![new, call], &good, (400, HEADER)),
-        (
-            "another name header",
-            vec![new, call, ("Mcp-Name", "send_sms")],
-            &good,
-            (400, HEADER),
-        ),
-        (
-            "metadata of another era",
-            vec![new, call, name],
-            &old,
-            (400, HEADER),
-        ),
-        (
-            "an unknown version",
-            vec![("MCP-Protocol-Version", "2099-01-01"), call, name],
-            &future,
-            (400, VERSION),
-        ),
-        (
-            "no metadata",
-            vec![new, call, name],
-            &json!({}),
-            (400, PARAMS),
-        ),
-        (
-            "no capabilities",
-            vec![new, call, name],
-            &json!({ KEY: "2026-07-28" }),
-            (400, PARAMS),
-        ),
-        (
-            "capabilities that are none",
-            vec![new, call, name],
-            &json!({ KEY: "2026-07-28", CAPABILITIES: 1 }),
-            (400, PARAMS),
-        ),
-    ] {
-        let body = stateless("tools/call", meta);
-        println!("{case}");
-        refused(&service, &headers, &body, expected);
-    }
-    // What the era has given up, and what was never there.
-    for method in [
-        "initialize",
-        "ping",
-        "logging/setLevel",
-        "resources/subscribe",
-        "no/such",
-    ] {
-        let body = stateless(method, &good);
-        refused(
-            &service,
-            &[new, ("Mcp-Method", method)],
-            &body,
-            (404, METHOD),
-        );
-    }
-    let body = stateless("tools/call", &good);
-    result_of(&service.post(&service.token, &[new, call, name], body.as_bytes()));
-    // A version of the older era that is not spoken.
-    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    for version in ["2025-03-26", "2024-11-05", "1", ""] {
-        let header = [("MCP-Protocol-Version", version)];
-        refused(&service, &header, ping, (400, VERSION));
-    }
-    let response = service.post(
-        &service.token,
-        &[("MCP-Protocol-Version", "1")],
-        ping.as_bytes(),
-    );
-    let supported = json!(["2025-06-18", "2025-11-25", "2026-07-28"]);
-    assert_eq!(response.json()["error"]["data"]["supported"], supported);
 }

@@ -87,8 +87,9 @@ async fn a_client_is_what_its_document_says() {
         assert_eq!(pending.is_loopback, is_loopback);
         assert_eq!(
             pending.scopes, SCOPES,
-            "who names nothing is asked about everything"
+            "who names nothing is offered everything"
         );
+        assert!(!pending.scopes_named, "and asked for none of it");
         assert_eq!(pending.resource, "https://mcp.example/mcp");
         assert!(!format!("{pending:?}").contains(&pending.id));
     }

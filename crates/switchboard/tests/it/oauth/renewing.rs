@@ -57,6 +57,23 @@ fn a_refresh_token_is_good_for_nobody_else_and_never_for_more() {
     assert_eq!(site.exchange(&good).status, 200, "it was good all along");
 }
 
+/// Neither more nor less than what was granted.
+#[test]
+fn who_renews_without_naming_a_scope_keeps_them() {
+    let site = Site::start(Backend::Sqlite);
+    let client = site.register(REDIRECT);
+    let mut given = site.tokens(&client);
+    for scope in ["", "scope=", "scope=offline_access"] {
+        let renewal = site.renewal(&client, &given.refresh);
+        let renewal = match scope {
+            "" => renewal,
+            scope => change(&renewal, scope, &[]),
+        };
+        given = site.given(&renewal);
+        assert_eq!(given.answer["scope"], "sms:send sms:rates", "{scope:?}");
+    }
+}
+
 #[test]
 fn a_refresh_token_opens_nothing() {
     let site = Site::start(Backend::Sqlite);

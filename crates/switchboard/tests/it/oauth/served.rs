@@ -5,7 +5,7 @@ use testkit::Backend;
 use testkit::http::request;
 
 use super::site::{REDIRECT, Site};
-use crate::rest::service::{BINARY, Service};
+use crate::rest::service::{Service, binary};
 
 const METADATA: &str = "/.well-known/oauth-authorization-server";
 
@@ -144,9 +144,42 @@ fn people_are_sent_on_without_a_trace_and_told_on_a_page() {
     }
 }
 
+/// The page that tells somebody wears the frame of all others, also where there is no dashboard.
+#[test]
+fn the_refusal_page_has_its_looks_whatever_else_runs() {
+    for roles in ["auth", "auth,dashboard"] {
+        let server = testkit::Server::builder(binary(), Backend::Sqlite)
+            .arg("--roles")
+            .arg(roles)
+            .start();
+        let get = |path: &str| {
+            let headers = [("Accept", "text/html")];
+            request(server.addr(), "GET", path, &headers, b"").expect("an answer")
+        };
+        let page = get("/oauth/authorize?client_id=nobody");
+        let text = page.text();
+        assert_eq!(page.status, 400, "{roles}: {text}");
+        assert!(text.contains("This connection cannot be made"), "{text}");
+        assert!(text.contains("class=\"brand\""), "{text}");
+        assert!(!text.contains("<style"), "{text}");
+        let policy = page.header("content-security-policy").unwrap_or("");
+        assert!(policy.contains("style-src 'self'"), "{policy}");
+        for (mark, kind) in [
+            ("rel=\"stylesheet\" href=\"", "text/css; charset=utf-8"),
+            ("rel=\"icon\" href=\"", "image/svg+xml"),
+        ] {
+            let (_, address) = text.split_once(mark).expect(mark);
+            let address = address.split('"').next().expect("an end");
+            let asset = get(address);
+            assert_eq!(asset.status, 200, "{roles}: {address}");
+            assert_eq!(asset.header("content-type"), Some(kind), "{address}");
+        }
+    }
+}
+
 #[test]
 fn without_its_role_the_server_is_not_there() {
-    let server = testkit::Server::builder(BINARY, Backend::Sqlite)
+    let server = testkit::Server::builder(binary(), Backend::Sqlite)
         .arg("--roles")
         .arg("api,worker")
         .start();

@@ -229,17 +229,40 @@ fn only_what_was_offered_can_be_ticked() {
     assert_eq!(client.redeem(&code)["scope"], "sms:rates numbers:read");
 }
 
-/// Who asks for nothing in particular is offered all five.
+/// Who asks for nothing in particular is offered all five, and gets what a person picks.
 #[test]
-fn without_a_scope_all_are_offered() {
+fn without_a_scope_all_are_offered_and_none_is_ticked() {
     let service = Service::start(Backend::Sqlite);
     let mut browser = joined(&service, "ann@example.com", &[]);
-    let page = browser.get(&Client::new(&service).ask("")).text();
-    for scope in domain::oauth::SCOPES {
-        let offered = format!("value=\"{scope}\" checked");
-        assert!(page.contains(&offered), "{scope}: {page}");
+    let client = Client::new(&service);
+    for (scope, picked) in [
+        ("", "numbers:read"),
+        ("offline_access", "sms:send sms:rates"),
+    ] {
+        let asked = client.ask(scope);
+        let page = browser.get(&asked).text();
+        for offered in domain::oauth::SCOPES {
+            let offered = format!("value=\"{offered}\">");
+            assert!(page.contains(&offered), "{offered}: {page}");
+        }
+        assert_eq!(page.matches("type=\"checkbox\"").count(), 5, "{page}");
+        assert!(!page.contains("\" checked"), "{page}");
+        assert!(page.contains("Tick what it may do."), "{page}");
+
+        let refused = browser.submit(&[APPROVE]);
+        assert_eq!(refused.status, 422, "{}", refused.text());
+        assert!(refused.text().contains("Nothing is ticked."));
+        assert!(waits(&mut browser, &asked));
+        let foreign = browser.submit(&[("scope", "viber:send"), APPROVE]);
+        assert_eq!(foreign.status, 400, "{}", foreign.text());
+
+        browser.get(&asked);
+        let mut fields: Vec<(&str, &str)> = picked.split(' ').map(|name| ("scope", name)).collect();
+        fields.push(APPROVE);
+        let answered = browser.submit(&fields);
+        let code = parameter(&answered, "code").expect("a code");
+        assert_eq!(client.redeem(&code)["scope"], picked);
     }
-    assert_eq!(page.matches("type=\"checkbox\"").count(), 5, "{page}");
 }
 
 #[test]

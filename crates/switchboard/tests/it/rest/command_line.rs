@@ -5,7 +5,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 use testkit::{Backend, Server};
 
-use super::service::{BINARY, Service};
+use super::service::{Service, binary};
 
 fn fails(server: &Server, arguments: &[&str]) -> String {
     let Output { status, stderr, .. } = server.cli(arguments);
@@ -265,7 +265,7 @@ fn a_configuration_is_checked_before_anything_starts() {
             &["config", "check"][..],
             &["serve", "--listen", "127.0.0.1:0"],
         ] {
-            let output = std::process::Command::new(BINARY)
+            let output = std::process::Command::new(binary())
                 .args(command)
                 .arg("--config")
                 .arg(&file)
@@ -288,7 +288,7 @@ fn a_port_in_use_says_what_to_do() {
     let service = Service::start(Backend::Sqlite);
     let address = service.server.addr().to_string();
     let folder = testkit::TempDir::create("second").expect("a temporary folder");
-    let output = std::process::Command::new(BINARY)
+    let output = std::process::Command::new(binary())
         .args(["serve", "--listen", &address, "--data-dir"])
         .arg(folder.path().join("data"))
         .current_dir(folder.path())

@@ -49,4 +49,5 @@ mod secrecy;
 mod senders;
 mod tls;
 mod tokens;
+mod unread;
 mod viber;

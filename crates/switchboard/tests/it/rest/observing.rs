@@ -6,7 +6,7 @@ use std::process::Command;
 use testkit::http;
 use testkit::{Backend, Process, TempDir};
 
-use super::service::{BINARY, Service, check, sms, sms_with};
+use super::service::{Service, binary, check, sms, sms_with};
 use serde_json::json;
 
 /// Alive, ready, and counting.
@@ -101,7 +101,7 @@ fn metrics_with_a_listener_of_their_own_are_only_there() {
 #[test]
 fn a_service_that_others_reach_keeps_its_metrics_to_itself() {
     let folder = TempDir::create("data").expect("a temporary folder");
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(binary());
     command
         .args(["serve", "--listen", "0.0.0.0:0", "--data-dir"])
         .arg(folder.path())

@@ -1,7 +1,9 @@
 //! A running service and its first account, and what must hold of every answer.
 
-use std::thread;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
+use std::{env, thread};
 
 use domain::clock::SystemClock;
 use domain::{Clock, Timestamp};
@@ -11,11 +13,22 @@ use serde_json::{Value, json};
 use testkit::http::{self, Response};
 use testkit::{Backend, Server, ServerBuilder};
 
-/// The program under test.
-pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_switchboard");
+/// Names another program to test than the one that cargo built along with the tests, such as a release build. A path
+/// counts from the top of the repository.
+const OTHER_BINARY: &str = "BINARY_UNDER_TEST";
 /// Waiting longer than this means that the state will not come.
 const DEADLINE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(10);
+
+/// The program under test.
+pub(crate) fn binary() -> &'static Path {
+    static BINARY: LazyLock<PathBuf> = LazyLock::new(|| {
+        let own = env!("CARGO_BIN_EXE_switchboard");
+        let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        env::var_os(OTHER_BINARY).map_or_else(|| own.into(), |other| top.join(other))
+    });
+    &BINARY
+}
 
 /// Looks again and again until there is something to see.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -52,7 +65,7 @@ impl Service {
         backend: Backend,
         configure: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> Self {
-        let server = configure(Server::builder(BINARY, backend)).start();
+        let server = configure(Server::builder(binary(), backend)).start();
         let token = wait_for("the first start's welcome", || first_token(&server));
         Self { server, token }
     }

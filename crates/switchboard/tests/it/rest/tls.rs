@@ -144,7 +144,7 @@ fn files_that_cannot_be_used_are_named_at_the_start() {
         ("a certificate for a key", &one.cert, &one.cert, "one.pem"),
     ];
     for (case, cert, key, fragment) in cases {
-        let started = testkit::Server::builder(super::service::BINARY, Backend::Sqlite)
+        let started = testkit::Server::builder(super::service::binary(), Backend::Sqlite)
             .env("SWITCHBOARD_TLS__CERT", cert.to_string_lossy())
             .env("SWITCHBOARD_TLS__KEY", key.to_string_lossy())
             .try_start();
