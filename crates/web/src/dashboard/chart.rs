@@ -47,6 +47,16 @@ impl Tally {
         self.cost = self.cost.plus(cost);
     }
 
+    /// Both together.
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            delivered: self.delivered + other.delivered,
+            failed: self.failed + other.failed,
+            expired: self.expired + other.expired,
+            cost: self.cost.plus(other.cost),
+        }
+    }
+
     pub(super) fn all(&self) -> u64 {
         self.delivered + self.failed + self.expired
     }
@@ -134,6 +144,11 @@ pub(super) struct Piece {
 }
 
 impl Chart {
+    /// Whether there is nothing to be seen.
+    pub(super) fn is_blank(&self) -> bool {
+        self.items.iter().all(|item| item.tally.all() == 0)
+    }
+
     /// Columns side by side, for times.
     pub(super) fn columns(
         id: &'static str,

@@ -79,7 +79,6 @@ impl Dashboard {
     /// The routes, without those of [`assets_router`].
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new()
-            .route("/dashboard", get(overview::show))
             .route(
                 "/dashboard/password",
                 get(password::ask_operator).post(password::create_operator),
@@ -102,6 +101,7 @@ impl Dashboard {
                 get(consent::ask).post(consent::decide),
             )
             //.merge(messages::routes())
+            .merge(overview::routes())
             .merge(send::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)

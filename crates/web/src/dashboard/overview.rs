@@ -1,20 +1,23 @@
-//! The overview of an account.
+//! The overview of an account: what it has, and how its messages fared.
+
+mod traffic;
 
 use std::sync::Arc;
 
 use askama::Template;
+use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use domain::ports::TokenRecord;
+use axum::routing::get;
+use domain::ports::AccountRecord;
 use http::StatusCode;
 
 use super::Dashboard;
+use super::chart::{Chart, Tally};
+use super::live::{self, Fragment};
 use super::page::{Failure, Frame, show as show_page};
-use super::shown::money;
+use super::shown::{count, money};
 use super::visitor::Member;
-
-/// How times are shown.
-const TIME: &str = "%Y-%m-%d %H:%M UTC";
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -22,49 +25,93 @@ struct Overview {
     frame: Frame,
     account: String,
     is_suspended: bool,
-    balance: String,
-    base_url: String,
+    is_simulated: bool,
     offers_password: bool,
-    tokens: Vec<TokenRow>,
+    has_traffic: bool,
+    now: Now,
+    charts: Vec<Chart>,
 }
 
-struct TokenRow {
-    id: u64,
-    name: String,
-    permissions: String,
-    networks: String,
-    expires: Option<String>,
+/// The part that renews itself.
+#[derive(Template)]
+#[template(path = "overview_now.html")]
+struct NowPart {
+    now: Now,
 }
 
-impl From<TokenRecord> for TokenRow {
-    fn from(token: TokenRecord) -> Self {
-        Self {
-            id: token.id.get(),
-            name: token.access.name,
-            permissions: token.access.permissions.to_names(),
-            networks: token.access.allow.to_string(),
-            expires: token
-                .access
-                .expires
-                .map(|time| time.strftime(TIME).to_string()),
-        }
-    }
+/// How the account stands at this moment.
+struct Now {
+    balance: String,
+    currency: String,
+    today: Figures,
+    week: Figures,
+    hours: Chart,
 }
 
-pub(super) async fn show(
+/// What came of the messages of a time.
+struct Figures {
+    ended: String,
+    delivered: String,
+    failed: String,
+    cost: String,
+}
+
+pub(super) fn routes() -> Router<Arc<Dashboard>> {
+    Router::new()
+        .route("/dashboard", get(show))
+        .route("/dashboard/live", get(follow))
+}
+
+async fn show(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
 ) -> Result<Response, Failure> {
-    let accounts = &dashboard.engine.accounts;
-    let tokens = accounts.list_tokens(Some(member.account.id)).await?;
+    let now = dashboard.now(&member.account).await?;
+    let charts = dashboard.charts(member.account.id).await?;
     let page = Overview {
         frame: member.frame(),
         account: member.account.name.clone(),
         is_suspended: member.account.suspended,
-        balance: money(member.account.balance, &dashboard.settings.currency),
-        base_url: dashboard.settings.base_url.clone(),
+        is_simulated: dashboard.engine.is_simulated(),
         offers_password: member.signed_in.person().is_none(),
-        tokens: tokens.into_iter().map(TokenRow::from).collect(),
+        has_traffic: charts.iter().any(|chart| !chart.is_blank()),
+        now,
+        charts,
     };
     Ok(show_page(StatusCode::OK, &page))
+}
+
+/// The counters, again and again.
+async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Response {
+    let account = member.account.id;
+    let own = dashboard.clone();
+    live::stream(&dashboard, &member, move || {
+        let dashboard = own.clone();
+        async move {
+            let found = dashboard.engine.accounts.find_by_id(account).await?;
+            // It cannot be gone: accounts are never deleted. If it were, so would be the session.
+            let account = found.ok_or(Failure::Form)?;
+            let now = dashboard.now(&account).await?;
+            Ok(Fragment::of(&NowPart { now }))
+        }
+    })
+}
+
+impl Dashboard {
+    async fn now(&self, account: &AccountRecord) -> Result<Now, Failure> {
+        let recent = self.recent(account.id).await?;
+        let figures = |tally: Tally| Figures {
+            ended: count(tally.all()),
+            delivered: tally.share(),
+            failed: count(tally.failed + tally.expired),
+            cost: money(tally.cost, &self.settings.currency),
+        };
+        Ok(Now {
+            balance: money(account.balance, &self.settings.currency),
+            currency: self.settings.currency.clone(),
+            today: figures(recent.today),
+            week: figures(recent.week),
+            hours: recent.hours,
+        })
+    }
 }
