@@ -57,7 +57,7 @@ migrations! {
     6 "0006_carriers",
     7 "0007_oauth",
     8 "0008_people",
-    9 "0009_placeholder",
+    9 "0009_dashboard",
     10 "0010_people",
 }
 

@@ -17,9 +17,12 @@ pub(crate) mod billing;
 pub(crate) mod callbacks;
 pub(crate) mod carriers;
 pub(crate) mod dispatch;
+pub(crate) mod history;
 pub(crate) mod oauth;
+pub(crate) mod operations;
 pub(crate) mod people;
 pub(crate) mod senders;
+pub(crate) mod traffic;
 
 /// `queue.owner`: nobody, so that whoever has room may take it.
 pub(crate) const NOBODY: i64 = 0;

@@ -22,7 +22,9 @@ mod traffic;
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
 pub use billing::{BillingStore, Imbalance};
-pub use callbacks::{CallbackFilter, CallbackRecord, CallbackState, CallbackStore};
+pub use callbacks::{
+    CallbackFilter, CallbackRecord, CallbackState, CallbackStore, CallbackSubject,
+};
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use dispatch::{
     CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, Settled,
@@ -94,6 +96,9 @@ pub trait Store:
     + OAuthStore
     + PeopleStore
     + AuditStore
+    + HistoryStore
+    + TrafficStore
+    + OperationsStore
 {
 }
 
@@ -108,5 +113,8 @@ impl<T> Store for T where
         + OAuthStore
         + PeopleStore
         + AuditStore
+        + HistoryStore
+        + TrafficStore
+        + OperationsStore
 {
 }

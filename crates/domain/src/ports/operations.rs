@@ -96,7 +96,9 @@ pub struct Unmatched {
 /// A host that receives reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receiver {
-    /// The host, with its port where that is not the usual one.
+    /// What the addresses of its reports start with: scheme, host and port, in small letters.
+    pub address: String,
+    /// The host, with its port as far as that is written.
     pub host: String,
     /// Reports that wait for it.
     pub waiting: Counted,

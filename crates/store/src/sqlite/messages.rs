@@ -1,13 +1,14 @@
 //! Everything else that is done with messages.
 
-use domain::Channel;
 use domain::ids::{AccountId, MessageId};
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, MessageState, ScheduledRecord};
 use domain::ports::{Cancel, Page};
+use domain::{Channel, Network};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::billing;
+use crate::rows::traffic::{self, EndedMessage, Tally};
 use crate::rows::{self, CANCELLED, MessageColumns, ScheduledColumns};
 
 const RESERVE: &str = "UPDATE id_block SET next = next + ?1 RETURNING next - ?1";
@@ -23,7 +24,7 @@ const TAKE_FROM_QUEUE: &str = "
     DELETE FROM queue
     WHERE owner = 0 AND (lane, due_us, id) = (SELECT priority, scheduled_us, id FROM message WHERE id = ?1)";
 const SET_CANCELLED: &str =
-    "UPDATE message SET state = ?2, final_us = ?3 WHERE id = ?1 RETURNING price_micros";
+    "UPDATE message SET state = ?2, final_us = ?3 WHERE id = ?1 RETURNING price_micros, parts";
 const PRUNE: &str = "
     DELETE FROM idempotency WHERE (account_id, key) IN
         (SELECT account_id, key FROM idempotency WHERE expires_us <= ?1 ORDER BY expires_us LIMIT ?2)";
@@ -93,10 +94,23 @@ pub(super) fn cancel(
     if !waits || db.prepare_cached(TAKE_FROM_QUEUE)?.execute([id.as_i64()])? == 0 {
         return Ok(Cancel::NotWaiting(rows::not_waiting(message.state)));
     }
-    let price = db
+    let values = params![id.as_i64(), CANCELLED, now_us];
+    let (price, parts) = db
         .prepare_cached(SET_CANCELLED)?
-        .query_row(params![id.as_i64(), CANCELLED, now_us], |row| row.get(0))?;
+        .query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
     billing::refund(db, account.as_i64(), price, now_us)?;
+    let mut tally = Tally::default();
+    tally.note(&EndedMessage {
+        account_id: account.as_i64(),
+        channel: rows::channel_number(message.channel),
+        network: message.network.map(Network::code),
+        status: traffic::CANCELLED,
+        error: traffic::CANCELLED,
+        parts,
+        cost_micros: 0,
+        at_us: now_us,
+    });
+    super::traffic::count(db, &tally)?;
     Ok(Cancel::Done)
 }
 

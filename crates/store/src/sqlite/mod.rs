@@ -21,14 +21,17 @@ mod catalogue;
 mod checkpoint;
 mod clock;
 mod connection;
+mod dashboard;
 mod dispatch;
 mod ending;
 mod fault;
+mod history;
 mod messages;
 mod migrate;
 mod money;
 mod nodes;
 mod oauth;
+mod operations;
 mod people;
 mod prune;
 mod readers;
@@ -36,6 +39,8 @@ mod receipts;
 mod senders;
 mod sends;
 mod store;
+mod story;
+mod traffic;
 mod writer;
 
 #[cfg(test)]
