@@ -70,7 +70,12 @@ mod tests {
         ] {
             let filled = fill(&text).expect(name);
             assert_eq!(
-                (filled.shape.parts, filled.units, filled.per_part, filled.room),
+                (
+                    filled.shape.parts,
+                    filled.units,
+                    filled.per_part,
+                    filled.room
+                ),
                 (parts, units, per_part, room),
                 "{name}"
             );

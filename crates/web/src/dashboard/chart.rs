@@ -3,26 +3,28 @@
 //! Colour is never needed: what was delivered is solid, what failed is hatched, what expired is dotted, every bar says its
 //! numbers, and a table stands behind each chart.
 
-use domain::delivery::Outcome;
 use domain::Money;
+use domain::delivery::Outcome;
 
 use super::shown::{count, percent};
 
 /// Lengths are in pixels of the drawing, which is scaled to its place.
-const WIDTH: u64 = 720;
+const WIDTH: u64 = 1000;
 const COLUMNS_HEIGHT: u64 = 160;
 const TOP: u64 = 12;
 const LEFT: u64 = 48;
 const BELOW: u64 = 24;
 /// About so many labels fit below columns.
 const MAX_LABELS: usize = 8;
+/// Rows are drawn smaller, three charts side by side.
+const ROWS_WIDTH: u64 = 340;
 /// The place for the names and the numbers beside rows.
-const NAMES: u64 = 216;
-const NUMBERS: u64 = 88;
-const ROW: u64 = 28;
-const ROW_BAR: u64 = 16;
+const NAMES: u64 = 148;
+const NUMBERS: u64 = 48;
+const ROW: u64 = 26;
+const ROW_BAR: u64 = 14;
 /// So many letters of a name fit there.
-const NAME_CHARS: usize = 30;
+const NAME_CHARS: usize = 21;
 /// What is there at all can be seen.
 const LEAST: u64 = 2;
 
@@ -105,6 +107,8 @@ pub(super) struct Chart {
     pub(super) description: String,
     /// What the first column of the table holds.
     pub(super) of: &'static str,
+    /// `columns` or `rows`, for the style sheet.
+    pub(super) kind: &'static str,
     pub(super) width: u64,
     pub(super) height: u64,
     pub(super) lines: Vec<Line>,
@@ -183,28 +187,46 @@ impl Chart {
         };
         let line = |share: u64| {
             let y = bottom - COLUMNS_HEIGHT * share / 2;
-            (Line { from: LEFT, y }, Label {
-                x: LEFT - 8,
-                y: y + 4,
-                anchor: "end",
-                text: count(if share == 1 { most / 2 } else { most * share.min(1) }),
-            })
+            (
+                Line { from: LEFT, y },
+                Label {
+                    x: LEFT - 8,
+                    y: y + 4,
+                    anchor: "end",
+                    text: count(if share == 1 {
+                        most / 2
+                    } else {
+                        most * share.min(1)
+                    }),
+                },
+            )
         };
         // Half of one message is no number of messages.
-        let shares: &[u64] = if most.is_multiple_of(2) { &[0, 1, 2] } else { &[0, 2] };
+        let shares: &[u64] = if most.is_multiple_of(2) {
+            &[0, 1, 2]
+        } else {
+            &[0, 2]
+        };
         let (lines, mut labels): (Vec<_>, Vec<_>) = shares.iter().map(|share| line(*share)).unzip();
         let step = items.len().div_ceil(MAX_LABELS).max(1);
-        labels.extend(items.iter().enumerate().step_by(step).map(|(place, item)| Label {
-            x: u64::midpoint(start(place), start(place + 1)),
-            y: bottom + BELOW - 6,
-            anchor: "middle",
-            text: item.label.clone(),
-        }));
+        labels.extend(
+            items
+                .iter()
+                .enumerate()
+                .step_by(step)
+                .map(|(place, item)| Label {
+                    x: u64::midpoint(start(place), start(place + 1)),
+                    y: bottom + BELOW - 6,
+                    anchor: "middle",
+                    text: item.label.clone(),
+                }),
+        );
         Self {
             id,
             title,
             description: describe(of, &items),
             of,
+            kind: "columns",
             width: WIDTH,
             height: bottom + BELOW,
             lines,
@@ -223,7 +245,7 @@ impl Chart {
     ) -> Self {
         let most = items.iter().map(|item| item.tally.all()).max();
         let most = most.unwrap_or(0).max(1);
-        let room = WIDTH - NAMES - NUMBERS;
+        let room = ROWS_WIDTH - NAMES - NUMBERS;
         let top = |place: usize| ROW * place as u64;
         let bar = |(place, item): (usize, &Item)| {
             let mut x = NAMES;
@@ -254,7 +276,7 @@ impl Chart {
                     text: super::shown::beginning(&item.label, NAME_CHARS),
                 },
                 Label {
-                    x: WIDTH,
+                    x: ROWS_WIDTH,
                     y,
                     anchor: "end",
                     text: count(item.tally.all()),
@@ -266,7 +288,8 @@ impl Chart {
             title,
             description: describe(of, &items),
             of,
-            width: WIDTH,
+            kind: "rows",
+            width: ROWS_WIDTH,
             height: top(items.len()).max(ROW),
             lines: Vec::new(),
             labels: labels.collect(),
@@ -377,14 +400,23 @@ mod tests {
             panic!("a bar for each")
         };
         let bottom = TOP + COLUMNS_HEIGHT;
-        let kinds: Vec<_> = a.pieces.iter().map(|piece| (piece.kind, piece.height)).collect();
+        let kinds: Vec<_> = a
+            .pieces
+            .iter()
+            .map(|piece| (piece.kind, piece.height))
+            .collect();
         assert_eq!(kinds, [("delivered", 80), ("failed", 64), ("expired", 16)]);
         assert_eq!(a.pieces[0].y + a.pieces[0].height, bottom);
         assert_eq!(a.pieces[1].y + a.pieces[1].height, a.pieces[0].y);
         assert_eq!(a.pieces[2].y, TOP, "the most reaches the top");
         assert_eq!(b.pieces, [], "nothing is drawn for nothing");
         assert_eq!(c.name, "c: 1 failed");
-        let axis: Vec<_> = chart.labels.iter().take(3).map(|label| label.text.as_str()).collect();
+        let axis: Vec<_> = chart
+            .labels
+            .iter()
+            .take(3)
+            .map(|label| label.text.as_str())
+            .collect();
         assert_eq!(axis, ["0", "5", "10"]);
         assert_eq!(
             chart.description,
@@ -394,7 +426,9 @@ mod tests {
 
     #[test]
     fn few_labels_stand_below_many_columns() {
-        let items: Vec<_> = (0..48).map(|hour| item(&format!("{hour}:00"), 1, 0, 0)).collect();
+        let items: Vec<_> = (0..48)
+            .map(|hour| item(&format!("{hour}:00"), 1, 0, 0))
+            .collect();
         let chart = Chart::columns("x", "By hour", "Hour", items);
         let below = chart.labels.iter().filter(|label| label.anchor == "middle");
         let below: Vec<_> = below.map(|label| label.text.as_str()).collect();
@@ -406,7 +440,7 @@ mod tests {
     fn rows_have_names_and_numbers() {
         let long = "An operator with a name that is too long";
         let chart = Chart::rows("x", "By operator", "Operator", vec![item(long, 1000, 0, 1)]);
-        assert_eq!(chart.labels[0].text, "An operator with a name that i…");
+        assert_eq!(chart.labels[0].text, "An operator with a na…");
         assert_eq!(chart.labels[1].text, "1,001");
         let [delivered, expired] = &chart.bars[0].pieces[..] else {
             panic!("two kinds")

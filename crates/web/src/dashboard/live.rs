@@ -271,7 +271,10 @@ mod tests {
         let mut places: Vec<_> = (0..MAX_OF_SESSION)
             .map(|_| streams.take(session(0)).expect("room"))
             .collect();
-        assert!(streams.take(session(0)).is_none(), "a session has its share");
+        assert!(
+            streams.take(session(0)).is_none(),
+            "a session has its share"
+        );
         places.pop();
         places.push(streams.take(session(0)).expect("given back"));
         for number in 1..=MAX_STREAMS - MAX_OF_SESSION {

@@ -93,7 +93,13 @@ async fn show(
     let query = query.without("sent");
     let mut filters = Filters::read(&query);
     if let Some(id) = filters.id {
-        if dashboard.engine.history.story(member.account.id, id).await?.is_some() {
+        if dashboard
+            .engine
+            .history
+            .find_story(Some(member.account.id), id)
+            .await?
+            .is_some()
+        {
             return Ok(Redirect::to(&format!("{HERE}/{id}")).into_response());
         }
         filters.refuse("id", format!("This account has no message {id}."));
@@ -105,7 +111,7 @@ async fn show(
     let is_first = query.get("before").is_none() && filters.problem.is_none();
     let page = MessagesPage {
         frame,
-        live: is_first.then(|| query.at("/dashboard/messages/live").address()),
+        live: is_first.then(|| query.clone().at("/dashboard/messages/live").address()),
         list: dashboard.list(member.account.id, &filters, &query).await?,
         query,
         filters,
@@ -114,11 +120,7 @@ async fn show(
 }
 
 /// The newest messages that fit, again and again.
-async fn follow(
-    State(dashboard): State<Arc<Dashboard>>,
-    member: Member,
-    query: Query,
-) -> Response {
+async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member, query: Query) -> Response {
     let query = query.at(HERE).without("before");
     let account = member.account.id;
     let filters = Arc::new(Filters::read(&query));
@@ -158,7 +160,7 @@ impl Dashboard {
             limit: PAGE,
         };
         let filter = filters.of(account);
-        let found = self.engine.history.messages(&filter, look).await?;
+        let found = self.engine.history.look_for_messages(&filter, look).await?;
         Ok(self.shown(found, is_filtered, query))
     }
 
@@ -174,7 +176,9 @@ impl Dashboard {
         let is_short = rows.len() < PAGE as usize;
         let next = next.map(|id| id.to_string());
         List {
-            older: next.as_deref().map(|id| query.address_with("before", Some(id))),
+            older: next
+                .as_deref()
+                .map(|id| query.address_with("before", Some(id))),
             looked_to: next.filter(|_| is_short),
             is_filtered,
             rows: rows.into_iter().map(|row| self.row(row, &places)).collect(),
@@ -198,15 +202,15 @@ impl Dashboard {
 }
 
 impl MessagesPage {
-    fn states(&self) -> impl Iterator<Item = &'static str> {
+    fn states() -> impl Iterator<Item = &'static str> {
         StateName::ALL.into_iter().map(StateName::name)
     }
 
-    fn channels(&self) -> impl Iterator<Item = &'static str> {
+    fn channels() -> impl Iterator<Item = &'static str> {
         Channel::ALL.into_iter().map(Channel::name)
     }
 
-    fn codes(&self) -> impl Iterator<Item = (u16, &'static str)> {
+    fn codes() -> impl Iterator<Item = (u16, &'static str)> {
         let errors = CATALOGUE.iter().filter(|entry| entry.number > 0);
         errors.map(|entry| (entry.number, entry.words))
     }

@@ -9,7 +9,7 @@ mod chart;
 mod consent;
 mod form;
 mod live;
-//mod messages;
+mod messages;
 mod nav;
 mod overview;
 mod page;
@@ -100,7 +100,7 @@ impl Dashboard {
                 "/oauth/consent/{id}",
                 get(consent::ask).post(consent::decide),
             )
-            //.merge(messages::routes())
+            .merge(messages::routes())
             .merge(overview::routes())
             .merge(send::routes())
             .with_state(self.clone())

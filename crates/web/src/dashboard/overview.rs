@@ -23,7 +23,6 @@ use super::visitor::Member;
 #[template(path = "overview.html")]
 struct Overview {
     frame: Frame,
-    account: String,
     is_suspended: bool,
     is_simulated: bool,
     offers_password: bool,
@@ -41,6 +40,7 @@ struct NowPart {
 
 /// How the account stands at this moment.
 struct Now {
+    account: String,
     balance: String,
     currency: String,
     today: Figures,
@@ -70,7 +70,6 @@ async fn show(
     let charts = dashboard.charts(member.account.id).await?;
     let page = Overview {
         frame: member.frame(),
-        account: member.account.name.clone(),
         is_suspended: member.account.suspended,
         is_simulated: dashboard.engine.is_simulated(),
         offers_password: member.signed_in.person().is_none(),
@@ -107,6 +106,7 @@ impl Dashboard {
             cost: money(tally.cost, &self.settings.currency),
         };
         Ok(Now {
+            account: account.name.clone(),
             balance: money(account.balance, &self.settings.currency),
             currency: self.settings.currency.clone(),
             today: figures(recent.today),

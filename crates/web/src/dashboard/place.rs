@@ -45,7 +45,9 @@ impl<'a> Places<'a> {
     /// The name of a network's country.
     pub(super) fn country_of(&self, network: Network) -> Option<&'static str> {
         let mut entries = self.0.reference.find_network(network);
-        entries.find_map(|entry| entry.country).map(domain::Country::name)
+        entries
+            .find_map(|entry| entry.country)
+            .map(domain::Country::name)
     }
 
     /// What a network is called, with its country: `Tele2, LV`.

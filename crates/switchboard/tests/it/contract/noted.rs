@@ -173,7 +173,8 @@ impl House {
     }
 
     async fn import_prices(&self) {
-        let list = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\nLatvia,LV,All,All,,,0.05\n";
+        let list =
+            "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\nLatvia,LV,All,All,,,0.05\n";
         let (account, format) = (Some(self.account), Format::Csv);
         let plan = self
             .catalogues

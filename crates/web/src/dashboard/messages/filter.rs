@@ -114,7 +114,10 @@ mod tests {
         assert_eq!(filters.problem, None);
         let filter = filters.of(account);
         assert_eq!(filter.account, Some(account));
-        assert_eq!(filter.to.map(|to| to.to_string()).as_deref(), Some("+37120000001"));
+        assert_eq!(
+            filter.to.map(|to| to.to_string()).as_deref(),
+            Some("+37120000001")
+        );
         assert_eq!(filter.from.as_deref(), Some("Acme"));
         assert_eq!(filter.state, Some(StateName::Failed));
         assert_eq!(filter.channel, Some(domain::Channel::Viber));

@@ -44,7 +44,6 @@ struct StoryPart {
 
 /// A message as the page shows it.
 struct Told {
-    id: MessageId,
     state: ShownState,
     channel: Channel,
     from: Option<String>,
@@ -101,7 +100,11 @@ async fn follow(
     Ok(live::stream(&dashboard, &member, move || {
         let dashboard = own.clone();
         async move {
-            let story = dashboard.engine.history.story(account, id).await?;
+            let story = dashboard
+                .engine
+                .history
+                .find_story(Some(account), id)
+                .await?;
             let Some(story) = story else {
                 return Err(Failure::Form);
             };
@@ -116,7 +119,11 @@ impl Dashboard {
     async fn story(&self, member: &Member, id: &str) -> Result<MessageStory, Failure> {
         let not_found = || Failure::NotFound(Box::new(member.frame()));
         let id = id.parse().map_err(|_| not_found())?;
-        let story = self.engine.history.story(member.account.id, id).await?;
+        let story = self
+            .engine
+            .history
+            .find_story(Some(member.account.id), id)
+            .await?;
         story.ok_or_else(not_found)
     }
 
@@ -127,7 +134,6 @@ impl Dashboard {
         let action = interactive.and_then(|interactive| interactive.action.as_ref());
         let image = interactive.and_then(|interactive| interactive.image.as_ref());
         Told {
-            id: summary.id,
             state: summary.state.into(),
             channel: summary.channel,
             to: summary.to.to_string(),
@@ -170,7 +176,10 @@ fn is_over(story: &MessageStory) -> bool {
     };
     let is_told = |state| !matches!(state, CallbackState::Waiting { .. });
     let callbacks = &story.callbacks;
-    has_ended && callbacks.iter().all(|(callback, _)| is_told(callback.state))
+    has_ended
+        && callbacks
+            .iter()
+            .all(|(callback, _)| is_told(callback.state))
 }
 
 fn size(story: &MessageStory) -> String {

@@ -78,7 +78,10 @@ pub(super) fn of(story: &MessageStory, currency: &str) -> Vec<Event> {
 fn taken(part: &PartStory, story: &MessageStory) -> (Timestamp, Event) {
     let title = match story.shape.parts {
         1 => format!("Taken by carrier {}", part.carrier),
-        parts => format!("Part {} of {parts} taken by carrier {}", part.part, part.carrier),
+        parts => format!(
+            "Part {} of {parts} taken by carrier {}",
+            part.part, part.carrier
+        ),
     };
     let reported = match part.outcome {
         None => "No receipt yet".to_owned(),
@@ -115,9 +118,8 @@ fn ended(outcome: Outcome, at: Timestamp) -> Event {
             let title = format!("Failed: {} (error {})", entry.words, entry.number);
             let event = Event::new(at, "bad", title).with(entry.hint);
             match entry.lasting {
-                Lasting::Temporary => event.with("It may work later."),
                 Lasting::Permanent => event.with("Sent again as it is, it would fail again."),
-                Lasting::Neither => event,
+                Lasting::Temporary | Lasting::Neither => event,
             }
         }
     }
@@ -125,7 +127,10 @@ fn ended(outcome: Outcome, at: Timestamp) -> Event {
 
 /// One try to tell the caller.
 fn attempt(callback: &CallbackRecord, attempt: &CallbackAttempt) -> (Timestamp, Event) {
-    let is_last = callback.last.as_ref().is_some_and(|last| last.at == attempt.at);
+    let is_last = callback
+        .last
+        .as_ref()
+        .is_some_and(|last| last.at == attempt.at);
     let received = is_last && callback.state == CallbackState::Done;
     let (kind, title) = if received {
         ("good", "Report received".to_owned())
@@ -136,8 +141,10 @@ fn attempt(callback: &CallbackRecord, attempt: &CallbackAttempt) -> (Timestamp, 
         || "No answer".to_owned(),
         |status| format!("Answered {status}"),
     );
-    let mut event = Event::new(attempt.at, kind, title)
-        .with(format!("{status} after {} ms: {}", attempt.elapsed_ms, attempt.reason));
+    let mut event = Event::new(attempt.at, kind, title).with(format!(
+        "{status} after {} ms: {}",
+        attempt.elapsed_ms, attempt.reason
+    ));
     if !received && !attempt.body.is_empty() {
         event.answer = Some(String::from_utf8_lossy(&attempt.body).into_owned());
     }
@@ -151,7 +158,7 @@ fn waiting(story: &MessageStory) -> Option<Event> {
         MessageState::Ended { .. } | MessageState::Cancelled { .. } => return None,
         MessageState::Scheduled { at } => Event {
             next: Some(at.into()),
-            ..Event::to_come("", "Waits for its time")
+            ..Event::to_come("", "Goes out at")
         },
         MessageState::Sent => Event {
             next: Some(story.expires_at.into()),
@@ -161,7 +168,7 @@ fn waiting(story: &MessageStory) -> Option<Event> {
             let tries = story.attempts.unwrap_or(0);
             let event = match tries {
                 0 | 1 => Event::to_come("", "Waits to be handed to a carrier"),
-                _ => Event::to_come("warn", "Waits to be handed to a carrier again")
+                _ => Event::to_come("warn", "Waits to be handed to a carrier again, at")
                     .with(format!("Tried {} times; no carrier took it.", tries - 1)),
             };
             let next = story.due_at.filter(|_| tries > 1).map(Moment::from);
@@ -177,11 +184,11 @@ fn untold(callback: &CallbackRecord) -> Option<Event> {
         CallbackState::Done => return None,
         CallbackState::Waiting { due_at } if callback.tries == 0 => Event {
             next: Some(due_at.into()),
-            ..Event::to_come("", "The report is about to go out")
+            ..Event::to_come("", "The report goes out at")
         },
         CallbackState::Waiting { due_at } => Event {
             next: Some(due_at.into()),
-            ..Event::to_come("warn", "The report is tried again")
+            ..Event::to_come("warn", "The report is tried again at")
         },
         CallbackState::Parked => {
             Event::to_come("bad", "The report is parked: it is tried no more by itself")

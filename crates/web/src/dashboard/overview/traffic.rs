@@ -63,14 +63,26 @@ impl Dashboard {
             Some(name.unwrap_or(UNKNOWN).to_owned())
         };
         let operator = |count: &TrafficCount| {
-            let name = count.network.and_then(|network| places.operator_of(network));
+            let name = count
+                .network
+                .and_then(|network| places.operator_of(network));
             Some(name.unwrap_or_else(|| UNKNOWN.to_owned()))
         };
         let days = slots(&counts, today, DAY, DAYS, "%b %-d", "%Y-%m-%d");
         Ok(vec![
             Chart::columns("days", "The last 30 days", "Day", days),
-            Chart::rows("countries", "By country", "Country", named(&counts, country)),
-            Chart::rows("operators", "By operator", "Operator", named(&counts, operator)),
+            Chart::rows(
+                "countries",
+                "By country",
+                "Country",
+                named(&counts, country),
+            ),
+            Chart::rows(
+                "operators",
+                "By operator",
+                "Operator",
+                named(&counts, operator),
+            ),
             Chart::rows("errors", "By error", "Error", named(&counts, error)),
         ])
     }
@@ -132,10 +144,7 @@ fn slots(
 }
 
 /// A row for each name, the largest first.
-fn named(
-    counts: &[TrafficCount],
-    name: impl Fn(&TrafficCount) -> Option<String>,
-) -> Vec<Item> {
+fn named(counts: &[TrafficCount], name: impl Fn(&TrafficCount) -> Option<String>) -> Vec<Item> {
     let mut tallies: HashMap<String, Tally> = HashMap::new();
     for count in messages(counts) {
         if let Some(name) = name(count) {
@@ -208,7 +217,11 @@ mod tests {
         };
         let counts = [
             counted("2026-01-02T08:00:00Z", Some(Outcome::Delivered), 3),
-            counted("2026-01-02T10:00:00Z", Some(Outcome::Failed(Code::ABSENT)), 1),
+            counted(
+                "2026-01-02T10:00:00Z",
+                Some(Outcome::Failed(Code::ABSENT)),
+                1,
+            ),
             counted("2026-01-02T10:00:00Z", Some(Outcome::Delivered), 2),
             counted("2026-01-02T10:00:00Z", None, 5),
             lookup,
@@ -227,13 +240,20 @@ mod tests {
         let counts: Vec<_> = (0..12)
             .map(|number| TrafficCount {
                 network: Network::new("247", &format!("{number:02}")),
-                ..counted("2026-01-02T00:00:00Z", Some(Outcome::Delivered), 20 - number)
+                ..counted(
+                    "2026-01-02T00:00:00Z",
+                    Some(Outcome::Delivered),
+                    20 - number,
+                )
             })
             .collect();
         let name = |count: &TrafficCount| count.network.map(|network| network.to_string());
         let items = named(&counts, name);
         assert_eq!(items.len(), MAX_ROWS);
-        assert_eq!((items[0].name.as_str(), items[0].tally.all()), ("24700", 20));
+        assert_eq!(
+            (items[0].name.as_str(), items[0].tally.all()),
+            ("24700", 20)
+        );
         let last = items.last().expect("a row");
         assert_eq!((last.name.as_str(), last.tally.all()), ("5 others", 55));
         let errors = named(&counts, error);

@@ -7,17 +7,10 @@ use engine::submit::{Repeatable, SmsOrder, To};
 
 use crate::dashboard::form::Form;
 use crate::dashboard::query::Query;
-use crate::dashboard::visit::random_key;
+use crate::dashboard::visit::{hex, random_key};
 
 /// The fields, by the names that REST gives them: rules name them so.
-pub(super) const FIELDS: [&str; 6] = [
-    "from",
-    "to",
-    "message",
-    "scheduled",
-    "dlrUrl",
-    "testMode",
-];
+pub(super) const FIELDS: [&str; 6] = ["from", "to", "message", "scheduled", "dlrUrl", "testMode"];
 /// A number that no person has; the simulated network delivers to it.
 const SIMULATED_TO: &str = "+447700900000";
 const SIMULATED_FROM: &str = "Switchboard";
@@ -45,10 +38,8 @@ impl Draft {
     pub(super) fn begin(query: &Query, sender: Option<&String>, is_simulated: bool) -> Self {
         let or = |name: &str, simulated: &str| {
             let given = query.get(name).map(str::to_owned);
-            given.unwrap_or_else(|| match is_simulated {
-                true => simulated.to_owned(),
-                false => String::new(),
-            })
+            let simulated = || is_simulated.then(|| simulated.to_owned());
+            given.or_else(simulated).unwrap_or_default()
         };
         let from = match (query.get("from"), sender) {
             (None, Some(sender)) => sender.clone(),
@@ -135,12 +126,10 @@ impl Draft {
             &self.test_mode,
         ];
         // Lengths go along, so that no two ways to divide the same letters are one.
-        let all: String = all
-            .iter()
+        let all = all
             .map(|field| format!("{} {field}\n", field.len()))
-            .collect();
-        let hash = TokenHash::of(&all);
-        let key: String = hash.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+            .concat();
+        let key = hex(TokenHash::of(&all).as_bytes());
         Repeatable::new(key.as_bytes(), all.as_bytes()).expect("hex digits are visible")
     }
 }

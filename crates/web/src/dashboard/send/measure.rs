@@ -1,7 +1,7 @@
 //! What a text is on the air, and what it costs.
 
-use domain::text::{Coding, Fill, fill, is_gsm7};
 use domain::Money;
+use domain::text::{Coding, Fill, fill, is_gsm7};
 use engine::submit::Cost;
 
 use super::draft::Draft;
@@ -91,7 +91,9 @@ impl Dashboard {
             Ok(costs) => costs,
             Err(error) => return Err(words(error, currency)),
         };
-        let total = costs.iter().fold(Money::ZERO, |sum, cost| sum.plus(cost.total));
+        let total = costs
+            .iter()
+            .fold(Money::ZERO, |sum, cost| sum.plus(cost.total));
         let catalogues = self.engine.catalogues.live();
         let places = Places::of(&catalogues);
         let row = |cost: &Cost| Row {
@@ -100,7 +102,10 @@ impl Dashboard {
             price: money(cost.total, currency),
         };
         let left = member.account.balance.minus(total);
-        let can_pay = left.micros().saturating_add(member.account.rules.credit_limit.micros()) >= 0;
+        let can_pay = left
+            .micros()
+            .saturating_add(member.account.rules.credit_limit.micros())
+            >= 0;
         Ok(Price {
             total: money(total, currency),
             sum: sum_words(&costs, !draft.test_mode.is_empty(), currency),
@@ -151,7 +156,11 @@ impl Text {
                 Err(_) => Some(String::new()),
                 Ok(_) => None,
             },
-            pieces: if foreign.is_empty() { Vec::new() } else { pieces(text) },
+            pieces: if foreign.is_empty() {
+                Vec::new()
+            } else {
+                pieces(text)
+            },
             foreign: foreign
                 .into_iter()
                 .map(|character| Foreign {
@@ -195,7 +204,9 @@ mod tests {
     fn foreign_characters_are_cut_out() {
         let cut = |text| {
             let pieces = pieces(text);
-            let shown = pieces.iter().map(|piece| (piece.text.clone(), piece.is_foreign));
+            let shown = pieces
+                .iter()
+                .map(|piece| (piece.text.clone(), piece.is_foreign));
             shown.collect::<Vec<_>>()
         };
         let piece = |text: &str, is_foreign| (text.to_owned(), is_foreign);
