@@ -1,7 +1,8 @@
 //! What the product does, one file a use case.
 //!
 //! What belongs here: accepting messages ([`submit`]), finding carriers for them ([`routing`]), sending them ([`dispatch`]), hearing what became of them
-//! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]); deciding who
+//! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]), looking for them
+//! ([`history`], [`reports`]) and counting them ([`traffic`]); how the service does ([`operations`]); deciding who
 //! may call ([`gate`]), keeping accounts, tokens, people and sign-ins ([`accounts`], [`people`], [`sign_in`]), granting to
 //! clients ([`grants`]); reference data and what
 //! messages cost ([`catalogues`], [`prices`]); what accounts may send under ([`senders`]); and the machinery that several
@@ -19,17 +20,21 @@ pub mod dispatch;
 mod entropy;
 pub mod gate;
 pub mod grants;
+pub mod history;
 pub mod id_blocks;
 pub mod messages;
 pub mod node;
+pub mod operations;
 pub mod people;
 pub mod prices;
 pub mod receipts;
+pub mod reports;
 pub mod routing;
 pub mod senders;
 pub mod sign_in;
 pub mod submit;
 pub mod throttle;
+pub mod traffic;
 mod upkeep;
 
 use std::sync::Arc;
@@ -37,7 +42,7 @@ use std::sync::Arc;
 use domain::ports::{
     CallbackSender, ClientDocuments, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard,
 };
-use domain::{Clock, Originator};
+use domain::{Clock, Originator, Timestamp};
 use jiff::SignedDuration;
 
 pub use accounts::Accounts;
@@ -47,14 +52,18 @@ pub use catalogues::Catalogues;
 pub use dispatch::{Dispatch, Equipment};
 pub use gate::Gate;
 pub use grants::{GrantSettings, Grants};
+pub use history::History;
 pub use messages::Messages;
 pub use node::Node;
+pub use operations::Operations;
 pub use people::People;
 pub use receipts::Receipts;
+pub use reports::Reports;
 pub use routing::{Plan, Routing};
 pub use senders::{SenderReview, Senders};
 pub use sign_in::SignIn;
 pub use submit::Submit;
+pub use traffic::Traffic;
 
 /// How much the use cases may hold in memory, and how they write.
 #[derive(Debug, Clone)]
@@ -99,6 +108,14 @@ pub struct Engine {
     pub submit: Arc<Submit>,
     /// Reading back and cancelling.
     pub messages: Messages,
+    /// Looking for messages.
+    pub history: History,
+    /// How callbacks went, and sending them again.
+    pub reports: Reports,
+    /// Figures of what was sent.
+    pub traffic: Traffic,
+    /// How the service does.
+    pub operations: Operations,
     /// What accounts may send under.
     pub senders: Senders,
     /// Deciding about what accounts may send under.
@@ -117,6 +134,7 @@ pub struct Engine {
     pub audit: Audit,
     /// What people grant to clients.
     pub grants: Grants,
+    clock: Arc<dyn Clock>,
     routing: Arc<Routing>,
     worker: Option<Worker>,
 }
@@ -174,13 +192,18 @@ impl Engine {
             submit,
             sender_review: SenderReview::new(store.clone(), clock.clone()),
             callback_review: CallbackReview::new(store.clone(), clock.clone()),
+            history: History::new(store.clone()),
+            reports: Reports::new(store.clone()),
+            traffic: Traffic::new(store.clone(), catalogues.clone()),
+            operations: Operations::new(store.clone()),
             catalogues,
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             audit: Audit::new(store.clone(), clock.clone()),
-            grants: Grants::new(store, clock, clients, settings.grants),
+            grants: Grants::new(store, clock.clone(), clients, settings.grants),
+            clock,
             routing,
             worker,
         })
@@ -193,6 +216,11 @@ impl Engine {
             Some(worker) => worker.dispatch.equip(plan, equipment).await,
             None => self.routing.set(plan, Arc::default()).await,
         }
+    }
+
+    /// The time that the use cases go by.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     /// Whether there is no carrier but simulated ones: nothing real is sent.

@@ -4,7 +4,7 @@
 //! numbers, and a table stands behind each chart.
 
 use domain::Money;
-use domain::delivery::Outcome;
+use engine::traffic::Totals;
 
 use super::shown::{count, percent};
 
@@ -37,18 +37,18 @@ pub(super) struct Tally {
     pub(super) cost: Money,
 }
 
-impl Tally {
-    /// Counts messages that ended so.
-    pub(super) fn add(&mut self, outcome: Outcome, messages: u64, cost: Money) {
-        let counted = match outcome {
-            Outcome::Delivered => &mut self.delivered,
-            Outcome::Failed(_) => &mut self.failed,
-            Outcome::Expired => &mut self.expired,
-        };
-        *counted += messages;
-        self.cost = self.cost.plus(cost);
+impl From<Totals> for Tally {
+    fn from(totals: Totals) -> Self {
+        Self {
+            delivered: totals.delivered,
+            failed: totals.failed,
+            expired: totals.expired,
+            cost: totals.cost,
+        }
     }
+}
 
+impl Tally {
     /// Both together.
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
@@ -343,7 +343,6 @@ fn describe(of: &str, items: &[Item]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::Code;
     use proptest::prelude::*;
 
     use super::*;
@@ -363,14 +362,18 @@ mod tests {
 
     #[test]
     fn messages_are_counted_by_their_end() {
-        let mut tally = Tally::default();
-        let cent = Money::from_micros(10_000);
-        tally.add(Outcome::Delivered, 7, cent);
-        tally.add(Outcome::Failed(Code::ABSENT), 2, cent);
-        tally.add(Outcome::Expired, 1, Money::ZERO);
+        let totals = Totals {
+            sent: 10,
+            delivered: 7,
+            failed: 2,
+            expired: 1,
+            cost: Money::from_micros(20_000),
+            ..Totals::default()
+        };
+        let tally = Tally::from(totals);
         assert_eq!((tally.delivered, tally.failed, tally.expired), (7, 2, 1));
         assert_eq!((tally.all(), tally.share().as_str()), (10, "70.0 %"));
-        assert_eq!(tally.cost, Money::from_micros(20_000));
+        assert_eq!(tally.plus(tally).cost, Money::from_micros(40_000));
         assert_eq!(tally.words(), "7 delivered, 2 failed, 1 expired");
         assert_eq!(Tally::default().words(), "none");
     }

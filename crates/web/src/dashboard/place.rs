@@ -43,24 +43,15 @@ impl<'a> Places<'a> {
     }
 
     /// The name of a network's country.
-    pub(super) fn country_of(&self, network: Network) -> Option<&'static str> {
+    fn country_of(&self, network: Network) -> Option<&'static str> {
         let mut entries = self.0.reference.find_network(network);
         entries
             .find_map(|entry| entry.country)
             .map(domain::Country::name)
     }
 
-    /// What a network is called, with its country: `Tele2, LV`.
-    pub(super) fn operator_of(&self, network: Network) -> Option<String> {
-        let entry = self.0.reference.find_network(network).next()?;
-        Some(match entry.country {
-            Some(country) => format!("{}, {country}", entry.name),
-            None => entry.name.to_string(),
-        })
-    }
-
     /// What a network is called.
-    pub(super) fn operator(&self, network: Network) -> Option<String> {
+    fn operator(&self, network: Network) -> Option<String> {
         let mut entries = self.0.reference.find_network(network);
         entries.next().map(|entry| entry.name.to_string())
     }
