@@ -17,14 +17,14 @@ const BELOW: u64 = 24;
 /// About so many labels fit below columns.
 const MAX_LABELS: usize = 8;
 /// Rows are drawn smaller, three charts side by side.
-const ROWS_WIDTH: u64 = 340;
+const ROWS_WIDTH: u64 = 300;
 /// The place for the names and the numbers beside rows.
-const NAMES: u64 = 148;
-const NUMBERS: u64 = 48;
+const NAMES: u64 = 140;
+const NUMBERS: u64 = 40;
 const ROW: u64 = 26;
 const ROW_BAR: u64 = 14;
 /// So many letters of a name fit there.
-const NAME_CHARS: usize = 21;
+const NAME_CHARS: usize = 18;
 /// What is there at all can be seen.
 const LEAST: u64 = 2;
 
@@ -443,7 +443,7 @@ mod tests {
     fn rows_have_names_and_numbers() {
         let long = "An operator with a name that is too long";
         let chart = Chart::rows("x", "By operator", "Operator", vec![item(long, 1000, 0, 1)]);
-        assert_eq!(chart.labels[0].text, "An operator with a na…");
+        assert_eq!(chart.labels[0].text, "An operator with a…");
         assert_eq!(chart.labels[1].text, "1,001");
         let [delivered, expired] = &chart.bars[0].pieces[..] else {
             panic!("two kinds")

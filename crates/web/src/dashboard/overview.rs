@@ -29,7 +29,6 @@ struct Overview {
     is_suspended: bool,
     is_simulated: bool,
     offers_password: bool,
-    has_traffic: bool,
     now: Now,
 }
 
@@ -74,7 +73,6 @@ async fn show(
         is_suspended: member.account.suspended,
         is_simulated: dashboard.engine.is_simulated(),
         offers_password: member.signed_in.person().is_none(),
-        has_traffic: now.charts.iter().any(|chart| !chart.is_blank()),
         now,
     };
     Ok(show_page(StatusCode::OK, &page))
@@ -109,6 +107,12 @@ impl Dashboard {
             week: Figures::new(overview.last_7_days, currency),
             charts: charts(&overview),
         })
+    }
+}
+
+impl Now {
+    fn has_traffic(&self) -> bool {
+        self.charts.iter().any(|chart| !chart.is_blank())
     }
 }
 

@@ -5,7 +5,11 @@
 //! [`every_page`].
 
 mod every_page;
+mod finding;
+mod first_message;
 mod first_start;
+mod live;
+mod sending;
 
 use testkit::chrome::{Chrome, Page};
 

@@ -1,10 +1,10 @@
 //! What happened to a message, in order and in words.
 
-use domain::Timestamp;
 use domain::code::{Code, Lasting};
 use domain::delivery::{CallbackAttempt, Outcome};
 use domain::message::MessageState;
-use domain::ports::{CallbackRecord, CallbackState, MessageStory, PartStory};
+use domain::ports::{CallbackRecord, CallbackState, MessageStory, MessageSummary, PartStory};
+use domain::{Channel, Timestamp};
 
 use crate::dashboard::shown::{Moment, money};
 
@@ -59,7 +59,7 @@ pub(super) fn of(story: &MessageStory, currency: &str) -> Vec<Event> {
         Event::new(accepted, "", "Accepted").with(format!("Price: {price}")),
     ));
     past.extend(story.parts.iter().map(|part| taken(part, story)));
-    past.extend(end(story.summary.state));
+    past.extend(end(&story.summary));
     if let Some(at) = story.seen_at {
         past.push((at, Event::new(at, "good", "Seen by the recipient")));
     }
@@ -95,20 +95,21 @@ fn taken(part: &PartStory, story: &MessageStory) -> (Timestamp, Event) {
     (part.taken_at, event)
 }
 
-fn end(state: MessageState) -> Option<(Timestamp, Event)> {
-    let (at, event) = match state {
+fn end(message: &MessageSummary) -> Option<(Timestamp, Event)> {
+    let (at, event) = match message.state {
         MessageState::Scheduled { .. } | MessageState::Queued | MessageState::Sent => return None,
         MessageState::Cancelled { at } => {
             let event = Event::new(at, "", "Cancelled").with("Its price was given back.");
             (at, event)
         }
-        MessageState::Ended { outcome, at } => (at, ended(outcome, at)),
+        MessageState::Ended { outcome, at } => (at, ended(message.channel, outcome, at)),
     };
     Some((at, event))
 }
 
-fn ended(outcome: Outcome, at: Timestamp) -> Event {
+fn ended(channel: Channel, outcome: Outcome, at: Timestamp) -> Event {
     match outcome {
+        Outcome::Delivered if channel == Channel::Hlr => Event::new(at, "good", "Answered"),
         Outcome::Delivered => Event::new(at, "good", "Delivered"),
         Outcome::Expired => Event::new(at, "warn", "Expired")
             .with("A carrier took it, but no final report came in time.")
