@@ -206,7 +206,21 @@ impl Accounts {
 
     /// Revokes a token. Every node refuses it within a second.
     pub async fn revoke_token(&self, id: TokenId) -> Result<(), AccountError> {
-        if self.store.revoke_token(id, self.clock.now()).await? {
+        self.revoke(None, id).await
+    }
+
+    /// Revokes a token of this account; another's is not found.
+    pub async fn revoke_token_of(
+        &self,
+        account: AccountId,
+        id: TokenId,
+    ) -> Result<(), AccountError> {
+        self.revoke(Some(account), id).await
+    }
+
+    async fn revoke(&self, account: Option<AccountId>, id: TokenId) -> Result<(), AccountError> {
+        let now = self.clock.now();
+        if self.store.revoke_token(account, id, now).await? {
             Ok(())
         } else {
             Err(AccountError::UnknownToken(id))

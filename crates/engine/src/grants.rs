@@ -15,8 +15,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::oauth::AuthorizationRequest;
-use domain::ports::{Approval, ClientDocuments, Store, StoreError};
-use domain::{AccountId, Clock, Permission, Permissions, Timestamp, TokenHash};
+use domain::ports::{Approval, ClientDocuments, GrantRecord, Store, StoreError};
+use domain::{AccountId, Clock, GrantId, Permission, Permissions, Timestamp, TokenHash};
 use jiff::SignedDuration;
 use url::Url;
 
@@ -112,6 +112,18 @@ impl Grants {
             failing: throttle(FAILING),
             registering: throttle(REGISTERING),
         }
+    }
+
+    /// The clients that may act for an account, the newest grant first.
+    pub async fn list_connected(&self, account: AccountId) -> Result<Vec<GrantRecord>, StoreError> {
+        self.store.list_grants(account, self.clock.now()).await
+    }
+
+    /// Ends what an account granted to a client, with all its tokens; every node refuses them within a second. `false`
+    /// when the account has granted nothing of this ID, or not any more.
+    pub async fn disconnect(&self, account: AccountId, id: GrantId) -> Result<bool, StoreError> {
+        let now = self.clock.now();
+        self.store.revoke_grant(account, id, now).await
     }
 
     /// Who grants, for what, and for how long.

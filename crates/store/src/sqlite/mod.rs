@@ -19,6 +19,7 @@ mod carriers;
 mod catalogue;
 mod checkpoint;
 mod clock;
+mod connected;
 mod connection;
 mod dashboard;
 mod dispatch;
