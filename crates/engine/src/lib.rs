@@ -242,7 +242,7 @@ impl Engine {
             worker.stop().await;
         }
         self.catalogues.stop();
-        self.gate.stop();
+        self.gate.stop().await;
     }
 }
 
