@@ -156,6 +156,7 @@ impl Senders {
         let awaiting = SenderFilter {
             account: Some(account),
             state: Some(SenderState::AwaitingConfirmation),
+            after: None,
         };
         let page = Page {
             limit: MAX_AWAITING,
@@ -231,7 +232,7 @@ impl Senders {
     ) -> Result<Vec<SenderRecord>, StoreError> {
         let filter = SenderFilter {
             account: Some(account),
-            state: None,
+            ..SenderFilter::default()
         };
         self.store.list_senders(filter, page).await
     }

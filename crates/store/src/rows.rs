@@ -18,11 +18,14 @@ pub(crate) mod callbacks;
 pub(crate) mod carriers;
 pub(crate) mod dispatch;
 pub(crate) mod history;
+mod looks;
 pub(crate) mod oauth;
 pub(crate) mod operations;
 pub(crate) mod people;
 pub(crate) mod senders;
 pub(crate) mod traffic;
+
+pub(crate) use looks::{before, found};
 
 /// `queue.owner`: nobody, so that whoever has room may take it.
 pub(crate) const NOBODY: i64 = 0;

@@ -34,10 +34,22 @@ function askBefore(within) {
   }
 }
 
+/** Reads a chosen file into the text field beside it. */
+function offerFiles(within) {
+  for (const input of within.querySelectorAll("input[type=file][data-into]")) {
+    input.parentElement.hidden = false;
+    input.addEventListener("change", async () => {
+      const file = input.files[0];
+      if (file) document.getElementById(input.dataset.into).value = await file.text();
+    });
+  }
+}
+
 function enliven(within) {
   showTimes(within);
   offerCopies(within);
   askBefore(within);
+  offerFiles(within);
 }
 
 enliven(document);

@@ -37,7 +37,8 @@ pub use oauth::{
     Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotation,
 };
 pub use operations::{
-    Counted, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth, Receiver, Unmatched,
+    Counted, DatabaseFacts, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth, Receiver,
+    Unmatched,
 };
 pub use outside::{
     CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, ForbiddenUrl, Health,

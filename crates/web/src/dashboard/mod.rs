@@ -12,6 +12,7 @@ mod form;
 mod lookups;
 mod nav;
 mod numbers;
+mod operator;
 mod overview;
 mod page;
 mod password;
@@ -115,6 +116,7 @@ impl Dashboard {
             .merge(tokens::routes())
             .merge(scheduled::routes())
             .merge(callbacks::routes())
+            .merge(operator::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }

@@ -15,11 +15,13 @@ use super::Dashboard;
 use super::page::{Failure, Frame, show as show_page};
 use super::shown::{beginning, count};
 use super::typed::Typed;
-use super::visitor::{Member, PostedList};
+use super::visitor::{Member, Posted};
 use crate::rest::correction::{CorrectedNumber, MAX_ITEMS};
 
 /// The most numbers of one form: what a page can still show.
 const MAX_NUMBERS: usize = 2000;
+/// The largest form: so many numbers, as long as they may be.
+const MAX_BYTES: usize = 512 * 1024;
 /// No number that people write is longer.
 const MAX_SHOWN_CHARS: usize = 64;
 
@@ -81,7 +83,7 @@ fn page(frame: Frame, typed: Typed, result: Option<Corrected>) -> Response {
 async fn correct(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
-    PostedList(form): PostedList,
+    Posted(form): Posted<MAX_BYTES>,
 ) -> Result<Response, Failure> {
     let mut typed = Typed::of(&form, &["numbers", "country"]);
     let country = match typed.given("country").map(Country::parse).transpose() {

@@ -21,8 +21,7 @@ use engine::catalogues::ReferenceFiles;
 use engine::people::Hasher;
 use engine::prices::Format;
 use engine::{
-    Accounts, Audit, By, CallbackReview, Catalogues, GrantSettings, Grants, People, SenderReview,
-    SignIn,
+    Accounts, Audit, By, Catalogues, GrantSettings, Grants, People, Reports, SenderReview, SignIn,
 };
 use jiff::SignedDuration;
 
@@ -56,7 +55,7 @@ struct House {
     people: People,
     sign_in: SignIn,
     senders: SenderReview,
-    callbacks: CallbackReview,
+    callbacks: Reports,
     catalogues: Catalogues,
     grants: Grants,
     audit: Audit,
@@ -88,7 +87,7 @@ impl House {
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             senders: SenderReview::new(store.clone(), clock.clone()),
-            callbacks: CallbackReview::new(store.clone(), clock.clone()),
+            callbacks: Reports::new(store.clone(), clock.clone()),
             catalogues: catalogues.expect("the store answers"),
             grants: Grants::new(store.clone(), clock.clone(), documents, settings),
             audit: Audit::new(store.clone(), clock),

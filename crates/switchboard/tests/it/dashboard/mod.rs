@@ -8,6 +8,7 @@ mod account;
 mod account_flows;
 mod every_page;
 mod first_start;
+mod running;
 
 use testkit::chrome::{Chrome, Page};
 

@@ -61,7 +61,7 @@ async fn most(
         limit: MOST_COUNTED + 1,
         offset: 0,
     };
-    let review = &dashboard.engine.callback_review;
+    let review = &dashboard.engine.reports;
     let found = review.list(&filters.of(account), page).await?.len();
     let words = match found {
         found if found > MOST_COUNTED as usize => {
@@ -87,7 +87,7 @@ pub(in super::super) async fn replay(
     if filters.replay_address().is_none() {
         return Err(Failure::Form);
     }
-    let review = &dashboard.engine.callback_review;
+    let review = &dashboard.engine.reports;
     let filter = filters.of(member.account.id);
     let replayed = review.replay(&member.by(), &filter).await?;
     let done = match replayed {
@@ -119,7 +119,7 @@ pub(in super::super) async fn replay_one(
         with_done: true,
         ..CallbackFilter::default()
     };
-    let review = &dashboard.engine.callback_review;
+    let review = &dashboard.engine.reports;
     let said = match review.replay(&member.by(), &filter).await? {
         0 => "busy",
         _ => "replayed",
