@@ -265,7 +265,7 @@ impl Engine {
             worker.stop().await;
         }
         self.catalogues.stop();
-        self.gate.stop();
+        self.gate.stop().await;
     }
 }
 
