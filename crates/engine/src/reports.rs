@@ -7,7 +7,7 @@ use domain::delivery::CallbackAttempt;
 use domain::ports::{CallbackFilter, CallbackRecord, Found, Look, Page, Store, StoreError};
 use domain::{AccountId, CallbackId};
 
-use crate::history::MOST_ROWS;
+use crate::history::look_on;
 
 /// Why nothing is sent again.
 #[derive(Debug, thiserror::Error)]
@@ -31,18 +31,14 @@ impl Reports {
         Self { store }
     }
 
-    /// Callbacks that fit, the newest first, at most [`MOST_ROWS`]; it may find fewer than asked for, even none, and
+    /// Callbacks that fit, the newest first, at most [`MOST_ROWS`](crate::history::MOST_ROWS); it may find fewer than asked for, even none, and
     /// still name a place to go on from.
     pub async fn look_for(
         &self,
         filter: &CallbackFilter,
         look: Look<CallbackId>,
     ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
-        let look = Look {
-            before: look.before,
-            limit: look.limit.clamp(1, MOST_ROWS),
-        };
-        self.store.look_for_callbacks(filter, look).await
+        look_on(look, |step| self.store.look_for_callbacks(filter, step)).await
     }
 
     /// One callback of an account, or of any, with its tries in order.
