@@ -41,9 +41,9 @@ pub enum Refusal {
     /// The token may not be used from the caller's address.
     #[error("the API token may not be used from the address {0}")]
     Address(IpAddr),
-    /// The token was not granted this route.
-    #[error("the API token lacks the permission '{0}'")]
-    NotGranted(Permission),
+    /// The token was not granted this route, which takes any of these.
+    #[error("the API token lacks the permission {}", either(.0))]
+    NotGranted(&'static [Permission]),
     /// Too many wrong tokens came from the caller's address.
     #[error("too many wrong API tokens came from this address")]
     Throttled {
@@ -53,6 +53,12 @@ pub enum Refusal {
     /// The store could not say.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Permissions of which one is enough, in words.
+pub fn either(permissions: &[Permission]) -> String {
+    let names: Vec<String> = permissions.iter().map(|name| format!("'{name}'")).collect();
+    names.join(" or ")
 }
 
 /// Decides about callers.
@@ -109,12 +115,13 @@ impl Gate {
         self.is_current().then_some(version)
     }
 
-    /// Decides whether the bearer of `token`, calling from `address`, may do what needs `permission`.
+    /// Decides whether the bearer of `token`, calling from `address`, may do what needs one of these permissions; any
+    /// valid token will do for none.
     pub async fn admit(
         &self,
         token: Option<&str>,
         address: IpAddr,
-        permission: Option<Permission>,
+        permissions: &'static [Permission],
     ) -> Result<Arc<Access>, Refusal> {
         let token = token.ok_or(Refusal::Missing)?;
         let access = match self.find(token).await? {
@@ -130,11 +137,11 @@ impl Gate {
         if !access.allow.allows(address) {
             return Err(Refusal::Address(address));
         }
-        match permission {
-            Some(permission) if !access.permissions.contains(permission) => {
-                Err(Refusal::NotGranted(permission))
-            }
-            _ => Ok(access),
+        let granted = |permission: &Permission| access.permissions.contains(*permission);
+        if permissions.is_empty() || permissions.iter().any(granted) {
+            Ok(access)
+        } else {
+            Err(Refusal::NotGranted(permissions))
         }
     }
 

@@ -37,17 +37,18 @@ pub mod throttle;
 pub mod traffic;
 mod upkeep;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::ports::{
     CallbackSender, ClientDocuments, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard,
 };
-use domain::{Clock, Originator, Timestamp};
+use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
 
 pub use accounts::Accounts;
 pub use audit::{Audit, By};
-pub use callbacks::{CallbackReview, Callbacks};
+pub use callbacks::Callbacks;
 pub use catalogues::Catalogues;
 pub use dispatch::{Dispatch, Equipment};
 pub use gate::Gate;
@@ -120,8 +121,6 @@ pub struct Engine {
     pub senders: Senders,
     /// Deciding about what accounts may send under.
     pub sender_review: SenderReview,
-    /// Callbacks as people see them.
-    pub callback_review: CallbackReview,
     /// Accounts and tokens.
     pub accounts: Accounts,
     /// Reference data and prices.
@@ -135,7 +134,8 @@ pub struct Engine {
     /// What people grant to clients.
     pub grants: Grants,
     clock: Arc<dyn Clock>,
-    routing: Arc<Routing>,
+    /// Which way messages go.
+    pub routing: Arc<Routing>,
     worker: Option<Worker>,
 }
 
@@ -191,11 +191,10 @@ impl Engine {
             ),
             submit,
             sender_review: SenderReview::new(store.clone(), clock.clone()),
-            callback_review: CallbackReview::new(store.clone(), clock.clone()),
             history: History::new(store.clone()),
-            reports: Reports::new(store.clone()),
+            reports: Reports::new(store.clone(), clock.clone()),
             traffic: Traffic::new(store.clone(), catalogues.clone()),
-            operations: Operations::new(store.clone()),
+            operations: Operations::new(store.clone(), clock.now()),
             catalogues,
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
@@ -233,6 +232,18 @@ impl Engine {
         self.worker
             .as_ref()
             .map(|worker| worker.receipts.clone() as Arc<dyn ReceiptSink>)
+    }
+
+    /// Which node this process is, where it works.
+    pub fn node(&self) -> Option<NodeId> {
+        self.worker.as_ref().map(|worker| worker.node.id())
+    }
+
+    /// The receivers of callbacks that this process leaves alone for a while, by scheme, host and port, each with the
+    /// time until when.
+    pub fn paused_receivers(&self) -> HashMap<String, Timestamp> {
+        let worker = self.worker.as_ref();
+        worker.map_or_else(HashMap::new, |worker| worker.callbacks.paused())
     }
 
     /// Returns when the store could not make a write durable, be it of a caller or of the work in the background: the

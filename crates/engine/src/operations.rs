@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use domain::AccountId;
 use domain::ports::{
-    CarrierSeen, NodeSeen, Overdue, QueueDepth, Receiver, Store, StoreError, Unmatched,
+    CarrierSeen, DatabaseFacts, NodeSeen, Overdue, QueueDepth, Receiver, Store, StoreError,
+    Unmatched,
 };
+use domain::{AccountId, Timestamp};
 use jiff::SignedDuration;
 
 use crate::history::MOST_ROWS;
@@ -16,12 +17,26 @@ pub const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(5);
 /// Looks at how the service does.
 pub struct Operations {
     store: Arc<dyn Store>,
+    started_at: Timestamp,
 }
 
 impl Operations {
-    /// Works on a store.
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store }
+    /// Works on a store, in a process that starts now.
+    pub fn new(store: Arc<dyn Store>, now: Timestamp) -> Self {
+        Self {
+            store,
+            started_at: now,
+        }
+    }
+
+    /// When this process started.
+    pub fn started_at(&self) -> Timestamp {
+        self.started_at
+    }
+
+    /// What the database is.
+    pub async fn describe_database(&self) -> Result<DatabaseFacts, StoreError> {
+        self.store.describe_database().await
     }
 
     /// The nodes.

@@ -4,6 +4,7 @@
 //! others are asked when the first cannot. A rule counts only for channels that one of its carriers serves.
 
 mod rule;
+mod trace;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::prices::PriceList;
 use rule::Compiled;
 
 pub use rule::{Choice, Condition, Rule};
+pub use trace::{Traced, TracedCarrier};
 
 /// How often accounts that rules name are looked for, as long as there are none of that name.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -30,6 +32,8 @@ pub const MAX_CARRIERS: usize = 255;
 /// What routing has to know about a carrier.
 #[derive(Debug, Clone)]
 pub struct CarrierFacts {
+    /// Its name.
+    pub name: String,
     /// What it can carry.
     pub channels: Vec<Channel>,
     /// What it takes for a part, by destination, where that is known.
@@ -61,6 +65,7 @@ pub struct Routing {
 
 /// The rules, ready to be asked, with the carriers that they are about.
 struct Table {
+    plan: Plan,
     rules: Vec<Compiled>,
     costs: Vec<Option<Arc<PriceList>>>,
     /// Whether any rule asks for more than the number itself tells.
@@ -226,6 +231,7 @@ impl Table {
             &plan.rules
         };
         Self {
+            plan: plan.clone(),
             rules: rules
                 .iter()
                 .map(|rule| Compiled::new(rule, &plan.carriers, accounts))
@@ -249,13 +255,27 @@ impl Table {
         place: &Place,
         dice: u64,
     ) -> Option<Route> {
-        let fits = |rule: &&Compiled| rule.fits(channel, account, to, place);
-        let rule = self.rules.iter().find(fits)?;
-        Some(rule.order(channel, dice, |carrier| {
+        let found = self.find(channel, Some(account), to, place, dice);
+        found.map(|(_, route)| route)
+    }
+
+    /// The place of the rule that decides, and the carriers that it leads to.
+    fn find(
+        &self,
+        channel: Channel,
+        account: Option<AccountId>,
+        to: &Msisdn,
+        place: &Place,
+        dice: u64,
+    ) -> Option<(usize, Route)> {
+        let mut rules = self.rules.iter().enumerate();
+        let (at, rule) = rules.find(|(_, rule)| rule.fits(channel, account, to, place))?;
+        let route = rule.order(channel, dice, |carrier| {
             self.costs[usize::from(carrier)]
                 .as_ref()
                 .and_then(|costs| costs.price(place))
-        }))
+        });
+        Some((at, route))
     }
 }
 

@@ -59,6 +59,7 @@ migrations! {
     8 "0008_people",
     9 "0009_dashboard",
     10 "0010_people",
+    11 "0011_carriers",
 }
 
 /// The step that follows what was applied: `None` when the schema is current.

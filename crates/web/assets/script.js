@@ -39,11 +39,23 @@ function hideSpare(within) {
   for (const element of within.querySelectorAll("[data-check]")) element.hidden = true;
 }
 
+/** Reads a chosen file into the text field beside it. */
+function offerFiles(within) {
+  for (const input of within.querySelectorAll("input[type=file][data-into]")) {
+    input.parentElement.hidden = false;
+    input.addEventListener("change", async () => {
+      const file = input.files[0];
+      if (file) document.getElementById(input.dataset.into).value = await file.text();
+    });
+  }
+}
+
 function enliven(within) {
   showTimes(within);
   offerCopies(within);
   askBefore(within);
   hideSpare(within);
+  offerFiles(within);
 }
 
 /** What a server sent, ready to be looked at: with times in the reader's zone, so that equal means equal. */

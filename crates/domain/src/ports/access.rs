@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::StoreError;
+use super::{Found, Look, StoreError};
 use crate::access::{Access, AccountName, AllowList};
 use crate::billing::SpendingRules;
 use crate::ids::{AccountId, TokenId};
@@ -96,6 +96,20 @@ pub trait AccessStore: Send + Sync + 'static {
 
     /// Every account, by ID.
     async fn list_accounts(&self) -> Result<Vec<AccountRecord>, StoreError>;
+
+    /// Accounts whose name holds a text, whatever the case of its Latin letters; all of them where none is given. The
+    /// newest first.
+    async fn look_for_accounts(
+        &self,
+        name: Option<&str>,
+        look: Look<AccountId>,
+    ) -> Result<Found<AccountRecord, AccountId>, StoreError>;
+
+    /// The names of these accounts, as far as there are such.
+    async fn list_account_names(
+        &self,
+        ids: &[AccountId],
+    ) -> Result<Vec<(AccountId, String)>, StoreError>;
 
     /// Suspends or resumes an account; `false` when there is none of this name.
     async fn set_suspended(&self, name: &str, suspended: bool) -> Result<bool, StoreError>;

@@ -35,7 +35,8 @@ pub use history::{
 pub use messages::{Accepted, Cancel, KeptAnswer, MessageStore, Page};
 pub use oauth::{Approval, CodeRedemption, KeptClient, NewPair, OAuthStore, Revoked, Rotation};
 pub use operations::{
-    Counted, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth, Receiver, Unmatched,
+    Counted, DatabaseFacts, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth, Receiver,
+    Unmatched,
 };
 pub use outside::{
     CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, ForbiddenUrl, Health,

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use domain::access::Access;
 use domain::ids::{AccountId, TokenId};
-use domain::ports::{AccessStore, AccountRecord, NewAccount, NewToken, StoreError, TokenRecord};
+use domain::ports::{
+    AccessStore, AccountRecord, Found, Look, NewAccount, NewToken, StoreError, TokenRecord,
+};
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
@@ -26,6 +28,10 @@ macro_rules! account {
 const FIND_ACCOUNT: &str = account!("WHERE name = $1");
 const FIND_ACCOUNT_BY_ID: &str = account!("WHERE id = $1");
 const LIST_ACCOUNTS: &str = account!("ORDER BY id");
+const LOOK_FOR_ACCOUNTS: &str = account!(
+    "WHERE id < $1 AND ($2::text IS NULL OR position(lower($2) IN lower(name)) > 0) ORDER BY id DESC LIMIT $3"
+);
+const LIST_NAMES: &str = "SELECT id, name FROM account WHERE id = ANY($1::bigint[])";
 
 macro_rules! token {
     ($condition:literal) => {
@@ -118,6 +124,30 @@ impl AccessStore for PostgresStore {
 
     async fn list_accounts(&self) -> Result<Vec<AccountRecord>, StoreError> {
         self.list("list accounts", LIST_ACCOUNTS, &[], account)
+            .await
+    }
+
+    async fn look_for_accounts(
+        &self,
+        name: Option<&str>,
+        look: Look<AccountId>,
+    ) -> Result<Found<AccountRecord, AccountId>, StoreError> {
+        let before = rows::before(look.before.map(AccountId::get));
+        let limit = i64::from(look.limit);
+        let values: super::Values<'_> = &[&before, &name, &limit];
+        let found = self
+            .list("look for accounts", LOOK_FOR_ACCOUNTS, values, account)
+            .await?;
+        Ok(rows::found(found, look.limit, |account| account.id))
+    }
+
+    async fn list_account_names(
+        &self,
+        ids: &[AccountId],
+    ) -> Result<Vec<(AccountId, String)>, StoreError> {
+        let ids: Vec<i64> = ids.iter().map(|id| id.as_i64()).collect();
+        let read = |row: &Row| Ok((rows::account_id(column(row, 0)?)?, column(row, 1)?));
+        self.list("list the names of accounts", LIST_NAMES, &[&ids], read)
             .await
     }
 

@@ -3,18 +3,21 @@
 use async_trait::async_trait;
 use domain::ids::AccountId;
 use domain::ports::{
-    NodeSeen, OperationsStore, Overdue, QueueDepth, Receiver, StoreError, Unmatched,
+    DatabaseFacts, NodeSeen, OperationsStore, Overdue, QueueDepth, Receiver, StoreError, Unmatched,
 };
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 
 use super::{PostgresStore, column, fault};
 use crate::rows::operations::{
-    DepthColumns, HELD_ROWS, MOST, NodeColumns, OverdueColumns, SAMPLE, UnmatchedColumns,
-    WaitingColumns, receivers,
+    DatabaseColumns, DepthColumns, HELD_ROWS, MOST, NodeColumns, OverdueColumns, SAMPLE,
+    UnmatchedColumns, WaitingColumns, receivers,
 };
 use crate::rows::{Corrupt, duration_us};
 
+const DESCRIBE: &str = "
+    SELECT current_setting('server_version'), (SELECT max(number) FROM schema_migration),
+        pg_database_size(current_database())";
 const LIST_NODES: &str = concat!(
     "SELECT id, alive_until_us, alive_until_us < ",
     now_us!(),
@@ -100,6 +103,11 @@ const LIST_WAITING_OF: &str = "
 
 #[async_trait]
 impl OperationsStore for PostgresStore {
+    async fn describe_database(&self) -> Result<DatabaseFacts, StoreError> {
+        self.get("describe the database", DESCRIBE, &[], database)
+            .await
+    }
+
     async fn list_nodes(&self) -> Result<Vec<NodeSeen>, StoreError> {
         self.list("list nodes", LIST_NODES, &[&MOST], node).await
     }
@@ -142,6 +150,15 @@ impl OperationsStore for PostgresStore {
         };
         receivers(waiting?).map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
     }
+}
+
+fn database(row: &Row) -> Result<DatabaseFacts, Corrupt> {
+    let columns = DatabaseColumns {
+        version: column(row, 0)?,
+        schema: column(row, 1)?,
+        bytes: column(row, 2)?,
+    };
+    columns.facts("PostgreSQL")
 }
 
 fn node(row: &Row) -> Result<NodeSeen, Corrupt> {

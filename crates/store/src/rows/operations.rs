@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use domain::ports::{Counted, NodeSeen, Overdue, Queue, QueueDepth, Receiver, Unmatched};
+use domain::ports::{
+    Counted, DatabaseFacts, NodeSeen, Overdue, Queue, QueueDepth, Receiver, Unmatched,
+};
 
 use super::callbacks::PARKED;
 use super::dispatch::priority;
@@ -119,6 +121,24 @@ pub(crate) struct WaitingColumns {
     pub(crate) state: i16,
     pub(crate) created_us: i64,
     pub(crate) reason: Option<Vec<u8>>,
+}
+
+/// The columns about the database itself.
+pub(crate) struct DatabaseColumns {
+    pub(crate) version: String,
+    pub(crate) schema: i64,
+    pub(crate) bytes: i64,
+}
+
+impl DatabaseColumns {
+    pub(crate) fn facts(self, product: &'static str) -> Result<DatabaseFacts, Corrupt> {
+        Ok(DatabaseFacts {
+            product,
+            version: self.version,
+            schema: u32::try_from(self.schema).map_err(|_| Corrupt("version of the schema"))?,
+            bytes: u64::try_from(self.bytes).map_err(|_| Corrupt("size of the database"))?,
+        })
+    }
 }
 
 /// Adds reports up by the hosts that receive them, those with the most first.

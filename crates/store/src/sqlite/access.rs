@@ -133,6 +133,32 @@ pub(super) fn list_accounts(db: &Connection) -> Result<Vec<AccountRecord>> {
     statement.query_map([], account)?.collect()
 }
 
+/// Accounts whose name holds a text, the newest first.
+pub(super) fn look_for_accounts(
+    db: &Connection,
+    name: Option<&str>,
+    before: i64,
+    limit: u32,
+) -> Result<Vec<AccountRecord>> {
+    let mut statement = db.prepare_cached(&format!(
+        "{ACCOUNT} WHERE id < ?1 AND (?2 IS NULL OR instr(lower(name), lower(?2)) > 0) ORDER BY id DESC LIMIT ?3"
+    ))?;
+    statement
+        .query_map(params![before, name, limit], account)?
+        .collect()
+}
+
+/// The names of accounts.
+pub(super) fn list_names(db: &Connection, ids: &[AccountId]) -> Result<Vec<(AccountId, String)>> {
+    let mut statement = db.prepare_cached("SELECT name FROM account WHERE id = ?1")?;
+    let mut names = Vec::with_capacity(ids.len());
+    for id in ids {
+        let name = statement.query_row([id.as_i64()], |row| row.get(0));
+        names.extend(name.optional()?.map(|name| (*id, name)));
+    }
+    Ok(names)
+}
+
 /// Suspends or resumes an account; `false` when there is none of this name.
 pub(super) fn set_suspended(db: &Connection, name: &str, suspended: bool) -> Result<bool> {
     change(db, SET_SUSPENDED, params![name, suspended])

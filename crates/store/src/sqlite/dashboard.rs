@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use domain::ids::{AccountId, CallbackId, MessageId};
 use domain::ports::{
-    CallbackFilter, CallbackRecord, Found, HistoryStore, Look, MessageFilter, MessageStory,
-    MessageSummary, NodeSeen, OperationsStore, Overdue, QueueDepth, Receiver, Span, StoreError,
-    TrafficCount, TrafficStore, Unmatched,
+    CallbackFilter, CallbackRecord, DatabaseFacts, Found, HistoryStore, Look, MessageFilter,
+    MessageStory, MessageSummary, NodeSeen, OperationsStore, Overdue, QueueDepth, Receiver, Span,
+    StoreError, TrafficCount, TrafficStore, Unmatched,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -72,6 +72,11 @@ impl TrafficStore for SqliteStore {
 
 #[async_trait]
 impl OperationsStore for SqliteStore {
+    async fn describe_database(&self) -> Result<DatabaseFacts, StoreError> {
+        self.read("describe the database", operations::describe)
+            .await
+    }
+
     async fn list_nodes(&self) -> Result<Vec<NodeSeen>, StoreError> {
         self.read("list nodes", operations::list_nodes).await
     }

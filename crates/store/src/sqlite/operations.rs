@@ -1,15 +1,18 @@
 //! What whoever runs the service sees: nodes, queues, what is stuck, what fits nothing.
 
 use domain::ids::AccountId;
-use domain::ports::{NodeSeen, Overdue, QueueDepth, Receiver, Unmatched};
+use domain::ports::{DatabaseFacts, NodeSeen, Overdue, QueueDepth, Receiver, Unmatched};
 use rusqlite::{Connection, Result, Row, params};
 
 use super::clock;
 use crate::rows::operations::{
-    DepthColumns, HELD_ROWS, MOST, NodeColumns, OverdueColumns, SAMPLE, UnmatchedColumns,
-    WaitingColumns, receivers,
+    DatabaseColumns, DepthColumns, HELD_ROWS, MOST, NodeColumns, OverdueColumns, SAMPLE,
+    UnmatchedColumns, WaitingColumns, receivers,
 };
 
+const DESCRIBE: &str = "
+    SELECT sqlite_version(), (SELECT max(number) FROM schema_migration), c.page_count * s.page_size
+    FROM pragma_page_count AS c, pragma_page_size AS s";
 const LIST_NODES: &str = "
     SELECT id, alive_until_us, alive_until_us < ?1,
         (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = node.id LIMIT ?2))
@@ -146,6 +149,19 @@ pub(super) fn list_unmatched(db: &Connection, limit: u32) -> Result<Vec<Unmatche
     db.prepare_cached(LIST_UNMATCHED)?
         .query_map([limit], read)?
         .collect()
+}
+
+/// What the database is.
+pub(super) fn describe(db: &Connection) -> Result<DatabaseFacts> {
+    let read = |row: &Row<'_>| {
+        let columns = DatabaseColumns {
+            version: row.get(0)?,
+            schema: row.get(1)?,
+            bytes: row.get(2)?,
+        };
+        Ok(columns.facts("SQLite")?)
+    };
+    db.prepare_cached(DESCRIBE)?.query_row([], read)
 }
 
 /// The hosts for which reports wait or are parked.

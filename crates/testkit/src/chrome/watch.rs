@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -11,6 +12,10 @@ use super::pipe::locked;
 const MAX_NOISE: usize = 100;
 /// Requests whose address is kept until they are answered.
 const MAX_REQUESTS: usize = 1_000;
+
+/// What was asked for and has not begun by then was refused, by a content policy for example.
+const BEGIN_DEADLINE: Duration = Duration::from_secs(3);
+const BEGIN_AFTER_CLEARED: Duration = Duration::from_millis(300);
 
 /// The state of one page, as its events tell it.
 #[derive(Debug)]
@@ -22,8 +27,8 @@ pub(super) struct Watch {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Asked for, and not yet begun.
-    is_scheduled: bool,
+    /// Another document was asked for and should begin to load by then.
+    expected_until: Option<Instant>,
     is_loading: bool,
     status: Option<u16>,
     noise: Vec<String>,
@@ -41,7 +46,10 @@ impl Watch {
     /// Whether it is on its way to another document.
     pub(super) fn is_busy(&self) -> bool {
         let seen = locked(&self.seen);
-        seen.is_scheduled || seen.is_loading
+        let is_expected = seen
+            .expected_until
+            .is_some_and(|until| Instant::now() < until);
+        is_expected || seen.is_loading
     }
 
     /// The status of the document.
@@ -62,15 +70,22 @@ impl Watch {
         let mut seen = locked(&self.seen);
         let is_main = about["frameId"] == self.frame.as_str();
         match method {
-            "Page.frameScheduledNavigation" if is_main => seen.is_scheduled = true,
-            "Page.frameClearedScheduledNavigation" if is_main => seen.is_scheduled = false,
+            // A form says only the first while it is clicked, a link to a place on the page only the second.
+            "Page.frameRequestedNavigation" | "Page.frameScheduledNavigation" if is_main => {
+                seen.expected_until = Some(Instant::now() + BEGIN_DEADLINE);
+            }
+            // It began, or never will; the process that tells is not the one that loads, so either may come first.
+            "Page.frameClearedScheduledNavigation" if is_main && seen.expected_until.is_some() => {
+                seen.expected_until = Some(Instant::now() + BEGIN_AFTER_CLEARED);
+            }
             "Page.frameStartedLoading" | "Page.frameStartedNavigating" if is_main => {
+                seen.expected_until = None;
                 seen.is_loading = true;
             }
             "Page.frameStoppedLoading" if is_main => seen.is_loading = false,
-            // A new document may come from a process that knows nothing of what another had planned.
+            "Page.navigatedWithinDocument" if is_main => seen.expected_until = None,
             "Page.frameNavigated" if about["frame"]["id"] == self.frame.as_str() => {
-                seen.is_scheduled = false;
+                seen.expected_until = None;
             }
             "Page.javascriptDialogOpening" => seen.complain("dialog", &about["message"]),
             "Runtime.consoleAPICalled" => seen.console(about),

@@ -67,6 +67,7 @@ mod noted;
 mod oauth;
 mod opening;
 mod operations;
+mod pages;
 mod parts;
 mod people;
 mod pruning;

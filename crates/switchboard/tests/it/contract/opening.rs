@@ -219,7 +219,7 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
     let cancelled = store.cancel(account(1), message(2), past(2)).await;
     assert_eq!(cancelled.expect("answers"), Cancel::Done);
     assert_eq!(store.check_ledger().await.expect("answers"), []);
-    let entries = store.list_ledger(owner, 10).await.expect("answers");
+    let entries = store.list_ledger(owner, None, 10).await.expect("answers");
     assert_eq!(entries.len(), 1, "{entries:?}");
 }
 

@@ -36,6 +36,36 @@ const PAGES: &[(&str, Who, &str)] = &[
     ("message", Member, "/dashboard/messages/{message}"),
     ("message-failed", Member, "/dashboard/messages/{failed}"),
     ("password", Operator, "/dashboard/password"),
+    (
+        "operator-accounts",
+        Operator,
+        "/dashboard/operator/accounts",
+    ),
+    (
+        "operator-account",
+        Operator,
+        "/dashboard/operator/accounts/1",
+    ),
+    ("operator-senders", Operator, "/dashboard/operator/senders"),
+    (
+        "operator-carriers",
+        Operator,
+        "/dashboard/operator/carriers",
+    ),
+    (
+        "operator-routes",
+        Operator,
+        "/dashboard/operator/routes?to=%2B37120000001&channel=sms",
+    ),
+    ("operator-prices", Operator, "/dashboard/operator/prices"),
+    (
+        "operator-reference",
+        Operator,
+        "/dashboard/operator/reference?asked=LMT",
+    ),
+    ("operator-queues", Operator, "/dashboard/operator/queues"),
+    ("operator-hosts", Operator, "/dashboard/operator/hosts"),
+    ("operator-nodes", Operator, "/dashboard/operator/nodes"),
 ];
 
 #[tokio::test]
