@@ -23,6 +23,8 @@ use crate::rest::Problem;
 use draft::Draft;
 use measure::Measure;
 
+/// The largest form: a text of 255 parts, written in three letters for each octet, to a thousand numbers.
+const MAX_BYTES: usize = 512 * 1024;
 /// The most senders that are looked at for those that are approved.
 const MAX_SENDERS: u32 = 500;
 /// When to come again while the service cannot store anything.
@@ -76,7 +78,7 @@ async fn show(
 async fn check(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
-    Posted(form): Posted,
+    Posted(form): Posted<MAX_BYTES>,
 ) -> Result<Response, Failure> {
     let is_part = form.get("part").is_some();
     let draft = Draft::read(form);
@@ -90,7 +92,7 @@ async fn check(
 async fn send(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
-    Posted(form): Posted,
+    Posted(form): Posted<MAX_BYTES>,
 ) -> Result<Response, Failure> {
     let draft = Draft::read(form);
     if member.account.suspended {
