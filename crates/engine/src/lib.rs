@@ -1,7 +1,8 @@
 //! What the product does, one file a use case.
 //!
 //! What belongs here: accepting messages ([`submit`]), finding carriers for them ([`routing`]), sending them ([`dispatch`]), hearing what became of them
-//! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]); deciding who
+//! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]), looking for them
+//! ([`history`], [`reports`]) and counting them ([`traffic`]); how the service does ([`operations`]); deciding who
 //! may call ([`gate`]), keeping accounts, tokens, people and sign-ins ([`accounts`], [`people`], [`sign_in`]), granting to
 //! clients ([`grants`]); reference data and what
 //! messages cost ([`catalogues`], [`prices`]); what accounts may send under ([`senders`]); and the machinery that several
@@ -19,6 +20,7 @@ pub mod dispatch;
 mod entropy;
 pub mod gate;
 pub mod grants;
+pub mod history;
 pub mod id_blocks;
 pub mod messages;
 pub mod node;
@@ -26,11 +28,13 @@ pub mod operations;
 pub mod people;
 pub mod prices;
 pub mod receipts;
+pub mod reports;
 pub mod routing;
 pub mod senders;
 pub mod sign_in;
 pub mod submit;
 pub mod throttle;
+pub mod traffic;
 mod upkeep;
 
 use std::collections::HashMap;
@@ -49,15 +53,18 @@ pub use catalogues::Catalogues;
 pub use dispatch::{Dispatch, Equipment};
 pub use gate::Gate;
 pub use grants::{GrantSettings, Grants};
+pub use history::History;
 pub use messages::Messages;
 pub use node::Node;
 pub use operations::Operations;
 pub use people::People;
 pub use receipts::Receipts;
+pub use reports::Reports;
 pub use routing::{Plan, Routing};
 pub use senders::{SenderReview, Senders};
 pub use sign_in::SignIn;
 pub use submit::Submit;
+pub use traffic::Traffic;
 
 /// How much the use cases may hold in memory, and how they write.
 #[derive(Debug, Clone)]
@@ -102,6 +109,14 @@ pub struct Engine {
     pub submit: Arc<Submit>,
     /// Reading back and cancelling.
     pub messages: Messages,
+    /// Looking for messages.
+    pub history: History,
+    /// How callbacks went, and sending them again.
+    pub reports: Reports,
+    /// Figures of what was sent.
+    pub traffic: Traffic,
+    /// How the service does.
+    pub operations: Operations,
     /// What accounts may send under.
     pub senders: Senders,
     /// Deciding about what accounts may send under.
@@ -118,8 +133,6 @@ pub struct Engine {
     pub sign_in: SignIn,
     /// The log of changes.
     pub audit: Audit,
-    /// How the service does.
-    pub operations: Operations,
     /// What people grant to clients.
     pub grants: Grants,
     /// Which way messages go.
@@ -180,13 +193,16 @@ impl Engine {
             submit,
             sender_review: SenderReview::new(store.clone(), clock.clone()),
             callback_review: CallbackReview::new(store.clone(), clock.clone()),
+            history: History::new(store.clone()),
+            reports: Reports::new(store.clone()),
+            traffic: Traffic::new(store.clone(), catalogues.clone()),
+            operations: Operations::new(store.clone(), clock.now()),
             catalogues,
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             audit: Audit::new(store.clone(), clock.clone()),
-            operations: Operations::new(store.clone(), clock.now()),
             grants: Grants::new(store, clock, clients, settings.grants),
             routing,
             worker,

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use domain::ports::{
-    CarrierSeen, DatabaseFacts, NodeSeen, Overdue, QueueDepth, Receiver, Store, StoreError,
-    Unmatched,
-};
 use domain::{AccountId, Timestamp};
+use domain::ports::{
+    CarrierSeen, DatabaseFacts, NodeSeen, Overdue, QueueDepth, Receiver, Store, StoreError, Unmatched,
+};
 use jiff::SignedDuration;
 
-/// How long after its time a message counts as stuck. Carriers are tried again within minutes, so what waits longer has
-/// a reason that somebody should look at.
+use crate::history::MOST_ROWS;
+
+/// What is due for longer than so is stuck.
 pub const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
-/// Shows how the service does.
+/// Looks at how the service does.
 pub struct Operations {
     store: Arc<dyn Store>,
     started_at: Timestamp,
@@ -34,37 +34,41 @@ impl Operations {
     }
 
     /// What the database is.
-    pub async fn database(&self) -> Result<DatabaseFacts, StoreError> {
+    pub async fn describe_database(&self) -> Result<DatabaseFacts, StoreError> {
         self.store.describe_database().await
     }
 
     /// The nodes.
-    pub async fn nodes(&self) -> Result<Vec<NodeSeen>, StoreError> {
+    pub async fn list_nodes(&self) -> Result<Vec<NodeSeen>, StoreError> {
         self.store.list_nodes().await
     }
 
-    /// How the carriers of every node do, by name and node.
-    pub async fn carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
+    /// How the carriers do, as the nodes that live noted it last.
+    pub async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
         self.store.list_carriers().await
     }
 
     /// How much waits in every queue.
-    pub async fn queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
+    pub async fn list_queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
         self.store.list_queues().await
     }
 
-    /// Messages that are [stuck](STUCK_AFTER), the oldest first.
-    pub async fn stuck(&self, limit: u32) -> Result<Vec<Overdue>, StoreError> {
+    /// Messages that were due longer ago than [`STUCK_AFTER`] and still wait, the oldest first.
+    pub async fn list_stuck(&self, limit: u32) -> Result<Vec<Overdue>, StoreError> {
+        let limit = limit.clamp(1, MOST_ROWS);
         self.store.list_overdue(STUCK_AFTER, limit).await
     }
 
     /// Receipts that fit nothing, the newest first.
-    pub async fn unmatched(&self, limit: u32) -> Result<Vec<Unmatched>, StoreError> {
-        self.store.list_unmatched(limit).await
+    pub async fn list_unmatched(&self, limit: u32) -> Result<Vec<Unmatched>, StoreError> {
+        self.store.list_unmatched(limit.clamp(1, MOST_ROWS)).await
     }
 
     /// The hosts for which reports of an account, or of all, wait or are parked.
-    pub async fn receivers(&self, account: Option<AccountId>) -> Result<Vec<Receiver>, StoreError> {
+    pub async fn list_receivers(
+        &self,
+        account: Option<AccountId>,
+    ) -> Result<Vec<Receiver>, StoreError> {
         self.store.list_receivers(account).await
     }
 }

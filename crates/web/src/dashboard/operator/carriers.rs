@@ -59,7 +59,7 @@ pub(super) async fn show(
 }
 
 async fn table(dashboard: &Dashboard) -> Result<Carriers, Failure> {
-    let seen = dashboard.engine.operations.carriers().await?;
+    let seen = dashboard.engine.operations.list_carriers().await?;
     let plan = dashboard.engine.routing.plan();
     let idle = plan.carriers.into_iter().map(|carrier| carrier.name);
     let idle = idle.filter(|name| seen.iter().all(|seen| seen.note.name != *name));

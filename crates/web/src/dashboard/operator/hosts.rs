@@ -50,7 +50,7 @@ pub(super) async fn show(
         let replayed: u64 = replayed;
         frame = frame.saying(format!("{} reports are sent again now.", count(replayed)));
     }
-    let receivers = dashboard.engine.operations.receivers(None).await?;
+    let receivers = dashboard.engine.operations.list_receivers(None).await?;
     let paused = dashboard.engine.paused_receivers();
     let page = Page {
         frame,

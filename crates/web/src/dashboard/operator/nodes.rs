@@ -43,9 +43,9 @@ pub(super) async fn show(
     operator: Operator,
 ) -> Result<Response, Failure> {
     let operations = &dashboard.engine.operations;
-    let nodes = operations.nodes().await?;
-    let carriers = operations.carriers().await?;
-    let database = operations.database().await?;
+    let nodes = operations.list_nodes().await?;
+    let carriers = operations.list_carriers().await?;
+    let database = operations.describe_database().await?;
     let this = dashboard.engine.node();
     let page = Page {
         frame: operator.frame(),

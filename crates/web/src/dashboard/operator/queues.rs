@@ -62,9 +62,9 @@ pub(super) async fn show(
     operator: Operator,
 ) -> Result<Response, Failure> {
     let operations = &dashboard.engine.operations;
-    let queues = operations.queues().await?;
-    let stuck = operations.stuck(SHOWN).await?;
-    let unmatched = operations.unmatched(SHOWN).await?;
+    let queues = operations.list_queues().await?;
+    let stuck = operations.list_stuck(SHOWN).await?;
+    let unmatched = operations.list_unmatched(SHOWN).await?;
     let accounts = stuck.iter().map(|message| message.account);
     let names = dashboard.engine.accounts.names(accounts).await?;
     let page = Page {
