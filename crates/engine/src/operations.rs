@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use domain::{AccountId, Timestamp};
 use domain::ports::{
-    CarrierSeen, DatabaseFacts, NodeSeen, Overdue, QueueDepth, Receiver, Store, StoreError, Unmatched,
+    CarrierSeen, DatabaseFacts, NodeSeen, Overdue, QueueDepth, Receiver, Store, StoreError,
+    Unmatched,
 };
+use domain::{AccountId, Timestamp};
 use jiff::SignedDuration;
 
 use crate::history::MOST_ROWS;

@@ -5,16 +5,21 @@
 //! that only this browser's own page can have.
 
 mod assets;
+mod chart;
 mod consent;
 mod form;
+mod live;
+mod messages;
 mod nav;
 mod operator;
 mod overview;
 mod page;
 mod password;
+mod place;
 mod query;
 mod refused;
 mod return_path;
+mod send;
 mod shown;
 mod sign_in;
 mod visit;
@@ -28,9 +33,11 @@ use axum::routing::{get, post};
 use domain::person::SignedIn;
 use engine::Engine;
 use ipnet::IpNet;
+use tokio::sync::watch;
 
 use crate::rest::wrong_method;
 pub use assets::router as assets_router;
+use live::Streams;
 use page::Failure;
 pub(crate) use refused::refused;
 use return_path::ReturnPath;
@@ -53,18 +60,26 @@ pub struct DashboardSettings {
 pub struct Dashboard {
     engine: Arc<Engine>,
     settings: DashboardSettings,
+    streams: Streams,
 }
 
 impl Dashboard {
-    /// The pages on these use cases.
-    pub fn new(engine: Arc<Engine>, settings: DashboardSettings) -> Arc<Self> {
-        Arc::new(Self { engine, settings })
+    /// The pages on these use cases. What they send by and by ends when `stop` turns true.
+    pub fn new(
+        engine: Arc<Engine>,
+        settings: DashboardSettings,
+        stop: watch::Receiver<bool>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            engine,
+            settings,
+            streams: Streams::new(stop),
+        })
     }
 
     /// The routes, without those of [`assets_router`].
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new()
-            .route("/dashboard", get(overview::show))
             .route(
                 "/dashboard/password",
                 get(password::ask_operator).post(password::create_operator),
@@ -86,7 +101,10 @@ impl Dashboard {
                 "/oauth/consent/{id}",
                 get(consent::ask).post(consent::decide),
             )
+            .merge(messages::routes())
             .merge(operator::routes())
+            .merge(overview::routes())
+            .merge(send::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }

@@ -5,8 +5,12 @@
 //! [`every_page`].
 
 mod every_page;
+mod finding;
+mod first_message;
 mod first_start;
+mod live;
 mod running;
+mod sending;
 
 use testkit::chrome::{Chrome, Page};
 
