@@ -11,7 +11,7 @@ use crate::rest::service::Service;
 on_both_backends!(an_operator_looks_at_everything);
 
 fn an_operator_looks_at_everything(backend: Backend) {
-    let routes = "[[route]]\naccount = \"acme\"\ncountry = \"LV\"\ncarriers = [\"simulator\"]\n";
+    let routes = "[[route]]\ncountry = \"LV\"\ncarriers = [\"simulator\"]\n";
     let service = Service::with(backend, |builder| builder.config(routes));
     let token = service.create_account("acme");
     let body = json!({ "to": "+37120000001", "from": "Acme", "message": "<b>bold</b>" });
@@ -48,7 +48,7 @@ fn an_operator_looks_at_everything(backend: Backend) {
             &["rule 1", ">decides<"],
         ),
         (
-            "/dashboard/operator/routes?to=%2B37120000001&account=main",
+            "/dashboard/operator/routes?to=%2B447700900000&account=main",
             &["no rule fits", "refused"],
         ),
         (
