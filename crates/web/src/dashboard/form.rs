@@ -39,7 +39,7 @@ impl Form {
 
     /// Reads a form of at most so many bytes.
     pub(super) async fn read(request: Request, max_bytes: usize) -> Result<Self, Failure> {
-        let time = if max_bytes > MAX_BYTES {
+        let time = if max_bytes > MAX_BYTES_WITHIN {
             LONG_TIME
         } else {
             TIME
