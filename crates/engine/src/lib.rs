@@ -49,7 +49,7 @@ pub use gate::Gate;
 pub use grants::{GrantSettings, Grants};
 pub use messages::Messages;
 pub use node::Node;
-pub use people::People;
+pub use people::{OwnAccess, People};
 pub use receipts::Receipts;
 pub use routing::{Plan, Routing};
 pub use senders::{SenderReview, Senders};
@@ -111,6 +111,8 @@ pub struct Engine {
     pub catalogues: Arc<Catalogues>,
     /// Invitations and passwords.
     pub people: People,
+    /// What people decide about their own ways in.
+    pub own: OwnAccess,
     /// The dashboard's sessions.
     pub sign_in: SignIn,
     /// The log of changes.
@@ -178,6 +180,7 @@ impl Engine {
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
+            own: OwnAccess::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             audit: Audit::new(store.clone(), clock.clone()),
             grants: Grants::new(store, clock, clients, settings.grants),

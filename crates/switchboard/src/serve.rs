@@ -347,6 +347,7 @@ fn oauth_settings(config: &Config, listening: SocketAddr) -> OAuthSettings {
 fn dashboard_settings(config: &Config, listening: SocketAddr) -> DashboardSettings {
     DashboardSettings {
         secure: config.dashboard_url(listening).starts_with("https:"),
+        dashboard_url: config.dashboard_url(listening),
         base_url: config.base_url(listening),
         currency: config.billing.currency.clone(),
         trusted_proxies: config.auth.trusted_proxies.clone(),

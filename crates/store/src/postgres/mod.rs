@@ -42,8 +42,10 @@ mod people;
 mod pool;
 mod prune;
 mod receipts;
+mod second_factor;
 mod senders;
 mod sends;
+mod sessions;
 
 use attempt::Query;
 

@@ -33,8 +33,10 @@ mod people;
 mod prune;
 mod readers;
 mod receipts;
+mod second_factor;
 mod senders;
 mod sends;
+mod sessions;
 mod store;
 mod writer;
 
