@@ -351,7 +351,7 @@ impl Accounts {
             .audit
             .note(by, Some(access.account), Action::TokenRevoke, subject, "")
             .await?;
-        let revoked = match self.store.revoke_token(id, self.clock.now()).await {
+        let revoked = match self.store.revoke_token(account, id, self.clock.now()).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(AccountError::UnknownToken(id)),
             Err(error) => Err(error.into()),

@@ -133,9 +133,9 @@ pub struct Engine {
     pub audit: Audit,
     /// What people grant to clients.
     pub grants: Grants,
-    clock: Arc<dyn Clock>,
     /// Which way messages go.
     pub routing: Arc<Routing>,
+    clock: Arc<dyn Clock>,
     worker: Option<Worker>,
 }
 
@@ -265,7 +265,7 @@ impl Engine {
             worker.stop().await;
         }
         self.catalogues.stop();
-        self.gate.stop();
+        self.gate.stop().await;
     }
 }
 

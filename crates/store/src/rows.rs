@@ -318,6 +318,8 @@ pub(crate) struct TokenColumns {
     pub(crate) allow_ips: String,
     pub(crate) expires_us: Option<i64>,
     pub(crate) created_us: i64,
+    pub(crate) last_used_us: Option<i64>,
+    pub(crate) grant_id: Option<i64>,
 }
 
 impl TokenColumns {
@@ -337,6 +339,8 @@ impl TokenColumns {
                 expires: self.expires_us.map(timestamp).transpose()?,
             },
             created_at: timestamp(self.created_us)?,
+            last_used_at: self.last_used_us.map(timestamp).transpose()?,
+            grant: self.grant_id.map(oauth::grant_id).transpose()?,
         })
     }
 }

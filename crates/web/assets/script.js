@@ -34,11 +34,6 @@ function askBefore(within) {
   }
 }
 
-/** Hides what only those without a script need. */
-function hideSpare(within) {
-  for (const element of within.querySelectorAll("[data-check]")) element.hidden = true;
-}
-
 /** Reads a chosen file into the text field beside it. */
 function offerFiles(within) {
   for (const input of within.querySelectorAll("input[type=file][data-into]")) {
@@ -50,10 +45,16 @@ function offerFiles(within) {
   }
 }
 
+/** Hides what only those without a script need. */
+function hideSpare(within) {
+  for (const element of within.querySelectorAll("[data-check]")) element.hidden = true;
+}
+
 function enliven(within) {
   showTimes(within);
   offerCopies(within);
   askBefore(within);
+  offerFiles(within);
   hideSpare(within);
   offerFiles(within);
 }

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
 use crate::billing::NotPaid;
 use crate::ids::{AccountId, MessageId};
 use crate::lookup::LookupRecord;
 use crate::message::{MessageRecord, MessageState, ScheduledRecord, Submission, SubmitReceipt};
+
+/// How long a node gives out the IDs that it reserved, at most. So IDs ascend with the time of acceptance, but for so
+/// much and what clocks differ by: looking for messages of a time relies on it.
+pub const ID_BLOCK_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 
 /// What became of one submission of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,8 +32,10 @@ pub use dispatch::{
 pub use history::{
     Found, HistoryStore, Look, MessageFilter, MessageStory, MessageSummary, PartStory, StateName,
 };
-pub use messages::{Accepted, Cancel, KeptAnswer, MessageStore, Page};
-pub use oauth::{Approval, CodeRedemption, KeptClient, NewPair, OAuthStore, Revoked, Rotation};
+pub use messages::{Accepted, Cancel, ID_BLOCK_LIFETIME, KeptAnswer, MessageStore, Page};
+pub use oauth::{
+    Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotation,
+};
 pub use operations::{
     Counted, DatabaseFacts, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth, Receiver,
     Unmatched,

@@ -47,7 +47,7 @@ pub enum Action {
     CallbackReplay,
     /// Somebody allowed a client to act for an account.
     GrantApprove,
-    /// A client gave back what it was granted.
+    /// A client gave back what it was granted, or somebody took it back.
     GrantRevoke,
 }
 

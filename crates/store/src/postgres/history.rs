@@ -14,7 +14,9 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::{PostgresStore, column, fault};
-use crate::rows::history::{FittingColumns, Looked, SummaryColumns, WhoseColumns, summary_columns};
+use crate::rows::history::{
+    FittingColumns, Looked, SummaryColumns, TimeSearch, WhoseColumns, summary_columns,
+};
 use crate::rows::{Corrupt, MessageColumns};
 
 /// How many bits of an ID tell the place within its segment; the index is built on it.
@@ -25,9 +27,15 @@ const STEPS: &[i32] = &[16, 200, 600];
 const STEPS_OF_ALL: &[i32] = &[4, 16, 40];
 /// How many segments are asked at once for one that has anything of an account; more after each that had nothing.
 const SEEK_STEPS: &[i32] = &[4, 64, 600];
+/// At how many IDs a search for a time looks with one statement.
+const PROBES: i64 = 31;
 /// How many segments are read, all their rows, in one look.
 const SEGMENTS_READ: u32 = 8;
 
+const EDGES: &str = "SELECT (SELECT min(id) FROM message), (SELECT max(id) FROM message)";
+const ACCEPTED: &str = "
+    SELECT p.id, f.id, f.accepted_us FROM UNNEST($1::bigint[]) AS p (id)
+    LEFT JOIN LATERAL (SELECT m.id, m.accepted_us FROM message AS m WHERE m.id >= p.id ORDER BY m.id LIMIT 1) AS f ON TRUE";
 /// The segments that are not empty, from the one below an ID ($1) down, so many ($2).
 macro_rules! walk {
     () => {
@@ -106,8 +114,10 @@ impl HistoryStore for PostgresStore {
             whose: WhoseColumns::of(filter),
             fitting: FittingColumns::of(filter),
             limit: look.limit as usize,
+            floor: 0,
         };
         let before = look.before.map_or(i64::MAX, MessageId::as_i64);
+        let (search, before) = search.within_times(before).await?;
         let looked = match filter.to {
             Some(_) => search.by_number(before).await?,
             None => search.by_account(before).await?,
@@ -140,6 +150,8 @@ struct Search<'a> {
     whose: WhoseColumns,
     fitting: FittingColumns,
     limit: usize,
+    /// What is at or below it fits not.
+    floor: i64,
 }
 
 /// How far a walk came: the lowest segment, and whether there is nothing below.
@@ -162,9 +174,9 @@ impl Search<'_> {
             if rows.len() >= self.limit {
                 break;
             }
-            match bounds.low {
-                Some(low) if !bounds.is_end => before = low << SEGMENT_BITS,
-                _ => return Ok(Looked { rows, next: None }),
+            match self.below(&bounds) {
+                Some(below) => before = below,
+                None => return Ok(Looked { rows, next: None }),
             }
         }
         Ok(self.stopped(rows, before))
@@ -187,15 +199,63 @@ impl Search<'_> {
                 let (_, found) = self.look(sql, end, &first, rows.len()).await?;
                 rows.extend(found);
                 (before, read, steps) = (first, read + 1, SEEK_STEPS.iter());
-            } else if let Some(low) = bounds.low
-                && !bounds.is_end
-            {
-                before = low << SEGMENT_BITS;
+            } else if let Some(below) = self.below(&bounds) {
+                before = below;
             } else {
+                return Ok(Looked { rows, next: None });
+            }
+            if before <= self.floor + 1 && rows.len() < self.limit {
                 return Ok(Looked { rows, next: None });
             }
         }
         Ok(self.stopped(rows, before))
+    }
+
+    /// Where to go on below what was walked through; `None`: there is nothing that could fit.
+    fn below(&self, bounds: &Bounds) -> Option<i64> {
+        let below = bounds.low.filter(|_| !bounds.is_end)? << SEGMENT_BITS;
+        (below > self.floor + 1).then_some(below)
+    }
+
+    /// The same look, from where the times that are asked for end to where they begin.
+    async fn within_times(mut self, before: i64) -> Result<(Self, i64), StoreError> {
+        let read = |row: &Row| Ok((column(row, 0)?, column(row, 1)?));
+        let is_asked = self.fitting.since_us > i64::MIN || self.fitting.until_us < i64::MAX;
+        if !is_asked {
+            return Ok((self, before));
+        }
+        let edges = self.store.get(OPERATION, EDGES, &[], read).await?;
+        let (Some(first), Some(last)) = edges else {
+            return Ok((self, before));
+        };
+        let since = TimeSearch::for_since(&self.fitting, first, last);
+        let until = TimeSearch::for_until(&self.fitting, first, last);
+        if let Some(since) = since {
+            self.floor = self.search(since).await?.low;
+        }
+        let ceiling = match until {
+            Some(until) => self.search(until).await?.high,
+            None => i64::MAX,
+        };
+        Ok((self, before.min(ceiling)))
+    }
+
+    async fn search(&self, mut search: TimeSearch) -> Result<TimeSearch, StoreError> {
+        let read = |row: &Row| {
+            let found: (Option<i64>, Option<i64>) = (column(row, 1)?, column(row, 2)?);
+            Ok((column(row, 0)?, found.0.zip(found.1)))
+        };
+        loop {
+            let probes = search.probes(PROBES);
+            if probes.is_empty() {
+                return Ok(search);
+            }
+            let values: super::Values<'_> = &[&probes];
+            let found = self.store.list(OPERATION, ACCEPTED, values, read).await?;
+            for (probe, found) in found {
+                search.note(probe, found);
+            }
+        }
     }
 
     /// Enough was found, or looked at.

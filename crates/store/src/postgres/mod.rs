@@ -76,6 +76,7 @@ mod callbacks;
 mod carriers;
 mod catalogue;
 mod claims;
+mod connected;
 mod dispatch;
 mod ending;
 mod fault;

@@ -3,7 +3,8 @@
 use domain::delivery::CallbackAttempt;
 use domain::ids::AccountId;
 use domain::ports::{
-    CallbackRecord, Found, MessageFilter, MessageStory, MessageSummary, PartStory, StateName,
+    CallbackRecord, Found, ID_BLOCK_LIFETIME, MessageFilter, MessageStory, MessageSummary,
+    PartStory, StateName,
 };
 use domain::{Code, MessageId, Money, Msisdn, Originator};
 
@@ -44,6 +45,65 @@ pub(crate) struct FittingColumns {
     pub(crate) error: Option<i16>,
     pub(crate) since_us: i64,
     pub(crate) until_us: i64,
+}
+
+/// How much earlier a message may have been accepted than another of a lower ID, with room for clocks that differ.
+fn disorder_us() -> i64 {
+    2 * super::duration_us(ID_BLOCK_LIFETIME)
+}
+
+/// Searches the IDs for a time: rows up to `low` were accepted before it, those from `high` on at it or later, both but
+/// for the disorder of IDs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TimeSearch {
+    time_us: i64,
+    pub(crate) low: i64,
+    pub(crate) high: i64,
+}
+
+impl TimeSearch {
+    /// Between the lowest and the highest ID that there are.
+    fn new(time_us: i64, first: i64, last: i64) -> Self {
+        Self {
+            time_us,
+            low: first.saturating_sub(1),
+            high: last.saturating_add(1),
+        }
+    }
+
+    /// Where rows are certainly accepted at `until` or later, from `high` on.
+    pub(crate) fn for_until(fitting: &FittingColumns, first: i64, last: i64) -> Option<Self> {
+        let given = fitting.until_us < i64::MAX;
+        given.then(|| Self::new(fitting.until_us.saturating_add(disorder_us()), first, last))
+    }
+
+    /// Where rows are certainly accepted before `since`, up to `low`.
+    pub(crate) fn for_since(fitting: &FittingColumns, first: i64, last: i64) -> Option<Self> {
+        let given = fitting.since_us > i64::MIN;
+        given.then(|| Self::new(fitting.since_us.saturating_sub(disorder_us()), first, last))
+    }
+
+    /// So many IDs at which to look next, ascending; none when the place is found.
+    pub(crate) fn probes(&self, count: i64) -> Vec<i64> {
+        let width = self.high - self.low;
+        let count = count.min(width - 1);
+        let place = |n: i64| {
+            let step = i128::from(width) * i128::from(n) / i128::from(count + 1);
+            self.low + i64::try_from(step).expect("less than the width")
+        };
+        (1..=count).map(place).collect()
+    }
+
+    /// Takes note of the first row at or behind a probe: its ID, and when it was accepted.
+    pub(crate) fn note(&mut self, probe: i64, found: Option<(i64, i64)>) {
+        match found {
+            Some((id, accepted_us)) if id < self.high && accepted_us < self.time_us => {
+                self.low = self.low.max(id);
+            }
+            _ if probe > self.low => self.high = self.high.min(probe),
+            _ => {}
+        }
+    }
 }
 
 /// Whose messages, and to whom.
@@ -233,3 +293,6 @@ impl Looked {
 
 /// How much of a queue is read for the place of one message.
 pub(crate) const QUEUE_ROWS: i64 = 20_000;
+
+#[cfg(test)]
+mod tests;

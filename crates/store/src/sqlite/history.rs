@@ -8,7 +8,9 @@ use domain::ports::Look;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, ToSql, params};
 
 use crate::rows::MessageColumns;
-use crate::rows::history::{FittingColumns, Looked, SummaryColumns, WhoseColumns, summary_columns};
+use crate::rows::history::{
+    FittingColumns, Looked, SummaryColumns, TimeSearch, WhoseColumns, summary_columns,
+};
 
 /// How many bits of an ID tell the place within its segment; the index is built on it.
 const SEGMENT_BITS: u32 = 9;
@@ -19,6 +21,8 @@ const SEGMENTS_OF_ALL: u32 = 250;
 /// How many messages one look checks.
 const ROWS: u32 = 4_000;
 
+const EDGES: &str = "SELECT (SELECT min(id) FROM message), (SELECT max(id) FROM message)";
+const ACCEPTED: &str = "SELECT id, accepted_us FROM message WHERE id >= ?1 ORDER BY id LIMIT 1";
 /// The newest message before an ID.
 const NEWEST: &str = "SELECT max(id) FROM message WHERE id < ?1";
 const OF_ACCOUNT: &str = "
@@ -62,9 +66,12 @@ pub(super) fn look(
         rows: Vec::new(),
         checked: 0,
     };
-    let mut end = look.before.map_or(i64::MAX, MessageId::as_i64);
+    let (floor, ceiling) = bounds(db, fitting)?;
+    let before = look.before.map_or(i64::MAX, MessageId::as_i64);
+    let mut end = before.min(ceiling);
     for _ in 0..segments {
-        let Some(newest) = walk.newest_before(end)? else {
+        let newest = walk.newest_before(end)?;
+        let Some(newest) = newest.filter(|newest| *newest > floor) else {
             return Ok(walk.stopped(None));
         };
         let segment = newest >> SEGMENT_BITS;
@@ -74,6 +81,34 @@ pub(super) fn look(
         end = segment << SEGMENT_BITS;
     }
     Ok(walk.stopped(Some(end)))
+}
+
+/// Where the times that are asked for begin and end: what is at or below the one, or at or above the other, fits not.
+fn bounds(db: &Connection, fitting: &FittingColumns) -> Result<(i64, i64)> {
+    let mut edges = db.prepare_cached(EDGES)?;
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let (Some(first), Some(last)) = edges.query_row([], read)? else {
+        return Ok((0, i64::MAX));
+    };
+    let since = search(db, TimeSearch::for_since(fitting, first, last))?;
+    let until = search(db, TimeSearch::for_until(fitting, first, last))?;
+    Ok((
+        since.map_or(0, |found| found.low),
+        until.map_or(i64::MAX, |found| found.high),
+    ))
+}
+
+fn search(db: &Connection, search: Option<TimeSearch>) -> Result<Option<TimeSearch>> {
+    let Some(mut search) = search else {
+        return Ok(None);
+    };
+    let mut accepted = db.prepare_cached(ACCEPTED)?;
+    while let [probe] = search.probes(1)[..] {
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let found = accepted.query_row([probe], read).optional()?;
+        search.note(probe, found);
+    }
+    Ok(Some(search))
 }
 
 /// A look under way.

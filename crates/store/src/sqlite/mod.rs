@@ -20,6 +20,7 @@ mod carriers;
 mod catalogue;
 mod checkpoint;
 mod clock;
+mod connected;
 mod connection;
 mod dashboard;
 mod dispatch;

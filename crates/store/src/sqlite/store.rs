@@ -203,9 +203,22 @@ impl AccessStore for SqliteStore {
             .await
     }
 
-    async fn revoke_token(&self, id: TokenId, now: Timestamp) -> Result<bool, StoreError> {
+    async fn revoke_token(
+        &self,
+        account: Option<AccountId>,
+        id: TokenId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
         self.write("revoke a token", move |db| {
-            access::revoke_token(db, id, micros(now))
+            access::revoke_token(db, account, id, micros(now))
+        })
+        .await
+    }
+
+    async fn note_tokens_used(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError> {
+        let used: Vec<_> = used.iter().map(|(hash, at)| (*hash, micros(*at))).collect();
+        self.write("note when tokens were used", move |db| {
+            access::note_used(db, &used)
         })
         .await
     }

@@ -66,7 +66,9 @@ struct ReceiverRow {
 
 impl From<Receiver> for ReceiverRow {
     fn from(receiver: Receiver) -> Self {
-        let address = |path| filter::address(path, &[("url", &receiver.address)]);
+        // With the slash, so that one whose name goes on is not meant, too.
+        let start = format!("{}/", receiver.address);
+        let address = |path| filter::address(path, &[("url", &start)]);
         Self {
             show: address("/dashboard/callbacks"),
             replay: address("/dashboard/callbacks/replay"),

@@ -120,9 +120,6 @@ impl Dashboard {
                 "/oauth/consent/{id}",
                 get(consent::ask).post(consent::decide),
             )
-            .merge(messages::routes())
-            .merge(overview::routes())
-            .merge(send::routes())
             .merge(operator::routes())
             .merge(connect::routes())
             .merge(senders::routes())
@@ -132,6 +129,9 @@ impl Dashboard {
             .merge(tokens::routes())
             .merge(scheduled::routes())
             .merge(callbacks::routes())
+            .merge(messages::routes())
+            .merge(overview::routes())
+            .merge(send::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }

@@ -18,8 +18,6 @@ use super::typed::Typed;
 use super::visitor::{Member, Posted};
 use crate::rest::correction::{CorrectedNumber, MAX_ITEMS};
 
-/// The largest form with numbers.
-const MAX_LIST_BYTES: usize = 512 * 1024;
 /// The most numbers of one form: what a page can still show.
 const MAX_NUMBERS: usize = 2000;
 /// No number that people write is longer.
@@ -83,7 +81,7 @@ fn page(frame: Frame, typed: Typed, result: Option<Corrected>) -> Response {
 async fn correct(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
-    Posted(form): Posted<MAX_LIST_BYTES>,
+    Posted(form): Posted,
 ) -> Result<Response, Failure> {
     let mut typed = Typed::of(&form, &["numbers", "country"]);
     let country = match typed.given("country").map(Country::parse).transpose() {

@@ -2,6 +2,7 @@
 //!
 //! A token's secret is in the answer to the form that made it, and nowhere else.
 
+mod clients;
 mod creating;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use super::page::{Failure, Frame, show as show_page};
 use super::query::Query;
 use super::shown::Moment;
 use super::visitor::{Admin, Posted};
+use clients::Client;
 
 /// Where the page is.
 const HERE: &str = "/dashboard/settings/api";
@@ -48,6 +50,10 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             "/dashboard/settings/api/tokens/{id}",
             get(ask_delete).post(delete),
         )
+        .route(
+            "/dashboard/settings/api/clients/{id}",
+            get(clients::ask).post(clients::disconnect),
+        )
         .route("/dashboard/settings/api/secret", post(show_secret))
 }
 
@@ -56,6 +62,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
 struct TokensPage {
     frame: Frame,
     tokens: Vec<Row>,
+    clients: Vec<Client>,
     secret: Option<String>,
     verify: &'static str,
 }
@@ -70,6 +77,7 @@ struct Row {
     routes: Vec<&'static str>,
     networks: Vec<String>,
     created: Moment,
+    last_used: Option<Moment>,
     expires: Option<Moment>,
     is_expired: bool,
 }
@@ -90,6 +98,7 @@ impl Row {
             networks: access.allow.networks().iter().map(network).collect(),
             name: access.name,
             created: token.created_at.into(),
+            last_used: token.last_used_at.map(Moment::from),
             expires: access.expires.map(Moment::from),
             is_expired,
         }
@@ -114,6 +123,9 @@ async fn show(
         Some("deleted") => admin
             .frame()
             .saying("Deleted. The next call with this token is answered with 401."),
+        Some("disconnected") => admin
+            .frame()
+            .saying("Disconnected. The client’s next call is answered with 401."),
         _ => admin.frame(),
     };
     page(&dashboard, &admin, frame, None).await
@@ -128,8 +140,11 @@ async fn page(
     let accounts = &dashboard.engine.accounts;
     let tokens = accounts.list_tokens(Some(admin.account.id)).await?;
     let now = SystemClock.now();
+    let grants = &dashboard.engine.grants;
+    let clients = grants.list_connected(admin.account.id).await?;
     let page = TokensPage {
         frame,
+        clients: clients.into_iter().map(Client::from).collect(),
         tokens: tokens
             .into_iter()
             .rev()

@@ -18,6 +18,7 @@ use super::way::{
 
 on_both_stores!(
     messages_are_found_by_whatever_is_known_of_them,
+    messages_of_a_time_are_found_in_spite_of_some_disorder,
     a_look_without_a_match_comes_to_an_end,
     states_are_told_apart,
     a_story_tells_the_whole_way,
@@ -167,6 +168,39 @@ async fn messages_are_found_by_whatever_is_known_of_them(store: Arc<dyn Store>) 
         let found = look_on(&store, &filter, 97).await;
         let found: Vec<u64> = found.iter().map(|row| row.id.get()).collect();
         assert_eq!(found, expected, "{name}");
+    }
+}
+
+/// Two nodes that reserved their IDs at the same time, one of which is slow to use them.
+async fn messages_of_a_time_are_found_in_spite_of_some_disorder(store: Arc<dyn Store>) {
+    const DAYS: i64 = 40;
+    let accepted = |day: i64, slow: bool| at(day * 86_400 + i64::from(slow) * 3_300);
+    let mut known = Vec::new();
+    for day in 0..DAYS {
+        let first = 1 + 20_000 * u64::try_from(day).expect("small");
+        for (id, slow) in [(first, true), (first + 10_000, false)] {
+            let mut submission = due(id);
+            submission.accepted_at = accepted(day, slow);
+            known.push((id, submission.accepted_at));
+            accept(&store, vec![submission]).await;
+        }
+    }
+    known.reverse();
+    for (since, until) in [(10, 20), (0, 1), (39, 40), (40, 50), (25, 26)] {
+        for slow in [false, true] {
+            let (since, until) = (accepted(since, slow), accepted(until, slow));
+            let filter = MessageFilter {
+                account: Some(account(1)),
+                since: Some(since),
+                until: Some(until),
+                ..MessageFilter::default()
+            };
+            let fits = |(_, at): &&(u64, domain::Timestamp)| since <= *at && *at < until;
+            let expected: Vec<u64> = known.iter().filter(fits).map(|(id, _)| *id).collect();
+            let found = look_on(&store, &filter, 7).await;
+            let found: Vec<u64> = found.iter().map(|row| row.id.get()).collect();
+            assert_eq!(found, expected, "{since} to {until}");
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use testkit::Backend;
 use testkit::axe::Finding;
 use testkit::chrome::{Chrome, Page};
 
-use super::{first_link, joined, operator};
+use super::{account, first_link, joined, operator};
 use crate::people::client::Client;
 use crate::people::{invite, path};
 use crate::rest::service::{Service, sms, sms_with};
@@ -66,6 +66,40 @@ const PAGES: &[(&str, Who, &str)] = &[
     ("operator-queues", Operator, "/dashboard/operator/queues"),
     ("operator-hosts", Operator, "/dashboard/operator/hosts"),
     ("operator-nodes", Operator, "/dashboard/operator/nodes"),
+    ("connect", Member, "/dashboard/connect"),
+    ("senders", Member, "/dashboard/senders"),
+    ("sender", Member, "/dashboard/senders/{sender}"),
+    ("sender-name", Member, "/dashboard/senders/name"),
+    ("sender-number", Member, "/dashboard/senders/number"),
+    ("numbers", Member, "/dashboard/numbers"),
+    ("rates", Member, "/dashboard/rates"),
+    ("lookups", Member, "/dashboard/lookups"),
+    (
+        "lookup-price",
+        Member,
+        "/dashboard/lookups?msisdn=%2B447700900800",
+    ),
+    ("lookup", Member, "/dashboard/lookups/{lookup}"),
+    ("scheduled", Member, "/dashboard/scheduled"),
+    (
+        "scheduled-cancel",
+        Member,
+        "/dashboard/scheduled/{scheduled}",
+    ),
+    ("callbacks", Member, "/dashboard/callbacks"),
+    ("callback", Member, "/dashboard/callbacks/{callback}"),
+    (
+        "callbacks-replay",
+        Member,
+        "/dashboard/callbacks/replay?from=2020-01-01T00%3A00",
+    ),
+    ("settings-api", Operator, "/dashboard/settings/api"),
+    ("settings-api-new", Operator, "/dashboard/settings/api/new"),
+    (
+        "settings-api-delete",
+        Operator,
+        "/dashboard/settings/api/tokens/1",
+    ),
 ];
 
 #[tokio::test]
@@ -101,7 +135,7 @@ impl Site {
             ),
             (Operator, operator(&service, &chrome).await),
         ]);
-        let known = vec![
+        let mut known = vec![
             ("{first_link}", link),
             (
                 "{invitation}",
@@ -111,6 +145,7 @@ impl Site {
             ("{message}", service.accept(&sms()).remove(0)),
             ("{failed}", service.accept(&absent()).remove(0)),
         ];
+        known.extend(account::things(&service));
         Self {
             service,
             pages,

@@ -59,7 +59,7 @@ impl<'a> Client<'a> {
     }
 
     /// Redeems a code.
-    pub(super) fn redeem(&self, code: &str) -> Value {
+    pub(crate) fn redeem(&self, code: &str) -> Value {
         let body = form_urlencoded::Serializer::new(String::new())
             .append_pair("grant_type", "authorization_code")
             .append_pair("client_id", &self.id)
@@ -87,7 +87,7 @@ pub(super) fn waits(witness: &mut Browser<'_>, path: &str) -> bool {
 }
 
 /// A parameter of the address that an answer leads to.
-pub(super) fn parameter(response: &Response, name: &str) -> Option<String> {
+pub(crate) fn parameter(response: &Response, name: &str) -> Option<String> {
     let address = response.header("location").expect("a way back");
     let address = Url::parse(address).expect("a whole address");
     let found = address.query_pairs().find(|(key, _)| key == name);

@@ -4,8 +4,8 @@ mod numbers;
 mod refusing;
 mod settings;
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
+use testkit::receiver::{Receiver, Reply};
 
 use crate::people::browser::Browser;
 use crate::people::joined;
@@ -50,4 +50,24 @@ fn failed_callback(service: &Service, url: &str) -> Value {
         list.as_array()
             .and_then(|list| list.iter().find(tried).cloned())
     })
+}
+
+/// Something on each page of the first account, by what stands for its ID in the addresses of those pages.
+pub(super) fn things(service: &Service) -> Vec<(&'static str, String)> {
+    let receiver = Receiver::builder()
+        .script(|_| Reply::answer(200, "no"))
+        .start();
+    let callback = failed_callback(service, &receiver.url("/dlr"));
+    let post = |path: &str, body: Value| {
+        let body = body.to_string();
+        service.call_as(&service.token, "POST", path, body.as_bytes())
+    };
+    let number = json!({ "name": "+37120000007", "type": "MSISDN" });
+    let order = json!({ "msisdn": "+447700900800", "callBackUrl": receiver.url("/hlr") });
+    vec![
+        ("{callback}", callback["id"].to_string()),
+        ("{scheduled}", schedule(service, "Hello, tomorrow")),
+        ("{sender}", post("/senderId", number).text()),
+        ("{lookup}", post("/hlr", order).json()[0].to_string()),
+    ]
 }

@@ -5,6 +5,8 @@ use testkit::Backend;
 use testkit::receiver::{Receiver, Reply};
 
 use super::{admin, failed_callback, schedule, send};
+use crate::people::client::{Client, parameter};
+use crate::people::joined;
 use crate::rest::on_both_backends;
 use crate::rest::service::{Service, in_seconds, sms_with, wait_for, with_offset};
 
@@ -12,6 +14,7 @@ on_both_backends!(
     a_token_is_shown_once_and_ends_when_it_is_deleted,
     what_is_scheduled_is_paged_and_cancelled_once,
     callbacks_are_sent_again_by_what_was_chosen,
+    a_client_that_is_disconnected_is_answered_with_401,
 );
 
 const NEW: &str = "/dashboard/settings/api/new";
@@ -275,4 +278,62 @@ fn callbacks_are_sent_again_by_what_was_chosen(backend: Backend) {
     let replays = log.as_array().expect("a list").iter();
     let replays = replays.filter(|one| one["action"] == "callback.replay");
     assert_eq!(replays.count(), 1, "{log}");
+}
+
+fn a_client_that_is_disconnected_is_answered_with_401(backend: Backend) {
+    let service = Service::start(backend);
+    let mut browser = admin(&service);
+    let client = Client::new(&service);
+    browser.get(&client.ask("sms:rates numbers:read"));
+    let answered = browser.submit(&[("scope", "sms:rates"), ("decision", "approve")]);
+    let given = client.redeem(&parameter(&answered, "code").expect("a code"));
+    let token = given["access_token"].as_str().expect("a token");
+    assert_eq!(service.call_as(token, "GET", "/rates", b"").status, 200);
+
+    let list = browser.get(HERE).text();
+    for words in [
+        "oauth:access:",
+        "oauth:refresh:",
+        "Helpful Agent",
+        "Read prices",
+    ] {
+        assert!(list.contains(words), "{words}: {list}");
+    }
+    let (_, rest) = list
+        .split_once("href=\"/dashboard/settings/api/clients/")
+        .expect("a way");
+    let id = rest.split('"').next().expect("an ID");
+    let path = format!("{HERE}/clients/{id}");
+
+    service.create_account("other");
+    let more = ["--role", "admin", "--account", "other"];
+    let mut other = joined(&service, "eve@example.com", &more);
+    assert_eq!(other.get(&path).status, 404);
+    assert_eq!(send(&mut other, &path, &[]).status, 404);
+    let mut member = joined(&service, "bob@example.com", &["--account", "main"]);
+    assert_eq!(send(&mut member, &path, &[]).status, 403);
+    assert_eq!(
+        service.call_as(token, "GET", "/rates", b"").status,
+        200,
+        "still"
+    );
+
+    assert!(
+        browser
+            .get(&path)
+            .text()
+            .contains("Disconnect <bdi>Helpful Agent")
+    );
+    let done = browser.submit(&[]);
+    assert_eq!(done.status, 303, "{}", done.text());
+    wait_for("the refusal", || {
+        let refused = service.call_as(token, "GET", "/rates", b"");
+        (refused.status == 401).then_some(())
+    });
+    let list = browser.follow(&done).text();
+    assert!(
+        !list.contains("oauth:") && !list.contains("Helpful Agent"),
+        "{list}"
+    );
+    assert_eq!(send(&mut browser, &path, &[]).status, 404, "it is gone");
 }
