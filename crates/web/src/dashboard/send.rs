@@ -18,6 +18,7 @@ use http::StatusCode;
 use super::Dashboard;
 use super::page::{Failure, Frame, show as show_page, with_retry_after};
 use super::query::Query;
+use super::typed::sentence;
 use super::visitor::{Member, Posted};
 use crate::rest::Problem;
 use draft::Draft;
@@ -211,7 +212,7 @@ impl Refused {
 /// Why a message is not taken, for whoever filled in the form.
 fn words(error: SubmitError, currency: &str) -> String {
     match error {
-        SubmitError::Invalid(invalid) => format!("{}.", sentence(&invalid.reason)),
+        SubmitError::Invalid(invalid) => sentence(&invalid.reason),
         SubmitError::Sender(from) => format!(
             "‘{from}’ is none of your approved senders, and this account may use only those. Register it under Senders."
         ),
@@ -220,12 +221,4 @@ fn words(error: SubmitError, currency: &str) -> String {
         }
         other => Problem::of_submit(other, currency).into_message(),
     }
-}
-
-/// The same words with a capital letter.
-fn sentence(words: &str) -> String {
-    let mut characters = words.chars();
-    characters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(characters).collect()
-    })
 }
