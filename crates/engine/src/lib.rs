@@ -135,6 +135,7 @@ pub struct Engine {
     pub grants: Grants,
     /// Which way messages go.
     pub routing: Arc<Routing>,
+    clock: Arc<dyn Clock>,
     worker: Option<Worker>,
 }
 
@@ -200,7 +201,8 @@ impl Engine {
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             audit: Audit::new(store.clone(), clock.clone()),
-            grants: Grants::new(store, clock, clients, settings.grants),
+            grants: Grants::new(store, clock.clone(), clients, settings.grants),
+            clock,
             routing,
             worker,
         })
@@ -213,6 +215,16 @@ impl Engine {
             Some(worker) => worker.dispatch.equip(plan, equipment).await,
             None => self.routing.set(plan, Arc::default()).await,
         }
+    }
+
+    /// The time that the use cases go by.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Whether there is no carrier but simulated ones: nothing real is sent.
+    pub fn is_simulated(&self) -> bool {
+        self.routing.is_simulated()
     }
 
     /// Where carriers bring their receipts, where this process works.

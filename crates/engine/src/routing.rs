@@ -38,6 +38,8 @@ pub struct CarrierFacts {
     pub channels: Vec<Channel>,
     /// What it takes for a part, by destination, where that is known.
     pub costs: Option<Arc<PriceList>>,
+    /// Whether nothing real goes out by it.
+    pub is_simulated: bool,
 }
 
 /// The carriers and the rules that choose among them. Without rules every message may go by every carrier, in their
@@ -68,6 +70,8 @@ struct Table {
     costs: Vec<Option<Arc<PriceList>>>,
     /// Whether any rule asks for more than the number itself tells.
     needs_place: bool,
+    /// Whether no carrier sends anything real.
+    is_simulated: bool,
     fleet: Arc<Fleet>,
 }
 
@@ -149,6 +153,11 @@ impl Routing {
     /// Whether there is a carrier for a message.
     pub(crate) fn has_route(&self, channel: Channel, account: AccountId, to: &Msisdn) -> bool {
         !self.route(channel, account, to, 0).route.is_empty()
+    }
+
+    /// Whether there is no carrier but simulated ones, so that nothing real is sent.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.table.load().is_simulated
     }
 
     /// Finds the accounts that rules name and that are not known yet; says how many are missing.
@@ -233,6 +242,7 @@ impl Table {
                 .map(|carrier| carrier.costs.clone())
                 .collect(),
             needs_place: rules.iter().any(Rule::needs_place),
+            is_simulated: plan.carriers.iter().all(|carrier| carrier.is_simulated),
             fleet,
         }
     }

@@ -244,6 +244,7 @@ fn plan(
             name: carrier.name().to_owned(),
             channels: carrier.channels(),
             costs: costs.transpose()?.map(Arc::new),
+            is_simulated: matches!(carrier, settings::Carrier::Simulator(_)),
         })
     };
     let rules = config.routes.iter().map(|route| route.rule(configured));

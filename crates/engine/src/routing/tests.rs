@@ -11,6 +11,7 @@ fn carrier(channels: &[Channel]) -> CarrierFacts {
         name: String::new(),
         channels: channels.to_vec(),
         costs: None,
+        is_simulated: false,
     }
 }
 

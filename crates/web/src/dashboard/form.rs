@@ -7,8 +7,10 @@ use axum::extract::{FromRequest, Request};
 use super::page::Failure;
 use crate::rest::body::read_within;
 
-/// The largest form, but for one that says otherwise.
-pub(super) const MAX_BYTES: usize = 16 * 1024;
+/// The largest form of whoever is not signed in.
+const MAX_BYTES: usize = 16 * 1024;
+/// The largest form behind the sign-in: texts of many parts, lists of numbers.
+pub(super) const MAX_BYTES_WITHIN: usize = 512 * 1024;
 /// The time for it to arrive.
 const TIME: Duration = Duration::from_secs(10);
 /// The time for more than that.
@@ -34,9 +36,7 @@ impl Form {
         let named = self.0.iter().filter(move |(key, _)| key == name);
         named.map(|(_, value)| value.as_str())
     }
-}
 
-impl Form {
     /// Reads a form of at most so many bytes.
     pub(super) async fn read(request: Request, max_bytes: usize) -> Result<Self, Failure> {
         let time = if max_bytes > MAX_BYTES {

@@ -6,10 +6,13 @@
 
 mod assets;
 mod callbacks;
+mod chart;
 mod connect;
 mod consent;
 mod form;
+mod live;
 mod lookups;
+mod messages;
 mod nav;
 mod numbers;
 mod operator;
@@ -17,11 +20,13 @@ mod overview;
 mod page;
 mod password;
 mod permissions;
+mod place;
 mod query;
 mod rates;
 mod refused;
 mod return_path;
 mod scheduled;
+mod send;
 mod senders;
 mod shown;
 mod sign_in;
@@ -38,10 +43,12 @@ use axum::routing::{get, post};
 use domain::person::SignedIn;
 use engine::Engine;
 use ipnet::IpNet;
+use tokio::sync::watch;
 
 use crate::rest::correction::Corrections;
 use crate::rest::wrong_method;
 pub use assets::router as assets_router;
+use live::Streams;
 use page::Failure;
 pub(crate) use refused::refused;
 use return_path::ReturnPath;
@@ -71,22 +78,27 @@ pub struct Dashboard {
     engine: Arc<Engine>,
     settings: DashboardSettings,
     corrections: Corrections,
+    streams: Streams,
 }
 
 impl Dashboard {
-    /// The pages on these use cases.
-    pub fn new(engine: Arc<Engine>, settings: DashboardSettings) -> Arc<Self> {
+    /// The pages on these use cases. What they send by and by ends when `stop` turns true.
+    pub fn new(
+        engine: Arc<Engine>,
+        settings: DashboardSettings,
+        stop: watch::Receiver<bool>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             engine,
             settings,
             corrections: Corrections::default(),
+            streams: Streams::new(stop),
         })
     }
 
     /// The routes, without those of [`assets_router`].
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new()
-            .route("/dashboard", get(overview::show))
             .route(
                 "/dashboard/password",
                 get(password::ask_operator).post(password::create_operator),
@@ -108,6 +120,7 @@ impl Dashboard {
                 "/oauth/consent/{id}",
                 get(consent::ask).post(consent::decide),
             )
+            .merge(operator::routes())
             .merge(connect::routes())
             .merge(senders::routes())
             .merge(numbers::routes())
@@ -116,7 +129,9 @@ impl Dashboard {
             .merge(tokens::routes())
             .merge(scheduled::routes())
             .merge(callbacks::routes())
-            .merge(operator::routes())
+            .merge(messages::routes())
+            .merge(overview::routes())
+            .merge(send::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }

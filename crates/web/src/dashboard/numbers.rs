@@ -20,8 +20,6 @@ use crate::rest::correction::{CorrectedNumber, MAX_ITEMS};
 
 /// The most numbers of one form: what a page can still show.
 const MAX_NUMBERS: usize = 2000;
-/// The largest form: so many numbers, as long as they may be.
-const MAX_BYTES: usize = 512 * 1024;
 /// No number that people write is longer.
 const MAX_SHOWN_CHARS: usize = 64;
 
@@ -83,7 +81,7 @@ fn page(frame: Frame, typed: Typed, result: Option<Corrected>) -> Response {
 async fn correct(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
-    Posted(form): Posted<MAX_BYTES>,
+    Posted(form): Posted,
 ) -> Result<Response, Failure> {
     let mut typed = Typed::of(&form, &["numbers", "country"]);
     let country = match typed.given("country").map(Country::parse).transpose() {

@@ -121,7 +121,7 @@ fn is_key(text: &str) -> bool {
     text.len() == 2 * KEY_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a text takes everything");

@@ -185,7 +185,7 @@ impl Deref for Operator {
 
 /// A form of at most so many bytes that a page behind the sign-in sent, and no other site. Stands last, so that nobody's
 /// form is read who may not send it.
-pub(super) struct Posted<const MAX_BYTES: usize = { form::MAX_BYTES }>(pub(super) Form);
+pub(super) struct Posted<const MAX_BYTES: usize = { form::MAX_BYTES_WITHIN }>(pub(super) Form);
 
 impl<const MAX_BYTES: usize> FromRequest<Arc<Dashboard>> for Posted<MAX_BYTES> {
     type Rejection = Failure;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
 use testkit::Backend;
 use testkit::axe::Finding;
 use testkit::chrome::{Chrome, Page};
@@ -10,7 +11,7 @@ use testkit::chrome::{Chrome, Page};
 use super::{account, first_link, joined, operator};
 use crate::people::client::Client;
 use crate::people::{invite, path};
-use crate::rest::service::Service;
+use crate::rest::service::{Service, sms, sms_with};
 
 /// Who looks at a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +31,10 @@ const PAGES: &[(&str, Who, &str)] = &[
     ("overview", Member, "/dashboard"),
     ("consent", Member, "{consent}"),
     ("overview-operator", Operator, "/dashboard"),
+    ("send", Member, "/dashboard/send"),
+    ("messages", Member, "/dashboard/messages"),
+    ("message", Member, "/dashboard/messages/{message}"),
+    ("message-failed", Member, "/dashboard/messages/{failed}"),
     ("password", Operator, "/dashboard/password"),
     (
         "operator-accounts",
@@ -137,6 +142,8 @@ impl Site {
                 path(&invite(&service, "bob@example.com", &[])),
             ),
             ("{consent}", Client::new(&service).ask("sms:send sms:rates")),
+            ("{message}", service.accept(&sms()).remove(0)),
+            ("{failed}", service.accept(&absent()).remove(0)),
         ];
         known.extend(account::things(&service));
         Self {
@@ -186,6 +193,11 @@ impl Site {
         page.forget_noise();
         wrong
     }
+}
+
+/// A message that fails, and whose report nobody takes.
+fn absent() -> Value {
+    sms_with(&json!({ "to": "+447700900043", "dlrUrl": "http://127.0.0.1:1/" }))
 }
 
 async fn heading(page: &Page) -> String {

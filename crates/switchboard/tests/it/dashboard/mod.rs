@@ -7,8 +7,12 @@
 mod account;
 mod account_flows;
 mod every_page;
+mod finding;
+mod first_message;
 mod first_start;
+mod live;
 mod running;
+mod sending;
 
 use testkit::chrome::{Chrome, Page};
 

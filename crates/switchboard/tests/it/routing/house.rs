@@ -199,6 +199,7 @@ impl House {
             name: puppet.name().to_owned(),
             channels: vec![Channel::Sms],
             costs: None,
+            is_simulated: false,
         };
         let plan = Plan {
             carriers: puppets.iter().map(facts).collect(),

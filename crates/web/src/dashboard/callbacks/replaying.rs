@@ -61,8 +61,8 @@ async fn most(
         limit: MOST_COUNTED + 1,
         offset: 0,
     };
-    let review = &dashboard.engine.reports;
-    let found = review.list(&filters.of(account), page).await?.len();
+    let reports = &dashboard.engine.reports;
+    let found = reports.list(&filters.of(account), page).await?.len();
     let words = match found {
         found if found > MOST_COUNTED as usize => {
             format!("More than {} callbacks", count(MOST_COUNTED.into()))
@@ -87,9 +87,9 @@ pub(in super::super) async fn replay(
     if filters.replay_address().is_none() {
         return Err(Failure::Form);
     }
-    let review = &dashboard.engine.reports;
+    let reports = &dashboard.engine.reports;
     let filter = filters.of(member.account.id);
-    let replayed = review.replay(&member.by(), &filter).await?;
+    let replayed = reports.replay(&member.by(), &filter).await?;
     let done = match replayed {
         0 => "None was sent again: those that fit are being tried at this moment, or are gone."
             .to_owned(),
@@ -119,8 +119,8 @@ pub(in super::super) async fn replay_one(
         with_done: true,
         ..CallbackFilter::default()
     };
-    let review = &dashboard.engine.reports;
-    let said = match review.replay(&member.by(), &filter).await? {
+    let reports = &dashboard.engine.reports;
+    let said = match reports.replay(&member.by(), &filter).await? {
         0 => "busy",
         _ => "replayed",
     };
