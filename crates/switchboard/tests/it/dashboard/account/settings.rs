@@ -152,7 +152,7 @@ fn the_signing_secret_is_shown_to_whoever_asks_and_that_is_noted() {
     assert!(holds(&shown.text()), "{}", shown.text());
     assert_eq!(shown.header("cache-control"), Some("no-store"));
     assert!(!holds(&browser.get(HERE).text()), "not in a second view");
-    let log = service.server.cli_json(&["audit", "list", "--json"]);
+    let log = service.server.cli_json(&["audit", "--json"]);
     let noted = log
         .as_array()
         .expect("a list")
@@ -274,7 +274,7 @@ fn callbacks_are_sent_again_by_what_was_chosen(backend: Backend) {
         let page = browser.get(&path).text();
         (page.matches("200, but the body was").count() >= 2).then_some(())
     });
-    let log = service.server.cli_json(&["audit", "list", "--json"]);
+    let log = service.server.cli_json(&["audit", "--json"]);
     let replays = log.as_array().expect("a list").iter();
     let replays = replays.filter(|one| one["action"] == "callback.replay");
     assert_eq!(replays.count(), 1, "{log}");
