@@ -48,7 +48,7 @@ use jiff::SignedDuration;
 
 pub use accounts::Accounts;
 pub use audit::{Audit, By};
-pub use callbacks::{CallbackReview, Callbacks};
+pub use callbacks::Callbacks;
 pub use catalogues::Catalogues;
 pub use dispatch::{Dispatch, Equipment};
 pub use gate::Gate;
@@ -121,8 +121,6 @@ pub struct Engine {
     pub senders: Senders,
     /// Deciding about what accounts may send under.
     pub sender_review: SenderReview,
-    /// Callbacks as people see them.
-    pub callback_review: CallbackReview,
     /// Accounts and tokens.
     pub accounts: Accounts,
     /// Reference data and prices.
@@ -193,9 +191,8 @@ impl Engine {
             ),
             submit,
             sender_review: SenderReview::new(store.clone(), clock.clone()),
-            callback_review: CallbackReview::new(store.clone(), clock.clone()),
             history: History::new(store.clone()),
-            reports: Reports::new(store.clone()),
+            reports: Reports::new(store.clone(), clock.clone()),
             traffic: Traffic::new(store.clone(), catalogues.clone()),
             operations: Operations::new(store.clone(), clock.now()),
             catalogues,

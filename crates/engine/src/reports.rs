@@ -5,30 +5,31 @@ use std::sync::Arc;
 
 use domain::delivery::CallbackAttempt;
 use domain::ports::{CallbackFilter, CallbackRecord, Found, Look, Page, Store, StoreError};
-use domain::{AccountId, CallbackId};
+use domain::{AccountId, CallbackId, Clock};
 
+use crate::audit::{Action, Audit, By};
 use crate::history::MOST_ROWS;
-
-/// Why nothing is sent again.
-#[derive(Debug, thiserror::Error)]
-pub enum ReplayError {
-    /// Nothing says which, so that all of them would be.
-    #[error("say which callbacks: one by its ID, those of an address, or those of a time")]
-    All,
-    /// The store could not.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// Shows callbacks and sends them again.
 pub struct Reports {
     store: Arc<dyn Store>,
+    audit: Audit,
 }
 
 impl Reports {
     /// Works on a store.
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store }
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        let audit = Audit::new(store.clone(), clock);
+        Self { store, audit }
+    }
+
+    /// Callbacks that fit a filter, the newest first.
+    pub async fn list(
+        &self,
+        filter: &CallbackFilter,
+        page: Page,
+    ) -> Result<Vec<CallbackRecord>, StoreError> {
+        self.store.list_callbacks(filter, page).await
     }
 
     /// Callbacks that fit, the newest first, at most [`MOST_ROWS`]; it may find fewer than asked for, even none, and
@@ -43,6 +44,11 @@ impl Reports {
             limit: look.limit.clamp(1, MOST_ROWS),
         };
         self.store.look_for_callbacks(filter, look).await
+    }
+
+    /// Every try of a callback.
+    pub async fn attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
+        self.store.list_attempts(id).await
     }
 
     /// One callback of an account, or of any, with its tries in order.
@@ -68,21 +74,51 @@ impl Reports {
         Ok(Some((record, tries)))
     }
 
-    /// Makes callbacks due now, parked ones too, and says how many. The filter must name more than an account.
-    pub async fn replay(&self, filter: &CallbackFilter) -> Result<u64, ReplayError> {
-        let anything = CallbackFilter {
-            account: filter.account,
-            with_done: filter.with_done,
-            ..CallbackFilter::default()
+    /// Makes callbacks due now, parked ones too, and says how many.
+    pub async fn replay(&self, by: &By, filter: &CallbackFilter) -> Result<u64, StoreError> {
+        let subject = match filter.id {
+            Some(id) => format!("callback {id}"),
+            None => "callbacks".to_owned(),
         };
-        if *filter == anything {
-            return Err(ReplayError::All);
+        let (account, detail) = (filter.account, in_words(filter));
+        let noted = self
+            .audit
+            .note(by, account, Action::CallbackReplay, subject, detail)
+            .await?;
+        let replayed = self.store.replay_callbacks(filter).await;
+        noted.done(replayed).await
+    }
+
+    /// Sends what waits or is parked for a receiver again, of all accounts, and says how many. The receiver is named by
+    /// scheme, host and port; one whose name only begins so is another.
+    pub async fn replay_receiver(&self, by: &By, address: &str) -> Result<u64, StoreError> {
+        let mut replayed = 0;
+        // What stands after the host of an address, as far as anything does.
+        for next in ["/", "?", "#"] {
+            let filter = CallbackFilter {
+                url_prefix: Some(format!("{address}{next}")),
+                ..CallbackFilter::default()
+            };
+            replayed += self.replay(by, &filter).await?;
         }
-        Ok(self.store.replay_callbacks(filter).await?)
+        Ok(replayed)
     }
 
     /// The secret that signs an account's callbacks.
     pub async fn find_secret(&self, account: AccountId) -> Result<Option<String>, StoreError> {
         self.store.find_callback_secret(account).await
     }
+}
+
+/// The conditions. Of an address only the host is named: what follows may be somebody's secret.
+fn in_words(filter: &CallbackFilter) -> String {
+    let host = filter.url_prefix.as_deref().map(|prefix| {
+        let host = prefix.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        format!("to {host}")
+    });
+    let from = filter.from.map(|time| format!("from {time}"));
+    let until = filter.until.map(|time| format!("until {time}"));
+    let done = filter.with_done.then(|| "also received ones".to_owned());
+    let words: Vec<String> = [host, from, until, done].into_iter().flatten().collect();
+    words.join(", ")
 }

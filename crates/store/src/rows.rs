@@ -57,6 +57,11 @@ pub(crate) fn timestamp(micros: i64) -> Result<Timestamp, Corrupt> {
     Timestamp::from_microsecond(micros).map_err(|_| Corrupt("time"))
 }
 
+/// Where a list of what is scheduled goes on.
+pub(crate) fn scheduled_key(after: Option<(Timestamp, MessageId)>) -> (i64, i64) {
+    after.map_or((i64::MIN, 0), |(time, id)| (micros(time), id.as_i64()))
+}
+
 /// Reads a message ID.
 pub(crate) fn message_id(number: i64) -> Result<MessageId, Corrupt> {
     MessageId::from_i64(number).ok_or(Corrupt("message ID"))

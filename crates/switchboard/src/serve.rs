@@ -351,6 +351,9 @@ fn dashboard_settings(config: &Config, listening: SocketAddr) -> DashboardSettin
     DashboardSettings {
         secure: config.dashboard_url(listening).starts_with("https:"),
         base_url: config.base_url(listening),
+        mcp_url: format!("{}/mcp", config.mcp_url(listening)),
+        auth_url: config.auth_url(listening),
+        token_header: format!("{}-Token", config.server.header_prefix),
         currency: config.billing.currency.clone(),
         trusted_proxies: config.auth.trusted_proxies.clone(),
     }

@@ -93,6 +93,14 @@ pub trait MessageStore: Send + Sync + 'static {
         page: Page,
     ) -> Result<Vec<ScheduledRecord>, StoreError>;
 
+    /// The account's SMS that still wait for their time, by time, then ID: those after one of this time and ID.
+    async fn list_scheduled_after(
+        &self,
+        account: AccountId,
+        after: Option<(Timestamp, MessageId)>,
+        limit: u32,
+    ) -> Result<Vec<ScheduledRecord>, StoreError>;
+
     /// Cancels a message that still waits for its time, and gives back its price.
     async fn cancel(
         &self,

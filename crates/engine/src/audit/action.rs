@@ -17,6 +17,8 @@ pub enum Action {
     TokenCreate,
     /// A token was revoked.
     TokenRevoke,
+    /// The secret that signs an account's callbacks was shown.
+    SecretShow,
     /// Somebody was invited.
     PersonInvite,
     /// Somebody accepted an invitation, or the operator of the first start said who they are.
@@ -54,7 +56,7 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// Every action, in the order of the documentation.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
@@ -62,6 +64,7 @@ impl Action {
         Self::AccountResume,
         Self::TokenCreate,
         Self::TokenRevoke,
+        Self::SecretShow,
         Self::PersonInvite,
         Self::PersonJoin,
         Self::PersonReset,
@@ -89,6 +92,7 @@ impl Action {
             Self::AccountResume => "account.resume",
             Self::TokenCreate => "token.create",
             Self::TokenRevoke => "token.revoke",
+            Self::SecretShow => "secret.show",
             Self::PersonInvite => "person.invite",
             Self::PersonJoin => "person.join",
             Self::PersonReset => "person.reset",

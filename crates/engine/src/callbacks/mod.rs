@@ -4,7 +4,6 @@
 //! repeated failures it is left alone for a while. What does not fit into memory waits in the database.
 
 mod hosts;
-mod review;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,8 +22,6 @@ use crate::batcher::{BatchError, Batcher, Limits};
 use crate::entropy;
 use crate::node::{Held, Node};
 use hosts::{Host, Hosts, Placed};
-
-pub use review::CallbackReview;
 
 /// Callbacks that a node holds in memory at once.
 const HELD: usize = 20_000;

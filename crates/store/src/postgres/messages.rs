@@ -26,6 +26,10 @@ const FIND_RESULT: &str = "SELECT result FROM message WHERE id = $1";
 const LIST_SCHEDULED: &str = "
     SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
     WHERE account_id = $1 AND state = 1 AND channel = 0 ORDER BY scheduled_us, id LIMIT $2 OFFSET $3";
+const LIST_SCHEDULED_AFTER: &str = "
+    SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
+    WHERE account_id = $1 AND state = 1 AND channel = 0 AND (scheduled_us, id) > ($2, $3)
+    ORDER BY scheduled_us, id LIMIT $4";
 /// Of two that cancel at once, the second finds the queue row gone.
 const CANCEL: &str = concat!(
     "WITH waiting AS MATERIALIZED (
@@ -157,6 +161,22 @@ impl MessageStore for PostgresStore {
             "list scheduled messages",
             LIST_SCHEDULED,
             &[&values.0, &values.1, &values.2],
+            scheduled,
+        )
+        .await
+    }
+
+    async fn list_scheduled_after(
+        &self,
+        account: AccountId,
+        after: Option<(Timestamp, MessageId)>,
+        limit: u32,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        let (after_us, after_id) = rows::scheduled_key(after);
+        self.list(
+            "list scheduled messages",
+            LIST_SCHEDULED_AFTER,
+            &[&account.as_i64(), &after_us, &after_id, &i64::from(limit)],
             scheduled,
         )
         .await

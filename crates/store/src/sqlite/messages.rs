@@ -20,6 +20,10 @@ const FIND_RESULT: &str = "SELECT result FROM message WHERE id = ?1";
 const LIST_SCHEDULED: &str = "
     SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
     WHERE account_id = ?1 AND state = 1 AND channel = 0 ORDER BY scheduled_us, id LIMIT ?2 OFFSET ?3";
+const LIST_SCHEDULED_AFTER: &str = "
+    SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
+    WHERE account_id = ?1 AND state = 1 AND channel = 0 AND (scheduled_us, id) > (?2, ?3)
+    ORDER BY scheduled_us, id LIMIT ?4";
 const TAKE_FROM_QUEUE: &str = "
     DELETE FROM queue
     WHERE owner = 0 AND (lane, due_us, id) = (SELECT priority, scheduled_us, id FROM message WHERE id = ?1)";
@@ -78,6 +82,18 @@ pub(super) fn list_scheduled(
     statement
         .query_map(params![account.as_i64(), page.limit, offset], scheduled)?
         .collect()
+}
+
+/// The account's messages that wait for their time, after one of them.
+pub(super) fn list_scheduled_after(
+    db: &Connection,
+    account: AccountId,
+    (after_us, after_id): (i64, i64),
+    limit: u32,
+) -> Result<Vec<ScheduledRecord>> {
+    let mut statement = db.prepare_cached(LIST_SCHEDULED_AFTER)?;
+    let values = params![account.as_i64(), after_us, after_id, limit];
+    statement.query_map(values, scheduled)?.collect()
 }
 
 /// Cancels a message that waits for its time and still has its place in the queue.

@@ -82,6 +82,19 @@ impl MessageStore for SqliteStore {
         .await
     }
 
+    async fn list_scheduled_after(
+        &self,
+        account: AccountId,
+        after: Option<(Timestamp, MessageId)>,
+        limit: u32,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        let after = rows::scheduled_key(after);
+        self.read("list scheduled messages", move |db| {
+            messages::list_scheduled_after(db, account, after, limit)
+        })
+        .await
+    }
+
     async fn cancel(
         &self,
         account: AccountId,

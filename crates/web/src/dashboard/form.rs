@@ -14,7 +14,7 @@ pub(super) const MAX_BYTES_WITHIN: usize = 512 * 1024;
 /// The time for it to arrive.
 const TIME: Duration = Duration::from_secs(10);
 /// The time for more than that.
-const LONG_TIME: Duration = Duration::from_secs(60);
+const LONG_TIME: Duration = Duration::from_mins(1);
 
 /// The fields of a form, in the order in which they came.
 pub(super) struct Form(Vec<(String, String)>);
@@ -31,9 +31,15 @@ impl Form {
         found.map_or_else(String::new, |(_, value)| std::mem::take(value))
     }
 
+    /// Every field of this name.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let named = self.0.iter().filter(move |(key, _)| key == name);
+        named.map(|(_, value)| value.as_str())
+    }
+
     /// Reads a form of at most so many bytes.
     pub(super) async fn read(request: Request, max_bytes: usize) -> Result<Self, Failure> {
-        let time = if max_bytes > MAX_BYTES_WITHIN {
+        let time = if max_bytes > MAX_BYTES {
             LONG_TIME
         } else {
             TIME
@@ -42,12 +48,6 @@ impl Form {
         let body = body.map_err(|_| Failure::Form)?;
         let fields = url::form_urlencoded::parse(&body);
         Ok(Self(fields.into_owned().collect()))
-    }
-
-    /// Every field of this name.
-    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        let named = self.0.iter().filter(move |(key, _)| key == name);
-        named.map(|(_, value)| value.as_str())
     }
 }
 

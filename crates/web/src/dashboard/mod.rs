@@ -5,23 +5,33 @@
 //! that only this browser's own page can have.
 
 mod assets;
+mod callbacks;
 mod chart;
+mod connect;
 mod consent;
 mod form;
 mod live;
+mod lookups;
 mod messages;
 mod nav;
+mod numbers;
 mod operator;
 mod overview;
 mod page;
 mod password;
+mod permissions;
 mod place;
 mod query;
+mod rates;
 mod refused;
 mod return_path;
+mod scheduled;
 mod send;
+mod senders;
 mod shown;
 mod sign_in;
+mod tokens;
+mod typed;
 mod visit;
 mod visitor;
 
@@ -35,6 +45,7 @@ use engine::Engine;
 use ipnet::IpNet;
 use tokio::sync::watch;
 
+use crate::rest::correction::Corrections;
 use crate::rest::wrong_method;
 pub use assets::router as assets_router;
 use live::Streams;
@@ -50,6 +61,12 @@ pub struct DashboardSettings {
     pub secure: bool,
     /// The address of the REST API, for the examples.
     pub base_url: String,
+    /// The address of the MCP server, `/mcp` included, for the examples.
+    pub mcp_url: String,
+    /// The address of the authorization server.
+    pub auth_url: String,
+    /// The header of the REST API that carries a token.
+    pub token_header: String,
     /// The currency of every amount.
     pub currency: String,
     /// The proxies whose `X-Forwarded-For` counts.
@@ -60,6 +77,7 @@ pub struct DashboardSettings {
 pub struct Dashboard {
     engine: Arc<Engine>,
     settings: DashboardSettings,
+    corrections: Corrections,
     streams: Streams,
 }
 
@@ -73,6 +91,7 @@ impl Dashboard {
         Arc::new(Self {
             engine,
             settings,
+            corrections: Corrections::default(),
             streams: Streams::new(stop),
         })
     }
@@ -101,8 +120,16 @@ impl Dashboard {
                 "/oauth/consent/{id}",
                 get(consent::ask).post(consent::decide),
             )
-            .merge(messages::routes())
             .merge(operator::routes())
+            .merge(connect::routes())
+            .merge(senders::routes())
+            .merge(numbers::routes())
+            .merge(rates::routes())
+            .merge(lookups::routes())
+            .merge(tokens::routes())
+            .merge(scheduled::routes())
+            .merge(callbacks::routes())
+            .merge(messages::routes())
             .merge(overview::routes())
             .merge(send::routes())
             .with_state(self.clone())

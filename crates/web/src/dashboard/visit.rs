@@ -110,7 +110,7 @@ pub(super) fn form_token(secret: &str, purpose: &str) -> String {
     hex(hash.as_bytes())
 }
 
-/// What nobody can guess.
+/// Nobody guesses it.
 pub(super) fn random_key() -> String {
     let mut bytes = [0; KEY_BYTES];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");

@@ -131,6 +131,7 @@ impl Problem {
                     "'{from}' is none of this account's approved senders, and only those may be used here; register it with POST /senderId."
                 ),
             ),
+            SubmitError::Suspended => Refusal::Suspended.into(),
             SubmitError::KeyConflict => Self::conflict(
                 "The Idempotency-Key was used before with another body; use a new key for a new request.",
             ),

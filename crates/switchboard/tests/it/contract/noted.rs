@@ -21,8 +21,7 @@ use engine::catalogues::ReferenceFiles;
 use engine::people::Hasher;
 use engine::prices::Format;
 use engine::{
-    Accounts, Audit, By, CallbackReview, Catalogues, GrantSettings, Grants, People, SenderReview,
-    SignIn,
+    Accounts, Audit, By, Catalogues, GrantSettings, Grants, People, Reports, SenderReview, SignIn,
 };
 use jiff::SignedDuration;
 
@@ -56,7 +55,7 @@ struct House {
     people: People,
     sign_in: SignIn,
     senders: SenderReview,
-    callbacks: CallbackReview,
+    callbacks: Reports,
     catalogues: Catalogues,
     grants: Grants,
     audit: Audit,
@@ -88,7 +87,7 @@ impl House {
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             senders: SenderReview::new(store.clone(), clock.clone()),
-            callbacks: CallbackReview::new(store.clone(), clock.clone()),
+            callbacks: Reports::new(store.clone(), clock.clone()),
             catalogues: catalogues.expect("the store answers"),
             grants: Grants::new(store.clone(), clock.clone(), documents, settings),
             audit: Audit::new(store.clone(), clock),
@@ -228,6 +227,11 @@ impl House {
                 let id = self.token().await;
                 let revoked = self.accounts.revoke_token(&by, None, id).await;
                 revoked.expect("there is such a token");
+            }
+            Action::SecretShow => {
+                let account = self.accounts.get("acme").await.expect("there is");
+                let shown = self.accounts.callback_secret(&by, &account).await;
+                self.secrets.push(shown.expect("the store answers"));
             }
             Action::PersonInvite => drop(self.invite("new@example.com").await),
             Action::PersonJoin => {

@@ -4,6 +4,8 @@
 //! [`joined`] by an invitation. `testkit::chrome` says how pages are read and used. A new page gets a line in
 //! [`every_page`].
 
+mod account;
+mod account_flows;
 mod every_page;
 mod finding;
 mod first_message;

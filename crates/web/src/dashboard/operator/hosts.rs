@@ -75,8 +75,8 @@ pub(super) async fn replay(
     if host.is_empty() || host.contains(['/', '?', '#', '\\']) {
         return Err(Failure::Form);
     }
-    let review = &dashboard.engine.callback_review;
-    let replayed = review.replay_receiver(&operator.by(), address).await?;
+    let reports = &dashboard.engine.reports;
+    let replayed = reports.replay_receiver(&operator.by(), address).await?;
     Ok(Redirect::to(&format!("{HERE}?replayed={replayed}")).into_response())
 }
 
