@@ -14,7 +14,7 @@ pub(super) const MAX_BYTES_WITHIN: usize = 512 * 1024;
 /// The time for it to arrive.
 const TIME: Duration = Duration::from_secs(10);
 /// The time for more than that.
-const LONG_TIME: Duration = Duration::from_secs(60);
+const LONG_TIME: Duration = Duration::from_mins(1);
 
 /// The fields of a form, in the order in which they came.
 pub(super) struct Form(Vec<(String, String)>);

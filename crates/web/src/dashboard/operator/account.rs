@@ -39,7 +39,7 @@ struct Page {
     limits: Limits,
     ledger: Vec<Entry>,
     older: Option<String>,
-    is_later_page: bool,
+    is_later: bool,
 }
 
 /// What ended within a time.
@@ -145,7 +145,7 @@ pub(super) async fn credit(
         note: Field::typed(&form, "note"),
     };
     if let Err(problem) = credit.note.text.parse::<Note>() {
-        credit.note = credit.note.refused(problem);
+        credit.note = credit.note.refused(&problem);
         let limits = Limits::of(&account.rules);
         return refuse(&dashboard, &operator, &account, credit, limits).await;
     }
@@ -173,7 +173,7 @@ pub(super) async fn credit(
             }
         }
     };
-    credit.amount = credit.amount.refused(problem);
+    credit.amount = credit.amount.refused(&problem);
     let limits = Limits::of(&account.rules);
     refuse(&dashboard, &operator, &account, credit, limits).await
 }
@@ -198,10 +198,10 @@ pub(super) async fn set_limits(
             }
         };
         let accounts = &dashboard.engine.accounts;
-        let changed = accounts
+        let is_set = accounts
             .set_rules(&operator.by(), &account.name, apply)
             .await;
-        changed.map_err(|error| gone(&operator, error))?;
+        is_set.map_err(|error| gone(&operator, error))?;
     }
     Ok(Redirect::to(&address(account.id, Some("limited"))).into_response())
 }
@@ -313,7 +313,7 @@ async fn build(
             .map(|entry| Entry::of(entry, currency))
             .collect(),
         older: last.map(|id| format!("{}?before={id}", address(account.id, None))),
-        is_later_page: look.before.is_some(),
+        is_later: look.before.is_some(),
     })
 }
 

@@ -100,7 +100,7 @@ impl Field {
     }
 
     /// The same with the news that it will not do.
-    fn refused(self, problem: impl ToString) -> Self {
+    fn refused(self, problem: &(impl ToString + ?Sized)) -> Self {
         Self {
             problem: Some(problem.to_string()),
             ..self
