@@ -80,38 +80,42 @@ pub struct Gate {
 struct Known {
     version: u64,
     tokens: HashMap<TokenHash, Arc<KnownToken>>,
-    /// When tokens were used that are not remembered any more; written down with the others.
-    used_before: HashMap<TokenHash, i64>,
+    /// When tokens were last used, unless that is written down. Outlives what is remembered of them.
+    used: HashMap<TokenHash, LastUse>,
 }
+
+/// When a token was last used, unless that is written down: microseconds since 1970, 0 for not.
+type LastUse = Arc<AtomicI64>;
 
 /// A token that is remembered.
 struct KnownToken {
     access: Arc<Access>,
-    /// When it was last used, unless that is written down: microseconds since 1970, 0 for not.
-    used_us: AtomicI64,
+    used_us: LastUse,
 }
 
 impl Known {
-    /// Forgets the tokens, but not when they were used.
-    fn forget(&mut self) {
-        for (hash, token) in self.tokens.drain() {
-            let used_us = token.used_us.load(Ordering::Relaxed);
-            if used_us > 0 && self.used_before.len() < MAX_KNOWN {
-                self.used_before.insert(hash, used_us);
-            }
+    /// Where to note the uses of a token. Beyond so many nothing is written down of them.
+    fn last_use(&mut self, hash: TokenHash) -> LastUse {
+        if self.used.len() >= MAX_KNOWN && !self.used.contains_key(&hash) {
+            return LastUse::default();
         }
+        self.used.entry(hash).or_default().clone()
     }
 
     /// When tokens were used since this was last asked.
     fn take_used(&mut self) -> Vec<(TokenHash, Timestamp)> {
-        let known = self.tokens.iter().map(|(hash, token)| {
-            let used_us = token.used_us.swap(0, Ordering::Relaxed);
-            (*hash, used_us)
+        let mut taken = Vec::new();
+        self.used.retain(|hash, used_us| {
+            let at_us = used_us.swap(0, Ordering::Relaxed);
+            if let Ok(at) = Timestamp::from_microsecond(at_us)
+                && at_us > 0
+            {
+                taken.push((*hash, at));
+            }
+            // Nobody else can note another use of one that is not remembered.
+            Arc::strong_count(used_us) > 1
         });
-        let used = self.used_before.drain().chain(known);
-        used.filter(|(_, used_us)| *used_us > 0)
-            .filter_map(|(hash, used_us)| Some((hash, Timestamp::from_microsecond(used_us).ok()?)))
-            .collect()
+        taken
     }
 }
 
@@ -218,15 +222,15 @@ impl Gate {
         let Some(access) = self.store.find_access(&hash).await? else {
             return Ok(None);
         };
+        let mut known = self.known.write().expect("no holder panics");
         let token = Arc::new(KnownToken {
             access: Arc::new(access),
-            used_us: AtomicI64::new(0),
+            used_us: known.last_use(hash),
         });
-        let mut known = self.known.write().expect("no holder panics");
         // Read under an older version, it may be out of date already: then it serves this one request only.
         if known.version == version {
             if known.tokens.len() >= MAX_KNOWN {
-                known.forget();
+                known.tokens.clear();
             }
             known.tokens.insert(hash, token.clone());
         }
@@ -254,7 +258,7 @@ impl Gate {
         }
         let mut known = self.known.write().expect("no holder panics");
         known.version = version;
-        known.forget();
+        known.tokens.clear();
     }
 
     /// Writes down when tokens were last used. What cannot be written is left out: it says little, and the next use
@@ -271,7 +275,8 @@ impl Gate {
 }
 
 async fn note(gate: std::sync::Weak<Gate>) {
-    let mut tick = tokio::time::interval(NOTE_EVERY);
+    let first = tokio::time::Instant::now() + NOTE_EVERY;
+    let mut tick = tokio::time::interval_at(first, NOTE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;

@@ -289,8 +289,8 @@ async fn the_last_use_of_a_token_is_noted(store: Arc<dyn Store>) {
         vec![],
     ];
     for note in notes {
-        let noted = store.note_tokens_used(&note).await;
-        noted.expect("the store takes the note");
+        let written = store.note_tokens_used(&note).await;
+        written.expect("the store takes the note");
     }
     let listed = store.list_tokens(Some(owner)).await.expect("answers");
     let used: Vec<_> = listed

@@ -287,9 +287,9 @@ async fn a_story_tells_the_whole_way(store: Arc<dyn Store>) {
     };
     accept(&store, vec![long]).await;
     settle(&store, node, vec![first_result(1, taken(&["a", "b"]))]).await;
-    let story = tell(&store, 1).await;
-    assert_eq!(story.summary.state.name(), "sent");
-    assert_eq!((story.attempts, story.due_at), (Some(1), None));
+    let told = tell(&store, 1).await;
+    assert_eq!(told.summary.state.name(), "sent");
+    assert_eq!((told.attempts, told.due_at), (Some(1), None));
 
     let first = vec![receipt("a", Outcome::Delivered)];
     report(&store, node, first).await;
@@ -301,27 +301,27 @@ async fn a_story_tells_the_whole_way(store: Arc<dyn Store>) {
     let again = tried(callback, CallbackNext::Later(past(5)), 3);
     assert!(settle_callback(&store, node, again).await);
 
-    let story = tell(&store, 1).await;
-    let parts: Vec<_> = story
+    let told = tell(&store, 1).await;
+    let parts: Vec<_> = told
         .parts
         .iter()
         .map(|part| (part.part, part.reference.as_str(), part.outcome))
         .collect();
     let expected = [(1, "a", Some(Outcome::Delivered)), (2, "b", Some(ABSENT))];
     assert_eq!(parts, expected);
-    assert!(story.parts.iter().all(|part| part.carrier == "alpha"));
-    assert_eq!(story.shape.parts, 2);
-    assert_eq!((story.attempts, story.due_at), (None, None));
-    let [(record, tries)] = &story.callbacks[..] else {
-        panic!("{:?}", story.callbacks)
+    assert!(told.parts.iter().all(|part| part.carrier == "alpha"));
+    assert_eq!(told.shape.parts, 2);
+    assert_eq!((told.attempts, told.due_at), (None, None));
+    let [(record, tries)] = &told.callbacks[..] else {
+        panic!("{:?}", told.callbacks)
     };
     assert_eq!(record.about, CallbackSubject::Message(message(1)));
     assert_eq!(tries[..], [attempt(3)]);
 }
 
 async fn tell(store: &Arc<dyn Store>, id: u64) -> domain::ports::MessageStory {
-    let story = store.find_story(Some(account(1)), message(id)).await;
-    story.expect("answers").expect("it is there")
+    let told = store.find_story(Some(account(1)), message(id)).await;
+    told.expect("answers").expect("it is there")
 }
 
 async fn a_story_knows_the_next_try(store: Arc<dyn Store>) {
@@ -338,9 +338,9 @@ async fn a_story_knows_the_next_try(store: Arc<dyn Store>) {
         (2, 0, Some(future(7))),
         (3, 1, None),
     ] {
-        let story = tell(&store, id).await;
+        let told = tell(&store, id).await;
         assert_eq!(
-            (story.attempts, story.due_at),
+            (told.attempts, told.due_at),
             (Some(attempts), due_at),
             "{id}"
         );

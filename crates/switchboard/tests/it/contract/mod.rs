@@ -56,6 +56,7 @@ mod columns;
 mod dispatch;
 mod history;
 mod idempotency;
+mod last_use;
 mod lookup_receipts;
 mod lookups;
 mod messages;

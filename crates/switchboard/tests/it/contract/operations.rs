@@ -99,7 +99,7 @@ async fn receipts_that_fit_nothing_are_listed(store: Arc<dyn Store>) {
     let node = join(&store).await;
     send(&store, node, 1, &["known"]).await;
     let mut late = receipt("later", ABSENT);
-    late.at = late.at + SignedDuration::from_secs(1);
+    late.at += SignedDuration::from_secs(1);
     let receipts = vec![receipt("unknown", ABSENT), late, receipt("known", ABSENT)];
     report(&store, node, receipts).await;
     let unmatched = store.list_unmatched(10).await.expect("answers");
