@@ -107,7 +107,7 @@ pub(super) struct Chart {
     pub(super) description: String,
     /// What the first column of the table holds.
     pub(super) of: &'static str,
-    /// `columns` or `rows`, for the style sheet.
+    /// `by-time` or `by-name`, for the style sheet.
     pub(super) kind: &'static str,
     pub(super) width: u64,
     pub(super) height: u64,
@@ -226,7 +226,7 @@ impl Chart {
             title,
             description: describe(of, &items),
             of,
-            kind: "columns",
+            kind: "by-time",
             width: WIDTH,
             height: bottom + BELOW,
             lines,
@@ -288,7 +288,7 @@ impl Chart {
             title,
             description: describe(of, &items),
             of,
-            kind: "rows",
+            kind: "by-name",
             width: ROWS_WIDTH,
             height: top(items.len()).max(ROW),
             lines: Vec::new(),

@@ -201,3 +201,151 @@ fn untold(callback: &CallbackRecord) -> Option<Event> {
         ..event
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::delivery::CallbackKind;
+    use domain::ids::CallbackId;
+    use domain::message::Priority;
+    use domain::text::{Coding, Shape};
+    use domain::{AccountId, MessageId, Money, Msisdn};
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("in range")
+    }
+
+    fn story(state: MessageState) -> MessageStory {
+        let account = AccountId::new(1).expect("in range");
+        MessageStory {
+            summary: MessageSummary {
+                id: MessageId::new(7).expect("in range"),
+                account,
+                channel: Channel::Sms,
+                from: Some("Acme".to_owned()),
+                to: Msisdn::parse("+37120000001").expect("a number"),
+                text: "Hello".to_owned(),
+                state,
+                parts: 1,
+                price: Money::from_micros(40_000),
+                network: None,
+                accepted_at: at(100),
+            },
+            shape: Shape {
+                coding: Coding::Gsm7,
+                parts: 1,
+            },
+            priority: Priority::Normal,
+            interactive: None,
+            result: None,
+            dlr_url: None,
+            test_mode: None,
+            scheduled_at: None,
+            expires_at: at(9000),
+            seen_at: None,
+            attempts: None,
+            due_at: None,
+            parts: Vec::new(),
+            callbacks: Vec::new(),
+        }
+    }
+
+    fn attempt(second: i64, status: u16, body: &str) -> CallbackAttempt {
+        CallbackAttempt {
+            at: at(second),
+            status: Some(status),
+            elapsed_ms: 3,
+            body: body.as_bytes().to_vec(),
+            address: None,
+            reason: format!("{status}, and more"),
+        }
+    }
+
+    fn callback(state: CallbackState, tries: &[CallbackAttempt]) -> CallbackRecord {
+        CallbackRecord {
+            id: CallbackId::new(5).expect("in range"),
+            kind: CallbackKind::Report,
+            account: AccountId::new(1).expect("in range"),
+            url: "https://example.com/".to_owned(),
+            payload: "{}".to_owned(),
+            about: None,
+            state,
+            tries: u32::try_from(tries.len()).expect("a few"),
+            created_at: at(103),
+            last: tries.last().cloned(),
+        }
+    }
+
+    fn titles(story: &MessageStory) -> Vec<(&'static str, String)> {
+        let events = of(story, "EUR").into_iter();
+        events.map(|event| (event.kind, event.title)).collect()
+    }
+
+    #[test]
+    fn what_happened_stands_in_order_and_what_is_waited_for_behind() {
+        let failed = MessageState::Ended {
+            outcome: Outcome::Failed(Code::ABSENT),
+            at: at(103),
+        };
+        let tries = [attempt(104, 200, "<b>no</b>"), attempt(110, 500, "")];
+        let waiting = CallbackState::Waiting { due_at: at(140) };
+        let mut told = story(failed);
+        told.parts.push(PartStory {
+            part: 1,
+            carrier: "alpha".to_owned(),
+            reference: "x1".to_owned(),
+            taken_at: at(101),
+            outcome: Some(Outcome::Failed(Code::ABSENT)),
+        });
+        told.callbacks
+            .push((callback(waiting, &tries), tries.to_vec()));
+        let expected = [
+            ("", "Accepted"),
+            ("", "Taken by carrier alpha"),
+            ("bad", "Failed: the subscriber is absent (error 43)"),
+            ("bad", "Report not received"),
+            ("bad", "Report not received"),
+            ("warn", "The report is tried again at"),
+        ];
+        let expected = expected.map(|(kind, title)| (kind, title.to_owned()));
+        assert_eq!(titles(&told), expected);
+        let answer = of(&told, "EUR").remove(3).answer;
+        assert_eq!(answer.as_deref(), Some("<b>no</b>"));
+
+        told.callbacks[0].0.state = CallbackState::Done;
+        let last = titles(&told).pop().expect("events");
+        assert_eq!(last, ("good", "Report received".to_owned()));
+    }
+
+    #[test]
+    fn whoever_waits_is_told_for_what() {
+        for (state, attempts, title) in [
+            (MessageState::Scheduled { at: at(500) }, None, "Goes out at"),
+            (
+                MessageState::Queued,
+                Some(1),
+                "Waits to be handed to a carrier",
+            ),
+            (
+                MessageState::Queued,
+                Some(4),
+                "Waits to be handed to a carrier again, at",
+            ),
+            (
+                MessageState::Sent,
+                None,
+                "Waits for the carrier's report, at the longest until",
+            ),
+            (MessageState::Cancelled { at: at(120) }, None, "Cancelled"),
+        ] {
+            let told = MessageStory {
+                attempts,
+                due_at: Some(at(200)),
+                ..story(state)
+            };
+            let last = titles(&told).pop().expect("events");
+            assert_eq!(last.1, title, "{state:?}");
+        }
+    }
+}
