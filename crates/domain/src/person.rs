@@ -2,6 +2,8 @@
 
 mod email;
 mod password;
+mod session;
+mod totp;
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,6 +13,8 @@ use crate::shown::Shown;
 
 pub use email::{Email, NotAnEmail};
 pub use password::{MIN_PASSWORD_CHARS, Password, PasswordHash, WeakPassword};
+pub use session::{Device, OpenSession, SessionRecord};
+pub use totp::{RECOVERY_BYTES, RECOVERY_CODES, RecoveryCode, TOTP_BYTES, TotpSecret};
 
 /// What a person may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -73,6 +73,11 @@ impl TokenHash {
         Self(Sha256::digest(secret.as_bytes()).into())
     }
 
+    /// Reads back what [`Self::as_bytes`] gave.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The bytes as both databases keep them.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0

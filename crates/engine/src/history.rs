@@ -29,23 +29,7 @@ impl History {
         filter: &MessageFilter,
         look: Look<MessageId>,
     ) -> Result<Found<MessageSummary, MessageId>, StoreError> {
-        let began = Instant::now();
-        let limit = look.limit.clamp(1, MOST_ROWS) as usize;
-        let mut rows = Vec::new();
-        let mut before = look.before;
-        loop {
-            let missing = u32::try_from(limit - rows.len()).expect("at most a page");
-            let step = Look {
-                before,
-                limit: missing,
-            };
-            let found = self.store.look_for_messages(filter, step).await?;
-            rows.extend(found.rows);
-            before = found.next;
-            if before.is_none() || rows.len() >= limit || began.elapsed() >= PATIENCE {
-                return Ok(Found { rows, next: before });
-            }
-        }
+        look_on(look, |step| self.store.look_for_messages(filter, step)).await
     }
 
     /// Everything that is known of one message of an account, or of any.
@@ -55,5 +39,29 @@ impl History {
         id: MessageId,
     ) -> Result<Option<MessageStory>, StoreError> {
         self.store.find_story(account, id).await
+    }
+}
+
+/// Looks step by step until a page is full, there is nothing older, or it has taken long enough.
+pub(crate) async fn look_on<T, I, F>(
+    look: Look<I>,
+    step: impl Fn(Look<I>) -> F,
+) -> Result<Found<T, I>, StoreError>
+where
+    I: Copy,
+    F: Future<Output = Result<Found<T, I>, StoreError>>,
+{
+    let began = Instant::now();
+    let wanted = look.limit.clamp(1, MOST_ROWS) as usize;
+    let mut rows = Vec::new();
+    let mut before = look.before;
+    loop {
+        let limit = u32::try_from(wanted - rows.len()).expect("at most a page");
+        let found = step(Look { before, limit }).await?;
+        rows.extend(found.rows);
+        before = found.next;
+        if before.is_none() || rows.len() >= wanted || began.elapsed() >= PATIENCE {
+            return Ok(Found { rows, next: before });
+        }
     }
 }

@@ -57,7 +57,7 @@ pub use history::History;
 pub use messages::Messages;
 pub use node::Node;
 pub use operations::Operations;
-pub use people::People;
+pub use people::{OwnAccess, People};
 pub use receipts::Receipts;
 pub use reports::Reports;
 pub use routing::{Plan, Routing};
@@ -127,6 +127,8 @@ pub struct Engine {
     pub catalogues: Arc<Catalogues>,
     /// Invitations and passwords.
     pub people: People,
+    /// What people decide about their own ways in.
+    pub own: OwnAccess,
     /// The dashboard's sessions.
     pub sign_in: SignIn,
     /// The log of changes.
@@ -199,6 +201,7 @@ impl Engine {
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
             people: People::new(store.clone(), clock.clone(), hasher.clone()),
+            own: OwnAccess::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             audit: Audit::new(store.clone(), clock.clone()),
             grants: Grants::new(store, clock.clone(), clients, settings.grants),

@@ -1,20 +1,23 @@
 //! People: who is invited, and how they come to have a password.
 
 mod hasher;
+mod others;
+mod own;
 mod tries;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use domain::person::{Email, Password, Role};
+use domain::person::{Device, Email, Password, Role};
 use domain::ports::{Invitation, NewPerson, Purpose, Store, StoreError};
 use domain::{AccountId, Clock, Person, Timestamp, TokenHash};
 use jiff::SignedDuration;
 
 use crate::audit::{Action, Audit, By, Noted};
-use crate::sign_in::{new_session, secret};
+use crate::sign_in::{Entered, HALF_LIFETIME, new_session, secret};
 
 pub use hasher::{Busy, Hasher};
+pub use others::{ManageError, Reach};
+pub use own::{OwnAccess, OwnError, RecoveryCodes};
 pub(crate) use tries::Tries;
 
 /// How long an invitation may wait to be accepted.
@@ -60,7 +63,7 @@ pub struct Invited {
     pub expires: Timestamp,
 }
 
-/// Invites people and gives them passwords.
+/// Invites people, gives them passwords, and changes what they may do.
 pub struct People {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -130,13 +133,13 @@ impl People {
             .await
     }
 
-    /// Uses a link up, sets the password and signs in. The answer is the session's secret.
+    /// Uses a link up, sets the password and signs in, or begins to, where there is a second factor.
     pub async fn accept(
         &self,
-        from: IpAddr,
+        device: &Device,
         link: &str,
         password: Password,
-    ) -> Result<String, PasswordError> {
+    ) -> Result<Entered, PasswordError> {
         let link = TokenHash::of(link);
         // Hashing is dear, so not for links that somebody made up.
         let now = self.clock.now();
@@ -144,28 +147,29 @@ impl People {
         let invitation = invitation.ok_or(PasswordError::Link)?;
         let password = self.hasher.hash(password).await?;
         let now = self.clock.now();
-        let (secret, session) = new_session(now);
-        let noted = self.note_accepted(from, &invitation).await?;
-        let redeemed = self
-            .store
-            .redeem_invitation(&link, &password, &session, now);
-        let accepted = match redeemed.await {
-            Ok(Some(_)) => Ok(secret),
+        let (secret, session) = new_session(now, device);
+        let noted = self.note_accepted(device, &invitation).await?;
+        let redeemed =
+            self.store
+                .redeem_invitation(&link, &password, &session, now + HALF_LIFETIME);
+        let entered = match redeemed.await {
+            Ok(Some(redeemed)) if redeemed.is_half_open => Ok(Entered::HalfOpen(secret)),
+            Ok(Some(_)) => Ok(Entered::Session(secret)),
             Ok(None) => Err(PasswordError::Link),
             Err(error) => Err(error.into()),
         };
-        noted.done(accepted).await
+        noted.done(entered).await
     }
 
     async fn note_accepted(
         &self,
-        from: IpAddr,
+        device: &Device,
         invitation: &Invitation,
     ) -> Result<Noted<'_>, StoreError> {
         let email = &invitation.email;
         let by = By {
             who: email.to_string(),
-            address: Some(from),
+            address: device.address,
         };
         let (account, action, detail) = match invitation.purpose {
             Purpose::Join { role, account } => (account, Action::PersonJoin, format!("as {role}")),
@@ -186,7 +190,7 @@ impl People {
         account: AccountId,
         email: Email,
         password: Password,
-        session: &str,
+        session: (&str, &Device),
     ) -> Result<String, PasswordError> {
         let password = self.hasher.hash(password).await?;
         let now = self.clock.now();
@@ -197,13 +201,14 @@ impl People {
             password,
             created_at: now,
         };
-        let (secret, new) = new_session(now);
+        let (replaced, device) = session;
+        let (secret, new) = new_session(now, device);
         let (action, detail) = (Action::PersonJoin, "as operator");
         let noted = self
             .audit
             .note(by, Some(account), action, &person.email, detail)
             .await?;
-        let replaced = TokenHash::of(session);
+        let replaced = TokenHash::of(replaced);
         let created = match self.store.create_person(&person, &new, &replaced).await {
             Ok(Some(_)) => Ok(secret),
             Ok(None) => Err(PasswordError::Taken),

@@ -8,7 +8,7 @@ use domain::ports::{CallbackFilter, CallbackRecord, Found, Look, Page, Store, St
 use domain::{AccountId, CallbackId, Clock};
 
 use crate::audit::{Action, Audit, By};
-use crate::history::MOST_ROWS;
+use crate::history::look_on;
 
 /// Shows callbacks and sends them again.
 pub struct Reports {
@@ -32,18 +32,14 @@ impl Reports {
         self.store.list_callbacks(filter, page).await
     }
 
-    /// Callbacks that fit, the newest first, at most [`MOST_ROWS`]; it may find fewer than asked for, even none, and
+    /// Callbacks that fit, the newest first, at most [`MOST_ROWS`](crate::history::MOST_ROWS); it may find fewer than asked for, even none, and
     /// still name a place to go on from.
     pub async fn look_for(
         &self,
         filter: &CallbackFilter,
         look: Look<CallbackId>,
     ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
-        let look = Look {
-            before: look.before,
-            limit: look.limit.clamp(1, MOST_ROWS),
-        };
-        self.store.look_for_callbacks(filter, look).await
+        look_on(look, |step| self.store.look_for_callbacks(filter, step)).await
     }
 
     /// Every try of a callback.

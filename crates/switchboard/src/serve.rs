@@ -350,6 +350,7 @@ fn oauth_settings(config: &Config, listening: SocketAddr) -> OAuthSettings {
 fn dashboard_settings(config: &Config, listening: SocketAddr) -> DashboardSettings {
     DashboardSettings {
         secure: config.dashboard_url(listening).starts_with("https:"),
+        dashboard_url: config.dashboard_url(listening),
         base_url: config.base_url(listening),
         mcp_url: format!("{}/mcp", config.mcp_url(listening)),
         auth_url: config.auth_url(listening),

@@ -56,6 +56,7 @@ function enliven(within) {
   askBefore(within);
   offerFiles(within);
   hideSpare(within);
+  offerFiles(within);
 }
 
 /** What a server sent, ready to be looked at: with times in the reader's zone, so that equal means equal. */

@@ -16,7 +16,9 @@ mod oauth;
 mod operations;
 mod outside;
 mod people;
+mod second_factor;
 mod senders;
+mod sessions;
 mod traffic;
 
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
@@ -45,8 +47,13 @@ pub use outside::{
     Home, ImageGuard, NumberBook, ReceiptError, ReceiptSink, ReportTaken, UnusableDocument,
     UnusableImage, UrlGuard,
 };
-pub use people::{Credentials, Invitation, NewPerson, NewSession, PeopleStore, Purpose};
+pub use people::{
+    Credentials, Invitation, InvitationRecord, NewPerson, PeopleStore, PersonChanged, PersonRecord,
+    Purpose, Redeemed,
+};
+pub use second_factor::{HalfOpen, SecondFactor, SecondFactorStore, SecondProof};
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
+pub use sessions::{NewSession, SessionStore};
 pub use traffic::{Span, TrafficCount, TrafficStore};
 
 /// Why a store could not do what it was asked. Says what to do next, never what SQL was run.
@@ -98,6 +105,8 @@ pub trait Store:
     + SenderStore
     + OAuthStore
     + PeopleStore
+    + SessionStore
+    + SecondFactorStore
     + AuditStore
     + HistoryStore
     + TrafficStore
@@ -115,6 +124,8 @@ impl<T> Store for T where
         + SenderStore
         + OAuthStore
         + PeopleStore
+        + SessionStore
+        + SecondFactorStore
         + AuditStore
         + HistoryStore
         + TrafficStore

@@ -1,21 +1,12 @@
-//! People, their invitations and their sessions.
+//! People and their invitations.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::StoreError;
+use super::{NewSession, StoreError};
 use crate::ids::{AccountId, PersonId};
-use crate::person::{Email, PasswordHash, Person, Role, SignedIn};
+use crate::person::{Email, PasswordHash, Person, Role};
 use crate::token::TokenHash;
-
-/// A session to open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NewSession {
-    /// The secret's fingerprint.
-    pub hash: TokenHash,
-    /// Until when it lasts.
-    pub expires: Timestamp,
-}
 
 /// A person to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +21,19 @@ pub struct NewPerson {
     pub password: PasswordHash,
     /// Now.
     pub created_at: Timestamp,
+}
+
+/// A person, as lists show them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PersonRecord {
+    /// Who.
+    pub person: Person,
+    /// When they came to be one.
+    pub created_at: Timestamp,
+    /// When they were last here, to within some minutes.
+    pub seen_at: Option<Timestamp>,
+    /// Whether they have a second factor.
+    pub has_second_factor: bool,
 }
 
 /// What opening an invitation does.
@@ -55,6 +59,26 @@ pub struct Invitation {
     pub purpose: Purpose,
 }
 
+/// An invitation, as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvitationRecord {
+    /// Who is invited, and what for.
+    pub invitation: Invitation,
+    /// The account that it is about: that of the invitation, or of whom it gives a new password.
+    pub account: Option<AccountId>,
+    /// Until when it may be used.
+    pub expires: Timestamp,
+}
+
+/// What accepting an invitation led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Redeemed {
+    /// Who accepted.
+    pub person: PersonId,
+    /// Whether a second factor is asked for: then no session is open, but a sign-in is half open in its place.
+    pub is_half_open: bool,
+}
+
 /// What a person proves who they are with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
@@ -62,9 +86,22 @@ pub struct Credentials {
     pub person: Person,
     /// What is kept of their password.
     pub password: PasswordHash,
+    /// Whether the password is only half of it.
+    pub has_second_factor: bool,
 }
 
-/// People, their invitations and their sessions. Of every link and session only the fingerprint is kept.
+/// What became of a change to a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PersonChanged {
+    /// It is done.
+    Done,
+    /// There is no such person.
+    Unknown,
+    /// Nobody would be left to run the service.
+    LastOperator,
+}
+
+/// People and their invitations. Of every link only the fingerprint is kept.
 #[async_trait]
 pub trait PeopleStore: Send + Sync + 'static {
     /// Keeps an invitation, in the place of an older one for the same address.
@@ -82,15 +119,27 @@ pub trait PeopleStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<Invitation>, StoreError>;
 
-    /// Uses up an invitation, sets the password and opens a session, in one step. `None`: the link is unknown, used or
-    /// expired, or its address has come to belong to somebody in the meantime.
+    /// The first invitations that can still be used, by address: those about an account, or all.
+    async fn list_invitations(
+        &self,
+        account: Option<AccountId>,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<InvitationRecord>, StoreError>;
+
+    /// Takes the invitation for an address back; `false` when there is none.
+    async fn withdraw_invitation(&self, email: &Email) -> Result<bool, StoreError>;
+
+    /// Uses up an invitation, sets the password and opens a session, in one step; for whoever has a second factor the
+    /// sign-in is half open instead, until `half_expires`. `None`: the link is unknown, used or expired, or its address
+    /// has come to belong to somebody in the meantime.
     async fn redeem_invitation(
         &self,
         link: &TokenHash,
         password: &PasswordHash,
         session: &NewSession,
-        now: Timestamp,
-    ) -> Result<Option<PersonId>, StoreError>;
+        half_expires: Timestamp,
+    ) -> Result<Option<Redeemed>, StoreError>;
 
     /// Creates a person and puts a session of theirs in the place of `replaced`; `None` when the address is taken.
     async fn create_person(
@@ -103,38 +152,33 @@ pub trait PeopleStore: Send + Sync + 'static {
     /// The person of this address, and what is kept of their password.
     async fn find_credentials(&self, email: &Email) -> Result<Option<Credentials>, StoreError>;
 
-    /// Opens a session of a person, in the place of `replaced` where there was one.
-    async fn open_session(
-        &self,
-        person: PersonId,
-        session: &NewSession,
-        replaced: Option<&TokenHash>,
-        now: Timestamp,
-    ) -> Result<(), StoreError>;
+    /// The person of this ID.
+    async fn find_person(&self, id: PersonId) -> Result<Option<PersonRecord>, StoreError>;
 
-    /// Keeps a one-time sign-in link for an account.
-    async fn create_sign_in_link(
+    /// People of an account, or all, by ID: at most `limit` of those after `after`.
+    async fn list_people(
         &self,
-        link: &TokenHash,
-        account: AccountId,
-        expires: Timestamp,
-    ) -> Result<(), StoreError>;
+        account: Option<AccountId>,
+        after: Option<PersonId>,
+        limit: u32,
+    ) -> Result<Vec<PersonRecord>, StoreError>;
 
-    /// Uses up a sign-in link and opens a session in its place, in one step. `false`: unknown, used or expired.
-    async fn redeem_sign_in_link(
+    /// Changes what a person may do, and which account they see.
+    async fn set_role(
         &self,
-        link: &TokenHash,
-        session: &NewSession,
-        now: Timestamp,
+        id: PersonId,
+        role: Role,
+        account: Option<AccountId>,
+    ) -> Result<PersonChanged, StoreError>;
+
+    /// Removes a person, with their sessions and with links for them.
+    async fn remove_person(&self, id: PersonId) -> Result<PersonChanged, StoreError>;
+
+    /// Sets a person's password and ends their sessions but for `kept`; `false` when there is no such person.
+    async fn set_password(
+        &self,
+        id: PersonId,
+        password: &PasswordHash,
+        kept: &TokenHash,
     ) -> Result<bool, StoreError>;
-
-    /// Whose session this is, by what is true of them now.
-    async fn find_session(
-        &self,
-        session: &TokenHash,
-        now: Timestamp,
-    ) -> Result<Option<SignedIn>, StoreError>;
-
-    /// Ends a session, if it exists.
-    async fn end_session(&self, session: &TokenHash) -> Result<(), StoreError>;
 }

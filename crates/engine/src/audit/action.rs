@@ -27,12 +27,28 @@ pub enum Action {
     PersonReset,
     /// A person has a new password.
     PersonPassword,
+    /// What a person may do was changed.
+    PersonRole,
+    /// A person was removed.
+    PersonRemove,
+    /// An invitation was taken back.
+    InvitationWithdraw,
     /// A one-time sign-in link was made.
     LinkCreate,
     /// Somebody signed in.
     SessionOpen,
     /// Somebody signed out.
     SessionEnd,
+    /// Somebody signed out everywhere.
+    SessionEndAll,
+    /// Somebody turned their second factor on.
+    SecondFactorEnable,
+    /// Somebody turned their second factor off.
+    SecondFactorDisable,
+    /// Somebody got new recovery codes.
+    SecondFactorCodes,
+    /// An operator took somebody's second factor away.
+    SecondFactorRemove,
     /// A sender was approved.
     SenderApprove,
     /// A sender was rejected.
@@ -56,7 +72,7 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// Every action, in the order of the documentation.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 31] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
@@ -69,9 +85,17 @@ impl Action {
         Self::PersonJoin,
         Self::PersonReset,
         Self::PersonPassword,
+        Self::PersonRole,
+        Self::PersonRemove,
+        Self::InvitationWithdraw,
         Self::LinkCreate,
         Self::SessionOpen,
         Self::SessionEnd,
+        Self::SessionEndAll,
+        Self::SecondFactorEnable,
+        Self::SecondFactorDisable,
+        Self::SecondFactorCodes,
+        Self::SecondFactorRemove,
         Self::SenderApprove,
         Self::SenderReject,
         Self::SenderRevoke,
@@ -97,9 +121,17 @@ impl Action {
             Self::PersonJoin => "person.join",
             Self::PersonReset => "person.reset",
             Self::PersonPassword => "person.password",
+            Self::PersonRole => "person.role",
+            Self::PersonRemove => "person.remove",
+            Self::InvitationWithdraw => "invitation.withdraw",
             Self::LinkCreate => "link.create",
             Self::SessionOpen => "session.open",
             Self::SessionEnd => "session.end",
+            Self::SessionEndAll => "session.end_all",
+            Self::SecondFactorEnable => "second_factor.enable",
+            Self::SecondFactorDisable => "second_factor.disable",
+            Self::SecondFactorCodes => "second_factor.codes",
+            Self::SecondFactorRemove => "second_factor.remove",
             Self::SenderApprove => "sender.approve",
             Self::SenderReject => "sender.reject",
             Self::SenderRevoke => "sender.revoke",

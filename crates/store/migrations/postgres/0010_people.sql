@@ -18,3 +18,34 @@ END
 $$;
 CREATE TRIGGER audit_stays BEFORE UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION audit_refuses();
 CREATE TRIGGER audit_is_kept BEFORE TRUNCATE ON audit FOR EACH STATEMENT EXECUTE FUNCTION audit_refuses();
+
+-- A session tells where it was opened and when it was last used.
+ALTER TABLE session ADD COLUMN opened_us BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN seen_us BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN address TEXT;
+ALTER TABLE session ADD COLUMN browser TEXT NOT NULL DEFAULT '';
+-- Until now each lasted twelve hours.
+UPDATE session SET opened_us = expires_us - 43200000000, seen_us = expires_us - 43200000000;
+
+-- totp_secret is asked for at sign-in; totp_offered was shown and is not confirmed yet. No step is used twice.
+ALTER TABLE person ADD COLUMN seen_us BIGINT;
+ALTER TABLE person ADD COLUMN totp_secret BYTEA;
+ALTER TABLE person ADD COLUMN totp_offered BYTEA;
+ALTER TABLE person ADD COLUMN totp_step BIGINT NOT NULL DEFAULT 0;
+CREATE INDEX person_account ON person (account_id, id) WHERE account_id IS NOT NULL;
+
+-- Each goes when it is used.
+CREATE TABLE recovery_code (
+    person_id BIGINT NOT NULL REFERENCES person (id),
+    hash      BYTEA NOT NULL,
+    PRIMARY KEY (person_id, hash)
+);
+
+-- A sign-in whose password was right and whose second factor is awaited.
+CREATE TABLE half_open (
+    hash       BYTEA PRIMARY KEY,
+    person_id  BIGINT NOT NULL REFERENCES person (id),
+    tries      BIGINT NOT NULL DEFAULT 0,
+    expires_us BIGINT NOT NULL
+);
+CREATE INDEX half_open_person ON half_open (person_id);

@@ -91,8 +91,10 @@ mod people;
 mod pool;
 mod prune;
 mod receipts;
+mod second_factor;
 mod senders;
 mod sends;
+mod sessions;
 mod story;
 mod traffic;
 

@@ -1,19 +1,22 @@
-//! The port for people, invitations and sessions.
+//! The port for people and invitations.
 
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
 use domain::ids::{AccountId, PersonId};
-use domain::person::{Email, PasswordHash, SignedIn};
+use domain::person::{Email, PasswordHash, Role};
 use domain::ports::{
-    Credentials, Invitation, NewPerson, NewSession, PeopleStore, Purpose, StoreError,
+    Credentials, Invitation, InvitationRecord, NewPerson, NewSession, PeopleStore, PersonChanged,
+    PersonRecord, Purpose, Redeemed, StoreError,
 };
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
 use super::fault::Fault;
+use super::second_factor::open_half;
+use super::sessions::{SWEEP, open_session};
 use super::{PostgresStore, Values, column};
-use crate::rows::people::{InvitationColumns, PersonColumns, person_id, signed_in};
+use crate::rows::people::{InvitationColumns, PersonColumns, person_id};
 use crate::rows::{Corrupt, micros};
 
 const INVITE: &str = "
@@ -22,68 +25,82 @@ const INVITE: &str = "
         account_id = excluded.account_id, expires_us = excluded.expires_us";
 const FIND_INVITATION: &str =
     "SELECT email, person_id, role, account_id FROM invitation WHERE hash = $1 AND expires_us > $2";
+const LIST_INVITATIONS: &str = "
+    SELECT invitation.email, invitation.person_id, invitation.role, invitation.account_id,
+        coalesce(invitation.account_id, person.account_id), invitation.expires_us
+    FROM invitation LEFT JOIN person ON person.id = invitation.person_id
+    WHERE invitation.expires_us > $1
+        AND ($2::bigint IS NULL OR coalesce(invitation.account_id, person.account_id) = $2)
+    ORDER BY invitation.email LIMIT $3";
+const WITHDRAW_INVITATION: &str = "DELETE FROM invitation WHERE email = $1 RETURNING 1";
 const USE_INVITATION: &str =
     "DELETE FROM invitation WHERE hash = $1 RETURNING email, person_id, role, account_id";
 const CREATE_PERSON: &str = "
     INSERT INTO person (email, password, role, account_id, created_us) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (email) DO NOTHING RETURNING id";
 const SET_PASSWORD: &str = "
-    WITH ended AS (DELETE FROM session WHERE person_id = $1)
-    UPDATE person SET password = $2 WHERE id = $1";
-const FIND_CREDENTIALS: &str =
-    "SELECT id, email, role, account_id, password FROM person WHERE email = $1";
+    WITH ended AS (DELETE FROM session WHERE person_id = $1),
+        halves AS (DELETE FROM half_open WHERE person_id = $1)
+    UPDATE person SET password = $2 WHERE id = $1 RETURNING totp_secret IS NOT NULL";
+const FIND_CREDENTIALS: &str = "
+    SELECT id, email, role, account_id, password, totp_secret IS NOT NULL FROM person WHERE email = $1";
 
-const CREATE_LINK: &str =
-    "INSERT INTO sign_in_link (hash, account_id, expires_us) VALUES ($1, $2, $3)";
-/// What is expired goes whenever somebody signs in: that is rare.
-const REDEEM_LINK: &str = "
-    WITH used AS (
-        DELETE FROM sign_in_link WHERE hash = $1 OR expires_us <= $4 RETURNING hash, account_id, expires_us
-    ), swept AS (
-        DELETE FROM session WHERE expires_us <= $4
-    )
-    INSERT INTO session (hash, account_id, expires_us)
-    SELECT $2::bytea, account_id, $3::bigint FROM used WHERE hash = $1 AND expires_us > $4
-    RETURNING account_id";
-const OPEN_SESSION: &str = "
-    WITH replaced AS (DELETE FROM session WHERE hash = $4)
-    INSERT INTO session (hash, person_id, expires_us) VALUES ($1, $2, $3)";
-const SWEEP: &str = "
-    WITH invitations AS (DELETE FROM invitation WHERE expires_us <= $1),
-        links AS (DELETE FROM sign_in_link WHERE expires_us <= $1)
-    DELETE FROM session WHERE expires_us <= $1";
-const FIND_SESSION: &str = "
-    SELECT person.id, person.email, person.role, person.account_id, session.account_id
-    FROM session LEFT JOIN person ON person.id = session.person_id
-    WHERE session.hash = $1 AND session.expires_us > $2";
-const END_SESSION: &str = "DELETE FROM session WHERE hash = $1";
+/// A person as lists show them.
+macro_rules! person {
+    ($which:literal) => {
+        concat!(
+            "SELECT id, email, role, account_id, created_us, seen_us, totp_secret IS NOT NULL FROM person ",
+            $which
+        )
+    };
+}
+
+const FIND_PERSON: &str = person!("WHERE id = $1");
+const LIST_PEOPLE: &str = person!("WHERE id > $1 ORDER BY id LIMIT $2");
+const LIST_PEOPLE_OF_ACCOUNT: &str =
+    person!("WHERE id > $1 AND account_id = $3 ORDER BY id LIMIT $2");
+
+/// Whoever takes an operator away waits for the others who do.
+const OPERATORS: &str = "SELECT id FROM person WHERE role = 'operator' ORDER BY id FOR UPDATE";
+const SET_ROLE: &str = "UPDATE person SET role = $2, account_id = $3 WHERE id = $1 RETURNING 1";
+const END_SESSIONS: &str = "
+    WITH halves AS (DELETE FROM half_open WHERE person_id = $1)
+    DELETE FROM session WHERE person_id = $1";
+const FORGET_LINKS: &str = "
+    WITH codes AS (DELETE FROM recovery_code WHERE person_id = $1)
+    DELETE FROM invitation WHERE person_id = $1";
+const REMOVE_PERSON: &str = "DELETE FROM person WHERE id = $1 RETURNING 1";
+const CHANGE_PASSWORD: &str = "
+    WITH ended AS (DELETE FROM session WHERE person_id = $1 AND hash <> $3),
+        halves AS (DELETE FROM half_open WHERE person_id = $1)
+    UPDATE person SET password = $2 WHERE id = $1 RETURNING 1";
 
 /// Uses up an invitation.
 struct Redemption<'a> {
     link: &'a TokenHash,
     password: &'a PasswordHash,
     session: &'a NewSession,
-    now: Timestamp,
+    half_expires: Timestamp,
 }
 
 impl Attempt for Redemption<'_> {
-    type Output = Option<PersonId>;
+    type Output = Option<Redeemed>;
 
-    async fn run(&self, client: &mut Object) -> Result<Option<PersonId>, Fault> {
+    async fn run(&self, client: &mut Object) -> Result<Option<Redeemed>, Fault> {
         let transaction = client.transaction().await?;
-        run(&transaction, SWEEP, &[&micros(self.now)]).await?;
+        run(&transaction, SWEEP, &[&micros(self.session.opened_at)]).await?;
         let values: Values<'_> = &[&bytes(self.link)];
         let used = run(&transaction, USE_INVITATION, values).await?;
         let used = used.first().map(invitation).transpose()?;
-        let person = match used {
+        let redeemed = match used {
             None => None,
             Some(used) => self.set_password(&transaction, used).await?,
         };
-        if let Some(person) = person {
-            open_session(&transaction, person, self.session, None).await?;
+        if let Some(redeemed) = redeemed {
+            self.let_in(&transaction, redeemed).await?;
         }
         transaction.commit().await?;
-        Ok(person)
+        Ok(redeemed)
     }
 }
 
@@ -92,12 +109,19 @@ impl Redemption<'_> {
         &self,
         transaction: &Transaction<'_>,
         used: Invitation,
-    ) -> Result<Option<PersonId>, Fault> {
+    ) -> Result<Option<Redeemed>, Fault> {
         match used.purpose {
             Purpose::NewPassword(person) => {
                 let values: Values<'_> = &[&person.as_i64(), &self.password.as_str()];
-                run(transaction, SET_PASSWORD, values).await?;
-                Ok(Some(person))
+                let set = run(transaction, SET_PASSWORD, values).await?;
+                let read = |row: &Row| {
+                    Ok(Redeemed {
+                        person,
+                        is_half_open: column(row, 0)?,
+                    })
+                };
+                let set: Result<Option<Redeemed>, Corrupt> = set.first().map(read).transpose();
+                Ok(set?)
             }
             Purpose::Join { role, account } => {
                 let new = NewPerson {
@@ -105,10 +129,23 @@ impl Redemption<'_> {
                     role,
                     account,
                     password: self.password.clone(),
-                    created_at: self.now,
+                    created_at: self.session.opened_at,
                 };
-                insert_person(transaction, &new).await
+                let created = insert_person(transaction, &new).await?;
+                Ok(created.map(|person| Redeemed {
+                    person,
+                    is_half_open: false,
+                }))
             }
+        }
+    }
+
+    async fn let_in(&self, transaction: &Transaction<'_>, redeemed: Redeemed) -> Result<(), Fault> {
+        let (person, session) = (redeemed.person, self.session);
+        if redeemed.is_half_open {
+            open_half(transaction, person, &session.hash, self.half_expires).await
+        } else {
+            open_session(transaction, person, session, None).await
         }
     }
 }
@@ -134,23 +171,44 @@ impl Attempt for Creation<'_> {
     }
 }
 
-/// Signs a person in.
-struct Opening<'a> {
-    person: PersonId,
-    session: &'a NewSession,
-    replaced: Option<&'a TokenHash>,
-    now: Timestamp,
+/// Changes what a person may do, or removes them.
+struct SteppingDown {
+    id: PersonId,
+    /// What they become; `None`: nobody.
+    become_this: Option<(Role, Option<AccountId>)>,
 }
 
-impl Attempt for Opening<'_> {
-    type Output = ();
+impl Attempt for SteppingDown {
+    type Output = PersonChanged;
 
-    async fn run(&self, client: &mut Object) -> Result<(), Fault> {
+    async fn run(&self, client: &mut Object) -> Result<PersonChanged, Fault> {
         let transaction = client.transaction().await?;
-        run(&transaction, SWEEP, &[&micros(self.now)]).await?;
-        open_session(&transaction, self.person, self.session, self.replaced).await?;
+        let id = self.id.as_i64();
+        let operators = run(&transaction, OPERATORS, &[]).await?;
+        let operators: Result<Vec<i64>, Corrupt> =
+            operators.iter().map(|row| column(row, 0)).collect();
+        let is_last = operators? == [id];
+        let changed = match self.become_this {
+            Some((role, _)) if role != Role::Operator && is_last => {
+                return Ok(PersonChanged::LastOperator);
+            }
+            None if is_last => return Ok(PersonChanged::LastOperator),
+            Some((role, account)) => {
+                let account = account.map(AccountId::as_i64);
+                run(&transaction, SET_ROLE, &[&id, &role.name(), &account]).await?
+            }
+            None => {
+                run(&transaction, END_SESSIONS, &[&id]).await?;
+                run(&transaction, FORGET_LINKS, &[&id]).await?;
+                run(&transaction, REMOVE_PERSON, &[&id]).await?
+            }
+        };
         transaction.commit().await?;
-        Ok(())
+        Ok(if changed.is_empty() {
+            PersonChanged::Unknown
+        } else {
+            PersonChanged::Done
+        })
     }
 }
 
@@ -166,23 +224,7 @@ async fn insert_person(
     Ok(created.first().map(read).transpose()?)
 }
 
-async fn open_session(
-    transaction: &Transaction<'_>,
-    person: PersonId,
-    session: &NewSession,
-    replaced: Option<&TokenHash>,
-) -> Result<(), Fault> {
-    let (person, expires_us) = (person.as_i64(), micros(session.expires));
-    let values: Values<'_> = &[
-        &bytes(&session.hash),
-        &person,
-        &expires_us,
-        &replaced.map(bytes),
-    ];
-    run(transaction, OPEN_SESSION, values).await.map(drop)
-}
-
-async fn run(
+pub(super) async fn run(
     transaction: &Transaction<'_>,
     sql: &'static str,
     values: Values<'_>,
@@ -191,7 +233,7 @@ async fn run(
     Ok(transaction.query(&statement, values).await?)
 }
 
-fn bytes(hash: &TokenHash) -> &[u8] {
+pub(super) fn bytes(hash: &TokenHash) -> &[u8] {
     hash.as_bytes()
 }
 
@@ -227,18 +269,37 @@ impl PeopleStore for PostgresStore {
             .await
     }
 
+    async fn list_invitations(
+        &self,
+        account: Option<AccountId>,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<InvitationRecord>, StoreError> {
+        let account = account.map(AccountId::as_i64);
+        let values: Values<'_> = &[&micros(now), &account, &i64::from(limit)];
+        let read = |row: &Row| invitation_columns(row)?.record(column(row, 4)?, column(row, 5)?);
+        self.list("list invitations", LIST_INVITATIONS, values, read)
+            .await
+    }
+
+    async fn withdraw_invitation(&self, email: &Email) -> Result<bool, StoreError> {
+        let values: Values<'_> = &[&email.as_str()];
+        let withdrawn = self.query("withdraw an invitation", WITHDRAW_INVITATION, values);
+        Ok(!withdrawn.await?.is_empty())
+    }
+
     async fn redeem_invitation(
         &self,
         link: &TokenHash,
         password: &PasswordHash,
         session: &NewSession,
-        now: Timestamp,
-    ) -> Result<Option<PersonId>, StoreError> {
+        half_expires: Timestamp,
+    ) -> Result<Option<Redeemed>, StoreError> {
         let redemption = Redemption {
             link,
             password,
             session,
-            now,
+            half_expires,
         };
         attempt::run(&self.pool, "accept an invitation", &redemption).await
     }
@@ -258,84 +319,83 @@ impl PeopleStore for PostgresStore {
     }
 
     async fn find_credentials(&self, email: &Email) -> Result<Option<Credentials>, StoreError> {
-        let read = |row: &Row| person(row)?.credentials(column(row, 4)?);
+        let read = |row: &Row| person(row)?.credentials(column(row, 4)?, column(row, 5)?);
         self.find("find a person", FIND_CREDENTIALS, &[&email.as_str()], read)
             .await
     }
 
-    async fn open_session(
-        &self,
-        person: PersonId,
-        session: &NewSession,
-        replaced: Option<&TokenHash>,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let opening = Opening {
-            person,
-            session,
-            replaced,
-            now,
-        };
-        attempt::run(&self.pool, "sign in", &opening).await
-    }
-
-    async fn create_sign_in_link(
-        &self,
-        link: &TokenHash,
-        account: AccountId,
-        expires: Timestamp,
-    ) -> Result<(), StoreError> {
-        let values: Values<'_> = &[&bytes(link), &account.as_i64(), &micros(expires)];
-        self.query("create a sign-in link", CREATE_LINK, values)
+    async fn find_person(&self, id: PersonId) -> Result<Option<PersonRecord>, StoreError> {
+        self.find("find a person", FIND_PERSON, &[&id.as_i64()], record)
             .await
-            .map(drop)
     }
 
-    async fn redeem_sign_in_link(
+    async fn list_people(
         &self,
-        link: &TokenHash,
-        session: &NewSession,
-        now: Timestamp,
+        account: Option<AccountId>,
+        after: Option<PersonId>,
+        limit: u32,
+    ) -> Result<Vec<PersonRecord>, StoreError> {
+        let (after, limit) = (after.map_or(0, PersonId::as_i64), i64::from(limit));
+        match account.map(AccountId::as_i64) {
+            None => {
+                let values: Values<'_> = &[&after, &limit];
+                self.list("list people", LIST_PEOPLE, values, record).await
+            }
+            Some(account) => {
+                let values: Values<'_> = &[&after, &limit, &account];
+                self.list("list people", LIST_PEOPLE_OF_ACCOUNT, values, record)
+                    .await
+            }
+        }
+    }
+
+    async fn set_role(
+        &self,
+        id: PersonId,
+        role: Role,
+        account: Option<AccountId>,
+    ) -> Result<PersonChanged, StoreError> {
+        let become_this = Some((role, account));
+        let change = SteppingDown { id, become_this };
+        attempt::run(&self.pool, "change a role", &change).await
+    }
+
+    async fn remove_person(&self, id: PersonId) -> Result<PersonChanged, StoreError> {
+        let become_this = None;
+        let change = SteppingDown { id, become_this };
+        attempt::run(&self.pool, "remove a person", &change).await
+    }
+
+    async fn set_password(
+        &self,
+        id: PersonId,
+        password: &PasswordHash,
+        kept: &TokenHash,
     ) -> Result<bool, StoreError> {
-        let (expires_us, now_us) = (micros(session.expires), micros(now));
-        let values: Values<'_> = &[&bytes(link), &bytes(&session.hash), &expires_us, &now_us];
-        let opened = self.query("sign in", REDEEM_LINK, values).await?;
-        Ok(!opened.is_empty())
-    }
-
-    async fn find_session(
-        &self,
-        session: &TokenHash,
-        now: Timestamp,
-    ) -> Result<Option<SignedIn>, StoreError> {
-        let values: Values<'_> = &[&bytes(session), &micros(now)];
-        let read = |row: &Row| {
-            let is_person = column::<Option<i64>>(row, 0)?.is_some();
-            let person = is_person.then(|| person(row)).transpose()?;
-            signed_in(column(row, 4)?, person)
-        };
-        self.find("find a session", FIND_SESSION, values, read)
-            .await
-    }
-
-    async fn end_session(&self, session: &TokenHash) -> Result<(), StoreError> {
-        self.query("end a session", END_SESSION, &[&bytes(session)])
-            .await
-            .map(drop)
+        let values: Values<'_> = &[&id.as_i64(), &password.as_str(), &bytes(kept)];
+        let set = self.query("set a password", CHANGE_PASSWORD, values);
+        Ok(!set.await?.is_empty())
     }
 }
 
-fn invitation(row: &Row) -> Result<Invitation, Corrupt> {
-    let columns = InvitationColumns {
+fn record(row: &Row) -> Result<PersonRecord, Corrupt> {
+    person(row)?.record(column(row, 4)?, column(row, 5)?, column(row, 6)?)
+}
+
+fn invitation_columns(row: &Row) -> Result<InvitationColumns, Corrupt> {
+    Ok(InvitationColumns {
         email: column(row, 0)?,
         person_id: column(row, 1)?,
         role: column(row, 2)?,
         account_id: column(row, 3)?,
-    };
-    columns.invitation()
+    })
 }
 
-fn person(row: &Row) -> Result<PersonColumns, Corrupt> {
+fn invitation(row: &Row) -> Result<Invitation, Corrupt> {
+    invitation_columns(row)?.invitation()
+}
+
+pub(super) fn person(row: &Row) -> Result<PersonColumns, Corrupt> {
     Ok(PersonColumns {
         id: column(row, 0)?,
         email: column(row, 1)?,

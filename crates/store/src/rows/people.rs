@@ -1,10 +1,15 @@
 //! Rows of people, invitations and sessions.
 
+use domain::TokenHash;
 use domain::ids::{AccountId, PersonId};
-use domain::person::{Email, PasswordHash, Person, Role, SignedIn};
-use domain::ports::{Credentials, Invitation, Purpose};
+use domain::person::{
+    Device, Email, OpenSession, PasswordHash, Person, Role, SessionRecord, SignedIn, TotpSecret,
+};
+use domain::ports::{
+    Credentials, HalfOpen, Invitation, InvitationRecord, PersonRecord, Purpose, SecondFactor,
+};
 
-use super::{Corrupt, account_id};
+use super::{Corrupt, account_id, timestamp};
 
 /// The columns of a person, in the order in which both databases select them.
 pub(crate) struct PersonColumns {
@@ -24,11 +29,31 @@ impl PersonColumns {
         })
     }
 
-    /// With the column of the password, which follows.
-    pub(crate) fn credentials(self, password: String) -> Result<Credentials, Corrupt> {
+    /// With the columns of the password and of whether there is a second factor, which follow.
+    pub(crate) fn credentials(
+        self,
+        password: String,
+        has_second_factor: bool,
+    ) -> Result<Credentials, Corrupt> {
         Ok(Credentials {
             person: self.person()?,
             password: PasswordHash::new(password),
+            has_second_factor,
+        })
+    }
+
+    /// With the columns that lists show besides, which follow.
+    pub(crate) fn record(
+        self,
+        created_us: i64,
+        seen_us: Option<i64>,
+        has_second_factor: bool,
+    ) -> Result<PersonRecord, Corrupt> {
+        Ok(PersonRecord {
+            person: self.person()?,
+            created_at: timestamp(created_us)?,
+            seen_at: seen_us.map(timestamp).transpose()?,
+            has_second_factor,
         })
     }
 }
@@ -56,6 +81,19 @@ impl InvitationColumns {
         }
     }
 
+    /// With the columns of the account that it is about and of its end, which follow.
+    pub(crate) fn record(
+        self,
+        account: Option<i64>,
+        expires_us: i64,
+    ) -> Result<InvitationRecord, Corrupt> {
+        Ok(InvitationRecord {
+            invitation: self.invitation()?,
+            account: account.map(account_id).transpose()?,
+            expires: timestamp(expires_us)?,
+        })
+    }
+
     pub(crate) fn invitation(self) -> Result<Invitation, Corrupt> {
         let purpose = match self.person_id {
             Some(person) => Purpose::NewPassword(person_id(person)?),
@@ -71,16 +109,91 @@ impl InvitationColumns {
     }
 }
 
-/// Whose a session is: the account of a link, or the columns of a person.
-pub(crate) fn signed_in(
+/// A session that was found: whose it is, which is the account of a link or the columns of a person, and when it was
+/// last used.
+pub(crate) fn open_session(
     link_account: Option<i64>,
     person: Option<PersonColumns>,
-) -> Result<SignedIn, Corrupt> {
-    match (link_account, person) {
-        (Some(account), None) => Ok(SignedIn::ByLink(account_id(account)?)),
-        (None, Some(columns)) => Ok(SignedIn::Person(columns.person()?)),
-        _ => Err(Corrupt("session")),
+    seen_us: i64,
+) -> Result<OpenSession, Corrupt> {
+    let signed_in = match (link_account, person) {
+        (Some(account), None) => SignedIn::ByLink(account_id(account)?),
+        (None, Some(columns)) => SignedIn::Person(columns.person()?),
+        _ => return Err(Corrupt("session")),
+    };
+    Ok(OpenSession {
+        signed_in,
+        seen_at: timestamp(seen_us)?,
+    })
+}
+
+/// The columns of a session, as its person sees it.
+pub(crate) struct SessionColumns {
+    pub(crate) hash: Vec<u8>,
+    pub(crate) opened_us: i64,
+    pub(crate) seen_us: i64,
+    pub(crate) expires_us: i64,
+    pub(crate) address: Option<String>,
+    pub(crate) browser: String,
+}
+
+impl SessionColumns {
+    pub(crate) fn record(self) -> Result<SessionRecord, Corrupt> {
+        let hash: [u8; 32] = self.hash.try_into().map_err(|_| Corrupt("session"))?;
+        let address = self.address.map(|text| text.parse()).transpose();
+        Ok(SessionRecord {
+            hash: TokenHash::from_bytes(hash),
+            opened_at: timestamp(self.opened_us)?,
+            seen_at: timestamp(self.seen_us)?,
+            expires: timestamp(self.expires_us)?,
+            device: Device {
+                address: address.map_err(|_| Corrupt("address"))?,
+                browser: self.browser,
+            },
+        })
     }
+}
+
+/// The columns of a second factor.
+pub(crate) struct FactorColumns {
+    pub(crate) secret: Option<Vec<u8>>,
+    pub(crate) offered: Option<Vec<u8>>,
+    pub(crate) step: i64,
+    pub(crate) codes: i64,
+}
+
+impl FactorColumns {
+    pub(crate) fn factor(self) -> Result<SecondFactor, Corrupt> {
+        Ok(SecondFactor {
+            active: self.secret.map(totp).transpose()?,
+            offered: self.offered.map(totp).transpose()?,
+            last_step: self.step,
+            codes_left: u32::try_from(self.codes).map_err(|_| Corrupt("number of codes"))?,
+        })
+    }
+}
+
+/// What is half open: the columns of a person, their secret and the last step.
+pub(crate) fn half_open(
+    person: PersonColumns,
+    secret: Vec<u8>,
+    last_step: i64,
+) -> Result<HalfOpen, Corrupt> {
+    Ok(HalfOpen {
+        person: person.person()?,
+        secret: totp(secret)?,
+        last_step,
+    })
+}
+
+fn totp(bytes: Vec<u8>) -> Result<TotpSecret, Corrupt> {
+    let bytes = bytes.try_into().map_err(|_| Corrupt("second factor"))?;
+    Ok(TotpSecret::new(bytes))
+}
+
+/// The address of a device, as both databases keep it.
+pub(crate) fn address(device: &Device) -> Option<String> {
+    device.address.map(|address| address.to_string())
 }
 
 /// Reads a person's ID.

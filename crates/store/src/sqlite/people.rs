@@ -1,17 +1,20 @@
-//! The port for people, invitations and sessions.
+//! The port for people and invitations.
 
 use async_trait::async_trait;
 use domain::ids::{AccountId, PersonId};
-use domain::person::{Email, PasswordHash, SignedIn};
+use domain::person::{Email, PasswordHash, Role};
 use domain::ports::{
-    Credentials, Invitation, NewPerson, NewSession, PeopleStore, Purpose, StoreError,
+    Credentials, Invitation, InvitationRecord, NewPerson, NewSession, PeopleStore, PersonChanged,
+    PersonRecord, Purpose, Redeemed, StoreError,
 };
 use domain::{Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
+use super::second_factor::open_half;
+use super::sessions::{Owner, end_session, end_sessions, end_sessions_but, open_session, sweep};
 use crate::rows::micros;
-use crate::rows::people::{InvitationColumns, PersonColumns, person_id, signed_in};
+use crate::rows::people::{InvitationColumns, PersonColumns, person_id};
 
 const INVITE: &str = "
     INSERT INTO invitation (email, hash, person_id, role, account_id, expires_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -19,63 +22,46 @@ const INVITE: &str = "
         account_id = excluded.account_id, expires_us = excluded.expires_us";
 const FIND_INVITATION: &str =
     "SELECT email, person_id, role, account_id FROM invitation WHERE hash = ?1 AND expires_us > ?2";
+const LIST_INVITATIONS: &str = "
+    SELECT invitation.email, invitation.person_id, invitation.role, invitation.account_id,
+        coalesce(invitation.account_id, person.account_id) AS about, invitation.expires_us
+    FROM invitation LEFT JOIN person ON person.id = invitation.person_id
+    WHERE invitation.expires_us > ?1 AND (?2 IS NULL OR coalesce(invitation.account_id, person.account_id) = ?2)
+    ORDER BY invitation.email LIMIT ?3";
 const USE_INVITATION: &str =
     "DELETE FROM invitation WHERE hash = ?1 RETURNING email, person_id, role, account_id";
+const WITHDRAW_INVITATION: &str = "DELETE FROM invitation WHERE email = ?1";
 const CREATE_PERSON: &str = "
     INSERT INTO person (email, password, role, account_id, created_us) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT (email) DO NOTHING RETURNING id";
 const SET_PASSWORD: &str = "UPDATE person SET password = ?2 WHERE id = ?1";
-const FIND_CREDENTIALS: &str =
-    "SELECT id, email, role, account_id, password FROM person WHERE email = ?1";
+const FIND_CREDENTIALS: &str = "
+    SELECT id, email, role, account_id, password, totp_secret IS NOT NULL FROM person WHERE email = ?1";
+const HAS_SECOND_FACTOR: &str = "SELECT totp_secret IS NOT NULL FROM person WHERE id = ?1";
 
-const CREATE_LINK: &str =
-    "INSERT INTO sign_in_link (hash, account_id, expires_us) VALUES (?1, ?2, ?3)";
-const USE_LINK: &str = "DELETE FROM sign_in_link WHERE hash = ?1 RETURNING account_id";
-const OPEN_SESSION: &str =
-    "INSERT INTO session (hash, account_id, person_id, expires_us) VALUES (?1, ?2, ?3, ?4)";
-const FIND_SESSION: &str = "
-    SELECT person.id, person.email, person.role, person.account_id, session.account_id
-    FROM session LEFT JOIN person ON person.id = session.person_id
-    WHERE session.hash = ?1 AND session.expires_us > ?2";
-const END_SESSION: &str = "DELETE FROM session WHERE hash = ?1";
-const END_SESSIONS: &str = "DELETE FROM session WHERE person_id = ?1";
-const SWEEP: [&str; 3] = [
-    "DELETE FROM sign_in_link WHERE expires_us <= ?1",
-    "DELETE FROM invitation WHERE expires_us <= ?1",
-    "DELETE FROM session WHERE expires_us <= ?1",
-];
-
-/// Forgets what is expired. It goes whenever somebody signs in: that is rare.
-fn sweep(db: &Connection, now_us: i64) -> Result<()> {
-    for sql in SWEEP {
-        db.prepare_cached(sql)?.execute([now_us])?;
-    }
-    Ok(())
-}
-
-/// Whose a session is to be.
-#[derive(Clone, Copy)]
-enum Owner {
-    Link(i64),
-    Person(PersonId),
-}
-
-fn open_session(db: &Connection, owner: Owner, session: &NewSession) -> Result<()> {
-    let (account, person) = match owner {
-        Owner::Link(account) => (Some(account), None),
-        Owner::Person(person) => (None, Some(person.as_i64())),
+/// A person as lists show them.
+macro_rules! person {
+    ($which:literal) => {
+        concat!(
+            "SELECT id, email, role, account_id, created_us, seen_us, totp_secret IS NOT NULL FROM person ",
+            $which
+        )
     };
-    let (hash, expires_us) = (session.hash.as_bytes(), micros(session.expires));
-    db.prepare_cached(OPEN_SESSION)?
-        .execute(params![hash, account, person, expires_us])
-        .map(drop)
 }
 
-fn end_session(db: &Connection, session: &TokenHash) -> Result<()> {
-    db.prepare_cached(END_SESSION)?
-        .execute([session.as_bytes()])
-        .map(drop)
-}
+const FIND_PERSON: &str = person!("WHERE id = ?1");
+const LIST_PEOPLE: &str = person!("WHERE id > ?1 ORDER BY id LIMIT ?2");
+const LIST_PEOPLE_OF_ACCOUNT: &str =
+    person!("WHERE id > ?1 AND account_id = ?3 ORDER BY id LIMIT ?2");
+
+const OPERATORS_BESIDES: &str = "SELECT count(*) FROM person WHERE role = 'operator' AND id <> ?1";
+const ROLE_OF: &str = "SELECT role FROM person WHERE id = ?1";
+const SET_ROLE: &str = "UPDATE person SET role = ?2, account_id = ?3 WHERE id = ?1";
+const REMOVE_PERSON: [&str; 3] = [
+    "DELETE FROM invitation WHERE person_id = ?1",
+    "DELETE FROM recovery_code WHERE person_id = ?1",
+    "DELETE FROM person WHERE id = ?1",
+];
 
 fn invite(
     db: &Connection,
@@ -95,14 +81,17 @@ fn invite(
     db.prepare_cached(INVITE)?.execute(values).map(drop)
 }
 
-fn invitation(row: &Row<'_>) -> Result<Invitation> {
-    let columns = InvitationColumns {
+fn invitation_columns(row: &Row<'_>) -> Result<InvitationColumns> {
+    Ok(InvitationColumns {
         email: row.get(0)?,
         person_id: row.get(1)?,
         role: row.get(2)?,
         account_id: row.get(3)?,
-    };
-    Ok(columns.invitation()?)
+    })
+}
+
+fn invitation(row: &Row<'_>) -> Result<Invitation> {
+    Ok(invitation_columns(row)?.invitation()?)
 }
 
 fn find_invitation(db: &Connection, link: &TokenHash, now_us: i64) -> Result<Option<Invitation>> {
@@ -111,24 +100,38 @@ fn find_invitation(db: &Connection, link: &TokenHash, now_us: i64) -> Result<Opt
         .optional()
 }
 
+fn list_invitations(
+    db: &Connection,
+    account: Option<AccountId>,
+    limit: u32,
+    now_us: i64,
+) -> Result<Vec<InvitationRecord>> {
+    let read = |row: &Row<'_>| Ok(invitation_columns(row)?.record(row.get(4)?, row.get(5)?)?);
+    db.prepare_cached(LIST_INVITATIONS)?
+        .query_map(params![now_us, account.map(AccountId::as_i64), limit], read)?
+        .collect()
+}
+
 fn redeem_invitation(
     db: &Connection,
     link: &TokenHash,
     password: &PasswordHash,
     session: &NewSession,
-    now: Timestamp,
-) -> Result<Option<PersonId>> {
-    sweep(db, micros(now))?;
+    half_expires: Timestamp,
+) -> Result<Option<Redeemed>> {
+    sweep(db, micros(session.opened_at))?;
     let mut used = db.prepare_cached(USE_INVITATION)?;
     let used = used.query_row([link.as_bytes()], invitation).optional()?;
     let Some(used) = used else { return Ok(None) };
-    let person = match used.purpose {
+    let (person, is_half_open) = match used.purpose {
         Purpose::NewPassword(person) => {
             let values = params![person.as_i64(), password.as_str()];
             db.prepare_cached(SET_PASSWORD)?.execute(values)?;
-            db.prepare_cached(END_SESSIONS)?
-                .execute([person.as_i64()])?;
-            Some(person)
+            end_sessions(db, person)?;
+            let has_second = db
+                .prepare_cached(HAS_SECOND_FACTOR)?
+                .query_row([person.as_i64()], |row| row.get(0))?;
+            (Some(person), has_second)
         }
         Purpose::Join { role, account } => {
             let new = NewPerson {
@@ -136,15 +139,23 @@ fn redeem_invitation(
                 role,
                 account,
                 password: password.clone(),
-                created_at: now,
+                created_at: session.opened_at,
             };
-            insert_person(db, &new)?
+            (insert_person(db, &new)?, false)
         }
     };
-    if let Some(person) = person {
+    let Some(person) = person else {
+        return Ok(None);
+    };
+    if is_half_open {
+        open_half(db, person, &session.hash, micros(half_expires))?;
+    } else {
         open_session(db, Owner::Person(person), session)?;
     }
-    Ok(person)
+    Ok(Some(Redeemed {
+        person,
+        is_half_open,
+    }))
 }
 
 fn insert_person(db: &Connection, new: &NewPerson) -> Result<Option<PersonId>> {
@@ -177,13 +188,13 @@ fn create_person(
 }
 
 fn find_credentials(db: &Connection, email: &Email) -> Result<Option<Credentials>> {
-    let read = |row: &Row<'_>| Ok(person(row)?.credentials(row.get(4)?)?);
+    let read = |row: &Row<'_>| Ok(person(row)?.credentials(row.get(4)?, row.get(5)?)?);
     db.prepare_cached(FIND_CREDENTIALS)?
         .query_row([email.as_str()], read)
         .optional()
 }
 
-fn person(row: &Row<'_>) -> Result<PersonColumns> {
+pub(super) fn person(row: &Row<'_>) -> Result<PersonColumns> {
     Ok(PersonColumns {
         id: row.get(0)?,
         email: row.get(1)?,
@@ -192,34 +203,84 @@ fn person(row: &Row<'_>) -> Result<PersonColumns> {
     })
 }
 
-/// Puts a session in the place of a link.
-fn redeem_link(
-    db: &Connection,
-    link: &TokenHash,
-    session: &NewSession,
-    now_us: i64,
-) -> Result<bool> {
-    sweep(db, now_us)?;
-    let mut use_link = db.prepare_cached(USE_LINK)?;
-    let account = use_link
-        .query_row([link.as_bytes()], |row| row.get(0))
-        .optional()?;
-    let Some(account) = account else {
-        return Ok(false);
-    };
-    open_session(db, Owner::Link(account), session)?;
-    Ok(true)
+fn record(row: &Row<'_>) -> Result<PersonRecord> {
+    Ok(person(row)?.record(row.get(4)?, row.get(5)?, row.get(6)?)?)
 }
 
-fn find_session(db: &Connection, session: &TokenHash, now_us: i64) -> Result<Option<SignedIn>> {
-    let read = |row: &Row<'_>| {
-        let is_person = row.get::<_, Option<i64>>(0)?.is_some();
-        let person = is_person.then(|| person(row)).transpose()?;
-        Ok(signed_in(row.get(4)?, person)?)
-    };
-    db.prepare_cached(FIND_SESSION)?
-        .query_row(params![session.as_bytes(), now_us], read)
-        .optional()
+fn list_people(
+    db: &Connection,
+    account: Option<AccountId>,
+    after: Option<PersonId>,
+    limit: u32,
+) -> Result<Vec<PersonRecord>> {
+    let after = after.map_or(0, PersonId::as_i64);
+    match account.map(AccountId::as_i64) {
+        None => db
+            .prepare_cached(LIST_PEOPLE)?
+            .query_map(params![after, limit], record)?
+            .collect(),
+        Some(account) => db
+            .prepare_cached(LIST_PEOPLE_OF_ACCOUNT)?
+            .query_map(params![after, limit, account], record)?
+            .collect(),
+    }
+}
+
+/// Whether a person may stop being an operator, or be gone. The writer does one thing after the other.
+fn may_step_down(db: &Connection, id: PersonId) -> Result<PersonChanged> {
+    let role: Option<String> = db
+        .prepare_cached(ROLE_OF)?
+        .query_row([id.as_i64()], |row| row.get(0))
+        .optional()?;
+    let others: i64 = db
+        .prepare_cached(OPERATORS_BESIDES)?
+        .query_row([id.as_i64()], |row| row.get(0))?;
+    Ok(match role {
+        None => PersonChanged::Unknown,
+        Some(role) if role == Role::Operator.name() && others == 0 => PersonChanged::LastOperator,
+        Some(_) => PersonChanged::Done,
+    })
+}
+
+fn set_role(
+    db: &Connection,
+    id: PersonId,
+    role: Role,
+    account: Option<AccountId>,
+) -> Result<PersonChanged> {
+    let may = may_step_down(db, id)?;
+    let stays = role == Role::Operator && may == PersonChanged::LastOperator;
+    if may == PersonChanged::Done || stays {
+        let values = params![id.as_i64(), role.name(), account.map(AccountId::as_i64)];
+        db.prepare_cached(SET_ROLE)?.execute(values)?;
+        return Ok(PersonChanged::Done);
+    }
+    Ok(may)
+}
+
+fn remove_person(db: &Connection, id: PersonId) -> Result<PersonChanged> {
+    let may = may_step_down(db, id)?;
+    if may == PersonChanged::Done {
+        end_sessions(db, id)?;
+        for sql in REMOVE_PERSON {
+            db.prepare_cached(sql)?.execute([id.as_i64()])?;
+        }
+    }
+    Ok(may)
+}
+
+fn set_password(
+    db: &Connection,
+    id: PersonId,
+    password: &PasswordHash,
+    kept: &TokenHash,
+) -> Result<bool> {
+    let values = params![id.as_i64(), password.as_str()];
+    let is_set = db.prepare_cached(SET_PASSWORD)?.execute(values)? > 0;
+    if is_set {
+        end_sessions_but(db, id, kept)?;
+    }
+    Ok(is_set)
 }
 
 #[async_trait]
@@ -249,16 +310,37 @@ impl PeopleStore for SqliteStore {
         .await
     }
 
+    async fn list_invitations(
+        &self,
+        account: Option<AccountId>,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<InvitationRecord>, StoreError> {
+        self.read("list invitations", move |db| {
+            list_invitations(db, account, limit, micros(now))
+        })
+        .await
+    }
+
+    async fn withdraw_invitation(&self, email: &Email) -> Result<bool, StoreError> {
+        let email = email.clone();
+        self.write("withdraw an invitation", move |db| {
+            let mut withdraw = db.prepare_cached(WITHDRAW_INVITATION)?;
+            Ok(withdraw.execute([email.as_str()])? > 0)
+        })
+        .await
+    }
+
     async fn redeem_invitation(
         &self,
         link: &TokenHash,
         password: &PasswordHash,
         session: &NewSession,
-        now: Timestamp,
-    ) -> Result<Option<PersonId>, StoreError> {
-        let (link, password, session) = (*link, password.clone(), *session);
+        half_expires: Timestamp,
+    ) -> Result<Option<Redeemed>, StoreError> {
+        let (link, password, session) = (*link, password.clone(), session.clone());
         self.write("accept an invitation", move |db| {
-            redeem_invitation(db, &link, &password, &session, now)
+            redeem_invitation(db, &link, &password, &session, half_expires)
         })
         .await
     }
@@ -269,7 +351,7 @@ impl PeopleStore for SqliteStore {
         session: &NewSession,
         replaced: &TokenHash,
     ) -> Result<Option<PersonId>, StoreError> {
-        let (person, session, replaced) = (person.clone(), *session, *replaced);
+        let (person, session, replaced) = (person.clone(), session.clone(), *replaced);
         self.write("create a person", move |db| {
             create_person(db, &person, &session, &replaced)
         })
@@ -282,66 +364,51 @@ impl PeopleStore for SqliteStore {
             .await
     }
 
-    async fn open_session(
-        &self,
-        person: PersonId,
-        session: &NewSession,
-        replaced: Option<&TokenHash>,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let (session, replaced) = (*session, replaced.copied());
-        self.write("sign in", move |db| {
-            sweep(db, micros(now))?;
-            if let Some(replaced) = replaced {
-                end_session(db, &replaced)?;
-            }
-            open_session(db, Owner::Person(person), &session)
+    async fn find_person(&self, id: PersonId) -> Result<Option<PersonRecord>, StoreError> {
+        self.read("find a person", move |db| {
+            let mut find = db.prepare_cached(FIND_PERSON)?;
+            find.query_row([id.as_i64()], record).optional()
         })
         .await
     }
 
-    async fn create_sign_in_link(
+    async fn list_people(
         &self,
-        link: &TokenHash,
-        account: AccountId,
-        expires: Timestamp,
-    ) -> Result<(), StoreError> {
-        let link = *link;
-        self.write("create a sign-in link", move |db| {
-            let values = params![link.as_bytes(), account.as_i64(), micros(expires)];
-            db.prepare_cached(CREATE_LINK)?.execute(values).map(drop)
+        account: Option<AccountId>,
+        after: Option<PersonId>,
+        limit: u32,
+    ) -> Result<Vec<PersonRecord>, StoreError> {
+        self.read("list people", move |db| {
+            list_people(db, account, after, limit)
         })
         .await
     }
 
-    async fn redeem_sign_in_link(
+    async fn set_role(
         &self,
-        link: &TokenHash,
-        session: &NewSession,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let (link, session) = (*link, *session);
-        self.write("sign in", move |db| {
-            redeem_link(db, &link, &session, micros(now))
-        })
-        .await
-    }
-
-    async fn find_session(
-        &self,
-        session: &TokenHash,
-        now: Timestamp,
-    ) -> Result<Option<SignedIn>, StoreError> {
-        let session = *session;
-        self.read("find a session", move |db| {
-            find_session(db, &session, micros(now))
-        })
-        .await
-    }
-
-    async fn end_session(&self, session: &TokenHash) -> Result<(), StoreError> {
-        let session = *session;
-        self.write("end a session", move |db| end_session(db, &session))
+        id: PersonId,
+        role: Role,
+        account: Option<AccountId>,
+    ) -> Result<PersonChanged, StoreError> {
+        self.write("change a role", move |db| set_role(db, id, role, account))
             .await
+    }
+
+    async fn remove_person(&self, id: PersonId) -> Result<PersonChanged, StoreError> {
+        self.write("remove a person", move |db| remove_person(db, id))
+            .await
+    }
+
+    async fn set_password(
+        &self,
+        id: PersonId,
+        password: &PasswordHash,
+        kept: &TokenHash,
+    ) -> Result<bool, StoreError> {
+        let (password, kept) = (password.clone(), *kept);
+        self.write("set a password", move |db| {
+            set_password(db, id, &password, &kept)
+        })
+        .await
     }
 }

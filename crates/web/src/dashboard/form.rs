@@ -14,7 +14,7 @@ pub(super) const MAX_BYTES_WITHIN: usize = 512 * 1024;
 /// The time for it to arrive.
 const TIME: Duration = Duration::from_secs(10);
 /// The time for more than that.
-const LONG_TIME: Duration = Duration::from_secs(60);
+const LONG_TIME: Duration = Duration::from_mins(1);
 
 /// The fields of a form, in the order in which they came.
 pub(super) struct Form(Vec<(String, String)>);
@@ -39,7 +39,7 @@ impl Form {
 
     /// Reads a form of at most so many bytes.
     pub(super) async fn read(request: Request, max_bytes: usize) -> Result<Self, Failure> {
-        let time = if max_bytes > MAX_BYTES {
+        let time = if max_bytes > MAX_BYTES_WITHIN {
             LONG_TIME
         } else {
             TIME

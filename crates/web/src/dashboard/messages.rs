@@ -1,7 +1,7 @@
 //! The messages of an account: looked for, listed, and each with all that is known of it.
 
 mod filter;
-mod story;
+pub(super) mod story;
 mod timeline;
 
 use std::sync::Arc;

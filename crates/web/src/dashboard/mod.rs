@@ -1,10 +1,12 @@
 //! The dashboard: server-rendered pages behind a session.
 //!
-//! So far: signing in by password or by the one-time link of the first start, setting a password by an invitation,
-//! consent to what an AI client may do, and an overview. Every page works without a script. Every form carries a token
+//! So far: signing in by password (and second factor) or by the one-time link of the first start, setting a password by an
+//! invitation, consent to what an AI client may do, an overview, people, one's own ways in, the log of changes. Every page works without a script. Every form carries a token
 //! that only this browser's own page can have.
 
 mod assets;
+mod audit;
+mod browser;
 mod callbacks;
 mod chart;
 mod connect;
@@ -19,13 +21,17 @@ mod operator;
 mod overview;
 mod page;
 mod password;
+mod people;
 mod permissions;
 mod place;
+mod qr;
 mod query;
 mod rates;
 mod refused;
 mod return_path;
 mod scheduled;
+mod second_step;
+mod security;
 mod send;
 mod senders;
 mod shown;
@@ -59,6 +65,8 @@ use visit::Visit;
 pub struct DashboardSettings {
     /// Whether it is served over HTTPS, so that its cookies may insist on it.
     pub secure: bool,
+    /// The address of the dashboard itself, for links that are given to people.
+    pub dashboard_url: String,
     /// The address of the REST API, for the examples.
     pub base_url: String,
     /// The address of the MCP server, `/mcp` included, for the examples.
@@ -112,6 +120,10 @@ impl Dashboard {
                 get(sign_in::ask).post(sign_in::sign_in),
             )
             .route(
+                "/dashboard/sign-in/code",
+                get(second_step::ask).post(second_step::enter),
+            )
+            .route(
                 "/dashboard/sign-in/{link}",
                 get(sign_in::ask_by_link).post(sign_in::sign_in_by_link),
             )
@@ -132,6 +144,9 @@ impl Dashboard {
             .merge(messages::routes())
             .merge(overview::routes())
             .merge(send::routes())
+            .merge(security::routes())
+            .merge(people::routes())
+            .merge(audit::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }

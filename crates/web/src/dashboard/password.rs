@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{Redirect, Response};
 use domain::AccountId;
 use domain::person::{Email, MIN_PASSWORD_CHARS, Password, SignedIn};
 use domain::ports::{Invitation, Purpose};
 use engine::By;
 use engine::people::PasswordError;
+use engine::sign_in::Entered;
 use http::StatusCode;
 
 use super::Dashboard;
 use super::form::Form;
 use super::page::{Failure, Frame, notice, show, with_cookie};
 use super::return_path::ReturnPath;
+use super::sign_in::enter;
 use super::visit::{Visit, form_token};
 
 /// What the forms' tokens are for.
@@ -38,10 +40,10 @@ struct PasswordPage<'a> {
 
 /// What is wrong with each field.
 #[derive(Default)]
-struct Problems {
+pub(super) struct Problems {
     email: Option<String>,
-    password: Option<String>,
-    repeated: Option<String>,
+    pub(super) password: Option<String>,
+    pub(super) repeated: Option<String>,
 }
 
 impl Problems {
@@ -55,7 +57,7 @@ impl Problems {
 }
 
 /// The password that was chosen, if it may be.
-fn chosen(form: &mut Form, email: &Email) -> Result<Password, Problems> {
+pub(super) fn chosen(form: &mut Form, email: &Email) -> Result<Password, Problems> {
     let (text, repeated) = (form.take("password"), form.take("repeated"));
     let is_same = text == repeated;
     let password = Password::choose(text, email).map_err(|weak| Problems {
@@ -153,22 +155,15 @@ pub(super) async fn accept(
         Ok(password) => password,
         Err(problems) => return invited_page(&dashboard, &visit, &invitation, problems).await,
     };
-    match people.accept(visit.address, &link, password).await {
-        Ok(session) => {
+    match people.accept(&visit.device(), &link, password).await {
+        Ok(entered) => {
             dashboard.replace_session(&visit).await;
-            Ok(enter(&dashboard, &session))
+            Ok(enter(&dashboard, &entered, &ReturnPath::parse(None)))
         }
         Err(PasswordError::Link | PasswordError::Taken) => Ok(link_is_dead()),
         Err(PasswordError::Busy(busy)) => Err(busy.into()),
         Err(PasswordError::Store(error)) => Err(error.into()),
     }
-}
-
-fn enter(dashboard: &Dashboard, session: &str) -> Response {
-    with_cookie(
-        Redirect::to(ReturnPath::parse(None).as_str()).into_response(),
-        Some(dashboard.session_cookie(session)),
-    )
 }
 
 /// Offers the operator an address and a password, for the time after the one-time link.
@@ -239,10 +234,13 @@ pub(super) async fn create_operator(
     let by = By::signed_in(&signed_in, visit.address);
     let people = &dashboard.engine.people;
     match people
-        .create_operator(&by, account, email, password, session)
+        .create_operator(&by, account, email, password, (session, &visit.device()))
         .await
     {
-        Ok(session) => Ok(enter(&dashboard, &session)),
+        Ok(session) => {
+            let entered = Entered::Session(session);
+            Ok(enter(&dashboard, &entered, &ReturnPath::parse(None)))
+        }
         Err(PasswordError::Taken | PasswordError::Link) => again(wrong_email(
             "Somebody signs in with this address already.".to_owned(),
         )),

@@ -1,5 +1,7 @@
 //! Where to go after signing in.
 
+use url::form_urlencoded;
+
 /// Longer paths than any of ours.
 const MAX_BYTES: usize = 256;
 /// Where whoever did not come from anywhere goes.
@@ -16,6 +18,13 @@ impl ReturnPath {
     pub(super) fn parse(given: Option<&str>) -> Self {
         let path = given.filter(|path| is_ours(path)).unwrap_or(HOME);
         Self(path.to_owned())
+    }
+
+    /// Reads what a query names as `next`.
+    pub(super) fn of_query(query: Option<&str>) -> Self {
+        let query = query.unwrap_or_default();
+        let next = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "next");
+        Self::parse(next.as_ref().map(|(_, path)| path.as_ref()))
     }
 
     pub(super) fn as_str(&self) -> &str {

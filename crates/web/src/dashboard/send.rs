@@ -18,11 +18,14 @@ use http::StatusCode;
 use super::Dashboard;
 use super::page::{Failure, Frame, show as show_page, with_retry_after};
 use super::query::Query;
+use super::typed::sentence;
 use super::visitor::{Member, Posted};
 use crate::rest::Problem;
 use draft::Draft;
 use measure::Measure;
 
+/// The largest form: a text of 255 parts, written in three letters for each octet, to a thousand numbers.
+const MAX_BYTES: usize = 512 * 1024;
 /// The most senders that are looked at for those that are approved.
 const MAX_SENDERS: u32 = 500;
 /// When to come again while the service cannot store anything.
@@ -76,7 +79,7 @@ async fn show(
 async fn check(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
-    Posted(form): Posted,
+    Posted(form): Posted<MAX_BYTES>,
 ) -> Result<Response, Failure> {
     let is_part = form.get("part").is_some();
     let draft = Draft::read(form);
@@ -90,7 +93,7 @@ async fn check(
 async fn send(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
-    Posted(form): Posted,
+    Posted(form): Posted<MAX_BYTES>,
 ) -> Result<Response, Failure> {
     let draft = Draft::read(form);
     if member.account.suspended {
@@ -209,7 +212,7 @@ impl Refused {
 /// Why a message is not taken, for whoever filled in the form.
 fn words(error: SubmitError, currency: &str) -> String {
     match error {
-        SubmitError::Invalid(invalid) => format!("{}.", sentence(&invalid.reason)),
+        SubmitError::Invalid(invalid) => sentence(&invalid.reason),
         SubmitError::Sender(from) => format!(
             "‘{from}’ is none of your approved senders, and this account may use only those. Register it under Senders."
         ),
@@ -218,12 +221,4 @@ fn words(error: SubmitError, currency: &str) -> String {
         }
         other => Problem::of_submit(other, currency).into_message(),
     }
-}
-
-/// The same words with a capital letter.
-fn sentence(words: &str) -> String {
-    let mut characters = words.chars();
-    characters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(characters).collect()
-    })
 }

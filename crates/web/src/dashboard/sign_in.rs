@@ -6,14 +6,14 @@ use askama::Template;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::person::Password;
-use engine::sign_in::SignInError;
+use engine::sign_in::{Entered, SignInError};
 use http::StatusCode;
-use url::form_urlencoded;
 
 use super::Dashboard;
 use super::form::Form;
 use super::page::{Failure, Frame, SIGN_OUT, notice, show, with_cookie, with_retry_after};
 use super::return_path::ReturnPath;
+use super::second_step;
 use super::visit::{FormKey, Visit};
 
 /// What the form's token is for.
@@ -55,9 +55,7 @@ pub(super) async fn ask(
     RawQuery(query): RawQuery,
     visit: Visit,
 ) -> Result<Response, Failure> {
-    let query = query.unwrap_or_default();
-    let next = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "next");
-    let back = ReturnPath::parse(next.as_ref().map(|(_, path)| path.as_ref()));
+    let back = ReturnPath::of_query(query.as_deref());
     if let Some(session) = &visit.session
         && dashboard.engine.sign_in.find(session).await?.is_some()
     {
@@ -90,14 +88,11 @@ pub(super) async fn sign_in(
     let signed_in = dashboard
         .engine
         .sign_in
-        .with_password(&email, password, visit.address, visit.session.as_deref())
+        .with_password(&email, password, &visit.device(), visit.session.as_deref())
         .await;
     match signed_in {
-        Ok(session) => Ok(with_cookie(
-            Redirect::to(back.as_str()).into_response(),
-            Some(dashboard.session_cookie(&session)),
-        )),
-        Err(SignInError::Wrong) => {
+        Ok(entered) => Ok(enter(&dashboard, &entered, &back)),
+        Err(SignInError::Wrong | SignInError::WrongCode | SignInError::Over) => {
             let text = "The email address or the password is wrong.";
             let problem = Some((StatusCode::UNAUTHORIZED, text));
             Ok(page(&key, &back, &email, problem))
@@ -111,6 +106,15 @@ pub(super) async fn sign_in(
         Err(SignInError::Busy(busy)) => Err(busy.into()),
         Err(SignInError::Store(error)) => Err(error.into()),
     }
+}
+
+/// Leads on: to where somebody wanted to go, or first to their second factor.
+pub(super) fn enter(dashboard: &Dashboard, entered: &Entered, back: &ReturnPath) -> Response {
+    let (address, cookie) = match entered {
+        Entered::Session(session) => (back.as_str().to_owned(), dashboard.session_cookie(session)),
+        Entered::HalfOpen(half) => (second_step::address(back), dashboard.half_cookie(half)),
+    };
+    with_cookie(Redirect::to(&address).into_response(), Some(cookie))
 }
 
 #[derive(Template)]
@@ -143,7 +147,7 @@ pub(super) async fn sign_in_by_link(
     let Some(session) = dashboard
         .engine
         .sign_in
-        .redeem(visit.address, &link)
+        .redeem(&visit.device(), &link)
         .await?
     else {
         return Ok(notice(

@@ -10,13 +10,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use domain::person::Device;
 use domain::token::TokenHash;
-use engine::sign_in::SESSION_LIFETIME;
-use http::header::COOKIE;
+use engine::sign_in::{HALF_LIFETIME, SESSION_LIFETIME};
+use http::header::{COOKIE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 
 use super::Dashboard;
+use super::browser;
 use super::form::Form;
 use crate::rest::caller::client_address;
 
@@ -29,8 +31,11 @@ const KEY_BYTES: usize = 24;
 pub(super) struct Visit {
     /// The session's secret, not yet looked up.
     pub(super) session: Option<String>,
+    /// The secret of a sign-in that waits for its second factor.
+    pub(super) half: Option<String>,
     /// The caller's address.
     pub(super) address: IpAddr,
+    browser: String,
     key: Option<String>,
     from_elsewhere: bool,
 }
@@ -48,6 +53,8 @@ impl FromRequestParts<Arc<Dashboard>> for Visit {
         let from_elsewhere = site.is_some_and(|site| site != "same-origin" && site != "none");
         Ok(Self {
             session: cookie(&parts.headers, names.session).map(str::to_owned),
+            half: cookie(&parts.headers, names.half).map(str::to_owned),
+            browser: browser_of(&parts.headers),
             address: client_address(parts, &dashboard.settings.trusted_proxies),
             key: cookie(&parts.headers, names.key)
                 .filter(|key| is_key(key))
@@ -58,6 +65,14 @@ impl FromRequestParts<Arc<Dashboard>> for Visit {
 }
 
 impl Visit {
+    /// Where whoever signs in does so.
+    pub(super) fn device(&self) -> Device {
+        Device {
+            address: Some(self.address),
+            browser: self.browser.clone(),
+        }
+    }
+
     /// Whether a form was sent by the page that this browser got from us for just this purpose. `secret` is the session,
     /// or nothing before signing in.
     pub(super) fn sent(&self, form: &Form, purpose: &str, session: Option<&str>) -> bool {
@@ -132,6 +147,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// What the cookies are called.
 pub(super) struct CookieNames {
     session: &'static str,
+    half: &'static str,
     key: &'static str,
 }
 
@@ -141,11 +157,13 @@ impl Dashboard {
         if self.settings.secure {
             CookieNames {
                 session: "__Host-switchboard",
+                half: "__Host-switchboard-half",
                 key: "__Host-switchboard-form",
             }
         } else {
             CookieNames {
                 session: "switchboard",
+                half: "switchboard-half",
                 key: "switchboard-form",
             }
         }
@@ -162,12 +180,29 @@ impl Dashboard {
         self.cookie(self.cookie_names().session, "", Some(0))
     }
 
+    /// The cookie of a sign-in that waits for its second factor.
+    pub(super) fn half_cookie(&self, half: &str) -> HeaderValue {
+        let name = self.cookie_names().half;
+        self.cookie(name, half, Some(HALF_LIFETIME.as_secs()))
+    }
+
+    /// What makes a browser forget a sign-in that waited for its second factor.
+    pub(super) fn no_half_cookie(&self) -> HeaderValue {
+        self.cookie(self.cookie_names().half, "", Some(0))
+    }
+
     fn cookie(&self, name: &str, value: &str, seconds: Option<i64>) -> HeaderValue {
         let secure = if self.settings.secure { "; Secure" } else { "" };
         let age = seconds.map_or_else(String::new, |seconds| format!("; Max-Age={seconds}"));
         let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{age}{secure}");
         HeaderValue::from_str(&cookie).expect("letters and digits")
     }
+}
+
+fn browser_of(headers: &HeaderMap) -> String {
+    let agent = headers.get(USER_AGENT);
+    let agent = agent.and_then(|agent| agent.to_str().ok());
+    browser::in_words(agent.unwrap_or_default())
 }
 
 fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -59,10 +59,7 @@ impl Visitor {
 
     /// Who they are to the log of changes.
     pub(super) fn by(&self) -> By {
-        By {
-            who: self.name(),
-            address: Some(self.address),
-        }
+        By::signed_in(&self.signed_in, self.address)
     }
 }
 

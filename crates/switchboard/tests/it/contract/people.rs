@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::fixture::Database;
 use super::sample::{at, create_account, hash};
-use super::sign_in::session;
+use super::sign_in::{session, session_at};
 
 on_both_stores!(
     an_invitation_makes_one_person_and_signs_them_in,
@@ -25,28 +25,28 @@ on_both_stores!(
 
 /// Undoes the step of the schema that people came with.
 pub(super) const WITHOUT_PEOPLE: &str = "
-    DROP TABLE audit;
+    DROP TABLE audit; DROP TABLE recovery_code; DROP TABLE half_open;
     DROP TABLE session; DROP TABLE invitation; DROP TABLE person;
     CREATE TABLE session (hash BYTEA PRIMARY KEY, account_id BIGINT NOT NULL REFERENCES account (id),
         expires_us BIGINT NOT NULL);
     DELETE FROM schema_migration WHERE number >= 8";
 
-fn email(text: &str) -> Email {
+pub(super) fn email(text: &str) -> Email {
     text.parse().expect("an address")
 }
 
-fn password(text: &str) -> PasswordHash {
+pub(super) fn password(text: &str) -> PasswordHash {
     PasswordHash::new(text.to_owned())
 }
 
-fn join(text: &str, role: Role, account: Option<AccountId>) -> Invitation {
+pub(super) fn join(text: &str, role: Role, account: Option<AccountId>) -> Invitation {
     Invitation {
         email: email(text),
         purpose: Purpose::Join { role, account },
     }
 }
 
-async fn invite(store: &Arc<dyn Store>, invitation: &Invitation, link: &str) {
+pub(super) async fn invite(store: &Arc<dyn Store>, invitation: &Invitation, link: &str) {
     let invited = store
         .create_invitation(invitation, &hash(link), at(60))
         .await;
@@ -54,25 +54,25 @@ async fn invite(store: &Arc<dyn Store>, invitation: &Invitation, link: &str) {
 }
 
 /// Accepts at second 1 and opens a session of the link's own name.
-async fn accept(store: &Arc<dyn Store>, link: &str, kept: &str) -> Option<PersonId> {
+pub(super) async fn accept(store: &Arc<dyn Store>, link: &str, kept: &str) -> Option<PersonId> {
     let accepted = store
-        .redeem_invitation(&hash(link), &password(kept), &session(link), at(1))
+        .redeem_invitation(&hash(link), &password(kept), &session(link), at(300))
         .await;
-    accepted.expect("answers")
+    accepted.expect("answers").map(|redeemed| redeemed.person)
 }
 
-async fn whose(store: &Arc<dyn Store>, secret: &str) -> Option<SignedIn> {
+pub(super) async fn whose(store: &Arc<dyn Store>, secret: &str) -> Option<SignedIn> {
     let found = store.find_session(&hash(secret), at(2)).await;
-    found.expect("answers")
+    found.expect("answers").map(|session| session.signed_in)
 }
 
-async fn credentials(store: &Arc<dyn Store>, address: &str) -> Option<Credentials> {
+pub(super) async fn credentials(store: &Arc<dyn Store>, address: &str) -> Option<Credentials> {
     let found = store.find_credentials(&email(address)).await;
     found.expect("answers")
 }
 
 /// Somebody who has accepted an invitation, signed in under the address itself.
-async fn member(store: &Arc<dyn Store>, address: &str, account: AccountId) -> PersonId {
+pub(super) async fn member(store: &Arc<dyn Store>, address: &str, account: AccountId) -> PersonId {
     invite(store, &join(address, Role::Member, Some(account)), address).await;
     let accepted = accept(store, address, "first").await;
     accepted.expect("a good link")
@@ -103,6 +103,7 @@ async fn an_invitation_makes_one_person_and_signs_them_in(store: Arc<dyn Store>)
     let expected = Credentials {
         person: ann.clone(),
         password: password("kept"),
+        has_second_factor: false,
     };
     assert_eq!(credentials(&store, "ann@example.com").await, Some(expected));
     assert_eq!(whose(&store, "link").await, Some(SignedIn::Person(ann)));
@@ -117,9 +118,8 @@ async fn an_expired_invitation_makes_nobody(store: Arc<dyn Store>) {
     invite(&store, &invitation, "link").await;
     let found = store.find_invitation(&hash("link"), at(60)).await;
     assert_eq!(found.expect("answers"), None);
-    let accepted = store
-        .redeem_invitation(&hash("link"), &password("kept"), &session("link"), at(60))
-        .await;
+    let (link, kept, late) = (hash("link"), password("kept"), session_at("link", 60));
+    let accepted = store.redeem_invitation(&link, &kept, &late, at(300)).await;
     assert_eq!(accepted.expect("answers"), None);
     assert_eq!(credentials(&store, "ann@example.com").await, None);
 }
@@ -171,7 +171,7 @@ async fn an_invitation_to_an_address_that_was_taken_since_does_nothing(store: Ar
         .await
         .expect("the link is kept");
     let opened = store
-        .redeem_sign_in_link(&hash("first"), &session("first"), at(1))
+        .redeem_sign_in_link(&hash("first"), &session("first"))
         .await;
     assert!(opened.expect("answers"));
     assert!(
@@ -215,7 +215,7 @@ async fn a_person_is_created_in_the_place_of_a_session(store: Arc<dyn Store>) {
         .await
         .expect("the link is kept");
     let opened = store
-        .redeem_sign_in_link(&hash("first"), &session("first"), at(1))
+        .redeem_sign_in_link(&hash("first"), &session("first"))
         .await;
     assert!(opened.expect("answers"));
 
@@ -287,9 +287,7 @@ async fn signing_in_replaces_the_session_that_was_there(store: Arc<dyn Store>) {
         ("two", Some(&before)),
         ("three", Some(&before)),
     ] {
-        let opened = store
-            .open_session(ann, &session(secret), replaced, at(1))
-            .await;
+        let opened = store.open_session(ann, &session(secret), replaced).await;
         opened.expect("the session opens");
     }
     for (secret, expected) in [

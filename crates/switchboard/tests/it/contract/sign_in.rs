@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::person::SignedIn;
+use domain::person::{Device, SignedIn};
 use domain::ports::{NewSession, Store};
 use tokio::task::JoinSet;
 
@@ -15,11 +15,18 @@ on_both_stores!(
     a_session_lasts_until_it_expires_or_ends,
 );
 
-/// A session of this secret that lasts until second 900.
+/// A session of this secret that begins at second 1 and lasts until second 900.
 pub(super) fn session(secret: &str) -> NewSession {
+    session_at(secret, 1)
+}
+
+/// The same from another second on.
+pub(super) fn session_at(secret: &str, second: i64) -> NewSession {
     NewSession {
         hash: hash(secret),
+        opened_at: at(second),
         expires: at(900),
+        device: Device::default(),
     }
 }
 
@@ -35,7 +42,7 @@ async fn a_link_opens_one_session(store: Arc<dyn Store>) {
         ("used", "link", "s2", false),
     ] {
         let opened = store
-            .redeem_sign_in_link(&hash(link), &session(secret), at(1))
+            .redeem_sign_in_link(&hash(link), &session(secret))
             .await;
         assert_eq!(opened.expect("answers"), expected, "{name}");
         let found = store
@@ -43,6 +50,7 @@ async fn a_link_opens_one_session(store: Arc<dyn Store>) {
             .await
             .expect("answers");
         let whose = SignedIn::ByLink(owner);
+        let found = found.map(|session| session.signed_in);
         assert_eq!(found, expected.then_some(whose), "{name}");
     }
 }
@@ -57,7 +65,7 @@ async fn an_expired_link_opens_none(store: Arc<dyn Store>) {
     }
     for (link, expected) in [("early", false), ("late", true)] {
         let opened = store
-            .redeem_sign_in_link(&hash(link), &session(link), at(60))
+            .redeem_sign_in_link(&hash(link), &session_at(link, 60))
             .await;
         assert_eq!(opened.expect("answers"), expected, "{link}");
     }
@@ -75,7 +83,7 @@ async fn of_many_that_redeem_at_once_one_does(store: Arc<dyn Store>) {
         tasks.spawn(async move {
             let session = session(&n.to_string());
             store
-                .redeem_sign_in_link(&hash("link"), &session, at(1))
+                .redeem_sign_in_link(&hash("link"), &session)
                 .await
                 .expect("answers")
         });
@@ -98,9 +106,7 @@ async fn a_session_lasts_until_it_expires_or_ends(store: Arc<dyn Store>) {
             .create_sign_in_link(&hash(name), owner, at(60))
             .await
             .expect("the link is kept");
-        let opened = store
-            .redeem_sign_in_link(&hash(name), &session(name), at(1))
-            .await;
+        let opened = store.redeem_sign_in_link(&hash(name), &session(name)).await;
         assert!(opened.expect("answers"));
     }
     store.end_session(&hash("ended")).await.expect("answers");
@@ -114,6 +120,7 @@ async fn a_session_lasts_until_it_expires_or_ends(store: Arc<dyn Store>) {
             .find_session(&hash(session), at(second))
             .await
             .expect("answers");
+        let found = found.map(|session| session.signed_in);
         assert_eq!(found, expected, "{name}");
     }
 }

@@ -117,7 +117,7 @@ fn messages_of_others_are_not_found() {
     let body = sms_with(&json!({ "message": "a secret" })).to_string();
     let sent = service.call_as(&other, "POST", "/sms", body.as_bytes());
     let theirs = crate::rest::service::ids(&sent).remove(0);
-    let mut ann = joined(&service, "ann@example.com", &[]);
+    let mut ann = joined(&service, "ann@example.com", &["--account", "main"]);
     let mut bob = joined(&service, "bob@example.com", &["--account", "other"]);
     let path = format!("/dashboard/messages/{theirs}");
     assert_eq!(bob.get(&path).status, 200);

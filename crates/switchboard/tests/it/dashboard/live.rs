@@ -58,23 +58,31 @@ impl Stream {
         (read > 0).then(|| line.trim_end().to_owned())
     }
 
-    /// Reads until an event holds a text.
-    fn wait_for(&mut self, text: &str) {
+    /// Reads until there is a line like this.
+    fn wait_until(&mut self, what: &str, fits: impl Fn(&str) -> bool) {
         let until = Instant::now() + DEADLINE;
         while Instant::now() < until {
-            let line = self
-                .line()
-                .unwrap_or_else(|| panic!("it ended before {text}"));
-            if line.contains(text) {
+            let line = self.line();
+            if fits(&line.unwrap_or_else(|| panic!("it ended before {what}"))) {
                 return;
             }
         }
-        panic!("{text} did not come");
+        panic!("{what} did not come");
     }
 
+    /// Reads until an event holds a text.
+    fn wait_for(&mut self, text: &str) {
+        self.wait_until(text, |line| line.contains(text));
+    }
+
+    fn wait_for_heartbeat(&mut self) {
+        self.wait_until("a heartbeat", |line| line == ":");
+    }
+
+    /// Reads until the last chunk of the answer, or the end of the connection.
     fn wait_for_end(&mut self) {
         let until = Instant::now() + DEADLINE;
-        while self.line().is_some() {
+        while self.line().is_some_and(|line| line != "0") {
             assert!(Instant::now() < until, "it goes on");
         }
     }
@@ -95,17 +103,19 @@ fn a_list_is_sent_again_when_it_changes_and_lives_longer_than_any_request_may() 
     }
     stream.wait_for("event: renew");
     stream.wait_for("Nothing found.");
-    // A heartbeat stands alone on its line. Three of them take longer than any request may.
     let opened = Instant::now();
     while opened.elapsed() < Duration::from_secs(3) {
-        stream.wait_for(":");
+        stream.wait_for_heartbeat();
     }
     let [id]: [String; 1] = service.accept(&sms()).try_into().expect("one");
     service.accept(&sms_with(
         &json!({ "from": "Beta", "message": "not for this list" }),
     ));
-    stream.wait_for(&format!("id=\"m{id}\""));
-    stream.wait_for("state delivered");
+    let row = format!("id=\"m{id}\"");
+    stream.wait_until("its delivery", |line| {
+        assert!(!line.contains("not for this list"), "{line}");
+        line.contains(&row) && line.contains("state delivered")
+    });
 }
 
 #[test]
@@ -177,8 +187,8 @@ async fn the_list_and_the_counters_renew_themselves() {
     page.open(&service.server.url("/dashboard/messages")).await;
     page.wait_for("No messages yet.").await;
     page.wait_for("Live").await;
-    service.accept(&sms_with(&json!({ "message": "first" })));
-    page.wait_for("first").await;
+    service.accept(&sms_with(&json!({ "message": "swift" })));
+    page.wait_for("swift").await;
     page.wait_for("delivered").await;
 
     // Whoever reads or types is not disturbed: the focus and what is typed stay, also when a row comes before.
@@ -186,8 +196,8 @@ async fn the_list_and_the_counters_renew_themselves() {
         .await;
     let held = page.evaluate("document.activeElement.textContent").await;
     page.evaluate("window.scrolled = window.scrollY").await;
-    service.accept(&sms_with(&json!({ "message": "second" })));
-    page.wait_for("second").await;
+    service.accept(&sms_with(&json!({ "message": "heron" })));
+    page.wait_for("heron").await;
     let still = page.evaluate("document.activeElement.textContent").await;
     assert_eq!(still, held, "the focus stays on its message");
     page.press("/").await;

@@ -86,6 +86,14 @@ impl<'a> Browser<'a> {
         found.map(|(_, value)| value)
     }
 
+    /// What every form of the last page carries, behind the sign-in.
+    pub(crate) fn token(&self) -> String {
+        let main = after(&self.page, "<main").unwrap_or_else(|| panic!("no page: {}", self.page));
+        let fields = hidden_fields(main);
+        let token = fields.into_iter().find(|(name, _)| name == "form_token");
+        token.unwrap_or_else(|| panic!("no form: {}", self.page)).1
+    }
+
     /// Presses the button that ends the session.
     pub(crate) fn sign_out(&mut self) -> Response {
         let form = after(&self.page, "<form class=\"who\"").expect("a way out");

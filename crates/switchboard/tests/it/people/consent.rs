@@ -69,8 +69,9 @@ fn what_was_ticked_is_granted_and_no_more(backend: Backend) {
     let sms = br#"{"to":"+37120000001","from":"Acme","message":"Hello"}"#;
     assert_eq!(service.call_as(token, "POST", "/sms", sms).status, 403);
 
-    let overview = browser.get("/dashboard").text();
-    assert!(overview.contains("oauth:access:"), "{overview}");
+    let list = ["token", "list", "--account", "second", "--json"];
+    let tokens = service.server.cli_json(&list).to_string();
+    assert!(tokens.contains("oauth:access:"), "{tokens}");
 }
 
 fn whoever_denies_grants_nothing(backend: Backend) {

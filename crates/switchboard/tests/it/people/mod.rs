@@ -4,7 +4,9 @@ pub(crate) mod browser;
 pub(crate) mod client;
 mod consent;
 mod invitations;
+mod managing;
 mod operator;
+mod security;
 mod signing_in;
 
 use serde_json::Value;

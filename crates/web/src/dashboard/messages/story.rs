@@ -43,28 +43,40 @@ struct StoryPart {
 }
 
 /// A message as the page shows it.
-struct Told {
-    state: ShownState,
-    channel: Channel,
-    from: Option<String>,
-    to: String,
-    place: String,
-    network: Option<String>,
-    text: String,
-    size: String,
-    price: String,
-    priority: &'static str,
-    test_mode: Option<&'static str>,
-    dlr_url: Option<String>,
-    expires: Moment,
-    image: Option<String>,
-    button: Option<(String, String)>,
+pub(in crate::dashboard) struct Told {
+    pub(in crate::dashboard) state: ShownState,
+    pub(in crate::dashboard) channel: Channel,
+    pub(in crate::dashboard) from: Option<String>,
+    pub(in crate::dashboard) to: String,
+    pub(in crate::dashboard) place: String,
+    pub(in crate::dashboard) network: Option<String>,
+    pub(in crate::dashboard) text: String,
+    pub(in crate::dashboard) size: String,
+    pub(in crate::dashboard) price: String,
+    pub(in crate::dashboard) priority: &'static str,
+    pub(in crate::dashboard) test_mode: Option<&'static str>,
+    pub(in crate::dashboard) dlr_url: Option<String>,
+    pub(in crate::dashboard) expires: Moment,
+    pub(in crate::dashboard) image: Option<String>,
+    pub(in crate::dashboard) button: Option<(String, String)>,
     /// What a lookup found: JSON, spread out.
-    result: Option<String>,
-    is_scheduled: bool,
+    pub(in crate::dashboard) result: Option<String>,
+    pub(in crate::dashboard) is_scheduled: bool,
     /// The form with the same message.
-    again: Option<String>,
-    events: Vec<Event>,
+    pub(in crate::dashboard) again: Option<String>,
+    pub(in crate::dashboard) events: Vec<Event>,
+}
+
+impl Told {
+    /// The same without what leads to other pages of its account, for somebody who may not see those.
+    pub(in crate::dashboard) fn alone(mut self) -> Self {
+        self.again = None;
+        self.is_scheduled = false;
+        for event in &mut self.events {
+            event.callback = None;
+        }
+        self
+    }
 }
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -127,7 +139,7 @@ impl Dashboard {
         story.ok_or_else(not_found)
     }
 
-    fn told(&self, story: MessageStory) -> Told {
+    pub(in crate::dashboard) fn told(&self, story: MessageStory) -> Told {
         let catalogues = self.engine.catalogues.live();
         let summary = &story.summary;
         let interactive = story.interactive.as_ref();

@@ -9,18 +9,18 @@ use domain::{Channel, Timestamp};
 use crate::dashboard::shown::{Moment, money};
 
 /// Something that happened, or is about to.
-pub(super) struct Event {
-    pub(super) at: Option<Moment>,
+pub(in crate::dashboard) struct Event {
+    pub(in crate::dashboard) at: Option<Moment>,
     /// A word of the style sheet: good, bad, warn, or nothing.
-    pub(super) kind: &'static str,
-    pub(super) title: String,
-    pub(super) lines: Vec<String>,
+    pub(in crate::dashboard) kind: &'static str,
+    pub(in crate::dashboard) title: String,
+    pub(in crate::dashboard) lines: Vec<String>,
     /// What a receiver answered, word for word.
-    pub(super) answer: Option<String>,
+    pub(in crate::dashboard) answer: Option<String>,
     /// The callback that it is about.
-    pub(super) callback: Option<u64>,
+    pub(in crate::dashboard) callback: Option<u64>,
     /// When it comes, where that is known.
-    pub(super) next: Option<Moment>,
+    pub(in crate::dashboard) next: Option<Moment>,
 }
 
 impl Event {

@@ -10,6 +10,7 @@ use domain::note::Note;
 use domain::ports::{AccountRecord, Look};
 use domain::{AccountId, Money};
 use engine::accounts::AccountError;
+use engine::traffic::Totals;
 use http::StatusCode;
 
 use super::{Field, PAGE};
@@ -32,12 +33,23 @@ struct Page {
     balance: String,
     available: String,
     tokens: String,
+    traffic: Vec<Traffic>,
     currency: String,
     credit: Credit,
     limits: Limits,
     ledger: Vec<Entry>,
     older: Option<String>,
-    is_later_page: bool,
+    is_later: bool,
+}
+
+/// What ended within a time.
+struct Traffic {
+    when: &'static str,
+    sent: String,
+    delivered: String,
+    failed: String,
+    expired: String,
+    cost: String,
 }
 
 /// The form that changes the balance.
@@ -133,7 +145,7 @@ pub(super) async fn credit(
         note: Field::typed(&form, "note"),
     };
     if let Err(problem) = credit.note.text.parse::<Note>() {
-        credit.note = credit.note.refused(problem);
+        credit.note = credit.note.refused(&problem);
         let limits = Limits::of(&account.rules);
         return refuse(&dashboard, &operator, &account, credit, limits).await;
     }
@@ -161,7 +173,7 @@ pub(super) async fn credit(
             }
         }
     };
-    credit.amount = credit.amount.refused(problem);
+    credit.amount = credit.amount.refused(&problem);
     let limits = Limits::of(&account.rules);
     refuse(&dashboard, &operator, &account, credit, limits).await
 }
@@ -186,10 +198,10 @@ pub(super) async fn set_limits(
             }
         };
         let accounts = &dashboard.engine.accounts;
-        let changed = accounts
+        let is_set = accounts
             .set_rules(&operator.by(), &account.name, apply)
             .await;
-        changed.map_err(|error| gone(&operator, error))?;
+        is_set.map_err(|error| gone(&operator, error))?;
     }
     Ok(Redirect::to(&address(account.id, Some("limited"))).into_response())
 }
@@ -265,6 +277,12 @@ async fn build(
     };
     let entries = accounts.ledger_page(account.id, look).await?;
     let tokens = accounts.list_tokens(Some(account.id)).await?.len();
+    let now = dashboard.engine.now();
+    let traffic = dashboard
+        .engine
+        .traffic
+        .overview(Some(account.id), now)
+        .await?;
     let is_full = entries.len() >= PAGE as usize;
     let last = entries
         .last()
@@ -282,6 +300,11 @@ async fn build(
         balance: money(account.balance, currency),
         available: money(available.max(Money::ZERO), currency),
         tokens: count(tokens as u64),
+        traffic: vec![
+            Traffic::of("Today, UTC", &traffic.today, currency),
+            Traffic::of("Last 7 days", &traffic.last_7_days, currency),
+            Traffic::of("Last 30 days", &traffic.last_30_days, currency),
+        ],
         currency: currency.clone(),
         credit,
         limits,
@@ -290,8 +313,21 @@ async fn build(
             .map(|entry| Entry::of(entry, currency))
             .collect(),
         older: last.map(|id| format!("{}?before={id}", address(account.id, None))),
-        is_later_page: look.before.is_some(),
+        is_later: look.before.is_some(),
     })
+}
+
+impl Traffic {
+    fn of(when: &'static str, totals: &Totals, currency: &str) -> Self {
+        Self {
+            when,
+            sent: count(totals.sent),
+            delivered: count(totals.delivered),
+            failed: count(totals.failed),
+            expired: count(totals.expired),
+            cost: money(totals.cost, currency),
+        }
+    }
 }
 
 impl Entry {

@@ -24,7 +24,7 @@ struct Page {
     search: String,
     rows: Vec<Row>,
     older: Option<String>,
-    is_later_page: bool,
+    is_later: bool,
     new: New,
     currency: String,
 }
@@ -76,7 +76,7 @@ pub(super) async fn create(
         text => text.parse::<Money>(),
     };
     match balance {
-        Err(problem) => new.balance = new.balance.refused(problem),
+        Err(problem) => new.balance = new.balance.refused(&problem),
         Ok(balance) => {
             let accounts = &dashboard.engine.accounts;
             let by = operator.by();
@@ -87,9 +87,9 @@ pub(super) async fn create(
                 }
                 Err(AccountError::Store(error)) => return Err(error.into()),
                 Err(problem @ AccountError::Amount(_)) => {
-                    new.balance = new.balance.refused(problem);
+                    new.balance = new.balance.refused(&problem);
                 }
-                Err(problem) => new.name = new.name.refused(problem),
+                Err(problem) => new.name = new.name.refused(&problem),
             }
         }
     }
@@ -125,7 +125,7 @@ async fn page(
             .map(|row| Row::of(row, currency))
             .collect(),
         older: next.map(|next| query.address_with("before", Some(&next))),
-        is_later_page: look.before.is_some(),
+        is_later: look.before.is_some(),
         new,
         currency: currency.clone(),
     };

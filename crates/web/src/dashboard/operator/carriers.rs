@@ -9,6 +9,7 @@ use domain::ports::CarrierSeen;
 use http::StatusCode;
 
 use crate::dashboard::Dashboard;
+use crate::dashboard::live::{self, Fragment};
 use crate::dashboard::page::{Failure, Frame, show as show_page};
 use crate::dashboard::shown::{Moment, count};
 use crate::dashboard::visitor::Operator;
@@ -58,6 +59,21 @@ pub(super) async fn show(
     Ok(show_page(StatusCode::OK, &page))
 }
 
+/// The table, again and again.
+pub(super) async fn follow(
+    State(dashboard): State<Arc<Dashboard>>,
+    operator: Operator,
+) -> Response {
+    let own = dashboard.clone();
+    live::stream(&dashboard, &operator, move || {
+        let dashboard = own.clone();
+        async move {
+            let table = table(&dashboard).await?;
+            Ok(Fragment::of(&Table { table }))
+        }
+    })
+}
+
 async fn table(dashboard: &Dashboard) -> Result<Carriers, Failure> {
     let seen = dashboard.engine.operations.list_carriers().await?;
     let plan = dashboard.engine.routing.plan();
@@ -90,5 +106,56 @@ impl From<CarrierSeen> for Row {
             name: note.name,
             kind: note.kind,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::NodeId;
+    use domain::ports::{CarrierNote, CarrierState, Health};
+
+    use super::*;
+
+    /// A note quotes the carrier's own words.
+    #[test]
+    fn what_a_carrier_says_stays_text() {
+        let seen = CarrierSeen {
+            node: NodeId::new(1).expect("in range"),
+            at: domain::Timestamp::UNIX_EPOCH,
+            note: CarrierNote {
+                name: "alpha".to_owned(),
+                kind: "smpp".to_owned(),
+                state: CarrierState {
+                    health: Health::Down,
+                    links_up: 1,
+                    links: 2,
+                    note: Some("it said <script>alert(1)</script>".to_owned()),
+                },
+                waiting: 12_345,
+                under_way: 3,
+                window: 10,
+                per_second: 7,
+            },
+        };
+        let table = Table {
+            table: Carriers {
+                rows: vec![seen.into()],
+                idle: vec!["<b>beta</b>".to_owned()],
+            },
+        };
+        let html = table.render().expect("it renders");
+        for expected in [
+            "&#60;script&#62;",
+            "&#60;b&#62;beta",
+            "1 of 2",
+            "3 of 10",
+            "12,345",
+        ] {
+            assert!(html.contains(expected), "{expected}: {html}");
+        }
+        assert!(
+            !html.contains("<script>") && !html.contains("<b>"),
+            "{html}"
+        );
     }
 }

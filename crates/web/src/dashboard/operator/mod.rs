@@ -4,6 +4,7 @@ mod account;
 mod accounts;
 mod carriers;
 mod hosts;
+mod message;
 mod nodes;
 mod prices;
 mod queues;
@@ -50,6 +51,8 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         )
         .route("/dashboard/operator/prices.csv", get(prices::export))
         .route("/dashboard/operator/carriers", get(carriers::show))
+        .route("/dashboard/operator/carriers/live", get(carriers::follow))
+        .route("/dashboard/operator/messages/{id}", get(message::show))
         .route("/dashboard/operator/hosts", get(hosts::show))
         .route("/dashboard/operator/hosts/replay", post(hosts::replay))
         .route("/dashboard/operator/nodes", get(nodes::show))
@@ -97,7 +100,7 @@ impl Field {
     }
 
     /// The same with the news that it will not do.
-    fn refused(self, problem: impl ToString) -> Self {
+    fn refused(self, problem: &(impl ToString + ?Sized)) -> Self {
         Self {
             problem: Some(problem.to_string()),
             ..self

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use domain::AccountId;
-use domain::Outcome;
 use domain::message::Priority;
 use domain::ports::{Counted, Overdue, Queue, QueueDepth, Unmatched};
+use domain::{AccountId, NodeId, Outcome};
 use engine::operations::STUCK_AFTER;
 use http::StatusCode;
 
@@ -147,7 +146,7 @@ impl Stuck {
             id: message.id.get(),
             account: message.account.get(),
             account_name: names.get(&message.account).cloned().unwrap_or_default(),
-            node: message.node.map(|node| node.get()),
+            node: message.node.map(NodeId::get),
             due: message.due_at.into(),
             attempts: count(message.attempts.into()),
         }

@@ -113,7 +113,7 @@ pub(super) async fn decide(
         .await;
     }
     if let Err(problem) = reason.text.parse::<Note>() {
-        let reason = reason.refused(problem);
+        let reason = reason.refused(&problem);
         return refuse(
             &dashboard,
             &operator,

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use domain::ports::Health;
-use domain::{AccountId, Channel, Country, Msisdn};
+use domain::{AccountId, AccountName, Channel, Country, Msisdn};
 use engine::accounts::AccountError;
 use engine::routing::{Choice, Condition, Plan, Rule, Traced, TracedCarrier};
 use http::StatusCode;
@@ -103,7 +103,7 @@ pub(super) async fn show(
         frame: operator.frame(),
         rules: rules(&plan, chosen),
         carriers: plan.carriers.iter().map(CarrierShown::from).collect(),
-        way: traced.map(|(to, traced)| Way::of(&dashboard, &plan, to, traced)),
+        way: traced.map(|(to, traced)| Way::of(&dashboard, &plan, to, &traced)),
         trial,
     };
     Ok(show_page(status, &page))
@@ -164,7 +164,7 @@ fn conditions(when: &Condition) -> Vec<(&'static str, String)> {
     } = when;
     let countries: Vec<&str> = countries.iter().map(Country::as_str).collect();
     let channels: Vec<&str> = channels.iter().map(|channel| channel.name()).collect();
-    let accounts: Vec<&str> = accounts.iter().map(|name| name.as_str()).collect();
+    let accounts: Vec<&str> = accounts.iter().map(AccountName::as_str).collect();
     let networks: Vec<String> = networks.iter().map(|one| network_code(*one)).collect();
     let all = [
         ("account", accounts.join(", ")),
@@ -216,7 +216,7 @@ impl ChannelOffered {
 }
 
 impl Way {
-    fn of(dashboard: &Dashboard, plan: &Plan, to: Msisdn, traced: Traced) -> Self {
+    fn of(dashboard: &Dashboard, plan: &Plan, to: Msisdn, traced: &Traced) -> Self {
         let currency = &dashboard.settings.currency;
         let live = dashboard.engine.catalogues.live();
         let operator = traced

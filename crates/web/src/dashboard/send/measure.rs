@@ -9,6 +9,7 @@ use super::words;
 use crate::dashboard::Dashboard;
 use crate::dashboard::place::Places;
 use crate::dashboard::shown::{count, money};
+use crate::dashboard::typed::sentence;
 use crate::dashboard::visitor::Member;
 
 /// As many recipients are listed with their price.
@@ -152,7 +153,7 @@ impl Text {
             parts: shape.map_or_else(|| "0".to_owned(), |shape| shape.parts.to_string()),
             room: filled.as_ref().map_or_else(|_| String::new(), room),
             problem: match &filled {
-                Err(error) if !text.is_empty() => Some(super::sentence(&error.to_string())),
+                Err(error) if !text.is_empty() => Some(sentence(&error.to_string())),
                 Err(_) => Some(String::new()),
                 Ok(_) => None,
             },

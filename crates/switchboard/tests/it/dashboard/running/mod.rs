@@ -2,6 +2,8 @@
 
 mod accounts;
 mod hostile;
+mod hosts;
+mod looking;
 mod prices;
 mod refusals;
 mod senders;

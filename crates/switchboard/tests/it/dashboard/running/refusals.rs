@@ -13,6 +13,8 @@ const PAGES: &[&str] = &[
     "/dashboard/operator/accounts/1",
     "/dashboard/operator/senders",
     "/dashboard/operator/carriers",
+    "/dashboard/operator/carriers/live",
+    "/dashboard/operator/messages/1",
     "/dashboard/operator/routes",
     "/dashboard/operator/prices",
     "/dashboard/operator/prices.csv",

@@ -10,43 +10,43 @@ use std::path::PathBuf;
 use std::time::Duration;
 use testkit::{Backend, Server};
 
-/// What is measured: pages that a member of an account sees, then those of an operator. `{message}` is an old message of
+/// What is measured: pages that an admin of an account sees, then those of an operator. `{message}` is an old message of
 /// the account, `{number}` one that it wrote to, `{callback}` one of its reports.
 const PAGES: &[(Who, &str)] = &[
-    (Who::Member, "/dashboard"),
-    (Who::Member, "/dashboard/messages"),
-    (Who::Member, "/dashboard/messages?to={number}"),
-    (Who::Member, "/dashboard/messages?to=%2B37129999999"),
-    (Who::Member, "/dashboard/messages?state=failed"),
-    (Who::Member, "/dashboard/messages?state=queued"),
-    (Who::Member, "/dashboard/messages?from=Acme"),
-    (Who::Member, "/dashboard/messages?from=Nobody"),
-    (Who::Member, "/dashboard/messages/{message}"),
-    (Who::Member, "/dashboard/scheduled"),
-    (Who::Member, "/dashboard/callbacks"),
-    (Who::Member, "/dashboard/callbacks?all=1"),
-    (Who::Member, "/dashboard/callbacks/{callback}"),
-    (Who::Member, "/dashboard/send"),
-    (Who::Member, "/dashboard/senders"),
-    (Who::Member, "/dashboard/lookups"),
-    (Who::Member, "/dashboard/numbers"),
-    (Who::Member, "/dashboard/rates"),
-    (Who::Member, "/dashboard/tokens"),
-    (Who::Member, "/dashboard/connect"),
-    (Who::Operator, "/dashboard"),
-    (Who::Operator, "/dashboard/messages"),
-    (Who::Operator, "/dashboard/messages?to={number}"),
-    (Who::Operator, "/dashboard/accounts"),
-    (Who::Operator, "/dashboard/review"),
-    (Who::Operator, "/dashboard/carriers"),
-    (Who::Operator, "/dashboard/routes"),
-    (Who::Operator, "/dashboard/prices"),
-    (Who::Operator, "/dashboard/reference"),
-    (Who::Operator, "/dashboard/queues"),
-    (Who::Operator, "/dashboard/unmatched"),
-    (Who::Operator, "/dashboard/hosts"),
-    (Who::Operator, "/dashboard/nodes"),
-    (Who::Operator, "/dashboard/audit"),
+    (Who::Admin, "/dashboard"),
+    (Who::Admin, "/dashboard/messages"),
+    (Who::Admin, "/dashboard/messages?to={number}"),
+    (Who::Admin, "/dashboard/messages?to=%2B37129999999"),
+    (Who::Admin, "/dashboard/messages?state=failed"),
+    (Who::Admin, "/dashboard/messages?state=queued"),
+    (Who::Admin, "/dashboard/messages?from=Acme"),
+    (Who::Admin, "/dashboard/messages?from=Nobody"),
+    (Who::Admin, "/dashboard/messages/{message}"),
+    (Who::Admin, "/dashboard/scheduled"),
+    (Who::Admin, "/dashboard/callbacks"),
+    (Who::Admin, "/dashboard/callbacks/{callback}"),
+    (Who::Admin, "/dashboard/send"),
+    (Who::Admin, "/dashboard/senders"),
+    (Who::Admin, "/dashboard/lookups"),
+    (Who::Admin, "/dashboard/numbers"),
+    (Who::Admin, "/dashboard/rates"),
+    (Who::Admin, "/dashboard/connect"),
+    (Who::Admin, "/dashboard/settings/api"),
+    (Who::Admin, "/dashboard/settings/people"),
+    (Who::Admin, "/dashboard/settings/security"),
+    (Who::Admin, "/dashboard/settings/audit"),
+    (Who::Operator, "/dashboard/operator/accounts"),
+    (Who::Operator, "/dashboard/operator/people"),
+    (Who::Operator, "/dashboard/operator/senders"),
+    (Who::Operator, "/dashboard/operator/carriers"),
+    (Who::Operator, "/dashboard/operator/routes"),
+    (Who::Operator, "/dashboard/operator/prices"),
+    (Who::Operator, "/dashboard/operator/reference"),
+    (Who::Operator, "/dashboard/operator/queues"),
+    (Who::Operator, "/dashboard/operator/hosts"),
+    (Who::Operator, "/dashboard/operator/nodes"),
+    (Who::Operator, "/dashboard/operator/messages/{message}"),
+    (Who::Operator, "/dashboard/operator/audit"),
 ];
 const TURNS: usize = 20;
 const GOAL: Duration = Duration::from_millis(50);
@@ -54,14 +54,14 @@ const GOAL: Duration = Duration::from_millis(50);
 /// Who looks at a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
-    Member,
+    Admin,
     Operator,
 }
 
 impl Who {
     fn name(self) -> &'static str {
         match self {
-            Self::Member => "member",
+            Self::Admin => "admin",
             Self::Operator => "operator",
         }
     }
@@ -128,7 +128,7 @@ fn measure(options: &Options, backend: Backend) -> Result<()> {
     let full = fill::fill(&mut server, options.messages)?;
     eprintln!("{name}: filled with {} messages", options.messages);
     let mut browsers = [
-        (Who::Member, sign_in(&server, Who::Member)?),
+        (Who::Admin, sign_in(&server, Who::Admin)?),
         (Who::Operator, sign_in(&server, Who::Operator)?),
     ];
     println!("| {name} | as | status | median | worst | KiB |\n|---|---|--:|--:|--:|--:|");
@@ -179,7 +179,7 @@ fn shown(time: Duration) -> String {
 fn sign_in(server: &Server, who: Who) -> Result<Browser> {
     let email = format!("{}@example.com", who.name());
     let mut arguments = vec!["invite", "create", "--email", &email, "--role", who.name()];
-    if who == Who::Member {
+    if who == Who::Admin {
         arguments.extend(["--account", fill::ACCOUNT]);
     }
     arguments.push("--json");

@@ -146,9 +146,9 @@ fn change(before: Money, after: Money) -> String {
     if before == Money::ZERO {
         return "▲ from nothing".to_owned();
     }
-    let by = i128::from(after.minus(before).micros()).unsigned_abs();
-    let per_mille = (by * 1000 + before.micros().unsigned_abs() as u128 / 2)
-        / u128::from(before.micros().unsigned_abs());
+    let by = after.minus(before).micros().unsigned_abs();
+    let whole = u128::from(before.micros().unsigned_abs());
+    let per_mille = (u128::from(by) * 1000 + whole / 2) / whole;
     format!("{arrow}{}.{} %", per_mille / 10, per_mille % 10)
 }
 

@@ -1,0 +1,301 @@
+//! The second factor: codes that change every half minute (RFC 6238), and codes for the day on which the device is lost.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use ring::hmac;
+
+use super::Email;
+use crate::token::TokenHash;
+
+/// How many random bytes make a secret: the length of the hash, as RFC 4226 recommends.
+pub const TOTP_BYTES: usize = 20;
+/// How many random bytes make a recovery code.
+pub const RECOVERY_BYTES: usize = 10;
+/// How many recovery codes a person is given.
+pub const RECOVERY_CODES: usize = 10;
+
+/// How long a code is shown, in seconds.
+const STEP_S: i64 = 30;
+/// How many steps a device's clock may be off, to either side.
+const SKEW: i64 = 1;
+const DIGITS: usize = 6;
+const MODULUS: u32 = 1_000_000;
+/// What authenticators list the code under.
+const ISSUER: &str = "Switchboard";
+/// Longer texts than anybody types as a recovery code.
+const MAX_TYPED_BYTES: usize = 64;
+
+/// What a person's device and the service both know. Its debug form is blank.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TotpSecret([u8; TOTP_BYTES]);
+
+impl TotpSecret {
+    /// Makes a secret of random bytes, or of what the store kept.
+    pub const fn new(bytes: [u8; TOTP_BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes as both databases keep them.
+    pub const fn as_bytes(&self) -> &[u8; TOTP_BYTES] {
+        &self.0
+    }
+
+    /// The secret as people type it into a device, in groups of four letters.
+    pub fn in_letters(&self) -> String {
+        in_groups(&base32(&self.0), " ")
+    }
+
+    /// The address that a device reads everything from.
+    pub fn address(&self, email: &Email) -> String {
+        let label = escaped(email.as_str());
+        let secret = base32(&self.0);
+        format!("otpauth://totp/{ISSUER}:{label}?secret={secret}&issuer={ISSUER}")
+    }
+
+    /// The step whose code this is, unless that step or a later one was used before. A code of the step before or after
+    /// is as good: clocks differ, and people type slowly.
+    pub fn find_step(&self, typed: &str, now: Timestamp, last_used: i64) -> Option<i64> {
+        let typed: String = typed.chars().filter(|c| !c.is_whitespace()).collect();
+        if typed.len() != DIGITS || !typed.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let typed: u32 = typed.parse().ok()?;
+        let current = now.as_second().div_euclid(STEP_S);
+        // Every step is looked at, so that the time taken does not tell which one it was.
+        let mut found = None;
+        for step in current - SKEW..=current + SKEW {
+            if self.code_at(step) == typed && step > last_used {
+                found = found.or(Some(step));
+            }
+        }
+        found
+    }
+
+    /// The code that a device shows now.
+    pub fn code(&self, now: Timestamp) -> String {
+        let step = now.as_second().div_euclid(STEP_S);
+        format!("{:06}", self.code_at(step))
+    }
+
+    /// RFC 4226, section 5.3.
+    fn code_at(&self, step: i64) -> u32 {
+        let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &self.0);
+        let mac = hmac::sign(&key, &step.to_be_bytes());
+        let mac = mac.as_ref();
+        let at = usize::from(mac[mac.len() - 1] & 0xf);
+        let four = [mac[at] & 0x7f, mac[at + 1], mac[at + 2], mac[at + 3]];
+        u32::from_be_bytes(four) % MODULUS
+    }
+}
+
+impl fmt::Debug for TotpSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TotpSecret(…)")
+    }
+}
+
+/// A code that takes the place of the device, once. Its debug form is blank.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RecoveryCode(String);
+
+impl RecoveryCode {
+    /// Makes a code of random bytes.
+    pub fn new(bytes: &[u8; RECOVERY_BYTES]) -> Self {
+        Self(in_groups(&base32(bytes).to_lowercase(), "-"))
+    }
+
+    /// The code itself, to show to its owner.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// What the store keeps in its place.
+    pub fn hash(&self) -> TokenHash {
+        Self::hash_typed(&self.0).expect("a code is one")
+    }
+
+    /// The fingerprint of what somebody typed, however they wrote it; `None` when it cannot be a code.
+    pub fn hash_typed(typed: &str) -> Option<TokenHash> {
+        if typed.len() > MAX_TYPED_BYTES {
+            return None;
+        }
+        let letters: String = typed
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .map(|c| c.to_ascii_lowercase())
+            .collect();
+        let is_code = letters.len() == RECOVERY_BYTES * 8 / 5;
+        is_code.then(|| TokenHash::of(&format!("recovery {letters}")))
+    }
+}
+
+impl fmt::Debug for RecoveryCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RecoveryCode(…)")
+    }
+}
+
+/// RFC 4648, section 6, without padding: the lengths here need none.
+fn base32(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let mut text = String::with_capacity(bytes.len() * 8 / 5);
+    for five in bytes.chunks_exact(5) {
+        let bits = five
+            .iter()
+            .fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+        for place in (0..8).rev() {
+            let letter = (bits >> (place * 5)) & 0x1f;
+            text.push(char::from(
+                ALPHABET[usize::try_from(letter).expect("five bits")],
+            ));
+        }
+    }
+    text
+}
+
+fn in_groups(letters: &str, between: &str) -> String {
+    let letters: Vec<char> = letters.chars().collect();
+    let groups: Vec<String> = letters
+        .chunks(4)
+        .map(|four| four.iter().collect())
+        .collect();
+    groups.join(between)
+}
+
+/// Percent-encodes everything but plain letters.
+fn escaped(text: &str) -> String {
+    use std::fmt::Write as _;
+    text.bytes().fold(String::new(), |mut escaped, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            escaped.push(char::from(byte));
+        } else {
+            write!(escaped, "%{byte:02X}").expect("a text takes everything");
+        }
+        escaped
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The secret of the test vectors.
+    const RFC: TotpSecret = TotpSecret::new(*b"12345678901234567890");
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("within range")
+    }
+
+    #[test]
+    fn codes_are_those_of_the_standard() {
+        // RFC 6238, appendix B, shortened to six digits.
+        for (second, code) in [
+            (59, "287082"),
+            (1_111_111_109, "081804"),
+            (1_111_111_111, "050471"),
+            (1_234_567_890, "005924"),
+            (2_000_000_000, "279037"),
+            (20_000_000_000, "353130"),
+        ] {
+            assert_eq!(RFC.code(at(second)), code, "{second}");
+        }
+        // RFC 4226, appendix D.
+        for (step, code) in [(0, 755_224), (1, 287_082), (5, 254_676), (9, 520_489)] {
+            assert_eq!(RFC.code_at(step), code, "{step}");
+        }
+    }
+
+    #[test]
+    fn a_code_counts_within_a_step_to_either_side_and_once() {
+        let now = 1_000_000_005;
+        let step = now / 30;
+        let code = |second: i64| RFC.code(at(second));
+        for (case, typed, last_used, expected) in [
+            ("now", code(now), 0, Some(step)),
+            ("the step before", code(now - 30), 0, Some(step - 1)),
+            ("the step after", code(now + 30), 0, Some(step + 1)),
+            ("two before", code(now - 60), 0, None),
+            ("two after", code(now + 60), 0, None),
+            (
+                "with spaces",
+                format!(" {} {} ", &code(now)[..3], &code(now)[3..]),
+                0,
+                Some(step),
+            ),
+            ("used", code(now), step, None),
+            ("one before one that was used", code(now - 30), step, None),
+            (
+                "after one that was used",
+                code(now + 30),
+                step,
+                Some(step + 1),
+            ),
+            ("empty", String::new(), 0, None),
+            ("short", code(now)[..5].to_owned(), 0, None),
+            ("long", format!("{}0", code(now)), 0, None),
+            ("signed", format!("+{}", &code(now)[1..]), 0, None),
+            ("other digits", "١٢٣٤٥٦".to_owned(), 0, None),
+        ] {
+            let found = RFC.find_step(&typed, at(now), last_used);
+            assert_eq!(found, expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_shown_as_devices_take_it() {
+        assert_eq!(RFC.in_letters(), "GEZD GNBV GY3T QOJQ GEZD GNBV GY3T QOJQ");
+        let email: Email = "ann+x@example.com".parse().expect("an address");
+        assert_eq!(
+            RFC.address(&email),
+            "otpauth://totp/Switchboard:ann%2Bx%40example.com?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=Switchboard"
+        );
+    }
+
+    #[test]
+    fn a_recovery_code_is_known_however_it_is_typed() {
+        let code = RecoveryCode::new(b"0123456789");
+        assert_eq!(code.reveal(), "gayt-emzu-gu3d-oobz");
+        for (typed, is_it) in [
+            ("gayt-emzu-gu3d-oobz", true),
+            (" GAYTEMZU gu3d oobz ", true),
+            ("gayt-emzu-gu3d-ooby", false),
+            ("gayt-emzu-gu3d-oob", false),
+            ("", false),
+            ("123456", false),
+        ] {
+            assert_eq!(
+                RecoveryCode::hash_typed(typed) == Some(code.hash()),
+                is_it,
+                "{typed:?}"
+            );
+        }
+        assert_eq!(RecoveryCode::hash_typed(&"a ".repeat(1000)), None);
+    }
+
+    #[test]
+    fn secrets_never_show_in_debug_output() {
+        let shown = format!("{RFC:?} {:?}", RecoveryCode::new(b"0123456789"));
+        assert_eq!(shown, "TotpSecret(…) RecoveryCode(…)");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_typed_is_read_or_refused(typed in "\\PC{0,20}", second in 0_i64..4_000_000_000) {
+            if let Some(step) = RFC.find_step(&typed, at(second), 0) {
+                prop_assert!((step - second / 30).abs() <= 1);
+            }
+        }
+
+        #[test]
+        fn the_code_of_now_always_counts_once(bytes: [u8; TOTP_BYTES], second in 60_i64..4_000_000_000) {
+            let secret = TotpSecret::new(bytes);
+            let typed = secret.code(at(second));
+            let step = secret.find_step(&typed, at(second), 0);
+            prop_assert!(step.is_some());
+            prop_assert_eq!(secret.find_step(&typed, at(second), second / 30 + 1), None);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The port for the second factor.
+
+use async_trait::async_trait;
+use domain::ids::PersonId;
+use domain::person::TotpSecret;
+use domain::ports::{
+    HalfOpen, NewSession, SecondFactor, SecondFactorStore, SecondProof, StoreError,
+};
+use domain::{Timestamp, TokenHash};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use super::SqliteStore;
+use super::people::person;
+use super::sessions::{Owner, end_session, open_session, sweep};
+use crate::rows::micros;
+use crate::rows::people::{self, FactorColumns, person_id};
+
+const FIND: &str = "
+    SELECT totp_secret, totp_offered, totp_step, (SELECT count(*) FROM recovery_code WHERE person_id = person.id)
+    FROM person WHERE id = ?1";
+const OFFER: &str = "UPDATE person SET totp_offered = ?2 WHERE id = ?1 AND totp_secret IS NULL";
+const ENABLE: &str = "
+    UPDATE person SET totp_secret = totp_offered, totp_offered = NULL, totp_step = ?2
+    WHERE id = ?1 AND totp_secret IS NULL AND totp_offered IS NOT NULL";
+const DISABLE: &str = "
+    UPDATE person SET totp_secret = NULL, totp_offered = NULL WHERE id = ?1 AND totp_secret IS NOT NULL";
+const HAS: &str = "SELECT EXISTS (SELECT 1 FROM person WHERE id = ?1 AND totp_secret IS NOT NULL)";
+const FORGET_CODES: &str = "DELETE FROM recovery_code WHERE person_id = ?1";
+const KEEP_CODE: &str = "INSERT INTO recovery_code (person_id, hash) VALUES (?1, ?2)";
+const USE_CODE: &str = "DELETE FROM recovery_code WHERE person_id = ?1 AND hash = ?2";
+const USE_STEP: &str = "
+    UPDATE person SET totp_step = ?2 WHERE id = ?1 AND totp_secret IS NOT NULL AND totp_step < ?2";
+const OPEN: &str = "INSERT INTO half_open (hash, person_id, expires_us) VALUES (?1, ?2, ?3)";
+const TRY: &str = "
+    UPDATE half_open SET tries = tries + 1 WHERE hash = ?1 AND expires_us > ?2 AND tries < ?3 RETURNING person_id";
+const FIND_PERSON: &str = "
+    SELECT id, email, role, account_id, totp_secret, totp_step FROM person
+    WHERE id = ?1 AND totp_secret IS NOT NULL";
+const CLOSE: &str = "DELETE FROM half_open WHERE hash = ?1 AND expires_us > ?2 RETURNING person_id";
+
+pub(super) fn open_half(
+    db: &Connection,
+    person: PersonId,
+    half: &TokenHash,
+    expires_us: i64,
+) -> Result<()> {
+    db.prepare_cached(OPEN)?
+        .execute(params![half.as_bytes(), person.as_i64(), expires_us])
+        .map(drop)
+}
+
+fn find(db: &Connection, person: PersonId) -> Result<SecondFactor> {
+    let read = |row: &Row<'_>| {
+        let columns = FactorColumns {
+            secret: row.get(0)?,
+            offered: row.get(1)?,
+            step: row.get(2)?,
+            codes: row.get(3)?,
+        };
+        Ok(columns.factor()?)
+    };
+    let found = db
+        .prepare_cached(FIND)?
+        .query_row([person.as_i64()], read)
+        .optional()?;
+    Ok(found.unwrap_or_default())
+}
+
+fn enable(db: &Connection, person: PersonId, step: i64, codes: &[TokenHash]) -> Result<bool> {
+    let values = params![person.as_i64(), step];
+    let is_enabled = db.prepare_cached(ENABLE)?.execute(values)? > 0;
+    if is_enabled {
+        replace_codes(db, person, codes)?;
+    }
+    Ok(is_enabled)
+}
+
+fn replace_codes(db: &Connection, person: PersonId, codes: &[TokenHash]) -> Result<()> {
+    let person = person.as_i64();
+    db.prepare_cached(FORGET_CODES)?.execute([person])?;
+    let mut keep = db.prepare_cached(KEEP_CODE)?;
+    for code in codes {
+        keep.execute(params![person, code.as_bytes()])?;
+    }
+    Ok(())
+}
+
+fn try_half(db: &Connection, half: &TokenHash, most: u32, now_us: i64) -> Result<Option<HalfOpen>> {
+    let tried: Option<i64> = db
+        .prepare_cached(TRY)?
+        .query_row(params![half.as_bytes(), now_us, most], |row| row.get(0))
+        .optional()?;
+    let Some(id) = tried else { return Ok(None) };
+    let read = |row: &Row<'_>| Ok(people::half_open(person(row)?, row.get(4)?, row.get(5)?)?);
+    db.prepare_cached(FIND_PERSON)?
+        .query_row([id], read)
+        .optional()
+}
+
+/// Nothing is written unless the proof is good, so that what is half open stays for another try.
+fn close_half(
+    db: &Connection,
+    half: &TokenHash,
+    proof: SecondProof,
+    session: &NewSession,
+    replaced: Option<&TokenHash>,
+) -> Result<bool> {
+    let now_us = micros(session.opened_at);
+    let owner: Option<i64> = db
+        .prepare_cached("SELECT person_id FROM half_open WHERE hash = ?1 AND expires_us > ?2")?
+        .query_row(params![half.as_bytes(), now_us], |row| row.get(0))
+        .optional()?;
+    let Some(owner) = owner else {
+        return Ok(false);
+    };
+    let used = match proof {
+        SecondProof::Step(step) => db.prepare_cached(USE_STEP)?.execute([owner, step])?,
+        SecondProof::Recovery(code) => db
+            .prepare_cached(USE_CODE)?
+            .execute(params![owner, code.as_bytes()])?,
+    };
+    if used == 0 {
+        return Ok(false);
+    }
+    db.prepare_cached(CLOSE)?
+        .query_row(params![half.as_bytes(), now_us], |_| Ok(()))?;
+    if let Some(replaced) = replaced {
+        end_session(db, replaced)?;
+    }
+    open_session(db, Owner::Person(person_id(owner)?), session)?;
+    Ok(true)
+}
+
+#[async_trait]
+impl SecondFactorStore for SqliteStore {
+    async fn find_second_factor(&self, person: PersonId) -> Result<SecondFactor, StoreError> {
+        self.read("find a second factor", move |db| find(db, person))
+            .await
+    }
+
+    async fn offer_second_factor(
+        &self,
+        person: PersonId,
+        secret: &TotpSecret,
+    ) -> Result<bool, StoreError> {
+        let secret = secret.clone();
+        self.write("offer a second factor", move |db| {
+            let values = params![person.as_i64(), secret.as_bytes()];
+            Ok(db.prepare_cached(OFFER)?.execute(values)? > 0)
+        })
+        .await
+    }
+
+    async fn enable_second_factor(
+        &self,
+        person: PersonId,
+        step: i64,
+        codes: &[TokenHash],
+    ) -> Result<bool, StoreError> {
+        let codes = codes.to_vec();
+        self.write("enable a second factor", move |db| {
+            enable(db, person, step, &codes)
+        })
+        .await
+    }
+
+    async fn replace_recovery_codes(
+        &self,
+        person: PersonId,
+        codes: &[TokenHash],
+    ) -> Result<bool, StoreError> {
+        let codes = codes.to_vec();
+        self.write("replace recovery codes", move |db| {
+            let has: bool = db
+                .prepare_cached(HAS)?
+                .query_row([person.as_i64()], |row| row.get(0))?;
+            if has {
+                replace_codes(db, person, &codes)?;
+            }
+            Ok(has)
+        })
+        .await
+    }
+
+    async fn disable_second_factor(&self, person: PersonId) -> Result<bool, StoreError> {
+        self.write("disable a second factor", move |db| {
+            let person = person.as_i64();
+            db.prepare_cached(FORGET_CODES)?.execute([person])?;
+            Ok(db.prepare_cached(DISABLE)?.execute([person])? > 0)
+        })
+        .await
+    }
+
+    async fn open_half(
+        &self,
+        person: PersonId,
+        half: &TokenHash,
+        expires: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let half = *half;
+        self.write("half open a sign-in", move |db| {
+            sweep(db, micros(now))?;
+            open_half(db, person, &half, micros(expires))
+        })
+        .await
+    }
+
+    async fn try_half(
+        &self,
+        half: &TokenHash,
+        most: u32,
+        now: Timestamp,
+    ) -> Result<Option<HalfOpen>, StoreError> {
+        let half = *half;
+        self.write("try a second factor", move |db| {
+            try_half(db, &half, most, micros(now))
+        })
+        .await
+    }
+
+    async fn close_half(
+        &self,
+        half: &TokenHash,
+        proof: SecondProof,
+        session: &NewSession,
+        replaced: Option<&TokenHash>,
+    ) -> Result<bool, StoreError> {
+        let (half, session, replaced) = (*half, session.clone(), replaced.copied());
+        self.write("sign in", move |db| {
+            close_half(db, &half, proof, &session, replaced.as_ref())
+        })
+        .await
+    }
+}

@@ -1,0 +1,236 @@
+//! The port for sessions.
+
+use async_trait::async_trait;
+use domain::ids::{AccountId, PersonId};
+use domain::person::{OpenSession, SessionRecord};
+use domain::ports::{NewSession, SessionStore, StoreError};
+use domain::{Timestamp, TokenHash};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use super::SqliteStore;
+use super::people::person;
+use crate::rows::micros;
+use crate::rows::people::{self, SessionColumns, address};
+
+const CREATE_LINK: &str =
+    "INSERT INTO sign_in_link (hash, account_id, expires_us) VALUES (?1, ?2, ?3)";
+const USE_LINK: &str = "DELETE FROM sign_in_link WHERE hash = ?1 RETURNING account_id";
+const OPEN: &str = "
+    INSERT INTO session (hash, account_id, person_id, expires_us, opened_us, seen_us, address, browser)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)";
+const FIND: &str = "
+    SELECT person.id, person.email, person.role, person.account_id, session.account_id, session.seen_us
+    FROM session LEFT JOIN person ON person.id = session.person_id
+    WHERE session.hash = ?1 AND session.expires_us > ?2";
+const LIST: &str = "
+    SELECT hash, opened_us, seen_us, expires_us, address, browser FROM session
+    WHERE person_id = ?1 AND expires_us > ?2 ORDER BY seen_us DESC, opened_us DESC, hash LIMIT ?3";
+const TOUCH: &str = "UPDATE session SET seen_us = ?2 WHERE hash = ?1 RETURNING person_id";
+const SEE: &str = "UPDATE person SET seen_us = ?2 WHERE id = ?1";
+const END: &str = "DELETE FROM session WHERE hash = ?1";
+const END_ALL_BUT: &str = "DELETE FROM session WHERE person_id = ?1 AND hash <> ?2";
+const END_ALL: &str = "DELETE FROM session WHERE person_id = ?1";
+const END_HALVES: &str = "DELETE FROM half_open WHERE person_id = ?1";
+const SWEEP: [&str; 4] = [
+    "DELETE FROM sign_in_link WHERE expires_us <= ?1",
+    "DELETE FROM invitation WHERE expires_us <= ?1",
+    "DELETE FROM session WHERE expires_us <= ?1",
+    "DELETE FROM half_open WHERE expires_us <= ?1",
+];
+
+/// Forgets what is expired. It goes whenever somebody signs in: that is rare.
+pub(super) fn sweep(db: &Connection, now_us: i64) -> Result<()> {
+    for sql in SWEEP {
+        db.prepare_cached(sql)?.execute([now_us])?;
+    }
+    Ok(())
+}
+
+/// Whose a session is to be.
+#[derive(Clone, Copy)]
+pub(super) enum Owner {
+    Link(i64),
+    Person(PersonId),
+}
+
+pub(super) fn open_session(db: &Connection, owner: Owner, session: &NewSession) -> Result<()> {
+    let (account, person) = match owner {
+        Owner::Link(account) => (Some(account), None),
+        Owner::Person(person) => (None, Some(person.as_i64())),
+    };
+    let opened_us = micros(session.opened_at);
+    let values = params![
+        session.hash.as_bytes(),
+        account,
+        person,
+        micros(session.expires),
+        opened_us,
+        address(&session.device),
+        session.device.browser,
+    ];
+    db.prepare_cached(OPEN)?.execute(values)?;
+    if let Some(person) = person {
+        db.prepare_cached(SEE)?
+            .execute(params![person, opened_us])?;
+    }
+    Ok(())
+}
+
+pub(super) fn end_session(db: &Connection, session: &TokenHash) -> Result<()> {
+    db.prepare_cached(END)?
+        .execute([session.as_bytes()])
+        .map(drop)
+}
+
+/// Ends every session of a person, and what is half open.
+pub(super) fn end_sessions(db: &Connection, person: PersonId) -> Result<u64> {
+    let person = person.as_i64();
+    db.prepare_cached(END_HALVES)?.execute([person])?;
+    let ended = db.prepare_cached(END_ALL)?.execute([person])?;
+    Ok(ended as u64)
+}
+
+/// The same, but for one session.
+pub(super) fn end_sessions_but(db: &Connection, person: PersonId, kept: &TokenHash) -> Result<()> {
+    let person = person.as_i64();
+    db.prepare_cached(END_HALVES)?.execute([person])?;
+    db.prepare_cached(END_ALL_BUT)?
+        .execute(params![person, kept.as_bytes()])
+        .map(drop)
+}
+
+/// Puts a session in the place of a link.
+fn redeem_link(db: &Connection, link: &TokenHash, session: &NewSession) -> Result<bool> {
+    sweep(db, micros(session.opened_at))?;
+    let mut use_link = db.prepare_cached(USE_LINK)?;
+    let account = use_link
+        .query_row([link.as_bytes()], |row| row.get(0))
+        .optional()?;
+    let Some(account) = account else {
+        return Ok(false);
+    };
+    open_session(db, Owner::Link(account), session)?;
+    Ok(true)
+}
+
+fn find(db: &Connection, session: &TokenHash, now_us: i64) -> Result<Option<OpenSession>> {
+    let read = |row: &Row<'_>| {
+        let is_person = row.get::<_, Option<i64>>(0)?.is_some();
+        let person = is_person.then(|| person(row)).transpose()?;
+        Ok(people::open_session(row.get(4)?, person, row.get(5)?)?)
+    };
+    db.prepare_cached(FIND)?
+        .query_row(params![session.as_bytes(), now_us], read)
+        .optional()
+}
+
+fn touch(db: &Connection, session: &TokenHash, now_us: i64) -> Result<()> {
+    let mut touch = db.prepare_cached(TOUCH)?;
+    let person: Option<Option<i64>> = touch
+        .query_row(params![session.as_bytes(), now_us], |row| row.get(0))
+        .optional()?;
+    if let Some(person) = person.flatten() {
+        db.prepare_cached(SEE)?.execute(params![person, now_us])?;
+    }
+    Ok(())
+}
+
+fn list(db: &Connection, person: PersonId, limit: u32, now_us: i64) -> Result<Vec<SessionRecord>> {
+    let read = |row: &Row<'_>| {
+        let columns = SessionColumns {
+            hash: row.get(0)?,
+            opened_us: row.get(1)?,
+            seen_us: row.get(2)?,
+            expires_us: row.get(3)?,
+            address: row.get(4)?,
+            browser: row.get(5)?,
+        };
+        Ok(columns.record()?)
+    };
+    db.prepare_cached(LIST)?
+        .query_map(params![person.as_i64(), now_us, limit], read)?
+        .collect()
+}
+
+#[async_trait]
+impl SessionStore for SqliteStore {
+    async fn open_session(
+        &self,
+        person: PersonId,
+        session: &NewSession,
+        replaced: Option<&TokenHash>,
+    ) -> Result<(), StoreError> {
+        let (session, replaced) = (session.clone(), replaced.copied());
+        self.write("sign in", move |db| {
+            sweep(db, micros(session.opened_at))?;
+            if let Some(replaced) = replaced {
+                end_session(db, &replaced)?;
+            }
+            open_session(db, Owner::Person(person), &session)
+        })
+        .await
+    }
+
+    async fn create_sign_in_link(
+        &self,
+        link: &TokenHash,
+        account: AccountId,
+        expires: Timestamp,
+    ) -> Result<(), StoreError> {
+        let link = *link;
+        self.write("create a sign-in link", move |db| {
+            let values = params![link.as_bytes(), account.as_i64(), micros(expires)];
+            db.prepare_cached(CREATE_LINK)?.execute(values).map(drop)
+        })
+        .await
+    }
+
+    async fn redeem_sign_in_link(
+        &self,
+        link: &TokenHash,
+        session: &NewSession,
+    ) -> Result<bool, StoreError> {
+        let (link, session) = (*link, session.clone());
+        self.write("sign in", move |db| redeem_link(db, &link, &session))
+            .await
+    }
+
+    async fn find_session(
+        &self,
+        session: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Option<OpenSession>, StoreError> {
+        let session = *session;
+        self.read("find a session", move |db| find(db, &session, micros(now)))
+            .await
+    }
+
+    async fn touch_session(&self, session: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
+        let session = *session;
+        self.write("use a session", move |db| touch(db, &session, micros(now)))
+            .await
+    }
+
+    async fn list_sessions(
+        &self,
+        person: PersonId,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        self.read("list sessions", move |db| {
+            list(db, person, limit, micros(now))
+        })
+        .await
+    }
+
+    async fn end_session(&self, session: &TokenHash) -> Result<(), StoreError> {
+        let session = *session;
+        self.write("end a session", move |db| end_session(db, &session))
+            .await
+    }
+
+    async fn end_sessions(&self, person: PersonId) -> Result<u64, StoreError> {
+        self.write("end sessions", move |db| end_sessions(db, person))
+            .await
+    }
+}

@@ -1,0 +1,293 @@
+//! Somebody's own ways in: password, second factor, sessions.
+
+use domain::Clock as _;
+use domain::clock::SystemClock;
+use domain::person::TotpSecret;
+use testkit::Backend;
+use testkit::http::Response;
+
+use super::{Browser, PASSWORD, invite, joined, on_both_backends, path};
+use crate::rest::service::Service;
+
+on_both_backends!(
+    a_second_factor_is_asked_for_until_it_is_turned_off,
+    each_recovery_code_works_once,
+    wrong_codes_end_a_sign_in_that_is_half_open,
+    sessions_are_listed_and_ended_from_elsewhere,
+    a_new_password_asks_for_the_old_one,
+    a_link_for_a_new_password_still_asks_for_the_second_factor,
+);
+
+const SECURITY: &str = "/dashboard/settings/security";
+const FACTOR: &str = "/dashboard/settings/security/second-factor";
+const SESSIONS: &str = "/dashboard/settings/security/sessions";
+const CODE: &str = "/dashboard/sign-in/code";
+const OTHER: &str = "purple tram eleven";
+
+/// Fills in the form of the last page that goes to `action` and holds all of these names.
+pub(super) fn send(browser: &mut Browser, action: &str, fields: &[(&str, &str)]) -> Response {
+    let token = browser.token();
+    let mut all = vec![("form_token", token.as_str())];
+    all.extend(fields);
+    browser.post(action, &all)
+}
+
+/// Types email and password, and says where that led.
+pub(super) fn sign_in(browser: &mut Browser, email: &str, password: &str) -> Response {
+    browser.get("/dashboard/sign-in");
+    browser.submit(&[("email", email), ("password", password)])
+}
+
+/// The secret that a page shows, as a device would read it.
+fn secret(page: &str) -> TotpSecret {
+    let (_, rest) = page.split_once("id=\"factor-key\">").expect("a key");
+    let letters = rest.split('<').next().expect("its end");
+    let mut bytes = Vec::new();
+    let (mut bits, mut count) = (0_u32, 0);
+    for letter in letters.bytes().filter(|b| *b != b' ') {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'2'..=b'7' => letter - b'2' + 26,
+            other => panic!("no letter of base 32: {other}"),
+        };
+        bits = (bits << 5) | u32::from(value);
+        count += 5;
+        if count >= 8 {
+            count -= 8;
+            bytes.push(u8::try_from((bits >> count) & 0xff).expect("a byte"));
+        }
+    }
+    TotpSecret::new(bytes.try_into().expect("twenty bytes"))
+}
+
+/// The recovery codes that a page shows.
+fn recovery_codes(page: &str) -> Vec<String> {
+    let (_, rest) = page.split_once("id=\"codes\"").expect("codes");
+    let (_, rest) = rest.split_once("<code>").expect("a block of them");
+    let codes = rest.split("</code>").next().expect("its end");
+    codes.lines().map(str::to_owned).collect()
+}
+
+/// Turns the second factor on. The code of this moment is used by that.
+fn turn_on(browser: &mut Browser) -> (TotpSecret, Vec<String>) {
+    browser.get(SECURITY);
+    let page = send(browser, FACTOR, &[("action", "offer")]);
+    assert_eq!(page.status, 200, "{}", page.text());
+    let secret = secret(&page.text());
+    let code = secret.code(SystemClock.now());
+    let page = send(browser, FACTOR, &[("action", "enable"), ("code", &code)]);
+    assert_eq!(page.status, 200, "{}", page.text());
+    let codes = recovery_codes(&page.text());
+    assert_eq!(codes.len(), 10);
+    (secret, codes)
+}
+
+/// A code that was not used yet: that of the next step, which counts already.
+fn next_code(secret: &TotpSecret) -> String {
+    secret.code(SystemClock.now() + jiff::SignedDuration::from_secs(30))
+}
+
+fn a_second_factor_is_asked_for_until_it_is_turned_off(backend: Backend) {
+    let service = Service::start(backend);
+    let mut ann = joined(&service, "ann@example.com", &[]);
+    ann.get(SECURITY);
+    let page = send(&mut ann, FACTOR, &[("action", "offer")]);
+    assert!(page.text().contains("otpauth://totp/"), "{}", page.text());
+    let page = send(
+        &mut ann,
+        FACTOR,
+        &[("action", "enable"), ("code", "000000x")],
+    );
+    assert_eq!(page.status, 422, "{}", page.text());
+    let mut other = Browser::new(&service);
+    let entered = sign_in(&mut other, "ann@example.com", PASSWORD);
+    assert_eq!(entered.header("location"), Some("/dashboard"), "not on yet");
+
+    let (secret, codes) = turn_on(&mut ann);
+    let page = ann.get(SECURITY).text();
+    assert!(page.contains("10 of your recovery codes"), "{page}");
+    assert!(!page.contains(&codes[0]), "codes are shown once");
+    assert!(!page.contains(&secret.in_letters()), "so is the key");
+
+    let mut browser = Browser::new(&service);
+    browser.get("/dashboard/settings/security");
+    let away = browser.get("/dashboard/sign-in?next=/dashboard/settings/security");
+    assert_eq!(away.status, 200);
+    let half = browser.submit(&[("email", "ann@example.com"), ("password", PASSWORD)]);
+    assert_eq!(
+        half.header("location"),
+        Some("/dashboard/sign-in/code?next=/dashboard/settings/security")
+    );
+    assert_eq!(browser.cookie("switchboard"), None, "no session yet");
+    assert_eq!(browser.get("/dashboard").status, 303, "and no way in");
+    browser.follow(&half);
+    let typed = next_code(&secret);
+    let entered = browser.submit(&[("code", &typed)]);
+    assert_eq!(
+        (entered.status, entered.header("location")),
+        (303, Some(SECURITY)),
+        "{}",
+        entered.text()
+    );
+    assert_eq!(browser.get(SECURITY).status, 200);
+    assert_eq!(browser.cookie("switchboard-half"), None);
+
+    let mut again = Browser::new(&service);
+    let half = sign_in(&mut again, "ann@example.com", PASSWORD);
+    again.follow(&half);
+    let replayed = again.submit(&[("code", &typed)]);
+    assert_eq!(replayed.status, 401, "a code works once");
+    assert_eq!(again.cookie("switchboard"), None);
+
+    ann.get(SECURITY);
+    let wrong = [("action", "disable"), ("password", OTHER)];
+    assert_eq!(send(&mut ann, FACTOR, &wrong).status, 422);
+    let right = [("action", "disable"), ("password", PASSWORD)];
+    let off = send(&mut ann, FACTOR, &right);
+    assert!(
+        off.text().contains("The second factor is off."),
+        "{}",
+        off.text()
+    );
+    let entered = sign_in(&mut Browser::new(&service), "ann@example.com", PASSWORD);
+    assert_eq!(entered.header("location"), Some("/dashboard"));
+}
+
+fn each_recovery_code_works_once(backend: Backend) {
+    let service = Service::start(backend);
+    let mut ann = joined(&service, "ann@example.com", &[]);
+    let (_, codes) = turn_on(&mut ann);
+    let enter = |code: &str| {
+        let mut browser = Browser::new(&service);
+        let half = sign_in(&mut browser, "ann@example.com", PASSWORD);
+        browser.follow(&half);
+        browser.submit(&[("code", code)]).status
+    };
+    assert_eq!(enter(&codes[0]), 303);
+    assert_eq!(enter(&codes[0]), 401, "once");
+    assert_eq!(enter(&codes[1].to_uppercase().replace('-', " ")), 303);
+    assert!(
+        ann.get(SECURITY)
+            .text()
+            .contains("8 of your recovery codes")
+    );
+    let page = send(
+        &mut ann,
+        FACTOR,
+        &[("action", "codes"), ("password", PASSWORD)],
+    );
+    let new = recovery_codes(&page.text());
+    assert_eq!(enter(&codes[2]), 401, "the old ones are gone");
+    assert_eq!(enter(&new[2]), 303);
+}
+
+fn wrong_codes_end_a_sign_in_that_is_half_open(backend: Backend) {
+    let service = Service::start(backend);
+    let mut ann = joined(&service, "ann@example.com", &[]);
+    let (secret, _) = turn_on(&mut ann);
+    let mut browser = Browser::new(&service);
+    let half = sign_in(&mut browser, "ann@example.com", PASSWORD);
+    browser.follow(&half);
+    for n in 0..5 {
+        assert_eq!(browser.submit(&[("code", "12345")]).status, 401, "try {n}");
+    }
+    let over = browser.submit(&[("code", &next_code(&secret))]);
+    assert_eq!(
+        (over.status, over.header("location")),
+        (303, Some("/dashboard/sign-in")),
+        "even the right one comes too late"
+    );
+    assert_eq!(browser.get("/dashboard").status, 303);
+    let mut stranger = Browser::new(&service);
+    assert_eq!(stranger.get(CODE).status, 303, "nothing is half open");
+    stranger.get("/dashboard/sign-in");
+    let sent = stranger.post(CODE, &[("code", "123456")]);
+    assert_eq!(sent.status, 403, "no form of ours");
+}
+
+fn sessions_are_listed_and_ended_from_elsewhere(backend: Backend) {
+    let service = Service::start(backend);
+    let mut ann = joined(&service, "ann@example.com", &[]);
+    let mut phone = Browser::new(&service);
+    let agent = "Mozilla/5.0 (Android 15; Mobile; rv:140.0) Gecko/140.0 Firefox/140.0";
+    phone.set_header("User-Agent", agent);
+    sign_in(&mut phone, "ann@example.com", PASSWORD);
+    let mut bob = joined(&service, "bob@example.com", &[]);
+
+    let page = ann.get(SECURITY).text();
+    assert_eq!(page.matches("name=\"session\"").count(), 2, "{page}");
+    assert_eq!(page.matches("this one").count(), 1, "{page}");
+    assert!(page.contains("127.0.0.1"), "{page}");
+    let (before, _) = page.split_once("Firefox on Android").expect("the phone");
+    let row = &page[before.len()..];
+    let (_, name) = row
+        .split_once("name=\"session\" value=\"")
+        .expect("its name");
+    let name = name.split('"').next().expect("its end").to_owned();
+
+    bob.get(SECURITY);
+    let stolen = send(&mut bob, SESSIONS, &[("session", &name)]);
+    assert!(stolen.text().contains("over already"), "{}", stolen.text());
+    assert_eq!(phone.get("/dashboard").status, 200, "not Bob's to end");
+    let ended = send(&mut ann, SESSIONS, &[("session", &name)]);
+    assert_eq!(ended.status, 200, "{}", ended.text());
+    assert_eq!(phone.get("/dashboard").status, 303, "the phone is out");
+    assert_eq!(ann.get("/dashboard").status, 200);
+
+    sign_in(&mut phone, "ann@example.com", PASSWORD);
+    ann.get(SECURITY);
+    let out = send(&mut ann, SESSIONS, &[("action", "all")]);
+    assert_eq!(out.header("location"), Some("/dashboard/sign-in"));
+    assert_eq!(phone.get("/dashboard").status, 303, "out everywhere");
+    assert_eq!(bob.get("/dashboard").status, 200);
+}
+
+fn a_new_password_asks_for_the_old_one(backend: Backend) {
+    let service = Service::start(backend);
+    let mut ann = joined(&service, "ann@example.com", &[]);
+    let mut phone = Browser::new(&service);
+    sign_in(&mut phone, "ann@example.com", PASSWORD);
+    let change = "/dashboard/settings/security/password";
+    ann.get(SECURITY);
+    for (name, old, new, repeated, problem) in [
+        ("wrong", OTHER, OTHER, OTHER, "This is not your password."),
+        ("short", PASSWORD, "short", "short", "shorter than 12"),
+        (
+            "different",
+            PASSWORD,
+            OTHER,
+            PASSWORD,
+            "not the same password",
+        ),
+    ] {
+        let fields = [("old", old), ("password", new), ("repeated", repeated)];
+        let page = send(&mut ann, change, &fields);
+        assert_eq!(page.status, 422, "{name}: {}", page.text());
+        assert!(page.text().contains(problem), "{name}: {}", page.text());
+    }
+    assert_eq!(phone.get("/dashboard").status, 200);
+    let fields = [("old", PASSWORD), ("password", OTHER), ("repeated", OTHER)];
+    let page = send(&mut ann, change, &fields);
+    assert_eq!(page.status, 200, "{}", page.text());
+    assert_eq!(ann.get("/dashboard").status, 200, "this session stays");
+    assert_eq!(phone.get("/dashboard").status, 303, "the others end");
+    assert_eq!(sign_in(&mut phone, "ann@example.com", PASSWORD).status, 401);
+    assert_eq!(sign_in(&mut phone, "ann@example.com", OTHER).status, 303);
+}
+
+fn a_link_for_a_new_password_still_asks_for_the_second_factor(backend: Backend) {
+    let service = Service::start(backend);
+    let mut ann = joined(&service, "ann@example.com", &[]);
+    let (secret, _) = turn_on(&mut ann);
+    let link = path(&invite(&service, "ann@example.com", &[]));
+    let mut browser = Browser::new(&service);
+    browser.get(&link);
+    let half = browser.submit(&[("password", OTHER), ("repeated", OTHER)]);
+    assert_eq!(half.header("location"), Some(CODE), "{}", half.text());
+    assert_eq!(browser.cookie("switchboard"), None);
+    assert_eq!(ann.get("/dashboard").status, 303, "the old session is over");
+    browser.follow(&half);
+    let entered = browser.submit(&[("code", &next_code(&secret))]);
+    assert_eq!(entered.header("location"), Some("/dashboard"));
+    assert_eq!(browser.get("/dashboard").status, 200);
+}
