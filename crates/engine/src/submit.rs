@@ -28,7 +28,7 @@ use crate::senders::Approvals;
 use crate::{Guards, Settings};
 
 use health::WriteHealth;
-pub use lookup::LookupOrder;
+pub use lookup::{LookupCost, LookupOrder};
 pub(crate) use notice::Notice;
 pub use order::{Invalid, SmsOrder, To};
 pub use viber::{ActionOrder, ViberOrder};
@@ -250,27 +250,6 @@ impl Submit {
             .await
     }
 
-    /// Whom an order would look up, and what that would cost. Nothing is stored.
-    pub fn lookup_cost(
-        &self,
-        access: &Access,
-        order: LookupOrder<'_>,
-    ) -> Result<LookupCost, SubmitError> {
-        let live = self.catalogues.live();
-        let submission = order.check(access.account, self.clock.now(), &live)?;
-        self.check_routes(&submission, "msisdn")?;
-        let recipient = submission
-            .recipients
-            .first()
-            .expect("a lookup has one subscriber");
-        let place = live.reference.locate(&recipient.to);
-        Ok(LookupCost {
-            to: recipient.to,
-            country: place.country,
-            price: recipient.price,
-        })
-    }
-
     /// Stores what was checked, once its callbacks may go where they are to go.
     async fn accept(
         &self,
@@ -417,17 +396,6 @@ pub struct Cost {
     pub per_part: Money,
     /// The price of all parts.
     pub total: Money,
-}
-
-/// What a lookup costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LookupCost {
-    /// The subscriber.
-    pub to: Msisdn,
-    /// Their country, as far as the prefix tells.
-    pub country: Option<Country>,
-    /// The price.
-    pub price: Money,
 }
 
 /// Whether the account may do anything at all.

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use domain::message::{SendTime, Submission};
 use domain::text::{Coding, Shape};
-use domain::{AccountId, Channel, Priority, Timestamp};
+use domain::{Access, AccountId, Channel, Country, Money, Msisdn, Priority, Timestamp};
 use jiff::SignedDuration;
 
 use super::order::{Invalid, To, check_recipients, check_url, price};
+use super::{Submit, SubmitError};
 use crate::catalogues::Live;
 
 /// How long an answer is waited for.
@@ -60,6 +61,40 @@ impl LookupOrder<'_> {
             test_mode: None,
             idempotency: None,
             holder: None,
+        })
+    }
+}
+
+/// What a lookup costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LookupCost {
+    /// The subscriber.
+    pub to: Msisdn,
+    /// Their country, as far as the prefix tells.
+    pub country: Option<Country>,
+    /// The price.
+    pub price: Money,
+}
+
+impl Submit {
+    /// Whom an order would look up, and what that would cost. Nothing is stored.
+    pub fn lookup_cost(
+        &self,
+        access: &Access,
+        order: LookupOrder<'_>,
+    ) -> Result<LookupCost, SubmitError> {
+        let live = self.catalogues.live();
+        let submission = order.check(access.account, self.clock.now(), &live)?;
+        self.check_routes(&submission, "msisdn")?;
+        let recipient = submission
+            .recipients
+            .first()
+            .expect("a lookup has one subscriber");
+        let place = live.reference.locate(&recipient.to);
+        Ok(LookupCost {
+            to: recipient.to,
+            country: place.country,
+            price: recipient.price,
         })
     }
 }
