@@ -90,14 +90,10 @@ fn plan(
         plan => plan?,
     };
     ensure!(
-        account.is_some() || !leaves_nothing(&plan.difference),
+        !plan.leaves_nothing(),
         "{name} has no rows: nothing could be sent any more. Give at least the row of a default; nothing was changed"
     );
     Ok(plan)
-}
-
-fn leaves_nothing(difference: &PriceDifference) -> bool {
-    difference.added.is_empty() && difference.changed.is_empty() && difference.same == 0
 }
 
 /// What the end of a file's name says.

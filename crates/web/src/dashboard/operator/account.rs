@@ -1,11 +1,13 @@
 //! One account: its money, its limits, whether it may send.
 
+mod limits;
+
 use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use domain::billing::{LedgerEntry, RuleChange, SpendingRules};
+use domain::billing::{LedgerEntry, SpendingRules};
 use domain::note::Note;
 use domain::ports::{AccountRecord, Look};
 use domain::{AccountId, Money};
@@ -15,11 +17,11 @@ use http::StatusCode;
 
 use super::{Field, PAGE};
 use crate::dashboard::Dashboard;
-use crate::dashboard::form::Form;
 use crate::dashboard::page::{Failure, Frame, show as show_page};
 use crate::dashboard::query::Query;
 use crate::dashboard::shown::{Moment, count, money};
 use crate::dashboard::visitor::{Operator, Posted};
+use limits::Limits;
 
 #[derive(Template)]
 #[template(path = "operator/account.html")]
@@ -57,25 +59,6 @@ struct Traffic {
 struct Credit {
     amount: Field,
     note: Field,
-}
-
-/// The form of the limits, with the values that it was shown with.
-struct Limits {
-    before: Values,
-    credit_limit: Field,
-    daily_cap: Field,
-    per_recipient_hour: Field,
-    countries: Field,
-    approved_senders_only: bool,
-}
-
-/// Limits as they are typed; an empty text means that there is none.
-struct Values {
-    credit_limit: String,
-    daily_cap: String,
-    per_recipient_hour: String,
-    countries: String,
-    approved_senders_only: bool,
 }
 
 struct Entry {
@@ -344,106 +327,5 @@ impl Entry {
             },
             note: entry.note.clone().unwrap_or_default(),
         }
-    }
-}
-
-impl Values {
-    fn of(rules: &SpendingRules) -> Self {
-        let cap = rules.daily_cap.map(|cap| cap.to_string());
-        let per_hour = rules.per_recipient_hour.map(|limit| limit.to_string());
-        Self {
-            credit_limit: rules.credit_limit.to_string(),
-            daily_cap: cap.unwrap_or_default(),
-            per_recipient_hour: per_hour.unwrap_or_default(),
-            countries: rules.countries.to_string(),
-            approved_senders_only: rules.approved_senders_only,
-        }
-    }
-
-    /// As the form brings them back.
-    fn carried(form: &Form) -> Self {
-        let carried = |name: &str| form.get(name).unwrap_or_default().to_owned();
-        Self {
-            credit_limit: carried("was_credit_limit"),
-            daily_cap: carried("was_daily_cap"),
-            per_recipient_hour: carried("was_per_recipient_hour"),
-            countries: carried("was_countries"),
-            approved_senders_only: form.get("was_approved_senders_only") == Some("true"),
-        }
-    }
-}
-
-impl Limits {
-    fn of(rules: &SpendingRules) -> Self {
-        let now = Values::of(rules);
-        Self {
-            credit_limit: Field::with(&*now.credit_limit),
-            daily_cap: Field::with(&*now.daily_cap),
-            per_recipient_hour: Field::with(&*now.per_recipient_hour),
-            countries: Field::with(&*now.countries),
-            approved_senders_only: now.approved_senders_only,
-            before: now,
-        }
-    }
-
-    fn typed(form: &Form) -> Self {
-        Self {
-            before: Values::carried(form),
-            credit_limit: Field::typed(form, "credit_limit"),
-            daily_cap: Field::typed(form, "daily_cap"),
-            per_recipient_hour: Field::typed(form, "per_recipient_hour"),
-            countries: Field::typed(form, "countries"),
-            approved_senders_only: form.get("approved_senders_only").is_some(),
-        }
-    }
-
-    /// What was changed; fields that cannot be read say so from then on.
-    fn changes(&mut self) -> Vec<RuleChange> {
-        let before = &self.before;
-        let fields = [
-            (
-                "credit_limit",
-                "0",
-                &mut self.credit_limit,
-                &before.credit_limit,
-            ),
-            ("daily_cap", "off", &mut self.daily_cap, &before.daily_cap),
-            (
-                "per_recipient_hour",
-                "off",
-                &mut self.per_recipient_hour,
-                &before.per_recipient_hour,
-            ),
-            ("countries", "all", &mut self.countries, &before.countries),
-        ];
-        let mut changes = Vec::new();
-        for (key, none, field, before) in fields {
-            if field.text == *before {
-                continue;
-            }
-            let value = if field.text.is_empty() {
-                none
-            } else {
-                &field.text
-            };
-            match format!("{key}={value}").parse::<RuleChange>() {
-                Ok(change) => changes.push(change),
-                Err(problem) => field.problem = Some(problem),
-            }
-        }
-        if self.approved_senders_only != self.before.approved_senders_only {
-            changes.push(RuleChange::ApprovedSendersOnly(self.approved_senders_only));
-        }
-        changes
-    }
-
-    fn has_problem(&self) -> bool {
-        let fields = [
-            &self.credit_limit,
-            &self.daily_cap,
-            &self.per_recipient_hour,
-            &self.countries,
-        ];
-        fields.iter().any(|field| field.problem.is_some())
     }
 }
