@@ -3,6 +3,8 @@
 //! A balance is the sum of the account's ledger entries, always: whoever changes the one writes the other in the same
 //! transaction. What is charged for many messages of one batch is one entry; each message keeps its own price.
 
+mod rule_change;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,6 +13,8 @@ use jiff::Timestamp;
 use crate::country::{Country, UnknownCountry};
 use crate::money::Money;
 use crate::msisdn::Msisdn;
+
+pub use rule_change::RuleChange;
 
 /// The length of the window that [`SpendingRules::per_recipient_hour`] counts over, in microseconds.
 pub const RECIPIENT_WINDOW_US: i64 = 3600 * 1_000_000;
@@ -225,6 +229,8 @@ impl EntryKind {
 /// One change of a balance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerEntry {
+    /// Grows with each entry of the account.
+    pub id: u64,
     /// When.
     pub at: Timestamp,
     /// Why.

@@ -22,6 +22,7 @@ pub mod message;
 pub mod money;
 pub mod msisdn;
 pub mod network;
+pub mod note;
 pub mod oauth;
 pub mod originator;
 pub mod permission;

@@ -93,7 +93,8 @@ pub enum Category {
 }
 
 impl Category {
-    const ALL: [Self; 6] = [
+    /// Every category, in the order of the contract.
+    pub const ALL: [Self; 6] = [
         Self::Company,
         Self::Product,
         Self::Brand,

@@ -1,12 +1,13 @@
 //! Accounts and their tokens.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use base64::Engine as _;
 use domain::access::NotAnAccountName;
 use domain::billing::{LedgerEntry, SpendingRules};
 use domain::ports::{
-    AccountRecord, Imbalance, NewAccount, NewToken, Store, StoreError, TokenRecord,
+    AccountRecord, Found, Imbalance, Look, NewAccount, NewToken, Store, StoreError, TokenRecord,
 };
 use domain::{
     Access, AccountId, AccountName, AllowList, Clock, Money, Permissions, Timestamp, TokenId,
@@ -28,6 +29,9 @@ pub enum AccountError {
     /// There is no account of this name.
     #[error("there is no account named '{0}'; `switchboard account list` shows those there are")]
     UnknownAccount(String),
+    /// Others went on changing the same account.
+    #[error("others change account '{0}' at this moment; look at what they did and try again")]
+    Overtaken(String),
     /// The balance would leave the range that is kept.
     #[error("{0} would take the balance beyond 1,000,000,000.00 on either side of zero")]
     Amount(Money),
@@ -42,6 +46,9 @@ pub enum AccountError {
 /// Balances end here, so that no sum of them leaves what both databases hold.
 const MAX_BALANCE: Money = Money::from_micros(1_000_000_000 * 1_000_000);
 const MIN_BALANCE: Money = Money::from_micros(-MAX_BALANCE.micros());
+
+/// How often a change of rules is tried while others change them, too.
+const RULE_TRIES: u32 = 5;
 
 /// A token to make.
 #[derive(Debug, Clone)]
@@ -142,6 +149,30 @@ impl Accounts {
         self.store.list_accounts().await
     }
 
+    /// Accounts whose name holds a text, or all of them, the newest first.
+    pub async fn look(
+        &self,
+        name: Option<&str>,
+        look: Look<AccountId>,
+    ) -> Result<Found<AccountRecord, AccountId>, StoreError> {
+        self.store.look_for_accounts(name, look).await
+    }
+
+    /// What these accounts are called.
+    pub async fn names(
+        &self,
+        ids: impl IntoIterator<Item = AccountId>,
+    ) -> Result<HashMap<AccountId, String>, StoreError> {
+        let ids: BTreeSet<AccountId> = ids.into_iter().collect();
+        let ids: Vec<AccountId> = ids.into_iter().collect();
+        Ok(self
+            .store
+            .list_account_names(&ids)
+            .await?
+            .into_iter()
+            .collect())
+    }
+
     /// Adds money to an account, or takes some off, and returns the new balance.
     pub async fn credit(
         &self,
@@ -177,29 +208,50 @@ impl Accounts {
         balance.ok_or_else(|| AccountError::UnknownAccount(account.name.clone()))
     }
 
-    /// Changes what an account may spend, and returns what it may now.
+    /// Changes what an account may spend, and returns what it may now. Of two who change something at once neither
+    /// undoes what the other did.
     pub async fn set_rules(
         &self,
         by: &By,
         name: &str,
-        change: impl FnOnce(&mut SpendingRules),
+        change: impl Fn(&mut SpendingRules),
     ) -> Result<SpendingRules, AccountError> {
-        let account = self.get(name).await?;
-        let mut rules = account.rules.clone();
-        change(&mut rules);
-        let detail = rules.changes_since(&account.rules);
-        let noted = self
-            .note(by, &account, Action::AccountRules, detail)
-            .await?;
-        let is_set = self.store.set_rules(account.id, &rules).await;
-        noted.done(known(is_set, name)).await?;
-        Ok(rules)
+        for _ in 0..RULE_TRIES {
+            let account = self.get(name).await?;
+            let mut rules = account.rules.clone();
+            change(&mut rules);
+            let detail = rules.changes_since(&account.rules);
+            let noted = self
+                .note(by, &account, Action::AccountRules, detail)
+                .await?;
+            let before = Some(&account.rules);
+            let outcome = match self.store.set_rules(account.id, before, &rules).await {
+                Ok(true) => Ok(rules),
+                Ok(false) => Err(AccountError::Overtaken(name.to_owned())),
+                Err(error) => Err(error.into()),
+            };
+            match noted.done(outcome).await {
+                Err(AccountError::Overtaken(_)) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(AccountError::Overtaken(name.to_owned()))
     }
 
     /// The newest entries of an account's ledger, the newest first.
     pub async fn ledger(&self, name: &str, limit: u32) -> Result<Vec<LedgerEntry>, AccountError> {
         let account = self.get(name).await?;
-        Ok(self.store.list_ledger(account.id, limit).await?)
+        Ok(self.store.list_ledger(account.id, None, limit).await?)
+    }
+
+    /// A page of an account's ledger: the newest entries that are older than `before`.
+    pub async fn ledger_page(
+        &self,
+        account: AccountId,
+        look: Look<u64>,
+    ) -> Result<Vec<LedgerEntry>, StoreError> {
+        let Look { before, limit } = look;
+        self.store.list_ledger(account, before, limit).await
     }
 
     /// The accounts whose ledger does not give their balance. There must never be one.
@@ -271,6 +323,19 @@ impl Accounts {
         self.store.list_tokens(account).await
     }
 
+    /// The secret that signs an account's callbacks, for a person who asks to see it.
+    pub async fn callback_secret(
+        &self,
+        by: &By,
+        account: &AccountRecord,
+    ) -> Result<String, StoreError> {
+        let noted = self
+            .note(by, account, Action::SecretShow, String::new())
+            .await?;
+        let secret: Result<String, StoreError> = Ok(account.callback_secret.clone());
+        noted.done(secret).await
+    }
+
     /// Revokes a token of this account, or of any. Every node refuses it within a second.
     pub async fn revoke_token(
         &self,
@@ -286,12 +351,42 @@ impl Accounts {
             .audit
             .note(by, Some(access.account), Action::TokenRevoke, subject, "")
             .await?;
-        let revoked = match self.store.revoke_token(id, self.clock.now()).await {
+        let revoked = match self.store.revoke_token(account, id, self.clock.now()).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(AccountError::UnknownToken(id)),
             Err(error) => Err(error.into()),
         };
         noted.done(revoked).await
+    }
+}
+
+/// The longest name of a token, in characters.
+pub const MAX_TOKEN_NAME_CHARS: usize = 64;
+/// What the names of tokens begin with that were given to clients.
+const OAUTH: &str = "oauth:";
+
+/// Why a text is no name for a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotATokenName {
+    /// It is empty, too long, or holds control characters.
+    #[error("give it a name of 1 to {MAX_TOKEN_NAME_CHARS} characters")]
+    Form,
+    /// It looks like one that was given to a client.
+    #[error("names that begin with '{OAUTH}' are those of tokens that were given to AI clients")]
+    OfClient,
+}
+
+/// Whether somebody may call a token so.
+pub fn check_token_name(name: &str) -> Result<(), NotATokenName> {
+    let fits = (1..=MAX_TOKEN_NAME_CHARS).contains(&name.chars().count());
+    if !fits || name.trim() != name || name.chars().any(char::is_control) {
+        return Err(NotATokenName::Form);
+    }
+    let is_of_client = name.to_lowercase().starts_with(OAUTH);
+    if is_of_client {
+        Err(NotATokenName::OfClient)
+    } else {
+        Ok(())
     }
 }
 
@@ -322,4 +417,26 @@ fn in_words(token: &NewToken) -> String {
 fn callback_secret() -> String {
     let key = base64::engine::general_purpose::STANDARD.encode(entropy::bytes::<24>());
     format!("whsec_{key}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_called_by_a_name_that_no_client_has() {
+        let long = "x".repeat(MAX_TOKEN_NAME_CHARS + 1);
+        for (name, expected) in [
+            ("backend", Ok(())),
+            ("Bürö 7", Ok(())),
+            ("", Err(NotATokenName::Form)),
+            (" x", Err(NotATokenName::Form)),
+            ("a\nb", Err(NotATokenName::Form)),
+            (long.as_str(), Err(NotATokenName::Form)),
+            ("oauth:access:x", Err(NotATokenName::OfClient)),
+            ("OAuth:x", Err(NotATokenName::OfClient)),
+        ] {
+            assert_eq!(check_token_name(name), expected, "{name:?}");
+        }
+    }
 }

@@ -99,6 +99,18 @@ pub struct PricePlan {
     pub difference: PriceDifference,
 }
 
+impl PricePlan {
+    /// The version that it was compared with, and that it is to follow.
+    pub const fn previous(&self) -> u32 {
+        self.previous
+    }
+
+    /// Whether it would leave everybody without a price, so that nothing could be sent any more.
+    pub fn leaves_nothing(&self) -> bool {
+        self.account.is_none() && self.list.rows().is_empty()
+    }
+}
+
 /// Reference data and prices.
 pub struct Catalogues {
     store: Arc<dyn Store>,

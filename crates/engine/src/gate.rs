@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use domain::ports::{Store, StoreError};
-use domain::{Access, Clock, Permission, TokenHash, TokenSecret};
+use domain::{Access, Clock, Permission, Timestamp, TokenHash, TokenSecret};
 use tokio::task::AbortHandle;
 
 use crate::throttle::Throttle;
@@ -22,6 +22,9 @@ const WATCH_EVERY: Duration = Duration::from_millis(250);
 const TRUSTED_FOR: Duration = Duration::from_millis(900);
 /// Tokens that are remembered at once.
 const MAX_KNOWN: usize = 50_000;
+/// How often it is written down when tokens were last used, and of how many with one write.
+const NOTE_EVERY: Duration = Duration::from_mins(1);
+const NOTED_AT_ONCE: usize = 1_000;
 
 /// Why a call is refused.
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +44,9 @@ pub enum Refusal {
     /// The token may not be used from the caller's address.
     #[error("the API token may not be used from the address {0}")]
     Address(IpAddr),
-    /// The token was not granted this route.
-    #[error("the API token lacks the permission '{0}'")]
-    NotGranted(Permission),
+    /// The token was not granted this route, which takes any of these.
+    #[error("the API token lacks the permission {}", either(.0))]
+    NotGranted(&'static [Permission]),
     /// Too many wrong tokens came from the caller's address.
     #[error("too many wrong API tokens came from this address")]
     Throttled {
@@ -55,6 +58,12 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
+/// Permissions of which one is enough, in words.
+pub fn either(permissions: &[Permission]) -> String {
+    let names: Vec<String> = permissions.iter().map(|name| format!("'{name}'")).collect();
+    names.join(" or ")
+}
+
 /// Decides about callers.
 pub struct Gate {
     store: Arc<dyn Store>,
@@ -64,13 +73,46 @@ pub struct Gate {
     /// Milliseconds after `started` at which the version was last confirmed.
     confirmed_ms: AtomicU64,
     throttle: Throttle,
-    watcher: std::sync::OnceLock<AbortHandle>,
+    tasks: std::sync::OnceLock<[AbortHandle; 2]>,
 }
 
 #[derive(Default)]
 struct Known {
     version: u64,
-    tokens: HashMap<TokenHash, Arc<Access>>,
+    tokens: HashMap<TokenHash, Arc<KnownToken>>,
+    /// When tokens were used that are not remembered any more; written down with the others.
+    used_before: HashMap<TokenHash, i64>,
+}
+
+/// A token that is remembered.
+struct KnownToken {
+    access: Arc<Access>,
+    /// When it was last used, unless that is written down: microseconds since 1970, 0 for not.
+    used_us: AtomicI64,
+}
+
+impl Known {
+    /// Forgets the tokens, but not when they were used.
+    fn forget(&mut self) {
+        for (hash, token) in self.tokens.drain() {
+            let used_us = token.used_us.load(Ordering::Relaxed);
+            if used_us > 0 && self.used_before.len() < MAX_KNOWN {
+                self.used_before.insert(hash, used_us);
+            }
+        }
+    }
+
+    /// When tokens were used since this was last asked.
+    fn take_used(&mut self) -> Vec<(TokenHash, Timestamp)> {
+        let known = self.tokens.iter().map(|(hash, token)| {
+            let used_us = token.used_us.swap(0, Ordering::Relaxed);
+            (*hash, used_us)
+        });
+        let used = self.used_before.drain().chain(known);
+        used.filter(|(_, used_us)| *used_us > 0)
+            .filter_map(|(hash, used_us)| Some((hash, Timestamp::from_microsecond(used_us).ok()?)))
+            .collect()
+    }
 }
 
 impl Gate {
@@ -83,18 +125,21 @@ impl Gate {
             started: Instant::now(),
             confirmed_ms: AtomicU64::new(0),
             throttle: Throttle::default(),
-            watcher: std::sync::OnceLock::new(),
+            tasks: std::sync::OnceLock::new(),
         });
         let watching = tokio::spawn(watch(Arc::downgrade(&gate)));
-        gate.watcher.get_or_init(|| watching.abort_handle());
+        let noting = tokio::spawn(note(Arc::downgrade(&gate)));
+        gate.tasks
+            .get_or_init(|| [watching.abort_handle(), noting.abort_handle()]);
         gate
     }
 
-    /// Stops watching.
-    pub fn stop(&self) {
-        if let Some(watcher) = self.watcher.get() {
-            watcher.abort();
+    /// Stops watching, and writes down when tokens were last used.
+    pub async fn stop(&self) {
+        for task in self.tasks.get().into_iter().flatten() {
+            task.abort();
         }
+        self.note_used().await;
     }
 
     /// Whether the store answered lately.
@@ -109,32 +154,36 @@ impl Gate {
         self.is_current().then_some(version)
     }
 
-    /// Decides whether the bearer of `token`, calling from `address`, may do what needs `permission`.
+    /// Decides whether the bearer of `token`, calling from `address`, may do what needs one of these permissions; any
+    /// valid token will do for none.
     pub async fn admit(
         &self,
         token: Option<&str>,
         address: IpAddr,
-        permission: Option<Permission>,
+        permissions: &'static [Permission],
     ) -> Result<Arc<Access>, Refusal> {
         let token = token.ok_or(Refusal::Missing)?;
-        let access = match self.find(token).await? {
-            Some(access) if access.is_expired(self.clock.now()) => {
+        let now = self.clock.now();
+        let token = match self.find(token).await? {
+            Some(token) if token.access.is_expired(now) => {
                 return Err(self.wrong(address, Refusal::Expired));
             }
-            Some(access) => access,
+            Some(token) => token,
             None => return Err(self.wrong(address, Refusal::Unknown)),
         };
+        let access = &token.access;
         if access.suspended {
             return Err(Refusal::Suspended);
         }
         if !access.allow.allows(address) {
             return Err(Refusal::Address(address));
         }
-        match permission {
-            Some(permission) if !access.permissions.contains(permission) => {
-                Err(Refusal::NotGranted(permission))
-            }
-            _ => Ok(access),
+        let granted = |permission: &Permission| access.permissions.contains(*permission);
+        if permissions.is_empty() || permissions.iter().any(granted) {
+            token.used_us.store(now.as_microsecond(), Ordering::Relaxed);
+            Ok(access.clone())
+        } else {
+            Err(Refusal::NotGranted(permissions))
         }
     }
 
@@ -152,32 +201,36 @@ impl Gate {
         }
     }
 
-    async fn find(&self, token: &str) -> Result<Option<Arc<Access>>, StoreError> {
+    async fn find(&self, token: &str) -> Result<Option<Arc<KnownToken>>, StoreError> {
         let hash = TokenHash::of(token);
         let version = {
             let known = self.known.read().expect("no holder panics");
             if self.is_current()
-                && let Some(access) = known.tokens.get(&hash)
+                && let Some(token) = known.tokens.get(&hash)
             {
-                return Ok(Some(access.clone()));
+                return Ok(Some(token.clone()));
             }
             known.version
         };
         if TokenSecret::parse(token).is_none() {
             return Ok(None);
         }
-        let Some(access) = self.store.find_access(&hash).await?.map(Arc::new) else {
+        let Some(access) = self.store.find_access(&hash).await? else {
             return Ok(None);
         };
+        let token = Arc::new(KnownToken {
+            access: Arc::new(access),
+            used_us: AtomicI64::new(0),
+        });
         let mut known = self.known.write().expect("no holder panics");
         // Read under an older version, it may be out of date already: then it serves this one request only.
         if known.version == version {
             if known.tokens.len() >= MAX_KNOWN {
-                known.tokens.clear();
+                known.forget();
             }
-            known.tokens.insert(hash, access.clone());
+            known.tokens.insert(hash, token.clone());
         }
-        Ok(Some(access))
+        Ok(Some(token))
     }
 
     async fn refresh(&self) {
@@ -201,7 +254,29 @@ impl Gate {
         }
         let mut known = self.known.write().expect("no holder panics");
         known.version = version;
-        known.tokens.clear();
+        known.forget();
+    }
+
+    /// Writes down when tokens were last used. What cannot be written is left out: it says little, and the next use
+    /// says it again.
+    async fn note_used(&self) {
+        let used = self.known.write().expect("no holder panics").take_used();
+        for batch in used.chunks(NOTED_AT_ONCE) {
+            if let Err(error) = self.store.note_tokens_used(batch).await {
+                tracing::warn!(%error, "it is not noted when tokens were last used");
+                return;
+            }
+        }
+    }
+}
+
+async fn note(gate: std::sync::Weak<Gate>) {
+    let mut tick = tokio::time::interval(NOTE_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        let Some(gate) = gate.upgrade() else { return };
+        gate.note_used().await;
     }
 }
 

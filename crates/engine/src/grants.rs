@@ -15,8 +15,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::oauth::AuthorizationRequest;
-use domain::ports::{Approval, ClientDocuments, Store, StoreError};
-use domain::{AccountId, Clock, Permission, Permissions, Timestamp, TokenHash};
+use domain::ports::{Approval, ClientDocuments, GrantRecord, Store, StoreError};
+use domain::{AccountId, Clock, GrantId, Permission, Permissions, Timestamp, TokenHash};
 use jiff::SignedDuration;
 use url::Url;
 
@@ -118,6 +118,39 @@ impl Grants {
             failing: throttle(FAILING),
             registering: throttle(REGISTERING),
         }
+    }
+
+    /// The clients that may act for an account, the newest grant first.
+    pub async fn list_connected(&self, account: AccountId) -> Result<Vec<GrantRecord>, StoreError> {
+        self.store.list_grants(account, self.clock.now()).await
+    }
+
+    /// Ends what an account granted to a client, with all its tokens; every node refuses them within a second. `false`
+    /// when the account has granted nothing of this ID, or not any more.
+    pub async fn disconnect(
+        &self,
+        by: &By,
+        account: AccountId,
+        id: GrantId,
+    ) -> Result<bool, StoreError> {
+        let now = self.clock.now();
+        let known = self.store.list_grants(account, now).await?;
+        let Some(grant) = known.into_iter().find(|grant| grant.id == id) else {
+            return Ok(false);
+        };
+        let subject = format!("client {}", grant.client_name);
+        let noted = self
+            .audit
+            .note(
+                by,
+                Some(account),
+                Action::GrantRevoke,
+                subject,
+                grant.client_id,
+            )
+            .await?;
+        let revoked = self.store.revoke_grant(account, id, now).await;
+        noted.done(revoked).await
     }
 
     /// Who grants, for what, and for how long.

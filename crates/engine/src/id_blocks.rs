@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use domain::MessageId;
-use domain::ports::{Store, StoreError};
+use domain::ports::{ID_BLOCK_LIFETIME, Store, StoreError};
 
 /// How many IDs a node reserves at a time. What a restart leaves unused is lost; there are nine quadrillion.
 const BLOCK: u64 = 10_000;
@@ -12,8 +13,14 @@ const BLOCK: u64 = 10_000;
 /// Hands out IDs from a block that this node reserved.
 pub struct IdBlocks {
     store: Arc<dyn Store>,
-    block: Mutex<Range<u64>>,
+    block: Mutex<Block>,
     refill: tokio::sync::Mutex<()>,
+}
+
+/// IDs that are left, and when they were reserved.
+struct Block {
+    left: Range<u64>,
+    reserved: Instant,
 }
 
 impl IdBlocks {
@@ -21,7 +28,10 @@ impl IdBlocks {
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
-            block: Mutex::new(0..0),
+            block: Mutex::new(Block {
+                left: 0..0,
+                reserved: Instant::now(),
+            }),
             refill: tokio::sync::Mutex::new(()),
         }
     }
@@ -37,19 +47,23 @@ impl IdBlocks {
             return Ok(first);
         }
         let reserved = BLOCK.max(count);
+        let asked = Instant::now();
         let first = self.store.reserve_ids(reserved).await?;
-        *self.block.lock().expect("no holder panics") = first.get() + count..first.get() + reserved;
+        *self.block.lock().expect("no holder panics") = Block {
+            left: first.get() + count..first.get() + reserved,
+            reserved: asked,
+        };
         Ok(first)
     }
 
     fn take_from_block(&self, count: u64) -> Option<MessageId> {
         let mut block = self.block.lock().expect("no holder panics");
-        let left = block.end - block.start;
-        if left < count {
+        let left = block.left.end - block.left.start;
+        if left < count || block.reserved.elapsed() >= ID_BLOCK_LIFETIME.unsigned_abs() {
             return None;
         }
-        let first = block.start;
-        block.start += count;
+        let first = block.left.start;
+        block.left.start += count;
         MessageId::new(first)
     }
 }

@@ -1,7 +1,8 @@
 //! What the product does, one file a use case.
 //!
 //! What belongs here: accepting messages ([`submit`]), finding carriers for them ([`routing`]), sending them ([`dispatch`]), hearing what became of them
-//! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]); deciding who
+//! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]), looking for them
+//! ([`history`], [`reports`]) and counting them ([`traffic`]); how the service does ([`operations`]); deciding who
 //! may call ([`gate`]), keeping accounts, tokens, people and sign-ins ([`accounts`], [`people`], [`sign_in`]), granting to
 //! clients ([`grants`]); reference data and what
 //! messages cost ([`catalogues`], [`prices`]); what accounts may send under ([`senders`]); and the machinery that several
@@ -19,42 +20,51 @@ pub mod dispatch;
 mod entropy;
 pub mod gate;
 pub mod grants;
+pub mod history;
 pub mod id_blocks;
 pub mod messages;
 pub mod node;
+pub mod operations;
 pub mod people;
 pub mod prices;
 pub mod receipts;
+pub mod reports;
 pub mod routing;
 pub mod senders;
 pub mod sign_in;
 pub mod submit;
 pub mod throttle;
+pub mod traffic;
 mod upkeep;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::ports::{
     CallbackSender, ClientDocuments, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard,
 };
-use domain::{Clock, Originator};
+use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
 
 pub use accounts::Accounts;
 pub use audit::{Audit, By};
-pub use callbacks::{CallbackReview, Callbacks};
+pub use callbacks::Callbacks;
 pub use catalogues::Catalogues;
 pub use dispatch::{Dispatch, Equipment};
 pub use gate::Gate;
 pub use grants::{GrantSettings, Grants};
+pub use history::History;
 pub use messages::Messages;
 pub use node::Node;
+pub use operations::Operations;
 pub use people::{OwnAccess, People};
 pub use receipts::Receipts;
+pub use reports::Reports;
 pub use routing::{Plan, Routing};
 pub use senders::{SenderReview, Senders};
 pub use sign_in::SignIn;
 pub use submit::Submit;
+pub use traffic::Traffic;
 
 /// How much the use cases may hold in memory, and how they write.
 #[derive(Debug, Clone)]
@@ -99,12 +109,18 @@ pub struct Engine {
     pub submit: Arc<Submit>,
     /// Reading back and cancelling.
     pub messages: Messages,
+    /// Looking for messages.
+    pub history: History,
+    /// How callbacks went, and sending them again.
+    pub reports: Reports,
+    /// Figures of what was sent.
+    pub traffic: Traffic,
+    /// How the service does.
+    pub operations: Operations,
     /// What accounts may send under.
     pub senders: Senders,
     /// Deciding about what accounts may send under.
     pub sender_review: SenderReview,
-    /// Callbacks as people see them.
-    pub callback_review: CallbackReview,
     /// Accounts and tokens.
     pub accounts: Accounts,
     /// Reference data and prices.
@@ -119,7 +135,9 @@ pub struct Engine {
     pub audit: Audit,
     /// What people grant to clients.
     pub grants: Grants,
-    routing: Arc<Routing>,
+    /// Which way messages go.
+    pub routing: Arc<Routing>,
+    clock: Arc<dyn Clock>,
     worker: Option<Worker>,
 }
 
@@ -175,7 +193,10 @@ impl Engine {
             ),
             submit,
             sender_review: SenderReview::new(store.clone(), clock.clone()),
-            callback_review: CallbackReview::new(store.clone(), clock.clone()),
+            history: History::new(store.clone()),
+            reports: Reports::new(store.clone(), clock.clone()),
+            traffic: Traffic::new(store.clone(), catalogues.clone()),
+            operations: Operations::new(store.clone(), clock.now()),
             catalogues,
             messages: Messages::new(store.clone(), clock.clone()),
             accounts: Accounts::new(store.clone(), clock.clone()),
@@ -183,7 +204,8 @@ impl Engine {
             own: OwnAccess::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             audit: Audit::new(store.clone(), clock.clone()),
-            grants: Grants::new(store, clock, clients, settings.grants),
+            grants: Grants::new(store, clock.clone(), clients, settings.grants),
+            clock,
             routing,
             worker,
         })
@@ -198,11 +220,33 @@ impl Engine {
         }
     }
 
+    /// The time that the use cases go by.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Whether there is no carrier but simulated ones: nothing real is sent.
+    pub fn is_simulated(&self) -> bool {
+        self.routing.is_simulated()
+    }
+
     /// Where carriers bring their receipts, where this process works.
     pub fn receipts(&self) -> Option<Arc<dyn ReceiptSink>> {
         self.worker
             .as_ref()
             .map(|worker| worker.receipts.clone() as Arc<dyn ReceiptSink>)
+    }
+
+    /// Which node this process is, where it works.
+    pub fn node(&self) -> Option<NodeId> {
+        self.worker.as_ref().map(|worker| worker.node.id())
+    }
+
+    /// The receivers of callbacks that this process leaves alone for a while, by scheme, host and port, each with the
+    /// time until when.
+    pub fn paused_receivers(&self) -> HashMap<String, Timestamp> {
+        let worker = self.worker.as_ref();
+        worker.map_or_else(HashMap::new, |worker| worker.callbacks.paused())
     }
 
     /// Returns when the store could not make a write durable, be it of a caller or of the work in the background: the
@@ -224,7 +268,7 @@ impl Engine {
             worker.stop().await;
         }
         self.catalogues.stop();
-        self.gate.stop();
+        self.gate.stop().await;
     }
 }
 

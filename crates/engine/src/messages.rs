@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord};
 use domain::ports::{Cancel, Page, Store, StoreError};
-use domain::{AccountId, Channel, Clock, MessageId};
+use domain::{AccountId, Channel, Clock, MessageId, Timestamp};
 
 /// What an account may do with messages that it sent.
 pub struct Messages {
@@ -45,6 +45,17 @@ impl Messages {
         page: Page,
     ) -> Result<Vec<ScheduledRecord>, StoreError> {
         self.store.list_scheduled(account, page).await
+    }
+
+    /// What still waits for its time, by time: what comes after one of this time and ID.
+    pub async fn list_scheduled_after(
+        &self,
+        account: AccountId,
+        after: Option<(Timestamp, MessageId)>,
+        limit: u32,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        let store = &self.store;
+        store.list_scheduled_after(account, after, limit).await
     }
 
     /// Takes back a message that still waits for its time.

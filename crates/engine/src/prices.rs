@@ -15,6 +15,7 @@ use numbering::reference::{OperatorId, Place, Reference};
 
 pub use difference::PriceDifference;
 pub use read::{Format, PriceProblem};
+pub use write::push_cell;
 
 /// A row of a price list.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! others are asked when the first cannot. A rule counts only for channels that one of its carriers serves.
 
 mod rule;
+mod trace;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::prices::PriceList;
 use rule::Compiled;
 
 pub use rule::{Choice, Condition, Rule};
+pub use trace::{Traced, TracedCarrier};
 
 /// How often accounts that rules name are looked for, as long as there are none of that name.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -30,10 +32,14 @@ pub const MAX_CARRIERS: usize = 255;
 /// What routing has to know about a carrier.
 #[derive(Debug, Clone)]
 pub struct CarrierFacts {
+    /// Its name.
+    pub name: String,
     /// What it can carry.
     pub channels: Vec<Channel>,
     /// What it takes for a part, by destination, where that is known.
     pub costs: Option<Arc<PriceList>>,
+    /// Whether nothing real goes out by it.
+    pub is_simulated: bool,
 }
 
 /// The carriers and the rules that choose among them. Without rules every message may go by every carrier, in their
@@ -59,10 +65,13 @@ pub struct Routing {
 
 /// The rules, ready to be asked, with the carriers that they are about.
 struct Table {
+    plan: Plan,
     rules: Vec<Compiled>,
     costs: Vec<Option<Arc<PriceList>>>,
     /// Whether any rule asks for more than the number itself tells.
     needs_place: bool,
+    /// Whether no carrier sends anything real.
+    is_simulated: bool,
     fleet: Arc<Fleet>,
 }
 
@@ -146,6 +155,11 @@ impl Routing {
         !self.route(channel, account, to, 0).route.is_empty()
     }
 
+    /// Whether there is no carrier but simulated ones, so that nothing real is sent.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.table.load().is_simulated
+    }
+
     /// Finds the accounts that rules name and that are not known yet; says how many are missing.
     async fn find_accounts(
         &self,
@@ -217,6 +231,7 @@ impl Table {
             &plan.rules
         };
         Self {
+            plan: plan.clone(),
             rules: rules
                 .iter()
                 .map(|rule| Compiled::new(rule, &plan.carriers, accounts))
@@ -227,6 +242,7 @@ impl Table {
                 .map(|carrier| carrier.costs.clone())
                 .collect(),
             needs_place: rules.iter().any(Rule::needs_place),
+            is_simulated: plan.carriers.iter().all(|carrier| carrier.is_simulated),
             fleet,
         }
     }
@@ -239,13 +255,27 @@ impl Table {
         place: &Place,
         dice: u64,
     ) -> Option<Route> {
-        let fits = |rule: &&Compiled| rule.fits(channel, account, to, place);
-        let rule = self.rules.iter().find(fits)?;
-        Some(rule.order(channel, dice, |carrier| {
+        let found = self.find(channel, Some(account), to, place, dice);
+        found.map(|(_, route)| route)
+    }
+
+    /// The place of the rule that decides, and the carriers that it leads to.
+    fn find(
+        &self,
+        channel: Channel,
+        account: Option<AccountId>,
+        to: &Msisdn,
+        place: &Place,
+        dice: u64,
+    ) -> Option<(usize, Route)> {
+        let mut rules = self.rules.iter().enumerate();
+        let (at, rule) = rules.find(|(_, rule)| rule.fits(channel, account, to, place))?;
+        let route = rule.order(channel, dice, |carrier| {
             self.costs[usize::from(carrier)]
                 .as_ref()
                 .and_then(|costs| costs.price(place))
-        }))
+        });
+        Some((at, route))
     }
 }
 

@@ -17,7 +17,7 @@ use domain::shown::Shown;
 use domain::{Access, AccountId, CallbackUrl, Clock, Msisdn, Originator, SenderId};
 
 use crate::entropy;
-use crate::submit::{Invalid, Notice, Submit, SubmitError};
+use crate::submit::{Invalid, Notice, Submit, SubmitError, check_active};
 
 pub use approvals::Approvals;
 pub use review::{ReviewError, SenderReview};
@@ -55,7 +55,7 @@ pub enum RegisterError {
     /// Too many numbers of the account wait for their PIN.
     #[error("{MAX_AWAITING} numbers of the account wait for their PIN")]
     TooMany,
-    /// The PIN could not be sent.
+    /// The PIN could not be sent, or nothing may be at all.
     #[error("the PIN could not be sent")]
     Pin(#[source] SubmitError),
     /// The store could not.
@@ -125,6 +125,7 @@ impl Senders {
         access: &Access,
         order: SenderOrder<'_>,
     ) -> Result<SenderId, RegisterError> {
+        check_active(access).map_err(RegisterError::Pin)?;
         let mut sender = check(access.account, order, self.clock.now())?;
         if let Some(url) = &sender.notification_url {
             let checked = self.guard.check(url).await;
@@ -155,6 +156,7 @@ impl Senders {
         let awaiting = SenderFilter {
             account: Some(account),
             state: Some(SenderState::AwaitingConfirmation),
+            after: None,
         };
         let page = Page {
             limit: MAX_AWAITING,
@@ -230,7 +232,7 @@ impl Senders {
     ) -> Result<Vec<SenderRecord>, StoreError> {
         let filter = SenderFilter {
             account: Some(account),
-            state: None,
+            ..SenderFilter::default()
         };
         self.store.list_senders(filter, page).await
     }

@@ -50,6 +50,9 @@ pub enum SubmitError {
     /// The order breaks a rule.
     #[error(transparent)]
     Invalid(#[from] Invalid),
+    /// The account is suspended. Tokens are refused before; people in the dashboard are not.
+    #[error("the account is suspended")]
+    Suspended,
     /// The idempotency key was used before with another body.
     #[error("the Idempotency-Key was used before with another body")]
     KeyConflict,
@@ -194,6 +197,7 @@ impl Submit {
         order: SmsOrder<'_>,
         repeatable: Option<Repeatable>,
     ) -> Result<SubmitReceipt, SubmitError> {
+        check_active(access)?;
         let from = self.approvals.originator(access, &order.from).await?;
         let now = self.clock.now();
         let submission = {
@@ -212,6 +216,7 @@ impl Submit {
         order: ViberOrder<'_>,
         repeatable: Option<Repeatable>,
     ) -> Result<SubmitReceipt, SubmitError> {
+        check_active(access)?;
         let from = self.approvals.approved(access, &order.from).await?;
         let now = self.clock.now();
         let submission = {
@@ -238,10 +243,32 @@ impl Submit {
         order: LookupOrder<'_>,
         repeatable: Option<Repeatable>,
     ) -> Result<SubmitReceipt, SubmitError> {
+        check_active(access)?;
         let now = self.clock.now();
         let submission = order.check(access.account, now, &self.catalogues.live())?;
         self.accept(submission, ["msisdn", "callBackUrl"], repeatable)
             .await
+    }
+
+    /// Whom an order would look up, and what that would cost. Nothing is stored.
+    pub fn lookup_cost(
+        &self,
+        access: &Access,
+        order: LookupOrder<'_>,
+    ) -> Result<LookupCost, SubmitError> {
+        let live = self.catalogues.live();
+        let submission = order.check(access.account, self.clock.now(), &live)?;
+        self.check_routes(&submission, "msisdn")?;
+        let recipient = submission
+            .recipients
+            .first()
+            .expect("a lookup has one subscriber");
+        let place = live.reference.locate(&recipient.to);
+        Ok(LookupCost {
+            to: recipient.to,
+            country: place.country,
+            price: recipient.price,
+        })
     }
 
     /// Stores what was checked, once its callbacks may go where they are to go.
@@ -390,6 +417,25 @@ pub struct Cost {
     pub per_part: Money,
     /// The price of all parts.
     pub total: Money,
+}
+
+/// What a lookup costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LookupCost {
+    /// The subscriber.
+    pub to: Msisdn,
+    /// Their country, as far as the prefix tells.
+    pub country: Option<Country>,
+    /// The price.
+    pub price: Money,
+}
+
+/// Whether the account may do anything at all.
+pub(crate) fn check_active(access: &Access) -> Result<(), SubmitError> {
+    if access.suspended {
+        return Err(SubmitError::Suspended);
+    }
+    Ok(())
 }
 
 /// What only pretends goes nowhere, so it may go everywhere.

@@ -49,6 +49,19 @@ impl Files<'static> {
     };
 }
 
+/// How much the reference data holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Operators.
+    pub operators: usize,
+    /// Networks, each in every territory that it serves.
+    pub networks: usize,
+    /// Prefixes that tell an operator.
+    pub prefixes: usize,
+    /// Prefixes that tell a country.
+    pub areas: usize,
+}
+
 /// The reference data, read and indexed.
 pub struct Reference {
     /// Ascending by ID.
@@ -111,6 +124,24 @@ impl Reference {
             .find(digits)
             .or_else(|| self.area_lookup.find(digits))
             .map_or_else(Place::default, |place| self.places[place as usize])
+    }
+
+    /// How much there is.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            operators: self.operators.len(),
+            networks: self.networks.all().len(),
+            prefixes: self.prefixes.all().len(),
+            areas: self.areas.len(),
+        }
+    }
+
+    /// The prefixes that begin with these digits, and those that these digits begin with. Looks at all of them.
+    pub fn prefixes_along<'a>(&'a self, digits: &'a str) -> impl Iterator<Item = &'a Prefix> {
+        self.prefixes.all().iter().filter(move |entry| {
+            let prefix = entry.prefix.to_string();
+            prefix.starts_with(digits) || digits.starts_with(&prefix)
+        })
     }
 
     /// Finds an operator.

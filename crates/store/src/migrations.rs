@@ -57,8 +57,9 @@ migrations! {
     6 "0006_carriers",
     7 "0007_oauth",
     8 "0008_people",
-    9 "0009_placeholder",
+    9 "0009_dashboard",
     10 "0010_people",
+    11 "0011_carriers",
 }
 
 /// The step that follows what was applied: `None` when the schema is current.

@@ -17,9 +17,15 @@ pub(crate) mod billing;
 pub(crate) mod callbacks;
 pub(crate) mod carriers;
 pub(crate) mod dispatch;
+pub(crate) mod history;
+mod looks;
 pub(crate) mod oauth;
+pub(crate) mod operations;
 pub(crate) mod people;
 pub(crate) mod senders;
+pub(crate) mod traffic;
+
+pub(crate) use looks::{before, found};
 
 /// `queue.owner`: nobody, so that whoever has room may take it.
 pub(crate) const NOBODY: i64 = 0;
@@ -49,6 +55,11 @@ pub(crate) fn duration_us(duration: SignedDuration) -> i64 {
 /// Reads a time back.
 pub(crate) fn timestamp(micros: i64) -> Result<Timestamp, Corrupt> {
     Timestamp::from_microsecond(micros).map_err(|_| Corrupt("time"))
+}
+
+/// Where a list of what is scheduled goes on.
+pub(crate) fn scheduled_key(after: Option<(Timestamp, MessageId)>) -> (i64, i64) {
+    after.map_or((i64::MIN, 0), |(time, id)| (micros(time), id.as_i64()))
 }
 
 /// Reads a message ID.
@@ -307,6 +318,8 @@ pub(crate) struct TokenColumns {
     pub(crate) allow_ips: String,
     pub(crate) expires_us: Option<i64>,
     pub(crate) created_us: i64,
+    pub(crate) last_used_us: Option<i64>,
+    pub(crate) grant_id: Option<i64>,
 }
 
 impl TokenColumns {
@@ -326,6 +339,8 @@ impl TokenColumns {
                 expires: self.expires_us.map(timestamp).transpose()?,
             },
             created_at: timestamp(self.created_us)?,
+            last_used_at: self.last_used_us.map(timestamp).transpose()?,
+            grant: self.grant_id.map(oauth::grant_id).transpose()?,
         })
     }
 }

@@ -241,8 +241,10 @@ fn plan(
     let facts = |carrier: &settings::Carrier| {
         let costs = carrier.costs().map(|path| read_costs(path, catalogues));
         Ok(CarrierFacts {
+            name: carrier.name().to_owned(),
             channels: carrier.channels(),
             costs: costs.transpose()?.map(Arc::new),
+            is_simulated: matches!(carrier, settings::Carrier::Simulator(_)),
         })
     };
     let rules = config.routes.iter().map(|route| route.rule(configured));

@@ -7,7 +7,6 @@ mod carrier;
 mod catalogues;
 mod invite;
 mod numbers;
-mod rules;
 mod sender;
 mod smsc;
 mod token;
@@ -27,7 +26,6 @@ pub(crate) use catalogues::{
 };
 pub(crate) use invite::{InviteArgs, InviteCommand};
 pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
-pub(crate) use rules::RuleChange;
 pub(crate) use sender::{Decision, SenderCommand};
 pub(crate) use smsc::{IdsArg, SmscArgs};
 pub(crate) use token::{TokenArgs, TokenCommand};

@@ -61,7 +61,7 @@ fn settings(config: &Config, listening: SocketAddr) -> anyhow::Result<McpSetting
     let dashboard = config.dashboard_url(listening);
     // Accounts are by invitation, and the page to sign in says how to come by one.
     let signin = format!("{dashboard}/dashboard/sign-in");
-    let token = format!("{dashboard}/dashboard");
+    let token = format!("{dashboard}/dashboard/settings/api");
     Ok(McpSettings {
         mcp_url: url(config.mcp_url(listening))?,
         auth_url: url(config.auth_url(listening))?,

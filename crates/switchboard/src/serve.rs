@@ -72,14 +72,15 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
     let mut carriers = Carriers::new(engine.clone(), store.clone(), clock, listening);
     carriers.apply(&config).await?;
 
+    let (stop, stopped) = watch::channel(false);
     let doors = Doors {
         engine: &engine,
         reports: carriers.reports(),
         metrics: &metrics,
         listening,
+        stopped: &stopped,
     };
     let mut app = App::build(&config, &roles, doors)?;
-    let (stop, stopped) = watch::channel(false);
     let signal = stop_signal()?;
     let reload = unix_signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
     let serving = app.start(listener, &stopped);
@@ -146,6 +147,7 @@ struct Doors<'a> {
     reports: Arc<dyn CarrierReports>,
     metrics: &'a PrometheusHandle,
     listening: SocketAddr,
+    stopped: &'a watch::Receiver<bool>,
 }
 
 impl App {
@@ -155,6 +157,7 @@ impl App {
             reports,
             metrics,
             listening,
+            stopped,
         } = doors;
         let render = metrics.clone();
         let observe = Observe::new(engine.clone(), Arc::new(move || render.render()));
@@ -180,9 +183,9 @@ impl App {
             public = public.merge(assets_router());
         }
         if roles.contains(&Role::Dashboard) {
-            public = public.merge(
-                Dashboard::new(engine.clone(), dashboard_settings(config, listening)).router(),
-            );
+            let settings = dashboard_settings(config, listening);
+            let dashboard = Dashboard::new(engine.clone(), settings, stopped.clone());
+            public = public.merge(dashboard.router());
         }
         if roles.contains(&Role::Auth) {
             public = public
@@ -349,6 +352,9 @@ fn dashboard_settings(config: &Config, listening: SocketAddr) -> DashboardSettin
         secure: config.dashboard_url(listening).starts_with("https:"),
         dashboard_url: config.dashboard_url(listening),
         base_url: config.base_url(listening),
+        mcp_url: format!("{}/mcp", config.mcp_url(listening)),
+        auth_url: config.auth_url(listening),
+        token_header: format!("{}-Token", config.server.header_prefix),
         currency: config.billing.currency.clone(),
         trusted_proxies: config.auth.trusted_proxies.clone(),
     }

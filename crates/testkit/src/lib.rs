@@ -1,12 +1,14 @@
 //! What the tests and the benchmarks stand on: a database for each test, the real binary as a child
-//! process, a plain HTTP client that can also misbehave, a callback receiver and an SMSC that can too, and the
-//! load generator.
+//! process, a plain HTTP client that can also misbehave, a callback receiver and an SMSC that can too, a real
+//! browser, and the load generator.
 //!
 //! It drives the product from outside, over its command line and its sockets, so it knows none of
 //! the product's crates and cannot share a mistake with them. Nothing here is ever part of a
 //! release: other crates may name it only among their dev-dependencies.
 
 mod answer;
+pub mod axe;
+pub mod chrome;
 mod folder;
 pub mod histogram;
 pub mod http;

@@ -48,6 +48,12 @@ impl TestDatabase {
         &self.url
     }
 
+    /// Runs a statement.
+    pub fn execute_blocking(&self, sql: &str) -> Result<(), Error> {
+        let (url, sql) = (self.url.clone(), sql.to_owned());
+        on_own_runtime(move || async move { execute(&url, &sql).await })
+    }
+
     /// The bytes it takes on the server's disk, tables and indexes.
     pub fn size_bytes(&self) -> Result<u64, Error> {
         const SIZE: &str = "SELECT pg_database_size(current_database())";

@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::StoreError;
+use super::{Found, Look, StoreError};
 use crate::access::{Access, AccountName, AllowList};
 use crate::billing::SpendingRules;
-use crate::ids::{AccountId, TokenId};
+use crate::ids::{AccountId, GrantId, TokenId};
 use crate::money::Money;
 use crate::permission::Permissions;
 use crate::token::TokenHash;
@@ -71,6 +71,10 @@ pub struct TokenRecord {
     pub access: Access,
     /// When it was created.
     pub created_at: Timestamp,
+    /// When it last opened something, as far as nodes have noted it: within a minute or two.
+    pub last_used_at: Option<Timestamp>,
+    /// What gave it to a client; `None`: its owner made it.
+    pub grant: Option<GrantId>,
 }
 
 /// Accounts and tokens.
@@ -97,6 +101,20 @@ pub trait AccessStore: Send + Sync + 'static {
     /// Every account, by ID.
     async fn list_accounts(&self) -> Result<Vec<AccountRecord>, StoreError>;
 
+    /// Accounts whose name holds a text, whatever the case of its Latin letters; all of them where none is given. The
+    /// newest first.
+    async fn look_for_accounts(
+        &self,
+        name: Option<&str>,
+        look: Look<AccountId>,
+    ) -> Result<Found<AccountRecord, AccountId>, StoreError>;
+
+    /// The names of these accounts, as far as there are such.
+    async fn list_account_names(
+        &self,
+        ids: &[AccountId],
+    ) -> Result<Vec<(AccountId, String)>, StoreError>;
+
     /// Suspends or resumes an account; `false` when there is none of this name.
     async fn set_suspended(&self, name: &str, suspended: bool) -> Result<bool, StoreError>;
 
@@ -107,6 +125,14 @@ pub trait AccessStore: Send + Sync + 'static {
     async fn list_tokens(&self, account: Option<AccountId>)
     -> Result<Vec<TokenRecord>, StoreError>;
 
-    /// Revokes a token; `false` when there is none of this ID, or it is revoked already.
-    async fn revoke_token(&self, id: TokenId, now: Timestamp) -> Result<bool, StoreError>;
+    /// Revokes a token of this account, or of any; `false` when there is none of this ID, or it is revoked already.
+    async fn revoke_token(
+        &self,
+        account: Option<AccountId>,
+        id: TokenId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// Notes when tokens were last used. Changes nothing that [`AccessStore::find_access`] answers, so the version stays.
+    async fn note_tokens_used(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError>;
 }

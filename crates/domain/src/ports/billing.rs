@@ -34,17 +34,20 @@ pub trait BillingStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<Money>, StoreError>;
 
-    /// Replaces what an account may spend; `false` when there is none of this ID. Raises the access version.
+    /// Replaces what an account may spend; `false` when there is none of this ID, or when `from` is given and is not
+    /// what it may spend at that moment. Raises the access version.
     async fn set_rules(
         &self,
         account: AccountId,
+        from: Option<&SpendingRules>,
         rules: &SpendingRules,
     ) -> Result<bool, StoreError>;
 
-    /// The newest entries of an account, the newest first.
+    /// The newest entries of an account that are older than `before`, the newest first.
     async fn list_ledger(
         &self,
         account: AccountId,
+        before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<LedgerEntry>, StoreError>;
 

@@ -7,7 +7,16 @@ use jiff::Timestamp;
 
 use super::{Page, StoreError};
 use crate::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackSettlement};
-use crate::ids::{AccountId, CallbackId, NodeId};
+use crate::ids::{AccountId, CallbackId, MessageId, NodeId, SenderId};
+
+/// What a callback is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallbackSubject {
+    /// A message, or a lookup.
+    Message(MessageId),
+    /// A sender.
+    Sender(SenderId),
+}
 
 /// Where a callback stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +39,8 @@ pub struct CallbackRecord {
     pub id: CallbackId,
     /// What it tells.
     pub kind: CallbackKind,
+    /// What it is about.
+    pub about: CallbackSubject,
     /// Whose.
     pub account: AccountId,
     /// Where it goes.

@@ -83,6 +83,10 @@ pub struct CarrierNote {
     pub waiting: u32,
     /// Parts that are under way to it.
     pub under_way: u32,
+    /// How many may be.
+    pub window: u32,
+    /// Parts that were handed to it in a second, lately.
+    pub per_second: u32,
 }
 
 /// A note of a node that lives.

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
 use crate::billing::NotPaid;
 use crate::ids::{AccountId, MessageId};
 use crate::lookup::LookupRecord;
 use crate::message::{MessageRecord, MessageState, ScheduledRecord, Submission, SubmitReceipt};
+
+/// How long a node gives out the IDs that it reserved, at most. So IDs ascend with the time of acceptance, but for so
+/// much and what clocks differ by: looking for messages of a time relies on it.
+pub const ID_BLOCK_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 
 /// What became of one submission of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +95,14 @@ pub trait MessageStore: Send + Sync + 'static {
         &self,
         account: AccountId,
         page: Page,
+    ) -> Result<Vec<ScheduledRecord>, StoreError>;
+
+    /// The account's SMS that still wait for their time, by time, then ID: those after one of this time and ID.
+    async fn list_scheduled_after(
+        &self,
+        account: AccountId,
+        after: Option<(Timestamp, MessageId)>,
+        limit: u32,
     ) -> Result<Vec<ScheduledRecord>, StoreError>;
 
     /// Cancels a message that still waits for its time, and gives back its price.

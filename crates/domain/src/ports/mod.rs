@@ -24,7 +24,9 @@ mod traffic;
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
 pub use billing::{BillingStore, Imbalance};
-pub use callbacks::{CallbackFilter, CallbackRecord, CallbackState, CallbackStore};
+pub use callbacks::{
+    CallbackFilter, CallbackRecord, CallbackState, CallbackStore, CallbackSubject,
+};
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use dispatch::{
     CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, Settled,
@@ -32,10 +34,13 @@ pub use dispatch::{
 pub use history::{
     Found, HistoryStore, Look, MessageFilter, MessageStory, MessageSummary, PartStory, StateName,
 };
-pub use messages::{Accepted, Cancel, KeptAnswer, MessageStore, Page};
-pub use oauth::{Approval, CodeRedemption, KeptClient, NewPair, OAuthStore, Revoked, Rotation};
+pub use messages::{Accepted, Cancel, ID_BLOCK_LIFETIME, KeptAnswer, MessageStore, Page};
+pub use oauth::{
+    Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotation,
+};
 pub use operations::{
-    Counted, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth, Receiver, Unmatched,
+    Counted, DatabaseFacts, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth, Receiver,
+    Unmatched,
 };
 pub use outside::{
     CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, ForbiddenUrl, Health,
@@ -103,6 +108,9 @@ pub trait Store:
     + SessionStore
     + SecondFactorStore
     + AuditStore
+    + HistoryStore
+    + TrafficStore
+    + OperationsStore
 {
 }
 
@@ -119,5 +127,8 @@ impl<T> Store for T where
         + SessionStore
         + SecondFactorStore
         + AuditStore
+        + HistoryStore
+        + TrafficStore
+        + OperationsStore
 {
 }

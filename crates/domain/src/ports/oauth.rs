@@ -4,8 +4,10 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::StoreError;
-use crate::ids::AccountId;
-use crate::oauth::{AuthorizationRequest, ClientRecord, CodeProof, GrantRefusal, Granted};
+use crate::ids::{AccountId, GrantId};
+use crate::oauth::{
+    AuthorizationRequest, ClientName, ClientRecord, CodeProof, GrantRefusal, Granted,
+};
 use crate::permission::Permissions;
 use crate::token::TokenHash;
 
@@ -87,6 +89,23 @@ pub enum Revoked {
     OtherClient,
 }
 
+/// A client that may act for an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantRecord {
+    /// What it was granted by.
+    pub id: GrantId,
+    /// What the client is named by.
+    pub client_id: String,
+    /// What it calls itself.
+    pub client_name: ClientName,
+    /// What it may do.
+    pub scopes: Permissions,
+    /// When that was granted.
+    pub created_at: Timestamp,
+    /// When one of its tokens last opened something, as far as nodes have noted it.
+    pub last_used_at: Option<Timestamp>,
+}
+
 /// Clients, what they ask for, and what they were granted.
 ///
 /// What a grant gave are rows of the token list. Whatever changes them raises the access version in the same
@@ -153,6 +172,22 @@ pub trait OAuthStore: Send + Sync + 'static {
         client_id: &str,
         now: Timestamp,
     ) -> Result<Revoked, StoreError>;
+
+    /// The clients that may act for an account, the newest grant first: those with a token that can still be used or
+    /// renewed.
+    async fn list_grants(
+        &self,
+        account: AccountId,
+        now: Timestamp,
+    ) -> Result<Vec<GrantRecord>, StoreError>;
+
+    /// Ends a grant of an account with all its tokens; `false` when the account has none of this ID that lives.
+    async fn revoke_grant(
+        &self,
+        account: AccountId,
+        id: GrantId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
 
     /// Forgets clients, requests, grants and their tokens whose time is over, up to `limit` of each, and says how many.
     async fn prune_grants(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError>;

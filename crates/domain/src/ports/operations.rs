@@ -96,7 +96,9 @@ pub struct Unmatched {
 /// A host that receives reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receiver {
-    /// The host, with its port where that is not the usual one.
+    /// What the addresses of its reports start with: scheme, host and port, in small letters.
+    pub address: String,
+    /// The host, with its port as far as that is written.
     pub host: String,
     /// Reports that wait for it.
     pub waiting: Counted,
@@ -108,9 +110,25 @@ pub struct Receiver {
     pub last_reason: Option<String>,
 }
 
+/// What the database is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseFacts {
+    /// Its product.
+    pub product: &'static str,
+    /// The version of that.
+    pub version: String,
+    /// How many steps of our schema it has.
+    pub schema: u32,
+    /// How many bytes it takes on its disk.
+    pub bytes: u64,
+}
+
 /// What whoever runs the service sees. Every answer takes a bounded time.
 #[async_trait]
 pub trait OperationsStore: Send + Sync + 'static {
+    /// What the database is.
+    async fn describe_database(&self) -> Result<DatabaseFacts, StoreError>;
+
     /// The nodes.
     async fn list_nodes(&self) -> Result<Vec<NodeSeen>, StoreError>;
 

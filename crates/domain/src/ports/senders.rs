@@ -71,6 +71,8 @@ pub struct SenderFilter {
     pub account: Option<AccountId>,
     /// Only those in this state.
     pub state: Option<SenderState>,
+    /// Only those that were registered after this one.
+    pub after: Option<SenderId>,
 }
 
 /// Sender IDs.

@@ -9,6 +9,7 @@
 mod coding;
 mod encode;
 mod error;
+mod fill;
 mod gsm7;
 mod measure;
 mod udh;
@@ -19,6 +20,7 @@ mod properties;
 pub use coding::Coding;
 pub use encode::{Part, decode, encode};
 pub use error::TextError;
+pub use fill::{Fill, fill, is_gsm7};
 pub use measure::{Shape, measure, measure_as};
 pub use udh::{Udh, UdhError};
 

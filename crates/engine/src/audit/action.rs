@@ -17,6 +17,8 @@ pub enum Action {
     TokenCreate,
     /// A token was revoked.
     TokenRevoke,
+    /// The secret that signs an account's callbacks was shown.
+    SecretShow,
     /// Somebody was invited.
     PersonInvite,
     /// Somebody accepted an invitation, or the operator of the first start said who they are.
@@ -61,7 +63,7 @@ pub enum Action {
     CallbackReplay,
     /// Somebody allowed a client to act for an account.
     GrantApprove,
-    /// A client gave back what it was granted.
+    /// A client gave back what it was granted, or somebody took it back.
     GrantRevoke,
 }
 
@@ -70,7 +72,7 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// Every action, in the order of the documentation.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
@@ -78,6 +80,7 @@ impl Action {
         Self::AccountResume,
         Self::TokenCreate,
         Self::TokenRevoke,
+        Self::SecretShow,
         Self::PersonInvite,
         Self::PersonJoin,
         Self::PersonReset,
@@ -113,6 +116,7 @@ impl Action {
             Self::AccountResume => "account.resume",
             Self::TokenCreate => "token.create",
             Self::TokenRevoke => "token.revoke",
+            Self::SecretShow => "secret.show",
             Self::PersonInvite => "person.invite",
             Self::PersonJoin => "person.join",
             Self::PersonReset => "person.reset",

@@ -110,6 +110,15 @@ impl Hosts {
         Placed::Start
     }
 
+    /// The receivers that are left alone, each with the time until when.
+    pub(super) fn paused(&self, now: Timestamp) -> HashMap<String, Timestamp> {
+        let until = |queue: &Queue| queue.paused_until.filter(|until| *until > now);
+        let queues = self.queues.iter();
+        queues
+            .filter_map(|(host, queue)| Some((host.0.clone(), until(queue)?)))
+            .collect()
+    }
+
     /// The next callback for one of the tries under way; `None` ends it.
     pub(super) fn next(&mut self, host: &Host) -> Option<Held<Callback>> {
         let queue = self.queues.get_mut(host)?;

@@ -4,7 +4,6 @@
 //! repeated failures it is left alone for a while. What does not fit into memory waits in the database.
 
 mod hosts;
-mod review;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,8 +22,6 @@ use crate::batcher::{BatchError, Batcher, Limits};
 use crate::entropy;
 use crate::node::{Held, Node};
 use hosts::{Host, Hosts, Placed};
-
-pub use review::CallbackReview;
 
 /// Callbacks that a node holds in memory at once.
 const HELD: usize = 20_000;
@@ -108,6 +105,12 @@ impl Callbacks {
         let scanning = tokio::spawn(callbacks.clone().scan_all()).abort_handle();
         callbacks.scanning.get_or_init(|| scanning);
         callbacks
+    }
+
+    /// The receivers that are left alone at present, each with the time until when.
+    pub(crate) fn paused(&self) -> HashMap<String, Timestamp> {
+        let hosts = self.hosts.lock().expect("no holder panics");
+        hosts.paused(self.clock.now())
     }
 
     /// Keeps room for so many callbacks, if there is.

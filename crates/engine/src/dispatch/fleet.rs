@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::Priority;
+use domain::ports::Health;
 
 use super::lanes::{LANES, Reservation};
 use super::line::{Line, Waiting};
@@ -58,6 +59,11 @@ impl Fleet {
             }
         }
         room
+    }
+
+    /// How the carrier at a place of the plan does; `None` where this process does not send.
+    pub(crate) fn health(&self, place: usize) -> Option<Health> {
+        self.lines.get(place).map(|line| line.carrier.health())
     }
 
     /// How many parcels wait in memory.

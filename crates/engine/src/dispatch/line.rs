@@ -1,8 +1,8 @@
 //! A line: one carrier, what waits for it in memory, and how much may be with it at once.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use domain::delivery::{Parcel, Submitted};
 use domain::ports::{Carrier, CarrierNote, Health};
@@ -64,6 +64,25 @@ pub(crate) struct Line {
     /// Whether the loop holds a place for whatever comes next.
     is_ready: AtomicBool,
     answers: Answers,
+    /// Parts that were handed to it.
+    handed: AtomicU64,
+    noted: Mutex<Noted>,
+}
+
+/// How many parts had been handed over when a line was noted last.
+#[derive(Debug, Clone, Copy)]
+struct Noted {
+    at: Instant,
+    handed: u64,
+}
+
+impl Noted {
+    /// Parts in a second since then, rounded.
+    fn rate(self, now: Instant, handed: u64) -> u32 {
+        let millis = now.saturating_duration_since(self.at).as_millis().max(1);
+        let parts = u128::from(handed.saturating_sub(self.handed));
+        u32::try_from((parts * 1000 + millis / 2) / millis).unwrap_or(u32::MAX)
+    }
 }
 
 /// How often a carrier answered how. The counters are looked up once, for each message counts.
@@ -100,6 +119,11 @@ impl Line {
             places,
             is_ready: AtomicBool::new(false),
             answers: Answers::of(carrier.name()),
+            handed: AtomicU64::new(0),
+            noted: Mutex::new(Noted {
+                at: Instant::now(),
+                handed: 0,
+            }),
             carrier,
             kind,
         })
@@ -131,6 +155,7 @@ impl Line {
             // Only this line's one loop acquires, so no two wait for each other.
             place.merge(self.acquire(parts - 1).await);
         }
+        self.handed.fetch_add(parts.into(), Ordering::Relaxed);
         Some((waiting, place))
     }
 
@@ -159,7 +184,18 @@ impl Line {
         let _all = self.acquire(self.places).await;
     }
 
-    /// How the carrier does, for people.
+    /// Parts in a second since this was asked last.
+    fn per_second(&self) -> u32 {
+        let now = Noted {
+            at: Instant::now(),
+            handed: self.handed.load(Ordering::Relaxed),
+        };
+        let mut noted = self.noted.lock().expect("no holder panics");
+        let before = std::mem::replace(&mut *noted, now);
+        before.rate(now.at, now.handed)
+    }
+
+    /// How the carrier does, for people. The rate is that since the note before.
     pub(super) fn note(&self) -> CarrierNote {
         let free = u32::try_from(self.window.available_permits()).unwrap_or(u32::MAX);
         let kept = u32::from(self.is_ready.load(Ordering::Relaxed));
@@ -169,6 +205,33 @@ impl Line {
             state: self.carrier.state(),
             waiting: u32::try_from(self.lanes.waiting()).unwrap_or(u32::MAX),
             under_way: self.places.saturating_sub(free).saturating_sub(kept),
+            window: self.places,
+            per_second: self.per_second(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_rounded_to_whole_parts() {
+        let start = Instant::now();
+        let noted = Noted {
+            at: start,
+            handed: 100,
+        };
+        for (millis, handed, expected) in [
+            (2000, 100, 0),
+            (2000, 101, 1),
+            (2000, 300, 100),
+            (1500, 101, 1),
+            (0, 101, 1000),
+            (1000, 99, 0),
+        ] {
+            let now = start + Duration::from_millis(millis);
+            assert_eq!(noted.rate(now, handed), expected, "{millis} {handed}");
         }
     }
 }

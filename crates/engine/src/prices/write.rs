@@ -82,7 +82,8 @@ fn country(row: &PriceRow) -> (&str, &str) {
     }
 }
 
-fn push_cell(csv: &mut String, cell: &str) {
+/// Writes a cell of a CSV file by RFC 4180, with a `'` in front of what a spreadsheet would run as a formula.
+pub fn push_cell(csv: &mut String, cell: &str) {
     let guard = if is_formula(cell) { "'" } else { "" };
     if cell.contains([',', '"', '\r', '\n']) {
         write!(csv, "\"{guard}{}\"", cell.replace('"', "\"\"")).expect("strings take everything");

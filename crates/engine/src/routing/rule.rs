@@ -127,7 +127,7 @@ impl Compiled {
     pub(super) fn fits(
         &self,
         channel: Channel,
-        account: AccountId,
+        account: Option<AccountId>,
         to: &Msisdn,
         place: &Place,
     ) -> bool {
@@ -144,7 +144,7 @@ impl Compiled {
             && self
                 .accounts
                 .as_ref()
-                .is_none_or(|accounts| accounts.contains(&account))
+                .is_none_or(|accounts| account.is_some_and(|account| accounts.contains(&account)))
             && (prefixes.is_empty() || prefixes.iter().any(|prefix| digits.starts_with(prefix)))
             && holds(countries, place.country)
             && holds(networks, place.network)

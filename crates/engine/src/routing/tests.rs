@@ -8,8 +8,10 @@ const OTHER: AccountId = AccountId::new(2).expect("in range");
 
 fn carrier(channels: &[Channel]) -> CarrierFacts {
     CarrierFacts {
+        name: String::new(),
         channels: channels.to_vec(),
         costs: None,
+        is_simulated: false,
     }
 }
 

@@ -18,8 +18,8 @@ const LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 pub struct LookupOrder<'a> {
     /// Whom.
     pub msisdn: Cow<'a, str>,
-    /// Where the result goes.
-    pub callback_url: Cow<'a, str>,
+    /// Where the result goes; `None`: it is only kept.
+    pub callback_url: Option<Cow<'a, str>>,
 }
 
 impl LookupOrder<'_> {
@@ -52,7 +52,7 @@ impl LookupOrder<'_> {
             },
             udh: None,
             coding_given: false,
-            dlr_url: check_url("callBackUrl", Some(&self.callback_url))?,
+            dlr_url: check_url("callBackUrl", self.callback_url.as_deref())?,
             priority: Priority::High,
             send: SendTime::Now,
             accepted_at: now,

@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 use domain::access::Access;
 use domain::ids::{AccountId, TokenId};
-use domain::ports::{AccessStore, AccountRecord, NewAccount, NewToken, StoreError, TokenRecord};
+use domain::ports::{
+    AccessStore, AccountRecord, Found, Look, NewAccount, NewToken, StoreError, TokenRecord,
+};
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
@@ -26,12 +28,17 @@ macro_rules! account {
 const FIND_ACCOUNT: &str = account!("WHERE name = $1");
 const FIND_ACCOUNT_BY_ID: &str = account!("WHERE id = $1");
 const LIST_ACCOUNTS: &str = account!("ORDER BY id");
+const LOOK_FOR_ACCOUNTS: &str = account!(
+    "WHERE id < $1 AND ($2::text IS NULL OR position(lower($2) IN lower(name)) > 0) ORDER BY id DESC LIMIT $3"
+);
+const LIST_NAMES: &str = "SELECT id, name FROM account WHERE id = ANY($1::bigint[])";
 
 macro_rules! token {
     ($condition:literal) => {
         concat!(
             "SELECT token.id, token.name, account.id, account.name, account.suspended, token.permissions,
-                token.allow_ips, token.expires_us, token.created_us, account.countries, account.approved_senders_only
+                token.allow_ips, token.expires_us, token.created_us, account.countries, account.approved_senders_only,
+                token.last_used_us, token.grant_id
             FROM token JOIN account ON account.id = token.account_id
             WHERE token.revoked_us IS NULL AND ",
             $condition
@@ -69,6 +76,11 @@ const CREATE_TOKEN: &str = change!(
     "INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us)
     VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id"
 );
+
+/// In the order of the fingerprints, so that two nodes wait for each other, not both for both.
+const NOTE_USED: &str = "
+    UPDATE token SET last_used_us = g.at_us FROM UNNEST($1::bytea[], $2::bigint[]) AS g (hash, at_us)
+    WHERE token.hash = g.hash AND (token.last_used_us IS NULL OR token.last_used_us < g.at_us)";
 
 #[async_trait]
 impl AccessStore for PostgresStore {
@@ -121,6 +133,30 @@ impl AccessStore for PostgresStore {
             .await
     }
 
+    async fn look_for_accounts(
+        &self,
+        name: Option<&str>,
+        look: Look<AccountId>,
+    ) -> Result<Found<AccountRecord, AccountId>, StoreError> {
+        let before = rows::before(look.before.map(AccountId::get));
+        let limit = i64::from(look.limit);
+        let values: super::Values<'_> = &[&before, &name, &limit];
+        let found = self
+            .list("look for accounts", LOOK_FOR_ACCOUNTS, values, account)
+            .await?;
+        Ok(rows::found(found, look.limit, |account| account.id))
+    }
+
+    async fn list_account_names(
+        &self,
+        ids: &[AccountId],
+    ) -> Result<Vec<(AccountId, String)>, StoreError> {
+        let ids: Vec<i64> = ids.iter().map(|id| id.as_i64()).collect();
+        let read = |row: &Row| Ok((rows::account_id(column(row, 0)?)?, column(row, 1)?));
+        self.list("list the names of accounts", LIST_NAMES, &[&ids], read)
+            .await
+    }
+
     async fn set_suspended(&self, name: &str, suspended: bool) -> Result<bool, StoreError> {
         let changed = self
             .query("suspend an account", SET_SUSPENDED, &[&name, &suspended])
@@ -160,9 +196,28 @@ impl AccessStore for PostgresStore {
         .await
     }
 
-    async fn revoke_token(&self, id: TokenId, now: Timestamp) -> Result<bool, StoreError> {
-        let revoke = Revoke { token: id, now };
+    async fn revoke_token(
+        &self,
+        account: Option<AccountId>,
+        id: TokenId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let revoke = Revoke {
+            account,
+            token: id,
+            now,
+        };
         attempt::run(&self.pool, "revoke a token", &revoke).await
+    }
+
+    async fn note_tokens_used(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError> {
+        let mut used = used.to_vec();
+        used.sort_unstable_by_key(|(hash, _)| *hash.as_bytes());
+        let hashes: Vec<&[u8]> = used.iter().map(|(hash, _)| &hash.as_bytes()[..]).collect();
+        let times: Vec<i64> = used.iter().map(|(_, at)| micros(*at)).collect();
+        let values: super::Values<'_> = &[&hashes, &times];
+        let noted = self.query("note when tokens were used", NOTE_USED, values);
+        noted.await.map(drop)
     }
 }
 
@@ -179,6 +234,8 @@ fn token(row: &Row) -> Result<TokenRecord, Corrupt> {
         created_us: column(row, 8)?,
         countries: column(row, 9)?,
         approved_senders_only: column(row, 10)?,
+        last_used_us: column(row, 11)?,
+        grant_id: column(row, 12)?,
     };
     columns.record()
 }

@@ -14,7 +14,7 @@ use tokio_postgres::Row;
 use super::fault::Fault;
 use super::{PostgresStore, column};
 use crate::rows::billing::{EntryColumns, ImbalanceColumns, PurseColumns, RulesColumns};
-use crate::rows::{Corrupt, micros};
+use crate::rows::{self, Corrupt, micros};
 
 /// In the order of the accounts, as everywhere.
 const LOCK_PURSES: &str = "
@@ -50,14 +50,17 @@ const SET_RULES: &str = "
     WITH changed AS (
         UPDATE account SET credit_limit_micros = $2, daily_cap_micros = $3, per_recipient_hour = $4, countries = $5,
             approved_senders_only = $6
-        WHERE id = $1 RETURNING id
+        WHERE id = $1 AND ($7::bigint IS NULL OR credit_limit_micros = $7
+            AND daily_cap_micros IS NOT DISTINCT FROM $8 AND per_recipient_hour IS NOT DISTINCT FROM $9
+            AND countries = $10 AND approved_senders_only = $11)
+        RETURNING id
     ), raised AS (
         UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)
     )
     SELECT id FROM changed";
 const LIST_LEDGER: &str = "
-    SELECT at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
-    WHERE account_id = $1 ORDER BY id DESC LIMIT $2";
+    SELECT id, at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
+    WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 const CHECK_LEDGER: &str = "
     WITH step AS (
         SELECT account_id, amount_micros,
@@ -308,9 +311,12 @@ impl BillingStore for PostgresStore {
     async fn set_rules(
         &self,
         account: AccountId,
+        from: Option<&SpendingRules>,
         rules: &SpendingRules,
     ) -> Result<bool, StoreError> {
         let columns = RulesColumns::of(rules);
+        let before = from.map(RulesColumns::of);
+        let before = before.as_ref();
         let account = account.as_i64();
         let values: super::Values<'_> = &[
             &account,
@@ -319,6 +325,11 @@ impl BillingStore for PostgresStore {
             &columns.per_recipient_hour,
             &columns.countries,
             &columns.approved_senders_only,
+            &before.map(|before| before.credit_limit_micros),
+            &before.and_then(|before| before.daily_cap_micros),
+            &before.and_then(|before| before.per_recipient_hour),
+            &before.map(|before| before.countries.as_str()),
+            &before.map(|before| before.approved_senders_only),
         ];
         let changed = self
             .query("change what an account may spend", SET_RULES, values)
@@ -329,16 +340,13 @@ impl BillingStore for PostgresStore {
     async fn list_ledger(
         &self,
         account: AccountId,
+        before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<LedgerEntry>, StoreError> {
-        let values = (account.as_i64(), i64::from(limit));
-        self.list(
-            "list the ledger",
-            LIST_LEDGER,
-            &[&values.0, &values.1],
-            read_entry,
-        )
-        .await
+        let values = (account.as_i64(), rows::before(before), i64::from(limit));
+        let values: super::Values<'_> = &[&values.0, &values.1, &values.2];
+        self.list("list the ledger", LIST_LEDGER, values, read_entry)
+            .await
     }
 
     async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError> {
@@ -373,12 +381,13 @@ fn read_purse(row: &Row) -> Result<Purse, Corrupt> {
 
 fn read_entry(row: &Row) -> Result<LedgerEntry, Corrupt> {
     let columns = EntryColumns {
-        at_us: column(row, 0)?,
-        kind: column(row, 1)?,
-        amount_micros: column(row, 2)?,
-        balance_micros: column(row, 3)?,
-        messages: column(row, 4)?,
-        note: column(row, 5)?,
+        id: column(row, 0)?,
+        at_us: column(row, 1)?,
+        kind: column(row, 2)?,
+        amount_micros: column(row, 3)?,
+        balance_micros: column(row, 4)?,
+        messages: column(row, 5)?,
+        note: column(row, 6)?,
     };
     columns.entry()
 }

@@ -71,31 +71,19 @@ macro_rules! not_done {
             JOIN callback AS c ON c.id = open.id"
     };
 }
-/// The message that tells what is not stored with the callback.
-macro_rules! subject {
-    () => {
-        " LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL"
-    };
-}
 macro_rules! matches {
     () => {
         " WHERE c.id BETWEEN $1 AND $2
             AND substring(coalesce(c.url, m.dlr_url) FROM 1 FOR length($3::bytea)) = $3::bytea
-            AND c.created_us >= $4 AND c.created_us < $5 "
+            AND c.created_us >= $4 AND c.created_us < $5 AND ($6::bigint IS NULL OR c.account_id = $6) "
     };
 }
 macro_rules! list {
     ($from:expr) => {
         concat!(
-            "SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.due_us, c.state, c.tries, c.kind,
-                a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason,
-                coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
-            FROM ",
-            $from,
-            subject!(),
-            " LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries",
+            list_callbacks!($from),
             matches!(),
-            "ORDER BY c.id DESC LIMIT $6 OFFSET $7"
+            "ORDER BY c.id DESC LIMIT $7 OFFSET $8"
         )
     };
 }
@@ -197,6 +185,7 @@ impl CallbackStore for PostgresStore {
             &filter.url_prefix,
             &filter.from_us,
             &filter.until_us,
+            &filter.account_id,
             &i64::from(page.limit),
             &offset,
         ];
@@ -227,6 +216,7 @@ impl CallbackStore for PostgresStore {
             &filter.url_prefix,
             &filter.from_us,
             &filter.until_us,
+            &filter.account_id,
         ];
         self.get("replay callbacks", sql, values, prune::count)
             .await
@@ -335,7 +325,7 @@ fn text_columns(row: &Row, at: usize) -> Result<TextColumns, Corrupt> {
     })
 }
 
-fn record(row: &Row) -> Result<CallbackRecord, Corrupt> {
+pub(super) fn record(row: &Row) -> Result<CallbackRecord, Corrupt> {
     let has_last = column::<Option<i64>>(row, 8)?.is_some();
     let columns = RecordColumns {
         id: column(row, 0)?,
@@ -352,7 +342,7 @@ fn record(row: &Row) -> Result<CallbackRecord, Corrupt> {
     columns.record()
 }
 
-fn attempt_columns(row: &Row, at: usize) -> Result<AttemptColumns, Corrupt> {
+pub(super) fn attempt_columns(row: &Row, at: usize) -> Result<AttemptColumns, Corrupt> {
     Ok(AttemptColumns {
         at_us: column(row, at)?,
         status: column(row, at + 1)?,

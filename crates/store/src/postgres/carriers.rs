@@ -13,18 +13,21 @@ const NOTE: &str = concat!(
     "WITH forgotten AS (
         DELETE FROM carrier WHERE node = $1 AND name <> ALL ($2::text[])
     )
-    INSERT INTO carrier (node, name, kind, health, links_up, links, note, waiting, under_way, at_us)
+    INSERT INTO carrier (node, name, kind, health, links_up, links, note, waiting, under_way, places,
+        per_second, at_us)
     SELECT $1, g.*, ",
     now_us!(),
-    " FROM UNNEST($2::text[], $3::text[], $4::text[], $5::int[], $6::int[], $7::bytea[], $8::bigint[], $9::bigint[])
-        AS g (name, kind, health, links_up, links, note, waiting, under_way)
+    " FROM UNNEST($2::text[], $3::text[], $4::text[], $5::int[], $6::int[], $7::bytea[], $8::bigint[], $9::bigint[],
+        $10::bigint[], $11::bigint[])
+        AS g (name, kind, health, links_up, links, note, waiting, under_way, places, per_second)
     ON CONFLICT (node, name) DO UPDATE SET kind = excluded.kind, health = excluded.health,
         links_up = excluded.links_up, links = excluded.links, note = excluded.note, waiting = excluded.waiting,
-        under_way = excluded.under_way, at_us = excluded.at_us"
+        under_way = excluded.under_way, places = excluded.places, per_second = excluded.per_second, at_us = excluded.at_us"
 );
 /// The order of bytes: no locale has a say.
 const LIST: &str = concat!(
-    r#"SELECT c.node, c.name, c.kind, c.health, c.links_up, c.links, c.note, c.waiting, c.under_way, c.at_us
+    r#"SELECT c.node, c.name, c.kind, c.health, c.links_up, c.links, c.note, c.waiting, c.under_way, c.at_us,
+        c.places, c.per_second
     FROM node JOIN carrier AS c ON c.node = node.id WHERE node.alive_until_us > "#,
     now_us!(),
     r#" ORDER BY c.name COLLATE "C", c.node"#
@@ -48,6 +51,8 @@ impl PostgresStore {
             &columns.note,
             &columns.waiting,
             &columns.under_way,
+            &columns.places,
+            &columns.per_second,
         ];
         let stored = self.query("note how carriers do", NOTE, values).await;
         stored.map(drop)
@@ -70,6 +75,8 @@ struct Columns<'a> {
     note: Vec<Option<&'a [u8]>>,
     waiting: Vec<i64>,
     under_way: Vec<i64>,
+    places: Vec<i64>,
+    per_second: Vec<i64>,
 }
 
 impl<'a> Columns<'a> {
@@ -85,6 +92,8 @@ impl<'a> Columns<'a> {
             columns.note.push(text.map(String::as_bytes));
             columns.waiting.push(note.waiting.into());
             columns.under_way.push(note.under_way.into());
+            columns.places.push(note.window.into());
+            columns.per_second.push(note.per_second.into());
         }
         columns
     }
@@ -102,6 +111,8 @@ fn seen(row: &Row) -> Result<CarrierSeen, Corrupt> {
         waiting: column(row, 7)?,
         under_way: column(row, 8)?,
         at_us: column(row, 9)?,
+        places: column(row, 10)?,
+        per_second: column(row, 11)?,
     };
     columns.seen()
 }

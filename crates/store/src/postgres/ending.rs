@@ -15,15 +15,17 @@ use crate::rows::callbacks::{CallbackColumns, TextColumns};
 use crate::rows::dispatch::{EndedColumns, seen_payload};
 use crate::rows::{self, Corrupt, NOBODY, micros, outcome_numbers};
 
-/// What has ended changes no more. Each message that this ends is returned once, and each report that it creates.
+/// What has ended changes no more. Each message that this ends is returned once, and each report that it creates. Lookups
+/// are counted when it is known what their callers are told.
 const END: &str = concat!(
     "WITH ended AS (
         UPDATE message AS m SET status = g.status, error = g.error, final_us = g.at_us,
             result = CASE WHEN m.channel = 2 THEN g.result END
-        FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[])
-            AS g (id, status, error, at_us, result)
+        FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[], $8::boolean[])
+            AS g (id, status, error, at_us, result, is_refunded)
         WHERE m.id = g.id AND m.final_us IS NULL
-        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.channel,
+        RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.channel, m.status, m.error,
+            m.parts, CASE WHEN g.is_refunded THEN 0 ELSE m.price_micros END AS cost_micros,
             -1::bigint AS owner, 0::smallint AS lane
     ), stopped AS (
         DELETE FROM queue USING ended
@@ -38,7 +40,9 @@ const END: &str = concat!(
     ), queued AS (
         INSERT INTO callback_queue (owner, due_us, id, attempt)
         SELECT $6::bigint, due_us, id, $7::int FROM created
-    )
+    ), counted AS (",
+    count_traffic!("$9::smallint", "SELECT * FROM ended WHERE channel <> 2"),
+    ")
     SELECT id, channel, account_id, dlr_url, network, NULL::bigint, NULL::bigint FROM ended
     UNION ALL
     SELECT message_id, NULL::smallint, NULL::bigint, NULL::bytea, NULL::int, id, due_us FROM created"
@@ -48,6 +52,12 @@ const TELL: &str = "
     UPDATE message AS m SET status = g.status, error = g.error, result = g.result
     FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::text[]) AS g (id, status, error, result)
     WHERE m.id = g.id";
+const COUNT_LOOKUPS: &str = count_traffic!(
+    "$1::smallint",
+    "SELECT m.account_id, m.final_us, m.channel, m.network, m.status, m.error, m.parts,
+        CASE WHEN g.is_refunded THEN 0 ELSE m.price_micros END AS cost_micros
+    FROM message AS m JOIN UNNEST($2::bigint[], $3::boolean[]) AS g (id, is_refunded) ON m.id = g.id"
+);
 const SEE: &str = "
     UPDATE message SET seen_us = $3
     WHERE id = (SELECT id FROM transit WHERE carrier = $1 AND reference = $2) AND status = 1 AND seen_us IS NULL
@@ -99,6 +109,28 @@ struct End {
     report: Option<String>,
 }
 
+/// Who brings an end about, and so which rows of the counts are its own: a node's sends and its receipts are settled at
+/// the same time, and no two nodes of a few share a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Source {
+    Sends(NodeId),
+    Receipts(NodeId),
+}
+
+impl Source {
+    /// `traffic.shard`.
+    fn shard(self) -> i16 {
+        let (node, place) = match self {
+            Self::Sends(node) => (node, 0),
+            Self::Receipts(node) => (node, 1),
+        };
+        i16::try_from(node.get() % NODE_SHARDS).expect("below eight") * 2 + place
+    }
+}
+
+/// Nodes beyond so many share rows of the counts.
+const NODE_SHARDS: u64 = 8;
+
 /// The reports of one batch on one message.
 struct Group {
     /// Which of them decides, by its place in the batch: the first that is not a delivery, else the last.
@@ -110,6 +142,7 @@ struct Group {
 /// Stores reports on parts, in order: a message is delivered when each part is, and fails with the first that does.
 pub(super) async fn report(
     transaction: &Transaction<'_>,
+    source: Source,
     holder: Option<NodeId>,
     reports: &[PartReport],
 ) -> Result<Vec<Progress>, Fault> {
@@ -128,7 +161,7 @@ pub(super) async fn report(
             report: reports[group.deciding].report.clone(),
         })
         .collect();
-    let mut ended = end(transaction, holder, &mut ends).await?;
+    let mut ended = end(transaction, source.shard(), holder, &mut ends).await?;
     let was_over = |id: &i64| !ended.contains_key(id) && left.get(id).is_none_or(|left| *left == 0);
     let over: Vec<bool> = reports.iter().map(|report| was_over(&report.id)).collect();
     let progress =
@@ -195,6 +228,7 @@ async fn take_parts_off(
 /// batches wait for each other, not both for both.
 async fn end(
     transaction: &Transaction<'_>,
+    shard: i16,
     holder: Option<NodeId>,
     ends: &mut [End],
 ) -> Result<HashMap<i64, EndedColumns>, Fault> {
@@ -209,10 +243,16 @@ async fn end(
     let results: Vec<Option<&str>> = ends.iter().map(|end| end.report.as_deref()).collect();
     let owner = holder.map_or(NOBODY, NodeId::as_i64);
     let attempt = i32::from(holder.is_some());
+    // Whichever of the two it is: lookups are counted by themselves.
+    let is_refunded = |end: &End| end.outcome.is_refunded(Channel::Sms, end.taken);
+    let refunded: Vec<bool> = ends.iter().map(is_refunded).collect();
     let statement = transaction.prepare_cached(END).await?;
-    let values: super::Values<'_> = &[&ids, &statuses, &errors, &times, &results, &owner, &attempt];
+    let values: super::Values<'_> = &[
+        &ids, &statuses, &errors, &times, &results, &owner, &attempt, &refunded, &shard,
+    ];
     let mut messages = read_messages(&transaction.query(&statement, values).await?)?;
     tell(transaction, ends, &messages).await?;
+    count_lookups(transaction, shard, ends, &messages).await?;
     let mut ended = HashMap::with_capacity(messages.len());
     let mut owed = Vec::new();
     for end in ends.iter_mut() {
@@ -235,6 +275,28 @@ async fn end(
         billing::refund(transaction, &owed, at_us).await?;
     }
     Ok(ended)
+}
+
+/// Counts the lookups among what has ended.
+async fn count_lookups(
+    transaction: &Transaction<'_>,
+    shard: i16,
+    ends: &[End],
+    messages: &HashMap<i64, Message>,
+) -> Result<(), Fault> {
+    let is_lookup = |end: &&End| {
+        let message = messages.get(&end.id);
+        message.is_some_and(|message| message.channel == Channel::Hlr)
+    };
+    let lookup = |end: &End| (end.id, end.outcome.is_refunded(Channel::Hlr, end.taken));
+    let (ids, refunded): (Vec<i64>, Vec<bool>) = ends.iter().filter(is_lookup).map(lookup).unzip();
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let statement = transaction.prepare_cached(COUNT_LOOKUPS).await?;
+    let values: super::Values<'_> = &[&shard, &ids, &refunded];
+    transaction.execute(&statement, values).await?;
+    Ok(())
 }
 
 /// Makes up what the callers of lookups are told of which only the end is known.

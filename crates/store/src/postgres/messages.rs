@@ -26,9 +26,13 @@ const FIND_RESULT: &str = "SELECT result FROM message WHERE id = $1";
 const LIST_SCHEDULED: &str = "
     SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
     WHERE account_id = $1 AND state = 1 AND channel = 0 ORDER BY scheduled_us, id LIMIT $2 OFFSET $3";
+const LIST_SCHEDULED_AFTER: &str = "
+    SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
+    WHERE account_id = $1 AND state = 1 AND channel = 0 AND (scheduled_us, id) > ($2, $3)
+    ORDER BY scheduled_us, id LIMIT $4";
 /// Of two that cancel at once, the second finds the queue row gone.
-const CANCEL: &str = "
-    WITH waiting AS MATERIALIZED (
+const CANCEL: &str = concat!(
+    "WITH waiting AS MATERIALIZED (
         SELECT 0::bigint AS owner, priority, scheduled_us, id FROM message
         WHERE id = $1 AND account_id = $2 AND state = 1
     ), taken AS (
@@ -36,15 +40,23 @@ const CANCEL: &str = "
         WHERE q.owner = w.owner AND q.lane = w.priority AND q.due_us = w.scheduled_us AND q.id = w.id RETURNING q.id
     ), cancelled AS (
         UPDATE message SET state = $3, final_us = $4 WHERE id IN (SELECT id FROM taken)
-        RETURNING id, account_id, price_micros
+        RETURNING id, account_id, price_micros, final_us, channel, network, parts
     ), refunded AS (
         UPDATE account AS a SET balance_micros = a.balance_micros + c.price_micros FROM cancelled AS c
         WHERE a.id = c.account_id AND c.price_micros <> 0 RETURNING a.id, a.balance_micros, c.price_micros
     ), entered AS (
         INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages)
         SELECT id, $4, 3, price_micros, balance_micros, 1 FROM refunded
-    )
-    SELECT id FROM cancelled";
+    ), counted AS (",
+    count_traffic!(
+        "0::smallint",
+        "SELECT account_id, final_us, channel, network, 0::smallint AS status, 0::smallint AS error, parts,
+            0 AS cost_micros
+        FROM cancelled"
+    ),
+    ")
+    SELECT id FROM cancelled"
+);
 /// Rows that another node is pruning are left to it.
 const PRUNE: &str = "
     WITH pruned AS (
@@ -149,6 +161,22 @@ impl MessageStore for PostgresStore {
             "list scheduled messages",
             LIST_SCHEDULED,
             &[&values.0, &values.1, &values.2],
+            scheduled,
+        )
+        .await
+    }
+
+    async fn list_scheduled_after(
+        &self,
+        account: AccountId,
+        after: Option<(Timestamp, MessageId)>,
+        limit: u32,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        let (after_us, after_id) = rows::scheduled_key(after);
+        self.list(
+            "list scheduled messages",
+            LIST_SCHEDULED_AFTER,
+            &[&account.as_i64(), &after_us, &after_id, &i64::from(limit)],
             scheduled,
         )
         .await

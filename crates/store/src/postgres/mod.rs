@@ -21,6 +21,52 @@ macro_rules! now_us {
     };
 }
 
+/// Adds to the counts what has ended: a statement whose first value names the shard. Its rows come from `$ended`: whose,
+/// when, how, of how many parts and for how much. In the order of the key, so that two wait for each other, not both for
+/// both.
+macro_rules! count_traffic {
+    ($shard:expr, $ended:expr) => {
+        concat!(
+            "INSERT INTO traffic AS t (account_id, span, begins, channel, network, status, error, shard, messages, parts,
+                cost_micros)
+            SELECT e.account_id, s.span, e.final_us / s.length_us, e.channel,
+                CASE s.span WHEN 1 THEN coalesce(e.network, 0) ELSE 0 END, e.status, e.error, ",
+            $shard,
+            ", count(*), sum(e.parts), sum(e.cost_micros)
+            FROM (",
+            $ended,
+            ") AS e
+            CROSS JOIN (VALUES (0::smallint, 3600000000), (1::smallint, 86400000000)) AS s (span, length_us)
+            GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
+            ON CONFLICT (account_id, span, begins, channel, network, status, error, shard) DO UPDATE
+            SET messages = t.messages + excluded.messages, parts = t.parts + excluded.parts,
+                cost_micros = t.cost_micros + excluded.cost_micros"
+        )
+    };
+}
+
+/// The message that tells what is not stored with a callback.
+macro_rules! subject {
+    () => {
+        " LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL"
+    };
+}
+
+/// Callbacks as lists show them, each with its last try; conditions may follow.
+macro_rules! list_callbacks {
+    ($from:expr) => {
+        concat!(
+            "SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.due_us, c.state, c.tries, c.kind,
+                a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason,
+                coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
+            FROM ",
+            $from,
+            subject!(),
+            " LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries"
+        )
+    };
+}
+
 mod accept;
 mod access;
 mod attempt;
@@ -30,14 +76,17 @@ mod callbacks;
 mod carriers;
 mod catalogue;
 mod claims;
+mod connected;
 mod dispatch;
 mod ending;
 mod fault;
+mod history;
 mod keys;
 mod messages;
 mod migrate;
 mod naming;
 mod oauth;
+mod operations;
 mod people;
 mod pool;
 mod prune;
@@ -46,6 +95,8 @@ mod second_factor;
 mod senders;
 mod sends;
 mod sessions;
+mod story;
+mod traffic;
 
 use attempt::Query;
 

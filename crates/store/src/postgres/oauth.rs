@@ -10,12 +10,14 @@ use domain::oauth::{
     TokenKind,
 };
 use domain::ports::{
-    Approval, CodeRedemption, KeptClient, NewPair, OAuthStore, Revoked, Rotation, StoreError,
+    Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotation,
+    StoreError,
 };
-use domain::{Permissions, Timestamp, TokenHash, TokenId};
+use domain::{AccountId, GrantId, Permissions, Timestamp, TokenHash, TokenId};
 use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
+use super::connected::Disconnect;
 use super::fault::Fault;
 use super::{PostgresStore, Values, column};
 use crate::rows::oauth::{
@@ -62,7 +64,7 @@ macro_rules! lock_grant {
     };
 }
 const LOCK_BY_CODE: &str = lock_grant!("code_hash = $1");
-const LOCK_BY_ID: &str = lock_grant!("id = $1");
+pub(super) const LOCK_BY_ID: &str = lock_grant!("id = $1");
 const USE_CODE: &str = "UPDATE oauth_grant SET code_used_us = $2 WHERE id = $1";
 const END_GRANT: &str =
     "UPDATE oauth_grant SET revoked_us = $2 WHERE id = $1 AND revoked_us IS NULL";
@@ -77,7 +79,9 @@ const FIND_REFRESH: &str =
     "SELECT grant_id, expires_us, revoked_us FROM token WHERE hash = $1 AND kind = 2";
 const FIND_GRANTED: &str =
     "SELECT id, grant_id, kind FROM token WHERE hash = $1 AND kind > 0 AND revoked_us IS NULL";
-const FIND_LIVE: &str = "SELECT grant_id, kind FROM token WHERE id = $1 AND revoked_us IS NULL";
+const FIND_LIVE: &str = "
+    SELECT grant_id, kind FROM token
+    WHERE id = $1 AND revoked_us IS NULL AND ($2::bigint IS NULL OR account_id = $2)";
 
 /// What is forgotten, each so long after its time was over.
 const PRUNE: [(&str, i64); 4] = [
@@ -211,6 +215,8 @@ impl Attempt for GiveBack<'_> {
 
 /// Revokes a token of any kind by its ID, and with a refresh token all of its family.
 pub(super) struct Revoke {
+    /// Whose it must be.
+    pub(super) account: Option<AccountId>,
     pub(super) token: TokenId,
     pub(super) now: Timestamp,
 }
@@ -221,7 +227,8 @@ impl Attempt for Revoke {
     async fn run(&self, client: &mut Object) -> Result<bool, Fault> {
         let transaction = client.transaction().await?;
         let (token, now_us) = (self.token.as_i64(), micros(self.now));
-        let Some(row) = find(&transaction, FIND_LIVE, &[&token]).await? else {
+        let account = self.account.map(AccountId::as_i64);
+        let Some(row) = find(&transaction, FIND_LIVE, &[&token, &account]).await? else {
             return Ok(false);
         };
         let (grant_id, kind): (Option<i64>, i16) = (column(&row, 0)?, column(&row, 1)?);
@@ -279,7 +286,7 @@ async fn give(
 }
 
 /// Ends a grant with all its tokens; `false` when nothing was left to end.
-async fn end_grant(
+pub(super) async fn end_grant(
     transaction: &Transaction<'_>,
     grant: &Grant,
     now_us: i64,
@@ -320,7 +327,7 @@ async fn find(
     Ok(transaction.query_opt(&statement, values).await?)
 }
 
-async fn lock(
+pub(super) async fn lock(
     transaction: &Transaction<'_>,
     sql: &'static str,
     values: Values<'_>,
@@ -440,6 +447,29 @@ impl OAuthStore for PostgresStore {
             now_us: micros(now),
         };
         attempt::run(&self.pool, "revoke a client's token", &give_back).await
+    }
+
+    async fn list_grants(
+        &self,
+        account: AccountId,
+        now: Timestamp,
+    ) -> Result<Vec<GrantRecord>, StoreError> {
+        self.list_connected(account, micros(now)).await
+    }
+
+    async fn revoke_grant(
+        &self,
+        account: AccountId,
+        id: GrantId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let now_us = micros(now);
+        let disconnect = Disconnect {
+            account,
+            id,
+            now_us,
+        };
+        attempt::run(&self.pool, "revoke a grant", &disconnect).await
     }
 
     async fn prune_grants(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {

@@ -34,7 +34,7 @@ const LOCK: &str = sender!("WHERE id = $1 FOR UPDATE");
 const LOCK_OWN: &str = sender!("WHERE id = $1 AND account_id = $2 FOR UPDATE");
 const FIND: &str = sender!("WHERE id = $1 AND ($2::bigint IS NULL OR account_id = $2)");
 const LIST: &str = sender!(
-    "WHERE ($1::bigint IS NULL OR account_id = $1) AND ($2::smallint IS NULL OR state = $2)
+    "WHERE ($1::bigint IS NULL OR account_id = $1) AND ($2::smallint IS NULL OR state = $2) AND id > $5
     ORDER BY id LIMIT $3 OFFSET $4"
 );
 const CREATE: &str = "
@@ -286,7 +286,8 @@ impl SenderStore for PostgresStore {
         let state = filter.state.map(SenderState::number);
         let limit = i64::from(page.limit);
         let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
-        let values: Values<'_> = &[&account, &state, &limit, &offset];
+        let after = filter.after.map_or(0, SenderId::as_i64);
+        let values: Values<'_> = &[&account, &state, &limit, &offset, &after];
         self.list("list senders", LIST, values, record).await
     }
 

@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 
 use super::attempt::Attempt;
 use super::column;
-use super::ending::{self, PartReport, Progress};
+use super::ending::{self, PartReport, Progress, Source};
 use super::fault::Fault;
 use super::naming::{NameColumns, Names, count};
 use crate::rows::dispatch::{self, EndedColumns, Move, SettledColumns};
@@ -80,7 +80,7 @@ impl Attempt for Sends<'_> {
         if stored < names.len() as u64 {
             names.rename(&transaction, &mut reports).await?;
         }
-        let ended = finish(&transaction, self.hold.then_some(self.node), &reports).await?;
+        let ended = finish(&transaction, self.node, self.hold, &reports).await?;
         transaction.commit().await?;
         Ok(answers(self.batch, &mut settled, ended))
     }
@@ -110,13 +110,15 @@ fn answers(
 /// Ends what reports end.
 async fn finish(
     transaction: &Transaction<'_>,
-    holder: Option<NodeId>,
+    node: NodeId,
+    hold: bool,
     reports: &[PartReport],
 ) -> Result<Vec<EndedColumns>, Fault> {
     if reports.is_empty() {
         return Ok(Vec::new());
     }
-    let progress = ending::report(transaction, holder, reports).await?;
+    let (source, holder) = (Source::Sends(node), hold.then_some(node));
+    let progress = ending::report(transaction, source, holder, reports).await?;
     let ended = progress.into_iter().filter_map(|progress| match progress {
         Progress::Ended(columns) => Some(columns),
         Progress::GoesOn | Progress::WasOver => None,
@@ -311,8 +313,7 @@ impl Attempt for Expiry {
             })
         };
         let reports: Result<Vec<_>, Corrupt> = expired.iter().map(read).collect();
-        let holder = self.hold.then_some(self.node);
-        let ended = finish(&transaction, holder, &reports?).await?;
+        let ended = finish(&transaction, self.node, self.hold, &reports?).await?;
         transaction.commit().await?;
         Ok(ended)
     }

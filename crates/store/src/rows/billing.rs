@@ -67,6 +67,7 @@ impl PurseColumns {
 
 /// The columns of a ledger entry.
 pub(crate) struct EntryColumns {
+    pub(crate) id: i64,
     pub(crate) at_us: i64,
     pub(crate) kind: i16,
     pub(crate) amount_micros: i64,
@@ -78,6 +79,7 @@ pub(crate) struct EntryColumns {
 impl EntryColumns {
     pub(crate) fn entry(self) -> Result<LedgerEntry, Corrupt> {
         Ok(LedgerEntry {
+            id: u64::try_from(self.id).map_err(|_| Corrupt("ID of a ledger entry"))?,
             at: timestamp(self.at_us)?,
             kind: EntryKind::from_number(self.kind).ok_or(Corrupt("kind of ledger entry"))?,
             amount: Money::from_micros(self.amount_micros),

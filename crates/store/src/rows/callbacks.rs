@@ -2,11 +2,12 @@
 
 use domain::CallbackUrl;
 use domain::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackNext};
-use domain::ids::CallbackId;
-use domain::ports::{CallbackFilter, CallbackRecord, CallbackState};
+use domain::ids::{AccountId, CallbackId};
+use domain::ports::{CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, Found};
 
 use super::dispatch::{claim, payload};
-use super::{Corrupt, account_id, micros, outcome, timestamp, utf8};
+use super::senders::sender_id;
+use super::{Corrupt, account_id, message_id, micros, outcome, timestamp, utf8};
 
 /// `callback.state`: has a row in the queue.
 pub(crate) const WAITING: i16 = 0;
@@ -129,9 +130,11 @@ pub(crate) struct RecordColumns {
 
 impl RecordColumns {
     pub(crate) fn record(self) -> Result<CallbackRecord, Corrupt> {
+        let kind = kind(self.kind)?;
         Ok(CallbackRecord {
             id: callback_id(self.id)?,
-            kind: kind(self.kind)?,
+            kind,
+            about: subject(kind, self.text.message_id)?,
             account: account_id(self.account_id)?,
             url: utf8(self.url)?,
             payload: self.text.payload()?,
@@ -140,6 +143,15 @@ impl RecordColumns {
             created_at: timestamp(self.created_us)?,
             last: self.last.map(AttemptColumns::attempt).transpose()?,
         })
+    }
+}
+
+fn subject(kind: CallbackKind, number: i64) -> Result<CallbackSubject, Corrupt> {
+    match kind {
+        CallbackKind::Report | CallbackKind::Lookup => {
+            message_id(number).map(CallbackSubject::Message)
+        }
+        CallbackKind::Sender => sender_id(number).map(CallbackSubject::Sender),
     }
 }
 
@@ -156,6 +168,7 @@ fn state(number: i16, due_us: i64) -> Result<CallbackState, Corrupt> {
 
 /// A filter as statements take it: what is not given holds for every row.
 pub(crate) struct FilterColumns {
+    pub(crate) account_id: Option<i64>,
     pub(crate) first_id: i64,
     pub(crate) last_id: i64,
     pub(crate) url_prefix: Vec<u8>,
@@ -167,11 +180,75 @@ impl FilterColumns {
     pub(crate) fn of(filter: &CallbackFilter) -> Self {
         let id = filter.id.map(CallbackId::as_i64);
         Self {
+            account_id: filter.account.map(AccountId::as_i64),
             first_id: id.unwrap_or(0),
             last_id: id.unwrap_or(i64::MAX),
             url_prefix: filter.url_prefix.clone().unwrap_or_default().into_bytes(),
             from_us: filter.from.map_or(i64::MIN, micros),
             until_us: filter.until.map_or(i64::MAX, micros),
         }
+    }
+}
+
+/// How many callbacks one look checks.
+pub(crate) const ROWS: usize = 2_000;
+/// Up to so many callbacks that wait are sorted by their IDs. When there are more, the newest callbacks nearly all do.
+pub(crate) const OPEN: usize = 5_000;
+
+/// The callbacks that one look checks, the newest first.
+pub(crate) struct Window {
+    pub(crate) ids: Vec<i64>,
+    /// Where the next look starts when all of them were checked.
+    next: Option<i64>,
+    with_done: bool,
+}
+
+impl Window {
+    /// Of those that wait, all; of those that are parked, the newest.
+    pub(crate) fn of_open(open: Vec<i64>, parked: Vec<i64>) -> Self {
+        // Beyond the last that was listed there may be more that are parked.
+        let last = (parked.len() == ROWS)
+            .then(|| parked.last().copied())
+            .flatten();
+        let mut ids = open;
+        ids.retain(|id| last.is_none_or(|last| *id >= last));
+        ids.extend(parked);
+        ids.sort_unstable_by(|one, other| other.cmp(one));
+        let beyond = ids.len() > ROWS;
+        ids.truncate(ROWS);
+        let next = if beyond { ids.last().copied() } else { last };
+        Self {
+            ids,
+            next,
+            with_done: false,
+        }
+    }
+
+    /// Of all that there are, the newest.
+    pub(crate) fn of_all(ids: Vec<i64>, with_done: bool) -> Self {
+        let next = (ids.len() == ROWS).then(|| ids.last().copied()).flatten();
+        Self {
+            ids,
+            next,
+            with_done,
+        }
+    }
+
+    /// Whether a callback of the window is asked for.
+    pub(crate) fn wants(&self, record: &CallbackRecord) -> bool {
+        self.with_done || record.state != CallbackState::Done
+    }
+
+    /// What was found, when the look stopped at an ID or after all of them.
+    pub(crate) fn found(
+        &self,
+        records: Vec<CallbackRecord>,
+        stopped: Option<i64>,
+    ) -> Result<Found<CallbackRecord, CallbackId>, Corrupt> {
+        let next = stopped.or(self.next).map(callback_id);
+        Ok(Found {
+            rows: records,
+            next: next.transpose()?,
+        })
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct CarrierColumns {
     pub(crate) note: Option<Vec<u8>>,
     pub(crate) waiting: i64,
     pub(crate) under_way: i64,
+    pub(crate) places: i64,
+    pub(crate) per_second: i64,
     pub(crate) at_us: i64,
 }
 
@@ -35,6 +37,8 @@ impl CarrierColumns {
                 state,
                 waiting: count(self.waiting)?,
                 under_way: count(self.under_way)?,
+                window: count(self.places)?,
+                per_second: count(self.per_second)?,
             },
         })
     }

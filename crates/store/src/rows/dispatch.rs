@@ -39,7 +39,7 @@ impl ParcelColumns {
             channel: super::channel(self.channel)?,
             interactive: interactive(self.interactive.as_deref())?,
             from: from(&self.originator)?,
-            shape: self.shape()?,
+            shape: shape(self.coding, self.parts)?,
             udh: udh(self.udh)?,
             priority: priority(self.priority)?,
             test_mode: self.test_mode.map(test_mode).transpose()?,
@@ -48,14 +48,15 @@ impl ParcelColumns {
             text: utf8(self.body)?,
         })
     }
+}
 
-    fn shape(&self) -> Result<Shape, Corrupt> {
-        let coding = u8::try_from(self.coding).ok().and_then(Coding::from_number);
-        Ok(Shape {
-            coding: coding.ok_or(Corrupt("coding"))?,
-            parts: u8::try_from(self.parts).map_err(|_| Corrupt("number of parts"))?,
-        })
-    }
+/// Reads how a text is coded and split.
+pub(crate) fn shape(coding: i16, parts: i16) -> Result<Shape, Corrupt> {
+    let coding = u8::try_from(coding).ok().and_then(Coding::from_number);
+    Ok(Shape {
+        coding: coding.ok_or(Corrupt("coding"))?,
+        parts: u8::try_from(parts).map_err(|_| Corrupt("number of parts"))?,
+    })
 }
 
 /// Reads the right to work on a row.
@@ -83,7 +84,8 @@ fn from(text: &str) -> Result<Option<Originator>, Corrupt> {
     from.map(Some).map_err(|_| Corrupt("originator"))
 }
 
-fn interactive(json: Option<&[u8]>) -> Result<Option<Interactive>, Corrupt> {
+/// Reads what a Viber message has besides its text.
+pub(crate) fn interactive(json: Option<&[u8]>) -> Result<Option<Interactive>, Corrupt> {
     let read = json.map(Interactive::from_json).transpose();
     read.map_err(|_| Corrupt("interactive part"))
 }
@@ -93,12 +95,14 @@ fn udh(octets: Option<Vec<u8>>) -> Result<Option<Udh>, Corrupt> {
     read.map_err(|_| Corrupt("user data header"))
 }
 
-fn priority(lane: i16) -> Result<Priority, Corrupt> {
+/// Reads a lane.
+pub(crate) fn priority(lane: i16) -> Result<Priority, Corrupt> {
     let lane = Priority::ALL.into_iter().find(|p| p.lane() == lane);
     lane.ok_or(Corrupt("lane"))
 }
 
-fn test_mode(number: i16) -> Result<TestMode, Corrupt> {
+/// Reads whether a message only pretends.
+pub(crate) fn test_mode(number: i16) -> Result<TestMode, Corrupt> {
     TestMode::from_number(number.into()).ok_or(Corrupt("test mode"))
 }
 

@@ -6,6 +6,8 @@ use domain::oauth::{
     AuthorizationRequest, Challenge, ClientName, ClientRecord, Grant, RedirectUri, RefreshToken,
 };
 
+use domain::ports::GrantRecord;
+
 use super::{Corrupt, account_id, timestamp, utf8};
 
 /// Tokens that were given to clients are forgotten so long after they expired.
@@ -79,7 +81,7 @@ pub(crate) struct GrantColumns {
 impl GrantColumns {
     pub(crate) fn grant(self) -> Result<Grant, Corrupt> {
         Ok(Grant {
-            id: GrantId::from_i64(self.id).ok_or(Corrupt("grant ID"))?,
+            id: grant_id(self.id)?,
             account: account_id(self.account_id)?,
             client_id: self.client_id,
             client_name: name(&self.client_name)?,
@@ -91,6 +93,34 @@ impl GrantColumns {
             revoked: self.revoked_us.is_some(),
         })
     }
+}
+
+/// The columns of a client that may act for an account, in the order in which both databases select them.
+pub(crate) struct ConnectedColumns {
+    pub(crate) id: i64,
+    pub(crate) client_id: String,
+    pub(crate) client_name: String,
+    pub(crate) scopes: String,
+    pub(crate) created_us: i64,
+    pub(crate) last_used_us: Option<i64>,
+}
+
+impl ConnectedColumns {
+    pub(crate) fn record(self) -> Result<GrantRecord, Corrupt> {
+        Ok(GrantRecord {
+            id: grant_id(self.id)?,
+            client_id: self.client_id,
+            client_name: name(&self.client_name)?,
+            scopes: scopes(&self.scopes)?,
+            created_at: timestamp(self.created_us)?,
+            last_used_at: self.last_used_us.map(timestamp).transpose()?,
+        })
+    }
+}
+
+/// Reads a grant's ID.
+pub(crate) fn grant_id(number: i64) -> Result<GrantId, Corrupt> {
+    GrantId::from_i64(number).ok_or(Corrupt("grant ID"))
 }
 
 /// A refresh token, read from its expiry and the time at which it was used or taken back.

@@ -21,12 +21,16 @@ const SET_SUSPENDED: &str = "UPDATE account SET suspended = ?2 WHERE name = ?1";
 
 const TOKEN: &str = "
     SELECT token.id, token.name, account.id, account.name, account.suspended, token.permissions, token.allow_ips,
-        token.expires_us, token.created_us, account.countries, account.approved_senders_only
+        token.expires_us, token.created_us, account.countries, account.approved_senders_only, token.last_used_us,
+        token.grant_id
     FROM token JOIN account ON account.id = token.account_id
     WHERE token.revoked_us IS NULL";
 const CREATE_TOKEN: &str = "
     INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id";
+const IS_TOKEN_OF: &str = "SELECT EXISTS (SELECT 1 FROM token WHERE id = ?1 AND account_id = ?2)";
+const NOTE_USED: &str = "
+    UPDATE token SET last_used_us = ?2 WHERE hash = ?1 AND (last_used_us IS NULL OR last_used_us < ?2)";
 /// One of any kind; whether its family goes with it is for [`revoke_token`] to say.
 pub(super) const REVOKE_TOKEN: &str =
     "UPDATE token SET revoked_us = ?2 WHERE id = ?1 AND revoked_us IS NULL";
@@ -81,11 +85,32 @@ pub(super) fn create_token(db: &Connection, token: &NewToken) -> Result<TokenId>
 }
 
 /// Revokes a token, and with a refresh token all of its family; `false` when there is none to revoke.
-pub(super) fn revoke_token(db: &Connection, id: TokenId, now_us: i64) -> Result<bool> {
+pub(super) fn revoke_token(
+    db: &Connection,
+    account: Option<AccountId>,
+    id: TokenId,
+    now_us: i64,
+) -> Result<bool> {
+    if let Some(account) = account {
+        let values = [id.as_i64(), account.as_i64()];
+        let mut is_theirs = db.prepare_cached(IS_TOKEN_OF)?;
+        if !is_theirs.query_row(values, |row| row.get(0))? {
+            return Ok(false);
+        }
+    }
     match oauth::end_family(db, id.as_i64(), now_us)? {
         Some(ended) => Ok(ended),
         None => change(db, REVOKE_TOKEN, [id.as_i64(), now_us]),
     }
+}
+
+/// Notes when tokens were last used.
+pub(super) fn note_used(db: &Connection, used: &[(TokenHash, i64)]) -> Result<()> {
+    let mut note = db.prepare_cached(NOTE_USED)?;
+    for (hash, at_us) in used {
+        note.execute(params![hash.as_bytes(), at_us])?;
+    }
+    Ok(())
 }
 
 /// Creates an account; `None` when the name is taken.
@@ -133,6 +158,32 @@ pub(super) fn list_accounts(db: &Connection) -> Result<Vec<AccountRecord>> {
     statement.query_map([], account)?.collect()
 }
 
+/// Accounts whose name holds a text, the newest first.
+pub(super) fn look_for_accounts(
+    db: &Connection,
+    name: Option<&str>,
+    before: i64,
+    limit: u32,
+) -> Result<Vec<AccountRecord>> {
+    let mut statement = db.prepare_cached(&format!(
+        "{ACCOUNT} WHERE id < ?1 AND (?2 IS NULL OR instr(lower(name), lower(?2)) > 0) ORDER BY id DESC LIMIT ?3"
+    ))?;
+    statement
+        .query_map(params![before, name, limit], account)?
+        .collect()
+}
+
+/// The names of accounts.
+pub(super) fn list_names(db: &Connection, ids: &[AccountId]) -> Result<Vec<(AccountId, String)>> {
+    let mut statement = db.prepare_cached("SELECT name FROM account WHERE id = ?1")?;
+    let mut names = Vec::with_capacity(ids.len());
+    for id in ids {
+        let name = statement.query_row([id.as_i64()], |row| row.get(0));
+        names.extend(name.optional()?.map(|name| (*id, name)));
+    }
+    Ok(names)
+}
+
 /// Suspends or resumes an account; `false` when there is none of this name.
 pub(super) fn set_suspended(db: &Connection, name: &str, suspended: bool) -> Result<bool> {
     change(db, SET_SUSPENDED, params![name, suspended])
@@ -160,6 +211,8 @@ fn token(row: &Row<'_>) -> Result<TokenRecord> {
         created_us: row.get(8)?,
         countries: row.get(9)?,
         approved_senders_only: row.get(10)?,
+        last_used_us: row.get(11)?,
+        grant_id: row.get(12)?,
     };
     Ok(columns.record()?)
 }

@@ -26,10 +26,11 @@ const ENTER: &str = "
 const SET_RULES: &str = "
     UPDATE account SET credit_limit_micros = ?2, daily_cap_micros = ?3, per_recipient_hour = ?4, countries = ?5,
         approved_senders_only = ?6
-    WHERE id = ?1";
+    WHERE id = ?1 AND (?7 IS NULL OR credit_limit_micros = ?7 AND daily_cap_micros IS ?8
+        AND per_recipient_hour IS ?9 AND countries = ?10 AND approved_senders_only = ?11)";
 const LIST_LEDGER: &str = "
-    SELECT at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
-    WHERE account_id = ?1 ORDER BY id DESC LIMIT ?2";
+    SELECT id, at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
+    WHERE account_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
 const CHECK_LEDGER: &str = "
     WITH step AS (
         SELECT account_id, amount_micros,
@@ -243,13 +244,16 @@ fn remember(db: &Connection, submission: &Submission) -> Result<()> {
     Ok(())
 }
 
-/// Replaces an account's rules; `false` when there is no such account.
+/// Replaces an account's rules; `false` when there is no such account, or when they are not `from`.
 pub(super) fn set_rules(
     db: &Connection,
     account: AccountId,
+    from: Option<&SpendingRules>,
     rules: &SpendingRules,
 ) -> Result<bool> {
     let columns = RulesColumns::of(rules);
+    let before = from.map(RulesColumns::of);
+    let before = before.as_ref();
     let values = params![
         account.as_i64(),
         columns.credit_limit_micros,
@@ -257,18 +261,24 @@ pub(super) fn set_rules(
         columns.per_recipient_hour,
         columns.countries,
         columns.approved_senders_only,
+        before.map(|before| before.credit_limit_micros),
+        before.and_then(|before| before.daily_cap_micros),
+        before.and_then(|before| before.per_recipient_hour),
+        before.map(|before| &before.countries),
+        before.map(|before| before.approved_senders_only),
     ];
     access::change(db, SET_RULES, values)
 }
 
-/// The newest entries of an account.
+/// The newest entries of an account that are older than one.
 pub(super) fn list_ledger(
     db: &Connection,
     account: AccountId,
+    before: i64,
     limit: u32,
 ) -> Result<Vec<LedgerEntry>> {
     db.prepare_cached(LIST_LEDGER)?
-        .query_map(params![account.as_i64(), limit], entry)?
+        .query_map(params![account.as_i64(), before, limit], entry)?
         .collect()
 }
 
@@ -301,12 +311,13 @@ fn purse(row: &Row<'_>) -> Result<Purse> {
 
 fn entry(row: &Row<'_>) -> Result<LedgerEntry> {
     let columns = EntryColumns {
-        at_us: row.get(0)?,
-        kind: row.get(1)?,
-        amount_micros: row.get(2)?,
-        balance_micros: row.get(3)?,
-        messages: row.get(4)?,
-        note: row.get(5)?,
+        id: row.get(0)?,
+        at_us: row.get(1)?,
+        kind: row.get(2)?,
+        amount_micros: row.get(3)?,
+        balance_micros: row.get(4)?,
+        messages: row.get(5)?,
+        note: row.get(6)?,
     };
     Ok(columns.entry()?)
 }

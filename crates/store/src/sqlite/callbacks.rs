@@ -37,7 +37,7 @@ const LIST_HELD: &str = "SELECT due_us, id FROM callback_queue WHERE owner = ?1"
 const RELEASE: &str =
     "UPDATE callback_queue SET owner = 0 WHERE owner = ?1 AND due_us = ?2 AND id = ?3";
 
-const RECORD: &str = "
+pub(super) const RECORD: &str = "
     SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.due_us, c.state, c.tries, c.kind,
         a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason,
         coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
@@ -46,9 +46,9 @@ const RECORD: &str = "
 /// As much of it as conditions need.
 const SUBJECT: &str = "
     SELECT c.id FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL";
-const MATCHES: &str = "
+pub(super) const MATCHES: &str = "
     c.id BETWEEN ?1 AND ?2 AND substr(coalesce(c.url, m.dlr_url), 1, length(?3)) = ?3
-    AND c.created_us >= ?4 AND c.created_us < ?5";
+    AND c.created_us >= ?4 AND c.created_us < ?5 AND (?6 IS NULL OR c.account_id = ?6)";
 /// What is not done either waits in the queue or is parked, which has an index: the received ones, all but a few, are
 /// not read.
 const NOT_DONE: &str = "
@@ -200,9 +200,9 @@ pub(super) fn list(
     page: Page,
 ) -> Result<Vec<CallbackRecord>> {
     let sql = if with_done {
-        format!("{RECORD} WHERE {MATCHES} ORDER BY c.id DESC LIMIT ?6 OFFSET ?7")
+        format!("{RECORD} WHERE {MATCHES} ORDER BY c.id DESC LIMIT ?7 OFFSET ?8")
     } else {
-        format!("{RECORD} WHERE {MATCHES} AND {NOT_DONE} ORDER BY c.id DESC LIMIT ?6 OFFSET ?7")
+        format!("{RECORD} WHERE {MATCHES} AND {NOT_DONE} ORDER BY c.id DESC LIMIT ?7 OFFSET ?8")
     };
     let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
     let values = params![
@@ -211,6 +211,7 @@ pub(super) fn list(
         filter.url_prefix,
         filter.from_us,
         filter.until_us,
+        filter.account_id,
         page.limit,
         offset,
     ];
@@ -219,7 +220,7 @@ pub(super) fn list(
         .collect()
 }
 
-fn record(row: &Row<'_>) -> Result<CallbackRecord> {
+pub(super) fn record(row: &Row<'_>) -> Result<CallbackRecord> {
     let has_last = row.get::<_, Option<i64>>(8)?.is_some();
     let columns = RecordColumns {
         id: row.get(0)?,
@@ -268,6 +269,7 @@ pub(super) fn replay(db: &Connection, filter: &CallbackFilter) -> Result<u64> {
         columns.url_prefix,
         columns.from_us,
         columns.until_us,
+        columns.account_id,
     ];
     let mut find = db.prepare_cached(&sql)?;
     let found = find.query_map(values, |row| row.get(0))?;

@@ -5,16 +5,17 @@ use domain::ids::NodeId;
 use domain::{Channel, lookup};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
-use super::{billing, clock};
+use super::{billing, clock, traffic};
 use crate::rows::callbacks::{CallbackColumns, TextColumns};
 use crate::rows::dispatch::{EndedColumns, seen_payload};
+use crate::rows::traffic::{EndedMessage, Tally};
 use crate::rows::{self, NOBODY, outcome_numbers};
 
 /// What has ended changes no more.
 const END: &str = "
     UPDATE message SET status = ?2, error = ?3, final_us = ?4, result = CASE WHEN channel = 2 THEN ?5 END
     WHERE id = ?1 AND final_us IS NULL
-    RETURNING account_id, dlr_url, expires_us, price_micros, network, channel";
+    RETURNING account_id, dlr_url, expires_us, price_micros, network, channel, parts";
 /// For a lookup of which only the end is known.
 const TELL: &str = "UPDATE message SET status = ?2, error = ?3, result = ?4 WHERE id = ?1";
 const STOP_TIMER: &str =
@@ -66,6 +67,7 @@ pub(super) struct Endings<'db> {
     /// Who holds the reports: a node, by a first claim, or nobody.
     holder: Option<NodeId>,
     now_us: i64,
+    tally: Tally,
 }
 
 impl<'db> Endings<'db> {
@@ -78,7 +80,13 @@ impl<'db> Endings<'db> {
             queue_callback: db.prepare_cached(QUEUE_CALLBACK)?,
             holder,
             now_us: clock::now_us(db)?,
+            tally: Tally::default(),
         })
+    }
+
+    /// Counts what was ended; to be called when the batch is through.
+    pub(super) fn close(self) -> Result<()> {
+        traffic::count(self.db, &self.tally)
     }
 
     /// The time at which this batch is stored.
@@ -120,10 +128,13 @@ impl<'db> Endings<'db> {
             (Channel::Hlr, None) => self.tell(id, end.outcome)?,
             (Channel::Sms | Channel::Viber, _) => (end.outcome, None),
         };
+        let mut cost_micros = message.price_micros;
         if outcome.is_refunded(channel, end.taken) {
-            let (account, price) = (message.account_id, message.price_micros);
-            billing::refund(self.db, account, price, end.at_us)?;
+            billing::refund(self.db, message.account_id, cost_micros, end.at_us)?;
+            cost_micros = 0;
         }
+        self.tally
+            .note(&message.ended(outcome, cost_micros, end.at_us));
         let mut callback = None;
         if let Some(url) = message.dlr_url {
             let (status, error) = outcome_numbers(outcome);
@@ -186,9 +197,25 @@ struct Message {
     price_micros: i64,
     network: Option<i32>,
     channel: i16,
+    parts: i16,
 }
 
 impl Message {
+    /// As it is counted.
+    fn ended(&self, outcome: Outcome, cost_micros: i64, at_us: i64) -> EndedMessage {
+        let (status, error) = outcome_numbers(outcome);
+        EndedMessage {
+            account_id: self.account_id,
+            channel: self.channel,
+            network: self.network,
+            status,
+            error,
+            parts: self.parts,
+            cost_micros,
+            at_us,
+        }
+    }
+
     fn read(row: &Row<'_>) -> Result<Self> {
         Ok(Self {
             account_id: row.get(0)?,
@@ -197,6 +224,7 @@ impl Message {
             price_micros: row.get(3)?,
             network: row.get(4)?,
             channel: row.get(5)?,
+            parts: row.get(6)?,
         })
     }
 }

@@ -1,13 +1,14 @@
 //! Everything else that is done with messages.
 
-use domain::Channel;
 use domain::ids::{AccountId, MessageId};
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, MessageState, ScheduledRecord};
 use domain::ports::{Cancel, Page};
+use domain::{Channel, Network};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::billing;
+use crate::rows::traffic::{self, EndedMessage, Tally};
 use crate::rows::{self, CANCELLED, MessageColumns, ScheduledColumns};
 
 const RESERVE: &str = "UPDATE id_block SET next = next + ?1 RETURNING next - ?1";
@@ -19,11 +20,15 @@ const FIND_RESULT: &str = "SELECT result FROM message WHERE id = ?1";
 const LIST_SCHEDULED: &str = "
     SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
     WHERE account_id = ?1 AND state = 1 AND channel = 0 ORDER BY scheduled_us, id LIMIT ?2 OFFSET ?3";
+const LIST_SCHEDULED_AFTER: &str = "
+    SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
+    WHERE account_id = ?1 AND state = 1 AND channel = 0 AND (scheduled_us, id) > (?2, ?3)
+    ORDER BY scheduled_us, id LIMIT ?4";
 const TAKE_FROM_QUEUE: &str = "
     DELETE FROM queue
     WHERE owner = 0 AND (lane, due_us, id) = (SELECT priority, scheduled_us, id FROM message WHERE id = ?1)";
 const SET_CANCELLED: &str =
-    "UPDATE message SET state = ?2, final_us = ?3 WHERE id = ?1 RETURNING price_micros";
+    "UPDATE message SET state = ?2, final_us = ?3 WHERE id = ?1 RETURNING price_micros, parts";
 const PRUNE: &str = "
     DELETE FROM idempotency WHERE (account_id, key) IN
         (SELECT account_id, key FROM idempotency WHERE expires_us <= ?1 ORDER BY expires_us LIMIT ?2)";
@@ -79,6 +84,18 @@ pub(super) fn list_scheduled(
         .collect()
 }
 
+/// The account's messages that wait for their time, after one of them.
+pub(super) fn list_scheduled_after(
+    db: &Connection,
+    account: AccountId,
+    (after_us, after_id): (i64, i64),
+    limit: u32,
+) -> Result<Vec<ScheduledRecord>> {
+    let mut statement = db.prepare_cached(LIST_SCHEDULED_AFTER)?;
+    let values = params![account.as_i64(), after_us, after_id, limit];
+    statement.query_map(values, scheduled)?.collect()
+}
+
 /// Cancels a message that waits for its time and still has its place in the queue.
 pub(super) fn cancel(
     db: &Connection,
@@ -93,10 +110,23 @@ pub(super) fn cancel(
     if !waits || db.prepare_cached(TAKE_FROM_QUEUE)?.execute([id.as_i64()])? == 0 {
         return Ok(Cancel::NotWaiting(rows::not_waiting(message.state)));
     }
-    let price = db
+    let values = params![id.as_i64(), CANCELLED, now_us];
+    let (price, parts) = db
         .prepare_cached(SET_CANCELLED)?
-        .query_row(params![id.as_i64(), CANCELLED, now_us], |row| row.get(0))?;
+        .query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
     billing::refund(db, account.as_i64(), price, now_us)?;
+    let mut tally = Tally::default();
+    tally.note(&EndedMessage {
+        account_id: account.as_i64(),
+        channel: rows::channel_number(message.channel),
+        network: message.network.map(Network::code),
+        status: traffic::CANCELLED,
+        error: traffic::CANCELLED,
+        parts,
+        cost_micros: 0,
+        at_us: now_us,
+    });
+    super::traffic::count(db, &tally)?;
     Ok(Cancel::Done)
 }
 

@@ -20,15 +20,19 @@ mod carriers;
 mod catalogue;
 mod checkpoint;
 mod clock;
+mod connected;
 mod connection;
+mod dashboard;
 mod dispatch;
 mod ending;
 mod fault;
+mod history;
 mod messages;
 mod migrate;
 mod money;
 mod nodes;
 mod oauth;
+mod operations;
 mod people;
 mod prune;
 mod readers;
@@ -38,6 +42,8 @@ mod senders;
 mod sends;
 mod sessions;
 mod store;
+mod story;
+mod traffic;
 mod writer;
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use domain::{Money, Timestamp};
 
 use super::billing::{self, Change};
 use super::{SqliteStore, catalogue};
-use crate::rows::micros;
+use crate::rows::{self, micros};
 
 #[async_trait]
 impl BillingStore for SqliteStore {
@@ -40,11 +40,12 @@ impl BillingStore for SqliteStore {
     async fn set_rules(
         &self,
         account: AccountId,
+        from: Option<&SpendingRules>,
         rules: &SpendingRules,
     ) -> Result<bool, StoreError> {
-        let rules = rules.clone();
+        let (from, rules) = (from.cloned(), rules.clone());
         self.write("change what an account may spend", move |db| {
-            billing::set_rules(db, account, &rules)
+            billing::set_rules(db, account, from.as_ref(), &rules)
         })
         .await
     }
@@ -52,10 +53,12 @@ impl BillingStore for SqliteStore {
     async fn list_ledger(
         &self,
         account: AccountId,
+        before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<LedgerEntry>, StoreError> {
+        let before = rows::before(before);
         self.read("list the ledger", move |db| {
-            billing::list_ledger(db, account, limit)
+            billing::list_ledger(db, account, before, limit)
         })
         .await
     }

@@ -6,12 +6,13 @@ use domain::oauth::{
     TokenKind,
 };
 use domain::ports::{
-    Approval, CodeRedemption, KeptClient, NewPair, OAuthStore, Revoked, Rotation, StoreError,
+    Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotation,
+    StoreError,
 };
-use domain::{GrantId, Permissions, Timestamp, TokenHash};
+use domain::{AccountId, GrantId, Permissions, Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::{SqliteStore, access};
+use super::{SqliteStore, access, connected};
 use crate::rows::micros;
 use crate::rows::oauth::{
     ClientColumns, GrantColumns, KEPT_EXPIRED_US, RequestColumns, redirects, refresh_token,
@@ -182,6 +183,29 @@ impl OAuthStore for SqliteStore {
         let (token, client_id) = (*token, client_id.to_owned());
         self.write("revoke a client's token", move |db| {
             revoke(db, &token, &client_id, micros(now))
+        })
+        .await
+    }
+
+    async fn list_grants(
+        &self,
+        account: AccountId,
+        now: Timestamp,
+    ) -> Result<Vec<GrantRecord>, StoreError> {
+        self.read("list connected clients", move |db| {
+            connected::list(db, account, micros(now))
+        })
+        .await
+    }
+
+    async fn revoke_grant(
+        &self,
+        account: AccountId,
+        id: GrantId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.write("revoke a grant", move |db| {
+            connected::revoke(db, account, id, micros(now))
         })
         .await
     }
@@ -361,7 +385,7 @@ pub(super) fn end_family(db: &Connection, token: i64, now_us: i64) -> Result<Opt
 }
 
 /// Ends a grant with all its tokens; `false` when nothing was left to end.
-fn end_grant(db: &Connection, grant: GrantId, now_us: i64) -> Result<bool> {
+pub(super) fn end_grant(db: &Connection, grant: GrantId, now_us: i64) -> Result<bool> {
     let values = [grant.as_i64(), now_us];
     db.prepare_cached(END_GRANT)?.execute(values)?;
     access::change(db, END_TOKENS, values)

@@ -40,10 +40,12 @@ pub(super) fn settle(
         report: db.prepare_cached(REPORT)?,
         endings: Endings::prepare(db, hold.then_some(node))?,
     };
-    batch
+    let matched = batch
         .iter()
         .map(|receipt| receipts.settle(receipt))
-        .collect()
+        .collect::<Result<_>>()?;
+    receipts.endings.close()?;
+    Ok(matched)
 }
 
 /// The statements of the hot path, prepared once for a batch.

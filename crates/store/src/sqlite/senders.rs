@@ -251,13 +251,15 @@ fn find(
 /// Senders that fit a filter, by ID.
 fn list(db: &Connection, filter: SenderFilter, page: Page) -> rusqlite::Result<Vec<SenderRecord>> {
     let mut list = db.prepare_cached(&format!(
-        "{SENDER} WHERE (?1 IS NULL OR account_id = ?1) AND (?2 IS NULL OR state = ?2) ORDER BY id LIMIT ?3 OFFSET ?4"
+        "{SENDER} WHERE (?1 IS NULL OR account_id = ?1) AND (?2 IS NULL OR state = ?2) AND id > ?5
+        ORDER BY id LIMIT ?3 OFFSET ?4"
     ))?;
     let values = params![
         filter.account.map(AccountId::as_i64),
         filter.state.map(SenderState::number),
         page.limit,
         i64::try_from(page.offset).unwrap_or(i64::MAX),
+        filter.after.map_or(0, SenderId::as_i64),
     ];
     list.query_map(values, |row| Ok(sender(row)?.record))?
         .collect()

@@ -102,10 +102,12 @@ pub(super) fn settle(
         name_part: db.prepare_cached(NAME_PART)?,
         endings: Endings::prepare(db, hold.then_some(node))?,
     };
-    batch
+    let settled = batch
         .iter()
         .map(|settlement| sends.settle(settlement))
-        .collect()
+        .collect::<Result<_>>()?;
+    sends.endings.close()?;
+    Ok(settled)
 }
 
 /// The statements of the hot path, prepared once for a batch.
@@ -250,5 +252,6 @@ pub(super) fn expire(
         };
         ended.extend(endings.end(id, end)?);
     }
+    endings.close()?;
     Ok(ended)
 }

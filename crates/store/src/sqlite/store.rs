@@ -8,13 +8,13 @@ use domain::ids::{AccountId, MessageId, TokenId};
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
-    Accepted, AccessStore, AccountRecord, Cancel, KeptAnswer, MessageStore, NewAccount, NewToken,
-    Page, StoreError, TokenRecord,
+    Accepted, AccessStore, AccountRecord, Cancel, Found, KeptAnswer, Look, MessageStore,
+    NewAccount, NewToken, Page, StoreError, TokenRecord,
 };
 use domain::{Timestamp, TokenHash};
 
 use super::{SqliteStore, accept, access, messages};
-use crate::rows::micros;
+use crate::rows::{self, micros};
 
 #[async_trait]
 impl MessageStore for SqliteStore {
@@ -82,6 +82,19 @@ impl MessageStore for SqliteStore {
         .await
     }
 
+    async fn list_scheduled_after(
+        &self,
+        account: AccountId,
+        after: Option<(Timestamp, MessageId)>,
+        limit: u32,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        let after = rows::scheduled_key(after);
+        self.read("list scheduled messages", move |db| {
+            messages::list_scheduled_after(db, account, after, limit)
+        })
+        .await
+    }
+
     async fn cancel(
         &self,
         account: AccountId,
@@ -141,6 +154,33 @@ impl AccessStore for SqliteStore {
         self.read("list accounts", access::list_accounts).await
     }
 
+    async fn look_for_accounts(
+        &self,
+        name: Option<&str>,
+        look: Look<AccountId>,
+    ) -> Result<Found<AccountRecord, AccountId>, StoreError> {
+        let name = name.map(str::to_owned);
+        let before = rows::before(look.before.map(AccountId::get));
+        let limit = look.limit;
+        let found = self
+            .read("look for accounts", move |db| {
+                access::look_for_accounts(db, name.as_deref(), before, limit)
+            })
+            .await?;
+        Ok(rows::found(found, limit, |account| account.id))
+    }
+
+    async fn list_account_names(
+        &self,
+        ids: &[AccountId],
+    ) -> Result<Vec<(AccountId, String)>, StoreError> {
+        let ids = ids.to_vec();
+        self.read("list the names of accounts", move |db| {
+            access::list_names(db, &ids)
+        })
+        .await
+    }
+
     async fn set_suspended(&self, name: &str, suspended: bool) -> Result<bool, StoreError> {
         let name = name.to_owned();
         self.write("suspend an account", move |db| {
@@ -163,9 +203,22 @@ impl AccessStore for SqliteStore {
             .await
     }
 
-    async fn revoke_token(&self, id: TokenId, now: Timestamp) -> Result<bool, StoreError> {
+    async fn revoke_token(
+        &self,
+        account: Option<AccountId>,
+        id: TokenId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
         self.write("revoke a token", move |db| {
-            access::revoke_token(db, id, micros(now))
+            access::revoke_token(db, account, id, micros(now))
+        })
+        .await
+    }
+
+    async fn note_tokens_used(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError> {
+        let used: Vec<_> = used.iter().map(|(hash, at)| (*hash, micros(*at))).collect();
+        self.write("note when tokens were used", move |db| {
+            access::note_used(db, &used)
         })
         .await
     }

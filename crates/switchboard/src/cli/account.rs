@@ -2,8 +2,10 @@
 
 use clap::Subcommand;
 use domain::Money;
+use domain::billing::RuleChange;
+use domain::note::{NotANote, Note};
 
-use super::{Output, RuleChange};
+use super::Output;
 
 /// The help on what can be set.
 const RULES: &str = "credit_limit=50.00, countries=LV,EE or all, daily_cap=20.00 or off, \
@@ -77,14 +79,6 @@ pub(crate) enum AccountCommand {
     },
 }
 
-/// The most characters of a note.
-const MAX_NOTE_CHARS: usize = 200;
-
-pub(super) fn parse_note(text: &str) -> Result<String, String> {
-    if text.chars().count() > MAX_NOTE_CHARS || text.chars().any(char::is_control) {
-        return Err(format!(
-            "a note is one line of at most {MAX_NOTE_CHARS} characters"
-        ));
-    }
-    Ok(text.to_owned())
+pub(super) fn parse_note(text: &str) -> Result<String, NotANote> {
+    text.parse::<Note>().map(|note| note.as_str().to_owned())
 }

@@ -3,13 +3,13 @@
 mod ledger;
 
 use anyhow::ensure;
-use domain::billing::SpendingRules;
+use domain::billing::{RuleChange, SpendingRules};
 use domain::ports::AccountRecord;
 use engine::{Accounts, By};
 use serde_json::{Value, json};
 
 use super::{TIME, accounts, print_json};
-use crate::cli::{AccountCommand, Output, RuleChange};
+use crate::cli::{AccountCommand, Output};
 use crate::config::Config;
 
 pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Result<()> {
@@ -86,8 +86,8 @@ async fn set(
         ensure!(is_first, "{key} is given twice; give it once");
     }
     let apply = |rules: &mut SpendingRules| {
-        for change in changes {
-            change.apply(rules);
+        for change in &changes {
+            change.clone().apply(rules);
         }
     };
     let rules = accounts.set_rules(&By::command_line(), name, apply).await?;

@@ -6,7 +6,7 @@ use anyhow::ensure;
 use domain::clock::SystemClock;
 use domain::delivery::CallbackAttempt;
 use domain::ports::{CallbackFilter, CallbackRecord, CallbackState, Page};
-use engine::{By, CallbackReview};
+use engine::{By, Reports};
 use serde_json::json;
 
 use super::{print_json, store};
@@ -14,7 +14,7 @@ use crate::cli::{CallbacksCommand, WhichCallbacks};
 use crate::config::Config;
 
 pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::Result<()> {
-    let review = CallbackReview::new(store(config).await?, Arc::new(SystemClock));
+    let reports = Reports::new(store(config).await?, Arc::new(SystemClock));
     match command {
         CallbacksCommand::List {
             which,
@@ -23,7 +23,7 @@ pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::R
             output,
         } => {
             let page = Page { limit, offset: 0 };
-            let list = review.list(&filter(which, all), page).await?;
+            let list = reports.list(&filter(which, all), page).await?;
             if output.json {
                 print_json(&list.iter().map(as_json).collect());
             } else {
@@ -31,7 +31,7 @@ pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::R
             }
         }
         CallbacksCommand::Show { id, output } => {
-            let attempts = review.attempts(id).await?;
+            let attempts = reports.attempts(id).await?;
             if output.json {
                 print_json(&attempts.iter().map(attempt_as_json).collect());
             } else if attempts.is_empty() {
@@ -52,7 +52,7 @@ pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::R
                 chosen,
                 "say which: --id ID, --url PREFIX, --from TIME or --until TIME"
             );
-            let count = review.replay(&By::command_line(), &filter).await?;
+            let count = reports.replay(&By::command_line(), &filter).await?;
             println!("{count} callbacks are sent again.");
         }
     }

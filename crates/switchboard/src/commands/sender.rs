@@ -33,7 +33,12 @@ pub(super) async fn run(config: &Config, command: SenderCommand) -> anyhow::Resu
             output,
         } => {
             let account = account_id(&store, account.as_deref()).await?;
-            list(&review, SenderFilter { account, state }, &names, output).await
+            let filter = SenderFilter {
+                account,
+                state,
+                after: None,
+            };
+            list(&review, filter, &names, output).await
         }
         SenderCommand::Approve(decision) => decide(&review, Step::Approve, &decision, &names).await,
         SenderCommand::Reject(decision) => decide(&review, Step::Reject, &decision, &names).await,

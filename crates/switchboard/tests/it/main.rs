@@ -3,6 +3,7 @@
 mod chain;
 mod commands;
 mod contract;
+mod dashboard;
 mod deliver;
 mod faults;
 mod mcp;

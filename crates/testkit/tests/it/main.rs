@@ -1,6 +1,7 @@
 //! The kit on itself: process, client and load generator against the bare handler of the
 //! benchmark, started through a script that has the service's command line.
 
+mod chrome;
 mod gate;
 mod receiver;
 

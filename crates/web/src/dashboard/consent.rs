@@ -20,9 +20,10 @@ use url::Url;
 use super::Dashboard;
 use super::form::Form;
 use super::page::{Failure, Frame, notice_with, policy_with_forms_to, show_under};
+use super::permissions::Offer;
 use super::return_path::ReturnPath;
 use super::visit::{Visit, form_token};
-use words::{Offer, Target};
+use words::Target;
 
 #[derive(Template)]
 #[template(path = "consent.html")]

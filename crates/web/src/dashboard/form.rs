@@ -7,10 +7,14 @@ use axum::extract::{FromRequest, Request};
 use super::page::Failure;
 use crate::rest::body::read_within;
 
-/// The largest form.
+/// The largest form of whoever is not signed in.
 const MAX_BYTES: usize = 16 * 1024;
+/// The largest form behind the sign-in: texts of many parts, lists of numbers.
+pub(super) const MAX_BYTES_WITHIN: usize = 512 * 1024;
 /// The time for it to arrive.
 const TIME: Duration = Duration::from_secs(10);
+/// The time for more than that.
+const LONG_TIME: Duration = Duration::from_secs(60);
 
 /// The fields of a form, in the order in which they came.
 pub(super) struct Form(Vec<(String, String)>);
@@ -32,15 +36,25 @@ impl Form {
         let named = self.0.iter().filter(move |(key, _)| key == name);
         named.map(|(_, value)| value.as_str())
     }
+
+    /// Reads a form of at most so many bytes.
+    pub(super) async fn read(request: Request, max_bytes: usize) -> Result<Self, Failure> {
+        let time = if max_bytes > MAX_BYTES_WITHIN {
+            LONG_TIME
+        } else {
+            TIME
+        };
+        let body = read_within(request, max_bytes, time).await;
+        let body = body.map_err(|_| Failure::Form)?;
+        let fields = url::form_urlencoded::parse(&body);
+        Ok(Self(fields.into_owned().collect()))
+    }
 }
 
 impl<S: Sync> FromRequest<S> for Form {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Failure> {
-        let body = read_within(request, MAX_BYTES, TIME).await;
-        let body = body.map_err(|_| Failure::Form)?;
-        let fields = url::form_urlencoded::parse(&body);
-        Ok(Self(fields.into_owned().collect()))
+        Self::read(request, MAX_BYTES).await
     }
 }

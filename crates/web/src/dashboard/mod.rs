@@ -7,21 +7,37 @@
 mod assets;
 mod audit;
 mod browser;
+mod callbacks;
+mod chart;
+mod connect;
 mod consent;
 mod form;
+mod live;
+mod lookups;
+mod messages;
 mod nav;
+mod numbers;
+mod operator;
 mod overview;
 mod page;
 mod password;
 mod people;
+mod permissions;
+mod place;
 mod qr;
 mod query;
+mod rates;
 mod refused;
 mod return_path;
+mod scheduled;
 mod second_step;
 mod security;
+mod send;
+mod senders;
 mod shown;
 mod sign_in;
+mod tokens;
+mod typed;
 mod visit;
 mod visitor;
 
@@ -33,9 +49,12 @@ use axum::routing::{get, post};
 use domain::person::SignedIn;
 use engine::Engine;
 use ipnet::IpNet;
+use tokio::sync::watch;
 
+use crate::rest::correction::Corrections;
 use crate::rest::wrong_method;
 pub use assets::router as assets_router;
+use live::Streams;
 use page::Failure;
 pub(crate) use refused::refused;
 use return_path::ReturnPath;
@@ -50,6 +69,12 @@ pub struct DashboardSettings {
     pub dashboard_url: String,
     /// The address of the REST API, for the examples.
     pub base_url: String,
+    /// The address of the MCP server, `/mcp` included, for the examples.
+    pub mcp_url: String,
+    /// The address of the authorization server.
+    pub auth_url: String,
+    /// The header of the REST API that carries a token.
+    pub token_header: String,
     /// The currency of every amount.
     pub currency: String,
     /// The proxies whose `X-Forwarded-For` counts.
@@ -60,18 +85,28 @@ pub struct DashboardSettings {
 pub struct Dashboard {
     engine: Arc<Engine>,
     settings: DashboardSettings,
+    corrections: Corrections,
+    streams: Streams,
 }
 
 impl Dashboard {
-    /// The pages on these use cases.
-    pub fn new(engine: Arc<Engine>, settings: DashboardSettings) -> Arc<Self> {
-        Arc::new(Self { engine, settings })
+    /// The pages on these use cases. What they send by and by ends when `stop` turns true.
+    pub fn new(
+        engine: Arc<Engine>,
+        settings: DashboardSettings,
+        stop: watch::Receiver<bool>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            engine,
+            settings,
+            corrections: Corrections::default(),
+            streams: Streams::new(stop),
+        })
     }
 
     /// The routes, without those of [`assets_router`].
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new()
-            .route("/dashboard", get(overview::show))
             .route(
                 "/dashboard/password",
                 get(password::ask_operator).post(password::create_operator),
@@ -100,6 +135,18 @@ impl Dashboard {
             .merge(security::routes())
             .merge(people::routes())
             .merge(audit::routes())
+            .merge(operator::routes())
+            .merge(connect::routes())
+            .merge(senders::routes())
+            .merge(numbers::routes())
+            .merge(rates::routes())
+            .merge(lookups::routes())
+            .merge(tokens::routes())
+            .merge(scheduled::routes())
+            .merge(callbacks::routes())
+            .merge(messages::routes())
+            .merge(overview::routes())
+            .merge(send::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }

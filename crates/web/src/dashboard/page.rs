@@ -222,6 +222,14 @@ pub(super) enum Failure {
     Store(StoreError),
 }
 
+impl Failure {
+    /// The store could not, and others wait for the same answer.
+    pub(super) fn of_shared(error: &StoreError) -> Self {
+        log(error);
+        Self::Page(Box::new(without_database()))
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
@@ -279,14 +287,22 @@ impl IntoResponse for Failure {
                 BUSY_AGAIN_AFTER_S,
             ),
             Self::Store(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::error!(%error, cause, "a page failed");
-                notice(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "Not now",
-                    "The service cannot reach its database. Try again shortly.",
-                )
+                log(&error);
+                without_database()
             }
         }
     }
+}
+
+fn log(error: &StoreError) {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    tracing::error!(%error, cause, "a page failed");
+}
+
+fn without_database() -> Response {
+    notice(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "Not now",
+        "The service cannot reach its database. Try again shortly.",
+    )
 }

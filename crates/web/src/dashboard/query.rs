@@ -14,7 +14,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    fn new(path: &str, query: &str) -> Self {
+    pub(super) fn new(path: &str, query: &str) -> Self {
         let mut fields: Vec<(String, String)> = Vec::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let is_new = fields.iter().all(|(known, _)| *known != name);
@@ -37,6 +37,25 @@ impl Query {
     /// A field for a form to show again.
     pub(super) fn text(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default()
+    }
+
+    /// The same fields at another page.
+    pub(super) fn at(self, path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            ..self
+        }
+    }
+
+    /// The same without a field.
+    pub(super) fn without(mut self, name: &str) -> Self {
+        self.fields.retain(|(known, _)| known != name);
+        self
+    }
+
+    /// The whole address.
+    pub(super) fn address(&self) -> String {
+        self.address_with("", None)
     }
 
     /// The same page with one field set, or left out.
@@ -77,5 +96,9 @@ mod tests {
             "/dashboard/messages?to=%2B371+2&from=A%26B&before=7"
         );
         assert_eq!(Query::new("/x", "a=1").address_with("a", None), "/x");
+        assert_eq!(
+            query.at("/live").without("from").address(),
+            "/live?to=%2B371+2"
+        );
     }
 }

@@ -125,7 +125,8 @@ pub(super) fn form_token(secret: &str, purpose: &str) -> String {
     hex(hash.as_bytes())
 }
 
-fn random_key() -> String {
+/// Nobody guesses it.
+pub(super) fn random_key() -> String {
     let mut bytes = [0; KEY_BYTES];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     hex(&bytes)
@@ -135,7 +136,7 @@ fn is_key(text: &str) -> bool {
     text.len() == 2 * KEY_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a text takes everything");

@@ -9,6 +9,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::response::Redirect;
 use domain::Access;
 use domain::person::{Role, SignedIn};
 use domain::ports::AccountRecord;
@@ -16,7 +17,7 @@ use engine::{Accounts, By};
 use http::request::Parts;
 
 use super::Dashboard;
-use super::form::Form;
+use super::form::{self, Form};
 use super::page::{Failure, Frame};
 use super::return_path::ReturnPath;
 use super::visit::{Visit, form_token};
@@ -41,6 +42,10 @@ impl Visitor {
             &self.path,
             form_token(&self.session, FORM),
         )
+    }
+
+    fn is_operator(&self) -> bool {
+        self.signed_in.role() == Role::Operator
     }
 
     /// What people and logs call them.
@@ -105,6 +110,11 @@ impl FromRequestParts<Arc<Dashboard>> for Member {
         };
         match account {
             Some(account) => Ok(Self { visitor, account }),
+            // Whoever only runs the service begins with that.
+            None if visitor.is_operator() && visitor.path == "/dashboard" => {
+                let accounts = Redirect::to("/dashboard/operator/accounts");
+                Err(Failure::Elsewhere(accounts))
+            }
             None => Err(Failure::NoAccount(Box::new(visitor.frame()))),
         }
     }
@@ -170,17 +180,18 @@ impl Deref for Operator {
     }
 }
 
-/// A form that a page behind the sign-in sent, and no other site.
-pub(super) struct Posted(pub(super) Form);
+/// A form of at most so many bytes that a page behind the sign-in sent, and no other site. Stands last, so that nobody's
+/// form is read who may not send it.
+pub(super) struct Posted<const MAX_BYTES: usize = { form::MAX_BYTES_WITHIN }>(pub(super) Form);
 
-impl FromRequest<Arc<Dashboard>> for Posted {
+impl<const MAX_BYTES: usize> FromRequest<Arc<Dashboard>> for Posted<MAX_BYTES> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, dashboard: &Arc<Dashboard>) -> Result<Self, Failure> {
         let (mut parts, body) = request.into_parts();
         let Ok(visit) = Visit::from_request_parts(&mut parts, dashboard).await;
         let request = Request::from_parts(parts, body);
-        let form = Form::from_request(request, dashboard).await?;
+        let form = Form::read(request, MAX_BYTES).await?;
         if visit.session.is_some() && visit.sent(&form, FORM, visit.session.as_deref()) {
             Ok(Self(form))
         } else {

@@ -17,6 +17,7 @@ use crate::rest::caller::Peer;
 use crate::rest::with_unknown_addresses;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The REST API cannot be reached. Whether it has acted on the request is unknown.
@@ -68,6 +69,7 @@ pub(super) struct Question {
     method: Method,
     path: String,
     body: Option<Value>,
+    key: Option<HeaderValue>,
 }
 
 impl Question {
@@ -77,6 +79,7 @@ impl Question {
             method: Method::GET,
             path: path.into(),
             body: None,
+            key: None,
         }
     }
 
@@ -86,7 +89,13 @@ impl Question {
             method: Method::POST,
             path: path.into(),
             body: Some(body),
+            key: None,
         }
+    }
+
+    /// Makes the question harmless when it comes again under the same key.
+    pub(super) fn under(self, key: Option<HeaderValue>) -> Self {
+        Self { key, ..self }
     }
 
     /// The request under the caller's token. REST sees the caller's address, so that the lists of addresses hold.
@@ -100,6 +109,9 @@ impl Question {
         let address = bearer.address.to_string();
         let address = HeaderValue::try_from(address).expect("an address is visible ASCII");
         headers.insert(FORWARDED_FOR, address);
+        if let Some(key) = self.key {
+            headers.insert(IDEMPOTENCY_KEY, key);
+        }
         if let Some(body) = self.body {
             headers.insert(CONTENT_TYPE, JSON);
             *request.body_mut() = body.to_string().into();

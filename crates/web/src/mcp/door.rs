@@ -86,7 +86,7 @@ impl Mcp {
     /// Whether the token is one. What is said against its bearer all the same is handed back.
     async fn admit(&self, bearer: &Bearer) -> Result<Option<String>, Box<Response>> {
         let token = bearer.token.to_str().unwrap_or("");
-        let admitted = self.engine.gate.admit(Some(token), bearer.address, None);
+        let admitted = self.engine.gate.admit(Some(token), bearer.address, &[]);
         match admitted.await {
             Ok(_) => Ok(None),
             Err(refusal @ (Refusal::Suspended | Refusal::Address(_))) => {

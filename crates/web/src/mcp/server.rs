@@ -32,7 +32,7 @@ const LIST_TTL_MS: u64 = 60 * 60 * 1000;
 /// What a client tells its model about the whole server.
 const INSTRUCTIONS: &str = "Switchboard sends SMS, registers sender IDs, looks subscribers up (HLR), and knows operators, networks, prefixes and prices. \
 Two tools cost the account money each time they succeed: send_sms (per part and recipient) and lookup_hlr (per query); ask the user before calling them unless they asked for exactly that. \
-To try sending without cost or recipient, give send_sms testMode \"1\". Prices are in get_sms_rates. \
+To know what a message costs before it is sent, give send_sms preview true. To try sending without cost or recipient, give it testMode \"1\". Prices are in get_sms_rates. \
 Numbers are in international form, such as +37120000001; correct_phone_number makes them so. \
 An error names its code, what to change, and whether the same call may work later (retryable).";
 

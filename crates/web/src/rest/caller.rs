@@ -19,30 +19,31 @@ pub(crate) struct Peer(pub(crate) IpAddr);
 
 /// A permission as a type, so that an operation's signature says what it needs.
 pub(crate) trait Need: Send {
-    /// The permission; `None` where any valid token will do.
-    const PERMISSION: Option<Permission>;
+    /// The permissions of which one is enough; none where any valid token will do.
+    const PERMISSIONS: &'static [Permission];
 }
 
 macro_rules! need {
-    ($($name:ident => $permission:expr),* $(,)?) => {
+    ($($name:ident => [$($permission:ident),*]),* $(,)?) => {
         $(
             pub(crate) struct $name;
             impl Need for $name {
-                const PERMISSION: Option<Permission> = $permission;
+                const PERMISSIONS: &'static [Permission] = &[$(Permission::$permission),*];
             }
         )*
     };
 }
 
 need! {
-    AnyToken => None,
-    SmsSend => Some(Permission::SmsSend),
-    SmsRead => Some(Permission::SmsRead),
-    ViberSend => Some(Permission::ViberSend),
-    HlrLookup => Some(Permission::HlrLookup),
-    SenderWrite => Some(Permission::SenderWrite),
-    SmsRates => Some(Permission::SmsRates),
-    NumbersRead => Some(Permission::NumbersRead),
+    AnyToken => [],
+    SmsSend => [SmsSend],
+    SmsRead => [SmsRead],
+    SmsReadOrSend => [SmsRead, SmsSend],
+    ViberSend => [ViberSend],
+    HlrLookup => [HlrLookup],
+    SenderWrite => [SenderWrite],
+    SmsRates => [SmsRates],
+    NumbersRead => [NumbersRead],
 }
 
 /// A caller whose token was admitted for the operation.
@@ -69,7 +70,7 @@ impl<N: Need> FromRequestParts<Arc<Rest>> for Caller<N> {
         let access = rest
             .engine
             .gate
-            .admit(token, address, N::PERMISSION)
+            .admit(token, address, N::PERMISSIONS)
             .await?;
         Ok(Self {
             access,

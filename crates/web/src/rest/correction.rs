@@ -20,7 +20,7 @@ use super::json::{Fields, Value, parse_list};
 use super::{Problem, Rest};
 
 /// The most numbers of one request.
-const MAX_ITEMS: usize = 10_000;
+pub(crate) const MAX_ITEMS: usize = 10_000;
 /// A body of at most this many bytes holds so few numbers that handing it to another thread would cost more.
 const FEW_BYTES: usize = 2048;
 
@@ -41,32 +41,47 @@ pub(super) struct NumberToCorrect {
 
 /// A corrected number.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct CorrectedNumber<'a> {
+pub(crate) struct CorrectedNumber<'a> {
     /// What is wrong; null when nothing is.
     #[serde(rename = "Error")]
-    error: Option<String>,
+    pub(crate) error: Option<String>,
     /// The number as it was sent.
     #[serde(rename = "Number")]
     #[schema(example = "29 111 111")]
-    number: Option<Cow<'a, str>>,
+    pub(crate) number: Option<Cow<'a, str>>,
     /// `mobile`, `landline` or `unknown`.
     #[serde(rename = "NumberType")]
     #[schema(example = "mobile")]
-    number_type: &'static str,
+    pub(crate) number_type: &'static str,
     /// The number's country, ISO 3166-1 alpha-2; null for one that belongs to none.
     #[serde(rename = "CountryIso")]
     #[schema(example = "LV")]
-    country: Option<String>,
+    pub(crate) country: Option<String>,
     /// Whether it is a mobile number.
     #[serde(rename = "Mobile")]
     mobile: bool,
     /// The number in international form; null when it could not be corrected.
     #[serde(rename = "NumberE164")]
     #[schema(example = "+37129111111")]
-    e164: Option<String>,
+    pub(crate) e164: Option<String>,
 }
 
 impl<'a> CorrectedNumber<'a> {
+    /// Reads a number for its country first, then as an international one.
+    pub(crate) fn of(number: Cow<'a, str>, country: Option<Country>) -> Self {
+        match numbering::examine(&number, country) {
+            Err(error) => Self::wrong(Some(number), country, format!("{error}.")),
+            Ok(corrected) => Self {
+                error: None,
+                number: Some(number),
+                number_type: corrected.kind.name(),
+                country: corrected.country.map(|country| country.to_string()),
+                mobile: corrected.kind == numbering::NumberType::Mobile,
+                e164: Some(corrected.number.to_string()),
+            },
+        }
+    }
+
     fn wrong(number: Option<Cow<'a, str>>, country: Option<Country>, error: String) -> Self {
         Self {
             error: Some(error),
@@ -80,7 +95,18 @@ impl<'a> CorrectedNumber<'a> {
 }
 
 /// Limits how many requests are corrected at once, so that they leave the other threads alone.
-pub(super) struct Corrections(Semaphore);
+pub(crate) struct Corrections(Semaphore);
+
+impl Corrections {
+    /// Does work on another thread, in its turn; `None`: it failed.
+    pub(crate) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let _turn = self.0.acquire().await.ok()?;
+        tokio::task::spawn_blocking(work).await.ok()
+    }
+}
 
 impl Default for Corrections {
     fn default() -> Self {
@@ -113,14 +139,8 @@ pub(super) async fn correct(
     let answer = if body.len() <= FEW_BYTES {
         correct_all(&body)?
     } else {
-        let _turn = rest
-            .corrections
-            .0
-            .acquire()
-            .await
-            .map_err(|_| Problem::internal())?;
-        let work = tokio::task::spawn_blocking(move || correct_all(&body));
-        work.await.map_err(|_| Problem::internal())??
+        let work = rest.corrections.work(move || correct_all(&body));
+        work.await.ok_or_else(Problem::internal)??
     };
     let mut response = answer.into_response();
     let json = HeaderValue::from_static("application/json");
@@ -158,17 +178,7 @@ fn correct_one(item: Value<'_>) -> CorrectedNumber<'_> {
         Ok(country) => country,
         Err(error) => return CorrectedNumber::wrong(Some(number), None, error),
     };
-    match numbering::examine(&number, country) {
-        Err(error) => CorrectedNumber::wrong(Some(number), country, format!("{error}.")),
-        Ok(corrected) => CorrectedNumber {
-            error: None,
-            number: Some(number),
-            number_type: corrected.kind.name(),
-            country: corrected.country.map(|country| country.to_string()),
-            mobile: corrected.kind == numbering::NumberType::Mobile,
-            e164: Some(corrected.number.to_string()),
-        },
-    }
+    CorrectedNumber::of(number, country)
 }
 
 /// The examples call it `CountryIso`, the field list `country`. An empty one is none.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::body::JsonBody;
-use super::caller::{Caller, SmsRead};
+use super::caller::{Caller, SmsReadOrSend};
 use super::document::{Failure, SmsRequest};
 use super::json::Fields;
 use super::{Problem, Rest, sms};
@@ -62,7 +62,7 @@ impl Estimate {
 /// Ask what a message would cost
 ///
 /// Takes the body of `POST /sms` and checks it in the same way. Nothing is sent, stored or charged. One item for each
-/// recipient, in their order.
+/// recipient, in their order. Whoever may send may ask.
 #[utoipa::path(
     post,
     path = "/sms/cost",
@@ -72,12 +72,12 @@ impl Estimate {
         (status = 200, description = "What it would cost.", body = Vec<Estimate>),
         (status = 400, description = "A field breaks a rule, or a recipient has no price.", body = Failure),
         (status = 401, description = "No valid token.", body = Failure),
-        (status = 403, description = "The token lacks `sms:read`, or the account may not send under this sender.", body = Failure),
+        (status = 403, description = "The token has neither `sms:read` nor `sms:send`, or the account may not send under this sender.", body = Failure),
     ),
 )]
 pub(super) async fn estimate(
     State(rest): State<Arc<Rest>>,
-    caller: Caller<SmsRead>,
+    caller: Caller<SmsReadOrSend>,
     JsonBody(body): JsonBody,
 ) -> Result<Response, Problem> {
     let order = sms::read_order(Fields::parse(&body)?)?;

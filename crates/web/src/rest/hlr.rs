@@ -79,11 +79,11 @@ pub(super) async fn look_up(
             "msisdn",
             "the subscriber's number",
         )?,
-        callback_url: require(
+        callback_url: Some(require(
             fields.take_text("callBackUrl")?,
             "callBackUrl",
             "the address for the result",
-        )?,
+        )?),
     };
     let stored = rest
         .engine

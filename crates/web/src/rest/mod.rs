@@ -2,7 +2,7 @@
 
 pub(crate) mod body;
 pub(crate) mod caller;
-mod correction;
+pub(crate) mod correction;
 mod cost;
 mod document;
 mod hlr;

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use domain::Permission;
 use domain::billing::NotPaid;
 use domain::ports::StoreError;
-use engine::gate::Refusal;
+use engine::gate::{Refusal, either};
 use engine::senders::{ConfirmError, MAX_AWAITING, RegisterError};
 use engine::submit::{Invalid, SubmitError};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -131,6 +131,7 @@ impl Problem {
                     "'{from}' is none of this account's approved senders, and only those may be used here; register it with POST /senderId."
                 ),
             ),
+            SubmitError::Suspended => Refusal::Suspended.into(),
             SubmitError::KeyConflict => Self::conflict(
                 "The Idempotency-Key was used before with another body; use a new key for a new request.",
             ),
@@ -263,12 +264,13 @@ impl From<Refusal> for Problem {
                     "This API token may not be used from the address {address}; its list of addresses does not hold it."
                 ),
             ),
-            Refusal::NotGranted(permission) => Self {
-                required: Some(permission),
+            Refusal::NotGranted(permissions) => Self {
+                required: permissions.first().copied(),
                 ..Self::new(
                     StatusCode::FORBIDDEN,
                     format!(
-                        "This API token lacks the permission '{permission}' that this operation needs."
+                        "This API token lacks the permission {} that this operation needs.",
+                        either(permissions)
                     ),
                 )
             },

@@ -83,7 +83,7 @@ impl Door {
             "answered"
         );
         if let Some(left) = left
-            && !left.is_read_to_its_end().await
+            && !left.drop_it().await
         {
             response.headers_mut().insert(CONNECTION, CLOSE);
         }

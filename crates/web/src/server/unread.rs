@@ -64,9 +64,9 @@ fn is_small(headers: &HeaderMap) -> bool {
 }
 
 impl Return {
-    /// Reads what the routes left, once they are done. False: there is more than is worth reading, so that the connection
+    /// Reads and drops what the routes left, once they are done. False: that is more than is worth it, so that the connection
     /// cannot go on.
-    pub(super) async fn is_read_to_its_end(self) -> bool {
+    pub(super) async fn drop_it(self) -> bool {
         let left = {
             let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
             slot.take()

@@ -17,6 +17,8 @@ on_both_stores!(
     tokens_are_listed_without_the_revoked,
     a_token_needs_an_account_and_a_secret_of_its_own,
     suspending_shows_on_the_tokens,
+    a_token_of_another_account_is_not_revoked,
+    the_last_use_of_a_token_is_noted,
     every_change_raises_the_version_and_nothing_else_does,
 );
 
@@ -136,7 +138,7 @@ async fn tokens_are_listed_without_the_revoked(store: Arc<dyn Store>) {
     ];
     for (name, id, expected) in revocations {
         assert_eq!(
-            store.revoke_token(id, at(9)).await.expect("answers"),
+            store.revoke_token(None, id, at(9)).await.expect("answers"),
             expected,
             "{name}"
         );
@@ -246,8 +248,56 @@ async fn every_change_raises_the_version_and_nothing_else_does(store: Arc<dyn St
     assert!(raised().await, "suspending");
     store.set_suspended("other", true).await.expect("answers");
     assert!(!raised().await, "suspending nobody");
-    store.revoke_token(token, at(9)).await.expect("answers");
+    store
+        .revoke_token(None, token, at(9))
+        .await
+        .expect("answers");
     assert!(raised().await, "revoking");
-    store.revoke_token(token, at(9)).await.expect("answers");
+    store
+        .revoke_token(None, token, at(9))
+        .await
+        .expect("answers");
     assert!(!raised().await, "revoking again");
+}
+
+async fn a_token_of_another_account_is_not_revoked(store: Arc<dyn Store>) {
+    let (owner, stranger) = (
+        create_account(&store, "owner").await,
+        create_account(&store, "stranger").await,
+    );
+    let token = store.create_token(&new_token(owner, "a")).await;
+    let token = token.expect("the token is created");
+    for (who, expected) in [(stranger, false), (owner, true), (owner, false)] {
+        let revoked = store.revoke_token(Some(who), token, at(9)).await;
+        assert_eq!(revoked.expect("answers"), expected);
+        let opens = store.find_access(&hash("a")).await.expect("answers");
+        assert_eq!(opens.is_some(), who == stranger);
+    }
+}
+
+async fn the_last_use_of_a_token_is_noted(store: Arc<dyn Store>) {
+    let owner = create_account(&store, "acme").await;
+    for secret in ["a", "b"] {
+        let token = store.create_token(&new_token(owner, secret)).await;
+        token.expect("the token is created");
+    }
+    let version = store.access_version().await.expect("answers");
+    // Of two nodes the later use counts, whoever writes first; what is unknown by now is nobody's.
+    let notes = [
+        vec![(hash("a"), at(20)), (hash("unknown"), at(30))],
+        vec![(hash("a"), at(10))],
+        vec![],
+    ];
+    for note in notes {
+        let noted = store.note_tokens_used(&note).await;
+        noted.expect("the store takes the note");
+    }
+    let listed = store.list_tokens(Some(owner)).await.expect("answers");
+    let used: Vec<_> = listed
+        .iter()
+        .map(|token| (token.last_used_at, token.grant))
+        .collect();
+    assert_eq!(used, [(Some(at(20)), None), (None, None)]);
+    let after = store.access_version().await.expect("answers");
+    assert_eq!(after, version, "nobody has to ask again");
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use domain::delivery::{Callback, CallbackKind, CallbackNext, CallbackSettlement, Claim};
 use domain::message::Submission;
-use domain::ports::{CallbackFilter, CallbackRecord, CallbackState, Matched, Store};
+use domain::ports::{
+    CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, Matched, Store,
+};
 use domain::{Network, Outcome};
 
 use super::sample::{EVERYTHING, accept, account, create_account, message};
@@ -140,6 +142,7 @@ async fn a_received_report_is_done(store: Arc<dyn Store>) {
     let expected = CallbackRecord {
         id: callback.id,
         kind: CallbackKind::Report,
+        about: CallbackSubject::Message(message(1)),
         account: account(1),
         url: "https://example.com/dlr".to_owned(),
         payload: callback.payload,

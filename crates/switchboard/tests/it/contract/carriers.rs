@@ -33,6 +33,8 @@ fn simple(name: &str) -> CarrierNote {
         },
         waiting: 0,
         under_way: 0,
+        window: 0,
+        per_second: 0,
     }
 }
 
@@ -48,6 +50,8 @@ fn rare(name: &str) -> CarrierNote {
         },
         waiting: u32::MAX,
         under_way: u32::MAX - 1,
+        window: u32::MAX - 2,
+        per_second: u32::MAX - 3,
         ..simple(name)
     }
 }

@@ -61,7 +61,7 @@ pub(crate) async fn assert_balanced(store: &Arc<dyn Store>) {
 /// The newest entries, as short as tables want them: kind, amount, messages.
 async fn entries(store: &Arc<dyn Store>, owner: AccountId) -> Vec<(EntryKind, i64, u32)> {
     let entries = store
-        .list_ledger(owner, 100)
+        .list_ledger(owner, None, 100)
         .await
         .expect("the store answers");
     let short = entries
@@ -73,7 +73,7 @@ async fn entries(store: &Arc<dyn Store>, owner: AccountId) -> Vec<(EntryKind, i6
 async fn set_rules(store: &Arc<dyn Store>, owner: AccountId, rules: SpendingRules) {
     assert!(
         store
-            .set_rules(owner, &rules)
+            .set_rules(owner, None, &rules)
             .await
             .expect("the store answers")
     );
@@ -100,7 +100,10 @@ async fn messages_are_charged_with_their_batch(store: Arc<dyn Store>) {
             (EntryKind::Credit, START, 0)
         ],
     );
-    let newest = store.list_ledger(acme, 1).await.expect("the store answers");
+    let newest = store
+        .list_ledger(acme, None, 1)
+        .await
+        .expect("the store answers");
     assert_eq!(
         (newest[0].balance, newest[0].at),
         (micros(START - 21_500), at(0))
@@ -447,7 +450,11 @@ async fn credits_and_rules_are_kept(store: Arc<dyn Store>) {
         .await
         .expect("answers");
     assert_eq!(credit, Some(micros(START - 5)));
-    let newest = store.list_ledger(acme, 1).await.expect("answers").remove(0);
+    let newest = store
+        .list_ledger(acme, None, 1)
+        .await
+        .expect("answers")
+        .remove(0);
     assert_eq!(
         (newest.note.as_deref(), newest.amount, newest.at),
         (Some("a correction"), micros(-5), at(9))
@@ -471,7 +478,12 @@ async fn credits_and_rules_are_kept(store: Arc<dyn Store>) {
     let version = store.access_version().await.expect("answers");
     set_rules(&store, acme, rules.clone()).await;
     assert!(store.access_version().await.expect("answers") > version);
-    assert!(!store.set_rules(nobody, &rules).await.expect("answers"));
+    assert!(
+        !store
+            .set_rules(nobody, None, &rules)
+            .await
+            .expect("answers")
+    );
     let found = store
         .find_account("acme")
         .await

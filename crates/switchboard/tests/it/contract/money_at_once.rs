@@ -65,7 +65,7 @@ async fn no_more_is_stored_than_the_balance_covers(database: Database) {
         credit_limit: Money::from_micros(654_322),
         ..SpendingRules::default()
     };
-    store.set_rules(acme, &rules).await.expect("answers");
+    store.set_rules(acme, None, &rules).await.expect("answers");
     // The account can pay for 13 000 000 micros: 130 of the 288 requests.
     let stored = send_all(&database, move |first| {
         priced(submission(first, 2), acme, 50_000)
@@ -83,7 +83,7 @@ async fn no_more_reaches_a_recipient_than_the_limit_allows(database: Database) {
         per_recipient_hour: Some(17),
         ..SpendingRules::default()
     };
-    store.set_rules(acme, &rules).await.expect("answers");
+    store.set_rules(acme, None, &rules).await.expect("answers");
     let to = submission(1, 1).recipients[0].to;
     let request = move |first| {
         let mut request = priced(submission(first, 1), acme, 10);
@@ -274,7 +274,7 @@ async fn check(store: &Arc<dyn Store>, number: u64, steps: Vec<Step>) {
                     credit_limit,
                     ..SpendingRules::default()
                 };
-                store.set_rules(owner, &rules).await.expect("answers");
+                store.set_rules(owner, None, &rules).await.expect("answers");
                 limit = micros;
             }
         }

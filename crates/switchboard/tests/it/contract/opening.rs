@@ -11,6 +11,7 @@ use super::fixture::Database;
 use super::oauth::WITHOUT_GRANTS;
 use super::people::WITHOUT_PEOPLE;
 use super::sample::{EVERYTHING, accept, account, create_account, keyed, message, submission};
+use super::traffic::WITHOUT_DASHBOARD;
 use super::way::{
     ABSENT, attempt, claim, claim_callbacks, deliver, due, due_at, future, join, past, receipt,
     report, send, settle_callback, tried,
@@ -205,6 +206,7 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
     )
     .await;
     drop(store);
+    database.execute(WITHOUT_DASHBOARD).await;
     database.execute(WITHOUT_PEOPLE).await;
     database.execute(WITHOUT_GRANTS).await;
     database.execute(BEFORE).await;
@@ -217,7 +219,7 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
     let cancelled = store.cancel(account(1), message(2), past(2)).await;
     assert_eq!(cancelled.expect("answers"), Cancel::Done);
     assert_eq!(store.check_ledger().await.expect("answers"), []);
-    let entries = store.list_ledger(owner, 10).await.expect("answers");
+    let entries = store.list_ledger(owner, None, 10).await.expect("answers");
     assert_eq!(entries.len(), 1, "{entries:?}");
 }
 
@@ -259,6 +261,7 @@ async fn reports_and_parts_of_an_older_schema_are_carried_over(database: Databas
     if let Database::Sqlite(_) = &database {
         database.execute(TRIES).await;
     }
+    database.execute(WITHOUT_DASHBOARD).await;
     database.execute(WITHOUT_PEOPLE).await;
     database.execute(WITHOUT_GRANTS).await;
     database.execute(BEFORE).await;

@@ -304,6 +304,7 @@ async fn signing_in_replaces_the_session_that_was_there(store: Arc<dyn Store>) {
 }
 
 mod older_schema {
+    use super::super::traffic::WITHOUT_DASHBOARD;
     use super::{Database, SignedIn, WITHOUT_PEOPLE, create_account, member, whose};
 
     on_both_databases!(sessions_are_carried_over);
@@ -318,6 +319,7 @@ mod older_schema {
             .await;
         link.expect("the link is kept");
         drop(store);
+        database.execute(WITHOUT_DASHBOARD).await;
         database.execute(WITHOUT_PEOPLE).await;
         database.execute(OPEN).await;
 

@@ -12,6 +12,7 @@ use super::sample::{EVERYTHING, accept, account, at, message, scheduled, submiss
 on_both_stores!(
     a_record_shows_what_was_sent,
     the_list_is_in_order_of_time_then_id_and_pages,
+    the_list_goes_on_from_a_time_and_an_id,
     only_what_waits_is_listed_and_only_to_its_owner,
     cancelling_works_once,
     of_many_that_cancel_at_once_one_does,
@@ -87,6 +88,32 @@ async fn the_list_is_in_order_of_time_then_id_and_pages(store: Arc<dyn Store>) {
     ] {
         let listed = store
             .list_scheduled(account(1), Page { limit, offset })
+            .await
+            .expect("answers");
+        let listed: Vec<_> = listed.iter().map(|record| record.id.get()).collect();
+        assert_eq!(listed, expected, "{name}");
+    }
+}
+
+async fn the_list_goes_on_from_a_time_and_an_id(store: Arc<dyn Store>) {
+    let batch = [(1, 90), (2, 30), (3, 60), (4, 30), (5, 60)];
+    let mut all: Vec<_> = batch.map(|(id, second)| scheduled(id, second)).into();
+    all.push(Submission {
+        account: account(2),
+        ..scheduled(6, 60)
+    });
+    accept(&store, all).await;
+    for (name, after, limit, expected) in [
+        ("from the start", None, 1_000, &[2, 4, 3, 5, 1][..]),
+        ("a first page", None, 2, &[2, 4]),
+        ("within one time", Some((30, 2)), 2, &[4, 3]),
+        ("at the end of one time", Some((30, 4)), 2, &[3, 5]),
+        ("where none is any more", Some((45, 9)), 1, &[3]),
+        ("behind the end", Some((90, 1)), 2, &[]),
+    ] {
+        let after = after.map(|(second, id)| (at(second), message(id)));
+        let listed = store
+            .list_scheduled_after(account(1), after, limit)
             .await
             .expect("answers");
         let listed: Vec<_> = listed.iter().map(|record| record.id.get()).collect();

@@ -141,7 +141,11 @@ async fn a_sender_is_kept_as_it_was_registered(store: Arc<dyn Store>) {
     }
     new(&store, &name(other, "Acme & Co")).await;
     let list = |account, state| {
-        let filter = SenderFilter { account, state };
+        let filter = SenderFilter {
+            account,
+            state,
+            after: None,
+        };
         let store = store.clone();
         async move {
             store
@@ -451,7 +455,7 @@ async fn an_account_may_be_held_to_approved_senders(store: Arc<dyn Store>) {
             approved_senders_only: only,
             ..domain::billing::SpendingRules::default()
         };
-        assert!(store.set_rules(acme, &rules).await.expect("answers"));
+        assert!(store.set_rules(acme, None, &rules).await.expect("answers"));
         let account = store.find_account_by_id(acme).await.expect("answers");
         assert_eq!(account.expect("it is there").rules, rules);
         let access = store.find_access(&hash("a")).await.expect("answers");

@@ -73,6 +73,11 @@ fn calls(receiver: &Receiver, number: usize) -> Vec<(&'static str, Value, bool)>
     vec![
         ("send_sms", sms("+37120000001"), true),
         ("send_sms", sms("12"), false),
+        (
+            "send_sms",
+            json!({ "to": "+37120000001", "from": "Acme", "message": "Hi", "preview": true }),
+            true,
+        ),
         ("get_sms_rates", json!({ "country": "LV" }), true),
         (
             "register_sender_id",

@@ -7,6 +7,7 @@ mod door;
 mod names;
 mod protocol;
 mod secrecy;
+mod spending;
 mod stateless;
 mod tools;
 

@@ -21,7 +21,7 @@ pub(crate) struct Client<'a> {
 
 impl<'a> Client<'a> {
     /// One that is sent back to a site.
-    pub(super) fn new(service: &'a Service) -> Self {
+    pub(crate) fn new(service: &'a Service) -> Self {
         Self::with(service, "Helpful Agent", REDIRECT)
     }
 
@@ -41,7 +41,7 @@ impl<'a> Client<'a> {
     }
 
     /// Asks for scopes; the answer is the path of the consent page.
-    pub(super) fn ask(&self, scopes: &str) -> String {
+    pub(crate) fn ask(&self, scopes: &str) -> String {
         let query = form_urlencoded::Serializer::new(String::new())
             .append_pair("client_id", &self.id)
             .append_pair("redirect_uri", &self.redirect)
@@ -59,7 +59,7 @@ impl<'a> Client<'a> {
     }
 
     /// Redeems a code.
-    pub(super) fn redeem(&self, code: &str) -> Value {
+    pub(crate) fn redeem(&self, code: &str) -> Value {
         let body = form_urlencoded::Serializer::new(String::new())
             .append_pair("grant_type", "authorization_code")
             .append_pair("client_id", &self.id)
@@ -87,7 +87,7 @@ pub(super) fn waits(witness: &mut Browser<'_>, path: &str) -> bool {
 }
 
 /// A parameter of the address that an answer leads to.
-pub(super) fn parameter(response: &Response, name: &str) -> Option<String> {
+pub(crate) fn parameter(response: &Response, name: &str) -> Option<String> {
     let address = response.header("location").expect("a way back");
     let address = Url::parse(address).expect("a whole address");
     let found = address.query_pairs().find(|(key, _)| key == name);

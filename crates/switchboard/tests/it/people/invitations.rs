@@ -212,11 +212,11 @@ fn the_account_is_the_only_one_or_must_be_named() {
             .status,
         303
     );
-    let page = browser.get("/dashboard");
-    assert_eq!(page.status, 404);
-    assert!(
-        page.text().contains("You do not belong to an account"),
-        "{}",
-        page.text()
+    let home = browser.get("/dashboard");
+    assert_eq!(
+        (home.status, home.header("location")),
+        (303, Some("/dashboard/operator/accounts"))
     );
+    let page = browser.get("/dashboard/password");
+    assert_eq!(page.status, 303, "{}", page.text());
 }

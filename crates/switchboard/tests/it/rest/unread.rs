@@ -7,7 +7,7 @@ use super::bad_http::open;
 use super::service::Service;
 
 /// More than arrives along with a head, less than is too much to read for nothing.
-const BODY: [u8; 60 * 1024] = [b'x'; 60 * 1024];
+static BODY: [u8; 60 * 1024] = [b'x'; 60 * 1024];
 
 fn kept(service: &Service, case: &str, head: &str, body: &[u8], status: u16) {
     let mut connection = open(service);
@@ -64,7 +64,12 @@ fn a_refusal_that_ends_the_connection_says_so() {
     let service = Service::start(Backend::Sqlite);
     let addr = service.server.addr();
     let huge = (64 * 1024 + 1).to_string();
-    let too_many = [b"10001\r\n", &[b'x'; 0x10001][..], b"\r\n0\r\n\r\n"].concat();
+    let too_many = [
+        &b"10001\r\n"[..],
+        vec![b'x'; 0x10001].as_slice(),
+        b"\r\n0\r\n\r\n",
+    ]
+    .concat();
     for (case, headers, body) in [
         (
             "too large",

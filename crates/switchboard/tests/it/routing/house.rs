@@ -195,9 +195,11 @@ impl House {
 
     /// Goes over to these carriers; without rules each message may go by all, in order.
     pub(super) async fn equip(&self, puppets: &[&Arc<Puppet>], rules: Vec<Rule>) {
-        let facts = |_: &&Arc<Puppet>| CarrierFacts {
+        let facts = |puppet: &&Arc<Puppet>| CarrierFacts {
+            name: puppet.name().to_owned(),
             channels: vec![Channel::Sms],
             costs: None,
+            is_simulated: false,
         };
         let plan = Plan {
             carriers: puppets.iter().map(facts).collect(),

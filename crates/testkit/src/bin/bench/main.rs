@@ -6,6 +6,7 @@
 mod accept;
 mod bare;
 mod compare;
+mod dashboard;
 mod deliver;
 mod gateways;
 mod goals;
@@ -25,6 +26,7 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
        bench deliver [--quick] [--seconds N] [--all] [--only sqlite|postgres] [--waiting N,N,…]
                      [--outstanding N] [--delay-ms N] [--switchboard PATH]
        bench numbers [--quick] [--seconds N] [--python PATH] [--switchboard PATH]
+       bench dashboard [--quick] [--messages N] [--only sqlite|postgres] [--switchboard PATH]
        bench compare --with PATH [--rounds N] [--seconds N] [--switchboard PATH]
        bench smpp [wire [--quick] [--seconds N] [--rounds N]]
                   [way [--seconds N] [--turns N] [--window N] [--switchboard PATH]]
@@ -35,13 +37,16 @@ deliver  how fast POST /sms, the simulated network, the receipt and the callback
          through, on both, and what messages that wait cost
 numbers  how fast numbers are corrected, in one process and over HTTP, beside Google's library for
          Python, and how fast prices and prefixes are answered beside a bare handler
+dashboard  how soon each page of the dashboard begins to arrive with a million messages in the
+         store, on SQLite and on PostgreSQL
 compare  how fast POST /sms accepts in this build and in another one, in turns
 smpp     wire: how many messages a second one SMPP session sends, beside a plain loop of writes and
          reads; way: POST /sms to the callback answered OK by SMPP, beside Kannel; both without either
 bare     that bare handler, on a free port of loopback; with a file, it answers GET with its bytes
 
 --quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
-               waiting; only to see that it works
+               waiting; dashboard: 20000 messages; only to see that it works
+--messages     how many messages the store is filled with (default 1000000)
 --seconds      how long each row is measured, after a warm-up of 2 seconds (default: accept 8,
                deliver 60, of which the rows with messages waiting take a quarter)
 --soak         how many messages the memory run sends; 0 for none (default 1000000)
@@ -68,6 +73,7 @@ fn main() -> Result<()> {
         Some("accept") => accept::run(&options::parse(&arguments[1..])?),
         Some("deliver") => deliver::run(&deliver::Options::parse(&arguments[1..])?),
         Some("numbers") => numbers::run(&numbers::Options::parse(&arguments[1..])?),
+        Some("dashboard") => dashboard::run(&dashboard::Options::parse(&arguments[1..])?),
         Some("compare") => compare::run(&compare::Options::parse(&arguments[1..])?),
         Some("smpp") => match arguments.get(1).map(String::as_str) {
             Some("wire") => smpp::run(&smpp::Options::parse(&arguments[1..])?),

@@ -1,10 +1,14 @@
 //! What goes to a network and what that costs: messages, lookups, prices.
 
+mod preview;
+
 use domain::Permission;
 use http::HeaderName;
 use serde_json::{Value, json};
 
-use super::{Answer, Arguments, Hints, Tool, nullable};
+use super::{
+    Answer, Arguments, Hints, KEY, Tool, body_without, key, key_schema, nullable, sometimes,
+};
 use crate::mcp::api::Question;
 use crate::mcp::envelope::Envelope;
 
@@ -16,28 +20,57 @@ pub(super) static SEND_SMS: Tool = Tool {
     description: "Sends a text message to one or several mobile numbers. COSTS MONEY: the account is charged for each part and each recipient, and a message cannot be taken back once it is sent. \
 A text of up to 160 GSM characters (70 when it has any other character, such as an emoji) is one part; a longer one is split by itself into parts of 153 (67). get_sms_rates tells the price of a part. \
 Answers with one message ID for each recipient as soon as the messages are stored; whether they arrive is reported to dlrUrl, when one is given. \
-With testMode \"1\" or \"2\" nothing leaves the service and nothing is charged.\n\n\
+With preview true nothing is sent or charged: the answer tells the parts and what they would cost. \
+With testMode \"1\" or \"2\" nothing leaves the service and nothing is charged. \
+Give an idempotencyKey, so that a call that is made again after an error does not send twice.\n\n\
 Example: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"Your table is ready.\"}\n\
+Example, to know the price first: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"Your table is ready.\", \"preview\": true}\n\
 Example, free of charge: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"message\": \"Hello\", \"testMode\": \"1\"}",
     scope: Permission::SmsSend,
     hints: Hints::SPENDS,
     input: send_input,
     output: || {
         json!({
-            "messageIds": { "type": "array", "items": { "type": "string" }, "description": "One ID for each recipient, in their order." },
+            "messageIds": { "type": "array", "items": { "type": "string" }, "description": "One ID for each recipient, in their order. None after a preview: nothing was sent." },
             "parts": { "type": "integer", "description": "The number of SMS parts over all recipients; each is charged." },
             "to": recipients("The recipients, as they were given."),
+            "cost": sometimes(&preview::cost_schema()),
         })
     },
-    ask: |arguments| Ok(Question::post("/sms", Value::Object(arguments.clone()))),
+    ask: |arguments| {
+        let body = Value::Object(body_without(arguments, &[PREVIEW, KEY]));
+        let key = key(arguments)?;
+        if is_preview(arguments)? {
+            return Ok(Question::post("/sms/cost", body));
+        }
+        Ok(Question::post("/sms", body).under(key))
+    },
     read: |arguments, answer| {
+        let to = told_recipients(arguments);
+        if is_preview(arguments).ok()? {
+            return preview::read(&to, answer);
+        }
         Some(json!({
             "messageIds": answer.list()?,
             "parts": answer.number(answer.amount_header)?,
-            "to": told_recipients(arguments),
+            "to": to,
         }))
     },
 };
+
+/// The argument that asks what sending would cost.
+const PREVIEW: &str = "preview";
+
+/// Anything but true and false is an error: somebody may have meant that nothing should be sent.
+fn is_preview(arguments: &Arguments) -> Result<bool, Envelope> {
+    match arguments.get(PREVIEW) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(is_preview)) => Ok(*is_preview),
+        Some(_) => Err(Envelope::invalid(format!(
+            "Invalid value for the argument '{PREVIEW}'; give true or false."
+        ))),
+    }
+}
 
 /// As they were given; digits that came as a number are told as text.
 fn told_recipients(arguments: &Arguments) -> Value {
@@ -76,6 +109,8 @@ fn send_input() -> Value {
             "scheduled": { "type": "string", "description": "When to send: ISO 8601 with offset, up to a year ahead.", "examples": ["2030-01-31T09:30:00+02:00"] },
             "udh": { "type": "string", "description": "User data header, each hex pair prefixed with %. Needs coding, and nothing is split then.", "pattern": "^(%[0-9A-Fa-f]{2})+$" },
             "coding": { "type": "integer", "enum": [0, 1, 2], "description": "0 GSM-7, 1 8-bit, 2 UCS-2. Leave it out: the service finds the right one and splits." },
+            "preview": { "type": "boolean", "description": "true: send nothing and charge nothing, and tell the parts and the price." },
+            "idempotencyKey": key_schema(),
             "testMode": { "type": "string", "enum": ["1", "2"], "description": "1 emulates a delivery, 2 a failure; nothing leaves the service and nothing is charged." },
             "expireIn": { "type": "integer", "minimum": 360, "maximum": 432_000, "description": "Seconds after which the message is no longer attempted." },
             "correctBy": { "type": "string", "pattern": "^[A-Za-z]{2}$", "description": "ISO 3166-1 alpha-2 country that a local number is completed for.", "examples": ["LV"] },
@@ -99,13 +134,17 @@ Example: {\"msisdn\": \"+37129100000\", \"callBackUrl\": \"https://example.com/h
             "properties": {
                 "msisdn": { "type": "string", "description": "The subscriber's number in international form.", "examples": ["+37129100000"] },
                 "callBackUrl": { "type": "string", "format": "uri", "description": "An http or https address that receives the result.", "examples": ["https://example.com/hlr"] },
+                "idempotencyKey": key_schema(),
             },
             "required": ["msisdn", "callBackUrl"],
             "examples": [{ "msisdn": "+37129100000", "callBackUrl": "https://example.com/hlr" }],
         })
     },
     output: || json!({ "lookupId": { "type": "integer", "description": "The result names it as id." } }),
-    ask: |arguments| Ok(Question::post("/hlr", Value::Object(arguments.clone()))),
+    ask: |arguments| {
+        let body = Value::Object(body_without(arguments, &[KEY]));
+        Ok(Question::post("/hlr", body).under(key(arguments)?))
+    },
     read: |_, answer| Some(json!({ "lookupId": answer.list()?.get(0)?.as_u64()? })),
 };
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::Permission;
-use http::{HeaderName, Response};
+use http::{HeaderName, HeaderValue, Response};
 use rmcp::model::ToolAnnotations;
 use serde_json::{Map, Value, json};
 
@@ -28,7 +28,7 @@ pub(super) struct Tool {
     hints: Hints,
     /// The schema of the arguments.
     input: fn() -> Value,
-    /// The schema of a result: its fields, all of them there.
+    /// The schema of a result: its fields, all of them there but those that are so only [`sometimes`].
     output: fn() -> Value,
     /// The request to REST.
     pub(super) ask: fn(&Arguments) -> Result<Question, Envelope>,
@@ -113,11 +113,27 @@ fn object(schema: Value) -> Map<String, Value> {
     }
 }
 
+/// The schema of a field that is not in every result.
+fn sometimes(schema: &Value) -> Value {
+    json!({ SOMETIMES: schema })
+}
+
+/// Marks such a schema until the tool is listed.
+const SOMETIMES: &str = "sometimes";
+
 /// A result is all of these fields, or an error.
 fn result_schema(properties: Value) -> Map<String, Value> {
     let mut properties = object(properties);
-    let fields: Vec<&String> = properties.keys().collect();
-    let either = json!([{ "required": fields }, { "required": ["error"] }]);
+    let always = properties
+        .iter()
+        .filter(|(_, schema)| schema.get(SOMETIMES).is_none());
+    let always: Vec<&String> = always.map(|(name, _)| name).collect();
+    let either = json!([{ "required": always }, { "required": ["error"] }]);
+    for schema in properties.values_mut() {
+        if let Some(inner) = schema.get_mut(SOMETIMES) {
+            *schema = inner.take();
+        }
+    }
     let codes = ErrorCode::ALL.map(ErrorCode::name);
     let error = json!({
         "type": "object",
@@ -174,6 +190,38 @@ fn in_address(arguments: &Arguments, name: &str, what: &str) -> Result<String, E
         ))),
     }
 }
+
+/// What every tool that costs money takes besides: a key under which it is done once.
+fn key_schema() -> Value {
+    json!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 255,
+        "pattern": "^[!-~]+$",
+        "description": "Makes trying again harmless: for 24 hours the same key with the same arguments gets the first answer again, and nothing is done or charged twice. With other arguments it is an error. Take a new one, such as a UUID, for each thing that the user asks for.",
+        "examples": ["6f1c2f0e-6a0b-4a43-9a55-8c1d5d3e8a10"],
+    })
+}
+
+/// The argument of [`key_schema`].
+fn key(arguments: &Arguments) -> Result<Option<HeaderValue>, Envelope> {
+    let invalid = || {
+        Envelope::invalid(format!(
+            "Invalid value for the argument '{KEY}'; give 1 to 255 visible ASCII characters."
+        ))
+    };
+    match arguments.get(KEY) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => {
+            let key = HeaderValue::from_str(text).map_err(|_| invalid())?;
+            Ok(Some(key))
+        }
+        Some(_) => Err(invalid()),
+    }
+}
+
+/// The argument of [`key_schema`].
+const KEY: &str = "idempotencyKey";
 
 /// The arguments as a body, without those named.
 fn body_without(arguments: &Arguments, names: &[&str]) -> Map<String, Value> {

@@ -22,8 +22,7 @@ use engine::people::{Hasher, OwnAccess, Reach, RecoveryCodes};
 use engine::prices::Format;
 use engine::sign_in::Entered;
 use engine::{
-    Accounts, Audit, By, CallbackReview, Catalogues, GrantSettings, Grants, People, SenderReview,
-    SignIn,
+    Accounts, Audit, By, Catalogues, GrantSettings, Grants, People, Reports, SenderReview, SignIn,
 };
 use jiff::SignedDuration;
 
@@ -54,7 +53,7 @@ pub(super) struct House {
     pub(super) sign_in: SignIn,
     own: OwnAccess,
     pub(super) senders: SenderReview,
-    callbacks: CallbackReview,
+    callbacks: Reports,
     catalogues: Catalogues,
     grants: Grants,
     audit: Audit,
@@ -87,7 +86,7 @@ impl House {
             own: OwnAccess::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             senders: SenderReview::new(store.clone(), clock.clone()),
-            callbacks: CallbackReview::new(store.clone(), clock.clone()),
+            callbacks: Reports::new(store.clone(), clock.clone()),
             catalogues: catalogues.expect("the store answers"),
             grants: Grants::new(store.clone(), clock.clone(), documents, settings),
             audit: Audit::new(store.clone(), clock),
@@ -238,7 +237,8 @@ impl House {
             | Action::AccountSuspend
             | Action::AccountResume
             | Action::TokenCreate
-            | Action::TokenRevoke => {
+            | Action::TokenRevoke
+            | Action::SecretShow => {
                 return self.perform_on_account(action).await;
             }
             Action::PersonInvite
@@ -335,6 +335,11 @@ impl House {
                 let id = self.token().await;
                 let revoked = self.accounts.revoke_token(&by, None, id).await;
                 revoked.expect("there is such a token");
+            }
+            Action::SecretShow => {
+                let account = self.accounts.get("acme").await.expect("there is");
+                let shown = self.accounts.callback_secret(&by, &account).await;
+                self.secrets.push(shown.expect("the store answers"));
             }
             other => panic!("{other:?} belongs elsewhere"),
         }

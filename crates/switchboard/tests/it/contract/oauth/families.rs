@@ -13,6 +13,8 @@ use super::{
 use crate::contract::sample::{at, create_account, hash, new_token};
 
 on_both_stores!(
+    connected_clients_are_listed_and_ended,
+    clients_whose_tokens_are_over_are_not_connected,
     a_refresh_token_is_renewed_once,
     a_refresh_token_that_comes_again_ends_the_family,
     of_many_that_redeem_a_code_at_once_one_is_given_something,
@@ -157,7 +159,10 @@ async fn revoking_while_renewing_leaves_nothing_alive(store: Arc<dyn Store>) {
             let (store, from) = (Arc::clone(&store), code.clone());
             tokio::spawn(async move { renew(&store, &from, &format!("{from} next")).await })
         };
-        let revoked = store.revoke_token(refresh, at(2)).await.expect("answers");
+        let revoked = store
+            .revoke_token(None, refresh, at(2))
+            .await
+            .expect("answers");
         let renewed = renewing.await.expect("no panic");
         // Either the person was first, or the client was and the person's word came too late for that very token.
         if revoked {
@@ -165,7 +170,12 @@ async fn revoking_while_renewing_leaves_nothing_alive(store: Arc<dyn Store>) {
         } else {
             assert!(renewed.is_ok());
             let next = listed(&store).await.last().expect("two tokens").1;
-            assert!(store.revoke_token(next, at(3)).await.expect("answers"));
+            assert!(
+                store
+                    .revoke_token(None, next, at(3))
+                    .await
+                    .expect("answers")
+            );
         }
         assert_eq!(names(&store).await, Vec::<String>::new());
     }
@@ -177,7 +187,7 @@ async fn revoking_a_refresh_token_ends_its_family_and_no_other(store: Arc<dyn St
     redeem(&store, "other code", "other").await.expect("given");
     let refresh = listed(&store).await[1].1;
     for expected in [true, false] {
-        let revoked = store.revoke_token(refresh, at(5)).await;
+        let revoked = store.revoke_token(None, refresh, at(5)).await;
         assert_eq!(revoked.expect("answers"), expected);
     }
     assert!(!opens(&store, "access acme").await);
@@ -189,7 +199,12 @@ async fn revoking_a_refresh_token_ends_its_family_and_no_other(store: Arc<dyn St
 async fn revoking_an_access_token_ends_it_alone(store: Arc<dyn Store>) {
     granted(&store, "acme").await;
     let access = listed(&store).await[0].1;
-    assert!(store.revoke_token(access, at(5)).await.expect("answers"));
+    assert!(
+        store
+            .revoke_token(None, access, at(5))
+            .await
+            .expect("answers")
+    );
     assert!(!opens(&store, "access acme").await);
     assert_eq!(names(&store).await, ["oauth:refresh:Ácme 'Desk'"]);
     assert!(renew(&store, "acme", "second").await.is_ok());
@@ -223,4 +238,46 @@ async fn a_client_gives_back_only_what_is_its_own(store: Arc<dyn Store>) {
     }
     let renewed = renew(&store, "acme", "second").await;
     assert_eq!(renewed, Err(GrantRefusal::Revoked));
+}
+
+async fn connected_clients_are_listed_and_ended(store: Arc<dyn Store>) {
+    let account = granted(&store, "acme").await;
+    let stranger = granted(&store, "other").await;
+    approve(&store, account, "never redeemed").await;
+    renew(&store, "acme", "second").await.expect("given");
+    let note = [(hash("access second"), at(7))];
+    let noted = store.note_tokens_used(&note).await;
+    noted.expect("the store takes the note");
+
+    let connected = store.list_grants(account, at(8)).await.expect("answers");
+    let [grant] = &connected[..] else {
+        panic!("{connected:?}")
+    };
+    assert_eq!(grant.client_id, "client");
+    assert_eq!(grant.scopes, two_scopes());
+    assert_eq!(grant.last_used_at, Some(at(7)));
+    let tokens = store.list_tokens(Some(account)).await.expect("answers");
+    assert!(tokens.iter().all(|token| token.grant == Some(grant.id)));
+
+    let version = store.access_version().await.expect("answers");
+    for (who, expected) in [(stranger, false), (account, true), (account, false)] {
+        let ended = store.revoke_grant(who, grant.id, at(9)).await;
+        assert_eq!(ended.expect("answers"), expected);
+    }
+    let after = store.access_version().await.expect("answers");
+    assert_eq!(after, version + 1, "nodes hear of it, once");
+    assert!(!opens(&store, "access second").await);
+    assert!(opens(&store, "access other").await);
+    let renewed = renew(&store, "second", "third").await;
+    assert_eq!(renewed, Err(GrantRefusal::Revoked));
+    let connected = store.list_grants(account, at(10)).await;
+    assert_eq!(connected.expect("answers"), []);
+}
+
+async fn clients_whose_tokens_are_over_are_not_connected(store: Arc<dyn Store>) {
+    let account = granted(&store, "acme").await;
+    let later = store.list_grants(account, at(10_000 * DAY)).await;
+    assert_eq!(later.expect("answers"), []);
+    let now = store.list_grants(account, at(2)).await;
+    assert_eq!(now.expect("answers").len(), 1);
 }

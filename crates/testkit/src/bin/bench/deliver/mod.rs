@@ -8,7 +8,7 @@ mod options;
 mod report;
 mod site;
 
-pub(crate) use options::Options;
+pub(crate) use options::{Options, backend};
 
 use crate::accept::check_site;
 use crate::measure::Subject;

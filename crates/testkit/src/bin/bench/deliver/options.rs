@@ -102,7 +102,8 @@ fn counts(flag: &str, value: &str) -> Result<Vec<u64>> {
     Ok(counts?.into_iter().filter(|count| *count > 0).collect())
 }
 
-fn backend(value: &str) -> Result<Backend> {
+/// Reads the name of a store.
+pub(crate) fn backend(value: &str) -> Result<Backend> {
     match value {
         "sqlite" => Ok(Backend::Sqlite),
         "postgres" => Ok(Backend::Postgres),

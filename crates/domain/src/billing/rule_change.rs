@@ -1,10 +1,10 @@
-//! The `KEY=VALUE` of `switchboard account set`.
+//! A change of what an account may spend, as people write it: `KEY=VALUE`.
 
 use std::str::FromStr;
 
-use domain::Money;
-use domain::billing::{Countries, SpendingRules};
-use domain::shown::Shown;
+use super::{Countries, SpendingRules};
+use crate::money::{Money, NotMoney};
+use crate::shown::Shown;
 
 const CREDIT_LIMIT: &str = "credit_limit";
 const COUNTRIES: &str = "countries";
@@ -21,7 +21,7 @@ const MAX_AMOUNT: Money = Money::from_micros(1_000_000_000 * 1_000_000);
 
 /// A change of what an account may spend.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RuleChange {
+pub enum RuleChange {
     /// How far the balance may go below zero.
     CreditLimit(Money),
     /// Where the account may send to.
@@ -36,7 +36,7 @@ pub(crate) enum RuleChange {
 
 impl RuleChange {
     /// What is changed, as it is written.
-    pub(crate) const fn key(&self) -> &'static str {
+    pub const fn key(&self) -> &'static str {
         match self {
             Self::CreditLimit(_) => CREDIT_LIMIT,
             Self::Countries(_) => COUNTRIES,
@@ -47,7 +47,7 @@ impl RuleChange {
     }
 
     /// Makes the change.
-    pub(crate) fn apply(self, rules: &mut SpendingRules) {
+    pub fn apply(self, rules: &mut SpendingRules) {
         match self {
             Self::CreditLimit(limit) => rules.credit_limit = limit,
             Self::Countries(countries) => rules.countries = countries,
@@ -105,9 +105,7 @@ fn unless_off<T>(
 }
 
 fn amount(value: &str) -> Result<Money, String> {
-    let amount: Money = value
-        .parse()
-        .map_err(|error: domain::money::NotMoney| error.to_string())?;
+    let amount: Money = value.parse().map_err(|error: NotMoney| error.to_string())?;
     if (Money::ZERO..=MAX_AMOUNT).contains(&amount) {
         Ok(amount)
     } else {

@@ -1,0 +1,120 @@
+//! Callbacks as people see them: how they went, and sending them again. Where this process works, it finds those that
+//! were made due like any other; delivering them is [`crate::callbacks`].
+
+use std::sync::Arc;
+
+use domain::delivery::CallbackAttempt;
+use domain::ports::{CallbackFilter, CallbackRecord, Found, Look, Page, Store, StoreError};
+use domain::{AccountId, CallbackId, Clock};
+
+use crate::audit::{Action, Audit, By};
+use crate::history::look_on;
+
+/// Shows callbacks and sends them again.
+pub struct Reports {
+    store: Arc<dyn Store>,
+    audit: Audit,
+}
+
+impl Reports {
+    /// Works on a store.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        let audit = Audit::new(store.clone(), clock);
+        Self { store, audit }
+    }
+
+    /// Callbacks that fit a filter, the newest first.
+    pub async fn list(
+        &self,
+        filter: &CallbackFilter,
+        page: Page,
+    ) -> Result<Vec<CallbackRecord>, StoreError> {
+        self.store.list_callbacks(filter, page).await
+    }
+
+    /// Callbacks that fit, the newest first, at most [`MOST_ROWS`](crate::history::MOST_ROWS); it may find fewer than asked for, even none, and
+    /// still name a place to go on from.
+    pub async fn look_for(
+        &self,
+        filter: &CallbackFilter,
+        look: Look<CallbackId>,
+    ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
+        look_on(look, |step| self.store.look_for_callbacks(filter, step)).await
+    }
+
+    /// Every try of a callback.
+    pub async fn attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
+        self.store.list_attempts(id).await
+    }
+
+    /// One callback of an account, or of any, with its tries in order.
+    pub async fn find(
+        &self,
+        account: Option<AccountId>,
+        id: CallbackId,
+    ) -> Result<Option<(CallbackRecord, Vec<CallbackAttempt>)>, StoreError> {
+        let filter = CallbackFilter {
+            account,
+            id: Some(id),
+            with_done: true,
+            ..CallbackFilter::default()
+        };
+        let page = Page {
+            limit: 1,
+            offset: 0,
+        };
+        let Some(record) = self.store.list_callbacks(&filter, page).await?.pop() else {
+            return Ok(None);
+        };
+        let tries = self.store.list_attempts(id).await?;
+        Ok(Some((record, tries)))
+    }
+
+    /// Makes callbacks due now, parked ones too, and says how many.
+    pub async fn replay(&self, by: &By, filter: &CallbackFilter) -> Result<u64, StoreError> {
+        let subject = match filter.id {
+            Some(id) => format!("callback {id}"),
+            None => "callbacks".to_owned(),
+        };
+        let (account, detail) = (filter.account, in_words(filter));
+        let noted = self
+            .audit
+            .note(by, account, Action::CallbackReplay, subject, detail)
+            .await?;
+        let replayed = self.store.replay_callbacks(filter).await;
+        noted.done(replayed).await
+    }
+
+    /// Sends what waits or is parked for a receiver again, of all accounts, and says how many. The receiver is named by
+    /// scheme, host and port; one whose name only begins so is another.
+    pub async fn replay_receiver(&self, by: &By, address: &str) -> Result<u64, StoreError> {
+        let mut replayed = 0;
+        // What stands after the host of an address, as far as anything does.
+        for next in ["/", "?", "#"] {
+            let filter = CallbackFilter {
+                url_prefix: Some(format!("{address}{next}")),
+                ..CallbackFilter::default()
+            };
+            replayed += self.replay(by, &filter).await?;
+        }
+        Ok(replayed)
+    }
+
+    /// The secret that signs an account's callbacks.
+    pub async fn find_secret(&self, account: AccountId) -> Result<Option<String>, StoreError> {
+        self.store.find_callback_secret(account).await
+    }
+}
+
+/// The conditions. Of an address only the host is named: what follows may be somebody's secret.
+fn in_words(filter: &CallbackFilter) -> String {
+    let host = filter.url_prefix.as_deref().map(|prefix| {
+        let host = prefix.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        format!("to {host}")
+    });
+    let from = filter.from.map(|time| format!("from {time}"));
+    let until = filter.until.map(|time| format!("until {time}"));
+    let done = filter.with_done.then(|| "also received ones".to_owned());
+    let words: Vec<String> = [host, from, until, done].into_iter().flatten().collect();
+    words.join(", ")
+}

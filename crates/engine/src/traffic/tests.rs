@@ -1,0 +1,141 @@
+use super::*;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("within range")
+}
+
+fn count(
+    start: i64,
+    network: Option<&str>,
+    outcome: Option<Outcome>,
+    messages: u64,
+) -> TrafficCount {
+    TrafficCount {
+        start: at(start),
+        channel: Channel::Sms,
+        network: network.map(|code| code.parse().expect("a network")),
+        outcome,
+        messages,
+        parts: 2 * messages,
+        cost: Money::from_micros(10 * i64::try_from(messages).expect("small")),
+    }
+}
+
+const DAY_S: i64 = 86_400;
+
+/// An overview at half past two of the 100th day.
+fn of(by_hour: &[TrafficCount], by_day: &[TrafficCount]) -> Overview {
+    let now = at(100 * DAY_S + 2 * 3_600 + 1_800);
+    let (hours, days) = (starts(now, HOUR, HOURS), starts(now, DAY, DAYS));
+    overview(&hours, by_hour, &days, by_day, &Reference::embedded())
+}
+
+#[test]
+fn a_series_has_every_span_up_to_the_one_under_way() {
+    let last_hour = 100 * DAY_S + 2 * 3_600;
+    let delivered = Some(Outcome::Delivered);
+    let shown = of(
+        &[count(last_hour, None, delivered, 3)],
+        &[count(100 * DAY_S, None, delivered, 5)],
+    );
+    let ends = |points: &[Point]| {
+        (
+            points.len(),
+            points[0].start,
+            points[points.len() - 1].start,
+        )
+    };
+    assert_eq!(
+        ends(&shown.hours),
+        (48, at(last_hour - 47 * 3_600), at(last_hour))
+    );
+    assert_eq!(ends(&shown.days), (30, at(71 * DAY_S), at(100 * DAY_S)));
+    assert_eq!(shown.hours[47].totals.sent, 3);
+    assert_eq!(shown.hours[46].totals, Totals::default());
+    assert_eq!(shown.days[29].totals.delivered, 5);
+}
+
+#[test]
+fn totals_reach_back_as_far_as_they_say() {
+    let delivered = Some(Outcome::Delivered);
+    let hour = 100 * DAY_S + 2 * 3_600;
+    let by_hour = [
+        count(hour - 24 * 3_600, None, delivered, 1),
+        count(hour - 23 * 3_600, None, delivered, 2),
+        count(hour, None, delivered, 4),
+    ];
+    let by_day = [
+        count(71 * DAY_S, None, delivered, 1),
+        count(93 * DAY_S, None, delivered, 2),
+        count(94 * DAY_S, None, delivered, 4),
+        count(100 * DAY_S, None, delivered, 8),
+    ];
+    let shown = of(&by_hour, &by_day);
+    assert_eq!(shown.last_24_hours.sent, 6);
+    assert_eq!(shown.today.sent, 8);
+    assert_eq!(shown.last_7_days.sent, 12);
+    assert_eq!(shown.last_30_days.sent, 15);
+    assert_eq!(shown.last_30_days.parts, 30);
+    assert_eq!(shown.last_30_days.cost, Money::from_micros(150));
+}
+
+#[test]
+fn ends_are_told_apart_and_what_was_cancelled_was_not_sent() {
+    let day = 100 * DAY_S;
+    let failed = Some(Outcome::Failed(Code::ABSENT));
+    let shown = of(
+        &[],
+        &[
+            count(day, None, Some(Outcome::Delivered), 7),
+            count(day, None, failed, 2),
+            count(day, Some("24701"), failed, 1),
+            count(day, None, Some(Outcome::Expired), 1),
+            count(day, None, None, 5),
+        ],
+    );
+    let today = shown.today;
+    assert_eq!((today.sent, today.delivered, today.failed), (11, 7, 3));
+    assert_eq!((today.expired, today.cancelled), (1, 5));
+    let errors: Vec<_> = shown
+        .errors
+        .iter()
+        .map(|one| (one.of, one.totals.sent))
+        .collect();
+    assert_eq!(errors, [(Code::ABSENT, 3), (Code::EXPIRED, 1)]);
+    assert_eq!(shown.channels.len(), 1);
+    assert_eq!(shown.channels[0].totals.sent, 11);
+}
+
+#[test]
+fn networks_are_named_by_the_reference_data() {
+    let delivered = Some(Outcome::Delivered);
+    let shown = of(
+        &[],
+        &[
+            count(100 * DAY_S, Some("24701"), delivered, 3),
+            count(99 * DAY_S, Some("24701"), delivered, 3),
+            count(99 * DAY_S, Some("99999"), delivered, 2),
+            count(99 * DAY_S, None, delivered, 1),
+        ],
+    );
+    let latvia = Country::parse("LV").expect("a country");
+    let countries: Vec<_> = shown
+        .countries
+        .iter()
+        .map(|one| (one.of, one.totals.sent))
+        .collect();
+    assert_eq!(countries, [(Some(latvia), 6), (None, 3)]);
+    let [known, unlisted, unknown] = &shown.operators[..] else {
+        panic!("{:?}", shown.operators)
+    };
+    assert!(known.of.name.is_some() && known.of.network.is_none());
+    assert_eq!(known.totals.sent, 6);
+    assert_eq!(
+        (unlisted.of.name.as_deref(), unlisted.of.network.is_some()),
+        (None, true)
+    );
+    assert_eq!(
+        (unknown.of.name.as_deref(), unknown.of.network),
+        (None, None)
+    );
+}

@@ -1,1 +1,0 @@
--- Holds the number of a step that is written elsewhere.

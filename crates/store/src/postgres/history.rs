@@ -1,0 +1,352 @@
+//! The port for looking for messages, from the newest down.
+//!
+//! An index finds an account's messages, or those to a number, within a segment of 2048 IDs; segments are asked from the
+//! newest down, many with one statement. Whatever else is asked for is checked on the rows.
+
+use async_trait::async_trait;
+use domain::MessageId;
+use domain::ids::{AccountId, CallbackId};
+use domain::ports::{
+    CallbackFilter, CallbackRecord, Found, HistoryStore, Look, MessageFilter, MessageStory,
+    MessageSummary, StoreError,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::{PostgresStore, column, fault};
+use crate::rows::history::{
+    FittingColumns, Looked, SummaryColumns, TimeSearch, WhoseColumns, summary_columns,
+};
+use crate::rows::{Corrupt, MessageColumns};
+
+/// How many bits of an ID tell the place within its segment; the index is built on it.
+const SEGMENT_BITS: u32 = 11;
+/// How many segments are asked with the first statement, the second and so on, when account and number are known.
+const STEPS: &[i32] = &[16, 200, 600];
+/// The same when only the number is known, so that the whole of each segment is read.
+const STEPS_OF_ALL: &[i32] = &[4, 16, 40];
+/// How many segments are asked at once for one that has anything of an account; more after each that had nothing.
+const SEEK_STEPS: &[i32] = &[4, 64, 600];
+/// At how many IDs a search for a time looks with one statement.
+const PROBES: i64 = 31;
+/// How many segments are read, all their rows, in one look.
+const SEGMENTS_READ: u32 = 8;
+
+const EDGES: &str = "SELECT (SELECT min(id) FROM message), (SELECT max(id) FROM message)";
+const ACCEPTED: &str = "
+    SELECT p.id, f.id, f.accepted_us FROM UNNEST($1::bigint[]) AS p (id)
+    LEFT JOIN LATERAL (SELECT m.id, m.accepted_us FROM message AS m WHERE m.id >= p.id ORDER BY m.id LIMIT 1) AS f ON TRUE";
+/// The segments that are not empty, from the one below an ID ($1) down, so many ($2).
+macro_rules! walk {
+    () => {
+        "WITH RECURSIVE walk (segment, n) AS (
+            SELECT (SELECT max(id) >> 11 FROM message WHERE id < $1), 1
+            UNION ALL
+            SELECT (SELECT max(id) >> 11 FROM message WHERE id < walk.segment << 11), walk.n + 1 FROM walk
+            WHERE walk.segment IS NOT NULL AND walk.n < $2::int
+        ), bounds (low, is_end) AS (SELECT min(segment), bool_or(segment IS NULL) FROM walk) "
+    };
+}
+/// What rows must fit, by the values that [`values`] gives.
+macro_rules! fitting {
+    () => {
+        " AND m.accepted_us >= $3 AND m.accepted_us < $4 AND ($5::smallint IS NULL OR m.channel = $5)
+            AND ($6::text IS NULL OR m.originator = $6) AND ($7::smallint IS NULL OR m.status = $7)
+            AND ($8::smallint IS NULL OR (m.state = $8 AND m.status IS NULL)) AND ($9::smallint IS NULL OR m.error = $9)
+            AND ($10::boolean IS NULL OR $10 = EXISTS (SELECT 1 FROM queue AS q
+                WHERE q.owner = -1 AND q.lane = 0 AND q.due_us = m.expires_us AND q.id = m.id))
+            AND ($12::bigint IS NULL OR m.account_id = $12) AND ($13::bigint IS NULL OR m.recipient = $13)
+        "
+    };
+}
+/// How far it looked, with what it found. The sums keep the primary key out of it, by which whole segments would be read.
+macro_rules! look_by_number {
+    ($conditions:expr) => {
+        concat!(
+            walk!(),
+            "SELECT bounds.low, bounds.is_end, found.* FROM bounds LEFT JOIN (
+                SELECT f.* FROM walk CROSS JOIN LATERAL (SELECT ",
+            summary_columns!(),
+            " FROM message AS m WHERE m.id >> 11 = walk.segment AND m.id + 0 < $1 ",
+            $conditions,
+            fitting!(),
+            " ORDER BY m.id + 0 DESC LIMIT $11) AS f ORDER BY f.id DESC LIMIT $11
+            ) AS found ON TRUE ORDER BY found.id DESC"
+        )
+    };
+}
+const LOOK_BY_NUMBER: &str = look_by_number!("AND m.account_id = $12 AND m.recipient = $13");
+const LOOK_BY_NUMBER_OF_ALL: &str = look_by_number!("AND m.recipient = $13");
+/// The newest segment with anything of an account, or of any, and how far the walk came.
+const SEEK: &str = concat!(
+    walk!(),
+    "SELECT bounds.low, bounds.is_end, (
+        SELECT max(segment) FROM walk WHERE $3::bigint IS NULL OR EXISTS (
+            SELECT 1 FROM message AS m WHERE m.id >> 11 = walk.segment AND m.account_id = $3))
+    FROM bounds"
+);
+const LOOK_IN_SEGMENT: &str = concat!(
+    "SELECT NULL::bigint, NULL::boolean, ",
+    summary_columns!(),
+    " FROM message AS m WHERE m.id < $1 AND m.id >= $2::bigint",
+    fitting!(),
+    " ORDER BY m.id DESC LIMIT $11"
+);
+const LOOK_IN_SEGMENT_OF: &str = concat!(
+    "SELECT NULL::bigint, NULL::boolean, ",
+    summary_columns!(),
+    " FROM message AS m WHERE m.id >> 11 = $2::bigint >> 11 AND m.account_id = $12 AND m.id < $1 AND m.id >= $2::bigint",
+    fitting!(),
+    " ORDER BY m.id DESC LIMIT $11"
+);
+
+const OPERATION: &str = "look for messages";
+
+#[async_trait]
+impl HistoryStore for PostgresStore {
+    async fn look_for_messages(
+        &self,
+        filter: &MessageFilter,
+        look: Look<MessageId>,
+    ) -> Result<Found<MessageSummary, MessageId>, StoreError> {
+        let search = Search {
+            store: self,
+            whose: WhoseColumns::of(filter),
+            fitting: FittingColumns::of(filter),
+            limit: look.limit as usize,
+            floor: 0,
+        };
+        let before = look.before.map_or(i64::MAX, MessageId::as_i64);
+        let (search, before) = search.within_times(before).await?;
+        let looked = match filter.to {
+            Some(_) => search.by_number(before).await?,
+            None => search.by_account(before).await?,
+        };
+        looked
+            .found()
+            .map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
+    }
+
+    async fn look_for_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        look: Look<CallbackId>,
+    ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
+        self.look_at_callbacks(filter, look).await
+    }
+
+    async fn find_story(
+        &self,
+        account: Option<AccountId>,
+        id: MessageId,
+    ) -> Result<Option<MessageStory>, StoreError> {
+        self.find_whole_story(account, id).await
+    }
+}
+
+/// A look under way.
+struct Search<'a> {
+    store: &'a PostgresStore,
+    whose: WhoseColumns,
+    fitting: FittingColumns,
+    limit: usize,
+    /// What is at or below it fits not.
+    floor: i64,
+}
+
+/// How far a walk came: the lowest segment, and whether there is nothing below.
+struct Bounds {
+    low: Option<i64>,
+    is_end: bool,
+}
+
+impl Search<'_> {
+    /// Messages to a number: few in any segment, so those of many are asked for at once.
+    async fn by_number(&self, mut before: i64) -> Result<Looked, StoreError> {
+        let (sql, steps) = match self.whose.account_id {
+            Some(_) => (LOOK_BY_NUMBER, STEPS),
+            None => (LOOK_BY_NUMBER_OF_ALL, STEPS_OF_ALL),
+        };
+        let mut rows = Vec::new();
+        for step in steps {
+            let (bounds, found) = self.look(sql, before, step, rows.len()).await?;
+            rows.extend(found);
+            if rows.len() >= self.limit {
+                break;
+            }
+            match self.below(&bounds) {
+                Some(below) => before = below,
+                None => return Ok(Looked { rows, next: None }),
+            }
+        }
+        Ok(self.stopped(rows, before))
+    }
+
+    /// Messages of an account or of all: where there are any, all of a segment may be.
+    async fn by_account(&self, mut before: i64) -> Result<Looked, StoreError> {
+        let sql = match self.whose.account_id {
+            Some(_) => LOOK_IN_SEGMENT_OF,
+            None => LOOK_IN_SEGMENT,
+        };
+        let mut rows = Vec::new();
+        let (mut read, mut steps) = (0, SEEK_STEPS.iter());
+        while rows.len() < self.limit && read < SEGMENTS_READ {
+            let Some(step) = steps.next() else { break };
+            let (bounds, newest) = self.seek(before, *step).await?;
+            if let Some(segment) = newest {
+                let first = segment << SEGMENT_BITS;
+                let end = before.min((segment + 1) << SEGMENT_BITS);
+                let (_, found) = self.look(sql, end, &first, rows.len()).await?;
+                rows.extend(found);
+                (before, read, steps) = (first, read + 1, SEEK_STEPS.iter());
+            } else if let Some(below) = self.below(&bounds) {
+                before = below;
+            } else {
+                return Ok(Looked { rows, next: None });
+            }
+            if before <= self.floor + 1 && rows.len() < self.limit {
+                return Ok(Looked { rows, next: None });
+            }
+        }
+        Ok(self.stopped(rows, before))
+    }
+
+    /// Where to go on below what was walked through; `None`: there is nothing that could fit.
+    fn below(&self, bounds: &Bounds) -> Option<i64> {
+        let below = bounds.low.filter(|_| !bounds.is_end)? << SEGMENT_BITS;
+        (below > self.floor + 1).then_some(below)
+    }
+
+    /// The same look, from where the times that are asked for end to where they begin.
+    async fn within_times(mut self, before: i64) -> Result<(Self, i64), StoreError> {
+        let read = |row: &Row| Ok((column(row, 0)?, column(row, 1)?));
+        let is_asked = self.fitting.since_us > i64::MIN || self.fitting.until_us < i64::MAX;
+        if !is_asked {
+            return Ok((self, before));
+        }
+        let edges = self.store.get(OPERATION, EDGES, &[], read).await?;
+        let (Some(first), Some(last)) = edges else {
+            return Ok((self, before));
+        };
+        let since = TimeSearch::for_since(&self.fitting, first, last);
+        let until = TimeSearch::for_until(&self.fitting, first, last);
+        if let Some(since) = since {
+            self.floor = self.search(since).await?.low;
+        }
+        let ceiling = match until {
+            Some(until) => self.search(until).await?.high,
+            None => i64::MAX,
+        };
+        Ok((self, before.min(ceiling)))
+    }
+
+    async fn search(&self, mut search: TimeSearch) -> Result<TimeSearch, StoreError> {
+        let read = |row: &Row| {
+            let found: (Option<i64>, Option<i64>) = (column(row, 1)?, column(row, 2)?);
+            Ok((column(row, 0)?, found.0.zip(found.1)))
+        };
+        loop {
+            let probes = search.probes(PROBES);
+            if probes.is_empty() {
+                return Ok(search);
+            }
+            let values: super::Values<'_> = &[&probes];
+            let found = self.store.list(OPERATION, ACCEPTED, values, read).await?;
+            for (probe, found) in found {
+                search.note(probe, found);
+            }
+        }
+    }
+
+    /// Enough was found, or looked at.
+    fn stopped(&self, rows: Vec<SummaryColumns>, before: i64) -> Looked {
+        let last = rows.last().map(|row| row.message.id);
+        let next = last.filter(|_| rows.len() >= self.limit).unwrap_or(before);
+        Looked {
+            rows,
+            next: Some(next),
+        }
+    }
+
+    async fn seek(&self, before: i64, step: i32) -> Result<(Bounds, Option<i64>), StoreError> {
+        let values: super::Values<'_> = &[&before, &step, &self.whose.account_id];
+        let read = |row: &Row| Ok((bounds(row)?, column(row, 2)?));
+        self.store.get(OPERATION, SEEK, values, read).await
+    }
+
+    /// Runs a statement whose second value is its own affair, for what is still missing.
+    async fn look(
+        &self,
+        sql: &'static str,
+        before: i64,
+        second: &(dyn ToSql + Sync),
+        found: usize,
+    ) -> Result<(Bounds, Vec<SummaryColumns>), StoreError> {
+        let missing = i64::try_from(self.limit.saturating_sub(found)).unwrap_or(i64::MAX);
+        let fitting = &self.fitting;
+        let values: super::Values<'_> = &[
+            &before,
+            second,
+            &fitting.since_us,
+            &fitting.until_us,
+            &fitting.channel,
+            &fitting.originator,
+            &fitting.status,
+            &fitting.state,
+            &fitting.error,
+            &fitting.is_sent,
+            &missing,
+            &self.whose.account_id,
+            &self.whose.recipient,
+        ];
+        let rows = self.store.query(OPERATION, sql, values).await?;
+        read_all(&rows).map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
+    }
+}
+
+/// Where nothing was found, one row still says how far was looked.
+fn read_all(rows: &[Row]) -> Result<(Bounds, Vec<SummaryColumns>), Corrupt> {
+    let nothing = Bounds {
+        low: None,
+        is_end: true,
+    };
+    let bounds = rows.first().map_or(Ok(nothing), bounds)?;
+    let mut found = Vec::with_capacity(rows.len());
+    for row in rows {
+        if column::<Option<i64>>(row, 2)?.is_some() {
+            found.push(summary(row, 2)?);
+        }
+    }
+    Ok((bounds, found))
+}
+
+fn bounds(row: &Row) -> Result<Bounds, Corrupt> {
+    Ok(Bounds {
+        low: column(row, 0)?,
+        is_end: column::<Option<bool>>(row, 1)?.unwrap_or(true),
+    })
+}
+
+/// Reads a message from this column on.
+pub(super) fn summary(row: &Row, at: usize) -> Result<SummaryColumns, Corrupt> {
+    Ok(SummaryColumns {
+        message: MessageColumns {
+            id: column(row, at)?,
+            state: column(row, at + 1)?,
+            scheduled_us: column(row, at + 2)?,
+            final_us: column(row, at + 3)?,
+            parts: column(row, at + 4)?,
+            status: column(row, at + 5)?,
+            error: column(row, at + 6)?,
+            network: column(row, at + 7)?,
+            channel: column(row, at + 8)?,
+            is_sent: column(row, at + 9)?,
+        },
+        account_id: column(row, at + 10)?,
+        originator: column(row, at + 11)?,
+        recipient: column(row, at + 12)?,
+        body: column(row, at + 13)?,
+        price_micros: column(row, at + 14)?,
+        accepted_us: column(row, at + 15)?,
+    })
+}

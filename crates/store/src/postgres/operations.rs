@@ -1,0 +1,213 @@
+//! The port for what whoever runs the service sees: nodes, queues, what is stuck, what fits nothing.
+
+use async_trait::async_trait;
+use domain::ids::AccountId;
+use domain::ports::{
+    DatabaseFacts, NodeSeen, OperationsStore, Overdue, QueueDepth, Receiver, StoreError, Unmatched,
+};
+use jiff::SignedDuration;
+use tokio_postgres::Row;
+
+use super::{PostgresStore, column, fault};
+use crate::rows::operations::{
+    DatabaseColumns, DepthColumns, HELD_ROWS, MOST, NodeColumns, OverdueColumns, SAMPLE,
+    UnmatchedColumns, WaitingColumns, receivers,
+};
+use crate::rows::{Corrupt, duration_us};
+
+const DESCRIBE: &str = "
+    SELECT current_setting('server_version'), (SELECT max(number) FROM schema_migration),
+        pg_database_size(current_database())";
+const LIST_NODES: &str = concat!(
+    "SELECT id, alive_until_us, alive_until_us < ",
+    now_us!(),
+    ", (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = node.id LIMIT $1) AS held)
+    FROM node ORDER BY id"
+);
+/// Queues by number, each with how much waits and its first time.
+const LIST_QUEUES: &str = concat!(
+    "WITH clock (now_us) AS MATERIALIZED (SELECT ",
+    now_us!(),
+    "), lane (lane) AS (VALUES (0::smallint), (1::smallint), (2::smallint))
+    SELECT 0::smallint, lane.lane,
+        (SELECT count(*) FROM
+            (SELECT 1 FROM queue AS q WHERE q.owner = 0 AND q.lane = lane.lane AND q.due_us <= now_us LIMIT $1) AS due),
+        (SELECT min(q.due_us) FROM queue AS q WHERE q.owner = 0 AND q.lane = lane.lane AND q.due_us <= now_us)
+    FROM lane, clock
+    UNION ALL
+    SELECT 1::smallint, lane.lane,
+        (SELECT count(*) FROM
+            (SELECT 1 FROM queue AS q WHERE q.owner = 0 AND q.lane = lane.lane AND q.due_us > now_us LIMIT $1) AS later),
+        (SELECT min(q.due_us) FROM queue AS q WHERE q.owner = 0 AND q.lane = lane.lane AND q.due_us > now_us)
+    FROM lane, clock
+    UNION ALL
+    SELECT 2::smallint, 0::smallint, (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner > 0 LIMIT $1) AS held), NULL
+    UNION ALL
+    SELECT 3::smallint, 0::smallint, (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = -1 LIMIT $1) AS sent),
+        (SELECT min(due_us) FROM queue WHERE owner = -1 AND lane = 0)
+    UNION ALL
+    SELECT 4::smallint, 0::smallint,
+        (SELECT count(*) FROM (
+            SELECT 1 FROM callback_queue WHERE owner > 0
+            UNION ALL SELECT 1 FROM callback_queue WHERE owner = 0 AND due_us <= now_us LIMIT $1) AS due),
+        (SELECT min(due_us) FROM callback_queue WHERE owner = 0 AND due_us <= now_us)
+    FROM clock
+    UNION ALL
+    SELECT 5::smallint, 0::smallint,
+        (SELECT count(*) FROM (SELECT 1 FROM callback_queue WHERE owner = 0 AND due_us > now_us LIMIT $1) AS later),
+        (SELECT min(due_us) FROM callback_queue WHERE owner = 0 AND due_us > now_us)
+    FROM clock
+    UNION ALL
+    SELECT 6::smallint, 0::smallint,
+        (SELECT count(*) FROM (SELECT 1 FROM callback WHERE state = 1 LIMIT $1) AS parked),
+        (SELECT created_us FROM callback WHERE state = 1 ORDER BY id LIMIT 1)"
+);
+/// What nobody holds is ordered by time within its lane; of what nodes hold so much is read.
+const LIST_OVERDUE: &str = concat!(
+    "WITH clock (before_us) AS MATERIALIZED (SELECT ",
+    now_us!(),
+    " - $1::bigint), waiting AS MATERIALIZED (
+        SELECT q.* FROM clock, (VALUES (0::smallint), (1::smallint), (2::smallint)) AS lane (lane)
+        CROSS JOIN LATERAL (
+            SELECT * FROM queue WHERE queue.owner = 0 AND queue.lane = lane.lane AND queue.due_us <= clock.before_us
+            ORDER BY queue.due_us, queue.id LIMIT $2
+        ) AS q
+        UNION ALL
+        SELECT held.* FROM clock, (SELECT * FROM queue WHERE owner > 0 LIMIT $3) AS held
+        WHERE held.due_us <= clock.before_us
+    )
+    SELECT q.id, m.account_id, q.owner, q.due_us, q.attempt FROM waiting AS q JOIN message AS m ON m.id = q.id
+    ORDER BY q.due_us, q.id LIMIT $2"
+);
+const LIST_UNMATCHED: &str = "
+    SELECT carrier, reference, status, error, taken_us FROM transit WHERE id IS NULL
+    ORDER BY taken_us DESC LIMIT $1";
+const LIST_WAITING: &str = "
+    SELECT coalesce(c.url, m.dlr_url), c.state, c.created_us, a.reason FROM (
+        (SELECT id FROM callback_queue LIMIT $1)
+        UNION ALL
+        (SELECT id FROM callback WHERE state = 1 ORDER BY id DESC LIMIT $1)
+    ) AS open JOIN callback AS c ON c.id = open.id
+        LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
+        LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries
+    ORDER BY c.id DESC";
+const LIST_WAITING_OF: &str = "
+    SELECT coalesce(c.url, m.dlr_url), c.state, c.created_us, a.reason FROM (
+        (SELECT id FROM callback_queue LIMIT $1)
+        UNION ALL
+        (SELECT id FROM callback WHERE state = 1 AND account_id = $2 ORDER BY id DESC LIMIT $1)
+    ) AS open JOIN callback AS c ON c.id = open.id AND c.account_id = $2
+        LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
+        LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries
+    ORDER BY c.id DESC";
+
+#[async_trait]
+impl OperationsStore for PostgresStore {
+    async fn describe_database(&self) -> Result<DatabaseFacts, StoreError> {
+        self.get("describe the database", DESCRIBE, &[], database)
+            .await
+    }
+
+    async fn list_nodes(&self) -> Result<Vec<NodeSeen>, StoreError> {
+        self.list("list nodes", LIST_NODES, &[&MOST], node).await
+    }
+
+    async fn list_queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
+        self.list("list queues", LIST_QUEUES, &[&MOST], depth).await
+    }
+
+    async fn list_overdue(
+        &self,
+        age: SignedDuration,
+        limit: u32,
+    ) -> Result<Vec<Overdue>, StoreError> {
+        let values: super::Values<'_> = &[&duration_us(age), &i64::from(limit), &HELD_ROWS];
+        self.list("list what is overdue", LIST_OVERDUE, values, overdue)
+            .await
+    }
+
+    async fn list_unmatched(&self, limit: u32) -> Result<Vec<Unmatched>, StoreError> {
+        let limit = i64::from(limit);
+        let operation = "list receipts that fit nothing";
+        self.list(operation, LIST_UNMATCHED, &[&limit], unmatched)
+            .await
+    }
+
+    async fn list_receivers(
+        &self,
+        account: Option<AccountId>,
+    ) -> Result<Vec<Receiver>, StoreError> {
+        const OPERATION: &str = "list receivers";
+        let waiting = match account {
+            Some(account) => {
+                let values: super::Values<'_> = &[&SAMPLE, &account.as_i64()];
+                self.list(OPERATION, LIST_WAITING_OF, values, waiting).await
+            }
+            None => {
+                self.list(OPERATION, LIST_WAITING, &[&SAMPLE], waiting)
+                    .await
+            }
+        };
+        receivers(waiting?).map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
+    }
+}
+
+fn database(row: &Row) -> Result<DatabaseFacts, Corrupt> {
+    let columns = DatabaseColumns {
+        version: column(row, 0)?,
+        schema: column(row, 1)?,
+        bytes: column(row, 2)?,
+    };
+    columns.facts("PostgreSQL")
+}
+
+fn node(row: &Row) -> Result<NodeSeen, Corrupt> {
+    let columns = NodeColumns {
+        id: column(row, 0)?,
+        alive_until_us: column(row, 1)?,
+        is_dead: column(row, 2)?,
+        holds: column(row, 3)?,
+    };
+    columns.node()
+}
+
+fn depth(row: &Row) -> Result<QueueDepth, Corrupt> {
+    let columns = DepthColumns {
+        queue: column(row, 0)?,
+        lane: column(row, 1)?,
+        count: column(row, 2)?,
+        first_us: column(row, 3)?,
+    };
+    columns.depth()
+}
+
+fn overdue(row: &Row) -> Result<Overdue, Corrupt> {
+    let columns = OverdueColumns {
+        id: column(row, 0)?,
+        account_id: column(row, 1)?,
+        owner: column(row, 2)?,
+        due_us: column(row, 3)?,
+        attempt: column(row, 4)?,
+    };
+    columns.overdue()
+}
+
+fn unmatched(row: &Row) -> Result<Unmatched, Corrupt> {
+    let columns = UnmatchedColumns {
+        carrier: column(row, 0)?,
+        reference: column(row, 1)?,
+        status: column(row, 2)?,
+        error: column(row, 3)?,
+        taken_us: column(row, 4)?,
+    };
+    columns.unmatched()
+}
+
+fn waiting(row: &Row) -> Result<WaitingColumns, Corrupt> {
+    Ok(WaitingColumns {
+        url: column(row, 0)?,
+        state: column(row, 1)?,
+        created_us: column(row, 2)?,
+        reason: column(row, 3)?,
+    })
+}

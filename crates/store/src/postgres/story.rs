@@ -1,0 +1,206 @@
+//! Everything that is known of one message, and callbacks as people look for them.
+
+use domain::MessageId;
+use domain::delivery::CallbackAttempt;
+use domain::ids::{AccountId, CallbackId};
+use domain::ports::{
+    CallbackFilter, CallbackRecord, CallbackStore, Found, Look, MessageStory, PartStory, StoreError,
+};
+use tokio_postgres::Row;
+
+use super::callbacks;
+use super::{PostgresStore, column, fault, history};
+use crate::rows::Corrupt;
+use crate::rows::callbacks::{FilterColumns, OPEN, ROWS, Window};
+use crate::rows::history::{
+    Belongings, PartColumns, PlaceColumns, QUEUE_ROWS, StoryColumns, SummaryColumns, story_columns,
+    summary_columns,
+};
+
+const FIND: &str = concat!(
+    "SELECT ",
+    summary_columns!(),
+    ", ",
+    story_columns!(),
+    " FROM message AS m WHERE m.id = $1 AND ($2::bigint IS NULL OR m.account_id = $2)"
+);
+const FIND_SENT: &str = "
+    SELECT owner, due_us, attempt FROM queue WHERE owner = -1 AND lane = 0 AND due_us = $1 AND id = $2";
+/// The queue is ordered by time, and a message that is tried again waits at a time that only its row knows: so much of
+/// its lane is read, and so much of what nodes hold.
+const FIND_WAITING: &str = "
+    SELECT owner, due_us, attempt FROM (
+        (SELECT * FROM queue WHERE owner = 0 AND lane = $1 AND due_us >= $2 ORDER BY due_us, id LIMIT $4)
+        UNION ALL
+        (SELECT * FROM queue WHERE owner > 0 LIMIT $4)
+    ) AS near WHERE id = $3";
+const LIST_PARTS: &str = "
+    SELECT part, carrier, reference, taken_us, status, error FROM transit WHERE id = $1 ORDER BY part, taken_us";
+const LIST_CALLBACKS: &str = concat!(
+    list_callbacks!("callback AS c"),
+    " WHERE c.message_id = $1 AND c.kind <> 2 ORDER BY c.id"
+);
+
+const LIST_OPEN: &str = "SELECT id FROM callback_queue WHERE id < $1 LIMIT $2";
+const LIST_PARKED: &str = "
+    SELECT id FROM callback WHERE state = 1 AND id < $1 ORDER BY id DESC LIMIT $2";
+const LIST_ALL: &str = "SELECT id FROM callback WHERE id < $1 ORDER BY id DESC LIMIT $2";
+const LIST_FITTING: &str = concat!(
+    list_callbacks!("callback AS c"),
+    " WHERE c.id = ANY($1::bigint[])
+        AND substring(coalesce(c.url, m.dlr_url) FROM 1 FOR length($2::bytea)) = $2::bytea
+        AND c.created_us >= $3 AND c.created_us < $4 AND ($5::bigint IS NULL OR c.account_id = $5)
+        AND ($6 OR c.state <> 2) AND c.id >= $7
+    ORDER BY c.id DESC LIMIT $8"
+);
+
+impl PostgresStore {
+    /// One message of an account, or of any.
+    pub(super) async fn find_whole_story(
+        &self,
+        account: Option<AccountId>,
+        id: MessageId,
+    ) -> Result<Option<MessageStory>, StoreError> {
+        const OPERATION: &str = "find the story of a message";
+        let values: super::Values<'_> = &[&id.as_i64(), &account.map(AccountId::as_i64)];
+        let read = |row: &Row| Ok((history::summary(row, 0)?, story(row)?));
+        let Some((summary, story)) = self.find(OPERATION, FIND, values, read).await? else {
+            return Ok(None);
+        };
+        let id = id.as_i64();
+        let belongings = Belongings {
+            place: self.find_place(&summary, &story).await?,
+            parts: self.list(OPERATION, LIST_PARTS, &[&id], part).await?,
+            callbacks: self.list_callbacks_with_tries(id).await?,
+        };
+        let story = story.story(summary, belongings);
+        story
+            .map(Some)
+            .map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
+    }
+
+    /// Where it stands in the queue, while it is on its way.
+    async fn find_place(
+        &self,
+        summary: &SummaryColumns,
+        story: &StoryColumns,
+    ) -> Result<Option<PlaceColumns>, StoreError> {
+        const OPERATION: &str = "find a message in the queue";
+        let id = summary.message.id;
+        if summary.message.final_us.is_some() {
+            return Ok(None);
+        }
+        if summary.message.is_sent {
+            let values: super::Values<'_> = &[&story.expires_us, &id];
+            return self.find(OPERATION, FIND_SENT, values, place).await;
+        }
+        let from_us = summary.accepted_us;
+        let values: super::Values<'_> = &[&story.priority, &from_us, &id, &QUEUE_ROWS];
+        self.find(OPERATION, FIND_WAITING, values, place).await
+    }
+
+    async fn list_callbacks_with_tries(
+        &self,
+        id: i64,
+    ) -> Result<Vec<(CallbackRecord, Vec<CallbackAttempt>)>, StoreError> {
+        let operation = "list the callbacks of a message";
+        let records = self
+            .list(operation, LIST_CALLBACKS, &[&id], callbacks::record)
+            .await?;
+        let mut with_tries = Vec::with_capacity(records.len());
+        for record in records {
+            let tries = self.list_attempts(record.id).await?;
+            with_tries.push((record, tries));
+        }
+        Ok(with_tries)
+    }
+
+    /// Callbacks that fit, the newest first.
+    pub(super) async fn look_at_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        look: Look<CallbackId>,
+    ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
+        const OPERATION: &str = "look for callbacks";
+        let columns = FilterColumns::of(filter);
+        let before = look.before.map_or(i64::MAX, CallbackId::as_i64);
+        let before = before.min(columns.last_id.saturating_add(1));
+        let window = self.window(before, filter.with_done).await?;
+        let values: super::Values<'_> = &[
+            &window.ids,
+            &columns.url_prefix,
+            &columns.from_us,
+            &columns.until_us,
+            &columns.account_id,
+            &filter.with_done,
+            &columns.first_id,
+            &i64::from(look.limit),
+        ];
+        let records = self
+            .list(OPERATION, LIST_FITTING, values, callbacks::record)
+            .await?;
+        let is_full = records.len() >= look.limit as usize;
+        let last = records.last().map(|record| record.id.as_i64());
+        window
+            .found(records, last.filter(|_| is_full))
+            .map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
+    }
+
+    /// The callbacks to look at.
+    async fn window(&self, before: i64, with_done: bool) -> Result<Window, StoreError> {
+        if !with_done {
+            let open = self.list_ids(LIST_OPEN, before, OPEN + 1).await?;
+            if open.len() <= OPEN {
+                let parked = self.list_ids(LIST_PARKED, before, ROWS).await?;
+                return Ok(Window::of_open(open, parked));
+            }
+        }
+        let all = self.list_ids(LIST_ALL, before, ROWS).await?;
+        Ok(Window::of_all(all, with_done))
+    }
+
+    async fn list_ids(
+        &self,
+        sql: &'static str,
+        before: i64,
+        limit: usize,
+    ) -> Result<Vec<i64>, StoreError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let read = |row: &Row| column(row, 0);
+        self.list("list callbacks to look at", sql, &[&before, &limit], read)
+            .await
+    }
+}
+
+fn story(row: &Row) -> Result<StoryColumns, Corrupt> {
+    Ok(StoryColumns {
+        coding: column(row, 16)?,
+        priority: column(row, 17)?,
+        interactive: column(row, 18)?,
+        result: column(row, 19)?,
+        dlr_url: column(row, 20)?,
+        test_mode: column(row, 21)?,
+        expires_us: column(row, 22)?,
+        seen_us: column(row, 23)?,
+    })
+}
+
+fn place(row: &Row) -> Result<PlaceColumns, Corrupt> {
+    Ok(PlaceColumns {
+        owner: column(row, 0)?,
+        due_us: column(row, 1)?,
+        attempt: column(row, 2)?,
+    })
+}
+
+fn part(row: &Row) -> Result<PartStory, Corrupt> {
+    let columns = PartColumns {
+        part: column(row, 0)?,
+        carrier: column(row, 1)?,
+        reference: column(row, 2)?,
+        taken_us: column(row, 3)?,
+        status: column(row, 4)?,
+        error: column(row, 5)?,
+    };
+    columns.part()
+}

@@ -1,0 +1,298 @@
+//! Messages as people look for them.
+
+use domain::delivery::CallbackAttempt;
+use domain::ids::AccountId;
+use domain::ports::{
+    CallbackRecord, Found, ID_BLOCK_LIFETIME, MessageFilter, MessageStory, MessageSummary,
+    PartStory, StateName,
+};
+use domain::{Code, MessageId, Money, Msisdn, Originator};
+
+use super::dispatch::{interactive, priority, shape, test_mode};
+use super::{
+    CANCELLED, Corrupt, MessageColumns, QUEUED, SCHEDULED, account_id, channel_number, message_id,
+    micros, originator, outcome, timestamp, utf8,
+};
+
+/// The columns of [`SummaryColumns`], of a row of `message` called `m`.
+macro_rules! summary_columns {
+    () => {
+        "m.id, m.state, m.scheduled_us, m.final_us, m.parts, m.status, m.error, m.network, m.channel,
+            EXISTS (SELECT 1 FROM queue AS q
+                WHERE q.owner = -1 AND q.lane = 0 AND q.due_us = m.expires_us AND q.id = m.id),
+            m.account_id, m.originator, m.recipient, m.body, m.price_micros, m.accepted_us"
+    };
+}
+/// The columns of [`StoryColumns`]; they follow those of the summary.
+macro_rules! story_columns {
+    () => {
+        "m.coding, m.priority, m.interactive, m.result, m.dlr_url, m.test_mode, m.expires_us, m.seen_us"
+    };
+}
+pub(crate) use {story_columns, summary_columns};
+
+/// A filter as statements take it, but for account and number, by which rows are found: what is not given holds for
+/// every row.
+#[derive(Debug, Clone)]
+pub(crate) struct FittingColumns {
+    pub(crate) channel: Option<i16>,
+    pub(crate) originator: Option<String>,
+    pub(crate) status: Option<i16>,
+    /// `message.state` of one without a status.
+    pub(crate) state: Option<i16>,
+    /// Whether a carrier has it.
+    pub(crate) is_sent: Option<bool>,
+    pub(crate) error: Option<i16>,
+    pub(crate) since_us: i64,
+    pub(crate) until_us: i64,
+}
+
+/// How much earlier a message may have been accepted than another of a lower ID, with room for clocks that differ.
+fn disorder_us() -> i64 {
+    2 * super::duration_us(ID_BLOCK_LIFETIME)
+}
+
+/// Searches the IDs for a time: rows up to `low` were accepted before it, those from `high` on at it or later, both but
+/// for the disorder of IDs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TimeSearch {
+    time_us: i64,
+    pub(crate) low: i64,
+    pub(crate) high: i64,
+}
+
+impl TimeSearch {
+    /// Between the lowest and the highest ID that there are.
+    fn new(time_us: i64, first: i64, last: i64) -> Self {
+        Self {
+            time_us,
+            low: first.saturating_sub(1),
+            high: last.saturating_add(1),
+        }
+    }
+
+    /// Where rows are certainly accepted at `until` or later, from `high` on.
+    pub(crate) fn for_until(fitting: &FittingColumns, first: i64, last: i64) -> Option<Self> {
+        let given = fitting.until_us < i64::MAX;
+        given.then(|| Self::new(fitting.until_us.saturating_add(disorder_us()), first, last))
+    }
+
+    /// Where rows are certainly accepted before `since`, up to `low`.
+    pub(crate) fn for_since(fitting: &FittingColumns, first: i64, last: i64) -> Option<Self> {
+        let given = fitting.since_us > i64::MIN;
+        given.then(|| Self::new(fitting.since_us.saturating_sub(disorder_us()), first, last))
+    }
+
+    /// So many IDs at which to look next, ascending; none when the place is found.
+    pub(crate) fn probes(&self, count: i64) -> Vec<i64> {
+        let width = self.high - self.low;
+        let count = count.min(width - 1);
+        let place = |n: i64| {
+            let step = i128::from(width) * i128::from(n) / i128::from(count + 1);
+            self.low + i64::try_from(step).expect("less than the width")
+        };
+        (1..=count).map(place).collect()
+    }
+
+    /// Takes note of the first row at or behind a probe: its ID, and when it was accepted.
+    pub(crate) fn note(&mut self, probe: i64, found: Option<(i64, i64)>) {
+        match found {
+            Some((id, accepted_us)) if id < self.high && accepted_us < self.time_us => {
+                self.low = self.low.max(id);
+            }
+            _ if probe > self.low => self.high = self.high.min(probe),
+            _ => {}
+        }
+    }
+}
+
+/// Whose messages, and to whom.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WhoseColumns {
+    pub(crate) account_id: Option<i64>,
+    pub(crate) recipient: Option<i64>,
+}
+
+impl FittingColumns {
+    pub(crate) fn of(filter: &MessageFilter) -> Self {
+        let (status, state, is_sent) = filter.state.map_or((None, None, None), state_columns);
+        let error = filter.error.map(Code::number);
+        Self {
+            channel: filter.channel.map(channel_number),
+            originator: filter.from.as_deref().map(shown_originator),
+            status,
+            state,
+            is_sent,
+            error: error.map(|error| i16::try_from(error).expect("the catalogue ends at 999")),
+            since_us: filter.since.map_or(i64::MIN, micros),
+            until_us: filter.until.map_or(i64::MAX, micros),
+        }
+    }
+}
+
+impl WhoseColumns {
+    pub(crate) fn of(filter: &MessageFilter) -> Self {
+        Self {
+            account_id: filter.account.map(AccountId::as_i64),
+            recipient: filter.to.as_ref().map(Msisdn::as_i64),
+        }
+    }
+}
+
+/// A sender as rows have it: a number with its plus, whether or not it was asked for with one.
+fn shown_originator(text: &str) -> String {
+    match Originator::parse_approved(text) {
+        Ok(parsed) => originator(Some(&parsed)).into_owned(),
+        Err(_) => text.to_owned(),
+    }
+}
+
+/// `message.status`, else `message.state` and whether a carrier has it.
+fn state_columns(state: StateName) -> (Option<i16>, Option<i16>, Option<bool>) {
+    match state {
+        StateName::Scheduled => (None, Some(SCHEDULED), None),
+        StateName::Queued => (None, Some(QUEUED), Some(false)),
+        StateName::Sent => (None, Some(QUEUED), Some(true)),
+        StateName::Delivered => (Some(1), None, None),
+        StateName::Failed => (Some(2), None, None),
+        StateName::Expired => (Some(16), None, None),
+        StateName::Cancelled => (None, Some(CANCELLED), None),
+    }
+}
+
+/// The columns of a message in lists.
+pub(crate) struct SummaryColumns {
+    pub(crate) message: MessageColumns,
+    pub(crate) account_id: i64,
+    pub(crate) originator: String,
+    pub(crate) recipient: i64,
+    pub(crate) body: Vec<u8>,
+    pub(crate) price_micros: i64,
+    pub(crate) accepted_us: i64,
+}
+
+impl SummaryColumns {
+    pub(crate) fn summary(self) -> Result<MessageSummary, Corrupt> {
+        let record = self.message.record()?;
+        Ok(MessageSummary {
+            id: record.id,
+            account: account_id(self.account_id)?,
+            channel: record.channel,
+            from: Some(self.originator).filter(|from| !from.is_empty()),
+            to: Msisdn::from_i64(self.recipient).ok_or(Corrupt("recipient"))?,
+            text: utf8(self.body)?,
+            state: record.state,
+            parts: record.parts,
+            price: Money::from_micros(self.price_micros),
+            network: record.network,
+            accepted_at: timestamp(self.accepted_us)?,
+        })
+    }
+}
+
+/// What lists do not show of a message.
+pub(crate) struct StoryColumns {
+    pub(crate) coding: i16,
+    pub(crate) priority: i16,
+    pub(crate) interactive: Option<Vec<u8>>,
+    pub(crate) result: Option<String>,
+    pub(crate) dlr_url: Option<Vec<u8>>,
+    pub(crate) test_mode: Option<i16>,
+    pub(crate) expires_us: i64,
+    pub(crate) seen_us: Option<i64>,
+}
+
+/// Where a message stands in the queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlaceColumns {
+    pub(crate) owner: i64,
+    pub(crate) due_us: i64,
+    pub(crate) attempt: i32,
+}
+
+/// What belongs to a message.
+pub(crate) struct Belongings {
+    pub(crate) place: Option<PlaceColumns>,
+    pub(crate) parts: Vec<PartStory>,
+    pub(crate) callbacks: Vec<(CallbackRecord, Vec<CallbackAttempt>)>,
+}
+
+impl StoryColumns {
+    pub(crate) fn story(
+        self,
+        summary: SummaryColumns,
+        belongings: Belongings,
+    ) -> Result<MessageStory, Corrupt> {
+        let place = belongings.place;
+        let attempt = |place: PlaceColumns| u32::try_from(place.attempt);
+        let waiting = place.filter(|place| place.owner == super::NOBODY);
+        Ok(MessageStory {
+            shape: shape(self.coding, summary.message.parts)?,
+            priority: priority(self.priority)?,
+            interactive: interactive(self.interactive.as_deref())?,
+            result: self.result,
+            dlr_url: self.dlr_url.map(utf8).transpose()?,
+            test_mode: self.test_mode.map(test_mode).transpose()?,
+            scheduled_at: summary.message.scheduled_us.map(timestamp).transpose()?,
+            expires_at: timestamp(self.expires_us)?,
+            seen_at: self.seen_us.map(timestamp).transpose()?,
+            attempts: place
+                .map(attempt)
+                .transpose()
+                .map_err(|_| Corrupt("attempt"))?,
+            due_at: waiting.map(|place| timestamp(place.due_us)).transpose()?,
+            parts: belongings.parts,
+            callbacks: belongings.callbacks,
+            summary: summary.summary()?,
+        })
+    }
+}
+
+/// The columns of a part that a carrier took.
+pub(crate) struct PartColumns {
+    pub(crate) part: i16,
+    pub(crate) carrier: String,
+    pub(crate) reference: Vec<u8>,
+    pub(crate) taken_us: i64,
+    pub(crate) status: Option<i16>,
+    pub(crate) error: Option<i16>,
+}
+
+impl PartColumns {
+    pub(crate) fn part(self) -> Result<PartStory, Corrupt> {
+        let reported = self.status.is_some();
+        Ok(PartStory {
+            part: u16::try_from(self.part).map_err(|_| Corrupt("part"))?,
+            carrier: self.carrier,
+            reference: utf8(self.reference)?,
+            taken_at: timestamp(self.taken_us)?,
+            outcome: reported
+                .then(|| outcome(self.status, self.error))
+                .transpose()?,
+        })
+    }
+}
+
+/// What a look at messages found, and the ID from which on nothing was looked at.
+pub(crate) struct Looked {
+    pub(crate) rows: Vec<SummaryColumns>,
+    pub(crate) next: Option<i64>,
+}
+
+impl Looked {
+    /// With IDs from 1 on, before the first of them there is nothing.
+    pub(crate) fn found(self) -> Result<Found<MessageSummary, MessageId>, Corrupt> {
+        let rows = self.rows.into_iter().map(SummaryColumns::summary);
+        let next = self.next.filter(|next| *next > 1).map(message_id);
+        Ok(Found {
+            rows: rows.collect::<Result<_, _>>()?,
+            next: next.transpose()?,
+        })
+    }
+}
+
+/// How much of a queue is read for the place of one message.
+pub(crate) const QUEUE_ROWS: i64 = 20_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! Rows of what whoever runs the service sees.
+
+use std::collections::BTreeMap;
+
+use domain::ports::{
+    Counted, DatabaseFacts, NodeSeen, Overdue, Queue, QueueDepth, Receiver, Unmatched,
+};
+
+use super::callbacks::PARKED;
+use super::dispatch::priority;
+use super::{Corrupt, account_id, message_id, node_id, outcome, timestamp, utf8};
+
+/// How many reports are looked at for the hosts that receive them: so many that wait and so many that are parked.
+pub(crate) const SAMPLE: i64 = 1_000;
+/// How many rows that nodes hold are looked at for what is overdue.
+pub(crate) const HELD_ROWS: i64 = 20_000;
+/// Where counting stops, as statements take it.
+pub(crate) const MOST: i64 = Counted::MOST as i64;
+
+fn counted(number: i64) -> Result<Counted, Corrupt> {
+    let number = u32::try_from(number).map_err(|_| Corrupt("count"))?;
+    Ok(Counted(number))
+}
+
+/// The columns of a node.
+pub(crate) struct NodeColumns {
+    pub(crate) id: i64,
+    pub(crate) alive_until_us: i64,
+    pub(crate) is_dead: bool,
+    pub(crate) holds: i64,
+}
+
+impl NodeColumns {
+    pub(crate) fn node(&self) -> Result<NodeSeen, Corrupt> {
+        Ok(NodeSeen {
+            node: node_id(self.id)?,
+            alive_until: timestamp(self.alive_until_us)?,
+            is_dead: self.is_dead,
+            holds: counted(self.holds)?,
+        })
+    }
+}
+
+/// The columns of a queue: which, the lane of messages that wait, how much, since or until when.
+pub(crate) struct DepthColumns {
+    pub(crate) queue: i16,
+    pub(crate) lane: i16,
+    pub(crate) count: i64,
+    pub(crate) first_us: Option<i64>,
+}
+
+impl DepthColumns {
+    /// The numbers are those that the statements of both databases give.
+    pub(crate) fn depth(&self) -> Result<QueueDepth, Corrupt> {
+        let queue = match self.queue {
+            0 => Queue::Due(priority(self.lane)?),
+            1 => Queue::Later(priority(self.lane)?),
+            2 => Queue::Held,
+            3 => Queue::Sent,
+            4 => Queue::CallbacksDue,
+            5 => Queue::CallbacksLater,
+            6 => Queue::CallbacksParked,
+            _ => return Err(Corrupt("queue")),
+        };
+        Ok(QueueDepth {
+            queue,
+            count: counted(self.count)?,
+            first_at: self.first_us.map(timestamp).transpose()?,
+        })
+    }
+}
+
+/// The columns of a message that should have gone on.
+pub(crate) struct OverdueColumns {
+    pub(crate) id: i64,
+    pub(crate) account_id: i64,
+    pub(crate) owner: i64,
+    pub(crate) due_us: i64,
+    pub(crate) attempt: i32,
+}
+
+impl OverdueColumns {
+    pub(crate) fn overdue(&self) -> Result<Overdue, Corrupt> {
+        let held = self.owner != super::NOBODY;
+        Ok(Overdue {
+            id: message_id(self.id)?,
+            account: account_id(self.account_id)?,
+            node: held.then(|| node_id(self.owner)).transpose()?,
+            due_at: timestamp(self.due_us)?,
+            attempts: u32::try_from(self.attempt).map_err(|_| Corrupt("attempt"))?,
+        })
+    }
+}
+
+/// The columns of a receipt that fits nothing.
+pub(crate) struct UnmatchedColumns {
+    pub(crate) carrier: String,
+    pub(crate) reference: Vec<u8>,
+    pub(crate) status: Option<i16>,
+    pub(crate) error: Option<i16>,
+    pub(crate) taken_us: i64,
+}
+
+impl UnmatchedColumns {
+    pub(crate) fn unmatched(self) -> Result<Unmatched, Corrupt> {
+        let reported = self.status.is_some();
+        Ok(Unmatched {
+            carrier: self.carrier,
+            reference: utf8(self.reference)?,
+            outcome: reported
+                .then(|| outcome(self.status, self.error))
+                .transpose()?,
+            at: timestamp(self.taken_us)?,
+        })
+    }
+}
+
+/// The columns of a report that waits or is parked, the newest first.
+pub(crate) struct WaitingColumns {
+    pub(crate) url: Vec<u8>,
+    pub(crate) state: i16,
+    pub(crate) created_us: i64,
+    pub(crate) reason: Option<Vec<u8>>,
+}
+
+/// The columns about the database itself.
+pub(crate) struct DatabaseColumns {
+    pub(crate) version: String,
+    pub(crate) schema: i64,
+    pub(crate) bytes: i64,
+}
+
+impl DatabaseColumns {
+    pub(crate) fn facts(self, product: &'static str) -> Result<DatabaseFacts, Corrupt> {
+        Ok(DatabaseFacts {
+            product,
+            version: self.version,
+            schema: u32::try_from(self.schema).map_err(|_| Corrupt("version of the schema"))?,
+            bytes: u64::try_from(self.bytes).map_err(|_| Corrupt("size of the database"))?,
+        })
+    }
+}
+
+/// Adds reports up by the hosts that receive them, those with the most first.
+pub(crate) fn receivers(reports: Vec<WaitingColumns>) -> Result<Vec<Receiver>, Corrupt> {
+    let mut hosts: BTreeMap<String, Receiver> = BTreeMap::new();
+    for report in reports {
+        let url = utf8(report.url)?;
+        let (address, host) = host_of(&url);
+        let created_at = timestamp(report.created_us)?;
+        let receiver = hosts.entry(address).or_insert_with_key(|address| Receiver {
+            address: address.clone(),
+            host,
+            waiting: Counted(0),
+            parked: Counted(0),
+            oldest_at: None,
+            last_reason: None,
+        });
+        if report.state == PARKED {
+            receiver.parked.0 += 1;
+        } else {
+            receiver.waiting.0 += 1;
+        }
+        let is_older = |oldest| created_at < oldest;
+        if receiver.oldest_at.is_none_or(is_older) {
+            receiver.oldest_at = Some(created_at);
+        }
+        if receiver.last_reason.is_none() {
+            receiver.last_reason = report.reason.map(utf8).transpose()?;
+        }
+    }
+    let mut receivers: Vec<Receiver> = hosts.into_values().collect();
+    receivers.sort_by_key(|receiver| std::cmp::Reverse(receiver.waiting.0 + receiver.parked.0));
+    Ok(receivers)
+}
+
+/// The part of an address before its path, and that without its scheme.
+fn host_of(url: &str) -> (String, String) {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url[start..]
+        .find(['/', '?', '#', '\\'])
+        .map_or(url.len(), |at| start + at);
+    let small = |text: &str| text.to_ascii_lowercase();
+    (small(&url[..end]), small(&url[start..end]))
+}

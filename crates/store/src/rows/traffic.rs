@@ -1,0 +1,134 @@
+//! Counts of what has ended.
+
+use std::collections::BTreeMap;
+
+use domain::ports::{Span, TrafficCount};
+use domain::{Money, Timestamp};
+
+use super::{Corrupt, billing, channel, outcome};
+
+/// `traffic.status` and `traffic.error` of what was cancelled.
+pub(crate) const CANCELLED: i16 = 0;
+
+const SPANS: [Span; 2] = [Span::Hour, Span::Day];
+
+/// `traffic.span`.
+pub(crate) fn span_number(span: Span) -> i16 {
+    match span {
+        Span::Hour => 0,
+        Span::Day => 1,
+    }
+}
+
+/// How long a span is.
+pub(crate) fn length_us(span: Span) -> i64 {
+    match span {
+        Span::Hour => 3_600_000_000,
+        Span::Day => 86_400_000_000,
+    }
+}
+
+/// `traffic.begins` of the first span that begins at a time or later.
+pub(crate) fn first_begin(span: Span, time: Timestamp) -> i64 {
+    let (time_us, length_us) = (super::micros(time), length_us(span));
+    time_us.div_euclid(length_us) + i64::from(time_us.rem_euclid(length_us) != 0)
+}
+
+/// A message that has come to its end, as it is counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndedMessage {
+    pub(crate) account_id: i64,
+    pub(crate) channel: i16,
+    pub(crate) network: Option<i32>,
+    pub(crate) status: i16,
+    pub(crate) error: i16,
+    pub(crate) parts: i16,
+    /// After what was given back.
+    pub(crate) cost_micros: i64,
+    pub(crate) at_us: i64,
+}
+
+/// The columns that a row of `traffic` is known by, in the order of its key; one writer needs no shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TrafficKey {
+    pub(crate) account_id: i64,
+    pub(crate) span: i16,
+    pub(crate) begins: i64,
+    pub(crate) channel: i16,
+    pub(crate) network: i32,
+    pub(crate) status: i16,
+    pub(crate) error: i16,
+}
+
+/// What is added up in a row of `traffic`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TrafficSums {
+    pub(crate) messages: i64,
+    pub(crate) parts: i64,
+    pub(crate) cost_micros: i64,
+}
+
+/// Counts a batch in memory, so that each row is written once.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(BTreeMap<TrafficKey, TrafficSums>);
+
+impl Tally {
+    pub(crate) fn note(&mut self, ended: &EndedMessage) {
+        for span in SPANS {
+            let key = TrafficKey {
+                account_id: ended.account_id,
+                span: span_number(span),
+                begins: ended.at_us.div_euclid(length_us(span)),
+                channel: ended.channel,
+                network: match span {
+                    Span::Hour => 0,
+                    Span::Day => ended.network.unwrap_or(0),
+                },
+                status: ended.status,
+                error: ended.error,
+            };
+            let sums = self.0.entry(key).or_default();
+            sums.messages += 1;
+            sums.parts += i64::from(ended.parts);
+            sums.cost_micros += ended.cost_micros;
+        }
+    }
+
+    /// What was counted, in the order of the keys.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&TrafficKey, &TrafficSums)> {
+        self.0.iter()
+    }
+}
+
+/// The columns of a count, shards added up.
+pub(crate) struct CountColumns {
+    pub(crate) begins: i64,
+    pub(crate) channel: i16,
+    pub(crate) network: i32,
+    pub(crate) status: i16,
+    pub(crate) error: i16,
+    pub(crate) messages: i64,
+    pub(crate) parts: i64,
+    pub(crate) cost_micros: i64,
+}
+
+impl CountColumns {
+    pub(crate) fn count(&self, span: Span) -> Result<TrafficCount, Corrupt> {
+        let is_cancelled = self.status == CANCELLED;
+        let network = (self.network != 0).then_some(self.network);
+        let number = |number: i64| u64::try_from(number).map_err(|_| Corrupt("count"));
+        Ok(TrafficCount {
+            start: super::timestamp(self.begins.saturating_mul(length_us(span)))?,
+            channel: channel(self.channel)?,
+            network: billing::network(network)?,
+            outcome: if is_cancelled {
+                None
+            } else {
+                Some(outcome(Some(self.status), Some(self.error))?)
+            },
+            messages: number(self.messages)?,
+            parts: number(self.parts)?,
+            cost: Money::from_micros(self.cost_micros),
+        })
+    }
+}

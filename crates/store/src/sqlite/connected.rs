@@ -1,0 +1,50 @@
+//! The clients that may act for an account.
+
+use domain::ids::{AccountId, GrantId};
+use domain::ports::GrantRecord;
+use rusqlite::{Connection, Result, Row};
+
+use super::oauth;
+use crate::rows::oauth::ConnectedColumns;
+
+const LIST: &str = "
+    SELECT g.id, g.client_id, g.client_name, g.scopes, g.created_us,
+        (SELECT max(t.last_used_us) FROM token AS t WHERE t.grant_id = g.id AND t.kind > 0)
+    FROM oauth_grant AS g
+    WHERE g.account_id = ?1 AND g.revoked_us IS NULL AND EXISTS (
+        SELECT 1 FROM token AS t
+        WHERE t.grant_id = g.id AND t.kind > 0 AND t.revoked_us IS NULL AND t.expires_us > ?2)
+    ORDER BY g.id DESC";
+const IS_GRANT_OF: &str = "SELECT EXISTS (SELECT 1 FROM oauth_grant WHERE id = ?1 AND account_id = ?2 AND revoked_us IS NULL)";
+
+/// Those with a token that can still be used or renewed.
+pub(super) fn list(db: &Connection, account: AccountId, now_us: i64) -> Result<Vec<GrantRecord>> {
+    let read = |row: &Row<'_>| {
+        let columns = ConnectedColumns {
+            id: row.get(0)?,
+            client_id: row.get(1)?,
+            client_name: row.get(2)?,
+            scopes: row.get(3)?,
+            created_us: row.get(4)?,
+            last_used_us: row.get(5)?,
+        };
+        Ok(columns.record()?)
+    };
+    db.prepare_cached(LIST)?
+        .query_map([account.as_i64(), now_us], read)?
+        .collect()
+}
+
+/// Ends a grant with all its tokens.
+pub(super) fn revoke(
+    db: &Connection,
+    account: AccountId,
+    id: GrantId,
+    now_us: i64,
+) -> Result<bool> {
+    let mut is_theirs = db.prepare_cached(IS_GRANT_OF)?;
+    if !is_theirs.query_row([id.as_i64(), account.as_i64()], |row| row.get(0))? {
+        return Ok(false);
+    }
+    oauth::end_grant(db, id, now_us)
+}

@@ -1,0 +1,188 @@
+//! What whoever runs the service sees: nodes, queues, what is stuck, what fits nothing.
+
+use domain::ids::AccountId;
+use domain::ports::{DatabaseFacts, NodeSeen, Overdue, QueueDepth, Receiver, Unmatched};
+use rusqlite::{Connection, Result, Row, params};
+
+use super::clock;
+use crate::rows::operations::{
+    DatabaseColumns, DepthColumns, HELD_ROWS, MOST, NodeColumns, OverdueColumns, SAMPLE,
+    UnmatchedColumns, WaitingColumns, receivers,
+};
+
+const DESCRIBE: &str = "
+    SELECT sqlite_version(), (SELECT max(number) FROM schema_migration), c.page_count * s.page_size
+    FROM pragma_page_count AS c, pragma_page_size AS s";
+const LIST_NODES: &str = "
+    SELECT id, alive_until_us, alive_until_us < ?1,
+        (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = node.id LIMIT ?2))
+    FROM node ORDER BY id";
+/// Queues by number, each with how much waits and its first time.
+const LIST_QUEUES: &str = "
+    WITH lane (lane) AS (VALUES (0), (1), (2))
+    SELECT 0, lane,
+        (SELECT count(*) FROM
+            (SELECT 1 FROM queue WHERE owner = 0 AND queue.lane = lane.lane AND due_us <= ?1 LIMIT ?2)),
+        (SELECT min(due_us) FROM queue WHERE owner = 0 AND queue.lane = lane.lane AND due_us <= ?1)
+    FROM lane
+    UNION ALL
+    SELECT 1, lane,
+        (SELECT count(*) FROM
+            (SELECT 1 FROM queue WHERE owner = 0 AND queue.lane = lane.lane AND due_us > ?1 LIMIT ?2)),
+        (SELECT min(due_us) FROM queue WHERE owner = 0 AND queue.lane = lane.lane AND due_us > ?1)
+    FROM lane
+    UNION ALL
+    SELECT 2, 0, (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner > 0 LIMIT ?2)), NULL
+    UNION ALL
+    SELECT 3, 0, (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = -1 LIMIT ?2)),
+        (SELECT min(due_us) FROM queue WHERE owner = -1 AND lane = 0)
+    UNION ALL
+    SELECT 4, 0,
+        (SELECT count(*) FROM (
+            SELECT 1 FROM callback_queue WHERE owner > 0
+            UNION ALL SELECT 1 FROM callback_queue WHERE owner = 0 AND due_us <= ?1 LIMIT ?2)),
+        (SELECT min(due_us) FROM callback_queue WHERE owner = 0 AND due_us <= ?1)
+    UNION ALL
+    SELECT 5, 0, (SELECT count(*) FROM (SELECT 1 FROM callback_queue WHERE owner = 0 AND due_us > ?1 LIMIT ?2)),
+        (SELECT min(due_us) FROM callback_queue WHERE owner = 0 AND due_us > ?1)
+    UNION ALL
+    SELECT 6, 0, (SELECT count(*) FROM (SELECT 1 FROM callback WHERE state = 1 LIMIT ?2)),
+        (SELECT created_us FROM callback WHERE state = 1 ORDER BY id LIMIT 1)";
+/// What nobody holds is ordered by time within its lane; of what nodes hold so much is read.
+const LIST_OVERDUE: &str = "
+    SELECT q.id, m.account_id, q.owner, q.due_us, q.attempt FROM (
+        SELECT * FROM (SELECT * FROM queue WHERE owner = 0 AND lane = 0 AND due_us <= ?1 ORDER BY due_us LIMIT ?2)
+        UNION ALL
+        SELECT * FROM (SELECT * FROM queue WHERE owner = 0 AND lane = 1 AND due_us <= ?1 ORDER BY due_us LIMIT ?2)
+        UNION ALL
+        SELECT * FROM (SELECT * FROM queue WHERE owner = 0 AND lane = 2 AND due_us <= ?1 ORDER BY due_us LIMIT ?2)
+        UNION ALL
+        SELECT * FROM (SELECT * FROM queue WHERE owner > 0 LIMIT ?3) WHERE due_us <= ?1
+    ) AS q JOIN message AS m ON m.id = q.id
+    ORDER BY q.due_us, q.id LIMIT ?2";
+const LIST_UNMATCHED: &str = "
+    SELECT carrier, reference, status, error, taken_us FROM transit WHERE id IS NULL
+    ORDER BY taken_us DESC LIMIT ?1";
+const LIST_WAITING: &str = "
+    SELECT coalesce(c.url, m.dlr_url), c.state, c.created_us, a.reason FROM (
+        SELECT id FROM (SELECT id FROM callback_queue LIMIT ?1)
+        UNION ALL
+        SELECT id FROM (SELECT id FROM callback WHERE state = 1 ORDER BY id DESC LIMIT ?1)
+    ) AS open JOIN callback AS c ON c.id = open.id
+        LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
+        LEFT JOIN callback_attempt AS a ON a.id = c.id * 1048576 + min(c.tries, 1048575)
+    ORDER BY c.id DESC";
+const LIST_WAITING_OF: &str = "
+    SELECT coalesce(c.url, m.dlr_url), c.state, c.created_us, a.reason FROM (
+        SELECT id FROM (SELECT id FROM callback_queue LIMIT ?1)
+        UNION ALL
+        SELECT id FROM (SELECT id FROM callback WHERE state = 1 AND account_id = ?2 ORDER BY id DESC LIMIT ?1)
+    ) AS open JOIN callback AS c ON c.id = open.id AND c.account_id = ?2
+        LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
+        LEFT JOIN callback_attempt AS a ON a.id = c.id * 1048576 + min(c.tries, 1048575)
+    ORDER BY c.id DESC";
+
+/// The nodes.
+pub(super) fn list_nodes(db: &Connection) -> Result<Vec<NodeSeen>> {
+    let read = |row: &Row<'_>| {
+        let columns = NodeColumns {
+            id: row.get(0)?,
+            alive_until_us: row.get(1)?,
+            is_dead: row.get(2)?,
+            holds: row.get(3)?,
+        };
+        Ok(columns.node()?)
+    };
+    let now_us = clock::now_us(db)?;
+    db.prepare_cached(LIST_NODES)?
+        .query_map([now_us, MOST], read)?
+        .collect()
+}
+
+/// How much waits in every queue.
+pub(super) fn list_queues(db: &Connection) -> Result<Vec<QueueDepth>> {
+    let read = |row: &Row<'_>| {
+        let columns = DepthColumns {
+            queue: row.get(0)?,
+            lane: row.get(1)?,
+            count: row.get(2)?,
+            first_us: row.get(3)?,
+        };
+        Ok(columns.depth()?)
+    };
+    let now_us = clock::now_us(db)?;
+    db.prepare_cached(LIST_QUEUES)?
+        .query_map([now_us, MOST], read)?
+        .collect()
+}
+
+/// Messages that were due so long ago and still wait.
+pub(super) fn list_overdue(db: &Connection, age_us: i64, limit: u32) -> Result<Vec<Overdue>> {
+    let read = |row: &Row<'_>| {
+        let columns = OverdueColumns {
+            id: row.get(0)?,
+            account_id: row.get(1)?,
+            owner: row.get(2)?,
+            due_us: row.get(3)?,
+            attempt: row.get(4)?,
+        };
+        Ok(columns.overdue()?)
+    };
+    let before_us = clock::now_us(db)?.saturating_sub(age_us);
+    db.prepare_cached(LIST_OVERDUE)?
+        .query_map(params![before_us, limit, HELD_ROWS], read)?
+        .collect()
+}
+
+/// Receipts that fit nothing.
+pub(super) fn list_unmatched(db: &Connection, limit: u32) -> Result<Vec<Unmatched>> {
+    let read = |row: &Row<'_>| {
+        let columns = UnmatchedColumns {
+            carrier: row.get(0)?,
+            reference: row.get(1)?,
+            status: row.get(2)?,
+            error: row.get(3)?,
+            taken_us: row.get(4)?,
+        };
+        Ok(columns.unmatched()?)
+    };
+    db.prepare_cached(LIST_UNMATCHED)?
+        .query_map([limit], read)?
+        .collect()
+}
+
+/// What the database is.
+pub(super) fn describe(db: &Connection) -> Result<DatabaseFacts> {
+    let read = |row: &Row<'_>| {
+        let columns = DatabaseColumns {
+            version: row.get(0)?,
+            schema: row.get(1)?,
+            bytes: row.get(2)?,
+        };
+        Ok(columns.facts("SQLite")?)
+    };
+    db.prepare_cached(DESCRIBE)?.query_row([], read)
+}
+
+/// The hosts for which reports wait or are parked.
+pub(super) fn list_receivers(db: &Connection, account: Option<AccountId>) -> Result<Vec<Receiver>> {
+    let read = |row: &Row<'_>| {
+        Ok(WaitingColumns {
+            url: row.get(0)?,
+            state: row.get(1)?,
+            created_us: row.get(2)?,
+            reason: row.get(3)?,
+        })
+    };
+    let waiting: Vec<WaitingColumns> = match account {
+        Some(account) => db
+            .prepare_cached(LIST_WAITING_OF)?
+            .query_map([SAMPLE, account.as_i64()], read)?
+            .collect::<Result<_>>()?,
+        None => db
+            .prepare_cached(LIST_WAITING)?
+            .query_map([SAMPLE], read)?
+            .collect::<Result<_>>()?,
+    };
+    Ok(receivers(waiting)?)
+}

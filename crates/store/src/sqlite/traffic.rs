@@ -1,0 +1,79 @@
+//! Counts of what has ended.
+
+use domain::ids::AccountId;
+use domain::ports::{Span, TrafficCount};
+use rusqlite::{Connection, Result, Row, params};
+
+use crate::rows::traffic::{CountColumns, Tally, span_number};
+
+const COUNT: &str = "
+    INSERT INTO traffic (account_id, span, begins, channel, network, status, error, shard, messages, parts, cost_micros)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8, ?9, ?10)
+    ON CONFLICT DO UPDATE SET messages = messages + excluded.messages, parts = parts + excluded.parts,
+        cost_micros = cost_micros + excluded.cost_micros";
+const LIST: &str = "
+    SELECT begins, channel, network, status, error, sum(messages), sum(parts), sum(cost_micros) FROM traffic
+    WHERE account_id = ?1 AND span = ?2 AND begins >= ?3 AND begins < ?4
+    GROUP BY begins, channel, network, status, error ORDER BY begins, channel, network, status, error";
+/// Account by account, each by its part of the key.
+const LIST_ALL: &str = "
+    SELECT t.begins, t.channel, t.network, t.status, t.error, sum(t.messages), sum(t.parts), sum(t.cost_micros)
+    FROM account AS a CROSS JOIN traffic AS t ON t.account_id = a.id
+    WHERE t.span = ?1 AND t.begins >= ?2 AND t.begins < ?3
+    GROUP BY t.begins, t.channel, t.network, t.status, t.error
+    ORDER BY t.begins, t.channel, t.network, t.status, t.error";
+
+/// Adds what a batch ended.
+pub(super) fn count(db: &Connection, tally: &Tally) -> Result<()> {
+    let mut count = db.prepare_cached(COUNT)?;
+    for (key, sums) in tally.rows() {
+        count.execute(params![
+            key.account_id,
+            key.span,
+            key.begins,
+            key.channel,
+            key.network,
+            key.status,
+            key.error,
+            sums.messages,
+            sums.parts,
+            sums.cost_micros,
+        ])?;
+    }
+    Ok(())
+}
+
+/// Counts of an account, or of all together, from one beginning to another.
+pub(super) fn list(
+    db: &Connection,
+    account: Option<AccountId>,
+    span: Span,
+    first: i64,
+    end: i64,
+) -> Result<Vec<TrafficCount>> {
+    let read = |row: &Row<'_>| Ok(columns(row)?.count(span)?);
+    let number = span_number(span);
+    match account {
+        Some(account) => db
+            .prepare_cached(LIST)?
+            .query_map(params![account.as_i64(), number, first, end], read)?
+            .collect(),
+        None => db
+            .prepare_cached(LIST_ALL)?
+            .query_map(params![number, first, end], read)?
+            .collect(),
+    }
+}
+
+fn columns(row: &Row<'_>) -> Result<CountColumns> {
+    Ok(CountColumns {
+        begins: row.get(0)?,
+        channel: row.get(1)?,
+        network: row.get(2)?,
+        status: row.get(3)?,
+        error: row.get(4)?,
+        messages: row.get(5)?,
+        parts: row.get(6)?,
+        cost_micros: row.get(7)?,
+    })
+}

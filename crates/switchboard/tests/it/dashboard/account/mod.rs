@@ -1,0 +1,73 @@
+//! The pages of an account, over plain HTTP: what they do, what they refuse, and what they never show.
+
+mod numbers;
+mod refusing;
+mod settings;
+
+use serde_json::{Value, json};
+use testkit::receiver::{Receiver, Reply};
+
+use crate::people::browser::Browser;
+use crate::people::joined;
+use crate::rest::service::{Service, sms_with, tomorrow, wait_for};
+
+/// The token of every form behind the sign-in.
+fn form_token(browser: &mut Browser<'_>) -> String {
+    browser.get("/dashboard/senders/number");
+    browser.hidden("form_token").expect("a form")
+}
+
+/// Sends a form of the dashboard.
+fn send<'a>(
+    browser: &mut Browser<'_>,
+    path: &str,
+    fields: &[(&'a str, &'a str)],
+) -> testkit::http::Response {
+    let token = form_token(browser);
+    let mut all = vec![("form_token", token.as_str())];
+    all.extend_from_slice(fields);
+    browser.post(path, &all)
+}
+
+/// Somebody who runs the first account.
+fn admin<'a>(service: &'a Service) -> Browser<'a> {
+    let more = ["--role", "admin", "--account", "main"];
+    joined(service, "admin@example.com", &more)
+}
+
+/// A message of the first account that waits for tomorrow.
+fn schedule(service: &Service, text: &str) -> String {
+    let body = sms_with(&json!({ "scheduled": tomorrow(), "message": text }));
+    service.accept(&body).remove(0)
+}
+
+/// A callback of the first account to a receiver that does not take it.
+fn failed_callback(service: &Service, url: &str) -> Value {
+    service.accept(&sms_with(&json!({ "dlrUrl": url })));
+    wait_for("a try that failed", || {
+        let list = service.server.cli_json(&["callbacks", "list", "--json"]);
+        let tried = |one: &&Value| one["tries"].as_u64() > Some(0);
+        list.as_array()
+            .and_then(|list| list.iter().find(tried).cloned())
+    })
+}
+
+/// Something on each page of the first account, by what stands for its ID in the addresses of those pages.
+pub(super) fn things(service: &Service) -> Vec<(&'static str, String)> {
+    let receiver = Receiver::builder()
+        .script(|_| Reply::answer(200, "no"))
+        .start();
+    let callback = failed_callback(service, &receiver.url("/dlr"));
+    let post = |path: &str, body: Value| {
+        let body = body.to_string();
+        service.call_as(&service.token, "POST", path, body.as_bytes())
+    };
+    let number = json!({ "name": "+37120000007", "type": "MSISDN" });
+    let order = json!({ "msisdn": "+447700900800", "callBackUrl": receiver.url("/hlr") });
+    vec![
+        ("{callback}", callback["id"].to_string()),
+        ("{scheduled}", schedule(service, "Hello, tomorrow")),
+        ("{sender}", post("/senderId", number).text()),
+        ("{lookup}", post("/hlr", order).json()[0].to_string()),
+    ]
+}

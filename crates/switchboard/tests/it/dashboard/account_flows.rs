@@ -1,0 +1,172 @@
+//! What people do with an account, in a real browser.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::Backend;
+use testkit::chrome::{Chrome, Page};
+use testkit::receiver::{Receiver, Reply};
+
+use super::joined;
+use crate::rest::service::{Service, sms_with, wait_for};
+
+/// What is sent again comes within a moment; this only matters when something is broken.
+const DEADLINE: Duration = Duration::from_secs(20);
+const ADMIN: [&str; 4] = ["--role", "admin", "--account", "main"];
+
+/// Makes a token and returns its secret.
+async fn make_token(service: &Service, page: &Page, name: &str) -> String {
+    page.open(&service.server.url("/dashboard/settings/api"))
+        .await;
+    page.click("Create a token").await;
+    page.fill("Name", name).await;
+    page.submit().await;
+    page.wait_for("Copy it now").await;
+    let secret = page
+        .evaluate("document.querySelector('#secret code').textContent")
+        .await;
+    secret.as_str().expect("a text").to_owned()
+}
+
+#[tokio::test]
+async fn from_an_invitation_to_a_token_that_sends() {
+    let service = Service::start(Backend::Sqlite);
+    let chrome = Chrome::start().await;
+    let page = joined(&service, &chrome, "ann@example.com", &ADMIN).await;
+    let secret = make_token(&service, &page, "backend").await;
+    let sent = service.call_as(
+        &secret,
+        "POST",
+        "/sms",
+        sms_with(&json!({})).to_string().as_bytes(),
+    );
+    assert_eq!(sent.status, 200, "{}", sent.text());
+
+    page.click("I have copied it").await;
+    page.wait_for_path("/dashboard/settings/api").await;
+    page.wait_for("backend").await;
+    page.reload().await;
+    let everything = page.evaluate("document.documentElement.outerHTML").await;
+    assert!(!everything.to_string().contains(&secret), "shown once");
+    page.back().await;
+    let everything = page.evaluate("document.documentElement.outerHTML").await;
+    assert!(
+        !everything.to_string().contains(&secret),
+        "nor by going back"
+    );
+}
+
+#[tokio::test]
+async fn a_deleted_token_is_answered_with_401() {
+    let service = Service::start(Backend::Sqlite);
+    let chrome = Chrome::start().await;
+    let page = joined(&service, &chrome, "ann@example.com", &ADMIN).await;
+    let secret = make_token(&service, &page, "doomed").await;
+    let works = service.call_as(&secret, "GET", "/token", b"");
+    assert_eq!(works.status, 200);
+
+    page.click("I have copied it").await;
+    page.click("Delete doomed").await;
+    page.wait_for("Delete the token doomed?").await;
+    page.click("main >> button").await;
+    page.wait_for("The next call with this token is answered with 401.")
+        .await;
+    wait_for("the refusal", || {
+        let refused = service.call_as(&secret, "GET", "/token", b"");
+        (refused.status == 401).then_some(())
+    });
+    page.assert_quiet();
+}
+
+#[tokio::test]
+async fn from_a_callback_that_failed_to_one_that_is_received() {
+    let service = Service::with(Backend::Sqlite, |builder| {
+        builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
+    });
+    let is_mended = Arc::new(AtomicBool::new(false));
+    let mended = is_mended.clone();
+    let receiver = Receiver::builder().script(move |_| {
+        if mended.load(Ordering::Relaxed) {
+            Reply::ok()
+        } else {
+            Reply::answer(200, "no")
+        }
+    });
+    let receiver = receiver.start();
+    let chrome = Chrome::start().await;
+    let page = joined(&service, &chrome, "ann@example.com", &ADMIN).await;
+    service.accept(&sms_with(&json!({ "dlrUrl": receiver.url("/dlr") })));
+    assert!(receiver.wait_for(1, DEADLINE), "a first try");
+    let id = wait_for("the try in the list", || {
+        let list = service.server.cli_json(&["callbacks", "list", "--json"]);
+        let tried = |one: &&Value| one["tries"].as_u64() > Some(0);
+        list.as_array()?
+            .iter()
+            .find(tried)
+            .map(|one| one["id"].to_string())
+    });
+
+    page.open(&service.server.url("/dashboard/callbacks")).await;
+    page.wait_for(&receiver.addr().to_string()).await;
+    page.wait_for("200, but the body was").await;
+    page.click(&id).await;
+    page.wait_for_path(&format!("/dashboard/callbacks/{id}"))
+        .await;
+    page.wait_for("200, but the body was").await;
+    page.wait_for("waiting").await;
+
+    is_mended.store(true, Ordering::Relaxed);
+    let before = receiver.count();
+    page.click("Send again").await;
+    page.wait_for("It is sent again now").await;
+    assert!(receiver.wait_for(before + 1, DEADLINE), "it came again");
+    wait_for("the end", || {
+        let list = service.server.cli_json(&["callbacks", "list", "--json"]);
+        list.as_array().is_some_and(Vec::is_empty).then_some(())
+    });
+    page.reload().await;
+    page.wait_for("received").await;
+    page.assert_quiet();
+}
+
+#[tokio::test]
+async fn a_number_is_registered_by_the_pin_that_its_handset_got() {
+    const NUMBER: &str = "+37120000007";
+    let service = Service::with(Backend::Sqlite, |builder| {
+        builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
+    });
+    let chrome = Chrome::start().await;
+    let page = joined(&service, &chrome, "ann@example.com", &["--account", "main"]).await;
+    page.open(&service.server.url("/dashboard/senders")).await;
+    page.click("main >> Register a number").await;
+    page.fill("Number", "12").await;
+    page.submit().await;
+    assert_eq!(page.status(), Some(422), "{}", page.text().await);
+    assert_eq!(page.value("Number").await, "12", "typed once");
+    page.fill("Number", "+371 2000 0007").await;
+    page.submit().await;
+    page.wait_for("A PIN of five digits was sent to +37120000007")
+        .await;
+
+    let pin = wait_for("the PIN", || {
+        let list = service
+            .server
+            .cli_json(&["simulator", "inbox", "--number", NUMBER, "--json"]);
+        let text = list[0]["message"].as_str()?.to_owned();
+        text.get(..5).map(str::to_owned)
+    });
+    let wrong = if pin == "11111" { "22222" } else { "11111" };
+    page.fill("PIN", wrong).await;
+    page.click("Confirm").await;
+    page.wait_for("4 tries are left").await;
+    page.click("Send a new PIN").await;
+    page.wait_for("less than a minute ago").await;
+    page.fill("PIN", &pin).await;
+    page.click("Confirm").await;
+    page.wait_for("You may send from this number").await;
+    page.wait_for("approved").await;
+    page.click("← Senders").await;
+    page.wait_for(NUMBER).await;
+}

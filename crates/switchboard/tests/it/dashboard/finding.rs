@@ -1,0 +1,137 @@
+//! Looking for messages: filters in the address, pages by key, and nobody else's. Without a browser, by plain HTTP.
+
+use serde_json::json;
+use testkit::Backend;
+
+use crate::people::browser::Browser;
+use crate::people::joined;
+use crate::rest::on_both_backends;
+use crate::rest::service::{Service, in_seconds, sms_with, wait_for};
+
+on_both_backends!(messages_are_found_by_what_is_known_of_them);
+
+/// The IDs of the rows that a page lists, in its order.
+fn listed(browser: &mut Browser<'_>, address: &str) -> Vec<String> {
+    let page = browser.get(address);
+    assert_eq!(page.status, 200, "{address}: {}", page.text());
+    let text = page.text();
+    let rows = text.split("<tr id=\"m").skip(1);
+    rows.map(|row| row.split('"').next().expect("an ID").to_owned())
+        .collect()
+}
+
+fn messages_are_found_by_what_is_known_of_them(backend: Backend) {
+    let service = Service::start(backend);
+    let mut browser = joined(&service, "ann@example.com", &[]);
+    let send = |fields| service.accept(&sms_with(&fields)).remove(0);
+    let delivered = send(json!({ "to": "+37120000001" }));
+    let absent = send(json!({ "to": "+447700900043", "from": "Beta" }));
+    let later = send(json!({ "scheduled": in_seconds(7200).to_string() }));
+    wait_for("the ends", || {
+        let ended = listed(&mut browser, "/dashboard/messages?state=delivered").len()
+            + listed(&mut browser, "/dashboard/messages?state=failed").len();
+        (ended == 2).then_some(())
+    });
+    let time = |seconds| in_seconds(seconds).strftime("%Y-%m-%dT%H:%M").to_string();
+    for (query, expected) in [
+        (String::new(), vec![&later, &absent, &delivered]),
+        ("to=%2B44+7700+900043".to_owned(), vec![&absent]),
+        ("from=Beta".to_owned(), vec![&absent]),
+        ("state=failed&error=43".to_owned(), vec![&absent]),
+        ("error=40".to_owned(), vec![]),
+        ("state=scheduled".to_owned(), vec![&later]),
+        ("channel=viber".to_owned(), vec![]),
+        (
+            "to=%2B37120000001&state=delivered".to_owned(),
+            vec![&delivered],
+        ),
+        (
+            format!("since={}", time(-600)),
+            vec![&later, &absent, &delivered],
+        ),
+        (format!("until={}", time(-600)), vec![]),
+    ] {
+        let found = listed(&mut browser, &format!("/dashboard/messages?{query}"));
+        let found: Vec<&String> = found.iter().collect();
+        assert_eq!(found, expected, "{query}");
+    }
+    for query in [
+        "to=nobody",
+        "id=1x",
+        "id=9007199254740991",
+        "state=lost",
+        "since=soon",
+    ] {
+        let refused = browser.get(&format!("/dashboard/messages?{query}"));
+        assert_eq!(refused.status, 422, "{query}: {}", refused.text());
+        assert!(refused.text().contains("id=\"filter-problem\""), "{query}");
+    }
+    let story = browser.get(&format!("/dashboard/messages/{absent}")).text();
+    for expected in [
+        "Failed: the subscriber is absent (error 43)",
+        "Send it again later.",
+        "Taken by carrier",
+    ] {
+        assert!(story.contains(expected), "{expected}: {story}");
+    }
+}
+
+#[test]
+fn older_messages_stand_behind_a_link() {
+    let service = Service::start(Backend::Sqlite);
+    let mut browser = joined(&service, "ann@example.com", &[]);
+    let empty = browser.get("/dashboard/messages").text();
+    assert!(empty.contains("No messages yet."), "{empty}");
+    let to: Vec<String> = (0..60)
+        .map(|number| format!("+371200000{number:02}"))
+        .collect();
+    let ids = service.accept(&sms_with(
+        &json!({ "to": to, "from": "A&B 1".replace('&', "") }),
+    ));
+    let first = listed(&mut browser, "/dashboard/messages?from=AB+1");
+    let page = browser.get("/dashboard/messages?from=AB+1").text();
+    let (_, rest) = page
+        .split_once("rel=\"next\"")
+        .map_or(("", ""), |(a, b)| (b, a));
+    let older = rest
+        .rsplit("href=\"")
+        .next()
+        .and_then(|href| href.split('"').next());
+    let older = older.expect("a link").replace("&#38;", "&");
+    assert!(older.contains("from=AB+1&before="), "filters stay: {older}");
+    let second = listed(&mut browser, &older);
+    let all: Vec<String> = first.into_iter().chain(second).collect();
+    let expected: Vec<String> = ids.into_iter().rev().collect();
+    assert_eq!(all, expected, "each once, the newest first");
+    let page = browser.get(&older).text();
+    assert!(
+        !page.contains("data-live=\"/dashboard/messages"),
+        "old pages do not change"
+    );
+}
+
+#[test]
+fn messages_of_others_are_not_found() {
+    let service = Service::start(Backend::Sqlite);
+    let other = service.create_account("other");
+    let body = sms_with(&json!({ "message": "a secret" })).to_string();
+    let sent = service.call_as(&other, "POST", "/sms", body.as_bytes());
+    let theirs = crate::rest::service::ids(&sent).remove(0);
+    let mut ann = joined(&service, "ann@example.com", &["--account", "main"]);
+    let mut bob = joined(&service, "bob@example.com", &["--account", "other"]);
+    let path = format!("/dashboard/messages/{theirs}");
+    assert_eq!(bob.get(&path).status, 200);
+    for path in [
+        &path,
+        &format!("{path}/live"),
+        "/dashboard/messages/0",
+        "/dashboard/messages/x",
+    ] {
+        assert_eq!(ann.get(path).status, 404, "{path}");
+    }
+    let by_id = ann.get(&format!("/dashboard/messages?id={theirs}"));
+    assert_eq!(by_id.status, 422, "{}", by_id.text());
+    assert!(!ann.get("/dashboard/messages").text().contains("a secret"));
+    assert!(bob.get("/dashboard/messages").text().contains("a secret"));
+    assert!(!ann.get("/dashboard").text().contains("other"));
+}

@@ -1,0 +1,56 @@
+//! From the link that the first start prints to a password that works.
+
+use testkit::Backend;
+use testkit::chrome::Chrome;
+
+use super::{PASSWORD, first_link, operator};
+use crate::rest::service::Service;
+
+#[tokio::test]
+async fn the_operator_comes_by_the_link_and_comes_back_by_a_password() {
+    let service = Service::start(Backend::Sqlite);
+    let chrome = Chrome::start().await;
+    let page = operator(&service, &chrome).await;
+    page.wait_for("100.00 EUR").await;
+
+    page.click("Set a password").await;
+    page.fill("Email", "op@example.com").await;
+    page.fill("Password", PASSWORD).await;
+    page.fill("The same password again", "another one here")
+        .await;
+    page.submit().await;
+    assert_eq!(page.status(), Some(422), "{}", page.text().await);
+    assert_eq!(page.value("Email").await, "op@example.com", "typed once");
+    page.fill("Password", PASSWORD).await;
+    page.fill("The same password again", PASSWORD).await;
+    page.submit().await;
+    page.wait_for_path("/dashboard").await;
+    page.wait_for("op@example.com").await;
+    page.wait_gone("Set a password").await;
+
+    page.click("Sign out").await;
+    page.wait_for_path("/dashboard/sign-in").await;
+    page.open(&service.server.url("/dashboard")).await;
+    assert!(page.path().await.starts_with("/dashboard/sign-in"));
+    page.fill("Email", "op@example.com").await;
+    page.fill("Password", PASSWORD).await;
+    page.press("Enter").await;
+    page.wait_for_path("/dashboard").await;
+    page.wait_for("100.00 EUR").await;
+    page.assert_quiet();
+}
+
+#[tokio::test]
+async fn the_link_works_once() {
+    let service = Service::start(Backend::Sqlite);
+    let chrome = Chrome::start().await;
+    operator(&service, &chrome).await;
+    let later = chrome.page().await;
+    later.open(&service.server.url(&first_link(&service))).await;
+    // Looking at it spends nothing: programs that preview links look, too.
+    later.click("main >> Sign in").await;
+    assert_ne!(later.path().await, "/dashboard", "{}", later.text().await);
+    later.open(&service.server.url("/dashboard")).await;
+    assert!(later.path().await.starts_with("/dashboard/sign-in"));
+    later.assert_quiet();
+}

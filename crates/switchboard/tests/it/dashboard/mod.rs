@@ -1,0 +1,55 @@
+//! The dashboard in a real browser: what a person sees and does, from the first link on.
+//!
+//! A test starts a [`Service`] and a [`Chrome`], and has somebody sign in: [`operator`] by the link of the first start,
+//! [`joined`] by an invitation. `testkit::chrome` says how pages are read and used. A new page gets a line in
+//! [`every_page`].
+
+mod account;
+mod account_flows;
+mod every_page;
+mod finding;
+mod first_message;
+mod first_start;
+mod live;
+mod running;
+mod sending;
+
+use testkit::chrome::{Chrome, Page};
+
+use crate::people::{invite, path};
+use crate::rest::service::Service;
+
+/// One that may be chosen.
+pub(crate) const PASSWORD: &str = "violet tram eleven";
+
+/// The path of the operator's one-time link, as the first start prints it.
+pub(crate) fn first_link(service: &Service) -> String {
+    let output = service.server.output();
+    let (_, rest) = output
+        .split_once("/dashboard/sign-in/")
+        .expect("the welcome has a link");
+    let link = rest.split_whitespace().next().expect("the rest of a line");
+    format!("/dashboard/sign-in/{link}")
+}
+
+/// A page on which the operator is signed in, by the link of the first start. It works once for each service.
+pub(crate) async fn operator(service: &Service, chrome: &Chrome) -> Page {
+    let page = chrome.page().await;
+    page.open(&service.server.url(&first_link(service))).await;
+    page.click("main >> Sign in").await;
+    page.wait_for_path("/dashboard").await;
+    page
+}
+
+/// A page on which somebody is signed in who accepted an invitation. `more` are further arguments of `invite create`,
+/// such as `--role admin`.
+pub(crate) async fn joined(service: &Service, chrome: &Chrome, email: &str, more: &[&str]) -> Page {
+    let page = chrome.page().await;
+    let link = path(&invite(service, email, more));
+    page.open(&service.server.url(&link)).await;
+    page.fill("Password", PASSWORD).await;
+    page.fill("The same password again", PASSWORD).await;
+    page.submit().await;
+    page.wait_for_path("/dashboard").await;
+    page
+}

@@ -1,0 +1,85 @@
+//! AI clients that somebody allowed to act for the account.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use domain::GrantId;
+use domain::ports::GrantRecord;
+use http::StatusCode;
+
+use super::super::Dashboard;
+use super::super::page::{Failure, Frame, show as show_page};
+use super::super::permissions::Offer;
+use super::super::shown::Moment;
+use super::super::visitor::{Admin, Posted};
+
+/// A client, as the list and the page that asks before it is disconnected show it.
+pub(super) struct Client {
+    pub(super) id: u64,
+    pub(super) name: String,
+    /// The address at which it describes itself, where it has one.
+    pub(super) described_at: Option<String>,
+    pub(super) scopes: Vec<Offer>,
+    pub(super) since: Moment,
+    pub(super) last_used: Option<Moment>,
+}
+
+impl From<GrantRecord> for Client {
+    fn from(grant: GrantRecord) -> Self {
+        let is_address = grant.client_id.starts_with("https://");
+        Self {
+            id: grant.id.get(),
+            name: grant.client_name.to_string(),
+            described_at: is_address.then_some(grant.client_id),
+            scopes: grant
+                .scopes
+                .iter()
+                .map(|scope| Offer::of(scope, true))
+                .collect(),
+            since: grant.created_at.into(),
+            last_used: grant.last_used_at.map(Moment::from),
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "tokens/disconnect.html")]
+struct DisconnectPage {
+    frame: Frame,
+    client: Client,
+}
+
+pub(in super::super) async fn ask(
+    State(dashboard): State<Arc<Dashboard>>,
+    Path(id): Path<String>,
+    admin: Admin,
+) -> Result<Response, Failure> {
+    let missing = || Failure::NotFound(Box::new(admin.frame()));
+    let id: GrantId = id.parse().map_err(|_| missing())?;
+    let grants = &dashboard.engine.grants;
+    let connected = grants.list_connected(admin.account.id).await?;
+    let grant = connected.into_iter().find(|grant| grant.id == id);
+    let page = DisconnectPage {
+        frame: admin.frame(),
+        client: grant.ok_or_else(missing)?.into(),
+    };
+    Ok(show_page(StatusCode::OK, &page))
+}
+
+pub(in super::super) async fn disconnect(
+    State(dashboard): State<Arc<Dashboard>>,
+    Path(id): Path<String>,
+    admin: Admin,
+    _form: Posted,
+) -> Result<Response, Failure> {
+    let missing = || Failure::NotFound(Box::new(admin.frame()));
+    let id: GrantId = id.parse().map_err(|_| missing())?;
+    let grants = &dashboard.engine.grants;
+    if !grants.disconnect(&admin.by(), admin.account.id, id).await? {
+        return Err(missing());
+    }
+    let address = format!("{}?said=disconnected", super::HERE);
+    Ok(Redirect::to(&address).into_response())
+}
