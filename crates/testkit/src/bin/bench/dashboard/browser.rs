@@ -37,11 +37,11 @@ impl Browser {
     }
 
     /// Opens a page.
-    pub(super) fn get(&mut self, path: &str) -> Result<(u16, String)> {
+    pub(super) fn get(&mut self, path: &str) -> Result<u16> {
         let answer = self.request("GET", path, "")?;
         path.clone_into(&mut self.path);
         self.page = answer.text();
-        Ok((answer.status, self.page.clone()))
+        Ok(answer.status)
     }
 
     /// Sends the first form of the last page's main part, every password field filled in.
