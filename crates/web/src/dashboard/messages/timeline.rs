@@ -207,6 +207,7 @@ mod tests {
     use domain::delivery::CallbackKind;
     use domain::ids::CallbackId;
     use domain::message::Priority;
+    use domain::ports::CallbackSubject;
     use domain::text::{Coding, Shape};
     use domain::{AccountId, MessageId, Money, Msisdn};
 
@@ -269,7 +270,7 @@ mod tests {
             account: AccountId::new(1).expect("in range"),
             url: "https://example.com/".to_owned(),
             payload: "{}".to_owned(),
-            about: None,
+            about: CallbackSubject::Message(MessageId::new(7).expect("in range")),
             state,
             tries: u32::try_from(tries.len()).expect("a few"),
             created_at: at(103),
