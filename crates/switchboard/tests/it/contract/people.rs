@@ -312,6 +312,8 @@ mod older_schema {
     async fn sessions_are_carried_over(database: Database) {
         const OPEN: &str = "INSERT INTO session (hash, account_id, expires_us)
             SELECT hash, account_id, 1800000900000000 FROM sign_in_link";
+        const WITHOUT_PLACES: &str = "
+            ALTER TABLE carrier DROP COLUMN places; ALTER TABLE carrier DROP COLUMN per_second";
         let store = database.open().await;
         let account = create_account(&store, "acme").await;
         let link = store
@@ -319,6 +321,7 @@ mod older_schema {
             .await;
         link.expect("the link is kept");
         drop(store);
+        database.execute(WITHOUT_PLACES).await;
         database.execute(WITHOUT_DASHBOARD).await;
         database.execute(WITHOUT_PEOPLE).await;
         database.execute(OPEN).await;
