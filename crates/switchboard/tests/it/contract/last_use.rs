@@ -34,7 +34,7 @@ async fn two_tokens(store: &Arc<dyn Store>) -> (Arc<Gate>, [TokenSecret; 2]) {
 }
 
 async fn is_admitted(gate: &Gate, secret: &TokenSecret) -> bool {
-    let send = Some(Permission::SmsSend);
+    let send = &[Permission::SmsSend];
     gate.admit(Some(secret.reveal()), HERE, send).await.is_ok()
 }
 

@@ -30,7 +30,7 @@ fn send<'a>(
 }
 
 /// Somebody who runs the first account.
-fn admin<'a>(service: &'a Service) -> Browser<'a> {
+fn admin(service: &Service) -> Browser<'_> {
     let more = ["--role", "admin", "--account", "main"];
     joined(service, "admin@example.com", &more)
 }
