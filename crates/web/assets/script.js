@@ -3,12 +3,15 @@
 "use strict";
 
 const time = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const thisYear = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "numeric", minute: "2-digit", second: "2-digit" });
 
 /** Shows every moment in the reader's zone; UTC stays on hover. */
 function showTimes(within) {
   for (const element of within.querySelectorAll("time[datetime]")) {
     const at = new Date(element.dateTime);
-    if (!Number.isNaN(at.getTime())) element.textContent = time.format(at);
+    if (Number.isNaN(at.getTime())) continue;
+    const format = at.getFullYear() === new Date().getFullYear() ? thisYear : time;
+    element.textContent = format.format(at);
   }
 }
 

@@ -100,6 +100,16 @@ const PAGES: &[(&str, Who, &str)] = &[
         Operator,
         "/dashboard/settings/api/tokens/1",
     ),
+    ("settings-people", Operator, "/dashboard/settings/people"),
+    ("settings-audit", Operator, "/dashboard/settings/audit"),
+    ("security", Member, "/dashboard/settings/security"),
+    ("operator-people", Operator, "/dashboard/operator/people"),
+    ("operator-audit", Operator, "/dashboard/operator/audit"),
+    (
+        "operator-message",
+        Operator,
+        "/dashboard/operator/messages/{failed}",
+    ),
 ];
 
 #[tokio::test]
@@ -110,6 +120,7 @@ async fn every_page_is_quiet_accessible_and_readable() {
         let found = site.look_at(name, *who, path).await;
         complaints.extend(found.iter().map(|found| format!("{name}: {found}")));
     }
+    complaints.extend(site.unlisted().await);
     let complaints = complaints.join("\n");
     assert!(complaints.is_empty(), "\n{complaints}");
 }
@@ -151,6 +162,27 @@ impl Site {
             pages,
             known,
         }
+    }
+
+    /// Pages that the navigation leads to and that the table lacks.
+    async fn unlisted(&self) -> Vec<String> {
+        let mut unlisted = Vec::new();
+        for who in [Member, Operator] {
+            let page = &self.pages[&who];
+            page.open(&self.service.server.url("/dashboard")).await;
+            let ways = "[...document.querySelectorAll('.ways a')].map((way) => way.pathname)";
+            let ways = page.evaluate(ways).await;
+            let ways = ways.as_array().expect("a list").iter();
+            let ways: Vec<&str> = ways.map(|way| way.as_str().expect("a path")).collect();
+            assert!(!ways.is_empty(), "the navigation leads nowhere");
+            let is_listed = |way: &str| {
+                let paths = PAGES.iter().map(|(_, _, path)| path.split('?').next());
+                paths.flatten().any(|path| path == way)
+            };
+            let missing = ways.into_iter().filter(|way| !is_listed(way));
+            unlisted.extend(missing.map(|way| format!("{way} is not in the table")));
+        }
+        unlisted
     }
 
     /// All that is wrong with a page.

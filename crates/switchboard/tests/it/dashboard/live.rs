@@ -205,11 +205,11 @@ async fn the_list_and_the_counters_renew_themselves() {
     assert_eq!(focused, "to", "the first filter");
 
     page.open(&service.server.url("/dashboard")).await;
-    page.wait_for("2 ended").await;
+    page.wait_for("2 finished").await;
     page.evaluate("document.querySelector('#hours-table').open = true")
         .await;
     service.accept(&sms());
-    page.wait_for("3 ended").await;
+    page.wait_for("3 finished").await;
     let open = page
         .evaluate("document.querySelector('#hours-table').open")
         .await;
