@@ -23,7 +23,11 @@ on_both_stores!(
     a_person_is_created_in_the_place_of_a_session,
 );
 
-/// Undoes the step of the schema that people came with.
+/// Undoes the step that told how much carriers take at once.
+pub(super) const WITHOUT_PLACES: &str = "
+    ALTER TABLE carrier DROP COLUMN places; ALTER TABLE carrier DROP COLUMN per_second";
+
+/// Undoes the steps of the schema that people came with, and that their pages came with.
 pub(super) const WITHOUT_PEOPLE: &str = "
     DROP TABLE audit; DROP TABLE recovery_code; DROP TABLE half_open;
     DROP TABLE session; DROP TABLE invitation; DROP TABLE person;
@@ -305,15 +309,15 @@ async fn signing_in_replaces_the_session_that_was_there(store: Arc<dyn Store>) {
 
 mod older_schema {
     use super::super::traffic::WITHOUT_DASHBOARD;
-    use super::{Database, SignedIn, WITHOUT_PEOPLE, create_account, member, whose};
+    use super::{
+        Database, SignedIn, WITHOUT_PEOPLE, WITHOUT_PLACES, create_account, member, whose,
+    };
 
     on_both_databases!(sessions_are_carried_over);
 
     async fn sessions_are_carried_over(database: Database) {
         const OPEN: &str = "INSERT INTO session (hash, account_id, expires_us)
             SELECT hash, account_id, 1800000900000000 FROM sign_in_link";
-        const WITHOUT_PLACES: &str = "
-            ALTER TABLE carrier DROP COLUMN places; ALTER TABLE carrier DROP COLUMN per_second";
         let store = database.open().await;
         let account = create_account(&store, "acme").await;
         let link = store

@@ -10,6 +10,7 @@ use domain::{AccountId, Channel, Code, Money, Network, Outcome, Timestamp};
 
 use super::fixture::Database;
 use super::money::priced;
+use super::people::{WITHOUT_PEOPLE, WITHOUT_PLACES};
 use super::sample::{accept, create_account, message};
 use super::way::{
     ABSENT, due_at, first_result, future, held, join, past, receipt, report, settle, taken,
@@ -212,7 +213,9 @@ async fn ends_of_an_older_schema_are_counted(database: Database) {
     let owner = create_account(&store, "acme").await;
     end_in_every_way(&store, owner).await;
     drop(store);
+    database.execute(WITHOUT_PLACES).await;
     database.execute(WITHOUT_DASHBOARD).await;
+    database.execute(WITHOUT_PEOPLE).await;
 
     let store = database.open().await;
     for span in [Span::Hour, Span::Day] {
