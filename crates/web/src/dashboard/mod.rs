@@ -1,8 +1,8 @@
-//! The dashboard: server-rendered pages behind a session.
+//! The dashboard: server-rendered pages behind a session, one file a page.
 //!
-//! So far: signing in by password (and second factor) or by the one-time link of the first start, setting a password by an
-//! invitation, consent to what an AI client may do, an overview, people, one's own ways in, the log of changes. Every page works without a script. Every form carries a token
-//! that only this browser's own page can have.
+//! A page turns a form into a call of a use case and its answer into HTML; it knows no rules. Who may see it stands in its
+//! handler's signature ([`visitor`]). Every page works without a script, but for what is [`live`]. Every form carries a
+//! token that only this browser's own page can have.
 
 mod assets;
 mod audit;
