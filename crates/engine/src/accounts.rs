@@ -15,6 +15,8 @@ use domain::{
     Access, AccountId, AccountName, AllowList, Clock, Money, Permissions, Timestamp, TokenId,
     TokenSecret,
 };
+use jiff::SignedDuration;
+use sha2::{Digest, Sha256};
 
 pub use token_name::{MAX_TOKEN_NAME_CHARS, NotATokenName, check_token_name};
 
@@ -49,6 +51,8 @@ pub enum AccountError {
 
 /// Balances end here, so that no sum of them leaves what both databases hold.
 const MAX_BALANCE: Money = Money::from_micros(1_000_000_000 * 1_000_000);
+/// How long a form that was sent is known again.
+const ONCE_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 const MIN_BALANCE: Money = Money::from_micros(-MAX_BALANCE.micros());
 
 /// How often a change of rules is tried while others change them, too.
@@ -177,15 +181,24 @@ impl Accounts {
             .collect())
     }
 
-    /// Adds money to an account, or takes some off, and returns the new balance.
+    /// Adds money to an account, or takes some off, and returns the new balance. With `once`, a repetition of the same
+    /// changes nothing more.
     pub async fn credit(
         &self,
         by: &By,
         name: &str,
         amount: Money,
         note: Option<&str>,
+        once: Option<&str>,
     ) -> Result<Money, AccountError> {
         let account = self.get(name).await?;
+        if let Some(once) = once {
+            let key = Sha256::digest(format!("credit\n{once}")).into();
+            let expires = self.clock.now() + ONCE_LIFETIME;
+            if !self.store.use_once(account.id, &key, expires).await? {
+                return Ok(account.balance);
+            }
+        }
         let detail = match note {
             Some(note) => format!("{amount}, {note}"),
             None => amount.to_string(),

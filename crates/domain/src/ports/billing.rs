@@ -34,6 +34,15 @@ pub trait BillingStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<Money>, StoreError>;
 
+    /// Uses a key up, until `expires`: `false` when it was used before. What a person asks for by a form is then done once,
+    /// however often the form is sent.
+    async fn use_once(
+        &self,
+        account: AccountId,
+        key: &[u8; 32],
+        expires: Timestamp,
+    ) -> Result<bool, StoreError>;
+
     /// Replaces what an account may spend; `false` when there is none of this ID, or when `from` is given and is not
     /// what it may spend at that moment. Raises the access version.
     async fn set_rules(

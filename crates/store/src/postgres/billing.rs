@@ -46,6 +46,13 @@ const CREDIT: &str = "
     )
     INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages, note)
     SELECT id, $4::bigint, 1, $2, balance_micros, 0, $3::text FROM credited RETURNING balance_micros";
+/// Among the keys of callers, none of which is ever the same: both are hashes.
+const USE_ONCE: &str = "
+    WITH used AS (
+        INSERT INTO idempotency (account_id, key, body, first_id, messages, parts, expires_us)
+        VALUES ($1, $2, $2, 1, 0, 0, $3) ON CONFLICT DO NOTHING RETURNING 1
+    )
+    SELECT EXISTS (SELECT 1 FROM used)";
 const SET_RULES: &str = "
     WITH changed AS (
         UPDATE account SET credit_limit_micros = $2, daily_cap_micros = $3, per_recipient_hour = $4, countries = $5,
@@ -306,6 +313,18 @@ impl BillingStore for PostgresStore {
         let read = |row: &Row| Ok(Money::from_micros(column(row, 0)?));
         let values: super::Values<'_> = &[&values.0, &values.1, &note, &values.2];
         self.find("credit an account", CREDIT, values, read).await
+    }
+
+    async fn use_once(
+        &self,
+        account: AccountId,
+        key: &[u8; 32],
+        expires: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let values = (account.as_i64(), key.as_slice(), micros(expires));
+        let values: super::Values<'_> = &[&values.0, &values.1, &values.2];
+        let read = |row: &Row| column(row, 0);
+        self.get("use a key once", USE_ONCE, values, read).await
     }
 
     async fn set_rules(

@@ -7,10 +7,16 @@ use domain::ports::{
     BillingStore, Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore, Imbalance, StoreError,
 };
 use domain::{Money, Timestamp};
+use rusqlite::{Connection, params};
 
 use super::billing::{self, Change};
 use super::{SqliteStore, catalogue};
 use crate::rows::{self, micros};
+
+/// Among the keys of callers, none of which is ever the same: both are hashes.
+const USE_ONCE: &str = "
+    INSERT OR IGNORE INTO idempotency (account_id, key, body, first_id, messages, parts, expires_us)
+    VALUES (?1, ?2, ?2, 1, 0, 0, ?3)";
 
 #[async_trait]
 impl BillingStore for SqliteStore {
@@ -35,6 +41,20 @@ impl BillingStore for SqliteStore {
         };
         let balance = self.write("credit an account", work).await?;
         Ok(balance.map(Money::from_micros))
+    }
+
+    async fn use_once(
+        &self,
+        account: AccountId,
+        key: &[u8; 32],
+        expires: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let key = *key;
+        let work = move |db: &Connection| {
+            let values = params![account.as_i64(), key, micros(expires)];
+            Ok(db.prepare_cached(USE_ONCE)?.execute(values)? == 1)
+        };
+        self.write("use a key once", work).await
     }
 
     async fn set_rules(

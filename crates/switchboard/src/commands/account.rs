@@ -38,7 +38,7 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
             output,
         } => {
             let balance = accounts
-                .credit(&By::command_line(), &name, amount, note.as_deref())
+                .credit(&By::command_line(), &name, amount, note.as_deref(), None)
                 .await?;
             if output.json {
                 print_json(&json!({ "name": name, "balance": balance.to_string() }));

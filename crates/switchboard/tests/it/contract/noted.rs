@@ -51,7 +51,7 @@ async fn what_is_refused_is_noted_twice(store: Arc<dyn Store>) {
     let taken = house.accounts.create(&by, "acme", Money::ZERO).await;
     taken.expect_err("the name is taken");
     let much = Money::from_micros(i64::MAX / 4);
-    let credited = house.accounts.credit(&by, "acme", much, None).await;
+    let credited = house.accounts.credit(&by, "acme", much, None, None).await;
     credited.expect_err("out of bounds");
     let decided = house.senders.decide(&by, id, Step::Approve, None).await;
     decided.expect_err("approved already");

@@ -20,6 +20,7 @@ use crate::dashboard::Dashboard;
 use crate::dashboard::page::{Failure, Frame, show as show_page};
 use crate::dashboard::query::Query;
 use crate::dashboard::shown::{Moment, count, money};
+use crate::dashboard::visit::random_key;
 use crate::dashboard::visitor::{Operator, Posted};
 use limits::Limits;
 
@@ -59,6 +60,17 @@ struct Traffic {
 struct Credit {
     amount: Field,
     note: Field,
+    /// Makes a form that is sent twice count once.
+    once: String,
+}
+
+impl Credit {
+    fn new() -> Self {
+        Self {
+            once: random_key(),
+            ..Self::default()
+        }
+    }
 }
 
 struct Entry {
@@ -104,14 +116,7 @@ pub(super) async fn show(
     if let Some(words) = query.get("done").and_then(in_words) {
         frame = frame.saying(words);
     }
-    let built = build(
-        &dashboard,
-        frame,
-        &account,
-        &query,
-        Credit::default(),
-        limits,
-    );
+    let built = build(&dashboard, frame, &account, &query, Credit::new(), limits);
     Ok(show_page(StatusCode::OK, &built.await?))
 }
 
@@ -126,7 +131,11 @@ pub(super) async fn credit(
     let mut credit = Credit {
         amount: Field::typed(&form, "amount"),
         note: Field::typed(&form, "note"),
+        once: form.get("once").unwrap_or_default().to_owned(),
     };
+    if credit.once.is_empty() {
+        return Err(Failure::Form);
+    }
     if let Err(problem) = credit.note.text.parse::<Note>() {
         credit.note = credit.note.refused(&problem);
         let limits = Limits::of(&account.rules);
@@ -144,7 +153,13 @@ pub(super) async fn credit(
             let note = Some(credit.note.text.as_str()).filter(|note| !note.is_empty());
             let accounts = &dashboard.engine.accounts;
             match accounts
-                .credit(&operator.by(), &account.name, amount, note)
+                .credit(
+                    &operator.by(),
+                    &account.name,
+                    amount,
+                    note,
+                    Some(&credit.once),
+                )
                 .await
             {
                 Ok(_) => {
@@ -157,6 +172,7 @@ pub(super) async fn credit(
         }
     };
     credit.amount = credit.amount.refused(&problem);
+    credit.once = random_key();
     let limits = Limits::of(&account.rules);
     refuse(&dashboard, &operator, &account, credit, limits).await
 }
@@ -172,7 +188,7 @@ pub(super) async fn set_limits(
     let mut limits = Limits::typed(&form);
     let changes = limits.changes();
     if limits.has_problem() {
-        return refuse(&dashboard, &operator, &account, Credit::default(), limits).await;
+        return refuse(&dashboard, &operator, &account, Credit::new(), limits).await;
     }
     if !changes.is_empty() {
         let apply = |rules: &mut SpendingRules| {

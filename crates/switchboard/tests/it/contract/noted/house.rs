@@ -318,7 +318,9 @@ impl House {
             }
             Action::AccountCredit => {
                 let amount = Money::from_micros(5_000_000);
-                let credited = self.accounts.credit(&by, "acme", amount, Some("paid"));
+                let credited = self
+                    .accounts
+                    .credit(&by, "acme", amount, Some("paid"), None);
                 credited.await.expect("within bounds");
             }
             Action::AccountRules => {

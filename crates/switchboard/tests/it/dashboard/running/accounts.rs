@@ -11,6 +11,7 @@ use crate::rest::service::{Service, wait_for};
 on_both_backends!(
     accounts_are_found_by_name_and_page_by_page,
     two_forms_at_once_lose_nothing,
+    a_form_sent_twice_credits_once,
 );
 
 fn accounts_are_found_by_name_and_page_by_page(backend: Backend) {
@@ -63,6 +64,31 @@ fn accounts_are_found_by_name_and_page_by_page(backend: Backend) {
 }
 
 /// Each form carries what it was shown with, and changes only what was changed in it.
+fn a_form_sent_twice_credits_once(backend: Backend) {
+    let service = Service::start(backend);
+    let mut browser = operator(&service);
+    let path = "/dashboard/operator/accounts/1";
+    let page = browser.get(path).text();
+    let (_, rest) = page.split_once("name=\"once\" value=\"").expect("a key");
+    let once = rest.split('"').next().expect("its end");
+    let send = |browser: &mut _, amount: &str, once: &str| {
+        let fields = [("amount", amount), ("once", once)];
+        post(browser, &format!("{path}/credit"), &fields).status
+    };
+    for (amount, once, status, balance) in [
+        ("5", once, 303, "105.00"),
+        ("5", once, 303, "105.00"),
+        ("5", "another", 303, "110.00"),
+        // What is refused has used nothing up: the form that comes back has a key of its own.
+        ("much", "third", 422, "110.00"),
+        ("5", "", 400, "110.00"),
+    ] {
+        assert_eq!(send(&mut browser, amount, once), status, "{amount} {once}");
+        let accounts = service.server.cli_json(&["account", "list", "--json"]);
+        assert_eq!(accounts[0]["balance"], json!(balance), "{amount} {once}");
+    }
+}
+
 fn two_forms_at_once_lose_nothing(backend: Backend) {
     let service = Service::start(backend);
     let mut browser = operator(&service);

@@ -18,7 +18,7 @@ fn hostile_names_notes_and_reasons_stay_text() {
         &[("name", TAG), ("balance", "5")],
     );
     assert_eq!(created.status, 303, "{}", created.text());
-    let credit = [("amount", "1"), ("note", SCRIPT)];
+    let credit = [("amount", "1"), ("note", SCRIPT), ("once", "1")];
     let credited = post(
         &mut browser,
         "/dashboard/operator/accounts/2/credit",
@@ -58,7 +58,7 @@ fn hostile_names_notes_and_reasons_stay_text() {
         ),
         (
             "/dashboard/operator/accounts/1/credit",
-            vec![("amount", SCRIPT), ("note", TAG)],
+            vec![("amount", SCRIPT), ("note", TAG), ("once", "2")],
         ),
         ("/dashboard/operator/prices", vec![("csv", SCRIPT)]),
     ] {

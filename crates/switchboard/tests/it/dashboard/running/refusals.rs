@@ -31,7 +31,7 @@ fn forms() -> Vec<(&'static str, Vec<(&'static str, String)>)> {
         ("/dashboard/operator/accounts", vec![field("name", "mine")]),
         (
             "/dashboard/operator/accounts/1/credit",
-            vec![field("amount", "1000")],
+            vec![field("amount", "1000"), field("once", "1")],
         ),
         (
             "/dashboard/operator/accounts/1/limits",
