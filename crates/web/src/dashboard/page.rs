@@ -18,7 +18,7 @@ use super::visit::form_token;
 
 /// No outside asset, no script but our own file, no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
-/// The same without any script, for the page on which others are let in.
+/// The same without any script, for the pages on which people and clients are let in.
 const BARE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 /// What a sign-out form's token is for.
 pub(super) const SIGN_OUT: &str = "sign-out";
@@ -121,9 +121,14 @@ impl Frame {
     }
 }
 
-/// Writes a page.
+/// Writes a page behind the sign-in.
 pub(super) fn show(status: StatusCode, page: &impl Template) -> Response {
     show_under(POLICY, status, page)
+}
+
+/// Writes a page that stands by itself, and so has no script.
+pub(super) fn show_bare(status: StatusCode, page: &impl Template) -> Response {
+    show_under(BARE_POLICY, status, page)
 }
 
 /// The content policy of a page whose form may lead on to addresses of these schemes.
@@ -197,7 +202,11 @@ pub(super) fn notice_with(
         text,
         way_on,
     };
-    show(status, &page)
+    if page.frame.sections.is_empty() {
+        show_bare(status, &page)
+    } else {
+        show(status, &page)
+    }
 }
 
 /// Why a page cannot be shown.

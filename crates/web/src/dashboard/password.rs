@@ -15,7 +15,7 @@ use http::StatusCode;
 
 use super::Dashboard;
 use super::form::Form;
-use super::page::{Failure, Frame, notice, show, with_cookie};
+use super::page::{Failure, Frame, notice, show_bare, with_cookie};
 use super::return_path::ReturnPath;
 use super::sign_in::enter;
 use super::visit::{Visit, form_token};
@@ -134,7 +134,7 @@ async fn invited_page(
         min_chars: MIN_PASSWORD_CHARS,
         problems,
     };
-    Ok(with_cookie(show(status, &page), key.cookie(dashboard)))
+    Ok(with_cookie(show_bare(status, &page), key.cookie(dashboard)))
 }
 
 /// Sets the password of the invited and signs in.
@@ -205,7 +205,7 @@ fn operator_page(session: &str, signed_in: &SignedIn, email: &str, problems: Pro
         min_chars: MIN_PASSWORD_CHARS,
         problems,
     };
-    show(status, &page)
+    show_bare(status, &page)
 }
 
 /// Makes the operator a person.

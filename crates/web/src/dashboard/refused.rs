@@ -4,7 +4,7 @@ use askama::Template;
 use axum::response::Response;
 use http::StatusCode;
 
-use super::page::{Frame, show};
+use super::page::{Frame, show_bare};
 
 #[derive(Template)]
 #[template(path = "oauth_refused.html")]
@@ -16,5 +16,5 @@ struct Refused<'a> {
 /// A person is told, because nobody can be sent back.
 pub(crate) fn refused(status: StatusCode, text: &str) -> Response {
     let frame = Frame::plain();
-    show(status, &Refused { frame, text })
+    show_bare(status, &Refused { frame, text })
 }

@@ -10,7 +10,7 @@ use http::StatusCode;
 
 use super::Dashboard;
 use super::form::Form;
-use super::page::{Failure, Frame, show, with_cookie, with_retry_after};
+use super::page::{Failure, Frame, show_bare, with_cookie, with_retry_after};
 use super::return_path::ReturnPath;
 use super::visit::{FormKey, Visit};
 
@@ -42,7 +42,7 @@ fn page(key: &FormKey, back: &ReturnPath, problem: Option<(StatusCode, &str)>) -
         back: back.to_carry(),
         problem: problem.map(|(_, text)| text),
     };
-    show(problem.map_or(StatusCode::OK, |(status, _)| status), &page)
+    show_bare(problem.map_or(StatusCode::OK, |(status, _)| status), &page)
 }
 
 /// Asks for a code; whoever has not given a password goes back to that.

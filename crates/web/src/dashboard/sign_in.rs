@@ -11,7 +11,7 @@ use http::StatusCode;
 
 use super::Dashboard;
 use super::form::Form;
-use super::page::{Failure, Frame, SIGN_OUT, notice, show, with_cookie, with_retry_after};
+use super::page::{Failure, Frame, SIGN_OUT, notice, show_bare, with_cookie, with_retry_after};
 use super::return_path::ReturnPath;
 use super::second_step;
 use super::visit::{FormKey, Visit};
@@ -46,7 +46,7 @@ fn page(
         email: shown.map_or(email, |(end, _)| &email[..end]),
         problem: problem.map(|(_, text)| text),
     };
-    show(problem.map_or(StatusCode::OK, |(status, _)| status), &page)
+    show_bare(problem.map_or(StatusCode::OK, |(status, _)| status), &page)
 }
 
 /// Asks for email and password, unless somebody is signed in already.
@@ -131,7 +131,7 @@ pub(super) async fn ask_by_link(State(dashboard): State<Arc<Dashboard>>, visit: 
         frame: Frame::plain(),
         form_token: key.token(SIGN_IN_BY_LINK),
     };
-    with_cookie(show(StatusCode::OK, &page), key.cookie(&dashboard))
+    with_cookie(show_bare(StatusCode::OK, &page), key.cookie(&dashboard))
 }
 
 /// Uses the link of the first start up.
