@@ -63,12 +63,13 @@ const LIST_OVERDUE: &str = "
 const LIST_UNMATCHED: &str = "
     SELECT carrier, reference, status, error, taken_us FROM transit WHERE id IS NULL
     ORDER BY taken_us DESC LIMIT ?1";
+/// CROSS JOIN: the few that wait come first, then their rows; the planner would read all reports instead.
 const LIST_WAITING: &str = "
     SELECT coalesce(c.url, m.dlr_url), c.state, c.created_us, a.reason FROM (
         SELECT id FROM (SELECT id FROM callback_queue LIMIT ?1)
         UNION ALL
         SELECT id FROM (SELECT id FROM callback WHERE state = 1 ORDER BY id DESC LIMIT ?1)
-    ) AS open JOIN callback AS c ON c.id = open.id
+    ) AS open CROSS JOIN callback AS c ON c.id = open.id
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.id = c.id * 1048576 + min(c.tries, 1048575)
     ORDER BY c.id DESC";
@@ -77,7 +78,7 @@ const LIST_WAITING_OF: &str = "
         SELECT id FROM (SELECT id FROM callback_queue LIMIT ?1)
         UNION ALL
         SELECT id FROM (SELECT id FROM callback WHERE state = 1 AND account_id = ?2 ORDER BY id DESC LIMIT ?1)
-    ) AS open JOIN callback AS c ON c.id = open.id AND c.account_id = ?2
+    ) AS open CROSS JOIN callback AS c ON c.id = open.id AND c.account_id = ?2
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.id = c.id * 1048576 + min(c.tries, 1048575)
     ORDER BY c.id DESC";

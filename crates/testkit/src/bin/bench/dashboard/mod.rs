@@ -190,7 +190,7 @@ fn sign_in(server: &Server, who: Who) -> Result<Browser> {
     browser.get(&format!("/dashboard/{path}"))?;
     browser.submit("correct horse battery staple 27")?;
     // Who is not signed in is led away from every page.
-    let status = browser.get("/dashboard")?;
+    let status = browser.get("/dashboard/settings/security")?;
     ensure!(
         !(300..400).contains(&status),
         "{email} could not sign in: {status}"
