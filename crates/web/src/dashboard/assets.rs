@@ -67,3 +67,32 @@ fn serve(kind: &'static str, content: &'static str, asked: Option<String>) -> Re
     ];
     (headers, content).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// Two pages that give one name two meanings spoil each other.
+    #[test]
+    fn no_rule_of_the_style_sheet_stands_twice() {
+        let mut depth = 0;
+        let mut seen = HashSet::new();
+        for (end, sign) in STYLE.match_indices(['{', '}']) {
+            if sign == "}" {
+                depth -= 1;
+                continue;
+            }
+            depth += 1;
+            let before = &STYLE[..end];
+            let start = before.rfind(['{', '}', '/']).map_or(0, |at| at + 1);
+            let selector = before[start..].trim();
+            // What stands within a condition is meant to differ.
+            if depth == 1 && !selector.starts_with('@') {
+                assert!(seen.insert(selector), "{selector} stands twice");
+            }
+        }
+        assert!(seen.len() > 50, "the rules were not found: {}", seen.len());
+    }
+}

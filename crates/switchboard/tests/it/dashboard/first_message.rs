@@ -14,6 +14,8 @@ async fn a_newcomer_sees_the_first_message_delivered_and_reported() {
     let service = Service::start(Backend::Sqlite);
     let chrome = Chrome::start().await;
     let page = operator(&service, &chrome).await;
+    page.assert_accessible().await;
+    page.picture("overview-first-start").await;
     page.click("Send a test message").await;
     page.wait_for_path("/dashboard/send").await;
     page.wait_for("nothing real is sent").await;
