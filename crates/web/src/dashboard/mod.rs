@@ -1,7 +1,7 @@
 //! The dashboard: server-rendered pages behind a session, one file a page.
 //!
 //! A page turns a form into a call of a use case and its answer into HTML; it knows no rules. Who may see it stands in its
-//! handler's signature ([`visitor`]). Every page works without a script, but for what is [`live`]. Every form carries a
+//! handler's signature (`visitor`). Every page works without a script, but for what is `live`. Every form carries a
 //! token that only this browser's own page can have.
 
 mod assets;
