@@ -12,15 +12,16 @@ use super::shown::{count, percent};
 const WIDTH: u64 = 1000;
 const COLUMNS_HEIGHT: u64 = 160;
 const TOP: u64 = 12;
-const LEFT: u64 = 48;
 const BELOW: u64 = 24;
 /// About so many labels fit below columns.
 const MAX_LABELS: usize = 8;
 /// Rows are drawn smaller, three charts side by side.
 const ROWS_WIDTH: u64 = 300;
-/// The place for the names and the numbers beside rows.
+/// The place for the names beside rows.
 const NAMES: u64 = 140;
-const NUMBERS: u64 = 40;
+/// How wide a digit is in charts of columns, and of rows.
+const COLUMN_DIGIT: u64 = 8;
+const ROW_DIGIT: u64 = 6;
 const ROW: u64 = 26;
 const ROW_BAR: u64 = 14;
 /// So many letters of a name fit there.
@@ -161,9 +162,10 @@ impl Chart {
         items: Vec<Item>,
     ) -> Self {
         let most = ceiling(items.iter().map(|item| item.tally.all()).max());
-        let room = WIDTH - LEFT;
+        let left = room_for(most, COLUMN_DIGIT);
+        let room = WIDTH - left;
         let number = items.len().max(1) as u64;
-        let start = |place: usize| LEFT + room * place as u64 / number;
+        let start = |place: usize| left + room * place as u64 / number;
         let bottom = TOP + COLUMNS_HEIGHT;
         let bar = |(place, item): (usize, &Item)| {
             let (from, until) = (start(place), start(place + 1));
@@ -188,9 +190,9 @@ impl Chart {
         let line = |share: u64| {
             let y = bottom - COLUMNS_HEIGHT * share / 2;
             (
-                Line { from: LEFT, y },
+                Line { from: left, y },
                 Label {
-                    x: LEFT - 8,
+                    x: left - 8,
                     y: y + 4,
                     anchor: "end",
                     text: count(if share == 1 {
@@ -245,7 +247,7 @@ impl Chart {
     ) -> Self {
         let most = items.iter().map(|item| item.tally.all()).max();
         let most = most.unwrap_or(0).max(1);
-        let room = ROWS_WIDTH - NAMES - NUMBERS;
+        let room = ROWS_WIDTH - NAMES - room_for(most, ROW_DIGIT);
         let top = |place: usize| ROW * place as u64;
         let bar = |(place, item): (usize, &Item)| {
             let mut x = NAMES;
@@ -300,6 +302,12 @@ impl Chart {
 }
 
 /// How long each piece of a bar is.
+/// The room that the largest number takes, with some air beside it. Beyond twelve digits it may not suffice.
+fn room_for(most: u64, digit: u64) -> u64 {
+    let digits = count(most).chars().count() as u64;
+    (digits.min(15) + 2) * digit
+}
+
 fn lengths(tally: &Tally, room: u64, most: u64) -> impl Iterator<Item = (&'static str, u64)> {
     let kinds = tally.kinds().into_iter().filter(|(_, number)| *number > 0);
     kinds.map(move |(kind, number)| {
@@ -437,6 +445,16 @@ mod tests {
         let below: Vec<_> = below.map(|label| label.text.as_str()).collect();
         assert_eq!(below.first().copied(), Some("0:00"));
         assert_eq!(below.len(), MAX_LABELS);
+    }
+
+    #[test]
+    fn numbers_have_room_of_their_own() {
+        for number in [1, 1_000, 324_690, 12_345_678] {
+            let chart = Chart::rows("x", "x", "x", vec![item("x", number, 0, 0)]);
+            let piece = &chart.bars[0].pieces[0];
+            let taken = chart.labels[1].text.len() as u64 * ROW_DIGIT;
+            assert!(piece.x + piece.width + taken < chart.width, "{number}");
+        }
     }
 
     #[test]

@@ -234,8 +234,7 @@ pub(super) enum Failure {
 impl Failure {
     /// The store could not, and others wait for the same answer.
     pub(super) fn of_shared(error: &StoreError) -> Self {
-        log(error);
-        Self::Page(Box::new(without_database()))
+        Self::Page(Box::new(store_failed(error)))
     }
 }
 
@@ -295,23 +294,25 @@ impl IntoResponse for Failure {
                 ),
                 BUSY_AGAIN_AFTER_S,
             ),
-            Self::Store(error) => {
-                log(&error);
-                without_database()
-            }
+            Self::Store(error) => store_failed(&error),
         }
     }
 }
 
-fn log(error: &StoreError) {
+/// What is wrong is for the log; whether trying again helps is for the reader.
+fn store_failed(error: &StoreError) -> Response {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     tracing::error!(%error, cause, "a page failed");
-}
-
-fn without_database() -> Response {
-    notice(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "Not now",
-        "The service cannot reach its database. Try again shortly.",
-    )
+    match error {
+        StoreError::Full { .. } | StoreError::Unavailable { .. } => notice(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Not now",
+            "The service cannot reach its database. Try again shortly.",
+        ),
+        StoreError::Broken { .. } | StoreError::Unexpected { .. } => notice(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "This page failed",
+            "Trying again will hardly help. Whoever runs this service finds the reason in its log.",
+        ),
+    }
 }
