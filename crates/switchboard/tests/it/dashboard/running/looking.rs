@@ -83,8 +83,11 @@ async fn carriers_renew_themselves() {
     let chrome = Chrome::start().await;
     let page = crate::dashboard::operator(&service, &chrome).await;
     page.click("Carriers").await;
-    page.wait_for("simulator").await;
     page.wait_for("Live").await;
+    // A node that has just started has noted nothing yet; the row comes by itself.
+    page.wait_until("document.querySelector('tbody time') !== null")
+        .await;
+    page.wait_for("simulator").await;
     // Nodes note how their carriers do every two seconds.
     let noted = page
         .evaluate("document.querySelector('tbody time').dateTime")
