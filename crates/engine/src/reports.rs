@@ -99,11 +99,6 @@ impl Reports {
         }
         Ok(replayed)
     }
-
-    /// The secret that signs an account's callbacks.
-    pub async fn find_secret(&self, account: AccountId) -> Result<Option<String>, StoreError> {
-        self.store.find_callback_secret(account).await
-    }
 }
 
 /// The conditions. Of an address only the host is named: what follows may be somebody's secret.

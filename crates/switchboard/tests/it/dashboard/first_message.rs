@@ -6,7 +6,7 @@ use testkit::chrome::Chrome;
 use testkit::receiver::{Receiver, Reply};
 
 use super::operator;
-use crate::rest::service::{Service, sms_with};
+use crate::rest::service::{Service, sms, sms_with};
 
 #[tokio::test]
 async fn a_newcomer_sees_the_first_message_delivered_and_reported() {
@@ -47,6 +47,31 @@ async fn a_newcomer_sees_the_first_message_delivered_and_reported() {
     assert_eq!(receiver.count(), 1);
     page.assert_quiet();
     page.assert_accessible().await;
+}
+
+#[tokio::test]
+async fn times_are_the_readers_own_with_utc_on_hover() {
+    let service = Service::start(Backend::Sqlite);
+    service.accept(&sms());
+    let chrome = Chrome::start().await;
+    let page = operator(&service, &chrome).await;
+    page.set_zone("Asia/Tokyo").await;
+    page.open(&service.server.url("/dashboard/messages")).await;
+    let seen = page
+        .evaluate(
+            "(() => {
+                const time = document.querySelector('tbody time');
+                const at = (timeZone) => new Date(time.dateTime).toLocaleTimeString('en-GB', { timeZone });
+                const own = time.textContent.match(/\\d+(:\\d\\d:\\d\\d)/);
+                return [
+                    Number(own[0].split(':')[0]) % 12 === Number(at('Asia/Tokyo').split(':')[0]) % 12,
+                    own[1] === at('Asia/Tokyo').slice(2),
+                    time.title.endsWith(at('UTC') + ' UTC'),
+                ];
+            })()",
+        )
+        .await;
+    assert_eq!(seen, json!([true, true, true]), "hour, minute, title");
 }
 
 #[tokio::test]
