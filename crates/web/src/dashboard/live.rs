@@ -19,7 +19,7 @@ use domain::person::SignedIn;
 use domain::token::TokenHash;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::Dashboard;
@@ -30,6 +30,8 @@ use super::visitor::Visitor;
 const MAX_STREAMS: usize = 64;
 /// Streams of one session. A browser opens no more than six connections to a server, and pages need some of them.
 const MAX_OF_SESSION: usize = 4;
+/// How long a stream waits for its place: a browser that went on to the next page may not have been noticed yet.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// When to come again while there are too many.
 const AGAIN_AFTER_S: u32 = 5;
 /// How soon the next look follows after a change; after each look that finds none the pause doubles.
@@ -69,6 +71,7 @@ impl Fragment {
 /// The streams of a process.
 pub(super) struct Streams {
     open: Arc<Mutex<Open>>,
+    given_back: Arc<Notify>,
     stop: watch::Receiver<bool>,
 }
 
@@ -83,7 +86,21 @@ impl Streams {
     pub(super) fn new(stop: watch::Receiver<bool>) -> Self {
         Self {
             open: Arc::default(),
+            given_back: Arc::default(),
             stop,
+        }
+    }
+
+    /// A place, as soon as there is one; `None` when there is none for a while.
+    async fn wait(&self, session: TokenHash) -> Option<Place> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut given_back = std::pin::pin!(self.given_back.notified());
+            given_back.as_mut().enable();
+            if let Some(place) = self.take(session) {
+                return Some(place);
+            }
+            tokio::time::timeout_at(deadline, given_back).await.ok()?;
         }
     }
 
@@ -97,6 +114,7 @@ impl Streams {
         open.by_session.insert(session, of_session + 1);
         Some(Place {
             open: self.open.clone(),
+            given_back: self.given_back.clone(),
             session,
         })
     }
@@ -105,6 +123,7 @@ impl Streams {
 /// A stream's place, given back when the stream ends, however it does.
 struct Place {
     open: Arc<Mutex<Open>>,
+    given_back: Arc<Notify>,
     session: TokenHash,
 }
 
@@ -118,6 +137,8 @@ impl Drop for Place {
                 open.by_session.remove(&self.session);
             }
         }
+        drop(open);
+        self.given_back.notify_waiters();
     }
 }
 
@@ -138,12 +159,17 @@ struct Following<F> {
 
 /// Answers with what `render` gives, again and again, to whoever may see it now. It is called with every look, so it
 /// must be quick and read little.
-pub(super) fn stream<F, R>(dashboard: &Arc<Dashboard>, visitor: &Visitor, render: F) -> Response
+pub(super) async fn stream<F, R>(
+    dashboard: &Arc<Dashboard>,
+    visitor: &Visitor,
+    render: F,
+) -> Response
 where
     F: Fn() -> R + Send + Sync + 'static,
     R: Future<Output = Result<Fragment, Failure>> + Send,
 {
-    let Some(place) = dashboard.streams.take(TokenHash::of(&visitor.session)) else {
+    let session = TokenHash::of(&visitor.session);
+    let Some(place) = dashboard.streams.wait(session).await else {
         let refused = StatusCode::SERVICE_UNAVAILABLE.into_response();
         return with_retry_after(refused, AGAIN_AFTER_S);
     };

@@ -133,6 +133,7 @@ async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member, query: 
             Ok(Fragment::of(&ListPart { list }))
         }
     })
+    .await
 }
 
 impl Dashboard {

@@ -92,6 +92,7 @@ async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Resp
             Ok(Fragment::of(&NowPart { now }))
         }
     })
+    .await
 }
 
 impl Dashboard {

@@ -124,7 +124,8 @@ async fn follow(
             let told = dashboard.told(story);
             Ok(Fragment::of(&StoryPart { told }).last(is_over))
         }
-    }))
+    })
+    .await)
 }
 
 impl Dashboard {

@@ -72,6 +72,7 @@ pub(super) async fn follow(
             Ok(Fragment::of(&Table { table }))
         }
     })
+    .await
 }
 
 async fn table(dashboard: &Dashboard) -> Result<Carriers, Failure> {
