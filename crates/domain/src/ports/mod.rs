@@ -7,6 +7,7 @@ use std::error::Error;
 mod access;
 mod audit;
 mod billing;
+mod binds;
 mod callbacks;
 mod catalogue;
 mod dispatch;
@@ -24,6 +25,7 @@ mod traffic;
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
 pub use billing::{BillingStore, Imbalance};
+pub use binds::{BindShare, BindStore, BindWish, Shared};
 pub use callbacks::{
     CallbackFilter, CallbackRecord, CallbackState, CallbackStore, CallbackSubject,
 };
@@ -98,6 +100,7 @@ pub type Cause = Box<dyn Error + Send + Sync>;
 pub trait Store:
     MessageStore
     + DispatchStore
+    + BindStore
     + CallbackStore
     + AccessStore
     + BillingStore
@@ -117,6 +120,7 @@ pub trait Store:
 impl<T> Store for T where
     T: MessageStore
         + DispatchStore
+        + BindStore
         + CallbackStore
         + AccessStore
         + BillingStore

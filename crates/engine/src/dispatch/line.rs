@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use domain::PoolId;
 use domain::delivery::{Parcel, Submitted};
 use domain::ports::{Carrier, CarrierNote, Health};
 use metrics::{Counter, counter};
@@ -42,13 +43,14 @@ impl Waiting {
         }
     }
 
-    /// Whether a carrier of its route works.
+    /// Whether a carrier of its route works, here or on another node. What has no route goes by any.
     pub(super) fn can_go(&self) -> bool {
-        let mut lines = self
-            .route
-            .iter()
-            .map(|line| &self.fleet.lines[usize::from(*line)]);
-        lines.any(|line| !line.is_down())
+        let works = |line: &Arc<Line>| !line.is_down() || line.way_out().is_some();
+        if self.route.is_empty() {
+            return self.fleet.lines.iter().any(works);
+        }
+        let mut route = self.route.iter();
+        route.any(|line| works(&self.fleet.lines[usize::from(*line)]))
     }
 }
 
@@ -64,6 +66,10 @@ pub(crate) struct Line {
     /// Whether the loop holds a place for whatever comes next.
     is_ready: AtomicBool,
     answers: Answers,
+    /// Where messages wait for another node; 0 while that is not known.
+    pool: AtomicU64,
+    /// Whether another node takes messages for it.
+    is_up_elsewhere: AtomicBool,
     /// Parts that were handed to it.
     handed: AtomicU64,
     noted: Mutex<Noted>,
@@ -119,6 +125,8 @@ impl Line {
             places,
             is_ready: AtomicBool::new(false),
             answers: Answers::of(carrier.name()),
+            pool: AtomicU64::new(0),
+            is_up_elsewhere: AtomicBool::new(false),
             handed: AtomicU64::new(0),
             noted: Mutex::new(Noted {
                 at: Instant::now(),
@@ -131,6 +139,23 @@ impl Line {
 
     pub(super) fn is_down(&self) -> bool {
         self.carrier.health() == Health::Down
+    }
+
+    /// Where its messages wait for a node that has a link, once that is known.
+    pub(super) fn pool(&self) -> Option<PoolId> {
+        PoolId::new(self.pool.load(Ordering::Relaxed))
+    }
+
+    /// The pool for messages that this node cannot send by it and another one can.
+    pub(super) fn way_out(&self) -> Option<PoolId> {
+        let is_wanted = self.is_up_elsewhere.load(Ordering::Relaxed) && self.is_down();
+        self.pool().filter(|_| is_wanted)
+    }
+
+    /// Notes what is known of other nodes.
+    pub(super) fn set_elsewhere(&self, pool: PoolId, is_up: bool) {
+        self.pool.store(pool.get(), Ordering::Relaxed);
+        self.is_up_elsewhere.store(is_up, Ordering::Relaxed);
     }
 
     /// Whether messages had better go elsewhere, if they can: it takes less than it should, and enough waits for it.

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use deadpool_postgres::{Object, Transaction};
 use domain::delivery::Parcel;
-use domain::ids::NodeId;
+use domain::ids::{NodeId, PoolId};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
@@ -22,22 +22,22 @@ use crate::rows::{Corrupt, micros};
 const CLAIM: &str = concat!(
     "WITH due AS MATERIALIZED (
         SELECT d.owner, d.lane, d.due_us, d.id
-        FROM UNNEST(ARRAY[0, 1, 2]::smallint[], $2::bigint[]) AS l (lane, most)
+        FROM UNNEST($2::bigint[], $3::smallint[], $4::bigint[]) AS l (owner, lane, most)
         CROSS JOIN LATERAL (
             SELECT q.owner, q.lane, q.due_us, q.id FROM queue AS q
-            WHERE q.owner = 0 AND q.lane = l.lane AND q.due_us <= ",
+            WHERE q.owner = l.owner AND q.lane = l.lane AND q.due_us <= ",
     now_us!(),
     " ORDER BY q.due_us, q.id LIMIT l.most FOR UPDATE SKIP LOCKED
         ) AS d
     ), taken AS (
         UPDATE queue AS q SET owner = $1, attempt = q.attempt + 1 FROM due
         WHERE q.owner = due.owner AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
-        RETURNING q.lane, q.due_us, q.id, q.attempt
+        RETURNING q.lane, q.due_us, q.id, q.attempt, due.owner
     ), woken AS (
         UPDATE message AS m SET state = 0 FROM due WHERE m.id = due.id AND m.state = 1
     )
     SELECT m.id, m.account_id, m.recipient, m.originator, m.body, m.coding, m.udh, m.parts, m.priority, m.test_mode,
-        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive
+        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive, taken.owner
     FROM taken JOIN message AS m ON m.id = taken.id
     ORDER BY taken.lane, taken.due_us, taken.id"
 );
@@ -48,10 +48,11 @@ const GIVE_BACK: &str = "
         AS g (owner, lane, due_us, id, attempt)
     WHERE q.owner = g.owner AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt";
 
-/// A claim of what is due and nobody's, at most so much of each lane.
+/// A claim of what is due and nobody's, or a pool's, at most so much of each lane.
 pub(super) struct Claims<'a> {
     pub(super) node: NodeId,
     pub(super) limits: [u32; 3],
+    pub(super) pools: &'a [(PoolId, [u32; 3])],
     pub(super) unsure: &'a Unsure,
 }
 
@@ -62,11 +63,15 @@ impl Attempt for Claims<'_> {
         let mut outcome = Outcome::of(self.unsure);
         let transaction = client.transaction().await?;
         outcome.rows.give_back(&transaction).await?;
-        let limits = self.limits.map(i64::from).to_vec();
+        let (mut owners, mut lanes, mut most) = (Vec::new(), Vec::new(), Vec::new());
+        for (owner, lane, limit) in dispatch::ranges(self.limits, self.pools) {
+            owners.push(owner);
+            lanes.push(lane);
+            most.push(i64::from(limit));
+        }
         let statement = transaction.prepare_cached(CLAIM).await?;
-        let claimed = transaction
-            .query(&statement, &[&self.node.as_i64(), &limits])
-            .await?;
+        let values: super::Values<'_> = &[&self.node.as_i64(), &owners, &lanes, &most];
+        let claimed = transaction.query(&statement, values).await?;
         let parcels: Result<Vec<Parcel>, Corrupt> = claimed.iter().map(parcel).collect();
         let parcels = parcels?;
         outcome.rows.push_all(self.node, &parcels);
@@ -179,6 +184,7 @@ fn parcel(row: &Row) -> Result<Parcel, Corrupt> {
         attempt: column(row, 12)?,
         channel: column(row, 13)?,
         interactive: column(row, 14)?,
+        owner: column(row, 15)?,
     };
     columns.parcel()
 }

@@ -72,6 +72,7 @@ mod access;
 mod attempt;
 mod audit;
 mod billing;
+mod binds;
 mod callbacks;
 mod carriers;
 mod catalogue;

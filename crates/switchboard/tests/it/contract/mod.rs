@@ -49,6 +49,7 @@ macro_rules! on_both_databases {
 
 mod access;
 mod audit;
+mod binds;
 mod callbacks;
 mod carriers;
 mod catalogues;
@@ -71,6 +72,7 @@ mod operations;
 mod pages;
 mod parts;
 mod people;
+mod pools;
 mod pruning;
 mod receipts;
 mod replay;
