@@ -64,7 +64,7 @@ pub trait Carrier: Send + Sync + 'static {
     fn name(&self) -> &str;
 
     /// How many parts may be with it at once whose answers are not stored yet: after a crash so many may be sent twice,
-    /// and no more.
+    /// and no more. Grows and shrinks with its binds.
     fn window(&self) -> usize;
 
     /// How it does. Asked for every message, so this must cost next to nothing.
@@ -81,9 +81,7 @@ pub trait Carrier: Send + Sync + 'static {
 
     /// How many binds this node may have from now on. What is above is closed in order: nothing new goes by it, what is
     /// under way is waited for.
-    fn allow_binds(&self, binds: u16) {
-        let _nothing_to_bind = binds;
-    }
+    fn allow_binds(&self, _binds: u16) {}
 
     /// How many binds are not closed: those that it may have, connected or not, and those that are still on their end.
     fn open_binds(&self) -> u16 {

@@ -13,6 +13,7 @@ use domain::ports::{BindShare, BindWish, StoreError};
 use tokio::sync::Notify;
 
 use super::Dispatch;
+use super::fleet::Fleet;
 use super::line::Line;
 
 /// How often binds are shared out anew.
@@ -46,23 +47,23 @@ impl Binds {
         self.hurry.notify_one();
     }
 
-    /// Counts the links of a line that goes out of service as long as they are there.
-    pub(super) fn retiring(&self, line: Arc<Line>) {
-        self.lock().push(line);
+    /// Counts the links of lines that go out of service as long as they are there.
+    pub(super) fn retiring(&self, lines: impl IntoIterator<Item = Arc<Line>>) {
+        self.lock().extend(lines);
     }
 
-    /// A line that went out of service has no more links.
+    /// A line that went out of service has no more links, or it stays in service after all.
     pub(super) fn retired(&self, line: &Arc<Line>) {
         self.lock().retain(|other| !Arc::ptr_eq(other, line));
         self.hurry();
     }
 
-    /// How many binds of a carrier are with lines that go out of service.
-    fn ending(&self, carrier: &str) -> u16 {
+    /// How many binds of a carrier are with lines that are in service no more.
+    fn ending(&self, carrier: &str, in_service: &Fleet) -> u16 {
         let retiring = self.lock();
         let its = retiring
             .iter()
-            .filter(|line| line.carrier.name() == carrier);
+            .filter(|line| line.carrier.name() == carrier && !in_service.has(line));
         its.map(|line| line.carrier.open_binds()).sum()
     }
 
@@ -120,10 +121,10 @@ impl Dispatch {
         let mut is_closing = false;
         for (line, share) in fleet.lines.iter().zip(&shared.shares) {
             line.set_elsewhere(share.pool, share.is_up_elsewhere);
-            is_closing |= self.follow(*shared_as, line, share).await?;
+            is_closing |= self.follow(*shared_as, &fleet, line, share).await?;
         }
         for carrier in &shared.left {
-            let keep = self.binds.ending(carrier);
+            let keep = self.binds.ending(carrier, &fleet);
             self.store.give_up_binds(*shared_as, carrier, keep).await?;
             is_closing |= keep > 0;
         }
@@ -142,13 +143,15 @@ impl Dispatch {
     async fn follow(
         &self,
         node: NodeId,
+        fleet: &Fleet,
         line: &Line,
         share: &BindShare,
     ) -> Result<bool, StoreError> {
         let carrier = &line.carrier;
-        let ending = self.binds.ending(carrier.name());
+        let ending = self.binds.ending(carrier.name(), fleet);
         let mine = share.held.min(share.share);
         carrier.allow_binds(mine.saturating_sub(ending));
+        line.resize_window();
         let open = carrier.open_binds().saturating_add(ending);
         let (has, keep) = (share.held + share.surplus, mine.max(open));
         if keep < has {

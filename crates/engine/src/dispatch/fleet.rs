@@ -110,6 +110,11 @@ impl Fleet {
         route.position(|line| is_it(&self.lines[usize::from(*line)]))
     }
 
+    /// Whether this line is one of them.
+    pub(super) fn has(&self, line: &Arc<Line>) -> bool {
+        self.lines.iter().any(|other| Arc::ptr_eq(other, line))
+    }
+
     /// How the carrier at a place of the plan does; `None` where this process does not send.
     pub(crate) fn health(&self, place: usize) -> Option<Health> {
         self.lines.get(place).map(|line| line.carrier.health())

@@ -1,6 +1,6 @@
 //! A line: one carrier, what waits for it in memory, and how much may be with it at once.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ pub(crate) struct Line {
     pub(super) lanes: Arc<Lanes<Waiting>>,
     window: Arc<Semaphore>,
     /// How many parts the window has room for.
-    places: u32,
+    places: AtomicU32,
     /// Whether the loop holds a place for whatever comes next.
     is_ready: AtomicBool,
     answers: Answers,
@@ -73,6 +73,11 @@ pub(crate) struct Line {
     /// Parts that were handed to it.
     handed: AtomicU64,
     noted: Mutex<Noted>,
+}
+
+/// How many parts may be with a carrier at once.
+fn places_of(carrier: &dyn Carrier) -> u32 {
+    u32::try_from(carrier.window().max(1)).unwrap_or(u32::MAX)
 }
 
 /// How many parts had been handed over when a line was noted last.
@@ -118,11 +123,11 @@ impl Answers {
 
 impl Line {
     pub(super) fn new(carrier: Arc<dyn Carrier>, kind: String, capacity: usize) -> Arc<Self> {
-        let places = u32::try_from(carrier.window().max(1)).unwrap_or(u32::MAX);
+        let places = places_of(&*carrier);
         Arc::new(Self {
             lanes: Lanes::new(capacity),
             window: Arc::new(Semaphore::new(places as usize)),
-            places,
+            places: AtomicU32::new(places),
             is_ready: AtomicBool::new(false),
             answers: Answers::of(carrier.name()),
             pool: AtomicU64::new(0),
@@ -162,7 +167,7 @@ impl Line {
     pub(super) fn is_busy(&self) -> bool {
         match self.carrier.health() {
             Health::Up => false,
-            Health::Strained => self.lanes.waiting() >= self.places as usize,
+            Health::Strained => self.lanes.waiting() >= self.places() as usize,
             Health::Down => true,
         }
     }
@@ -175,10 +180,12 @@ impl Line {
         let waiting = self.lanes.next().await;
         self.is_ready.store(false, Ordering::Relaxed);
         let waiting = waiting?;
-        let parts = u32::from(waiting.parcel.it.shape.parts).min(self.places);
-        if parts > 1 {
-            // Only this line's one loop acquires, so no two wait for each other.
-            place.merge(self.acquire(parts - 1).await);
+        let parts = u32::from(waiting.parcel.it.shape.parts);
+        // Only this line's one loop acquires, so no two wait for each other. The window may shrink meanwhile.
+        while place.num_permits() < parts.min(self.places()) as usize {
+            if let Ok(more) = tokio::time::timeout(LOOK_EVERY, self.acquire(1)).await {
+                place.merge(more);
+            }
         }
         self.handed.fetch_add(parts.into(), Ordering::Relaxed);
         Some((waiting, place))
@@ -204,9 +211,29 @@ impl Line {
         counter.increment(1);
     }
 
+    fn places(&self) -> u32 {
+        self.places.load(Ordering::Relaxed)
+    }
+
+    /// Gives the window as much room as the carrier has now: it grows and shrinks with the links. One that shrinks does
+    /// so as soon as what is under way leaves room for it. Called by one task alone.
+    pub(super) fn resize_window(&self) {
+        let places = places_of(&*self.carrier);
+        let before = self.places.swap(places, Ordering::Relaxed);
+        if let Some(more) = places.checked_sub(before) {
+            self.window.add_permits(more as usize);
+        } else {
+            let (window, fewer) = (self.window.clone(), before - places);
+            tokio::spawn(async move {
+                let gone = window.acquire_many(fewer).await;
+                gone.expect("never closed").forget();
+            });
+        }
+    }
+
     /// Returns once nothing is with the carrier whose result is not stored.
     pub(super) async fn drained(&self) {
-        let _all = self.acquire(self.places).await;
+        let _all = self.acquire(self.places()).await;
     }
 
     /// Parts in a second since this was asked last.
@@ -229,8 +256,8 @@ impl Line {
             kind: self.kind.clone(),
             state: self.carrier.state(),
             waiting: u32::try_from(self.lanes.waiting()).unwrap_or(u32::MAX),
-            under_way: self.places.saturating_sub(free).saturating_sub(kept),
-            window: self.places,
+            under_way: self.places().saturating_sub(free).saturating_sub(kept),
+            window: self.places(),
             per_second: self.per_second(),
         }
     }

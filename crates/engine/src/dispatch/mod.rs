@@ -123,21 +123,21 @@ impl Dispatch {
         let fleet = Arc::new(Fleet {
             lines: lines.collect(),
         });
-        self.routing.set(plan, fleet.clone()).await?;
-        let is_in = |lines: &[Arc<Line>], line| lines.iter().any(|other| Arc::ptr_eq(other, line));
-        for line in before
-            .lines
-            .iter()
-            .filter(|line| !is_in(&fleet.lines, line))
-        {
-            self.retire(line.clone());
+        let gone = before.lines.iter().filter(|line| !fleet.has(line));
+        let gone: Vec<_> = gone.cloned().collect();
+        // Before they are out of service, so that their links are counted at every moment.
+        self.binds.retiring(gone.iter().cloned());
+        if let Err(error) = self.routing.set(plan, fleet.clone()).await {
+            for line in &gone {
+                self.binds.retired(line);
+            }
+            return Err(error);
+        }
+        for line in gone {
+            self.retire(line);
         }
         let mut sending = self.sending.lock().expect("no holder panics");
-        for line in fleet
-            .lines
-            .iter()
-            .filter(|line| !is_in(&before.lines, line))
-        {
+        for line in fleet.lines.iter().filter(|line| !before.has(line)) {
             let task = tokio::spawn(self.clone().send_all(line.clone()));
             sending.insert(line.carrier.name().to_owned(), task);
         }
@@ -150,7 +150,6 @@ impl Dispatch {
     fn retire(self: &Arc<Self>, line: Arc<Line>) {
         let name = line.carrier.name().to_owned();
         let sending = self.sending.lock().expect("no holder panics").remove(&name);
-        self.binds.retiring(line.clone());
         for waiting in line.lanes.close() {
             self.place(waiting.parcel);
         }

@@ -15,8 +15,9 @@ use tokio::time::{Instant, sleep};
 
 use super::compose::{compose, unnamed};
 use super::incoming::Inbox;
-use super::link::{Allowed, Begun, Link, Tally, Trunk};
+use super::link::{Allowed, Link, Trunk};
 use super::metrics::Metrics;
+use super::tally::{Begun, Tally};
 use super::{BindMode, SmppSettings, refusal, tls};
 use crate::pace::Pace;
 
@@ -282,7 +283,7 @@ impl Carrier for SmppCarrier {
     }
 
     fn window(&self) -> usize {
-        self.settings.window.max(1) * usize::from(self.settings.binds.max(1))
+        self.settings.window.max(1) * usize::from(self.allowed().max(1))
     }
 
     fn health(&self) -> Health {

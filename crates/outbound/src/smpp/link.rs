@@ -1,7 +1,7 @@
 //! A link to a carrier: while this node may have it, it connects, binds, and when it is lost does so again.
 
 use std::error::Error;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::metrics::Metrics;
+use super::tally::{Begun, Tally};
 
 /// The longest pause before a link is connected again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
@@ -127,49 +128,6 @@ impl Drop for Occupied<'_> {
     }
 }
 
-/// How many links are up. Asked for every message.
-#[derive(Default)]
-pub(super) struct Tally {
-    up: AtomicU16,
-    /// Those of them that send.
-    sending: AtomicU16,
-}
-
-impl Tally {
-    pub(super) fn up(&self) -> u16 {
-        self.up.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn sending(&self) -> u16 {
-        self.sending.load(Ordering::Relaxed)
-    }
-}
-
-/// How many messages the carrier has in part.
-#[derive(Default)]
-pub(super) struct Begun(AtomicUsize);
-
-impl Begun {
-    fn any(&self) -> bool {
-        self.0.load(Ordering::Relaxed) > 0
-    }
-
-    /// Counts a message until the guard is dropped.
-    pub(super) fn begin(&self) -> BegunMessage<'_> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        BegunMessage(self)
-    }
-}
-
-/// A message that the carrier has in part.
-pub(super) struct BegunMessage<'b>(&'b Begun);
-
-impl Drop for BegunMessage<'_> {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// What all links of a carrier need.
 pub(super) struct Trunk {
     pub(super) carrier: String,
@@ -264,12 +222,12 @@ impl Trunk {
             "a link is up"
         );
         link.set(Some(session.clone()), None);
-        self.count(link, true);
+        self.tally.count(link.sends(), true);
         let ended = tokio::select! {
             ended = session.closed() => Some(ended),
             () = disallowed(link, allowed) => None,
         };
-        self.count(link, false);
+        self.tally.count(link.sends(), false);
         if let Some(ended) = ended {
             let note = format!("the link was lost: {ended}");
             tracing::warn!(carrier = self.carrier, note, "connecting again");
@@ -291,20 +249,6 @@ impl Trunk {
         while (link.busy() > 0 || self.begun.any()) && Instant::now() < give_up {
             sleep(LOOK_EVERY).await;
         }
-    }
-
-    fn count(&self, link: &Link, is_up: bool) {
-        let change = |count: &AtomicU16| {
-            if is_up {
-                count.fetch_add(1, Ordering::Relaxed);
-            } else {
-                count.fetch_sub(1, Ordering::Relaxed);
-            }
-        };
-        if link.sends() {
-            change(&self.tally.sending);
-        }
-        change(&self.tally.up);
     }
 }
 

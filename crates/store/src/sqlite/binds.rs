@@ -11,7 +11,8 @@ use crate::rows::binds::ShareColumns;
 
 const IS_ALIVE: &str = "SELECT EXISTS (SELECT 1 FROM node WHERE id = ?1)";
 const WISH: &str = "INSERT INTO bind_wish (carrier, node) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-const FORGET_WISHES: &str = "DELETE FROM bind_wish WHERE node = ?1";
+const LIST_WISHES: &str = "SELECT carrier FROM bind_wish WHERE node = ?1 ORDER BY carrier";
+const FORGET_WISH: &str = "DELETE FROM bind_wish WHERE node = ?1 AND carrier = ?2";
 const ADD_SLOT: &str =
     "INSERT INTO bind (carrier, slot, owner) VALUES (?1, ?2, 0) ON CONFLICT DO NOTHING";
 const ADD_POOL: &str =
@@ -93,21 +94,38 @@ fn share(db: &Connection, node: NodeId, wishes: &[BindWish]) -> Result<Option<Sh
     if !is_alive {
         return Ok(None);
     }
-    db.prepare_cached(FORGET_WISHES)?.execute([id])?;
+    for gone in list_but(db, LIST_WISHES, id, wishes, |wish| wish.total > 0)? {
+        db.prepare_cached(FORGET_WISH)?.execute(params![id, gone])?;
+    }
     for wish in wishes {
         enrol(db, id, wish)?;
     }
     let shares = wishes.iter().map(|wish| take(db, id, wish));
     let shares = shares.collect::<Result<_>>()?;
-    let mut list = db.prepare_cached(LIST_HELD)?;
-    let held = list.query_map([id], |row| row.get(0))?;
-    let mut left: Vec<String> = held.collect::<Result<_>>()?;
-    left.retain(|held| wishes.iter().all(|wish| wish.carrier != *held));
     Ok(Some(Shared {
         shares,
-        left,
+        left: list_but(db, LIST_HELD, id, wishes, |_| true)?,
         is_alone: is_alone(db, id)?,
     }))
+}
+
+/// The carriers that a statement lists for a node, but for those that are wished for so.
+fn list_but(
+    db: &Connection,
+    sql: &str,
+    node: i64,
+    wishes: &[BindWish],
+    counts: impl Fn(&BindWish) -> bool,
+) -> Result<Vec<String>> {
+    let mut list = db.prepare_cached(sql)?;
+    let listed = list.query_map([node], |row| row.get(0))?;
+    let mut listed: Vec<String> = listed.collect::<Result<_>>()?;
+    let is_wished = |name: &str| {
+        let mut wishes = wishes.iter();
+        wishes.any(|wish| wish.carrier == name && counts(wish))
+    };
+    listed.retain(|name| !is_wished(name));
+    Ok(listed)
 }
 
 fn is_alone(db: &Connection, node: i64) -> Result<bool> {
