@@ -96,12 +96,14 @@ pub enum StoreError {
 /// The chain behind a store's error, for the log.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
+/// What the way of a message needs: accepting, sending, receipts, reports.
+pub trait WorkStore: MessageStore + DispatchStore + BindStore + CallbackStore {}
+
+impl<T> WorkStore for T where T: MessageStore + DispatchStore + BindStore + CallbackStore {}
+
 /// Everything that the service keeps.
 pub trait Store:
-    MessageStore
-    + DispatchStore
-    + BindStore
-    + CallbackStore
+    WorkStore
     + AccessStore
     + BillingStore
     + CatalogueStore
@@ -118,10 +120,7 @@ pub trait Store:
 }
 
 impl<T> Store for T where
-    T: MessageStore
-        + DispatchStore
-        + BindStore
-        + CallbackStore
+    T: WorkStore
         + AccessStore
         + BillingStore
         + CatalogueStore
