@@ -3,6 +3,7 @@
 mod flow;
 mod goals;
 mod growth;
+pub(crate) mod held;
 mod ledger;
 mod options;
 mod report;
