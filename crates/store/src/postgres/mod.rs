@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::OpenError;
+use crate::migrations::{self, Migration};
 use crate::rows::Corrupt;
 use crate::url::describe;
 
@@ -107,6 +108,8 @@ type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) struct PostgresStore {
     pool: Pool,
     unsure: claims::Unsure,
+    /// The version of the schema that this program knows.
+    level: i64,
 }
 
 impl PostgresStore {
@@ -114,6 +117,7 @@ impl PostgresStore {
     pub(crate) async fn open(
         config: &tokio_postgres::Config,
         connections: usize,
+        steps: &[Migration],
     ) -> Result<Self, OpenError> {
         let cannot_open = |source: Cause| OpenError::Open {
             database: describe(config),
@@ -125,10 +129,15 @@ impl PostgresStore {
             .get()
             .await
             .map_err(|error| cannot_open(Box::new(error)))?;
-        migrate::run(&mut client).await?;
+        migrate::run(&mut client, steps).await?;
         drop(client);
         let unsure = claims::Unsure::default();
-        Ok(Self { pool, unsure })
+        let level = migrations::level(steps);
+        Ok(Self {
+            pool,
+            unsure,
+            level,
+        })
     }
 
     /// Runs one statement.

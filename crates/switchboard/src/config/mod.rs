@@ -102,6 +102,7 @@ pub(crate) struct Limits {
     pub(crate) body_seconds: u64,
     pub(crate) request_seconds: u64,
     pub(crate) shutdown_seconds: u64,
+    pub(crate) drain_seconds: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -228,6 +229,7 @@ impl Default for Limits {
             body_seconds: 10,
             request_seconds: 30,
             shutdown_seconds: 30,
+            drain_seconds: 0,
         }
     }
 }
