@@ -26,7 +26,9 @@ use web::{OAuth, OAuthSettings, Observe, Rest, RestSettings};
 
 use crate::carriers::Carriers;
 use crate::cli::{Place, Role, ServeArgs};
-use crate::config::{self, Config};
+use crate::config::Config;
+use crate::follower::Follower;
+use crate::rules::{Published, Rules};
 use crate::{first_start, mcp, outside, telemetry};
 
 /// The most submissions that one transaction stores.
@@ -70,13 +72,24 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
             .context("the service cannot start without its database")?,
     );
     let mut carriers = Carriers::new(engine.clone(), store.clone(), clock, listening);
-    carriers.apply(&config).await?;
+    let own = Published::of(&config, place);
+    let (mut rules, is_news) = Rules::find(engine.clone(), &*store, own.clone()).await?;
+    carriers.apply(&config, rules.in_force()).await?;
+    if is_news {
+        rules.publish(own).await?;
+    }
+    let mut follower = Follower {
+        place,
+        config: config.clone(),
+        carriers,
+        rules,
+    };
 
     let (leave, leaving) = watch::channel(false);
     let (stop, stopped) = watch::channel(false);
     let doors = Doors {
         engine: &engine,
-        reports: carriers.reports(),
+        reports: follower.carriers.reports(),
         metrics: &metrics,
         listening,
         stopped: &stopped,
@@ -89,7 +102,7 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
     announce(&config, &roles, &engine, &database, listening).await?;
     let mut end = tokio::select! {
         () = signals.next() => End::Asked,
-        () = reload_all(reload, place, &mut carriers) => End::Asked,
+        () = follower.run(reload) => End::Asked,
         () = engine.broken() => End::Broken,
         () = engine.outdated() => End::Outdated,
     };
@@ -111,7 +124,7 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
     if tokio::time::timeout(patience, engine.stop()).await.is_err() {
         tracing::warn!("some work could not be settled in time; the next start goes on with it");
     }
-    drop((app, carriers, engine));
+    drop((app, follower, engine));
     close(store).await;
     tracing::info!("stopped");
     end.outcome()
@@ -154,23 +167,6 @@ async fn drain(config: &Config, engine: &Engine, signals: &mut StopSignals) -> E
         () = signals.next() => End::Asked,
         () = engine.broken() => End::Broken,
         () = engine.outdated() => End::Outdated,
-    }
-}
-
-/// Goes over to changed carriers and routes whenever somebody asks for it.
-async fn reload_all(mut asked: Signal, place: &Place, carriers: &mut Carriers) {
-    while asked.recv().await.is_some() {
-        let applied = match config::load(place) {
-            Ok(config) => carriers.apply(&config).await,
-            Err(error) => Err(error),
-        };
-        match applied {
-            Ok(()) => tracing::info!("carriers and routes are as the configuration says now"),
-            Err(error) => tracing::error!(
-                error = format!("{error:#}"),
-                "the configuration cannot be followed; carriers and routes stay as they were"
-            ),
-        }
     }
 }
 

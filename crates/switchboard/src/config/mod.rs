@@ -2,7 +2,7 @@
 
 pub(crate) mod carriers;
 mod load;
-mod routes;
+pub(crate) mod routes;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use store::DatabaseUrl;
 use url::Url;
 
 use carriers::Carrier;
-pub(crate) use load::load;
+pub(crate) use load::{load, modified_at};
 use routes::Route;
 
 /// Every key with its default. `switchboard.example.toml` says what each is for.

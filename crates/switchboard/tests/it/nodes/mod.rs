@@ -1,7 +1,11 @@
 //! Several processes on one `PostgreSQL`, from outside.
 
+mod changes;
 mod listing;
+mod parted;
 mod rolling;
+mod rules;
+mod takeover;
 
 use serde_json::{Value, json};
 use testkit::http::{self, Response};
@@ -49,6 +53,13 @@ impl Cluster {
 
     fn cli(&self, arguments: &[&str]) -> Value {
         self.nodes[0].cli_json(arguments)
+    }
+
+    /// A command that must succeed.
+    fn done(&self, arguments: &[&str]) {
+        let ran = self.nodes[0].cli(arguments);
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(ran.status.success(), "{arguments:?}: {said}");
     }
 
     fn listed(&self) -> Vec<Value> {
