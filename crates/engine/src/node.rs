@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use domain::NodeId;
-use domain::ports::{Beat, NodeCard, Store, StoreError};
+use domain::ports::{Beat, NodeCard, StoreError, WorkStore};
 use jiff::SignedDuration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 /// How long a node lives without a heartbeat.
 const LIFETIME: SignedDuration = SignedDuration::from_secs(10);
@@ -17,6 +18,10 @@ const BEAT_EVERY: Duration = Duration::from_secs(2);
 
 /// Without a heartbeat for so long a node sends nothing more: others may soon take it for dead, or have done so.
 const SURE_FOR: Duration = Duration::from_secs(7);
+
+/// A write that got no answer may still be done for so long: by then the network has given up what was under way and the
+/// database what it had begun.
+pub(crate) const UNSURE_FOR: Duration = Duration::from_secs(25);
 
 /// Something that is held by a node. When the node had to start anew under another ID, it is not its own any more.
 #[derive(Debug, Clone)]
@@ -29,7 +34,7 @@ pub(crate) struct Held<T> {
 
 /// A node, alive by its heartbeat.
 pub struct Node {
-    store: Arc<dyn Store>,
+    store: Arc<dyn WorkStore>,
     card: NodeCard,
     id: AtomicU64,
     started: Instant,
@@ -43,7 +48,7 @@ pub struct Node {
 
 impl Node {
     /// Joins, takes over what the dead left where it works, and goes on proving that it lives.
-    pub async fn start(store: Arc<dyn Store>, card: NodeCard) -> Result<Arc<Self>, StoreError> {
+    pub async fn start(store: Arc<dyn WorkStore>, card: NodeCard) -> Result<Arc<Self>, StoreError> {
         let id = store.join(&card, SignedDuration::ZERO, LIFETIME).await?;
         let taken_over = if card.works {
             store.give_up_dead(id).await?

@@ -11,7 +11,7 @@ use crate::rest::service::wait_for;
 fn a_message_goes_through_processes_that_each_do_a_part() {
     let mut cluster = Cluster::start([
         |builder| builder.arg("--roles").arg("api"),
-        |builder| builder.arg("--roles").arg("dashboard,auth,mcp"),
+        |builder| builder.arg("--roles").arg("dashboard,auth"),
     ]);
     let receiver = Receiver::start();
     let mut body = sms("through all of them");
@@ -39,7 +39,7 @@ fn a_message_goes_through_processes_that_each_do_a_part() {
         roles,
         [
             json!(["api"]),
-            json!(["dashboard", "auth", "mcp"]),
+            json!(["dashboard", "auth"]),
             json!(["worker"])
         ]
     );
