@@ -1,7 +1,8 @@
 //! What is imported as a whole and used everywhere: reference data and price lists.
 //!
-//! Both are held in memory, ready to be asked; a look-up costs no database read. A watcher asks the store every second
-//! whether somebody imported something, so that all nodes go over to it without a restart.
+//! Both are held in memory, ready to be asked; a look-up costs no database read. A watcher asks the store several times
+//! a second whether somebody imported something, so that all nodes go over to it without a restart. The rules of routing
+//! are published in the same way; what they say is their reader's business.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,13 +13,14 @@ use domain::ports::{CatalogueEntry, CatalogueKind, CatalogueStore, Store, StoreE
 use domain::{AccountId, Channel, Clock};
 use numbering::reference::{Difference, Files, Problem, Reference, difference};
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::audit::{Action, Audit, By};
 use crate::prices::{self, Format, PriceDifference, PriceList, PriceProblem, Prices};
 
 /// How often imports are looked for.
-const WATCH_EVERY: Duration = Duration::from_secs(1);
+const WATCH_EVERY: Duration = Duration::from_millis(250);
 
 /// Why an import did not happen. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +119,8 @@ pub struct Catalogues {
     clock: Arc<dyn Clock>,
     audit: Audit,
     live: ArcSwap<Live>,
+    /// The version of the rules of routing that are in force.
+    routes: watch::Sender<u32>,
     watcher: std::sync::OnceLock<AbortHandle>,
 }
 
@@ -138,6 +142,7 @@ impl Catalogues {
             store,
             clock,
             audit,
+            routes: watch::Sender::new(live.version(CatalogueKind::Routes)),
             live: ArcSwap::from_pointee(live),
             watcher: std::sync::OnceLock::new(),
         })
@@ -149,7 +154,7 @@ impl Catalogues {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, StoreError> {
         let catalogues = Arc::new(Self::load(store, clock).await?);
-        let watching = tokio::spawn(watch(Arc::downgrade(&catalogues)));
+        let watching = tokio::spawn(watch_all(Arc::downgrade(&catalogues)));
         catalogues.watcher.get_or_init(|| watching.abort_handle());
         Ok(catalogues)
     }
@@ -254,6 +259,28 @@ impl Catalogues {
         noted.done(imported).await
     }
 
+    /// Publishes rules of routing after the version that its publisher knows; every node follows them within a second.
+    /// Returns their version.
+    pub async fn publish_routes(
+        &self,
+        previous: u32,
+        content: &str,
+        rows: u32,
+    ) -> Result<u32, ImportError> {
+        self.import(CatalogueKind::Routes, previous, content, rows)
+            .await
+    }
+
+    /// The version of the rules of routing that is in force; 0 where none were ever published.
+    pub fn routes(&self) -> watch::Receiver<u32> {
+        self.routes.subscribe()
+    }
+
+    /// Asks the store for what is newest, without waiting for the watcher to do so.
+    pub async fn look_again(&self) -> Result<(), StoreError> {
+        self.refresh().await
+    }
+
     async fn import(
         &self,
         kind: CatalogueKind,
@@ -294,8 +321,12 @@ impl Catalogues {
         let current = self.live.load_full();
         if newest != current.loaded {
             let live = read_live(&*self.store, newest, Some(&current)).await?;
+            let routes = live.version(CatalogueKind::Routes);
             self.live.store(Arc::new(live));
-            tracing::info!("reference data or prices were imported and are in force");
+            let is_newer = |known: &mut u32| routes > std::mem::replace(known, routes);
+            if !self.routes.send_if_modified(is_newer) {
+                tracing::info!("reference data or prices were imported and are in force");
+            }
         }
         Ok(())
     }
@@ -314,7 +345,7 @@ impl Live {
     }
 }
 
-async fn watch(catalogues: std::sync::Weak<Catalogues>) {
+async fn watch_all(catalogues: std::sync::Weak<Catalogues>) {
     let mut tick = tokio::time::interval(WATCH_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

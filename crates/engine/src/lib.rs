@@ -43,7 +43,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::ports::{
-    CallbackSender, ClientDocuments, ImageGuard, ReceiptSink, Store, StoreError, UrlGuard,
+    CallbackSender, ClientDocuments, ImageGuard, NodeCard, ReceiptSink, Store, StoreError, UrlGuard,
 };
 use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
@@ -71,6 +71,8 @@ pub use traffic::Traffic;
 /// How much the use cases may hold in memory, and how they write.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// What this process says of itself to whoever runs the service.
+    pub card: NodeCard,
     /// Submissions that may wait for the database at once; beyond, callers are told to come back.
     pub accept_queue: usize,
     /// The most submissions that one transaction stores.
@@ -140,12 +142,12 @@ pub struct Engine {
     /// Which way messages go.
     pub routing: Arc<Routing>,
     clock: Arc<dyn Clock>,
+    node: Arc<Node>,
     worker: Option<Worker>,
 }
 
 /// The part that works through what was accepted.
 struct Worker {
-    node: Arc<Node>,
     dispatch: Arc<Dispatch>,
     receipts: Arc<Receipts>,
     callbacks: Arc<Callbacks>,
@@ -164,13 +166,13 @@ impl Engine {
     ) -> Result<Self, StoreError> {
         let catalogues = Catalogues::start(store.clone(), clock.clone()).await?;
         let routing = Routing::new(store.clone(), catalogues.clone());
-        let worker = match outside {
-            Some(outside) => {
-                let worker = Worker::start(&store, &clock, &routing, outside, &settings);
-                Some(worker.await?)
-            }
-            None => None,
+        let card = NodeCard {
+            works: outside.is_some(),
+            ..settings.card.clone()
         };
+        let node = Node::start(store.clone(), card).await?;
+        let worker = outside
+            .map(|outside| Worker::start(&store, &clock, &node, &routing, outside, &settings));
         let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
         let gate = Gate::start(store.clone(), clock.clone());
         let (urls, clients) = (guards.urls.clone(), guards.clients.clone());
@@ -209,6 +211,7 @@ impl Engine {
             grants: Grants::new(store, clock.clone(), clients, settings.grants),
             clock,
             routing,
+            node,
             worker,
         })
     }
@@ -239,9 +242,14 @@ impl Engine {
             .map(|worker| worker.receipts.clone() as Arc<dyn ReceiptSink>)
     }
 
-    /// Which node this process is, where it works.
-    pub fn node(&self) -> Option<NodeId> {
-        self.worker.as_ref().map(|worker| worker.node.id())
+    /// Which node this process is.
+    pub fn node(&self) -> NodeId {
+        self.node.id()
+    }
+
+    /// Whether this process works through what was accepted.
+    pub fn works(&self) -> bool {
+        self.node.works()
     }
 
     /// The receivers of callbacks that this process leaves alone for a while, by scheme, host and port, each with the
@@ -254,13 +262,15 @@ impl Engine {
     /// Returns when the store could not make a write durable, be it of a caller or of the work in the background: the
     /// service must end, a restart reads the truth back.
     pub async fn broken(&self) {
-        let Some(worker) = &self.worker else {
-            return self.submit.broken().await;
-        };
         tokio::select! {
             () = self.submit.broken() => {}
-            () = worker.node.broken() => {}
+            () = self.node.broken() => {}
         }
+    }
+
+    /// Returns when a newer program has changed the database so that this one must not go on.
+    pub async fn outdated(&self) {
+        self.node.outdated().await;
     }
 
     /// Stops taking work and returns once everything taken is stored and answered.
@@ -269,20 +279,21 @@ impl Engine {
         if let Some(worker) = &self.worker {
             worker.stop().await;
         }
+        self.node.leave().await;
         self.catalogues.stop();
         self.gate.stop().await;
     }
 }
 
 impl Worker {
-    async fn start(
+    fn start(
         store: &Arc<dyn Store>,
         clock: &Arc<dyn Clock>,
+        node: &Arc<Node>,
         routing: &Arc<Routing>,
         outside: Outside,
         settings: &Settings,
-    ) -> Result<Self, StoreError> {
-        let node = Node::start(store.clone()).await?;
+    ) -> Self {
         let callbacks = Callbacks::start(
             store.clone(),
             clock.clone(),
@@ -306,13 +317,12 @@ impl Worker {
             callbacks.clone(),
             settings.keep_messages,
         );
-        Ok(Self {
-            node,
+        Self {
             dispatch,
             receipts,
             callbacks,
             upkeep,
-        })
+        }
     }
 
     async fn stop(&self) {
@@ -320,6 +330,5 @@ impl Worker {
         self.dispatch.stop().await;
         self.receipts.stop().await;
         self.callbacks.stop().await;
-        self.node.leave().await;
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::NodeId;
-use domain::ports::{StoreError, WorkStore};
+use domain::ports::{Beat, NodeCard, StoreError, WorkStore};
 use jiff::SignedDuration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -35,6 +35,7 @@ pub(crate) struct Held<T> {
 /// A node, alive by its heartbeat.
 pub struct Node {
     store: Arc<dyn WorkStore>,
+    card: NodeCard,
     id: AtomicU64,
     started: Instant,
     /// Milliseconds after `started` at which the last heartbeat that counted began.
@@ -42,23 +43,30 @@ pub struct Node {
     beaten: Notify,
     renewed: Notify,
     broken: Notify,
+    outdated: Notify,
     beating: std::sync::OnceLock<AbortHandle>,
 }
 
 impl Node {
-    /// Joins, takes over what the dead left, and goes on proving that it lives.
-    pub async fn start(store: Arc<dyn WorkStore>) -> Result<Arc<Self>, StoreError> {
-        let id = store.join(LIFETIME).await?;
-        let taken_over = store.give_up_dead(id).await?;
+    /// Joins, takes over what the dead left where it works, and goes on proving that it lives.
+    pub async fn start(store: Arc<dyn WorkStore>, card: NodeCard) -> Result<Arc<Self>, StoreError> {
+        let id = store.join(&card, SignedDuration::ZERO, LIFETIME).await?;
+        let taken_over = if card.works {
+            store.give_up_dead(id).await?
+        } else {
+            0
+        };
         tracing::info!(node = id.get(), taken_over, "joined");
         let node = Arc::new(Self {
             store,
+            card,
             id: AtomicU64::new(id.get()),
             started: Instant::now(),
             beaten_ms: AtomicU64::new(0),
             beaten: Notify::new(),
             renewed: Notify::new(),
             broken: Notify::new(),
+            outdated: Notify::new(),
             beating: std::sync::OnceLock::new(),
         });
         let beating = tokio::spawn(beat_all(Arc::downgrade(&node)));
@@ -106,6 +114,16 @@ impl Node {
         self.broken.notified().await;
     }
 
+    /// Returns when a newer program has changed the database so that this one must not go on.
+    pub(crate) async fn outdated(&self) {
+        self.outdated.notified().await;
+    }
+
+    /// Whether it works through what was accepted.
+    pub(crate) fn works(&self) -> bool {
+        self.card.works
+    }
+
     /// Gives back what it holds.
     pub async fn leave(&self) {
         if let Some(beating) = self.beating.get() {
@@ -118,23 +136,40 @@ impl Node {
 
     async fn beat(&self) -> Result<(), StoreError> {
         let began = self.started.elapsed();
-        if self.store.beat(self.id(), LIFETIME).await? {
-            self.has_beaten(began);
-        } else {
-            let id = self.store.join(LIFETIME).await?;
-            tracing::warn!(
-                old = self.id().get(),
-                new = id.get(),
-                "this node was given up as dead; it starts anew"
-            );
-            self.id.store(id.get(), Ordering::Release);
-            self.renewed.notify_one();
-            self.has_beaten(began);
+        match self.store.beat(self.id(), LIFETIME).await? {
+            Beat::Alive => {}
+            Beat::GivenUp => self.join_anew(began).await?,
+            Beat::Outdated { known, oldest } => {
+                tracing::error!(
+                    known,
+                    oldest,
+                    "a newer version has changed the database; this one cannot work with it any more"
+                );
+                self.outdated.notify_one();
+                return Ok(());
+            }
+        }
+        self.has_beaten(began);
+        if !self.card.works {
+            return Ok(());
         }
         let taken_over = self.store.give_up_dead(self.id()).await?;
         if taken_over > 0 {
             tracing::info!(taken_over, "took over what a dead node held");
         }
+        Ok(())
+    }
+
+    async fn join_anew(&self, up_for: Duration) -> Result<(), StoreError> {
+        let up_for = SignedDuration::try_from(up_for).unwrap_or(SignedDuration::MAX);
+        let id = self.store.join(&self.card, up_for, LIFETIME).await?;
+        tracing::warn!(
+            old = self.id().get(),
+            new = id.get(),
+            "this node was given up as dead; it starts anew"
+        );
+        self.id.store(id.get(), Ordering::Release);
+        self.renewed.notify_one();
         Ok(())
     }
 }

@@ -25,7 +25,7 @@ pub use rule::{Choice, Condition, Rule};
 pub use trace::{Traced, TracedCarrier};
 
 /// How often accounts that rules name are looked for, as long as there are none of that name.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// The most carriers that there may be: a route names them by a byte.
 pub const MAX_CARRIERS: usize = 255;
 

@@ -10,6 +10,7 @@
 //! proxies, cookies and content codings, which such a client adds, are all things that must not happen here. It is
 //! also the faster way, which counts at ten thousand callbacks a second.
 
+mod absent;
 pub mod callback;
 pub mod client_document;
 pub mod dial;
@@ -26,6 +27,7 @@ pub mod smsc;
 pub mod upstream;
 pub mod url_check;
 
+pub use absent::Absent;
 pub use callback::{CallbackClient, CallbackOptions};
 pub use client_document::{DocumentFetch, DocumentOptions};
 pub use dial::{Dialer, DialerOptions};

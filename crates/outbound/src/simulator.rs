@@ -2,13 +2,14 @@
 //!
 //! It takes everything, delivers after a short delay, and fails on purpose for numbers in a range that is reserved for
 //! fiction, so that no real person is ever meant. Like a real network it forgets nothing: what it took and had not
-//! reported when the process ended, it finds in the store and reports after the next start.
+//! reported when the process ended, it finds in the store and reports after the next start, or another node does once
+//! it notices that the node is gone. Some are then reported by two: the second changes nothing.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,7 +17,7 @@ use domain::code::CATALOGUE;
 use domain::delivery::{CarrierRef, Parcel, Receipt, Submitted};
 use domain::lookup::Subscriber;
 use domain::ports::{Carrier, CarrierState, Health, NumberBook, ReceiptSink, Store, StoreError};
-use domain::{Channel, Clock, Code, Msisdn, Network, Outcome};
+use domain::{Channel, Clock, Code, Msisdn, Network, NodeId, Outcome};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -35,6 +36,8 @@ const AT_ONCE: usize = 2048;
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// How many parts are read at a time when the network picks up where it stopped.
 const RESUME_STEP: u32 = 1000;
+/// How often it is looked whether a node has gone.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// What happens to a message to a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,7 +172,7 @@ pub struct Simulator {
     added: Notify,
     book: Arc<dyn NumberBook>,
     journal: Option<Mutex<File>>,
-    reporting: OnceLock<AbortHandle>,
+    tasks: OnceLock<[AbortHandle; 2]>,
 }
 
 impl Simulator {
@@ -199,19 +202,16 @@ impl Simulator {
             pending: Mutex::default(),
             added: Notify::new(),
             book,
-            reporting: OnceLock::new(),
+            tasks: OnceLock::new(),
         });
-        let reporting = tokio::spawn(network.clone().run(store, sink));
-        network.reporting.get_or_init(|| reporting.abort_handle());
+        let heirs = tokio::spawn(network.clone().take_over(Arc::downgrade(&store)));
+        let reporting = tokio::spawn(network.clone().run(sink));
+        let tasks = [reporting.abort_handle(), heirs.abort_handle()];
+        network.tasks.get_or_init(|| tasks);
         Ok(network)
     }
 
-    async fn run(self: Arc<Self>, store: Arc<dyn Store>, sink: Arc<dyn ReceiptSink>) {
-        while let Err(error) = self.resume(&*store).await {
-            tracing::warn!(%error, "the simulated network cannot read what it took; trying again");
-            tokio::time::sleep(AGAIN_AFTER).await;
-        }
-        drop(store);
+    async fn run(self: Arc<Self>, sink: Arc<dyn ReceiptSink>) {
         let places = Arc::new(Semaphore::new(AT_ONCE));
         loop {
             let next = self.next().await;
@@ -222,6 +222,43 @@ impl Simulator {
                 drop(place);
             });
         }
+    }
+
+    /// Reports what the network of a node took that is gone, in whatever way it went. Who its own were is not kept, so
+    /// everything that is in transit is reported.
+    async fn take_over(self: Arc<Self>, store: Weak<dyn Store>) {
+        let mut known = None;
+        loop {
+            let Some(open) = store.upgrade() else { return };
+            let looked = self.look_for_gone(&*open, known.as_ref()).await;
+            drop(open);
+            let pause = match looked {
+                Ok(nodes) => {
+                    known = Some(nodes);
+                    LOOK_EVERY
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the simulated network cannot read what it took; trying again");
+                    AGAIN_AFTER
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// The nodes that there are now. Where one is missing of those that were known, and at the start, what is in transit
+    /// is reported.
+    async fn look_for_gone(
+        &self,
+        store: &dyn Store,
+        known: Option<&HashSet<NodeId>>,
+    ) -> Result<HashSet<NodeId>, StoreError> {
+        let nodes = store.list_nodes().await?;
+        let nodes: HashSet<NodeId> = nodes.iter().map(|node| node.node).collect();
+        if known.is_none_or(|known| !known.is_subset(&nodes)) {
+            self.resume(store).await?;
+        }
+        Ok(nodes)
     }
 
     /// Brings a receipt, and, when its channel shows that, the news that the message was seen.
@@ -279,10 +316,14 @@ impl Simulator {
     async fn resume(&self, store: &dyn Store) -> Result<(), StoreError> {
         let mut after = String::new();
         loop {
+            while self.pending.lock().expect("no holder panics").len() >= MOST_PENDING {
+                tokio::time::sleep(AGAIN_AFTER).await;
+            }
             let parts = store.list_in_transit(NAME, &after, RESUME_STEP).await?;
             for part in &parts {
                 self.report_later(part.reference.clone(), fate(&part.to), false);
             }
+            self.added.notify_one();
             match parts.last() {
                 Some(last) if parts.len() >= RESUME_STEP as usize => {
                     after.clone_from(&last.reference);
@@ -371,8 +412,8 @@ impl Carrier for Simulator {
     }
 
     async fn stop(&self) {
-        if let Some(reporting) = self.reporting.get() {
-            reporting.abort();
+        for task in self.tasks.get().into_iter().flatten() {
+            task.abort();
         }
     }
 

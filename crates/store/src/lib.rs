@@ -16,6 +16,7 @@ mod rows;
 mod sqlite;
 mod url;
 
+pub use migrations::{Fit, Schema};
 pub use url::{DatabaseUrl, DatabaseUrlError};
 
 /// What can be tuned of a store. The defaults serve.
@@ -64,6 +65,18 @@ pub enum OpenError {
         /// The highest that this program knows.
         known: i64,
     },
+    /// Nodes still run that could not go on after a step of the schema.
+    #[error(
+        "{name} changes the database in a way that older nodes cannot work with, and these still run: {}; \
+         stop them and start again (one that has died is forgotten after 10 seconds)",
+        nodes.join(", ")
+    )]
+    OlderNodes {
+        /// Number and name of the step.
+        name: String,
+        /// Which nodes, each with what it said of itself.
+        nodes: Vec<String>,
+    },
 }
 
 /// Opens a database and brings its schema up to date.
@@ -71,11 +84,24 @@ pub enum OpenError {
 /// Any number of processes may do so at once. Dropping the last reference finishes what was asked for and closes the
 /// database; on `SQLite` that waits for the disk.
 pub async fn open(url: &DatabaseUrl, options: &Options) -> Result<Arc<dyn Store>, OpenError> {
+    open_with(url, options, &Schema::current()).await
+}
+
+/// The same with another schema than this program's own: that of an older or of a newer one, to try how they go together.
+pub async fn open_with(
+    url: &DatabaseUrl,
+    options: &Options,
+    schema: &Schema,
+) -> Result<Arc<dyn Store>, OpenError> {
     match url {
-        DatabaseUrl::Sqlite(path) => Ok(Arc::new(sqlite::SqliteStore::open(path).await?)),
-        DatabaseUrl::Postgres(config) => {
-            let store = postgres::PostgresStore::open(config, options.postgres_connections).await?;
+        DatabaseUrl::Sqlite(path) => {
+            let store = sqlite::SqliteStore::open(path, schema.sqlite.clone()).await?;
             Ok(Arc::new(store))
+        }
+        DatabaseUrl::Postgres(config) => {
+            let connections = options.postgres_connections;
+            let store = postgres::PostgresStore::open(config, connections, &schema.postgres);
+            Ok(Arc::new(store.await?))
         }
     }
 }

@@ -11,13 +11,16 @@ use domain::ports::{Carrier, ReceiptSink, Store};
 use engine::prices::{Format, PriceList};
 use engine::routing::CarrierFacts;
 use engine::{Catalogues, Engine, Equipment, Plan};
-use outbound::simulator::{Simulator, SimulatorSettings, Surroundings};
+use outbound::simulator::{self, Simulator, SimulatorSettings, Surroundings};
 use outbound::smpp::SmppTls;
-use outbound::{SmppCarrier, SmppSettings, Upstream, UpstreamReports, UpstreamSettings};
+use outbound::{Absent, SmppCarrier, SmppSettings, Upstream, UpstreamReports, UpstreamSettings};
+use tokio::sync::watch;
 use url::Url;
 
+use crate::config::routes::Known;
 use crate::config::{Config, carriers as settings};
 use crate::outside;
+use crate::rules::{Named, Published};
 
 /// The carriers of a process.
 pub(crate) struct Carriers {
@@ -28,6 +31,8 @@ pub(crate) struct Carriers {
     listening: SocketAddr,
     reports: Arc<UpstreamReports>,
     running: Vec<Running>,
+    /// Those that rules name and that this node does not have.
+    absent: Vec<Arc<Absent>>,
 }
 
 /// A carrier with all that it was built from: as long as that is the same, so is the carrier.
@@ -60,7 +65,13 @@ impl Carriers {
             listening,
             reports: UpstreamReports::new(),
             running: Vec::new(),
+            absent: Vec::new(),
         }
+    }
+
+    /// The version of the rules that are published.
+    pub(crate) fn routes(&self) -> watch::Receiver<u32> {
+        self.engine.catalogues.routes()
     }
 
     /// Takes in what upstreams report.
@@ -68,11 +79,21 @@ impl Carriers {
         self.reports.clone()
     }
 
-    /// Goes over to what the configuration says. Nothing is changed where it cannot be followed as a whole; a carrier
-    /// whose settings are the same stays connected.
-    pub(crate) async fn apply(&mut self, config: &Config) -> anyhow::Result<()> {
+    /// Goes over to the carriers of the configuration and to these rules. Nothing is changed where that cannot be done as
+    /// a whole; a carrier whose settings are the same stays connected.
+    pub(crate) async fn apply(&mut self, config: &Config, rules: &Published) -> anyhow::Result<()> {
         let configured = config.carriers();
-        let plan = plan(config, &configured, &self.engine.catalogues)?;
+        let absent: Vec<&Named> = rules
+            .carriers
+            .iter()
+            .filter(|named| {
+                configured
+                    .iter()
+                    .all(|carrier| carrier.name() != named.name)
+            })
+            .collect();
+        let plan = plan(rules, &configured, &absent, &self.engine.catalogues)?;
+        let absent = self.keep_places(&absent);
         let mut running = Vec::new();
         let mut built = Vec::new();
         if let Some(sink) = self.engine.receipts() {
@@ -95,10 +116,14 @@ impl Carriers {
                 }
             }
         }
-        let equipment = running.iter().map(|running| Equipment {
+        let present = running.iter().map(|running| Equipment {
             carrier: running.carrier.clone(),
             kind: running.made_of.settings.kind().to_owned(),
         });
+        let equipment = present.chain(absent.iter().map(|carrier| Equipment {
+            carrier: carrier.clone(),
+            kind: Absent::KIND.to_owned(),
+        }));
         // Before anything is sent with them. A carrier that is replaced goes on being reported on.
         self.reports.set(upstreams(&running));
         if let Err(error) = self.engine.equip(plan, equipment.collect()).await {
@@ -106,7 +131,17 @@ impl Carriers {
             return Err(abandon(built, error.into()).await);
         }
         self.running = running;
+        self.absent = absent;
         Ok(())
+    }
+
+    /// The places of carriers that are not here; what waits in one goes on doing so.
+    fn keep_places(&self, absent: &[&Named]) -> Vec<Arc<Absent>> {
+        let place = |named: &&Named| {
+            let before = self.absent.iter().find(|place| place.name() == named.name);
+            before.cloned().unwrap_or_else(|| Absent::new(&named.name))
+        };
+        absent.iter().map(place).collect()
     }
 
     fn build(&self, made_of: MadeOf, sink: Arc<dyn ReceiptSink>) -> anyhow::Result<Running> {
@@ -234,8 +269,9 @@ fn simulator_settings(config: &Config) -> SimulatorSettings {
 
 /// What routing goes by.
 fn plan(
-    config: &Config,
+    rules: &Published,
     configured: &[settings::Carrier],
+    absent: &[&Named],
     catalogues: &Catalogues,
 ) -> anyhow::Result<Plan> {
     let facts = |carrier: &settings::Carrier| {
@@ -247,12 +283,27 @@ fn plan(
             is_simulated: matches!(carrier, settings::Carrier::Simulator(_)),
         })
     };
-    let rules = config.routes.iter().map(|route| route.rule(configured));
+    // Whether costs are known was checked where the rules come from; here they may not be.
+    let known = |name| Known {
+        name,
+        has_costs: true,
+    };
+    let present = configured.iter().map(|carrier| known(carrier.name()));
+    let names: Vec<_> = present
+        .chain(absent.iter().map(|named| known(&named.name)))
+        .collect();
+    let rules = rules.routes.iter().map(|route| route.rule(&names));
+    let not_here = absent.iter().map(|named| {
+        Ok(CarrierFacts {
+            name: named.name.clone(),
+            channels: named.channels(),
+            costs: None,
+            is_simulated: named.name == simulator::NAME,
+        })
+    });
+    let carriers = configured.iter().map(facts).chain(not_here);
     Ok(Plan {
-        carriers: configured
-            .iter()
-            .map(facts)
-            .collect::<anyhow::Result<_>>()?,
+        carriers: carriers.collect::<anyhow::Result<_>>()?,
         rules: rules.collect::<anyhow::Result<_>>()?,
     })
 }

@@ -6,6 +6,7 @@ mod callbacks;
 mod carrier;
 mod catalogues;
 mod invite;
+mod node;
 mod numbers;
 mod sender;
 mod smsc;
@@ -25,6 +26,7 @@ pub(crate) use catalogues::{
     WhichList,
 };
 pub(crate) use invite::{InviteArgs, InviteCommand};
+pub(crate) use node::NodeCommand;
 pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
 pub(crate) use sender::{Decision, SenderCommand};
 pub(crate) use smsc::{IdsArg, SmscArgs};
@@ -86,6 +88,9 @@ pub(crate) enum Command {
     /// See how the ways to the networks do
     #[command(subcommand)]
     Carrier(CarrierCommand),
+    /// See the processes of this service, and what they hold
+    #[command(subcommand)]
+    Node(NodeCommand),
     /// The simulated network as an SMSC: try SMPP on one machine
     Smsc(SmscArgs),
     /// Receive callbacks on this machine: print them and answer OK
@@ -130,6 +135,12 @@ impl Role {
     /// Every part, which is what runs when none is named.
     pub(crate) fn all() -> Vec<Self> {
         Self::value_variants().to_vec()
+    }
+
+    /// What it is called on the command line.
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 }
 

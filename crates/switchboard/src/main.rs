@@ -1,7 +1,7 @@
 //! The program: reads the configuration, builds the rooms, starts and stops them; and the command line.
 //!
 //! What belongs here: configuration ([`config`]), the command line ([`cli`], [`commands`]), wiring and signals
-//! ([`serve`], [`carriers`], [`outside`]), logs and metrics' plumbing ([`telemetry`]).
+//! ([`serve`], [`carriers`], [`rules`], [`follower`], [`outside`]), logs and metrics' plumbing ([`telemetry`]).
 //!
 //! What never enters: a rule of the service.
 
@@ -10,8 +10,10 @@ mod cli;
 mod commands;
 mod config;
 mod first_start;
+mod follower;
 mod mcp;
 mod outside;
+mod rules;
 mod serve;
 mod telemetry;
 

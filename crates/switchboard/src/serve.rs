@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use axum::Router;
 use domain::Clock;
 use domain::clock::SystemClock;
-use domain::ports::{CarrierReports, Store};
+use domain::ports::{CarrierReports, NodeCard, Store};
 use engine::{Engine, GrantSettings, Guards, Outside};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -21,12 +21,14 @@ use tokio::task::JoinHandle;
 use utoipa_swagger_ui::SwaggerUi;
 use web::dashboard::{Dashboard, DashboardSettings, assets_router};
 use web::rest::with_unknown_addresses;
-use web::server::{self, Tls};
+use web::server::{self, Ending, Tls};
 use web::{OAuth, OAuthSettings, Observe, Rest, RestSettings};
 
 use crate::carriers::Carriers;
 use crate::cli::{Place, Role, ServeArgs};
-use crate::config::{self, Config};
+use crate::config::Config;
+use crate::follower::Follower;
+use crate::rules::{Published, Rules};
 use crate::{first_start, mcp, outside, telemetry};
 
 /// The most submissions that one transaction stores.
@@ -62,7 +64,7 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
         worker.then(|| Outside {
             callbacks: outside::callback_client(&config),
         }),
-        engine_settings(&config, listening)?,
+        engine_settings(&config, &roles, listening)?,
     );
     let engine = Arc::new(
         engine
@@ -70,64 +72,101 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
             .context("the service cannot start without its database")?,
     );
     let mut carriers = Carriers::new(engine.clone(), store.clone(), clock, listening);
-    carriers.apply(&config).await?;
+    let own = Published::of(&config, place);
+    let (mut rules, is_news) = Rules::find(engine.clone(), &*store, own.clone()).await?;
+    carriers.apply(&config, rules.in_force()).await?;
+    if is_news {
+        rules.publish(own).await?;
+    }
+    let mut follower = Follower {
+        place,
+        config: config.clone(),
+        carriers,
+        rules,
+    };
 
+    let (leave, leaving) = watch::channel(false);
     let (stop, stopped) = watch::channel(false);
     let doors = Doors {
         engine: &engine,
-        reports: carriers.reports(),
+        reports: follower.carriers.reports(),
         metrics: &metrics,
         listening,
         stopped: &stopped,
     };
     let mut app = App::build(&config, &roles, doors)?;
-    let signal = stop_signal()?;
+    let mut signals = StopSignals::listen()?;
     let reload = unix_signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
-    let serving = app.start(listener, &stopped);
+    let serving = app.start(listener, &Ending { leaving, stopped });
 
     announce(&config, &roles, &engine, &database, listening).await?;
-    let outcome = tokio::select! {
-        () = signal => Ok(()),
-        () = reload_all(reload, place, &mut carriers) => Ok(()),
-        () = engine.broken() => Err(anyhow::anyhow!(
-            "the database could not make a write durable; nothing more is accepted. Check the disk, then start again: what was answered is there"
-        )),
+    let mut end = tokio::select! {
+        () = signals.next() => End::Asked,
+        () = follower.run(reload) => End::Asked,
+        () = engine.broken() => End::Broken,
+        () = engine.outdated() => End::Outdated,
     };
     app.observe.stopping();
+    if matches!(end, End::Asked) && config.limits.drain_seconds > 0 {
+        leave.send_replace(true);
+        end = drain(&config, &engine, &mut signals).await;
+    }
     tracing::info!("stopping: no new connections, answering what is under way");
     stop.send_replace(true);
     for server in serving {
         server.await?;
     }
     // What is not settled by then is found at the next start; on a broken disk nothing can be settled.
-    let patience = if outcome.is_ok() {
-        app.limits.grace
-    } else {
-        Duration::ZERO
+    let patience = match end {
+        End::Asked | End::Outdated => app.limits.grace,
+        End::Broken => Duration::ZERO,
     };
     if tokio::time::timeout(patience, engine.stop()).await.is_err() {
         tracing::warn!("some work could not be settled in time; the next start goes on with it");
     }
-    drop((app, carriers, engine));
+    drop((app, follower, engine));
     close(store).await;
     tracing::info!("stopped");
-    outcome
+    end.outcome()
 }
 
-/// Goes over to changed carriers and routes whenever somebody asks for it.
-async fn reload_all(mut asked: Signal, place: &Place, carriers: &mut Carriers) {
-    while asked.recv().await.is_some() {
-        let applied = match config::load(place) {
-            Ok(config) => carriers.apply(&config).await,
-            Err(error) => Err(error),
-        };
-        match applied {
-            Ok(()) => tracing::info!("carriers and routes are as the configuration says now"),
-            Err(error) => tracing::error!(
-                error = format!("{error:#}"),
-                "the configuration cannot be followed; carriers and routes stay as they were"
+/// Why the service ends.
+enum End {
+    /// Somebody asked for it.
+    Asked,
+    /// Its disk failed.
+    Broken,
+    /// A newer version has changed the database.
+    Outdated,
+}
+
+impl End {
+    fn outcome(self) -> anyhow::Result<()> {
+        match self {
+            Self::Asked => Ok(()),
+            Self::Broken => bail!(
+                "the database could not make a write durable; nothing more is accepted. Check the disk, then start again: what was answered is there"
+            ),
+            Self::Outdated => bail!(
+                "a newer version has changed the database so that this one cannot work with it any more; start the newer version"
             ),
         }
+    }
+}
+
+/// Answers as usual while whoever sends requests here notices that this node says it is not ready. Another signal cuts
+/// that short.
+async fn drain(config: &Config, engine: &Engine, signals: &mut StopSignals) -> End {
+    let seconds = config.limits.drain_seconds;
+    tracing::info!(
+        seconds,
+        "leaving: not ready any more, but answering for a while"
+    );
+    tokio::select! {
+        () = tokio::time::sleep(Duration::from_secs(seconds)) => End::Asked,
+        () = signals.next() => End::Asked,
+        () = engine.broken() => End::Broken,
+        () = engine.outdated() => End::Outdated,
     }
 }
 
@@ -215,18 +254,14 @@ impl App {
     }
 
     /// Starts the listeners; each task ends once its connections have.
-    fn start(
-        &mut self,
-        listener: TcpListener,
-        stopped: &watch::Receiver<bool>,
-    ) -> Vec<JoinHandle<()>> {
+    fn start(&mut self, listener: TcpListener, ending: &Ending) -> Vec<JoinHandle<()>> {
         let serve = |listener, router, tls| {
             tokio::spawn(server::serve(
                 listener,
                 router,
                 tls,
                 self.limits,
-                stopped.clone(),
+                ending.clone(),
             ))
         };
         let mut tasks = vec![serve(listener, self.public.clone(), self.tls.clone())];
@@ -302,9 +337,20 @@ async fn close(store: Arc<dyn Store>) {
     }
 }
 
-fn engine_settings(config: &Config, listening: SocketAddr) -> anyhow::Result<engine::Settings> {
+fn engine_settings(
+    config: &Config,
+    roles: &[Role],
+    listening: SocketAddr,
+) -> anyhow::Result<engine::Settings> {
     let days = |days: u32| SignedDuration::from_hours(i64::from(days) * 24);
     Ok(engine::Settings {
+        card: NodeCard {
+            roles: roles.iter().map(|role| role.name()).collect(),
+            works: roles.contains(&Role::Worker),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: whoami::hostname().unwrap_or_else(|_| "unknown".to_owned()),
+            listen: listening.to_string(),
+        },
         accept_queue: config.limits.accept_queue,
         accept_batch: ACCEPT_BATCH,
         held: config.limits.held_messages,
@@ -407,15 +453,32 @@ async fn announce(
     Ok(())
 }
 
-/// What ends when the process is asked to stop. The question is heard from now on, so that one that comes as soon as the
-/// service says that it listens does not end it on the spot.
-pub(crate) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    let mut terminate = unix_signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
-    let mut interrupt = unix_signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?;
-    Ok(async move {
+/// The signals that ask the process to stop. They are heard from now on, so that one that comes as soon as the service
+/// says that it listens does not end it on the spot.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            terminate: unix_signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?,
+            interrupt: unix_signal(SignalKind::interrupt()).context("cannot wait for Ctrl-C")?,
+        })
+    }
+
+    /// Returns when the process is asked once more.
+    async fn next(&mut self) {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
-    })
+    }
+}
+
+/// What ends when the process is asked to stop; it is heard from now on.
+pub(crate) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut signals = StopSignals::listen()?;
+    Ok(async move { signals.next().await })
 }

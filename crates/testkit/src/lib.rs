@@ -8,6 +8,7 @@
 
 mod answer;
 pub mod axe;
+pub mod balancer;
 pub mod chrome;
 mod folder;
 pub mod histogram;

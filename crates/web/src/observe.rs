@@ -33,7 +33,7 @@ impl Observe {
         })
     }
 
-    /// From now on the service says that it is not ready, so that a load balancer sends no more.
+    /// From now on the service says that it is not ready, so that a load balancer sends no more. It may still answer.
     pub fn stopping(&self) {
         self.stopping.store(true, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! What is imported as a whole: reference data and price lists. Every version is kept.
+//! What is imported as a whole: reference data, price lists, rules of routing. Every version is kept.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -16,6 +16,8 @@ pub enum CatalogueKind {
     Rates(Channel),
     /// The prices of a channel that differ for one account.
     AccountRates(Channel, AccountId),
+    /// Which messages go by which carriers.
+    Routes,
 }
 
 impl CatalogueKind {
@@ -25,13 +27,16 @@ impl CatalogueKind {
             Self::Reference => (1, 0),
             Self::Rates(channel) => (rates(channel), 0),
             Self::AccountRates(channel, account) => (rates(channel), account.as_i64()),
+            Self::Routes => (ROUTES, 0),
         }
     }
 
     /// Reads back the numbers.
     pub fn from_numbers(kind: i16, account: i64) -> Option<Self> {
-        if (kind, account) == (1, 0) {
-            return Some(Self::Reference);
+        match (kind, account) {
+            (1, 0) => return Some(Self::Reference),
+            (ROUTES, 0) => return Some(Self::Routes),
+            _ => {}
         }
         let channel = Channel::ALL
             .into_iter()
@@ -42,6 +47,8 @@ impl CatalogueKind {
         }
     }
 }
+
+const ROUTES: i16 = 5;
 
 const fn rates(channel: Channel) -> i16 {
     match channel {
@@ -73,10 +80,11 @@ pub struct Catalogue {
     pub content: String,
 }
 
-/// Reference data and price lists.
+/// Reference data, price lists and rules of routing.
 #[async_trait]
 pub trait CatalogueStore: Send + Sync + 'static {
-    /// The newest version of every catalogue that was ever imported. Cheap: nodes ask every second.
+    /// The newest version of every catalogue that was ever imported. Cheap: nodes ask several times a
+    /// second. Kinds that this version does not know are left out.
     async fn list_newest(&self) -> Result<Vec<CatalogueEntry>, StoreError>;
 
     /// All versions of a catalogue, the newest first.

@@ -100,17 +100,54 @@ pub struct CarrierSeen {
     pub note: CarrierNote,
 }
 
+/// What a node says of itself when it joins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeCard {
+    /// The parts of the service that it runs.
+    pub roles: Vec<String>,
+    /// Whether it sends: only then does it ever hold anything.
+    pub works: bool,
+    /// The version of its program.
+    pub version: String,
+    /// The name of its machine.
+    pub host: String,
+    /// Where it listens.
+    pub listen: String,
+}
+
+/// What came of a heartbeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beat {
+    /// The node lives on.
+    Alive,
+    /// The node was given up, and what it held is others' now.
+    GivenUp,
+    /// A newer program changed the database, so that this one must not work with it any more.
+    Outdated {
+        /// The version of the schema that this program was built for.
+        known: u32,
+        /// The oldest one that may still work.
+        oldest: u32,
+    },
+}
+
 /// Sending.
 #[async_trait]
 pub trait DispatchStore: Send + Sync + 'static {
-    /// Makes this process known as a node, alive for `lifetime` from now on the database's clock.
-    async fn join(&self, lifetime: SignedDuration) -> Result<NodeId, StoreError>;
+    /// Makes this process known as a node, alive for `lifetime` from now on the database's clock. It has been running
+    /// for `up_for`.
+    async fn join(
+        &self,
+        card: &NodeCard,
+        up_for: SignedDuration,
+        lifetime: SignedDuration,
+    ) -> Result<NodeId, StoreError>;
 
-    /// Proves that the node lives, for another `lifetime`. `false`: it was given up, and what it held is others' now.
-    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<bool, StoreError>;
+    /// Proves that the node lives, for another `lifetime`, and asks whether its program may still work.
+    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<Beat, StoreError>;
 
-    /// Gives back what dead nodes hold, and forgets them. On a database that only one service can use at a time, every
-    /// node but the caller is dead.
+    /// Gives back what dead nodes hold, and forgets them. On a database that only one node can work on at a time, every
+    /// one that works but the caller is dead.
     async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError>;
 
     /// Gives back what the node holds, and forgets it.

@@ -31,7 +31,8 @@ pub use callbacks::{
 };
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use dispatch::{
-    CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, Settled,
+    Beat, CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, NodeCard,
+    Settled,
 };
 pub use history::{
     Found, HistoryStore, Look, MessageFilter, MessageStory, MessageSummary, PartStory, StateName,
@@ -41,8 +42,8 @@ pub use oauth::{
     Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotation,
 };
 pub use operations::{
-    Counted, DatabaseFacts, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth, Receiver,
-    Unmatched,
+    Counted, DatabaseFacts, NodeFacts, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth,
+    Receiver, Unmatched,
 };
 pub use outside::{
     CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, ForbiddenUrl, Health,

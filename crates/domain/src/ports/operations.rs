@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::StoreError;
+use super::{NodeCard, StoreError};
 use crate::delivery::Outcome;
 use crate::ids::{AccountId, MessageId, NodeId};
 use crate::message::Priority;
@@ -33,6 +33,19 @@ pub struct NodeSeen {
     pub is_dead: bool,
     /// Messages that it holds.
     pub holds: Counted,
+    /// What it said of itself; `None` when its program is too old to say anything.
+    pub facts: Option<NodeFacts>,
+}
+
+/// What is known of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// What it said of itself.
+    pub card: NodeCard,
+    /// The version of the schema that its program was built for.
+    pub schema: u32,
+    /// When it was started, on the database's clock.
+    pub started_at: Timestamp,
 }
 
 /// What waits.

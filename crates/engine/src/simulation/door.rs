@@ -10,9 +10,9 @@ use domain::delivery::{
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
-    Accepted, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote, CarrierSeen,
-    DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched, MessageStore, Page, Settled,
-    StoreError,
+    Accepted, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,
+    CarrierSeen, DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched, MessageStore,
+    NodeCard, Page, Settled, StoreError,
 };
 use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, PoolId, Timestamp};
 use jiff::SignedDuration;
@@ -210,14 +210,20 @@ impl MessageStore for Door {
 
 #[async_trait]
 impl DispatchStore for Door {
-    async fn join(&self, lifetime: SignedDuration) -> Result<NodeId, StoreError> {
+    async fn join(
+        &self,
+        _: &NodeCard,
+        _: SignedDuration,
+        lifetime: SignedDuration,
+    ) -> Result<NodeId, StoreError> {
         let join = move |model: &mut Model, now| model.join(now + lifetime);
         self.call("join", join).await
     }
 
-    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<bool, StoreError> {
+    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<Beat, StoreError> {
         let beat = move |model: &mut Model, now| model.beat(node, now + lifetime);
-        self.call("beat", beat).await
+        let is_known = self.call("beat", beat).await?;
+        Ok(if is_known { Beat::Alive } else { Beat::GivenUp })
     }
 
     async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError> {

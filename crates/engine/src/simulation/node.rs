@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use domain::message::{Submission, SubmitReceipt};
-use domain::ports::{StoreError, WorkStore};
+use domain::ports::{NodeCard, StoreError, WorkStore};
 use domain::{Channel, Clock};
 use tokio::time::Instant;
 
@@ -110,7 +110,14 @@ async fn start(
 ) -> Result<Running, StoreError> {
     let store: Arc<dyn WorkStore> = Arc::new(Door::new(world.clone(), life.clone()));
     let clock: Arc<dyn Clock> = Arc::new(WorldClock(world.clone()));
-    let node = crate::node::Node::start(store.clone()).await?;
+    let card = NodeCard {
+        roles: Vec::new(),
+        works: true,
+        version: String::new(),
+        host: String::new(),
+        listen: String::new(),
+    };
+    let node = crate::node::Node::start(store.clone(), card).await?;
     let receiver = Receiver {
         world: world.clone(),
         life: life.clone(),

@@ -28,7 +28,9 @@ const IMPORT: &str = "
 #[async_trait]
 impl CatalogueStore for PostgresStore {
     async fn list_newest(&self) -> Result<Vec<CatalogueEntry>, StoreError> {
-        self.list("list catalogues", LIST_NEWEST, &[], entry).await
+        let read = |row: &Row| columns(row)?.known_entry();
+        let newest = self.list("list catalogues", LIST_NEWEST, &[], read).await?;
+        Ok(newest.into_iter().flatten().collect())
     }
 
     async fn list_versions(&self, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>, StoreError> {
@@ -71,12 +73,15 @@ impl CatalogueStore for PostgresStore {
 }
 
 fn entry(row: &Row) -> Result<CatalogueEntry, Corrupt> {
-    let columns = CatalogueColumns {
+    columns(row)?.entry()
+}
+
+fn columns(row: &Row) -> Result<CatalogueColumns, Corrupt> {
+    Ok(CatalogueColumns {
         kind: column(row, 0)?,
         account_id: column(row, 1)?,
         version: column(row, 2)?,
         at_us: column(row, 3)?,
         row_count: column(row, 4)?,
-    };
-    columns.entry()
+    })
 }

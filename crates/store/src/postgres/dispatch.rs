@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use domain::delivery::{CarrierRef, Parcel, Receipt, Settlement};
 use domain::ids::{NodeId, PoolId};
 use domain::ports::{
-    CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, Settled, StoreError,
+    Beat, CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, NodeCard,
+    Settled, StoreError,
 };
 use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
@@ -20,17 +21,23 @@ use super::{PostgresStore, attempt, column, fault, prune};
 use crate::rows::dispatch::{
     EndedColumns, InboxColumns, MatchedColumns, SettledColumns, TransitColumns,
 };
+use crate::rows::operations::beat;
 use crate::rows::{self, Corrupt, duration_us};
 
 const JOIN: &str = concat!(
-    "INSERT INTO node (alive_until_us) VALUES (",
+    "INSERT INTO node (alive_until_us, started_us, schema_level, works, roles, version, host, listen)
+    SELECT now_us + $1::bigint, now_us - $2::bigint, $3::bigint, $4::boolean, $5::text, $6::text, $7::text, $8::text
+    FROM (SELECT ",
     now_us!(),
-    " + $1::bigint) RETURNING id"
+    ") AS clock (now_us) RETURNING id"
 );
 const BEAT: &str = concat!(
-    "UPDATE node SET alive_until_us = ",
+    "WITH beaten AS (UPDATE node SET alive_until_us = ",
     now_us!(),
-    " + $2::bigint WHERE id = $1 RETURNING id"
+    " + $2::bigint WHERE id = $1 RETURNING id)
+    SELECT EXISTS (SELECT 1 FROM beaten),
+        (SELECT coalesce(f.oldest, m.number) FROM schema_migration AS m LEFT JOIN schema_fit AS f ON f.number = m.number
+        ORDER BY m.number DESC LIMIT 1)"
 );
 /// A node that was given up while it stood still may since have stored rows in its name; so whoever holds rows and is not
 /// known to live is dead. Holders are few, and found by steps through the index between those that live: what these have
@@ -89,16 +96,30 @@ const LIST_INBOX: &str = "
 
 #[async_trait]
 impl DispatchStore for PostgresStore {
-    async fn join(&self, lifetime: SignedDuration) -> Result<NodeId, StoreError> {
+    async fn join(
+        &self,
+        card: &NodeCard,
+        up_for: SignedDuration,
+        lifetime: SignedDuration,
+    ) -> Result<NodeId, StoreError> {
         let read = |row: &Row| rows::node_id(column(row, 0)?);
-        self.get("join", JOIN, &[&duration_us(lifetime)], read)
-            .await
+        let values: super::Values<'_> = &[
+            &duration_us(lifetime),
+            &duration_us(up_for),
+            &self.level,
+            &card.works,
+            &card.roles.join(","),
+            &card.version,
+            &card.host,
+            &card.listen,
+        ];
+        self.get("join", JOIN, values, read).await
     }
 
-    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<bool, StoreError> {
-        let values = (node.as_i64(), duration_us(lifetime));
-        let alive = self.query("beat", BEAT, &[&values.0, &values.1]).await?;
-        Ok(!alive.is_empty())
+    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<Beat, StoreError> {
+        let values: super::Values<'_> = &[&node.as_i64(), &duration_us(lifetime)];
+        let read = |row: &Row| beat(column(row, 0)?, column(row, 1)?, self.level);
+        self.get("beat", BEAT, values, read).await
     }
 
     async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError> {

@@ -1,12 +1,12 @@
 //! Brings a server's schema up to date.
 
-use deadpool_postgres::Object;
-use tokio_postgres::Error;
+use deadpool_postgres::{GenericClient, Object};
 use tokio_postgres::error::SqlState;
+use tokio_postgres::{Error, Row};
 
 use super::fault::asks_for_repetition;
 use crate::OpenError;
-use crate::migrations::{self, Migration, POSTGRES};
+use crate::migrations::{self, Migration, Standing};
 
 const CREATE_HISTORY: &str = "
     CREATE TABLE IF NOT EXISTS schema_migration (
@@ -24,24 +24,42 @@ const TAKE_LOCK: &str = "SELECT number FROM schema_migration WHERE number = 0 FO
 const RECORD: &str = "
     INSERT INTO schema_migration (number, name, applied_us)
     VALUES ($1, $2, CAST(extract(epoch FROM now()) * 1000000 AS BIGINT))";
+const OLDER_NODES: &str = concat!(
+    "SELECT id, version, host FROM node WHERE alive_until_us >= ",
+    now_us!(),
+    " AND coalesce(schema_level, 0) < $1 ORDER BY id"
+);
+
+/// What came of a step.
+enum Applied {
+    /// It is applied; or the schema has gone further since.
+    Now(Standing),
+    /// Nodes run that could not go on after it.
+    OlderNodes(Vec<String>),
+}
 
 /// How often another node may get in the way.
 const TRIES: usize = 10;
 
 /// Applies what is missing, each step in a transaction of its own. A database that is current is only read.
-pub(super) async fn run(client: &mut Object) -> Result<(), OpenError> {
-    let mut at = match applied(client).await {
+pub(super) async fn run(client: &mut Object, steps: &[Migration]) -> Result<(), OpenError> {
+    let mut at = match standing(client, migrations::level(steps)).await {
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
-            create_history(client).await.map(|()| 0)
+            let empty = Standing {
+                applied: 0,
+                oldest: None,
+            };
+            create_history(client).await.map(|()| empty)
         }
         other => other,
     }
-    .map_err(|error| POSTGRES[0].failed(error))?;
+    .map_err(|error| steps[0].failed(error))?;
     let mut tries = 0;
-    while let Some(step) = migrations::next(POSTGRES, at)? {
+    while let Some(step) = migrations::next(steps, at)? {
         tries += 1;
-        match apply(client, step).await {
-            Ok(now_at) => at = now_at,
+        match apply(client, steps, step).await {
+            Ok(Applied::Now(now)) => (at, tries) = (now, 0),
+            Ok(Applied::OlderNodes(nodes)) => return Err(step.blocked_by(nodes)),
             Err(error) if asks_for_repetition(&error) && tries < TRIES => {}
             Err(error) => return Err(step.failed(error)),
         }
@@ -70,7 +88,11 @@ async fn create_history(client: &Object) -> Result<(), Error> {
 }
 
 /// Applies a step unless another node has done so since, and says where the schema then stands.
-async fn apply(client: &mut Object, step: &Migration) -> Result<i64, Error> {
+async fn apply(
+    client: &mut Object,
+    steps: &[Migration],
+    step: &Migration,
+) -> Result<Applied, Error> {
     let transaction = client.transaction().await?;
     // A big step, or a wait for another node's, takes as long as it takes.
     transaction
@@ -78,24 +100,53 @@ async fn apply(client: &mut Object, step: &Migration) -> Result<i64, Error> {
         .await?;
     transaction.batch_execute(CREATE_LOCK).await?;
     transaction.query(TAKE_LOCK, &[]).await?;
-    let row = transaction
-        .query_one("SELECT max(number) FROM schema_migration", &[])
-        .await?;
-    let at: i64 = row.try_get(0)?;
-    if at >= step.number {
-        return Ok(at);
+    let at = standing(&transaction, migrations::level(steps)).await?;
+    if at.applied >= step.number {
+        return Ok(Applied::Now(at));
+    }
+    if step.waits_for_nodes() {
+        let nodes = older_nodes(&transaction, step).await?;
+        if !nodes.is_empty() {
+            return Ok(Applied::OlderNodes(nodes));
+        }
     }
     transaction.batch_execute(step.sql).await?;
     transaction
         .execute(RECORD, &[&step.number, &step.name])
         .await?;
+    let oldest = migrations::oldest(steps, step);
+    if step.keeps_oldest() {
+        let keep = "INSERT INTO schema_fit (number, oldest) VALUES ($1, $2)";
+        transaction.execute(keep, &[&step.number, &oldest]).await?;
+    }
     transaction.commit().await?;
-    Ok(step.number)
+    Ok(Applied::Now(Standing {
+        applied: step.number,
+        oldest: Some(oldest),
+    }))
 }
 
-async fn applied(client: &Object) -> Result<i64, Error> {
+async fn older_nodes(client: &impl GenericClient, step: &Migration) -> Result<Vec<String>, Error> {
+    let rows = client.query(OLDER_NODES, &[&step.number]).await?;
+    let read = |row: &Row| {
+        let (version, host) = (row.try_get(1)?, row.try_get(2)?);
+        Ok(migrations::describe_node(row.try_get(0)?, version, host))
+    };
+    rows.iter().map(read).collect()
+}
+
+/// Where the schema stands. What a newer program left is asked only where one was at work: before, it may not be there.
+async fn standing(client: &impl GenericClient, known: i64) -> Result<Standing, Error> {
     let row = client
         .query_one("SELECT coalesce(max(number), 0) FROM schema_migration", &[])
         .await?;
-    row.try_get(0)
+    let applied: i64 = row.try_get(0)?;
+    let oldest = if applied > known {
+        let oldest = "SELECT oldest FROM schema_fit WHERE number = $1";
+        let row = client.query_opt(oldest, &[&applied]).await?;
+        row.map(|row| row.try_get(0)).transpose()?
+    } else {
+        None
+    };
+    Ok(Standing { applied, oldest })
 }

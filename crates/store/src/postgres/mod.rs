@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::OpenError;
+use crate::migrations::{self, Migration};
 use crate::rows::Corrupt;
 use crate::url::describe;
 
@@ -116,6 +117,8 @@ pub(crate) struct PostgresStore {
     lanes: claims::Lanes,
     callbacks: floor::Floor,
     folds: traffic::Folds,
+    /// The version of the schema that this program knows.
+    level: i64,
 }
 
 impl PostgresStore {
@@ -123,6 +126,7 @@ impl PostgresStore {
     pub(crate) async fn open(
         config: &tokio_postgres::Config,
         connections: usize,
+        steps: &[Migration],
     ) -> Result<Self, OpenError> {
         let cannot_open = |source: Cause| OpenError::Open {
             database: describe(config),
@@ -134,7 +138,7 @@ impl PostgresStore {
             .get()
             .await
             .map_err(|error| cannot_open(Box::new(error)))?;
-        migrate::run(&mut client).await?;
+        migrate::run(&mut client, steps).await?;
         drop(client);
         Ok(Self {
             pool,
@@ -142,6 +146,7 @@ impl PostgresStore {
             lanes: claims::Lanes::default(),
             callbacks: floor::Floor::default(),
             folds: traffic::Folds::default(),
+            level: migrations::level(steps),
         })
     }
 

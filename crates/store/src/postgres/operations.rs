@@ -21,7 +21,8 @@ const DESCRIBE: &str = "
 const LIST_NODES: &str = concat!(
     "SELECT id, alive_until_us, alive_until_us < ",
     now_us!(),
-    ", (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = node.id LIMIT $1) AS held)
+    ", (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = node.id LIMIT $1) AS held),
+        started_us, schema_level, works, roles, version, host, listen
     FROM node ORDER BY id"
 );
 /// Queues by number, each with how much waits and its first time.
@@ -171,6 +172,13 @@ fn node(row: &Row) -> Result<NodeSeen, Corrupt> {
         alive_until_us: column(row, 1)?,
         is_dead: column(row, 2)?,
         holds: column(row, 3)?,
+        started_us: column(row, 4)?,
+        schema_level: column(row, 5)?,
+        works: column(row, 6)?,
+        roles: column(row, 7)?,
+        version: column(row, 8)?,
+        host: column(row, 9)?,
+        listen: column(row, 10)?,
     };
     columns.node()
 }

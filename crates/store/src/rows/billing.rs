@@ -119,6 +119,12 @@ pub(crate) struct CatalogueColumns {
 }
 
 impl CatalogueColumns {
+    /// `None` for a kind that only a newer version knows.
+    pub(crate) fn known_entry(&self) -> Result<Option<CatalogueEntry>, Corrupt> {
+        let kind = CatalogueKind::from_numbers(self.kind, self.account_id);
+        kind.map(|_| self.entry()).transpose()
+    }
+
     pub(crate) fn entry(&self) -> Result<CatalogueEntry, Corrupt> {
         let kind = CatalogueKind::from_numbers(self.kind, self.account_id);
         Ok(CatalogueEntry {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use domain::ports::{
-    Counted, DatabaseFacts, NodeSeen, Overdue, Queue, QueueDepth, Receiver, Unmatched,
+    Beat, Counted, DatabaseFacts, NodeCard, NodeFacts, NodeSeen, Overdue, Queue, QueueDepth,
+    Receiver, Unmatched,
 };
 
 use super::callbacks::PARKED;
@@ -28,16 +29,55 @@ pub(crate) struct NodeColumns {
     pub(crate) alive_until_us: i64,
     pub(crate) is_dead: bool,
     pub(crate) holds: i64,
+    /// `None` with all that follows for a program that is older than these columns.
+    pub(crate) started_us: Option<i64>,
+    pub(crate) schema_level: Option<i64>,
+    pub(crate) works: bool,
+    /// Separated by commas.
+    pub(crate) roles: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) host: Option<String>,
+    pub(crate) listen: Option<String>,
 }
 
 impl NodeColumns {
-    pub(crate) fn node(&self) -> Result<NodeSeen, Corrupt> {
+    pub(crate) fn node(self) -> Result<NodeSeen, Corrupt> {
+        let roles = self.roles.unwrap_or_default();
+        let card = NodeCard {
+            roles: roles.split(',').map(str::to_owned).collect(),
+            works: self.works,
+            version: self.version.unwrap_or_default(),
+            host: self.host.unwrap_or_default(),
+            listen: self.listen.unwrap_or_default(),
+        };
+        let facts = match (self.started_us, self.schema_level) {
+            (Some(started_us), Some(level)) => Some(NodeFacts {
+                card,
+                schema: u32::try_from(level).map_err(|_| Corrupt("version of the schema"))?,
+                started_at: timestamp(started_us)?,
+            }),
+            _ => None,
+        };
         Ok(NodeSeen {
             node: node_id(self.id)?,
             alive_until: timestamp(self.alive_until_us)?,
             is_dead: self.is_dead,
             holds: counted(self.holds)?,
+            facts,
         })
+    }
+}
+
+/// What a heartbeat found: whether the node is known, and the oldest program that may still work.
+pub(crate) fn beat(is_known: bool, oldest: Option<i64>, known: i64) -> Result<Beat, Corrupt> {
+    let level = |level: i64| u32::try_from(level).map_err(|_| Corrupt("version of the schema"));
+    match oldest {
+        Some(oldest) if oldest > known => Ok(Beat::Outdated {
+            known: level(known)?,
+            oldest: level(oldest)?,
+        }),
+        _ if is_known => Ok(Beat::Alive),
+        _ => Ok(Beat::GivenUp),
     }
 }
 

@@ -21,9 +21,12 @@ const IMPORT: &str = "
 
 /// The newest version of each.
 pub(super) fn list_newest(db: &Connection) -> Result<Vec<CatalogueEntry>> {
-    db.prepare_cached(LIST_NEWEST)?
-        .query_map([], entry)?
-        .collect()
+    let read = |row: &Row<'_>| Ok(columns(row)?.known_entry()?);
+    let newest: Vec<_> = db
+        .prepare_cached(LIST_NEWEST)?
+        .query_map([], read)?
+        .collect::<Result<_>>()?;
+    Ok(newest.into_iter().flatten().collect())
 }
 
 /// All versions of one, the newest first.
@@ -67,12 +70,15 @@ pub(super) fn import(
 }
 
 fn entry(row: &Row<'_>) -> Result<CatalogueEntry> {
-    let columns = CatalogueColumns {
+    Ok(columns(row)?.entry()?)
+}
+
+fn columns(row: &Row<'_>) -> Result<CatalogueColumns> {
+    Ok(CatalogueColumns {
         kind: row.get(0)?,
         account_id: row.get(1)?,
         version: row.get(2)?,
         at_us: row.get(3)?,
         row_count: row.get(4)?,
-    };
-    Ok(columns.entry()?)
+    })
 }

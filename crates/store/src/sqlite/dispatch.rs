@@ -8,8 +8,8 @@ use domain::delivery::{
 };
 use domain::ids::{AccountId, CallbackId, NodeId, PoolId};
 use domain::ports::{
-    CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, DispatchStore, Ended,
-    InTransit, Inbox, Matched, Page, Settled, StoreError,
+    Beat, CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, DispatchStore,
+    Ended, InTransit, Inbox, Matched, NodeCard, Page, Settled, StoreError,
 };
 use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
@@ -23,15 +23,23 @@ use crate::rows::{duration_us, micros};
 
 #[async_trait]
 impl DispatchStore for SqliteStore {
-    async fn join(&self, lifetime: SignedDuration) -> Result<NodeId, StoreError> {
-        let lifetime_us = duration_us(lifetime);
-        self.write("join", move |db| nodes::join(db, lifetime_us))
-            .await
+    async fn join(
+        &self,
+        card: &NodeCard,
+        up_for: SignedDuration,
+        lifetime: SignedDuration,
+    ) -> Result<NodeId, StoreError> {
+        let (card, level) = (card.clone(), self.level);
+        let (up_us, lifetime_us) = (duration_us(up_for), duration_us(lifetime));
+        self.write("join", move |db| {
+            nodes::join(db, &card, level, up_us, lifetime_us)
+        })
+        .await
     }
 
-    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<bool, StoreError> {
-        let lifetime_us = duration_us(lifetime);
-        self.write("beat", move |db| nodes::beat(db, node, lifetime_us))
+    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<Beat, StoreError> {
+        let (level, lifetime_us) = (self.level, duration_us(lifetime));
+        self.write("beat", move |db| nodes::beat(db, node, level, lifetime_us))
             .await
     }
 

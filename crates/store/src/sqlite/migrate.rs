@@ -1,9 +1,10 @@
 //! Brings a file's schema up to date.
 
-use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, params};
 
+use super::clock;
 use crate::OpenError;
-use crate::migrations::{self, Migration, SQLITE};
+use crate::migrations::{self, Migration, Standing};
 
 const CREATE_HISTORY: &str = "
     CREATE TABLE IF NOT EXISTS schema_migration (
@@ -12,21 +13,43 @@ const CREATE_HISTORY: &str = "
         applied_us INTEGER NOT NULL
     )";
 
+const OLDER_NODES: &str = "
+    SELECT id, version, host FROM node WHERE alive_until_us >= ?1 AND coalesce(schema_level, 0) < ?2 ORDER BY id";
+
+/// What came of a step.
+enum Applied {
+    /// It is applied; or the schema has gone further since.
+    Now(Standing),
+    /// Nodes run that could not go on after it.
+    OlderNodes(Vec<String>),
+}
+
 /// Applies what is missing, each step in a transaction of its own. A file that is current is not written to.
-pub(super) fn run(connection: &mut Connection) -> Result<(), OpenError> {
-    let mut at = applied(connection).map_err(|error| SQLITE[0].failed(error))?;
-    while let Some(step) = migrations::next(SQLITE, at)? {
-        at = apply(connection, step).map_err(|error| step.failed(error))?;
+pub(super) fn run(connection: &mut Connection, steps: &[Migration]) -> Result<(), OpenError> {
+    let known = migrations::level(steps);
+    let mut at = standing(connection, known).map_err(|error| steps[0].failed(error))?;
+    while let Some(step) = migrations::next(steps, at)? {
+        let applied = apply(connection, steps, step).map_err(|error| step.failed(error))?;
+        at = match applied {
+            Applied::Now(at) => at,
+            Applied::OlderNodes(nodes) => return Err(step.blocked_by(nodes)),
+        };
     }
     Ok(())
 }
 
 /// Applies a step unless another process has done so since, and says where the schema then stands.
-fn apply(connection: &mut Connection, step: &Migration) -> Result<i64> {
+fn apply(connection: &mut Connection, steps: &[Migration], step: &Migration) -> Result<Applied> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let at = applied(&transaction)?;
-    if at >= step.number {
-        return Ok(at);
+    let at = standing(&transaction, migrations::level(steps))?;
+    if at.applied >= step.number {
+        return Ok(Applied::Now(at));
+    }
+    if step.waits_for_nodes() {
+        let nodes = older_nodes(&transaction, step)?;
+        if !nodes.is_empty() {
+            return Ok(Applied::OlderNodes(nodes));
+        }
     }
     transaction.execute_batch(CREATE_HISTORY)?;
     transaction.execute_batch(step.sql)?;
@@ -35,8 +58,45 @@ fn apply(connection: &mut Connection, step: &Migration) -> Result<i64> {
          VALUES (?1, ?2, CAST(unixepoch('now', 'subsec') * 1000000 AS INTEGER))",
         params![step.number, step.name],
     )?;
+    let oldest = migrations::oldest(steps, step);
+    if step.keeps_oldest() {
+        transaction.execute(
+            "INSERT INTO schema_fit (number, oldest) VALUES (?1, ?2)",
+            params![step.number, oldest],
+        )?;
+    }
     transaction.commit()?;
-    Ok(step.number)
+    Ok(Applied::Now(Standing {
+        applied: step.number,
+        oldest: Some(oldest),
+    }))
+}
+
+fn older_nodes(connection: &Connection, step: &Migration) -> Result<Vec<String>> {
+    let read = |row: &Row<'_>| {
+        let (version, host): (Option<String>, Option<String>) = (row.get(1)?, row.get(2)?);
+        let described = migrations::describe_node(row.get(0)?, version.as_deref(), host.as_deref());
+        Ok(described)
+    };
+    let now_us = clock::now_us(connection)?;
+    connection
+        .prepare(OLDER_NODES)?
+        .query_map([now_us, step.number], read)?
+        .collect()
+}
+
+/// Where the schema stands. What a newer program left is asked only where one was at work: before, it may not be there.
+fn standing(connection: &Connection, known: i64) -> Result<Standing> {
+    let applied = applied(connection)?;
+    let oldest = if applied > known {
+        let oldest = "SELECT oldest FROM schema_fit WHERE number = ?1";
+        connection
+            .query_row(oldest, [applied], |row| row.get(0))
+            .optional()?
+    } else {
+        None
+    };
+    Ok(Standing { applied, oldest })
 }
 
 fn applied(connection: &Connection) -> Result<i64> {

@@ -10,6 +10,7 @@ use domain::ports::StoreError;
 use rusqlite::Connection;
 
 use crate::OpenError;
+use crate::migrations::{self, Migration};
 
 mod accept;
 mod access;
@@ -59,29 +60,32 @@ pub(crate) struct SqliteStore {
     // write-ahead log into the file.
     readers: Readers,
     writer: Writer,
+    /// The version of the schema that this program knows.
+    level: i64,
 }
 
 impl SqliteStore {
     /// Opens a file, creates it when there is none, and migrates it.
-    pub(crate) async fn open(path: &Path) -> Result<Self, OpenError> {
+    pub(crate) async fn open(path: &Path, steps: Vec<Migration>) -> Result<Self, OpenError> {
         let path = path.to_owned();
-        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(path));
+        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(path, &steps));
         opened.await.expect("opening a database does not panic")
     }
 
-    fn open_blocking(path: PathBuf) -> Result<Self, OpenError> {
+    fn open_blocking(path: PathBuf, steps: &[Migration]) -> Result<Self, OpenError> {
         let cannot_open = |source: rusqlite::Error| OpenError::Open {
             database: path.display().to_string(),
             source: Box::new(source),
         };
         let mut connection = connection::open_writer(&path).map_err(cannot_open)?;
-        migrate::run(&mut connection)?;
+        migrate::run(&mut connection, steps)?;
         // After a failed wait for the disk the log may be whole in memory only. Copied into the file it is safe, and
         // nothing new is written behind a hole.
         checkpoint::copy_log(&connection).map_err(cannot_open)?;
         Ok(Self {
             readers: Readers::new(path),
             writer: Writer::start(connection),
+            level: migrations::level(steps),
         })
     }
 

@@ -1,15 +1,21 @@
-//! Who works on the file. Only one service can, so whoever else is in the table has died.
+//! Who uses the file. Only one node can work on it, so whoever else is in the table as one that works has died.
 
 use domain::ids::NodeId;
-use rusqlite::{Connection, Result, params};
+use domain::ports::{Beat, NodeCard};
+use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::clock;
-use crate::rows;
+use crate::rows::{self, operations};
 
-const JOIN: &str = "INSERT INTO node (alive_until_us) VALUES (?1) RETURNING id";
+const JOIN: &str = "
+    INSERT INTO node (alive_until_us, started_us, schema_level, works, roles, version, host, listen)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id";
 const BEAT: &str = "UPDATE node SET alive_until_us = ?2 WHERE id = ?1";
-const FORGET_OTHERS: [&str; 4] = [
-    "DELETE FROM node WHERE id <> ?1",
+const OLDEST: &str = "
+    SELECT coalesce((SELECT f.oldest FROM schema_fit AS f WHERE f.number = m.number), m.number)
+    FROM schema_migration AS m ORDER BY m.number DESC LIMIT 1";
+const FORGET_OTHERS: &str = "DELETE FROM node WHERE id <> ?1 AND (works OR alive_until_us < ?2)";
+const FORGET_NOTES_OF_OTHERS: [&str; 3] = [
     "DELETE FROM carrier WHERE node <> ?1",
     "DELETE FROM bind_wish WHERE node <> ?1",
     "UPDATE bind SET owner = 0 WHERE owner <> 0 AND owner <> ?1",
@@ -33,24 +39,48 @@ const GIVE_BACK: [&str; 2] = [
 ];
 
 /// Adds a node.
-pub(super) fn join(db: &Connection, lifetime_us: i64) -> Result<NodeId> {
-    let until_us = clock::now_us(db)?.saturating_add(lifetime_us);
+pub(super) fn join(
+    db: &Connection,
+    card: &NodeCard,
+    level: i64,
+    up_us: i64,
+    lifetime_us: i64,
+) -> Result<NodeId> {
+    let now_us = clock::now_us(db)?;
+    let values = params![
+        now_us.saturating_add(lifetime_us),
+        now_us.saturating_sub(up_us),
+        level,
+        card.works,
+        card.roles.join(","),
+        card.version,
+        card.host,
+        card.listen,
+    ];
     let id = db
         .prepare_cached(JOIN)?
-        .query_row([until_us], |row| row.get(0))?;
+        .query_row(values, |row| row.get(0))?;
     Ok(rows::node_id(id)?)
 }
 
-/// Lets a node live on; `false` when it was given up.
-pub(super) fn beat(db: &Connection, node: NodeId, lifetime_us: i64) -> Result<bool> {
+/// Lets a node live on, if it was not given up and its program may still work.
+pub(super) fn beat(db: &Connection, node: NodeId, level: i64, lifetime_us: i64) -> Result<Beat> {
     let until_us = clock::now_us(db)?.saturating_add(lifetime_us);
     let mut beat = db.prepare_cached(BEAT)?;
-    Ok(beat.execute(params![node.as_i64(), until_us])? > 0)
+    let is_known = beat.execute(params![node.as_i64(), until_us])? > 0;
+    let oldest = db
+        .prepare_cached(OLDEST)?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    Ok(operations::beat(is_known, oldest, level)?)
 }
 
 /// Gives back what all others hold.
 pub(super) fn give_up_others(db: &Connection, node: NodeId) -> Result<u64> {
-    run_all(db, &FORGET_OTHERS, node)?;
+    let now_us = clock::now_us(db)?;
+    db.prepare_cached(FORGET_OTHERS)?
+        .execute(params![node.as_i64(), now_us])?;
+    run_all(db, &FORGET_NOTES_OF_OTHERS, node)?;
     run_all(db, &GIVE_BACK_OTHERS, node)
 }
 

@@ -15,7 +15,8 @@ const DESCRIBE: &str = "
     FROM pragma_page_count AS c, pragma_page_size AS s";
 const LIST_NODES: &str = "
     SELECT id, alive_until_us, alive_until_us < ?1,
-        (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = node.id LIMIT ?2))
+        (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = node.id LIMIT ?2)),
+        started_us, schema_level, works, roles, version, host, listen
     FROM node ORDER BY id";
 /// Queues by number, each with how much waits and its first time.
 const LIST_QUEUES: &str = "
@@ -96,6 +97,13 @@ pub(super) fn list_nodes(db: &Connection) -> Result<Vec<NodeSeen>> {
             alive_until_us: row.get(1)?,
             is_dead: row.get(2)?,
             holds: row.get(3)?,
+            started_us: row.get(4)?,
+            schema_level: row.get(5)?,
+            works: row.get(6)?,
+            roles: row.get(7)?,
+            version: row.get(8)?,
+            host: row.get(9)?,
+            listen: row.get(10)?,
         };
         Ok(columns.node()?)
     };

@@ -27,7 +27,7 @@ impl File {
     }
 
     async fn open(&self) -> SqliteStore {
-        SqliteStore::open(&self.path())
+        SqliteStore::open(&self.path(), crate::migrations::SQLITE.to_vec())
             .await
             .expect("the file opens")
     }

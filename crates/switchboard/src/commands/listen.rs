@@ -10,7 +10,7 @@ use domain::Clock as _;
 use domain::clock::SystemClock;
 use http::{Method, Uri};
 use tokio::sync::watch;
-use web::server::{self, Limits};
+use web::server::{self, Ending, Limits};
 
 const LIMITS: Limits = Limits {
     connections: 256,
@@ -30,7 +30,11 @@ pub(super) async fn run(port: u16) -> anyhow::Result<()> {
     );
     let (stop, stopped) = watch::channel(false);
     let router = Router::new().fallback(receive);
-    let serving = tokio::spawn(server::serve(listener, router, None, LIMITS, stopped));
+    let ending = Ending {
+        leaving: stopped.clone(),
+        stopped,
+    };
+    let serving = tokio::spawn(server::serve(listener, router, None, LIMITS, ending));
     signal.await;
     stop.send_replace(true);
     serving.await?;

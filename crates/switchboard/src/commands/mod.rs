@@ -8,6 +8,7 @@ mod files;
 mod history;
 mod invite;
 mod listen;
+mod node;
 mod numbers;
 mod progress;
 mod rates;
@@ -65,6 +66,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Simulator(command) => simulator::run(&config, command).await,
             Command::Callbacks(command) => callbacks::run(&config, command).await,
             Command::Carrier(command) => carrier::run(&config, command).await,
+            Command::Node(command) => node::run(&config, command).await,
             Command::Smsc(args) => smsc::run(&config, args).await,
             Command::Audit(args) => audit::run(&config, args).await,
             Command::Listen { port } => listen::run(port).await,

@@ -12,7 +12,7 @@ use outbound::smpp::{BindMode, Gsm7Form, IdForm, LongText};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::routes::Route;
+use super::routes::{Known, Route};
 
 /// A secret in the configuration; `config check` shows that there is one, not which.
 #[derive(Clone, PartialEq, Eq, Default, Deserialize)]
@@ -311,9 +311,10 @@ pub(super) fn check(carriers: &[Carrier], routes: &[Route]) -> anyhow::Result<()
         let name = carrier.name();
         ensure!(names.insert(name), "there are two carriers named '{name}'");
     }
+    let known: Vec<Known<'_>> = carriers.iter().map(Known::from).collect();
     for (index, route) in routes.iter().enumerate() {
         route
-            .rule(carriers)
+            .rule(&known)
             .with_context(|| format!("route {}", index + 1))?;
     }
     Ok(())

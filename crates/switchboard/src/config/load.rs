@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use jiff::Timestamp;
 use toml::{Table, Value};
 
 use super::Config;
@@ -27,11 +28,23 @@ pub(crate) fn load(place: &Place) -> anyhow::Result<Config> {
     Ok(config)
 }
 
+/// When the configuration file was changed last; `None` where there is none.
+pub(crate) fn modified_at(place: &Place) -> Option<Timestamp> {
+    let path = file(place.config.as_deref())?;
+    let modified = std::fs::metadata(path).and_then(|file| file.modified());
+    modified
+        .ok()
+        .and_then(|time| Timestamp::try_from(time).ok())
+}
+
+fn file(named: Option<&Path>) -> Option<&Path> {
+    let default = || Some(Path::new(DEFAULT_FILE)).filter(|path| path.exists());
+    named.or_else(default)
+}
+
 fn read_file(named: Option<&Path>) -> anyhow::Result<Table> {
-    let path = match named {
-        Some(path) => path,
-        None if Path::new(DEFAULT_FILE).exists() => Path::new(DEFAULT_FILE),
-        None => return Ok(Table::new()),
+    let Some(path) = file(named) else {
+        return Ok(Table::new());
     };
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -2,7 +2,7 @@
 
 pub(crate) mod carriers;
 mod load;
-mod routes;
+pub(crate) mod routes;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use store::DatabaseUrl;
 use url::Url;
 
 use carriers::Carrier;
-pub(crate) use load::load;
+pub(crate) use load::{load, modified_at};
 use routes::Route;
 
 /// Every key with its default. `switchboard.example.toml` says what each is for.
@@ -102,6 +102,7 @@ pub(crate) struct Limits {
     pub(crate) body_seconds: u64,
     pub(crate) request_seconds: u64,
     pub(crate) shutdown_seconds: u64,
+    pub(crate) drain_seconds: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -228,6 +229,7 @@ impl Default for Limits {
             body_seconds: 10,
             request_seconds: 30,
             shutdown_seconds: 30,
+            drain_seconds: 0,
         }
     }
 }

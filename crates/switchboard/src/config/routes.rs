@@ -9,6 +9,23 @@ use serde::{Deserialize, Serialize};
 
 use super::carriers::Carrier;
 
+/// What rules need to know of a carrier.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub(crate) name: &'a str,
+    /// Whether its costs are known, or may be known to others.
+    pub(crate) has_costs: bool,
+}
+
+impl<'a> From<&'a Carrier> for Known<'a> {
+    fn from(carrier: &'a Carrier) -> Self {
+        Self {
+            name: carrier.name(),
+            has_costs: carrier.costs().is_some(),
+        }
+    }
+}
+
 /// Which messages go by which carriers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -67,15 +84,15 @@ impl OneOrMany {
 
 impl Route {
     /// The rule, its carriers by their places.
-    pub(crate) fn rule(&self, carriers: &[Carrier]) -> anyhow::Result<Rule> {
+    pub(crate) fn rule(&self, carriers: &[Known<'_>]) -> anyhow::Result<Rule> {
         ensure!(
             !self.carriers.is_empty(),
             "route.carriers is empty; name at least one"
         );
         let place = |name: &String| {
-            let place = carriers.iter().position(|carrier| carrier.name() == name);
+            let place = carriers.iter().position(|carrier| carrier.name == name);
             place.with_context(|| {
-                let known: Vec<_> = carriers.iter().map(Carrier::name).collect();
+                let known: Vec<_> = carriers.iter().map(|carrier| carrier.name).collect();
                 format!(
                     "route.carriers: there is no carrier '{name}'; there are: {}",
                     known.join(", ")
@@ -109,7 +126,7 @@ impl Route {
         })
     }
 
-    fn choice(&self, places: &[usize], carriers: &[Carrier]) -> anyhow::Result<Choice> {
+    fn choice(&self, places: &[usize], carriers: &[Known<'_>]) -> anyhow::Result<Choice> {
         if self.by != By::Share && !self.weights.is_empty() {
             bail!("route.weights counts only with by = \"share\"");
         }
@@ -129,9 +146,7 @@ impl Route {
                 Ok(Choice::Share(self.weights.clone()))
             }
             By::Cost => {
-                let has_costs = places
-                    .iter()
-                    .any(|place| carriers[*place].costs().is_some());
+                let has_costs = places.iter().any(|place| carriers[*place].has_costs);
                 ensure!(
                     has_costs,
                     "route.by is \"cost\", but none of its carriers has a cost list; set carrier.costs"

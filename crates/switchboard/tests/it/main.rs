@@ -7,6 +7,7 @@ mod dashboard;
 mod deliver;
 mod faults;
 mod mcp;
+mod nodes;
 mod oauth;
 mod people;
 mod rest;

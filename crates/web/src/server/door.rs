@@ -12,6 +12,7 @@ use http::header::{CACHE_CONTROL, CONNECTION};
 use http::{HeaderName, HeaderValue, Request, Uri};
 use hyper::body::Incoming;
 use metrics::{Counter, Histogram};
+use tokio::sync::watch;
 use tower::ServiceExt;
 
 use super::Limits;
@@ -33,6 +34,7 @@ pub(super) struct Door {
     request_time: Duration,
     next_id: AtomicU64,
     counted: Counted,
+    leaving: watch::Receiver<bool>,
 }
 
 /// Metrics that are looked up once, not for each request.
@@ -43,7 +45,7 @@ struct Counted {
 }
 
 impl Door {
-    pub(super) fn new(router: Router, limits: Limits) -> Self {
+    pub(super) fn new(router: Router, limits: Limits, leaving: watch::Receiver<bool>) -> Self {
         let class = |name: &'static str| metrics::counter!("switchboard_http_requests_total", "status" => name);
         let mut start = [0; 8];
         getrandom::fill(&mut start).expect("the operating system gives random bytes");
@@ -58,6 +60,7 @@ impl Door {
                 shed: metrics::counter!("switchboard_http_requests_shed_total"),
                 seconds: metrics::histogram!("switchboard_http_request_seconds"),
             },
+            leaving,
         }
     }
 
@@ -82,9 +85,11 @@ impl Door {
             elapsed_us = started.elapsed().as_micros(),
             "answered"
         );
-        if let Some(left) = left
-            && !left.drop_it().await
-        {
+        let ends = match left {
+            Some(left) => !left.drop_it().await,
+            None => false,
+        };
+        if ends || *self.leaving.borrow() {
             response.headers_mut().insert(CONNECTION, CLOSE);
         }
         response

@@ -39,6 +39,16 @@ pub struct Limits {
     pub grace: Duration,
 }
 
+/// How the end of a service comes about, as its listeners hear of it.
+#[derive(Debug, Clone)]
+pub struct Ending {
+    /// It will stop soon: requests are answered as usual, but each answer says that its connection ends with it, so that
+    /// callers that keep connections open move elsewhere.
+    pub leaving: watch::Receiver<bool>,
+    /// It stops.
+    pub stopped: watch::Receiver<bool>,
+}
+
 /// Opens a listening socket.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
@@ -51,15 +61,17 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves the routes until `stop` turns true; then takes no more connections, answers what is under way and returns.
+/// Serves the routes until the service stops; then takes no more connections, answers what is under way and returns.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
     tls: Option<Arc<Tls>>,
     limits: Limits,
-    mut stop: watch::Receiver<bool>,
+    ending: Ending,
 ) {
-    let connections = Connections::new(Door::new(router, limits), tls, limits, stop.clone());
+    let mut stop = ending.stopped;
+    let door = Door::new(router, limits, ending.leaving);
+    let connections = Connections::new(door, tls, limits, stop.clone());
     let places = Arc::new(Semaphore::new(limits.connections));
     loop {
         let place = places.clone().acquire_owned().await.expect("never closed");

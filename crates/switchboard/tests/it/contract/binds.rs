@@ -7,7 +7,7 @@ use domain::ports::{BindShare, BindWish, CarrierNote, CarrierState, Health, Shar
 use jiff::SignedDuration;
 
 use super::fixture::Database;
-use super::way::join;
+use super::way::{join, join_for};
 
 on_both_databases!(
     a_node_alone_has_every_bind,
@@ -90,7 +90,7 @@ async fn what_a_node_had_is_free_once_it_is_gone(database: Database) {
     let store = database.open().await;
     let leaving = join(&store).await;
     assert_eq!(has(&store, leaving, "a", 2).await, (2, 0, 2));
-    let dead = store.join(OVER).await.expect("joins");
+    let dead = join_for(&store, OVER).await;
     store.leave(leaving).await.expect("answers");
     assert_eq!(has(&store, dead, "a", 2).await, (2, 0, 2));
     let node = join(&store).await;
@@ -105,7 +105,7 @@ async fn what_a_node_had_is_free_once_it_is_gone(database: Database) {
 
 async fn a_node_that_was_given_up_takes_nothing(database: Database) {
     let store = database.open().await;
-    let dead = store.join(OVER).await.expect("joins");
+    let dead = join_for(&store, OVER).await;
     let node = join(&store).await;
     store.give_up_dead(node).await.expect("answers");
     let shared = store.share_binds(dead, &[wish("a", 2)]).await;
@@ -166,7 +166,7 @@ pub(super) fn noted(name: &str, health: Health) -> CarrierNote {
 async fn what_other_nodes_noted_is_known(database: Database) {
     let store = database.open().await;
     let (node, other) = (join(&store).await, join(&store).await);
-    let dead = store.join(OVER).await.expect("joins");
+    let dead = join_for(&store, OVER).await;
     let wishes = [wish("a", 1), wish("b", 1)];
     for (who, health, expected) in [
         (node, Health::Up, (false, true)),

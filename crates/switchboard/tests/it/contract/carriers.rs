@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use domain::NodeId;
-use domain::ports::{CarrierNote, CarrierSeen, CarrierState, Health, Store};
+use domain::ports::{Beat, CarrierNote, CarrierSeen, CarrierState, Health, Store};
 use jiff::SignedDuration;
 
 use super::fixture::Database;
-use super::way::{HOUR, future, join, past};
+use super::way::{beat, future, join, join_for, past};
 
 on_both_databases!(
     a_note_is_read_back_with_its_time,
@@ -130,14 +130,14 @@ async fn notes_are_listed_by_name_and_node(database: Database) {
 
 async fn what_a_dead_node_noted_is_not_listed(database: Database) {
     let store = database.open().await;
-    let dead = store.join(OVER).await.expect("joins");
+    let dead = join_for(&store, OVER).await;
     let node = join(&store).await;
     note(&store, dead, &[simple("a")]).await;
     note(&store, node, &[simple("b")]).await;
     let alive = [("b".to_owned(), node)];
     assert_eq!(names(&store).await, alive);
     store.give_up_dead(node).await.expect("answers");
-    assert!(!store.beat(dead, HOUR).await.expect("answers"));
+    assert_eq!(beat(&store, dead).await, Beat::GivenUp);
     note(&store, dead, &[simple("a")]).await;
     assert_eq!(names(&store).await, alive, "it was given up");
     assert_eq!(database.numbers(STORED, 1).await, [[Some(2)]]);

@@ -5,7 +5,7 @@
 
 pub(crate) mod fixture;
 pub(crate) mod sample;
-mod way;
+pub(crate) mod way;
 
 /// Makes two tests of each case that takes a store.
 macro_rules! on_both_stores {
@@ -69,6 +69,7 @@ mod carriers;
 mod catalogues;
 mod columns;
 mod dispatch;
+mod handshake;
 mod history;
 mod idempotency;
 mod last_use;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use domain::NodeId;
 use domain::message::Submission;
-use domain::ports::{Settled, Store};
+use domain::ports::{Beat, NodeCard, Settled, Store};
 use jiff::SignedDuration;
 
 use super::fixture::Database;
 use super::sample::{accept, submission};
 use super::way::{
-    HOUR, claim, claim_callbacks, deliver, first_result, future, held, join, past, settle, taken,
+    HOUR, beat, card, claim, claim_callbacks, deliver, first_result, future, held, join, join_for,
+    past, settle, taken,
 };
 
 on_both_databases!(
@@ -21,6 +22,7 @@ on_both_databases!(
     a_node_that_lives_keeps_what_it_holds,
     what_a_node_stored_after_it_was_given_up_is_given_back,
     two_nodes_that_claim_at_once_share_the_work,
+    a_node_that_does_not_work_is_not_taken_for_dead_while_it_lives,
 );
 
 on_a_serializable_database!(two_nodes_that_claim_at_once_share_the_work);
@@ -55,15 +57,15 @@ async fn claimable(store: &Arc<dyn Store>, node: NodeId) -> (usize, usize) {
 
 async fn what_a_dead_node_held_is_given_back(database: Database) {
     let store = database.open().await;
-    let dead = store.join(OVER).await.expect("joins");
+    let dead = join_for(&store, OVER).await;
     hold(&store, dead, 1).await;
     let node = join(&store).await;
     assert_eq!(claimable(&store, node).await, (0, 0));
     let given_back = store.give_up_dead(node).await.expect("answers");
     assert_eq!(given_back, 2);
     assert_eq!(store.give_up_dead(node).await.expect("answers"), 0);
-    assert!(!store.beat(dead, HOUR).await.expect("answers"));
-    assert!(store.beat(node, HOUR).await.expect("answers"));
+    assert_eq!(beat(&store, dead).await, Beat::GivenUp);
+    assert_eq!(beat(&store, node).await, Beat::Alive);
     let stale = settle(&store, dead, vec![first_result(1, taken(&["a"]))]).await;
     assert_eq!(stale, [Settled::Stale]);
     let messages = claim(&store, node).await;
@@ -80,7 +82,7 @@ async fn the_dead_between_those_that_live_are_found() {
     for place in 0..7 {
         let lives = place % 3 == 2;
         let lifetime = if lives { HOUR } else { OVER };
-        let node = store.join(lifetime).await.expect("joins");
+        let node = join_for(&store, lifetime).await;
         hold(&store, node, 1 + place * 10).await;
         alive.extend(lives.then_some(node));
     }
@@ -97,7 +99,7 @@ async fn what_a_node_holds_when_it_leaves_is_given_back(database: Database) {
     hold(&store, leaving, 1).await;
     hold(&store, node, 11).await;
     store.leave(leaving).await.expect("answers");
-    assert!(!store.beat(leaving, HOUR).await.expect("answers"));
+    assert_eq!(beat(&store, leaving).await, Beat::GivenUp);
     assert_eq!(claimable(&store, node).await, (1, 1));
 }
 
@@ -119,7 +121,7 @@ async fn a_node_that_lives_keeps_what_it_holds(database: Database) {
 
 async fn what_a_node_stored_after_it_was_given_up_is_given_back(database: Database) {
     let store = database.open().await;
-    let frozen = store.join(OVER).await.expect("joins");
+    let frozen = join_for(&store, OVER).await;
     let node = join(&store).await;
     assert_eq!(store.give_up_dead(node).await.expect("answers"), 0);
     hold(&store, frozen, 1).await;
@@ -152,4 +154,27 @@ async fn two_nodes_that_claim_at_once_share_the_work(database: Database) {
     let all: BTreeSet<u64> = first.iter().chain(&second).copied().collect();
     assert_eq!(all.len(), 400, "each is claimed");
     assert_eq!(first.len() + second.len(), 400, "each is claimed once");
+}
+
+/// On `SQLite` too: beside the one that works there may be others that only answer.
+async fn a_node_that_does_not_work_is_not_taken_for_dead_while_it_lives(database: Database) {
+    let store = database.open().await;
+    let idle = NodeCard {
+        works: false,
+        ..card()
+    };
+    let idle_for = async |lifetime| {
+        let joined = store.join(&idle, SignedDuration::ZERO, lifetime).await;
+        joined.expect("joins")
+    };
+    let (living, dead) = (idle_for(HOUR).await, idle_for(OVER).await);
+    let node = join(&store).await;
+    store.give_up_dead(node).await.expect("answers");
+    for (id, expected) in [
+        (living, Beat::Alive),
+        (dead, Beat::GivenUp),
+        (node, Beat::Alive),
+    ] {
+        assert_eq!(beat(&store, id).await, expected, "{id}");
+    }
 }

@@ -8,6 +8,7 @@ use domain::ports::{Accepted, CallbackFilter, CallbackState, Cancel, Matched, St
 use tokio::task::JoinSet;
 
 use super::fixture::Database;
+use super::handshake::WITHOUT_CARDS;
 use super::oauth::WITHOUT_GRANTS;
 use super::people::WITHOUT_PEOPLE;
 use super::sample::{EVERYTHING, accept, account, create_account, keyed, message, submission};
@@ -206,6 +207,7 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
     )
     .await;
     drop(store);
+    database.execute(WITHOUT_CARDS).await;
     database.execute(WITHOUT_DASHBOARD).await;
     database.execute(WITHOUT_PEOPLE).await;
     database.execute(WITHOUT_GRANTS).await;
@@ -261,6 +263,7 @@ async fn reports_and_parts_of_an_older_schema_are_carried_over(database: Databas
     if let Database::Sqlite(_) = &database {
         database.execute(TRIES).await;
     }
+    database.execute(WITHOUT_CARDS).await;
     database.execute(WITHOUT_DASHBOARD).await;
     database.execute(WITHOUT_PEOPLE).await;
     database.execute(WITHOUT_GRANTS).await;

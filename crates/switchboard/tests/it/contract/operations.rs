@@ -9,12 +9,13 @@ use jiff::SignedDuration;
 
 use super::sample::{accept, account, message};
 use super::way::{
-    ABSENT, deliver, due, due_at, future, held, join, receipt, report, send, settle_callback,
-    tried, url,
+    ABSENT, HOUR, card, deliver, due, due_at, future, held, join, receipt, report, send,
+    settle_callback, tried, url,
 };
 
 on_both_stores!(
     nodes_and_what_they_hold_are_listed,
+    nodes_tell_what_they_are,
     every_queue_says_how_much_waits,
     what_should_have_gone_on_is_listed,
     receipts_that_fit_nothing_are_listed,
@@ -30,6 +31,24 @@ async fn nodes_and_what_they_hold_are_listed(store: Arc<dyn Store>) {
         .map(|seen| (seen.node, seen.is_dead, seen.holds.0))
         .collect();
     assert_eq!(nodes, [(node, false, 2), (idle, false, 0)]);
+}
+
+/// The schema is that of the program that joined, the time that of the database.
+async fn nodes_tell_what_they_are(store: Arc<dyn Store>) {
+    let joined = store
+        .join(&card(), SignedDuration::from_mins(5), HOUR)
+        .await
+        .expect("joins");
+    let nodes = store.list_nodes().await.expect("answers");
+    let [node] = &nodes[..] else {
+        panic!("{nodes:?}")
+    };
+    let facts = node.facts.as_ref().expect("it says what it is");
+    assert_eq!((node.node, &facts.card), (joined, &card()));
+    assert_eq!(i64::from(facts.schema), store::Schema::current().level());
+    // It joined with an hour to live, five minutes after its start.
+    let between = node.alive_until.duration_since(facts.started_at);
+    assert_eq!(between, SignedDuration::from_mins(65));
 }
 
 async fn every_queue_says_how_much_waits(store: Arc<dyn Store>) {

@@ -9,6 +9,7 @@ use domain::ports::{Cancel, Span, Store, TrafficCount};
 use domain::{AccountId, Channel, Code, Money, Network, Outcome, Timestamp};
 
 use super::fixture::Database;
+use super::handshake::WITHOUT_CARDS;
 use super::money::priced;
 use super::people::{WITHOUT_PEOPLE, WITHOUT_PLACES};
 use super::sample::{accept, create_account, message};
@@ -292,6 +293,7 @@ async fn ends_of_an_older_schema_are_counted(database: Database) {
     let owner = create_account(&store, "acme").await;
     end_in_every_way(&store, owner).await;
     drop(store);
+    database.execute(WITHOUT_CARDS).await;
     database.execute(WITHOUT_PLACES).await;
     database.execute(WITHOUT_DASHBOARD).await;
     database.execute(WITHOUT_PEOPLE).await;

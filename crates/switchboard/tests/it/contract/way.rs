@@ -7,7 +7,7 @@ use domain::delivery::{
     Receipt, Sent, Settlement,
 };
 use domain::message::{Holder, SendTime, Submission};
-use domain::ports::{Ended, Matched, Settled, Store};
+use domain::ports::{Beat, Ended, Matched, NodeCard, Settled, Store};
 use domain::{CallbackUrl, Code, MessageState, NodeId, Outcome, Timestamp};
 use jiff::SignedDuration;
 
@@ -27,7 +27,28 @@ pub(crate) fn future(second: i64) -> Timestamp {
 }
 
 pub(crate) async fn join(store: &Arc<dyn Store>) -> NodeId {
-    store.join(HOUR).await.expect("a node joins")
+    join_for(store, HOUR).await
+}
+
+/// A node that lives so long.
+pub(crate) async fn join_for(store: &Arc<dyn Store>, lifetime: SignedDuration) -> NodeId {
+    let joined = store.join(&card(), SignedDuration::ZERO, lifetime).await;
+    joined.expect("a node joins")
+}
+
+pub(crate) async fn beat(store: &Arc<dyn Store>, node: NodeId) -> Beat {
+    store.beat(node, HOUR).await.expect("answers")
+}
+
+/// What a node says of itself.
+pub(crate) fn card() -> NodeCard {
+    NodeCard {
+        roles: vec!["api".to_owned(), "worker".to_owned()],
+        works: true,
+        version: "1.2.3".to_owned(),
+        host: "machine".to_owned(),
+        listen: "127.0.0.1:8080".to_owned(),
+    }
 }
 
 /// A message that was due long ago, is waited for until far ahead, and asks for a report.

@@ -163,6 +163,7 @@ impl House {
         let created = store.create_account(&sample::new_account("acme")).await;
         let account = created.expect("stored").expect("a new name");
         let settings = Settings {
+            card: crate::contract::way::card(),
             accept_queue: 1000,
             accept_batch: 100,
             held,

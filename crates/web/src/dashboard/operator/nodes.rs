@@ -23,6 +23,7 @@ struct Page {
     version: &'static str,
     started: Moment,
     is_worker: bool,
+    has_worker: bool,
     product: &'static str,
     product_version: String,
     schema: u32,
@@ -36,6 +37,11 @@ struct Row {
     until: Moment,
     holds: String,
     carriers: String,
+    /// When it was started, as far as its program says so.
+    started: Option<Moment>,
+    version: String,
+    place: String,
+    roles: String,
 }
 
 pub(super) async fn show(
@@ -55,7 +61,11 @@ pub(super) async fn show(
             .collect(),
         version: env!("CARGO_PKG_VERSION"),
         started: operations.started_at().into(),
-        is_worker: this.is_some(),
+        has_worker: nodes.iter().any(|node| {
+            let facts = node.facts.as_ref();
+            !node.is_dead && facts.is_none_or(|facts| facts.card.works)
+        }),
+        is_worker: dashboard.engine.works(),
         product: database.product,
         product_version: database.version,
         schema: database.schema,
@@ -65,16 +75,26 @@ pub(super) async fn show(
 }
 
 impl Row {
-    fn of(node: &NodeSeen, this: Option<NodeId>, carriers: &[CarrierSeen]) -> Self {
+    fn of(node: &NodeSeen, this: NodeId, carriers: &[CarrierSeen]) -> Self {
         let own = carriers.iter().filter(|seen| seen.node == node.node);
         let own: Vec<&str> = own.map(|seen| seen.note.name.as_str()).collect();
+        let facts = node.facts.as_ref();
         Self {
             id: node.node.get(),
-            is_this: this == Some(node.node),
+            is_this: this == node.node,
             state: if node.is_dead { "dead" } else { "alive" },
             until: node.alive_until.into(),
             holds: counted(node.holds),
             carriers: own.join(", "),
+            started: facts.map(|facts| facts.started_at.into()),
+            version: facts.map_or_else(
+                || "older".to_owned(),
+                |facts| format!("{}, schema {}", facts.card.version, facts.schema),
+            ),
+            place: facts.map_or_else(String::new, |facts| {
+                format!("{} ({})", facts.card.host, facts.card.listen)
+            }),
+            roles: facts.map_or_else(String::new, |facts| facts.card.roles.join(", ")),
         }
     }
 }

@@ -1,0 +1,56 @@
+//! A carrier that rules name and that this node does not have: other nodes may.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::Code;
+use domain::delivery::{Parcel, Submitted};
+use domain::ports::{Carrier, CarrierState, Health};
+
+/// The place of a carrier that is not there. It counts as one that is down.
+pub struct Absent {
+    name: String,
+}
+
+impl Absent {
+    /// The word for its kind.
+    pub const KIND: &'static str = "absent";
+
+    /// Keeps the place of the carrier of that name.
+    pub fn new(name: &str) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.to_owned(),
+        })
+    }
+}
+
+#[async_trait]
+impl Carrier for Absent {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn window(&self) -> usize {
+        1
+    }
+
+    fn health(&self) -> Health {
+        Health::Down
+    }
+
+    fn state(&self) -> CarrierState {
+        CarrierState {
+            health: Health::Down,
+            links_up: 0,
+            links: 0,
+            links_total: 0,
+            note: Some("this node does not have it".to_owned()),
+        }
+    }
+
+    async fn stop(&self) {}
+
+    async fn submit(&self, _: &Parcel) -> Submitted {
+        Submitted::NotNow(Code::LINK_DOWN)
+    }
+}

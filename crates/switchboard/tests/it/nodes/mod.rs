@@ -1,0 +1,105 @@
+//! Several processes on one `PostgreSQL`, from outside.
+
+mod changes;
+mod listing;
+mod parted;
+mod rolling;
+mod rules;
+mod takeover;
+
+use serde_json::{Value, json};
+use testkit::http::{self, Response};
+use testkit::{Backend, Server, ServerBuilder, TestDatabase};
+
+use crate::rest::service::{binary, ids, wait_for};
+
+/// Enough that no test runs out of it.
+const BALANCE: &str = "1000000.00";
+
+/// Nodes on one database, and a token of an account on it.
+struct Cluster {
+    // Dropped before the database.
+    nodes: Vec<Server>,
+    token: String,
+    database: TestDatabase,
+}
+
+impl Cluster {
+    /// Starts a node for each of these.
+    fn start<const N: usize>(configure: [fn(ServerBuilder) -> ServerBuilder; N]) -> Self {
+        let mut cluster = Self {
+            nodes: Vec::new(),
+            token: String::new(),
+            database: TestDatabase::create_blocking(),
+        };
+        for configure in configure {
+            cluster.add(configure);
+        }
+        let account = ["account", "create", "--name", "acme", "--balance", BALANCE];
+        cluster.cli(&[&account[..], &["--json"]].concat());
+        let token = cluster.cli(&["token", "create", "--account", "acme", "--json"]);
+        token["token"]
+            .as_str()
+            .expect("a token")
+            .clone_into(&mut cluster.token);
+        cluster
+    }
+
+    fn add(&mut self, configure: impl FnOnce(ServerBuilder) -> ServerBuilder) {
+        let builder = Server::builder(binary(), Backend::Sqlite)
+            .env("SWITCHBOARD_DATABASE__URL", self.database.url());
+        self.nodes.push(configure(builder).start());
+    }
+
+    fn cli(&self, arguments: &[&str]) -> Value {
+        self.nodes[0].cli_json(arguments)
+    }
+
+    /// A command that must succeed.
+    fn done(&self, arguments: &[&str]) {
+        let ran = self.nodes[0].cli(arguments);
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(ran.status.success(), "{arguments:?}: {said}");
+    }
+
+    fn listed(&self) -> Vec<Value> {
+        let listed = self.cli(&["node", "list", "--json"]);
+        listed.as_array().expect("a list").clone()
+    }
+
+    fn call(&self, node: usize, method: &str, path: &str, body: &[u8]) -> Response {
+        let headers = [
+            ("X-Service-Token", self.token.as_str()),
+            ("Content-Type", "application/json"),
+        ];
+        http::request(self.nodes[node].addr(), method, path, &headers, body)
+            .unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    /// Sends a message by a node, which must take it.
+    fn send(&self, node: usize, body: &Value) -> String {
+        let answer = self.call(node, "POST", "/sms", body.to_string().as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        ids(&answer).remove(0)
+    }
+
+    fn state(&self, node: usize, id: &str) -> String {
+        let answer = self.call(node, "GET", &format!("/sms/status/{id}"), b"");
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let state = answer.json()["state"].clone();
+        state.as_str().expect("a word").to_owned()
+    }
+
+    /// Waits until a message has ended, and says how.
+    fn wait_for_end(&self, node: usize, id: &str) -> String {
+        wait_for("the message ends", || {
+            let state = self.state(node, id);
+            let open = ["scheduled", "queued", "sent"].contains(&state.as_str());
+            (!open).then_some(state)
+        })
+    }
+}
+
+fn sms(text: &str) -> Value {
+    json!({ "to": "+37120000001", "from": "Acme", "message": text })
+}

@@ -1,0 +1,118 @@
+//! Rules of routing: published by one node, followed by all.
+
+use std::fs;
+
+use testkit::{Server, ServerBuilder};
+
+use super::{Cluster, sms};
+use crate::faults::signal;
+use crate::rest::service::{tomorrow, wait_for};
+
+const SIMULATOR: &str = "[[carrier]]\nkind = \"simulator\"\n";
+/// A carrier that nobody answers for.
+const OTHER: &str = "[[carrier]]\nname = \"other\"\nkind = \"smpp\"\naddress = \"127.0.0.1:9\"\nsystem_id = \"me\"\npassword = \"secret-word\"\n";
+
+fn route(country: &str, carrier: &str) -> String {
+    format!("[[route]]\ncountry = \"{country}\"\ncarriers = [\"{carrier}\"]\n")
+}
+
+/// The simulated network for Latvia alone, the other carrier for Estonia.
+fn both() -> String {
+    [
+        SIMULATOR,
+        OTHER,
+        &route("LV", "simulator"),
+        &route("EE", "other"),
+    ]
+    .concat()
+}
+
+fn with_rules(builder: ServerBuilder) -> ServerBuilder {
+    builder.config(both())
+}
+
+fn without_rules(builder: ServerBuilder) -> ServerBuilder {
+    builder.config(SIMULATOR)
+}
+
+/// Whether a node takes a message to a country: one that nobody will send.
+fn takes(cluster: &Cluster, node: usize, to: &str) -> bool {
+    let mut body = sms("is there a way?");
+    body["to"] = to.into();
+    body["scheduled"] = tomorrow().into();
+    let answer = cluster.call(node, "POST", "/sms", body.to_string().as_bytes());
+    answer.status == 200
+}
+
+const LATVIA: &str = "+37120000001";
+const ESTONIA: &str = "+37250000001";
+const LITHUANIA: &str = "+37061200001";
+
+fn config_of(server: &Server) -> std::path::PathBuf {
+    let home = server.data_dir();
+    home.parent().expect("its home").join("switchboard.toml")
+}
+
+#[test]
+fn what_one_node_publishes_all_follow() {
+    let mut cluster = Cluster::start([with_rules, without_rules]);
+    // The second node has neither the rules nor the carrier in its file.
+    for node in [0, 1] {
+        for (to, expected) in [(LATVIA, true), (ESTONIA, true), (LITHUANIA, false)] {
+            assert_eq!(takes(&cluster, node, to), expected, "{node}: {to}");
+        }
+    }
+    let id = cluster.send(1, &sms("by the simulated network"));
+    assert_eq!(cluster.wait_for_end(1, &id), "delivered");
+
+    let file = config_of(&cluster.nodes[0]);
+    let changed = [SIMULATOR, OTHER, &route("LT", "simulator")].concat();
+    fs::write(&file, changed).expect("the file is there");
+    signal::send("HUP", cluster.nodes[0].pid());
+    for node in [0, 1] {
+        wait_for("the new rules are followed", || {
+            (takes(&cluster, node, LITHUANIA) && !takes(&cluster, node, LATVIA)).then_some(())
+        });
+    }
+    // A node that starts goes by those in force, and says so; no password was published.
+    cluster.nodes[1].restart();
+    assert!(takes(&cluster, 1, LITHUANIA) && !takes(&cluster, 1, LATVIA));
+    let said = cluster.nodes[1].output();
+    assert!(
+        said.contains("the rules in force are others than those"),
+        "{said}"
+    );
+    let leaked = "DO $$ BEGIN
+        IF EXISTS (SELECT 1 FROM catalogue WHERE kind = 5 AND content LIKE '%secret-word%') THEN RAISE 'leaked'; END IF;
+        IF NOT EXISTS (SELECT 1 FROM catalogue WHERE kind = 5 AND content LIKE '%other%') THEN RAISE 'nothing'; END IF;
+        END $$";
+    let checked = cluster.database.execute_blocking(leaked);
+    checked.expect("rules are published, and no password");
+}
+
+#[test]
+fn a_node_that_starts_with_a_newer_file_publishes_it() {
+    let mut cluster = Cluster::start([with_rules, with_rules]);
+    let file = config_of(&cluster.nodes[1]);
+    let changed = [SIMULATOR, OTHER, &route("LT", "simulator")].concat();
+    fs::write(&file, changed).expect("the file is there");
+    cluster.nodes[1].restart();
+    for node in [0, 1] {
+        wait_for("the new rules are followed", || {
+            (takes(&cluster, node, LITHUANIA) && !takes(&cluster, node, LATVIA)).then_some(())
+        });
+    }
+    // The first node's file is older now.
+    cluster.nodes[0].restart();
+    assert!(takes(&cluster, 0, LITHUANIA) && !takes(&cluster, 0, LATVIA));
+}
+
+/// One node alone: its file is what counts, as soon as it is started again.
+#[test]
+fn on_one_machine_the_file_counts_after_a_restart() {
+    let mut cluster = Cluster::start([with_rules]);
+    assert!(!takes(&cluster, 0, LITHUANIA));
+    fs::write(config_of(&cluster.nodes[0]), SIMULATOR).expect("the file is there");
+    cluster.nodes[0].restart();
+    assert!(takes(&cluster, 0, LITHUANIA));
+}
