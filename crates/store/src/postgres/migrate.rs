@@ -7,6 +7,7 @@ use tokio_postgres::error::SqlState;
 use super::fault::asks_for_repetition;
 use crate::OpenError;
 use crate::migrations::{self, Migration, POSTGRES};
+use crate::seal::{self, Seal};
 
 const CREATE_HISTORY: &str = "
     CREATE TABLE IF NOT EXISTS schema_migration (
@@ -28,8 +29,22 @@ const RECORD: &str = "
 /// How often another node may get in the way.
 const TRIES: usize = 10;
 
-/// Applies what is missing, each step in a transaction of its own. A database that is current is only read.
+/// Refuses a database that is sealed, else brings it up to date.
 pub(super) async fn run(client: &mut Object) -> Result<(), OpenError> {
+    const SEAL: &str = "SELECT name FROM schema_migration WHERE number = $1";
+    let sealed = match client.query_opt(SEAL, &[&seal::ROW]).await {
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
+        Ok(row) => row.map(|row| row.try_get::<_, String>(0)).transpose(),
+        Err(error) => Err(error),
+    };
+    match sealed.map_err(|error| POSTGRES[0].failed(error))? {
+        Some(text) => Err(Seal::parse(&text).refusal()),
+        None => advance(client).await,
+    }
+}
+
+/// Applies what is missing, each step in a transaction of its own. A database that is current is only read.
+pub(super) async fn advance(client: &mut Object) -> Result<(), OpenError> {
     let mut at = match applied(client).await {
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
             create_history(client).await.map(|()| 0)

@@ -97,6 +97,9 @@ mod sends;
 mod sessions;
 mod story;
 mod traffic;
+mod transfer;
+
+pub(crate) use transfer::PostgresSide;
 
 use attempt::Query;
 

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, param
 
 use crate::OpenError;
 use crate::migrations::{self, Migration, SQLITE};
+use crate::seal::{self, Seal};
 
 const CREATE_HISTORY: &str = "
     CREATE TABLE IF NOT EXISTS schema_migration (
@@ -12,8 +13,26 @@ const CREATE_HISTORY: &str = "
         applied_us INTEGER NOT NULL
     )";
 
-/// Applies what is missing, each step in a transaction of its own. A file that is current is not written to.
+/// Refuses a file that is sealed, else brings it up to date.
 pub(super) fn run(connection: &mut Connection) -> Result<(), OpenError> {
+    let sealed = seal(connection).map_err(|error| SQLITE[0].failed(error))?;
+    match sealed {
+        Some(seal) => Err(seal.refusal()),
+        None => advance(connection),
+    }
+}
+
+fn seal(connection: &Connection) -> Result<Option<Seal>> {
+    if !has_history(connection)? {
+        return Ok(None);
+    }
+    let name = "SELECT name FROM schema_migration WHERE number = ?1";
+    let text = connection.query_row(name, [seal::ROW], |row| row.get::<_, String>(0));
+    Ok(text.optional()?.as_deref().map(Seal::parse))
+}
+
+/// Applies what is missing, each step in a transaction of its own. A file that is current is not written to.
+pub(super) fn advance(connection: &mut Connection) -> Result<(), OpenError> {
     let mut at = applied(connection).map_err(|error| SQLITE[0].failed(error))?;
     while let Some(step) = migrations::next(SQLITE, at)? {
         at = apply(connection, step).map_err(|error| step.failed(error))?;
@@ -39,13 +58,14 @@ fn apply(connection: &mut Connection, step: &Migration) -> Result<i64> {
     Ok(step.number)
 }
 
-fn applied(connection: &Connection) -> Result<i64> {
+fn has_history(connection: &Connection) -> Result<bool> {
     let history = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migration'";
-    if connection
-        .query_row(history, [], |_| Ok(()))
-        .optional()?
-        .is_none()
-    {
+    let found = connection.query_row(history, [], |_| Ok(())).optional()?;
+    Ok(found.is_some())
+}
+
+fn applied(connection: &Connection) -> Result<i64> {
+    if !has_history(connection)? {
         return Ok(0);
     }
     connection.query_row(

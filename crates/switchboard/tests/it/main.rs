@@ -13,3 +13,4 @@ mod rest;
 mod routing;
 mod smpp;
 mod tidy;
+mod transfer;
