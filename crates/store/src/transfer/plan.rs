@@ -19,7 +19,8 @@ pub(crate) struct Query {
     pub(crate) select: String,
     /// Which rows; all when `None`.
     pub(crate) filter: Option<String>,
-    pub(crate) order: &'static [&'static str],
+    /// With the table's name before them: what is read may be called the same.
+    pub(crate) order: Vec<String>,
     /// How many values a row has before those of the order.
     pub(crate) width: usize,
     pub(crate) page: usize,
@@ -203,10 +204,12 @@ impl Plan {
     }
 
     fn query(&self, engine: Engine, values: Vec<String>) -> Query {
-        let order = self.table.order(engine);
+        let order = self.table.order(engine).iter();
+        let order: Vec<String> = order
+            .map(|column| format!("{}.{column}", self.table.name))
+            .collect();
         let width = values.len();
-        let ordered = order.iter().map(|column| (*column).to_owned());
-        let values: Vec<String> = values.into_iter().chain(ordered).collect();
+        let values: Vec<String> = values.into_iter().chain(order.iter().cloned()).collect();
         Query {
             select: format!("SELECT {} FROM {}", values.join(", "), self.table.name),
             filter: None,
@@ -332,9 +335,13 @@ mod tests {
         let read = plan.whole(Engine::Sqlite, true);
         assert_eq!(
             read.select,
-            "SELECT id >> 20, id & 1048575, at_us, CASE WHEN TRUE THEN 1 ELSE 0 END, id FROM callback_attempt"
+            "SELECT id >> 20, id & 1048575, at_us, CASE WHEN TRUE THEN 1 ELSE 0 END, callback_attempt.id \
+             FROM callback_attempt"
         );
-        assert_eq!((read.width, read.order), (4, &["id"][..]));
+        assert_eq!(
+            (read.width, read.order),
+            (4, vec!["callback_attempt.id".to_owned()])
+        );
         let target = plan.target(&sqlite);
         assert_eq!(target.columns, ["at_us", "id"]);
         assert_eq!(target.values, ["?3", "(?1 << 20) | ?2"]);
