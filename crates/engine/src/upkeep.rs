@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Clock;
-use domain::ports::{Store, StoreError};
+use domain::ports::{Store, StoreError, WorkStore};
 use jiff::SignedDuration;
 use tokio::task::AbortHandle;
 
@@ -47,7 +47,11 @@ impl Upkeep {
     }
 }
 
-async fn expire_all(store: Arc<dyn Store>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
+pub(crate) async fn expire_all(
+    store: Arc<dyn WorkStore>,
+    node: Arc<Node>,
+    callbacks: Arc<Callbacks>,
+) {
     let mut tick = tokio::time::interval(EXPIRE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

@@ -27,6 +27,7 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
                      [--outstanding N] [--delay-ms N] [--switchboard PATH]
        bench numbers [--quick] [--seconds N] [--python PATH] [--switchboard PATH]
        bench dashboard [--quick] [--messages N] [--only sqlite|postgres] [--switchboard PATH]
+       bench cluster [--quick] [--seconds N] [--kills N] [--switchboard PATH]
        bench compare --with PATH [--rounds N] [--seconds N] [--switchboard PATH]
        bench smpp [wire [--quick] [--seconds N] [--rounds N]]
                   [way [--seconds N] [--turns N] [--window N] [--switchboard PATH]]
@@ -39,6 +40,8 @@ numbers  how fast numbers are corrected, in one process and over HTTP, beside Go
          Python, and how fast prices and prefixes are answered beside a bare handler
 dashboard  how soon each page of the dashboard begins to arrive with a million messages in the
          store, on SQLite and on PostgreSQL
+cluster  one, two and three nodes on one PostgreSQL, accepting and end to end, and how long it takes until
+         what a killed node had accepted is called back
 compare  how fast POST /sms accepts in this build and in another one, in turns
 smpp     wire: how many messages a second one SMPP session sends, beside a plain loop of writes and
          reads; way: POST /sms to the callback answered OK by SMPP, beside Kannel; both without either
@@ -56,6 +59,7 @@ bare     that bare handler, on a free port of loopback; with a file, it answers 
                10000,100000,1000000)
 --outstanding  how many messages may be accepted and not yet called back (default 5000)
 --delay-ms     after which the simulated network reports (default 50)
+--kills        how often a node is killed (default 5)
 --turns        how often each gateway is measured (default 2, of 15 seconds)
 --window       submits under way in each gateway (default 500)
 --with         the binary of the other build
@@ -74,6 +78,9 @@ fn main() -> Result<()> {
         Some("deliver") => deliver::run(&deliver::Options::parse(&arguments[1..])?),
         Some("numbers") => numbers::run(&numbers::Options::parse(&arguments[1..])?),
         Some("dashboard") => dashboard::run(&dashboard::Options::parse(&arguments[1..])?),
+        Some("cluster") => {
+            deliver::cluster::run(&deliver::cluster::Options::parse(&arguments[1..])?)
+        }
         Some("compare") => compare::run(&compare::Options::parse(&arguments[1..])?),
         Some("smpp") => match arguments.get(1).map(String::as_str) {
             Some("wire") => smpp::run(&smpp::Options::parse(&arguments[1..])?),

@@ -1,5 +1,6 @@
 //! `bench deliver`: the whole way of a message, from `POST /sms` to the callback answered `OK`.
 
+pub(crate) mod cluster;
 mod flow;
 mod goals;
 mod growth;
