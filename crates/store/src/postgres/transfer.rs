@@ -29,15 +29,19 @@ const TABLES: &str = "
 const COLUMNS: &str = "
     SELECT attname::text, atttypid, format_type(atttypid, atttypmod) FROM pg_attribute
     WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum";
+/// A column may number itself, or have a sequence that belongs to it.
 const SEQUENCES: &str = "
-    SELECT c.relname::text, coalesce(pg_sequence_last_value(pg_get_serial_sequence(c.relname, a.attname)::regclass), 0)
-    FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
-    WHERE c.relnamespace = current_schema()::regnamespace AND NOT c.relispartition AND a.attidentity <> ''";
+    SELECT c.relname::text, coalesce(pg_sequence_last_value(s.sequence::regclass), 0)
+    FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+    CROSS JOIN LATERAL pg_get_serial_sequence(c.relname, a.attname) AS s (sequence)
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+        AND a.attnum > 0 AND NOT a.attisdropped AND s.sequence IS NOT NULL";
 const GO_ON: &str = "
-    SELECT setval(pg_get_serial_sequence(c.relname, a.attname)::regclass, $2)
-    FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
-    WHERE c.oid = to_regclass($1) AND a.attidentity <> ''
-        AND coalesce(pg_sequence_last_value(pg_get_serial_sequence(c.relname, a.attname)::regclass), 0) < $2";
+    SELECT setval(s.sequence::regclass, $2)
+    FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+    CROSS JOIN LATERAL pg_get_serial_sequence(c.relname, a.attname) AS s (sequence)
+    WHERE c.oid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped AND s.sequence IS NOT NULL
+        AND coalesce(pg_sequence_last_value(s.sequence::regclass), 0) < $2";
 
 /// A connection to a server.
 pub(crate) struct PostgresSide {

@@ -125,7 +125,7 @@ fn statement(engine: Engine, table: &Table) -> String {
         .chain(["CAST(count(*) AS BIGINT)".to_owned()])
         .chain(sums)
         .collect();
-    let mut sql = format!("SELECT {} FROM {}", values.join(", "), table.name);
+    let mut sql = format!("SELECT {} FROM {}", values.join(", "), table.rows(engine));
     if !by.is_empty() {
         let places: Vec<String> = (1..=by.len()).map(|at| at.to_string()).collect();
         sql = format!("{sql} GROUP BY {}", places.join(", "));

@@ -103,7 +103,7 @@ async fn copy_settled(
     let mut total = 0;
     for table in TABLES {
         if let Kept::Growing { settled, .. } = table.kept {
-            total += count(source, table.name, Some(settled)).await?;
+            total += count(source, &table.rows(source.engine()), Some(settled)).await?;
         }
     }
     watch.begins(total.unsigned_abs());

@@ -142,7 +142,7 @@ async fn copy_everything(
 ) -> Result<Vec<Checked>, TransferError> {
     let mut total = 0;
     for table in TABLES {
-        total += count(source, table.name, None).await?;
+        total += count(source, &table.rows(source.engine()), None).await?;
     }
     watch.begins(total.unsigned_abs());
     // From the end, so that nothing refers to what is gone.

@@ -211,7 +211,11 @@ impl Plan {
         let width = values.len();
         let values: Vec<String> = values.into_iter().chain(order.iter().cloned()).collect();
         Query {
-            select: format!("SELECT {} FROM {}", values.join(", "), self.table.name),
+            select: format!(
+                "SELECT {} FROM {}",
+                values.join(", "),
+                self.table.rows(engine)
+            ),
             filter: None,
             order,
             width,

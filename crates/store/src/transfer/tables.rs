@@ -47,6 +47,8 @@ pub(crate) enum Kept {
 pub(crate) struct Differences {
     /// Columns that only this one has and the other does not miss.
     pub(crate) own: &'static [&'static str],
+    /// What is read in the table's place, under its name: where its rows stand in more than one.
+    pub(crate) from: Option<&'static str>,
     /// Columns that are read by an expression, whether or not there is a column of that name.
     pub(crate) read: &'static [(&'static str, &'static str)],
     /// Columns that are made of those of the other database, which stand in braces.
@@ -57,6 +59,7 @@ pub(crate) struct Differences {
 
 const NONE: Differences = Differences {
     own: &[],
+    from: None,
     read: &[],
     write: &[],
     order: &[],
@@ -136,6 +139,14 @@ impl Table {
         let read = self.differences(engine).read.iter();
         let mut found = read.filter(|(name, _)| *name == column);
         found.next().map_or(column, |(_, expression)| expression)
+    }
+
+    /// What its rows are read from.
+    pub(crate) fn rows(&self, engine: Engine) -> String {
+        match self.differences(engine).from {
+            Some(rows) => format!("({rows}) AS {}", self.name),
+            None => self.name.to_owned(),
+        }
     }
 
     /// By what its rows are read in order.

@@ -316,7 +316,7 @@ async fn a_backup_holds_everything_and_is_restored_into_both() {
         let left: Vec<_> = std::fs::read_dir(place.folder.path())
             .expect("a folder")
             .collect();
-        let left = left.iter().flatten().map(|entry| entry.file_name());
+        let left = left.iter().flatten().map(std::fs::DirEntry::file_name);
         let left: Vec<_> = left
             .filter(|name| name.to_string_lossy().contains("unfinished"))
             .collect();

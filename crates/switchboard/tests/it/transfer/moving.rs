@@ -51,7 +51,7 @@ fn a_service_moves_to_postgres_while_it_works() {
     let receiver = Receiver::start();
     let dlr = receiver.url("/dlr");
     let acme = service.create_account("acme");
-    joined(&service, "ann@example.com", &[]);
+    joined(&service, "ann@example.com", &["--account", "main"]);
     let first: Vec<String> = (0..20).map(|_| send(&service, &dlr, &json!({}))).collect();
     delivered(&service, &first);
     let unique = keyed(&service);
