@@ -12,7 +12,7 @@ use super::{migrate, pool};
 use crate::OpenError;
 use crate::transfer::plan::{Batch, Target};
 use crate::transfer::side::{Hold, Stream};
-use crate::transfer::tables::{LEFT_OUT, TABLES as COPIED};
+use crate::transfer::tables::{LEFT_OUT, ONLY_POSTGRES, TABLES as COPIED};
 use crate::transfer::value::{Column, Value, kind_of};
 use crate::transfer::{Row, TransferError};
 use crate::url::describe;
@@ -147,7 +147,8 @@ impl PostgresSide {
             }
             Hold::Exclusive => {
                 let copied = COPIED.iter().map(|table| table.name);
-                let all: Vec<&str> = copied.chain(LEFT_OUT.iter().copied()).collect();
+                let others = LEFT_OUT.iter().chain(ONLY_POSTGRES).copied();
+                let all: Vec<&str> = copied.chain(others).collect();
                 format!(
                     "BEGIN ISOLATION LEVEL REPEATABLE READ; LOCK TABLE {} IN EXCLUSIVE MODE",
                     all.join(", ")

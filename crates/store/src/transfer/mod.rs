@@ -24,7 +24,7 @@ pub use migrate::{Moved, migrate, undo};
 
 use merge::Copier;
 use side::{Hold, Side};
-use tables::{LEFT_OUT, NEVER_EMPTY, TABLES};
+use tables::{Engine, LEFT_OUT, NEVER_EMPTY, ONLY_POSTGRES, TABLES};
 
 use crate::migrations::SQLITE;
 use crate::seal::{Kind, Seal};
@@ -86,7 +86,7 @@ async fn conclude(source: &mut Side, target: &mut Side) -> Result<Vec<Checked>, 
     let raise = format!("UPDATE id_block SET next = {next} WHERE next < {next}");
     target.execute(raise).await?;
     // Plans for what is there now; left to itself a server would look in a minute or so.
-    if target.engine() == tables::Engine::Postgres {
+    if target.engine() == Engine::Postgres {
         target.execute("ANALYZE".to_owned()).await?;
     }
     Ok(checked)
@@ -145,6 +145,11 @@ async fn copy_everything(
         total += count(source, &table.rows(source.engine()), None).await?;
     }
     watch.begins(total.unsigned_abs());
+    if target.engine() == Engine::Postgres {
+        for table in ONLY_POSTGRES {
+            target.execute(format!("DELETE FROM {table}")).await?;
+        }
+    }
     // From the end, so that nothing refers to what is gone.
     for table in TABLES.iter().rev() {
         if matches!(table.kept, tables::Kept::Changing) {
@@ -175,8 +180,11 @@ async fn count(side: &mut Side, table: &str, filter: Option<&str>) -> Result<i64
 
 /// Refuses a database with a table that nobody has spoken of.
 async fn check_tables(side: &mut Side, name: &str) -> Result<(), TransferError> {
-    let is_known =
-        |table: &str| LEFT_OUT.contains(&table) || TABLES.iter().any(|known| known.name == table);
+    let is_known = |table: &str| {
+        LEFT_OUT.contains(&table)
+            || ONLY_POSTGRES.contains(&table)
+            || TABLES.iter().any(|known| known.name == table)
+    };
     match side
         .tables()
         .await?

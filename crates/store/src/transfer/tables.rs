@@ -159,11 +159,31 @@ impl Table {
 }
 
 /// What is not copied: the schema's own history, and who works on the source.
-pub(crate) const LEFT_OUT: &[&str] = &["schema_migration", "node", "carrier"];
+pub(crate) const LEFT_OUT: &[&str] = &["schema_migration", "node", "carrier", "bind", "bind_wish"];
+
+/// Tables of `PostgreSQL` alone whose rows are read along with those of another.
+pub(crate) const ONLY_POSTGRES: &[&str] = &["traffic_fresh"];
+
+/// What was counted and is not added up yet is added up on the way.
+const COUNTED: Differences = Differences {
+    from: Some(
+        "SELECT account_id, span, begins, channel, network, status, error, shard,
+            CAST(sum(messages) AS BIGINT) AS messages, CAST(sum(parts) AS BIGINT) AS parts,
+            CAST(sum(cost_micros) AS BIGINT) AS cost_micros
+        FROM (SELECT account_id, span, begins, channel, network, status, error, shard, messages, parts, cost_micros
+            FROM traffic
+            UNION ALL
+            SELECT f.account_id, s.span, f.hour / s.hours, f.channel, CASE s.span WHEN 1 THEN f.network ELSE 0 END,
+                f.status, f.error, 0::smallint, f.messages, f.parts, f.cost_micros
+            FROM traffic_fresh AS f CROSS JOIN (VALUES (0::smallint, 1), (1::smallint, 24)) AS s (span, hours)) AS t
+        GROUP BY 1, 2, 3, 4, 5, 6, 7, 8",
+    ),
+    ..NONE
+};
 
 /// Everything else, so that whatever a row refers to comes before it.
 pub(crate) const TABLES: &[Table] = &[
-    Table::changing("account", &["id"]).sums(&["id", "balance_micros", "credit_limit_micros"]),
+    Table::changing("account", &["id"]).sums(&["id", "credit_limit_micros"]),
     Table::changing("person", &["id"]).sums(&["id"]),
     Table::changing("token", &["id"]).sums(&["id"]),
     Table::changing("sign_in_link", &["hash"]),
@@ -193,7 +213,7 @@ pub(crate) const TABLES: &[Table] = &[
         "TRUE",
         &["at_us", "amount_micros", "balance_micros"],
     )
-    .sums(&["amount_micros", "messages"])
+    .sums(&["amount_micros", "messages", "spent_micros"])
     .by(&["kind"]),
     Table::growing(
         "traffic",
@@ -210,7 +230,8 @@ pub(crate) const TABLES: &[Table] = &[
         "TRUE",
         &["messages", "parts", "cost_micros"],
     )
-    .sums(&["messages", "parts", "cost_micros"]),
+    .sums(&["messages", "parts", "cost_micros"])
+    .differing(NONE, COUNTED),
     Table::growing(
         "message",
         &["id"],
@@ -233,6 +254,8 @@ pub(crate) const TABLES: &[Table] = &[
                 ..NONE
             },
         ),
+    // The owner of a row of the queue may be one of these.
+    Table::changing("pool", &["id"]).sums(&["id"]),
     Table::changing("queue", &["owner", "lane", "due_us", "id"])
         .sums(&["id", "attempt"])
         .by(&["lane"])
