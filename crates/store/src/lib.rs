@@ -13,7 +13,9 @@ use domain::ports::{Cause, Store};
 mod migrations;
 mod postgres;
 mod rows;
+mod seal;
 mod sqlite;
+pub mod transfer;
 mod url;
 
 pub use migrations::{Fit, Schema};
@@ -76,6 +78,22 @@ pub enum OpenError {
         name: String,
         /// Which nodes, each with what it said of itself.
         nodes: Vec<String>,
+    },
+    /// A copy that was begun and not completed is in it.
+    #[error("the database is an unfinished {what}; {remedy}")]
+    Unfinished {
+        /// Of what.
+        what: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Everything in it was moved to another database.
+    #[error(
+        "everything in this database was moved to {target}: set database.url to that one. To go back on purpose, and leave there what happened since, run the same `switchboard migrate` with --undo"
+    )]
+    Moved {
+        /// Where to, without a password.
+        target: String,
     },
 }
 

@@ -11,6 +11,7 @@ mod numbers;
 mod sender;
 mod smsc;
 mod token;
+mod transfer;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
 pub(crate) use sender::{Decision, SenderCommand};
 pub(crate) use smsc::{IdsArg, SmscArgs};
 pub(crate) use token::{TokenArgs, TokenCommand};
+pub(crate) use transfer::{BackupArgs, MigrateArgs, RestoreArgs};
 
 /// A messaging service that you run yourself.
 #[derive(Debug, Parser)]
@@ -101,6 +103,12 @@ pub(crate) enum Command {
     },
     /// See who changed what, and from where
     Audit(AuditArgs),
+    /// Move everything from one database to another, such as from SQLite to PostgreSQL
+    Migrate(MigrateArgs),
+    /// Write the database into one file, while the service runs
+    Backup(BackupArgs),
+    /// Put a backup into the configured database, which must be empty
+    Restore(RestoreArgs),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -2,6 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -289,14 +290,7 @@ pub(crate) async fn open_store(
     config: &Config,
     database: &DatabaseUrl,
 ) -> anyhow::Result<Arc<dyn Store>> {
-    if let DatabaseUrl::Sqlite(file) = database
-        && let Some(folder) = file
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-    }
+    create_folder(database)?;
     let options = store::Options {
         postgres_connections: config.database.connections,
     };
@@ -305,11 +299,42 @@ pub(crate) async fn open_store(
         .context("the service cannot start without its database")
 }
 
-/// A SQLite file has one worker: a second would take the first for dead. The lock goes with the process, however that
-/// ends.
+/// Creates the folder of a file where there is none.
+pub(crate) fn create_folder(database: &DatabaseUrl) -> anyhow::Result<()> {
+    if let DatabaseUrl::Sqlite(file) = database
+        && let Some(folder) = file
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+    }
+    Ok(())
+}
+
+/// Who works on a database.
+pub(crate) enum WorkerLock {
+    /// Only this process, as long as it keeps the file; a server needs none.
+    Ours(Option<File>),
+    /// Another process, on this file.
+    Others(PathBuf),
+}
+
+/// A SQLite file has one worker: a second would take the first for dead.
 fn lock(database: &DatabaseUrl) -> anyhow::Result<Option<File>> {
+    match try_lock(database)? {
+        WorkerLock::Ours(lock) => Ok(lock),
+        WorkerLock::Others(file) => bail!(
+            "another service already works on {}; stop it, choose another --data-dir, or use PostgreSQL, which serves many",
+            file.display()
+        ),
+    }
+}
+
+/// Takes the lock of a file's only worker, if nobody has it. It goes with the process, however that ends.
+pub(crate) fn try_lock(database: &DatabaseUrl) -> anyhow::Result<WorkerLock> {
     let DatabaseUrl::Sqlite(file) = database else {
-        return Ok(None);
+        return Ok(WorkerLock::Ours(None));
     };
     let path = file.with_extension("lock");
     let lock = File::options()
@@ -319,11 +344,8 @@ fn lock(database: &DatabaseUrl) -> anyhow::Result<Option<File>> {
         .open(&path);
     let lock = lock.with_context(|| format!("cannot open {}", path.display()))?;
     match lock.try_lock() {
-        Ok(()) => Ok(Some(lock)),
-        Err(TryLockError::WouldBlock) => bail!(
-            "another service already works on {}; stop it, choose another --data-dir, or use PostgreSQL, which serves many",
-            file.display()
-        ),
+        Ok(()) => Ok(WorkerLock::Ours(Some(lock))),
+        Err(TryLockError::WouldBlock) => Ok(WorkerLock::Others(file.clone())),
         Err(TryLockError::Error(error)) => {
             Err(error).with_context(|| format!("cannot lock {}", path.display()))
         }

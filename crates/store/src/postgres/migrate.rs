@@ -7,6 +7,7 @@ use tokio_postgres::{Error, Row};
 use super::fault::asks_for_repetition;
 use crate::OpenError;
 use crate::migrations::{self, Migration, Standing};
+use crate::seal::{self, Seal};
 
 const CREATE_HISTORY: &str = "
     CREATE TABLE IF NOT EXISTS schema_migration (
@@ -41,8 +42,22 @@ enum Applied {
 /// How often another node may get in the way.
 const TRIES: usize = 10;
 
-/// Applies what is missing, each step in a transaction of its own. A database that is current is only read.
+/// Refuses a database that is sealed, else brings it up to date.
 pub(super) async fn run(client: &mut Object, steps: &[Migration]) -> Result<(), OpenError> {
+    const SEAL: &str = "SELECT name FROM schema_migration WHERE number = $1";
+    let sealed = match client.query_opt(SEAL, &[&seal::ROW]).await {
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
+        Ok(row) => row.map(|row| row.try_get::<_, String>(0)).transpose(),
+        Err(error) => Err(error),
+    };
+    match sealed.map_err(|error| steps[0].failed(error))? {
+        Some(text) => Err(Seal::parse(&text).refusal()),
+        None => advance(client, steps).await,
+    }
+}
+
+/// Applies what is missing, each step in a transaction of its own. A database that is current is only read.
+pub(super) async fn advance(client: &mut Object, steps: &[Migration]) -> Result<(), OpenError> {
     let mut at = match standing(client, migrations::level(steps)).await {
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
             let empty = Standing {

@@ -104,6 +104,9 @@ mod sends;
 mod sessions;
 mod story;
 mod traffic;
+mod transfer;
+
+pub(crate) use transfer::PostgresSide;
 
 use attempt::Query;
 

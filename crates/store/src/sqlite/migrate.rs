@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, TransactionBehavior, 
 use super::clock;
 use crate::OpenError;
 use crate::migrations::{self, Migration, Standing};
+use crate::seal::{self, Seal};
 
 const CREATE_HISTORY: &str = "
     CREATE TABLE IF NOT EXISTS schema_migration (
@@ -24,8 +25,26 @@ enum Applied {
     OlderNodes(Vec<String>),
 }
 
-/// Applies what is missing, each step in a transaction of its own. A file that is current is not written to.
+/// Refuses a file that is sealed, else brings it up to date.
 pub(super) fn run(connection: &mut Connection, steps: &[Migration]) -> Result<(), OpenError> {
+    let sealed = seal(connection).map_err(|error| steps[0].failed(error))?;
+    match sealed {
+        Some(seal) => Err(seal.refusal()),
+        None => advance(connection, steps),
+    }
+}
+
+fn seal(connection: &Connection) -> Result<Option<Seal>> {
+    if !has_history(connection)? {
+        return Ok(None);
+    }
+    let name = "SELECT name FROM schema_migration WHERE number = ?1";
+    let text = connection.query_row(name, [seal::ROW], |row| row.get::<_, String>(0));
+    Ok(text.optional()?.as_deref().map(Seal::parse))
+}
+
+/// Applies what is missing, each step in a transaction of its own. A file that is current is not written to.
+pub(super) fn advance(connection: &mut Connection, steps: &[Migration]) -> Result<(), OpenError> {
     let known = migrations::level(steps);
     let mut at = standing(connection, known).map_err(|error| steps[0].failed(error))?;
     while let Some(step) = migrations::next(steps, at)? {
@@ -99,13 +118,14 @@ fn standing(connection: &Connection, known: i64) -> Result<Standing> {
     Ok(Standing { applied, oldest })
 }
 
-fn applied(connection: &Connection) -> Result<i64> {
+fn has_history(connection: &Connection) -> Result<bool> {
     let history = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migration'";
-    if connection
-        .query_row(history, [], |_| Ok(()))
-        .optional()?
-        .is_none()
-    {
+    let found = connection.query_row(history, [], |_| Ok(())).optional()?;
+    Ok(found.is_some())
+}
+
+fn applied(connection: &Connection) -> Result<i64> {
+    if !has_history(connection)? {
         return Ok(0);
     }
     connection.query_row(

@@ -46,10 +46,13 @@ mod sessions;
 mod store;
 mod story;
 mod traffic;
+mod transfer;
 mod writer;
 
 #[cfg(test)]
 mod tests;
+
+pub(crate) use transfer::SqliteSide;
 
 use readers::Readers;
 use writer::Writer;

@@ -2,12 +2,14 @@
 
 mod account;
 mod audit;
+mod backup;
 mod callbacks;
 mod carrier;
 mod files;
 mod history;
 mod invite;
 mod listen;
+mod migrate;
 mod node;
 mod numbers;
 mod progress;
@@ -70,6 +72,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Smsc(args) => smsc::run(&config, args).await,
             Command::Audit(args) => audit::run(&config, args).await,
             Command::Listen { port } => listen::run(port).await,
+            Command::Migrate(args) => migrate::run(&config, args).await,
+            Command::Backup(args) => backup::run(&config, args).await,
+            Command::Restore(args) => backup::restore(&config, args).await,
             Command::Config(ConfigCommand::Check)
             | Command::Numbers(NumbersCommand::Correct(_)) => {
                 unreachable!("answered above, without a runtime")

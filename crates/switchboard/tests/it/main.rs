@@ -14,3 +14,4 @@ mod rest;
 mod routing;
 mod smpp;
 mod tidy;
+mod transfer;

@@ -16,7 +16,7 @@ use crate::rest::service::Service;
 use browser::Browser;
 
 /// One that may be chosen.
-const PASSWORD: &str = "violet tram eleven";
+pub(crate) const PASSWORD: &str = "violet tram eleven";
 
 /// What `invite create --json` prints.
 pub(crate) fn invite(service: &Service, email: &str, more: &[&str]) -> Value {

@@ -1,0 +1,107 @@
+//! A database that must not be worked on: an unfinished copy, or one whose contents were moved away.
+//!
+//! The seal is a row of `schema_migration` with a number that no step has, so that whoever opens the database sees it
+//! before anything else, and a database without one has nothing to show for it.
+
+use crate::OpenError;
+
+/// The number of the row.
+pub(crate) const ROW: i64 = -1;
+
+/// Why nobody may work on a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seal {
+    pub(crate) kind: Kind,
+    /// When the other database was made: what it is known by, whatever it is called.
+    pub(crate) born_us: i64,
+    /// What the other database is called, without a password.
+    pub(crate) other: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `migrate` has not copied everything yet.
+    Copying,
+    /// `restore` has not copied everything yet.
+    Restoring,
+    /// Everything was moved to the other one.
+    Moved,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Copying, Self::Restoring, Self::Moved];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Copying => "copying",
+            Self::Restoring => "restoring",
+            Self::Moved => "moved",
+        }
+    }
+}
+
+impl Seal {
+    /// As the row's name holds it.
+    pub(crate) fn to_text(&self) -> String {
+        format!("{} {} {}", self.kind.word(), self.born_us, self.other)
+    }
+
+    /// Reads what [`Self::to_text`] wrote. A text of another program seals all the same.
+    pub(crate) fn parse(text: &str) -> Self {
+        let known = || {
+            let (word, rest) = text.split_once(' ')?;
+            let (born_us, other) = rest.split_once(' ')?;
+            Some(Self {
+                kind: Kind::ALL.into_iter().find(|kind| kind.word() == word)?,
+                born_us: born_us.parse().ok()?,
+                other: other.to_owned(),
+            })
+        };
+        known().unwrap_or_else(|| Self {
+            kind: Kind::Copying,
+            born_us: 0,
+            other: text.to_owned(),
+        })
+    }
+
+    /// What whoever opens the database is told.
+    pub(crate) fn refusal(self) -> OpenError {
+        let other = self.other;
+        match self.kind {
+            Kind::Copying => OpenError::Unfinished {
+                what: format!("copy of {other}"),
+                remedy: "stop the service that works on that one and run the same `switchboard migrate` again",
+            },
+            Kind::Restoring => OpenError::Unfinished {
+                what: format!("restore of {other}"),
+                remedy: "run the same `switchboard restore` again",
+            },
+            Kind::Moved => OpenError::Moved { target: other },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seal_is_read_as_it_was_written() {
+        for kind in Kind::ALL {
+            let seal = Seal {
+                kind,
+                born_us: 1_790_000_000_000_000,
+                other: "sqlite:/a folder/x.db".to_owned(),
+            };
+            assert_eq!(Seal::parse(&seal.to_text()), seal);
+        }
+    }
+
+    #[test]
+    fn a_text_that_says_nothing_seals_all_the_same() {
+        for text in ["", "moved", "moved soon", "frozen 1 x"] {
+            let refusal = Seal::parse(text).refusal().to_string();
+            assert!(refusal.contains("unfinished"), "{text}: {refusal}");
+        }
+    }
+}

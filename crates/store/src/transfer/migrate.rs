@@ -1,0 +1,182 @@
+//! A service moves from one database to another.
+
+use super::tables::{Kept, TABLES};
+use super::{
+    Checked, Copier, Hold, Side, TransferError, Watch, check_level, check_tables, copy_everything,
+    count, prepare,
+};
+use crate::DatabaseUrl;
+use crate::seal::{Kind, Seal};
+
+/// How far a move has come.
+#[derive(Debug)]
+pub enum Moved {
+    /// A service works on the source: what does not change any more was copied, the rest is to follow.
+    Begun {
+        /// How many rows of each table are not in the target yet; tables of which all are there are not named.
+        remaining: Vec<(&'static str, u64)>,
+    },
+    /// Everything is in the target, which is open for business; the source is closed.
+    Complete(Vec<Checked>),
+    /// It was complete before.
+    Already,
+}
+
+/// Moves everything from one database to another, or goes on with that. `is_busy` says that a service is known to work
+/// on the source, whatever the source itself tells.
+pub async fn migrate(
+    from: &DatabaseUrl,
+    to: &DatabaseUrl,
+    is_busy: bool,
+    watch: &mut dyn Watch,
+) -> Result<Moved, TransferError> {
+    let (from_name, to_name) = (from.to_string(), to.to_string());
+    if from_name == to_name {
+        return Err(TransferError::Same(from_name));
+    }
+    let mut source = Side::find(from).await?;
+    check_level(&mut source, &from_name).await?;
+    let mut target = Side::make(to).await?;
+    check_tables(&mut source, &from_name).await?;
+    check_tables(&mut target, &to_name).await?;
+    let (source_born_us, target_born_us) = (source.born_us().await?, target.born_us().await?);
+    let moved = Seal {
+        kind: Kind::Moved,
+        born_us: target_born_us,
+        other: to_name.clone(),
+    };
+    if let Some(seal) = source.seal().await? {
+        if seal.kind != Kind::Moved || seal.born_us != target_born_us {
+            return Err(sealed(from_name, &seal));
+        }
+        if target.seal().await?.is_none() {
+            return Ok(Moved::Already);
+        }
+    }
+    let copying = Seal {
+        kind: Kind::Copying,
+        born_us: source_born_us,
+        other: from_name.clone(),
+    };
+    let is_new = prepare(&mut target, &to_name, &copying).await?;
+    let mut known = if is_new {
+        None
+    } else {
+        Some(Side::find(to).await?)
+    };
+    if is_busy || !rests(&mut source).await? {
+        source.begin(Hold::Snapshot).await?;
+        let remaining = copy_settled(&mut source, &mut target, known.as_mut(), watch).await?;
+        source.commit().await?;
+        return Ok(Moved::Begun { remaining });
+    }
+    let checked = copy_everything(&mut source, &mut target, known.as_mut(), watch).await?;
+    // In this order: whatever ends the process in between, never do two databases send the same message.
+    source.execute("DELETE FROM node".to_owned()).await?;
+    source.set_seal(Some(&moved)).await?;
+    source.commit().await?;
+    target.set_seal(None).await?;
+    Ok(Moved::Complete(checked))
+}
+
+/// Holds the source so that nobody else can write, unless a node works on it.
+async fn rests(source: &mut Side) -> Result<bool, TransferError> {
+    if source.living().await? > 0 {
+        return Ok(false);
+    }
+    source.begin(Hold::Exclusive).await?;
+    // One may have come in between.
+    let rests = source.living().await? == 0;
+    if !rests {
+        source.roll_back().await?;
+    }
+    Ok(rests)
+}
+
+/// Copies what does not change any more, and counts the rest.
+async fn copy_settled(
+    source: &mut Side,
+    target: &mut Side,
+    known: Option<&mut Side>,
+    watch: &mut dyn Watch,
+) -> Result<Vec<(&'static str, u64)>, TransferError> {
+    let mut total = 0;
+    for table in TABLES {
+        if let Kept::Growing { settled, .. } = table.kept {
+            total += count(source, &table.rows(source.engine()), Some(settled)).await?;
+        }
+    }
+    watch.begins(total.unsigned_abs());
+    let mut copier = Copier {
+        source,
+        target,
+        known,
+        watch,
+    };
+    for way in copier.plans().await? {
+        if matches!(way.plan.table.kept, Kept::Growing { .. }) {
+            copier.copy(&way, true).await?;
+        }
+    }
+    let mut remaining = Vec::new();
+    for table in TABLES {
+        let settled = match table.kept {
+            Kept::Growing { settled, .. } => settled,
+            Kept::Changing => "FALSE",
+        };
+        let left = count(source, table.name, Some(&format!("NOT ({settled})"))).await?;
+        if left > 0 {
+            remaining.push((table.name, left.unsigned_abs()));
+        }
+    }
+    Ok(remaining)
+}
+
+/// Opens the source of a move again. The target is an unfinished copy from then on; what happened there since the move
+/// stays there.
+pub async fn undo(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<(), TransferError> {
+    let (from_name, to_name) = (from.to_string(), to.to_string());
+    let mut source = Side::find(from).await?;
+    check_level(&mut source, &from_name).await?;
+    let mut target = Side::find(to).await?;
+    check_level(&mut target, &to_name).await?;
+    let target_born_us = target.born_us().await?;
+    match source.seal().await? {
+        Some(seal) if seal.kind == Kind::Moved && seal.born_us == target_born_us => {}
+        Some(seal) => return Err(sealed(from_name, &seal)),
+        None => {
+            return Err(TransferError::Sealed {
+                database: from_name,
+                what: format!("not a database that was moved to {to_name}: it is open"),
+            });
+        }
+    }
+    target.begin(Hold::Exclusive).await?;
+    let nodes = target.living().await?;
+    if nodes > 0 {
+        return Err(TransferError::Busy {
+            database: to_name,
+            nodes,
+        });
+    }
+    let copying = Seal {
+        kind: Kind::Copying,
+        born_us: source.born_us().await?,
+        other: from_name,
+    };
+    target.set_seal(Some(&copying)).await?;
+    target.commit().await?;
+    source.set_seal(None).await
+}
+
+fn sealed(database: String, seal: &Seal) -> TransferError {
+    let other = &seal.other;
+    TransferError::Sealed {
+        database,
+        what: match seal.kind {
+            Kind::Moved => format!("a database whose contents were moved to {other} before"),
+            Kind::Copying => format!("itself an unfinished copy of {other}"),
+            Kind::Restoring => format!("itself an unfinished restore of {other}"),
+        },
+    }
+}

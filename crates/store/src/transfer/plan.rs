@@ -1,0 +1,354 @@
+//! How one table goes from one database to the other: its columns, and the statements that read and write them.
+
+use super::tables::{Engine, Kept, Table};
+use super::value::{Column, Value};
+use super::{Row, TransferError};
+
+/// A table's columns as both ends have them.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) table: &'static Table,
+    /// The columns of each row that travels, in order.
+    columns: Vec<String>,
+}
+
+/// Which rows are read, and what of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Query {
+    /// `SELECT … FROM …`, the columns of the order last.
+    pub(crate) select: String,
+    /// Which rows; all when `None`.
+    pub(crate) filter: Option<String>,
+    /// With the table's name before them: what is read may be called the same.
+    pub(crate) order: Vec<String>,
+    /// How many values a row has before those of the order.
+    pub(crate) width: usize,
+    pub(crate) page: usize,
+}
+
+/// How rows of one table are written.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) table: &'static str,
+    /// The columns as they are there.
+    pub(crate) columns: Vec<String>,
+    /// What is written into them, over the row's values: `?1` is the first.
+    pub(crate) values: Vec<String>,
+    /// Which of the row's values those are, where they are taken as they are.
+    pub(crate) taken: Vec<usize>,
+    /// What finds the row of a key, over the key's values.
+    pub(crate) by_key: String,
+    pub(crate) key: &'static [&'static str],
+}
+
+/// What changes in a table, in one transaction.
+#[derive(Default)]
+pub(crate) struct Batch {
+    /// The keys of rows that go, before the others come.
+    pub(crate) gone: Vec<Vec<Value>>,
+    /// The rows that come.
+    pub(crate) come: Vec<Row>,
+    size: usize,
+}
+
+/// A transaction writes at most so many rows, or so many bytes and a row.
+const BATCH_ROWS: usize = 10_000;
+const BATCH_BYTES: usize = 8 << 20;
+
+impl Batch {
+    pub(crate) fn add(&mut self, row: Row) {
+        self.size += row.iter().map(Value::size).sum::<usize>();
+        self.come.push(row);
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.gone.len() + self.come.len() >= BATCH_ROWS || self.size >= BATCH_BYTES
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.gone.is_empty() && self.come.is_empty()
+    }
+}
+
+/// The columns of a table at one end.
+pub(crate) struct End<'a> {
+    pub(crate) engine: Engine,
+    pub(crate) columns: &'a [Column],
+}
+
+impl End<'_> {
+    fn find(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// The names that travel: what is here, but for what only this end has, and what is made of it.
+    fn names(&self, table: &'static Table) -> Vec<String> {
+        let differences = table.differences(self.engine);
+        let is_own = |name: &str| {
+            differences.own.contains(&name) || differences.write.iter().any(|(own, _)| *own == name)
+        };
+        let here = self.columns.iter().map(|column| column.name.as_str());
+        let mut names: Vec<String> = here
+            .filter(|name| !is_own(name))
+            .map(str::to_owned)
+            .collect();
+        let made = differences.read.iter().map(|(name, _)| *name);
+        for name in made.filter(|name| self.find(name).is_none()) {
+            names.push(name.to_owned());
+        }
+        names
+    }
+}
+
+impl Plan {
+    /// Matches the two ends of a table. A column that only one has and nobody has spoken of is an error: what is in it
+    /// would be lost.
+    pub(crate) fn new(
+        table: &'static Table,
+        from: &End<'_>,
+        to: &End<'_>,
+    ) -> Result<Self, TransferError> {
+        let (mut columns, there) = (from.names(table), to.names(table));
+        let unknown = |column: &String, why: String| TransferError::UnknownColumn {
+            table: table.name,
+            column: column.clone(),
+            why,
+        };
+        for (names, others, missing_in) in [(&columns, &there, to), (&there, &columns, from)] {
+            if let Some(column) = names.iter().find(|name| !others.contains(name)) {
+                let why = format!("{:?} has no such column", missing_in.engine);
+                return Err(unknown(column, why));
+            }
+        }
+        for name in &columns {
+            let ends = [from.find(name), to.find(name)];
+            for column in ends.into_iter().flatten() {
+                if column.kind.is_none() {
+                    return Err(unknown(name, format!("its type is {}", column.type_name)));
+                }
+            }
+            if let [Some(one), Some(other)] = ends
+                && one.kind != other.kind
+            {
+                let why = format!("{} does not go into {}", one.type_name, other.type_name);
+                return Err(unknown(name, why));
+            }
+        }
+        // The key first, so that the beginning of a row is its key.
+        columns.sort_by_key(|name| {
+            let at = table.key.iter().position(|key| key == name);
+            at.unwrap_or(table.key.len())
+        });
+        Ok(Self { table, columns })
+    }
+
+    /// The places of a row's values, by the names of their columns.
+    #[cfg(test)]
+    pub(crate) fn by_name(&self) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..self.columns.len()).collect();
+        places.sort_by_key(|&at| &self.columns[at]);
+        places
+    }
+
+    /// The key of a row.
+    pub(crate) fn key<'row>(&self, row: &'row [Value]) -> &'row [Value] {
+        &row[..self.table.key.len()]
+    }
+
+    /// Takes what [`Self::whole`] reads apart: the row, whether it is settled, and what is watched of it.
+    pub(crate) fn split(&self, mut row: Row) -> (Row, bool, Vec<Value>) {
+        let settled = row.pop() == Some(Value::Int(1));
+        let watched = match self.table.kept {
+            Kept::Growing { watched, .. } => watched,
+            Kept::Changing => &[],
+        };
+        let at = |name: &&str| self.columns.iter().position(|column| column == name);
+        let watched = watched
+            .iter()
+            .filter_map(at)
+            .map(|at| row[at].clone())
+            .collect();
+        (row, settled, watched)
+    }
+
+    /// Reads whole rows of the source, and for each whether it is settled.
+    pub(crate) fn whole(&self, engine: Engine, only_settled: bool) -> Query {
+        let columns = self.columns.iter().map(String::as_str);
+        let settled = self.settled();
+        let values = columns.map(|column| self.table.expression(engine, column).to_owned());
+        let values = values.chain([as_number(settled)]).collect();
+        let mut query = self.query(engine, values);
+        query.filter = only_settled.then(|| settled.to_owned());
+        query
+    }
+
+    /// Reads of the target's rows what tells them apart: the key, whether they are settled, what is watched.
+    pub(crate) fn narrow(&self, engine: Engine) -> Query {
+        let watched = match self.table.kept {
+            Kept::Growing { watched, .. } => watched,
+            Kept::Changing => &[],
+        };
+        let expression = |name: &&'static str| self.table.expression(engine, name).to_owned();
+        let values = self.table.key.iter().map(expression);
+        let values = values
+            .chain([as_number(self.settled())])
+            .chain(watched.iter().map(expression));
+        self.query(engine, values.collect())
+    }
+
+    fn settled(&self) -> &'static str {
+        match self.table.kept {
+            Kept::Growing { settled, .. } => settled,
+            Kept::Changing => "TRUE",
+        }
+    }
+
+    fn query(&self, engine: Engine, values: Vec<String>) -> Query {
+        let order = self.table.order(engine).iter();
+        let order: Vec<String> = order
+            .map(|column| format!("{}.{column}", self.table.name))
+            .collect();
+        let width = values.len();
+        let values: Vec<String> = values.into_iter().chain(order.iter().cloned()).collect();
+        Query {
+            select: format!(
+                "SELECT {} FROM {}",
+                values.join(", "),
+                self.table.rows(engine)
+            ),
+            filter: None,
+            order,
+            width,
+            page: self.table.page,
+        }
+    }
+
+    /// How rows are written at the other end.
+    pub(crate) fn target(&self, end: &End<'_>) -> Target {
+        let made = self.table.differences(end.engine).write;
+        let mut target = Target {
+            table: self.table.name,
+            columns: Vec::new(),
+            values: Vec::new(),
+            taken: Vec::new(),
+            by_key: String::new(),
+            key: self.table.key,
+        };
+        for (at, name) in self.columns.iter().enumerate() {
+            if end.find(name).is_some() {
+                target.columns.push(name.clone());
+                target.values.push(format!("?{}", at + 1));
+                target.taken.push(at);
+            }
+        }
+        let mut conditions = Vec::new();
+        for (name, expression) in made {
+            let mut expression = (*expression).to_owned();
+            for (at, column) in self.columns.iter().enumerate() {
+                expression = expression.replace(&format!("{{{column}}}"), &format!("?{}", at + 1));
+            }
+            // Keys come first in a row, so the same numbers stand for a key's values.
+            conditions.push(format!("{name} = {expression}"));
+            target.columns.push((*name).to_owned());
+            target.values.push(expression);
+        }
+        if made.is_empty() {
+            let key = self.table.key.iter().enumerate();
+            conditions = key
+                .map(|(at, name)| format!("{name} = ?{}", at + 1))
+                .collect();
+        }
+        target.by_key = conditions.join(" AND ");
+        target
+    }
+}
+
+fn as_number(condition: &str) -> String {
+    format!("CASE WHEN {condition} THEN 1 ELSE 0 END")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tables::TABLES;
+    use super::super::value::Kind;
+    use super::*;
+
+    fn columns(list: &[(&str, Option<Kind>)]) -> Vec<Column> {
+        let column = |(name, kind): &(&str, Option<Kind>)| Column {
+            name: (*name).to_owned(),
+            kind: *kind,
+            type_name: "TYPE".to_owned(),
+        };
+        list.iter().map(column).collect()
+    }
+
+    fn table(name: &str) -> &'static Table {
+        let mut found = TABLES.iter().filter(|table| table.name == name);
+        found.next().expect("a table")
+    }
+
+    #[test]
+    fn a_column_that_nobody_has_spoken_of_is_refused() {
+        let int = Some(Kind::Int);
+        let both = [("hash", Some(Kind::Bytes)), ("expires_us", int)];
+        for (name, more, reason) in [
+            ("only here", vec![("shoe_size", int)], "no such column"),
+            ("unknown type", vec![("expires_us", None)], "its type is"),
+            (
+                "two types",
+                vec![("expires_us", Some(Kind::Text))],
+                "does not go into",
+            ),
+        ] {
+            let mut changed: Vec<_> = both.to_vec();
+            changed.retain(|(name, _)| more.iter().all(|(other, _)| other != name));
+            changed.extend(more);
+            let (plain, changed) = (columns(&both), columns(&changed));
+            let end = |engine, columns| End { engine, columns };
+            for (from, to) in [(&plain, &changed), (&changed, &plain)] {
+                let (from, to) = (end(Engine::Sqlite, from), end(Engine::Postgres, to));
+                let error = Plan::new(table("sign_in_link"), &from, &to).expect_err(name);
+                assert!(error.to_string().contains(reason), "{name}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn two_columns_become_one_and_one_becomes_two() {
+        let int = Some(Kind::Int);
+        let one = columns(&[("id", int), ("at_us", int)]);
+        let two = columns(&[("at_us", int), ("callback_id", int), ("number", int)]);
+        let sqlite = End {
+            engine: Engine::Sqlite,
+            columns: &one,
+        };
+        let postgres = End {
+            engine: Engine::Postgres,
+            columns: &two,
+        };
+        let attempts = table("callback_attempt");
+        for (from, to) in [
+            (&sqlite, &postgres),
+            (&postgres, &sqlite),
+            (&sqlite, &sqlite),
+        ] {
+            let plan = Plan::new(attempts, from, to).expect("both are known");
+            assert_eq!(plan.columns, ["callback_id", "number", "at_us"]);
+        }
+        let plan = Plan::new(attempts, &postgres, &sqlite).expect("known");
+        let read = plan.whole(Engine::Sqlite, true);
+        assert_eq!(
+            read.select,
+            "SELECT id >> 20, id & 1048575, at_us, CASE WHEN TRUE THEN 1 ELSE 0 END, callback_attempt.id \
+             FROM callback_attempt"
+        );
+        assert_eq!(
+            (read.width, read.order),
+            (4, vec!["callback_attempt.id".to_owned()])
+        );
+        let target = plan.target(&sqlite);
+        assert_eq!(target.columns, ["at_us", "id"]);
+        assert_eq!(target.values, ["?3", "(?1 << 20) | ?2"]);
+        assert_eq!(target.by_key, "id = (?1 << 20) | ?2");
+    }
+}

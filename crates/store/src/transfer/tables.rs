@@ -1,0 +1,317 @@
+//! Every table, and how it is copied.
+//!
+//! Columns are read from the databases' own catalogues: one that both have goes along by itself. Only what differs
+//! between the two databases is written down here, and a table or a column that nobody has spoken of stops the copy.
+
+/// The database at one end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+/// A table that is copied.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    /// What a row is known by in both databases.
+    pub(crate) key: &'static [&'static str],
+    pub(crate) kept: Kept,
+    /// How many rows are read at a time.
+    pub(crate) page: usize,
+    /// Whose sums are compared afterwards.
+    pub(crate) sums: &'static [&'static str],
+    /// By which its rows are counted afterwards.
+    pub(crate) by: &'static [&'static str],
+    sqlite: Differences,
+    postgres: Differences,
+}
+
+/// When a table's rows are copied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kept {
+    /// All at once, when nobody works on the source any more.
+    Changing,
+    /// What does not change any more at any time, the rest at the end. Keys are numbers or bytes: both databases must
+    /// have the same order of them.
+    Growing {
+        /// Which rows do not change any more.
+        settled: &'static str,
+        /// What tells whether a row is still the one that was copied.
+        watched: &'static [&'static str],
+    },
+}
+
+/// What one database has differently.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Differences {
+    /// Columns that only this one has and the other does not miss.
+    pub(crate) own: &'static [&'static str],
+    /// What is read in the table's place, under its name: where its rows stand in more than one.
+    pub(crate) from: Option<&'static str>,
+    /// Columns that are read by an expression, whether or not there is a column of that name.
+    pub(crate) read: &'static [(&'static str, &'static str)],
+    /// Columns that are made of those of the other database, which stand in braces.
+    pub(crate) write: &'static [(&'static str, &'static str)],
+    /// By what rows are read in order; the key when empty.
+    pub(crate) order: &'static [&'static str],
+}
+
+const NONE: Differences = Differences {
+    own: &[],
+    from: None,
+    read: &[],
+    write: &[],
+    order: &[],
+};
+
+/// Rows belong to nodes of the source, which the target does not know.
+const NOBODYS: &[(&str, &str)] = &[("owner", "CASE WHEN owner > 0 THEN 0 ELSE owner END")];
+const NOBODYS_ROWS: Differences = Differences {
+    read: NOBODYS,
+    ..NONE
+};
+/// A table of one row without a key.
+const BY_ROWID: Differences = Differences {
+    order: &["rowid"],
+    ..NONE
+};
+
+const PAGE: usize = 2_000;
+
+impl Table {
+    const fn changing(name: &'static str, key: &'static [&'static str]) -> Self {
+        Self {
+            name,
+            key,
+            kept: Kept::Changing,
+            page: PAGE,
+            sums: &[],
+            by: &[],
+            sqlite: NONE,
+            postgres: NONE,
+        }
+    }
+
+    const fn growing(
+        name: &'static str,
+        key: &'static [&'static str],
+        settled: &'static str,
+        watched: &'static [&'static str],
+    ) -> Self {
+        Self {
+            kept: Kept::Growing { settled, watched },
+            ..Self::changing(name, key)
+        }
+    }
+
+    const fn sums(mut self, sums: &'static [&'static str]) -> Self {
+        self.sums = sums;
+        self
+    }
+
+    const fn by(mut self, by: &'static [&'static str]) -> Self {
+        self.by = by;
+        self
+    }
+
+    const fn page(mut self, rows: usize) -> Self {
+        self.page = rows;
+        self
+    }
+
+    const fn differing(mut self, sqlite: Differences, postgres: Differences) -> Self {
+        self.sqlite = sqlite;
+        self.postgres = postgres;
+        self
+    }
+
+    /// What is different in one of the two databases.
+    pub(crate) fn differences(&self, engine: Engine) -> &Differences {
+        match engine {
+            Engine::Sqlite => &self.sqlite,
+            Engine::Postgres => &self.postgres,
+        }
+    }
+
+    /// How a column is read.
+    pub(crate) fn expression<'a>(&self, engine: Engine, column: &'a str) -> &'a str {
+        let read = self.differences(engine).read.iter();
+        let mut found = read.filter(|(name, _)| *name == column);
+        found.next().map_or(column, |(_, expression)| expression)
+    }
+
+    /// What its rows are read from.
+    pub(crate) fn rows(&self, engine: Engine) -> String {
+        match self.differences(engine).from {
+            Some(rows) => format!("({rows}) AS {}", self.name),
+            None => self.name.to_owned(),
+        }
+    }
+
+    /// By what its rows are read in order.
+    pub(crate) fn order(&self, engine: Engine) -> &'static [&'static str] {
+        match self.differences(engine).order {
+            [] => self.key,
+            order => order,
+        }
+    }
+}
+
+/// What is not copied: the schema's own history, and who works on the source.
+pub(crate) const LEFT_OUT: &[&str] = &[
+    "schema_migration",
+    "schema_fit",
+    "node",
+    "carrier",
+    "bind",
+    "bind_wish",
+];
+
+/// Tables of `PostgreSQL` alone whose rows are read along with those of another.
+pub(crate) const ONLY_POSTGRES: &[&str] = &["traffic_fresh"];
+
+/// What was counted and is not added up yet is added up on the way.
+const COUNTED: Differences = Differences {
+    from: Some(
+        "SELECT account_id, span, begins, channel, network, status, error, shard,
+            CAST(sum(messages) AS BIGINT) AS messages, CAST(sum(parts) AS BIGINT) AS parts,
+            CAST(sum(cost_micros) AS BIGINT) AS cost_micros
+        FROM (SELECT account_id, span, begins, channel, network, status, error, shard, messages, parts, cost_micros
+            FROM traffic
+            UNION ALL
+            SELECT f.account_id, s.span, f.hour / s.hours, f.channel, CASE s.span WHEN 1 THEN f.network ELSE 0 END,
+                f.status, f.error, 0::smallint, f.messages, f.parts, f.cost_micros
+            FROM traffic_fresh AS f CROSS JOIN (VALUES (0::smallint, 1), (1::smallint, 24)) AS s (span, hours)) AS t
+        GROUP BY 1, 2, 3, 4, 5, 6, 7, 8",
+    ),
+    ..NONE
+};
+
+/// Everything else, so that whatever a row refers to comes before it.
+pub(crate) const TABLES: &[Table] = &[
+    Table::changing("account", &["id"]).sums(&["id", "credit_limit_micros"]),
+    Table::changing("person", &["id"]).sums(&["id"]),
+    Table::changing("token", &["id"]).sums(&["id"]),
+    Table::changing("sign_in_link", &["hash"]),
+    Table::changing("session", &["hash"]),
+    Table::changing("invitation", &["email"]),
+    Table::changing("recovery_code", &["person_id", "hash"]),
+    Table::changing("half_open", &["hash"]),
+    Table::changing("oauth_client", &["id"]),
+    Table::changing("oauth_request", &["hash"]),
+    Table::changing("oauth_grant", &["id"]).sums(&["id"]),
+    Table::changing("sender", &["id"])
+        .sums(&["id"])
+        .by(&["state"]),
+    // A version may have megabytes.
+    Table::growing(
+        "catalogue",
+        &["kind", "account_id", "version"],
+        "TRUE",
+        &["at_us"],
+    )
+    .sums(&["version", "row_count"])
+    .page(1),
+    Table::growing("audit", &["id"], "TRUE", &["at_us"]).sums(&["id"]),
+    Table::growing(
+        "ledger",
+        &["account_id", "id"],
+        "TRUE",
+        &["at_us", "amount_micros", "balance_micros"],
+    )
+    .sums(&["amount_micros", "messages", "spent_micros"])
+    .by(&["kind"]),
+    Table::growing(
+        "traffic",
+        &[
+            "account_id",
+            "span",
+            "begins",
+            "channel",
+            "network",
+            "status",
+            "error",
+            "shard",
+        ],
+        "TRUE",
+        &["messages", "parts", "cost_micros"],
+    )
+    .sums(&["messages", "parts", "cost_micros"])
+    .differing(NONE, COUNTED),
+    Table::growing(
+        "message",
+        &["id"],
+        "final_us IS NOT NULL",
+        &["final_us", "status", "error", "seen_us"],
+    )
+    .sums(&["id", "parts", "price_micros"])
+    .by(&["state", "status"]),
+    Table::changing("transit", &["carrier", "reference"])
+        .by(&["status"])
+        // Rows are numbered as they come, so that the oldest are found first.
+        .differing(
+            Differences {
+                own: &["number"],
+                order: &["number"],
+                ..NONE
+            },
+            Differences {
+                order: &["taken_us"],
+                ..NONE
+            },
+        ),
+    // The owner of a row of the queue may be one of these.
+    Table::changing("pool", &["id"]).sums(&["id"]),
+    Table::changing("queue", &["owner", "lane", "due_us", "id"])
+        .sums(&["id", "attempt"])
+        .by(&["lane"])
+        .differing(NOBODYS_ROWS, NOBODYS_ROWS),
+    Table::growing(
+        "idempotency",
+        &["account_id", "key"],
+        "TRUE",
+        &["first_id", "expires_us"],
+    )
+    .sums(&["first_id", "messages"]),
+    Table::changing(
+        "recipient_sent",
+        &["account_id", "recipient", "at_us", "message_id"],
+    )
+    .sums(&["message_id"]),
+    Table::growing(
+        "callback",
+        &["id"],
+        "state <> 0",
+        &["state", "tries", "created_us"],
+    )
+    .sums(&["id", "message_id", "tries"])
+    .by(&["state"]),
+    Table::growing(
+        "callback_attempt",
+        &["callback_id", "number"],
+        "TRUE",
+        &["at_us"],
+    )
+    .sums(&["callback_id", "number", "elapsed_ms"])
+    // In SQLite both are one number.
+    .differing(
+        Differences {
+            read: &[("callback_id", "id >> 20"), ("number", "id & 1048575")],
+            write: &[("id", "({callback_id} << 20) | {number}")],
+            order: &["id"],
+            ..NONE
+        },
+        NONE,
+    ),
+    Table::changing("callback_queue", &["owner", "due_us", "id"])
+        .sums(&["id", "attempt"])
+        .differing(NOBODYS_ROWS, NOBODYS_ROWS),
+    Table::changing("id_block", &[]).differing(BY_ROWID, NONE),
+    Table::changing("access_version", &[])
+        .sums(&["version"])
+        .differing(BY_ROWID, NONE),
+];
+
+/// Tables whose one row a new database has from the beginning.
+pub(crate) const NEVER_EMPTY: &[&str] = &["id_block", "access_version"];

@@ -1,0 +1,397 @@
+//! A database with something in every table and column goes to and fro, whole, in two passes, and changed in between.
+
+mod fill;
+mod refusing;
+
+use std::path::PathBuf;
+
+use testkit::{TempDir, TestDatabase};
+
+use super::plan::{End, Plan};
+use super::side::Stream;
+use super::tables::TABLES;
+use super::value::Value;
+use super::*;
+use crate::{DatabaseUrl, OpenError, Options};
+use fill::fill;
+
+/// Sees nothing but that all that was announced was done.
+#[derive(Default)]
+struct Seen {
+    total: u64,
+    done: u64,
+}
+
+impl Watch for Seen {
+    fn begins(&mut self, total: u64) {
+        self.total = total;
+    }
+
+    fn table(&mut self, _: &'static str) {}
+
+    fn advances(&mut self, by: u64) {
+        self.done += by;
+    }
+}
+
+/// Databases that go away with this value.
+struct Place {
+    folder: TempDir,
+    servers: Vec<TestDatabase>,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self {
+            folder: TempDir::create("transfer").expect("a temporary folder"),
+            servers: Vec::new(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn file(&self, name: &str) -> DatabaseUrl {
+        DatabaseUrl::Sqlite(self.path(name))
+    }
+
+    /// A file with something in every table.
+    async fn full(&self, name: &str) -> DatabaseUrl {
+        let url = self.file(name);
+        let mut side = Side::make(&url).await.expect("a new file");
+        fill(&mut side).await;
+        url
+    }
+
+    async fn server(&mut self) -> DatabaseUrl {
+        let database = TestDatabase::create().await;
+        let url = database.url().parse().expect("a URL");
+        self.servers.push(database);
+        url
+    }
+
+    /// An empty database of each kind.
+    async fn targets(&mut self) -> [DatabaseUrl; 2] {
+        [self.server().await, self.file("target.db")]
+    }
+}
+
+async fn open(url: &DatabaseUrl) -> Result<(), OpenError> {
+    crate::open(url, &Options::default()).await.map(drop)
+}
+
+async fn execute(url: &DatabaseUrl, sql: &str) {
+    let mut side = Side::find(url).await.expect("it is there");
+    side.execute(sql.to_owned()).await.expect("it is valid");
+}
+
+/// All rows of all tables, as they travel.
+async fn dump(url: &DatabaseUrl) -> Vec<(&'static str, Vec<Row>)> {
+    let mut side = Side::find(url).await.expect("it is there");
+    let engine = side.engine();
+    let mut all = Vec::new();
+    for table in TABLES {
+        let columns = side.columns(table.name).await.expect("columns");
+        let end = End {
+            engine,
+            columns: &columns,
+        };
+        let plan = Plan::new(table, &end, &end).expect("known");
+        let mut stream = Stream::new(plan.whole(engine, false));
+        // By name, so that both databases give the same order.
+        let by_name = plan.by_name();
+        let mut rows = Vec::new();
+        loop {
+            let page = side.next(&mut stream).await.expect("rows");
+            if page.is_empty() {
+                break;
+            }
+            let named = |row: Row| by_name.iter().map(|&at| row[at].clone()).collect();
+            rows.extend(page.into_iter().map(named).collect::<Vec<Row>>());
+        }
+        rows.sort();
+        all.push((table.name, rows));
+    }
+    all
+}
+
+async fn assert_same(one: &DatabaseUrl, other: &DatabaseUrl) {
+    for ((table, source), (_, copy)) in dump(one).await.iter().zip(&dump(other).await) {
+        assert!(!source.is_empty(), "nothing in {table}");
+        assert_eq!(source.len(), copy.len(), "{table}");
+        assert!(source == copy, "{table} differs");
+    }
+}
+
+async fn complete(from: &DatabaseUrl, to: &DatabaseUrl) -> Vec<Checked> {
+    let mut seen = Seen::default();
+    let moved = migrate(from, to, false, &mut seen).await;
+    let Ok(Moved::Complete(checked)) = moved else {
+        panic!("not complete: {moved:?}");
+    };
+    assert_eq!(seen.done, seen.total);
+    checked
+}
+
+#[tokio::test]
+async fn every_table_and_column_of_both_databases_is_spoken_of() {
+    let mut place = Place::new();
+    let urls = [place.file("a.db"), place.server().await];
+    for from in &urls {
+        for to in &urls {
+            let mut source = Side::make(from).await.expect("a schema");
+            let mut target = Side::make(to).await.expect("a schema");
+            check_tables(&mut source, "source")
+                .await
+                .expect("all known");
+            let there = source.tables().await.expect("tables");
+            for table in TABLES
+                .iter()
+                .map(|table| table.name)
+                .chain(LEFT_OUT.iter().copied())
+            {
+                assert!(there.contains(table), "{table} is not there any more");
+            }
+            let mut copier = Copier {
+                source: &mut source,
+                target: &mut target,
+                known: None,
+                watch: &mut Seen::default(),
+            };
+            let ways = copier.plans().await.expect("each column has its place");
+            assert_eq!(ways.len(), TABLES.len());
+        }
+    }
+}
+
+#[tokio::test]
+async fn everything_arrives_and_comes_back() {
+    let mut place = Place::new();
+    let first = place.full("first.db").await;
+    let (server, back) = (place.server().await, place.file("back.db"));
+    let before = place.file("before.db");
+    std::fs::copy(place.path("first.db"), place.path("before.db")).expect("copied");
+
+    let checked = complete(&first, &server).await;
+    assert!(checked.len() > TABLES.len() && checked.iter().all(Checked::is_equal));
+    assert_same(&before, &server).await;
+    let refusal = open(&first).await.expect_err("it was moved").to_string();
+    assert!(refusal.contains("was moved to postgres://"), "{refusal}");
+    open(&server).await.expect("open for business");
+    let again = migrate(&first, &server, false, &mut Seen::default()).await;
+    assert!(matches!(again, Ok(Moved::Already)), "{again:?}");
+
+    complete(&server, &back).await;
+    assert_same(&before, &back).await;
+    open(&server).await.expect_err("it was moved on");
+    open(&back).await.expect("open for business");
+}
+
+/// Numbers go on behind the last that was ever given out, not behind the last that is left.
+#[tokio::test]
+async fn numbers_are_not_given_out_again() {
+    const ADD: &str =
+        "INSERT INTO callback (account_id, message_id, created_us, due_us, state, tries, kind)
+        VALUES (1, 1, 1, 1, 2, 1, 0)";
+    let mut place = Place::new();
+    for target in place.targets().await {
+        let name = format!("{:?}.db", std::mem::discriminant(&target)).replace(['(', ')'], "");
+        let source = place.full(&name).await;
+        execute(
+            &source,
+            "UPDATE sqlite_sequence SET seq = 5000 WHERE name = 'callback'",
+        )
+        .await;
+        execute(&source, "UPDATE id_block SET next = 7").await;
+        complete(&source, &target).await;
+        execute(&target, ADD).await;
+        let mut side = Side::find(&target).await.expect("there");
+        let last = side.number("SELECT max(id) FROM callback").await;
+        assert_eq!(last.expect("a number"), 5001);
+        let free = "SELECT next - (SELECT max(id) FROM message) FROM id_block";
+        let free = side.number(free).await.expect("a number");
+        assert!(free > 0, "an ID would be given out twice");
+    }
+}
+
+#[tokio::test]
+async fn what_changed_between_two_passes_is_brought_up_to_date() {
+    const CHANGES: [&str; 9] = [
+        "DELETE FROM message WHERE id = 1",
+        "UPDATE message SET seen_us = 77 WHERE final_us IS NOT NULL AND id % 2 = 0",
+        "UPDATE message SET final_us = 5, status = 1, state = 3 WHERE final_us IS NULL",
+        "UPDATE callback SET state = 0, tries = tries + 1 WHERE id IN (2, 3)",
+        "DELETE FROM callback_attempt WHERE id = (SELECT max(id) FROM callback_attempt)",
+        "DELETE FROM callback_attempt WHERE id = (SELECT min(id) FROM callback_attempt)",
+        "UPDATE traffic SET messages = messages + 1 WHERE begins = 3",
+        "UPDATE account SET credit_limit_micros = 4711 WHERE id = 2",
+        "DELETE FROM queue WHERE id < 3",
+    ];
+    let mut place = Place::new();
+    for (number, target) in place.targets().await.into_iter().enumerate() {
+        let source = place.full(&format!("source{number}.db")).await;
+        // Twice, as after a pass that was interrupted.
+        for pass in 1..=2 {
+            let moved = migrate(&source, &target, true, &mut Seen::default()).await;
+            let Ok(Moved::Begun { remaining }) = moved else {
+                panic!("pass {pass}: {moved:?}");
+            };
+            let of = |table| remaining.iter().find(|(name, _)| *name == table);
+            assert!(
+                of("account").is_some() && of("audit").is_none(),
+                "{remaining:?}"
+            );
+            let refusal = open(&target).await.expect_err("unfinished").to_string();
+            assert!(
+                refusal.contains("run the same `switchboard migrate`"),
+                "{refusal}"
+            );
+            open(&source).await.expect("the source goes on");
+        }
+        for change in CHANGES {
+            execute(&source, change).await;
+        }
+        complete(&source, &target).await;
+        assert_same(&source, &target).await;
+        open(&target).await.expect("open for business");
+    }
+}
+
+/// On `PostgreSQL` some of what was counted is not added up yet.
+#[tokio::test]
+async fn what_is_not_added_up_yet_is_added_up_on_the_way() {
+    const FRESH: &str = "
+        INSERT INTO traffic_fresh (account_id, hour, channel, network, status, error, messages, parts, cost_micros)
+        VALUES (1, 480, 0, 2472002, 1, 0, 3, 4, 5), (1, 481, 0, 2472002, 1, 0, 10, 10, 10)";
+    let mut place = Place::new();
+    let (first, server) = (place.full("first.db").await, place.server().await);
+    complete(&first, &server).await;
+    let sums = "SELECT CAST(sum(messages) AS BIGINT) FROM traffic";
+    let mut side = Side::find(&server).await.expect("there");
+    let before = side.number(sums).await.expect("a number");
+    execute(&server, FRESH).await;
+    let back = place.file("back.db");
+    complete(&server, &back).await;
+    let mut side = Side::find(&back).await.expect("there");
+    // Once by the hour, once by the day.
+    assert_eq!(side.number(sums).await.expect("a number"), before + 26);
+    let day = "SELECT messages FROM traffic WHERE span = 1 AND begins = 20 AND network = 2472002";
+    assert_eq!(side.number(day).await.expect("a number"), 13);
+}
+
+/// Whatever ends the process between the two seals, the same command goes on.
+#[tokio::test]
+async fn a_move_that_was_cut_off_at_its_end_is_completed() {
+    let mut place = Place::new();
+    let (source, target) = (place.full("a.db").await, place.server().await);
+    complete(&source, &target).await;
+    let mut side = Side::find(&target).await.expect("there");
+    let born_us = Side::find(&source).await.expect("there").born_us().await;
+    let seal = Seal {
+        kind: Kind::Copying,
+        born_us: born_us.expect("a time"),
+        other: source.to_string(),
+    };
+    side.set_seal(Some(&seal)).await.expect("sealed");
+    for url in [&source, &target] {
+        open(url).await.expect_err("neither may send");
+    }
+    complete(&source, &target).await;
+    open(&target).await.expect("open for business");
+}
+
+#[tokio::test]
+async fn a_move_is_undone_on_purpose_and_done_again() {
+    let mut place = Place::new();
+    let (source, target) = (place.full("a.db").await, place.server().await);
+    complete(&source, &target).await;
+    undo(&source, &target).await.expect("undone");
+    open(&source).await.expect("open again");
+    open(&target).await.expect_err("closed");
+    undo(&source, &target).await.expect_err("it is open");
+    execute(&source, "UPDATE account SET name = 'other' WHERE id = 1").await;
+    complete(&source, &target).await;
+    assert_same(&source, &target).await;
+}
+
+#[tokio::test]
+async fn a_backup_holds_everything_and_is_restored_into_both() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut place = Place::new();
+    let (file, server) = (place.full("file.db").await, place.server().await);
+    restore(&place.path("file.db"), &server, &mut Seen::default())
+        .await
+        .expect("any file of ours is a backup");
+    execute(&server, "UPDATE id_block SET next = next - 1000000").await;
+    for (number, source) in [&file, &server].into_iter().enumerate() {
+        let backup_file = place.path(&format!("backup{number}"));
+        let mut seen = Seen::default();
+        backup(source, &backup_file, false, &mut seen)
+            .await
+            .expect("made");
+        assert!(seen.done > 0);
+        let mode = std::fs::metadata(&backup_file)
+            .expect("there")
+            .permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600);
+        let left: Vec<_> = std::fs::read_dir(place.folder.path())
+            .expect("a folder")
+            .collect();
+        let left = left.iter().flatten().map(std::fs::DirEntry::file_name);
+        let left: Vec<_> = left
+            .filter(|name| name.to_string_lossy().contains("unfinished"))
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+        for target in [
+            place.server().await,
+            place.file(&format!("target{number}.db")),
+        ] {
+            restore(&backup_file, &target, &mut Seen::default())
+                .await
+                .expect("restored");
+            execute(&target, "UPDATE id_block SET next = next - 1000000").await;
+            assert_same(&file, &target).await;
+            open(&target).await.expect("open for business");
+        }
+    }
+}
+
+/// A backup of an older version is brought up to date on the way, and itself stays as it is.
+#[tokio::test]
+async fn a_backup_of_an_older_schema_is_restored() {
+    let mut place = Place::new();
+    let path = place.path("old.db");
+    let old = rusqlite::Connection::open(&path).expect("a file");
+    let history = "CREATE TABLE schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_us INTEGER NOT NULL)";
+    old.execute_batch(history).expect("valid");
+    for step in &SQLITE[..10] {
+        old.execute_batch(step.sql).expect("valid");
+        let add = "INSERT INTO schema_migration VALUES (?1, ?2, 1)";
+        old.execute(add, (step.number, step.name)).expect("valid");
+    }
+    old.execute_batch("INSERT INTO account (name, balance_micros, credit_limit_micros, suspended, callback_secret, created_us)
+        VALUES ('x', 0, 5, 0, '', 1)")
+        .expect("valid");
+    drop(old);
+    let before = std::fs::read(&path).expect("a file");
+    let target = place.server().await;
+    restore(&path, &target, &mut Seen::default())
+        .await
+        .expect("restored");
+    assert_eq!(before, std::fs::read(&path).expect("a file"));
+    let mut side = Side::find(&target).await.expect("there");
+    assert_eq!(
+        side.number("SELECT credit_limit_micros FROM account")
+            .await
+            .expect("a row"),
+        5
+    );
+}
+
+/// Values are compared as they are: a test that could not tell them apart would prove nothing.
+#[test]
+fn values_differ_by_kind_and_content() {
+    assert!(Value::Int(1) != Value::Int(2) && Value::Null != Value::Int(0));
+    assert!(Value::Text("1".into()) != Value::Bytes(b"1".to_vec()));
+}

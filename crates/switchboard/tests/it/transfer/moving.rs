@@ -1,0 +1,202 @@
+//! A service moves to another database, alive, and goes on there.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::receiver::Receiver;
+use testkit::{Backend, TestDatabase};
+
+use super::{file_url, json as printed, migrate, refusal, start_on, url};
+use crate::people::browser::Browser;
+use crate::people::{PASSWORD, joined};
+use crate::rest::service::{Service, binary, ids, in_seconds, sms_with, wait_for, with_offset};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+fn send(service: &Service, dlr: &str, fields: &Value) -> String {
+    let mut body = sms_with(fields);
+    body["dlrUrl"] = json!(dlr);
+    service.accept(&body).remove(0)
+}
+
+fn state(service: &Service, id: &str) -> String {
+    let status = service.get(&format!("/sms/status/{id}")).json();
+    status["state"].as_str().unwrap_or_default().to_owned()
+}
+
+fn keyed(service: &Service) -> String {
+    let body = sms_with(&json!({})).to_string();
+    let key = [("Idempotency-Key", "the one")];
+    let answer = service.call_with(&service.token, "POST", "/sms", &key, body.as_bytes());
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    ids(&answer).remove(0)
+}
+
+fn delivered(service: &Service, ids: &[String]) {
+    for id in ids {
+        wait_for("the end of a message", || {
+            (state(service, id) == "delivered").then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_service_moves_to_postgres_while_it_works() {
+    let mut service = Service::with(Backend::Sqlite, |builder| {
+        builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
+    });
+    let receiver = Receiver::start();
+    let dlr = receiver.url("/dlr");
+    let acme = service.create_account("acme");
+    joined(&service, "ann@example.com", &["--account", "main"]);
+    let first: Vec<String> = (0..20).map(|_| send(&service, &dlr, &json!({}))).collect();
+    delivered(&service, &first);
+    let unique = keyed(&service);
+    let scheduled = json!({ "scheduled": with_offset(in_seconds(12), 0) });
+    let later = send(&service, &receiver.url("/later"), &scheduled);
+    let far = json!({ "scheduled": with_offset(in_seconds(90_000), 0) });
+    let cancelled = send(&service, &dlr, &far);
+    assert_eq!(service.delete(&format!("/sms/{cancelled}")).status, 200);
+
+    let target = TestDatabase::create_blocking();
+    let begun = migrate(&service, target.url());
+    assert_eq!(begun["complete"], json!(false), "{begun}");
+    assert!(begun["remaining"]["account"].as_u64() == Some(2), "{begun}");
+    let refused = refusal(target.url());
+    assert!(
+        refused.contains("an unfinished copy of sqlite:"),
+        "{refused}"
+    );
+
+    let second: Vec<String> = (0..20).map(|_| send(&service, &dlr, &json!({}))).collect();
+    delivered(&service, &second);
+    assert!(receiver.wait_for(40, DEADLINE));
+    let balance = service.balance();
+    assert!(service.server.terminate().success());
+    let complete = migrate(&service, target.url());
+    assert_eq!(complete["complete"], json!(true), "{complete}");
+    let refused = refusal(&url(&service));
+    assert!(refused.contains("was moved to postgres://"), "{refused}");
+
+    let moved = start_on(target.url(), &service.token);
+    assert_eq!(moved.balance(), balance);
+    for id in first.iter().chain(&second) {
+        assert_eq!(state(&moved, id), "delivered", "{id}");
+    }
+    assert_eq!(state(&moved, &cancelled), "cancelled");
+    assert_eq!(keyed(&moved), unique, "the key is known");
+    assert_eq!(moved.call_as(&acme, "GET", "/token", b"").status, 200);
+    let mut browser = Browser::new(&moved);
+    browser.get("/dashboard/sign-in");
+    let entered = browser.submit(&[("email", "ann@example.com"), ("password", PASSWORD)]);
+    assert_eq!(entered.header("location"), Some("/dashboard"));
+
+    let third: Vec<String> = (0..20).map(|_| send(&moved, &dlr, &json!({}))).collect();
+    delivered(&moved, &third);
+    delivered(&moved, &[later]);
+    assert!(
+        receiver.wait_for(61, DEADLINE),
+        "{} reports",
+        receiver.count()
+    );
+    let came: Vec<_> = receiver.received();
+    let of_later = came.iter().filter(|report| report.path == "/later");
+    assert_eq!(of_later.count(), 1, "sent once");
+    let all: BTreeSet<&String> = first.iter().chain(&second).chain(&third).collect();
+    assert_eq!(all.len(), 60, "no ID was given out twice");
+    let checked = moved.server.cli(&["account", "check"]);
+    assert!(checked.status.success(), "{checked:?}");
+    moved.check_health();
+}
+
+/// A file with so many messages that ended.
+fn fill(path: &Path, messages: u32) {
+    let file = rusqlite::Connection::open(path).expect("a file");
+    file.execute_batch(&format!(
+        "WITH RECURSIVE n (id) AS (SELECT 1001 UNION ALL SELECT id + 1 FROM n WHERE id < 1000 + {messages})
+         INSERT INTO message (id, account_id, recipient, originator, body, coding, coding_given, parts, priority,
+             accepted_us, expires_us, state, final_us, status, error)
+         SELECT id, 1, 37120000000 + id, 'Acme', X'48656C6C6F', 0, 0, 1, 1, id, id, 3, id, 1, 0 FROM n;
+         UPDATE id_block SET next = 2000 + {messages}"
+    ))
+    .expect("filled");
+}
+
+fn count(target: &TestDatabase) -> i64 {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let connected = tokio_postgres::connect(target.url(), tokio_postgres::NoTls).await;
+        let (client, connection) = connected.expect("the server answers");
+        tokio::spawn(connection);
+        let row = client.query_one("SELECT count(*) FROM message", &[]).await;
+        row.map_or(0, |row| row.get(0))
+    })
+}
+
+#[test]
+fn a_move_that_is_killed_goes_on() {
+    const MESSAGES: u32 = 60_000;
+    let mut service = Service::start(Backend::Sqlite);
+    assert!(service.server.terminate().success());
+    let path = service.server.data_dir().join("switchboard.db");
+    fill(&path, MESSAGES);
+    let target = TestDatabase::create_blocking();
+    let mut killed = 0;
+    for goal in [1, 20_000] {
+        let mut child = Command::new(binary())
+            .args(["migrate", "--from", &file_url(&path), "--to", target.url()])
+            .current_dir(service.server.data_dir())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        let ended = wait_for("rows in the target", || {
+            let ended = child.try_wait().expect("a child").is_some();
+            (ended || count(&target) >= goal).then_some(ended)
+        });
+        child.kill().expect("killed, or over");
+        child.wait().expect("over");
+        killed += i32::from(!ended);
+        if !ended {
+            let refused = refusal(target.url());
+            assert!(refused.contains("an unfinished copy"), "{refused}");
+        }
+    }
+    assert!(killed > 0, "it was always faster");
+    let complete = migrate(&service, target.url());
+    assert_eq!(complete["complete"], json!(true), "{complete}");
+    assert_eq!(count(&target), i64::from(MESSAGES));
+    let moved = start_on(target.url(), &service.token);
+    let new = moved.accept(&sms_with(&json!({}))).remove(0);
+    let new: u32 = new.parse().expect("a number");
+    assert!(new > MESSAGES + 1000, "{new}");
+}
+
+#[test]
+fn a_move_is_undone_on_purpose() {
+    let mut service = Service::start(Backend::Sqlite);
+    assert!(service.server.terminate().success());
+    let target = TestDatabase::create_blocking();
+    migrate(&service, target.url());
+    let from = url(&service);
+    let undo = [
+        "migrate",
+        "--from",
+        &from,
+        "--to",
+        target.url(),
+        "--undo",
+        "--json",
+    ];
+    printed(&service.server.cli(&undo));
+    let refused = refusal(target.url());
+    assert!(refused.contains("an unfinished copy"), "{refused}");
+    service.server.restart();
+    assert_eq!(service.get("/token").status, 200);
+}
