@@ -61,6 +61,7 @@ migrations! {
     10 "0010_people",
     11 "0011_carriers",
     12 "0012_append",
+    13 "0013_binds",
 }
 
 /// The step that follows what was applied: `None` when the schema is current.
