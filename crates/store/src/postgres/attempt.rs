@@ -14,7 +14,7 @@ use super::fault::{Fault, TookTooLong};
 pub(super) const DEADLINE: Duration = Duration::from_secs(15);
 /// How often the database may ask for a repetition. Where a whole transaction sees what was there when it began, each of
 /// those that wait for the same account finds, once it is its turn, that another was faster.
-const TRIES: u32 = 40;
+const TRIES: u32 = 100;
 /// The longest pause before a repetition. Pauses differ by chance, so that the same ones do not meet again, and do not
 /// grow: whoever has failed most often must not be kept waiting longest.
 const PAUSE: Duration = Duration::from_millis(8);
