@@ -89,7 +89,9 @@ impl SqliteSide {
 
     /// Brings the schema up to date, sealed or not.
     pub(crate) async fn migrate(&mut self) -> Result<(), TransferError> {
-        let migrated = self.run("migrating", |db| Ok(migrate::advance(db, SQLITE))).await?;
+        let migrated = self
+            .run("migrating", |db| Ok(migrate::advance(db, SQLITE)))
+            .await?;
         Ok(migrated?)
     }
 
