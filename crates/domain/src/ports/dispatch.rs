@@ -103,6 +103,9 @@ pub struct CarrierSeen {
 /// Sending.
 #[async_trait]
 pub trait DispatchStore: Send + Sync + 'static {
+    /// The database's time.
+    async fn now(&self) -> Result<Timestamp, StoreError>;
+
     /// Makes this process known as a node, alive for `lifetime` from now on the database's clock.
     async fn join(&self, lifetime: SignedDuration) -> Result<NodeId, StoreError>;
 

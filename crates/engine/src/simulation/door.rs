@@ -210,6 +210,10 @@ impl MessageStore for Door {
 
 #[async_trait]
 impl DispatchStore for Door {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.call("now", |_: &mut Model, now| now).await
+    }
+
     async fn join(&self, lifetime: SignedDuration) -> Result<NodeId, StoreError> {
         let join = move |model: &mut Model, now| model.join(now + lifetime);
         self.call("join", join).await

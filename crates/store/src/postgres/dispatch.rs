@@ -22,6 +22,7 @@ use crate::rows::dispatch::{
 };
 use crate::rows::{self, Corrupt, duration_us};
 
+const NOW: &str = concat!("SELECT ", now_us!());
 const JOIN: &str = concat!(
     "INSERT INTO node (alive_until_us) VALUES (",
     now_us!(),
@@ -78,6 +79,11 @@ const LIST_INBOX: &str = "
 
 #[async_trait]
 impl DispatchStore for PostgresStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        let read = |row: &Row| rows::timestamp(column(row, 0)?);
+        self.get("read the clock", NOW, &[], read).await
+    }
+
     async fn join(&self, lifetime: SignedDuration) -> Result<NodeId, StoreError> {
         let read = |row: &Row| rows::node_id(column(row, 0)?);
         self.get("join", JOIN, &[&duration_us(lifetime)], read)
