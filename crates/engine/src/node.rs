@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::NodeId;
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{StoreError, WorkStore};
 use jiff::SignedDuration;
 use tokio::sync::Notify;
@@ -48,6 +49,7 @@ impl Node {
     /// Joins, takes over what the dead left, and goes on proving that it lives.
     pub async fn start(store: Arc<dyn WorkStore>) -> Result<Arc<Self>, StoreError> {
         let id = store.join(LIFETIME).await?;
+        pass(KillPoint::NodeJoined);
         let taken_over = store.give_up_dead(id).await?;
         tracing::info!(node = id.get(), taken_over, "joined");
         let node = Arc::new(Self {
@@ -103,9 +105,11 @@ impl Node {
         if let Some(beating) = self.beating.get() {
             beating.abort();
         }
+        pass(KillPoint::NodeLeaves);
         if let Err(error) = self.store.leave(self.id()).await {
             tracing::warn!(%error, "could not say goodbye; others will notice in seconds");
         }
+        pass(KillPoint::NodeLeft);
     }
 
     async fn beat(&self) -> Result<(), StoreError> {
@@ -122,8 +126,10 @@ impl Node {
             self.id.store(id.get(), Ordering::Release);
             self.has_beaten(began);
         }
+        pass(KillPoint::NodeBeaten);
         let taken_over = self.store.give_up_dead(self.id()).await?;
         if taken_over > 0 {
+            pass(KillPoint::DeadGivenUp);
             tracing::info!(taken_over, "took over what a dead node held");
         }
         Ok(())

@@ -10,6 +10,8 @@ mod cli;
 mod commands;
 mod config;
 mod first_start;
+#[cfg(debug_assertions)]
+mod kill;
 mod mcp;
 mod outside;
 mod serve;
@@ -24,6 +26,8 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    #[cfg(debug_assertions)]
+    kill::arm();
     let cli = cli::Cli::parse();
     match commands::run(cli) {
         Ok(()) => ExitCode::SUCCESS,

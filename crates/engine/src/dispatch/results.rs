@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use domain::Clock;
 use domain::delivery::{Parcel, Sent, Settlement};
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{Settled, StoreError, WorkStore};
 
 use crate::batcher::{BatchError, Batcher, Limits};
@@ -83,6 +84,7 @@ async fn settle(
         let results: Arc<Vec<Settlement>> =
             Arc::new(group.iter().map(|held| held.it.clone()).collect());
         let room = callbacks.reserve(group.len());
+        pass(KillPoint::SettleBegins);
         let result = store
             .settle_sends(group[0].by, results, room.is_some())
             .await;
@@ -91,6 +93,7 @@ async fn settle(
             tracing::error!(%error, cause, "results of sending cannot be stored; trying again");
             callbacks.lost_track();
         })?;
+        pass(KillPoint::SettleCommitted);
         let ended = stored.iter().filter_map(|settled| match settled {
             Settled::Ended(ended) => Some(ended),
             Settled::Stored | Settled::Stale => None,

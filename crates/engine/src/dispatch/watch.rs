@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{CarrierNote, Health};
 
 use super::Dispatch;
@@ -45,6 +46,9 @@ impl Dispatch {
                 return false;
             }
         };
+        if !claimed.is_empty() {
+            pass(KillPoint::ClaimCommitted);
+        }
         let mut taken = [0; LANES];
         for parcel in claimed {
             taken[usize::try_from(parcel.priority.lane()).unwrap_or(0)] += 1;

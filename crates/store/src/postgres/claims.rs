@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use deadpool_postgres::{Object, Transaction};
 use domain::delivery::Parcel;
 use domain::ids::NodeId;
+use domain::kill_point::{KillPoint, pass};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
@@ -70,6 +71,7 @@ impl Attempt for Claims<'_> {
         let parcels: Result<Vec<Parcel>, Corrupt> = claimed.iter().map(parcel).collect();
         let parcels = parcels?;
         outcome.rows.push_all(self.node, &parcels);
+        pass(KillPoint::ClaimInside);
         transaction.commit().await?;
         outcome.forget();
         Ok(parcels)
