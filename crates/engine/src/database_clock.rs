@@ -17,6 +17,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LONGEST_LOOK: Duration = Duration::from_millis(250);
 /// Looks differ by the time that they take; below this they say the same.
 const JITTER_US: i64 = 50_000;
+/// A correction of more than that is told.
+const WORTH_A_LINE_US: i64 = 1_000_000;
 
 /// A clock that follows the database's.
 pub struct DatabaseClock {
@@ -50,7 +52,7 @@ impl DatabaseClock {
     fn correct(&self, base_us: i64) {
         let before = self.base_us.load(Ordering::Relaxed);
         if let Some(base_us) = corrected(before, base_us) {
-            if before - base_us > JITTER_US || base_us - before > JITTER_US {
+            if (base_us - before).abs() > WORTH_A_LINE_US {
                 let by_ms = (base_us - before) / 1000;
                 tracing::warn!(
                     by_ms,

@@ -146,6 +146,29 @@ impl Administrator {
         Ok(rows[0].get(0))
     }
 
+    /// Where messages that have not ended stand, for whoever looks for the cause.
+    pub(super) fn describe_unfinished(&self) -> String {
+        let rows = self.query(
+            "SELECT m.id, m.state, m.parts, m.parts_left,
+                (SELECT string_agg(q::text, ' ') FROM queue AS q WHERE q.id = m.id),
+                (SELECT string_agg(t::text, ' ') FROM transit AS t WHERE t.id = m.id),
+                (SELECT string_agg(n::text, ' ') FROM node AS n)
+            FROM message AS m WHERE m.final_us IS NULL AND m.state <> 1",
+        );
+        let shown = |row: &tokio_postgres::Row| {
+            let (id, state): (i64, i16) = (row.get(0), row.get(1));
+            let (parts, left): (i16, Option<i16>) = (row.get(2), row.get(3));
+            let places: [Option<String>; 3] = [row.get(4), row.get(5), row.get(6)];
+            format!(
+                "{id}: state {state}, {left:?} of {parts} parts left; queue, transit, nodes: {places:?}"
+            )
+        };
+        match rows {
+            Ok(rows) => rows.iter().map(shown).collect(),
+            Err(error) => error,
+        }
+    }
+
     pub(super) fn read_books(&self) -> Result<Books, String> {
         let read = |row: &tokio_postgres::Row| {
             let end = (row.get(3), row.get(4), row.get(5));

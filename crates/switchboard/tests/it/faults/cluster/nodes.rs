@@ -195,6 +195,9 @@ impl Cluster {
         }
         self.resolve(&mut caller);
         self.wait_for_ends();
+        if matches!(self.database, Database::Postgres { .. }) {
+            print!("{}", self.administrator().describe_unfinished());
+        }
         self.wait_for_reports();
         self.look_at_all(&mut caller);
         for node in &mut self.nodes {

@@ -41,7 +41,8 @@ enum Provocation {
 fn provocation(point: KillPoint) -> Provocation {
     use KillPoint as P;
     match point {
-        P::NodeJoined | P::PruneStep => Provocation::Start,
+        // A block of IDs is reserved once in a life.
+        P::NodeJoined | P::PruneStep | P::IdsReserved => Provocation::Start,
         P::DeadGivenUp => Provocation::OthersDie,
         P::NodeLeaves | P::NodeLeft => Provocation::Stop,
         P::PinStored | P::PinSent => Provocation::Number,

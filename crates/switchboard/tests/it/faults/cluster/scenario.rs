@@ -1,6 +1,7 @@
 //! Scenarios by name, and the table of what came of them.
 
 use std::fmt::Write as _;
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::{env, fs};
 
@@ -23,9 +24,14 @@ pub(super) struct Scenario {
     pub(super) run: fn(usize) -> Ran,
 }
 
+/// How many cycles a single scenario is run for, instead of the few: for whoever looks for a rare fault.
+const CYCLES_VARIABLE: &str = "SWITCHBOARD_TEST_CYCLES";
+
 /// Runs a scenario for so many cycles; panics when a promise was broken.
 pub(super) fn run_short(scenario: &Scenario, cycles: usize) {
-    match (scenario.run)(cycles) {
+    let asked = env::var(CYCLES_VARIABLE).ok();
+    let asked = asked.map(|cycles| cycles.parse().expect("a number of cycles"));
+    match (scenario.run)(asked.unwrap_or(cycles)) {
         Ran::Not(reason) => println!("NOT RUN: {}: {reason}", scenario.name),
         Ran::Through(cycles, verdict) => {
             println!("{}", line(scenario.name, cycles, &verdict));
@@ -47,12 +53,23 @@ pub(super) fn run_long(scenarios: &[Scenario]) {
     let mut complaints = Vec::new();
     for scenario in scenarios {
         println!("==> {}", scenario.name);
-        match (scenario.run)(scenario.cycles) {
-            Ran::Not(reason) => {
-                let _written = writeln!(table, "| {} | not run: {reason} | | | | |", scenario.name);
+        // One that panics must not cost the others their place in the table.
+        let ran = catch_unwind(|| (scenario.run)(scenario.cycles));
+        match ran {
+            Err(_) => {
+                let row = format!("| {} | panicked | | | | |", scenario.name);
+                let _written = writeln!(table, "{row}");
+                complaints.push(row);
             }
-            Ran::Through(cycles, verdict) => {
-                let _written = writeln!(table, "{}", line(scenario.name, cycles, &verdict));
+            Ok(Ran::Not(reason)) => {
+                let row = format!("| {} | not run: {reason} | | | | |", scenario.name);
+                println!("{row}");
+                let _written = writeln!(table, "{row}");
+            }
+            Ok(Ran::Through(cycles, verdict)) => {
+                let row = line(scenario.name, cycles, &verdict);
+                println!("{row}");
+                let _written = writeln!(table, "{row}");
                 if !verdict.breaches.is_empty() {
                     complaints.push(complaint(scenario.name, &verdict.breaches));
                     println!("{}", complaints[complaints.len() - 1]);
