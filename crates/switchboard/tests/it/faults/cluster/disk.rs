@@ -170,9 +170,10 @@ impl Injection {
 }
 
 impl Drop for Injection {
-    /// SIGTERM, on which strace lets go of the processes.
+    /// SIGTERM, on which strace lets go of the processes; it has ended by itself when all of them have.
     fn drop(&mut self) {
-        crate::faults::signal::send("TERM", self.0.id());
+        let signal = format!("kill -TERM {} 2>/dev/null", self.0.id());
+        let _gone_already = Command::new("sh").args(["-c", &signal]).status();
         if let Err(error) = self.0.wait() {
             eprintln!("strace: {error}");
         }
