@@ -12,11 +12,13 @@ use super::orders::number_in;
 
 const MESSAGES: &str =
     "SELECT id, recipient, body, status, error, state, price_micros, account_id FROM message";
-/// Whose balance, what the ledger adds up to, and what of that is not a credit.
+/// Whose balance (it stands in the newest entry), what the ledger adds up to, and what of that is not a credit.
 const PURSES: &str = "
-    SELECT a.id, a.balance_micros, CAST(coalesce(sum(l.amount_micros), 0) AS BIGINT),
+    SELECT a.id,
+        coalesce((SELECT n.balance_micros FROM ledger AS n WHERE n.account_id = a.id ORDER BY n.id DESC LIMIT 1), 0),
+        CAST(coalesce(sum(l.amount_micros), 0) AS BIGINT),
         CAST(coalesce(sum(CASE WHEN l.kind = 1 THEN 0 ELSE l.amount_micros END), 0) AS BIGINT)
-    FROM account AS a LEFT JOIN ledger AS l ON l.account_id = a.id GROUP BY a.id, a.balance_micros";
+    FROM account AS a LEFT JOIN ledger AS l ON l.account_id = a.id GROUP BY a.id";
 /// Reports that wait or are parked.
 const UNDELIVERED: &str = "SELECT message_id FROM callback WHERE state IN (0, 1)";
 /// Parts that two tries of a message have named: only the owner of a message may do that.
