@@ -17,6 +17,7 @@ pub mod country;
 pub mod delivery;
 pub mod ids;
 pub mod interactive;
+pub mod kill_point;
 pub mod lookup;
 pub mod message;
 pub mod money;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use domain::access::NotAnAccountName;
 use domain::billing::{LedgerEntry, SpendingRules};
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{
     AccountRecord, Found, Imbalance, Look, NewAccount, NewToken, Store, StoreError, TokenRecord,
 };
@@ -222,6 +223,7 @@ impl Accounts {
         }
         let now = self.clock.now();
         let balance = self.store.credit(account.id, amount, note, now).await?;
+        pass(KillPoint::CreditCommitted);
         balance.ok_or_else(|| AccountError::UnknownAccount(account.name.clone()))
     }
 
@@ -369,7 +371,10 @@ impl Accounts {
             .note(by, Some(access.account), Action::TokenRevoke, subject, "")
             .await?;
         let revoked = match self.store.revoke_token(account, id, self.clock.now()).await {
-            Ok(true) => Ok(()),
+            Ok(true) => {
+                pass(KillPoint::TokenRevoked);
+                Ok(())
+            }
             Ok(false) => Err(AccountError::UnknownToken(id)),
             Err(error) => Err(error.into()),
         };

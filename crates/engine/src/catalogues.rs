@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{CatalogueEntry, CatalogueKind, CatalogueStore, Store, StoreError};
 use domain::{AccountId, Channel, Clock};
 use numbering::reference::{Difference, Files, Problem, Reference, difference};
@@ -289,6 +290,7 @@ impl Catalogues {
         rows: u32,
     ) -> Result<u32, ImportError> {
         let now = self.clock.now();
+        pass(KillPoint::CatalogueBegins);
         let imported = self
             .store
             .import(kind, previous, content, rows, now)
@@ -296,6 +298,7 @@ impl Catalogues {
         if !imported {
             return Err(ImportError::Overtaken);
         }
+        pass(KillPoint::CatalogueImported);
         self.refresh().await?;
         Ok(previous + 1)
     }

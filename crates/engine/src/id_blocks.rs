@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use domain::MessageId;
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{ID_BLOCK_LIFETIME, MessageStore, StoreError};
 use tokio::time::Instant;
 
@@ -49,6 +50,7 @@ impl IdBlocks {
         let reserved = BLOCK.max(count);
         let asked = Instant::now();
         let first = self.store.reserve_ids(reserved).await?;
+        pass(KillPoint::IdsReserved);
         *self.block.lock().expect("no holder panics") = Block {
             left: first.get() + count..first.get() + reserved,
             reserved: asked,

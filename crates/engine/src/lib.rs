@@ -16,6 +16,7 @@ pub mod audit;
 pub mod batcher;
 pub mod callbacks;
 pub mod catalogues;
+pub mod database_clock;
 pub mod dispatch;
 mod entropy;
 pub mod gate;

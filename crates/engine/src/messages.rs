@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::kill_point::{KillPoint, pass};
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord};
 use domain::ports::{Cancel, Page, Store, StoreError};
@@ -60,7 +61,9 @@ impl Messages {
 
     /// Takes back a message that still waits for its time.
     pub async fn cancel(&self, account: AccountId, id: MessageId) -> Result<Cancel, StoreError> {
+        pass(KillPoint::CancelBegins);
         let outcome = self.store.cancel(account, id, self.clock.now()).await?;
+        pass(KillPoint::CancelCommitted);
         if outcome == Cancel::Done {
             metrics::counter!("switchboard_messages_cancelled_total").increment(1);
         }

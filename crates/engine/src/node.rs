@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::NodeId;
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{Beat, NodeCard, StoreError, WorkStore};
 use jiff::SignedDuration;
 use tokio::sync::Notify;
@@ -51,6 +52,7 @@ impl Node {
     /// Joins, takes over what the dead left where it works, and goes on proving that it lives.
     pub async fn start(store: Arc<dyn WorkStore>, card: NodeCard) -> Result<Arc<Self>, StoreError> {
         let id = store.join(&card, SignedDuration::ZERO, LIFETIME).await?;
+        pass(KillPoint::NodeJoined);
         let taken_over = if card.works {
             store.give_up_dead(id).await?
         } else {
@@ -129,9 +131,11 @@ impl Node {
         if let Some(beating) = self.beating.get() {
             beating.abort();
         }
+        pass(KillPoint::NodeLeaves);
         if let Err(error) = self.store.leave(self.id()).await {
             tracing::warn!(%error, "could not say goodbye; others will notice in seconds");
         }
+        pass(KillPoint::NodeLeft);
     }
 
     async fn beat(&self) -> Result<(), StoreError> {
@@ -153,8 +157,10 @@ impl Node {
         if !self.card.works {
             return Ok(());
         }
+        pass(KillPoint::NodeBeaten);
         let taken_over = self.store.give_up_dead(self.id()).await?;
         if taken_over > 0 {
+            pass(KillPoint::DeadGivenUp);
             tracing::info!(taken_over, "took over what a dead node held");
         }
         Ok(())

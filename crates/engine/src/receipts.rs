@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::Timestamp;
 use domain::delivery::{CarrierRef, Receipt};
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{Matched, ReceiptError, ReceiptSink, StoreError, WorkStore};
 
 use crate::batcher::{BatchError, Batcher, Limits};
@@ -76,6 +77,7 @@ async fn settle(
         .await;
     match &result {
         Ok(matched) => {
+            pass(KillPoint::ReceiptCommitted);
             let ended = matched.iter().filter_map(|matched| match matched {
                 Matched::Ended(ended) => Some(ended),
                 Matched::Noted | Matched::Repeated | Matched::Kept => None,

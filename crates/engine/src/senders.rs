@@ -6,6 +6,7 @@ mod review;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{
     Confirmed, NewSender, Page, Registered, SenderFilter, Store, StoreError, UrlGuard,
 };
@@ -142,8 +143,10 @@ impl Senders {
         let hash = pin.hash(entropy::bytes());
         sender.pin = Some(hash);
         let id = registered(self.store.register_sender(&sender).await?)?;
+        pass(KillPoint::PinStored);
         self.send_pin(access.account, id, number, pin, &hash)
             .await?;
+        pass(KillPoint::PinSent);
         Ok(id)
     }
 

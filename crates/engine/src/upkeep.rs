@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Clock;
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{Store, StoreError, WorkStore};
 use jiff::SignedDuration;
 use tokio::task::AbortHandle;
@@ -132,6 +133,7 @@ async fn prune(
     while store.prune_grants(clock.now(), STEP).await? >= u64::from(STEP) {
         tokio::task::yield_now().await;
     }
+    pass(KillPoint::PruneStep);
     let Some(age) = keep_messages else {
         return Ok(());
     };

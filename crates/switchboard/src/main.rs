@@ -11,6 +11,8 @@ mod commands;
 mod config;
 mod first_start;
 mod follower;
+#[cfg(debug_assertions)]
+mod kill;
 mod mcp;
 mod outside;
 mod rules;
@@ -26,6 +28,8 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    #[cfg(debug_assertions)]
+    kill::arm();
     let cli = cli::Cli::parse();
     match commands::run(cli) {
         Ok(()) => ExitCode::SUCCESS,

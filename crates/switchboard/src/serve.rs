@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use axum::Router;
 use domain::Clock;
-use domain::clock::SystemClock;
 use domain::ports::{CarrierReports, NodeCard, Store};
+use engine::database_clock::DatabaseClock;
 use engine::{Engine, GrantSettings, Guards, Outside};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -46,12 +46,14 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
     let roles = args.roles.unwrap_or_else(Role::all);
     telemetry::start_logs(&config.log)?;
     let metrics = telemetry::start_metrics()?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     // First, so that a start on a port that is taken leaves no trace in the database.
     let listener = bind(config.server.listen)?;
     let listening = listener.local_addr()?;
     let database = config.database_url()?;
     let store = open_store(&config, &database).await?;
+    let clock: Arc<dyn Clock> = DatabaseClock::start(store.clone())
+        .await
+        .context("the service cannot start without its database")?;
     let worker = roles.contains(&Role::Worker);
     let _only_worker = if worker { lock(&database)? } else { None };
     let engine = Engine::start(

@@ -16,13 +16,16 @@ pub mod http;
 pub mod load;
 pub mod node;
 mod postgres;
+mod postgres_server;
 mod process;
 pub mod receiver;
+pub mod relay;
 mod server;
 pub mod smsc;
 mod unique;
 
 pub use folder::TempDir;
 pub use postgres::{HeldSnapshot, POSTGRES_VARIABLE, TestDatabase};
+pub use postgres_server::PostgresServer;
 pub use process::Process;
 pub use server::{Backend, Server, ServerBuilder};

@@ -222,6 +222,29 @@ impl Server {
             .unwrap_or_else(|error| panic!("no restart: {error:?}"));
     }
 
+    /// Sets an environment variable, or takes it away, for the next start and the next command.
+    pub fn set_env(&mut self, name: &str, value: Option<&str>) {
+        let variables = &mut self.site.builder.variables;
+        variables.retain(|(known, _)| known != name);
+        if let Some(value) = value {
+            variables.push((name.to_owned(), value.to_owned()));
+        }
+    }
+
+    /// Whether its process has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        self.process.is_running()
+    }
+
+    /// Starts it again on the same data, unless it does not come up.
+    pub fn try_restart(&mut self) -> Result<()> {
+        if self.process.is_running() {
+            self.process.terminate();
+        }
+        self.process = self.site.serve()?;
+        Ok(())
+    }
+
     /// Runs a command of the same binary on the same data, as an operator would beside the server.
     pub fn cli(&self, arguments: &[&str]) -> Output {
         let mut command = self.site.command();

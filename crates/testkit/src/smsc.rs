@@ -211,6 +211,23 @@ impl Smsc {
         receiver.orders.try_send(order).ok().map(|()| sequence)
     }
 
+    /// Sends a receipt on this connection, if it is bound and takes some; says under which sequence number.
+    pub fn send_on(&self, connection: usize, receipt: &Receipt) -> Option<u32> {
+        let sequence = self.desk.next_sequence();
+        let order = Order::Write(receipt.to_pdu(sequence));
+        let open = self.desk.open();
+        let receiver = open
+            .iter()
+            .find(|open| open.connection == connection && open.kind.receives())?;
+        receiver.orders.try_send(order).ok().map(|()| sequence)
+    }
+
+    /// The answers to receipts after the first so many.
+    pub fn answers_after(&self, count: usize) -> Vec<Answer> {
+        let seen = self.desk.seen.borrow();
+        seen.answers.get(count..).unwrap_or_default().to_vec()
+    }
+
     /// Sends octets as they are on every bound connection.
     pub fn send_octets(&self, octets: &[u8]) {
         self.order_all(|| Order::Write(octets.to_vec()));

@@ -134,6 +134,9 @@ pub enum Beat {
 /// Sending.
 #[async_trait]
 pub trait DispatchStore: Send + Sync + 'static {
+    /// The database's time.
+    async fn now(&self) -> Result<Timestamp, StoreError>;
+
     /// Makes this process known as a node, alive for `lifetime` from now on the database's clock. It has been running
     /// for `up_for`.
     async fn join(

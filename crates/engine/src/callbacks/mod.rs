@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use domain::backoff::callback_pause;
 use domain::delivery::{Callback, CallbackNext, CallbackSettlement, Delivery};
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{CallbackSender, Ended, StoreError, WorkStore};
 use domain::{AccountId, CallbackId, Clock, NodeId, Timestamp};
 use jiff::SignedDuration;
@@ -230,10 +231,14 @@ impl Callbacks {
 
     async fn deliver(&self, callback: &Callback) -> Delivery {
         let secret = self.secret(callback.account).await;
+        pass(KillPoint::CallbackBegins);
         let delivery = self
             .sender
             .deliver(callback, &secret, self.clock.now())
             .await;
+        if delivery.received {
+            pass(KillPoint::CallbackReceived);
+        }
         let outcome = if delivery.received {
             "received"
         } else {
@@ -375,6 +380,9 @@ impl Callbacks {
             .await;
         match claimed {
             Ok(claimed) => {
+                if !claimed.is_empty() {
+                    pass(KillPoint::CallbackClaimed);
+                }
                 let more = claimed.len() >= count;
                 let mut room = room;
                 for callback in claimed {
@@ -433,6 +441,7 @@ async fn settle(
     for group in batch.chunk_by(|a, b| a.by == b.by) {
         let results = Arc::new(group.iter().map(|held| held.it.clone()).collect());
         settled.extend(store.settle_callbacks(group[0].by, results).await?);
+        pass(KillPoint::CallbackSettled);
     }
     Ok(settled)
 }

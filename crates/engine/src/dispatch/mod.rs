@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex};
 
 use domain::backoff::send_pause;
 use domain::delivery::{Parcel, Sent, Submitted};
+use domain::kill_point::{KillPoint, pass};
 use domain::message::{Holder, SendTime, Submission};
 use domain::ports::{Carrier, StoreError, WorkStore};
 use domain::{Clock, Code, Outcome, PoolId, TestMode};
@@ -291,7 +292,9 @@ impl Dispatch {
             Some(TestMode::Fail) => Sent::Over(Outcome::Failed(Code::ABSENT)),
             None if waiting.route.is_empty() => return self.send_on(waiting, Code::NO_ROUTE, true),
             None => {
+                pass(KillPoint::SubmitBegins);
                 let submitted = line.carrier.submit(parcel).await;
+                pass(KillPoint::SubmitAnswered);
                 line.count(&submitted);
                 match submitted {
                     Submitted::Taken(references) => Sent::Taken {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::delivery::{Outcome, Parcel, Sent, Settlement};
+use domain::kill_point::{KillPoint, pass};
 use domain::lookup::{self, Subscriber};
 use domain::ports::{Settled, StoreError, WorkStore};
 use domain::{Channel, Clock, Code};
@@ -84,6 +85,7 @@ async fn settle(
         let results: Arc<Vec<Settlement>> =
             Arc::new(group.iter().map(|held| held.it.clone()).collect());
         let room = callbacks.reserve(group.len());
+        pass(KillPoint::SettleBegins);
         let result = store
             .settle_sends(group[0].by, results, room.is_some())
             .await;
@@ -92,6 +94,7 @@ async fn settle(
             tracing::error!(%error, cause, "results of sending cannot be stored; trying again");
             callbacks.lost_track();
         })?;
+        pass(KillPoint::SettleCommitted);
         let ended = stored.iter().filter_map(|settled| match settled {
             Settled::Ended(ended) => Some(ended),
             Settled::Stored | Settled::Stale => None,

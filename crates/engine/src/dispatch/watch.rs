@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::PoolId;
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{CarrierNote, Health};
 
 use super::Dispatch;
@@ -48,6 +49,9 @@ impl Dispatch {
                 return false;
             }
         };
+        if !claimed.is_empty() {
+            pass(KillPoint::ClaimCommitted);
+        }
         let mut taken: HashMap<Option<PoolId>, [u32; LANES]> = HashMap::new();
         for parcel in claimed {
             let lane = usize::try_from(parcel.priority.lane()).unwrap_or(0);

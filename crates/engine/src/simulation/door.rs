@@ -210,6 +210,10 @@ impl MessageStore for Door {
 
 #[async_trait]
 impl DispatchStore for Door {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.call("now", |_: &mut Model, now| now).await
+    }
+
     async fn join(
         &self,
         _: &NodeCard,

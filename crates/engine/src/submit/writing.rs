@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use domain::message::Submission;
+use domain::kill_point::{KillPoint, pass};
+use domain::message::{SendTime, Submission};
 use domain::ports::{Accepted, StoreError, WorkStore};
 use domain::{Channel, Clock};
 
@@ -35,9 +36,11 @@ impl Writing {
             .map(|entry| (entry.submission, entry.places))
             .unzip();
         let batch = Arc::new(batch);
+        pass(KillPoint::AcceptBegins);
         let result = self.store.accept(batch.clone()).await;
         match &result {
             Ok(outcomes) => {
+                pass(KillPoint::AcceptCommitted);
                 self.health.succeeded();
                 count(&batch, outcomes);
                 for ((submission, outcome), places) in batch.iter().zip(outcomes).zip(places) {
@@ -46,7 +49,11 @@ impl Writing {
                     {
                         dispatch.hand_over(places, submission);
                     }
+                    if *outcome == Accepted::Stored && submission.send != SendTime::Now {
+                        pass(KillPoint::ScheduleStored);
+                    }
                 }
+                pass(KillPoint::AcceptHandedOver);
             }
             Err(error) => {
                 self.health.failed(error, self.clock.now());

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ::smpp::{BindKind, Session, SessionOptions, ShortMessage, Status, SubmitError};
 use async_trait::async_trait;
 use domain::delivery::{Parcel, Submitted};
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::{Carrier, CarrierState, Health, ReceiptSink};
 use domain::{Channel, Clock, Code};
 use tokio::sync::watch;
@@ -189,6 +190,7 @@ impl SmppCarrier {
             let _occupied = link.occupy();
             match session.submit(message).await {
                 Ok(answer) if answer.status.is_ok() => {
+                    pass(KillPoint::PartAnswered);
                     return PartSent::Taken(latin1(&answer.message_id));
                 }
                 Ok(answer) => {

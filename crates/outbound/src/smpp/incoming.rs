@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ::smpp::{DataMessage, Incoming, ShortMessage, Status, Tlvs, tag};
 use async_trait::async_trait;
 use domain::delivery::{CarrierRef, Receipt};
+use domain::kill_point::{KillPoint, pass};
 use domain::ports::ReceiptSink;
 use domain::{Clock, Outcome};
 
@@ -77,8 +78,12 @@ impl Inbox {
             report: None,
             at: self.clock.now(),
         };
+        pass(KillPoint::ReceiptCame);
         match self.sink.receive(receipt).await {
-            Ok(true) => (Received::Final, Status::OK),
+            Ok(true) => {
+                pass(KillPoint::ReceiptStored);
+                (Received::Final, Status::OK)
+            }
             Ok(false) => (Received::Unmatched, Status::OK),
             Err(error) => {
                 tracing::debug!(carrier = self.carrier, %error, "a receipt stays with the carrier");

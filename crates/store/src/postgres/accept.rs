@@ -8,6 +8,7 @@ use deadpool_postgres::Object;
 use domain::Network;
 use domain::billing::day_of;
 use domain::interactive::Interactive;
+use domain::kill_point::{KillPoint, pass};
 use domain::message::{Submission, TestMode};
 use domain::ports::Accepted;
 use domain::text::Udh;
@@ -144,6 +145,7 @@ impl Attempt for CarefulBatch<'_> {
             .query(&statement, &columns.values(&charged_already))
             .await?;
         till.close(&transaction).await?;
+        pass(KillPoint::AcceptInside);
         transaction.commit().await?;
         Ok(outcomes)
     }

@@ -11,6 +11,7 @@ use std::time::Instant;
 use deadpool_postgres::{Object, Transaction};
 use domain::delivery::Parcel;
 use domain::ids::{NodeId, PoolId};
+use domain::kill_point::{KillPoint, pass};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
@@ -96,6 +97,7 @@ impl Attempt for Claims<'_> {
             .collect();
         let parcels = parcels?;
         outcome.rows.push_all(self.node, &parcels);
+        pass(KillPoint::ClaimInside);
         transaction.commit().await?;
         outcome.forget();
         let clock = claimed.first().ok_or(Corrupt("clock"))?;

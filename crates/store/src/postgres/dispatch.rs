@@ -24,6 +24,7 @@ use crate::rows::dispatch::{
 use crate::rows::operations::beat;
 use crate::rows::{self, Corrupt, duration_us};
 
+const NOW: &str = concat!("SELECT ", now_us!());
 const JOIN: &str = concat!(
     "INSERT INTO node (alive_until_us, started_us, schema_level, works, roles, version, host, listen)
     SELECT now_us + $1::bigint, now_us - $2::bigint, $3::bigint, $4::boolean, $5::text, $6::text, $7::text, $8::text
@@ -96,6 +97,11 @@ const LIST_INBOX: &str = "
 
 #[async_trait]
 impl DispatchStore for PostgresStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        let read = |row: &Row| rows::timestamp(column(row, 0)?);
+        self.get("read the clock", NOW, &[], read).await
+    }
+
     async fn join(
         &self,
         card: &NodeCard,

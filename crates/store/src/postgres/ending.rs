@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use deadpool_postgres::{Object, Transaction};
 use domain::delivery::{CarrierRef, Outcome};
 use domain::ids::NodeId;
+use domain::kill_point::{KillPoint, pass};
 use domain::{Channel, Timestamp, lookup};
 use tokio_postgres::Row;
 
@@ -248,6 +249,7 @@ async fn end(
     if !owed.is_empty() {
         let at_us = times.iter().copied().max().unwrap_or_default();
         billing::refund(transaction, &owed, at_us).await?;
+        pass(KillPoint::RefundInside);
     }
     Ok(ended)
 }

@@ -52,12 +52,32 @@ fn limited(config: &Config) -> Config {
     let given = config.get_options().unwrap_or_default();
     let options = format!("{given} {SERVER_TIMEOUTS} {BY_INDEX}");
     config.options(options);
+    // Where the URL names several servers, the last is asked in time, too: the first may be a machine that is gone.
+    let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
     config
-        .connect_timeout(ACQUIRE_TIMEOUT)
+        .connect_timeout(ACQUIRE_TIMEOUT / hosts.max(1))
         .tcp_user_timeout(NETWORK_TIMEOUT)
         .keepalives_idle(NETWORK_TIMEOUT);
     if config.get_application_name().is_none() {
         config.application_name("switchboard");
     }
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_server_of_a_url_is_asked_before_the_patience_ends() {
+        for (url, servers) in [
+            ("postgres://u@a/x", 1),
+            ("postgres://u@a:1,b:2/x?target_session_attrs=read-write", 2),
+            ("postgres://u@a,b,c/x", 3),
+        ] {
+            let config = limited(&url.parse().expect(url));
+            let each = config.get_connect_timeout().expect("a limit");
+            assert!(*each * servers <= ACQUIRE_TIMEOUT, "{url}: {each:?}");
+        }
+    }
 }

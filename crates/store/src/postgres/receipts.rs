@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use deadpool_postgres::{Object, Transaction};
 use domain::delivery::{CarrierRef, Receipt};
 use domain::ids::NodeId;
+use domain::kill_point::{KillPoint, pass};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
@@ -51,6 +52,7 @@ impl Attempt for Receipts<'_> {
         if !unmatched.place.is_empty() {
             unmatched.keep(&transaction, &mut answers).await?;
         }
+        pass(KillPoint::ReceiptInside);
         transaction.commit().await?;
         Ok(answers.finish())
     }

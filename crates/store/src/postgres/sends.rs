@@ -6,6 +6,7 @@ use deadpool_postgres::{Object, Transaction};
 use domain::Outcome;
 use domain::delivery::Settlement;
 use domain::ids::NodeId;
+use domain::kill_point::{KillPoint, pass};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
@@ -81,6 +82,7 @@ impl Attempt for Sends<'_> {
             names.rename(&transaction, &mut reports).await?;
         }
         let ended = finish(&transaction, self.node, self.hold, &reports).await?;
+        pass(KillPoint::SettleInside);
         transaction.commit().await?;
         Ok(answers(self.batch, &mut settled, ended))
     }

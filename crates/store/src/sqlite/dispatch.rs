@@ -15,14 +15,19 @@ use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
 
 use super::fault::Fault;
-use super::{SqliteStore, callbacks, carriers, ending, nodes, prune, receipts, sends};
+use super::{SqliteStore, callbacks, carriers, clock, ending, nodes, prune, receipts, sends};
 use crate::rows::Corrupt;
 use crate::rows::callbacks::FilterColumns;
 use crate::rows::dispatch::{EndedColumns, MatchedColumns, SettledColumns};
-use crate::rows::{duration_us, micros};
+use crate::rows::{duration_us, micros, timestamp};
 
 #[async_trait]
 impl DispatchStore for SqliteStore {
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.read("read the clock", |db| Ok(timestamp(clock::now_us(db)?)?))
+            .await
+    }
+
     async fn join(
         &self,
         card: &NodeCard,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::response::{IntoResponse, Response};
+use domain::kill_point::{KillPoint, pass};
 use futures_util::FutureExt;
 use http::header::{CACHE_CONTROL, CONNECTION};
 use http::{HeaderName, HeaderValue, Request, Uri};
@@ -66,6 +67,7 @@ impl Door {
 
     /// Answers one request, whatever happens on the way.
     pub(super) async fn answer(&self, mut request: Request<Incoming>, peer: IpAddr) -> Response {
+        pass(KillPoint::RequestCame);
         let started = Instant::now();
         let id = self.request_id(&request);
         drop_trailing_slash(request.uri_mut());
@@ -92,6 +94,7 @@ impl Door {
         if ends || *self.leaving.borrow() {
             response.headers_mut().insert(CONNECTION, CLOSE);
         }
+        pass(KillPoint::AnswerMade);
         response
     }
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use domain::NodeId;
+use domain::clock::SystemClock;
 use domain::message::Submission;
 use domain::ports::{Beat, NodeCard, Settled, Store};
+use domain::{Clock, NodeId};
 use jiff::SignedDuration;
 
 use super::fixture::Database;
@@ -23,6 +24,7 @@ on_both_databases!(
     what_a_node_stored_after_it_was_given_up_is_given_back,
     two_nodes_that_claim_at_once_share_the_work,
     a_node_that_does_not_work_is_not_taken_for_dead_while_it_lives,
+    the_database_tells_its_time,
 );
 
 on_a_serializable_database!(two_nodes_that_claim_at_once_share_the_work);
@@ -40,6 +42,19 @@ async fn ids_are_never_given_out_twice(database: Database) {
     drop(store);
     let third = join(&database.open().await).await;
     assert!(second < third, "{third}");
+}
+
+/// Here both clocks are this machine's.
+async fn the_database_tells_its_time(database: Database) {
+    let store = database.open().await;
+    let before = SystemClock.now();
+    let told = store.now().await.expect("answers");
+    let after = SystemClock.now();
+    let rounding = SignedDuration::from_millis(1);
+    assert!(
+        before - rounding <= told && told <= after,
+        "{before} {told} {after}"
+    );
 }
 
 /// Lets a node hold a message and a report.

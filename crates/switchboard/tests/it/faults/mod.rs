@@ -4,6 +4,7 @@
 //! were answered with what is stored. The promise behind all of them: what was answered with 200 is there, whatever
 //! happened afterwards, and everyone else was told the truth.
 
+mod cluster;
 mod crowd;
 mod dice;
 mod ledger;

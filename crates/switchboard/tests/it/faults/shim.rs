@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use testkit::{Backend, ServerBuilder, TempDir};
@@ -34,25 +34,18 @@ impl Disk {
     pub(super) fn new() -> Self {
         let folder = TempDir::create("disk").expect("a temporary folder");
         let disk = Self { folder };
-        let mut compiler = Command::new("cc")
-            .args([
-                "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-x", "c", "-", "-o",
-            ])
-            .arg(disk.library())
-            .stdin(Stdio::piped())
-            .spawn()
-            .expect("a C compiler; the service's own build needs one too");
-        let mut source = compiler.stdin.take().expect("a pipe");
-        source.write_all(SOURCE.as_bytes()).expect("it reads");
-        drop(source);
-        let status = compiler.wait().expect("a child can be waited for");
-        assert!(status.success(), "the library does not compile");
+        compile(SOURCE, &disk.library());
         disk
     }
 
     /// A service on this disk.
     pub(super) fn server(&self) -> ServerBuilder {
-        builder(Backend::Sqlite)
+        self.equip(builder(Backend::Sqlite))
+    }
+
+    /// Puts a service on this disk.
+    pub(super) fn equip(&self, server: ServerBuilder) -> ServerBuilder {
+        server
             .env("LD_PRELOAD", self.library().to_str().expect("a plain path"))
             .env(
                 "FAULT_FOLDER",
@@ -80,4 +73,21 @@ impl Disk {
             Trouble::DiskIsFull => "disk-is-full",
         })
     }
+}
+
+/// Makes a library of C that can be loaded before all others.
+pub(super) fn compile(source: &str, library: &Path) {
+    let mut compiler = Command::new("cc")
+        .args([
+            "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-x", "c", "-", "-o",
+        ])
+        .arg(library)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("a C compiler; the service's own build needs one too");
+    let mut input = compiler.stdin.take().expect("a pipe");
+    input.write_all(source.as_bytes()).expect("it reads");
+    drop(input);
+    let status = compiler.wait().expect("a child can be waited for");
+    assert!(status.success(), "the library does not compile");
 }

@@ -1,0 +1,122 @@
+//! Three nodes on one `PostgreSQL` under faults, with callers, receiver, network and checker outside.
+//!
+//! Each scenario is one function that takes the number of its cycles. A few cycles of each run with all other tests;
+//! `scripts/test faults` runs them all for long and prints the table of docs/RELIABILITY.md.
+
+mod books;
+mod breaches;
+mod callers;
+mod checker;
+mod clock;
+mod database;
+mod disk;
+mod failover;
+mod log;
+mod network;
+mod nodes;
+mod orders;
+mod points;
+mod processes;
+mod scenario;
+mod wires;
+
+use domain::kill_point::KillPoint;
+use scenario::{Scenario, run_long, run_short};
+
+/// Every kind of fault, in the order of the table.
+const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "one of three nodes killed, every few seconds",
+        cycles: 20,
+        run: processes::killed,
+    },
+    Scenario {
+        name: "a node stopped for 12 s, beyond its lease, and continued",
+        cycles: 4,
+        run: processes::paused,
+    },
+    Scenario {
+        name: "PostgreSQL stopped hard or killed, and started",
+        cycles: 12,
+        run: database::stopped,
+    },
+    Scenario {
+        name: "all connections to PostgreSQL terminated",
+        cycles: 60,
+        run: database::storms,
+    },
+    Scenario {
+        name: "failover to a synchronous standby",
+        cycles: 4,
+        run: failover::failover,
+    },
+    Scenario {
+        name: "disk full and freed, SQLite",
+        cycles: 12,
+        run: disk::full_under_sqlite,
+    },
+    Scenario {
+        name: "disk full and freed, PostgreSQL",
+        cycles: 6,
+        run: disk::full_under_postgres,
+    },
+    Scenario {
+        name: "fsync fails, SQLite",
+        cycles: 12,
+        run: disk::sync_fails_under_sqlite,
+    },
+    Scenario {
+        name: "fsync fails, PostgreSQL",
+        cycles: 8,
+        run: disk::sync_fails_under_postgres,
+    },
+    Scenario {
+        name: "the clock of a node moved by hours",
+        cycles: 8,
+        run: clock::moved,
+    },
+    Scenario {
+        name: "wires slow, cut, halved, silent",
+        cycles: 32,
+        run: wires::spoilt,
+    },
+    Scenario {
+        name: "a node killed at each of the named places",
+        cycles: KillPoint::ALL.len(),
+        run: points::killed_at_points,
+    },
+];
+
+/// The short set: one test for each scenario.
+macro_rules! short {
+    ($($test:ident, $run:path, $cycles:expr;)+) => {
+        $(#[test]
+        fn $test() {
+            let is_it = |scenario: &&Scenario| std::ptr::fn_addr_eq(scenario.run, $run as fn(usize) -> scenario::Ran);
+            let scenario = SCENARIOS.iter().find(is_it).expect("it is in the table");
+            run_short(scenario, $cycles);
+        })+
+    };
+}
+
+short! {
+    nodes_are_killed, processes::killed, 3;
+    a_node_stands_still, processes::paused, 1;
+    postgres_is_stopped_hard, database::stopped, 2;
+    connections_are_terminated, database::storms, 8;
+    a_standby_takes_over, failover::failover, 1;
+    the_disk_of_sqlite_is_full, disk::full_under_sqlite, 2;
+    the_disk_of_postgres_is_full, disk::full_under_postgres, 1;
+    syncing_fails_under_sqlite, disk::sync_fails_under_sqlite, 2;
+    syncing_fails_under_postgres, disk::sync_fails_under_postgres, 1;
+    a_clock_is_moved, clock::moved, 2;
+    wires_are_spoilt, wires::spoilt, 8;
+    nodes_are_killed_at_named_places, points::killed_at_points, 5;
+}
+
+/// Minutes; `scripts/test faults` runs it.
+#[test]
+#[ignore = "takes a quarter of an hour: scripts/test faults"]
+fn the_long_run() {
+    run_long(SCENARIOS);
+}

@@ -1,0 +1,109 @@
+//! Scenarios by name, and the table of what came of them.
+
+use std::fmt::Write as _;
+use std::panic::catch_unwind;
+use std::path::Path;
+use std::{env, fs};
+
+use super::checker::Verdict;
+
+/// Whether a scenario could be run.
+pub(super) enum Ran {
+    /// It was, so many cycles.
+    Through(usize, Verdict),
+    /// It could not be, for this reason: that is no success.
+    Not(String),
+}
+
+/// A kind of fault.
+pub(super) struct Scenario {
+    /// As the table names it.
+    pub(super) name: &'static str,
+    /// How often the fault happens in the long run.
+    pub(super) cycles: usize,
+    pub(super) run: fn(usize) -> Ran,
+}
+
+/// How many cycles a single scenario is run for, instead of the few: for whoever looks for a rare fault.
+const CYCLES_VARIABLE: &str = "SWITCHBOARD_TEST_CYCLES";
+
+/// Runs a scenario for so many cycles; panics when a promise was broken.
+pub(super) fn run_short(scenario: &Scenario, cycles: usize) {
+    let asked = env::var(CYCLES_VARIABLE).ok();
+    let asked = asked.map(|cycles| cycles.parse().expect("a number of cycles"));
+    match (scenario.run)(asked.unwrap_or(cycles)) {
+        Ran::Not(reason) => println!("NOT RUN: {}: {reason}", scenario.name),
+        Ran::Through(cycles, verdict) => {
+            println!("{}", line(scenario.name, cycles, &verdict));
+            let breaches = &verdict.breaches;
+            assert!(
+                breaches.is_empty(),
+                "{}",
+                complaint(scenario.name, breaches)
+            );
+        }
+    }
+}
+
+/// Runs all scenarios, prints the table, and panics when a promise was broken.
+pub(super) fn run_long(scenarios: &[Scenario]) {
+    let mut table =
+        "| fault | cycles | messages | lost | duplicates | late |\n|---|---|---|---|---|---|\n"
+            .to_owned();
+    let mut complaints = Vec::new();
+    for scenario in scenarios {
+        println!("==> {}", scenario.name);
+        // One that panics must not cost the others their place in the table.
+        let ran = catch_unwind(|| (scenario.run)(scenario.cycles));
+        match ran {
+            Err(_) => {
+                let row = format!("| {} | panicked | | | | |", scenario.name);
+                let _written = writeln!(table, "{row}");
+                complaints.push(row);
+            }
+            Ok(Ran::Not(reason)) => {
+                let row = format!("| {} | not run: {reason} | | | | |", scenario.name);
+                println!("{row}");
+                let _written = writeln!(table, "{row}");
+            }
+            Ok(Ran::Through(cycles, verdict)) => {
+                let row = line(scenario.name, cycles, &verdict);
+                println!("{row}");
+                let _written = writeln!(table, "{row}");
+                if !verdict.breaches.is_empty() {
+                    complaints.push(complaint(scenario.name, &verdict.breaches));
+                    println!("{}", complaints[complaints.len() - 1]);
+                }
+            }
+        }
+    }
+    println!("\n{table}");
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let target = env::var_os("CARGO_TARGET_DIR").map_or(target, Into::into);
+    let written =
+        fs::create_dir_all(&target).and_then(|()| fs::write(target.join("faults.md"), &table));
+    if let Err(error) = written {
+        println!("the table could not be written: {error}");
+    }
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+fn line(name: &str, cycles: usize, verdict: &Verdict) -> String {
+    let Verdict {
+        messages,
+        lost,
+        duplicates,
+        late,
+        ..
+    } = verdict;
+    format!("| {name} | {cycles} | {messages} | {lost} | {duplicates} | {late} |")
+}
+
+fn complaint(name: &str, breaches: &[String]) -> String {
+    let shown = breaches.len().min(20);
+    format!(
+        "{name}: {} promises broken, among them:\n{}",
+        breaches.len(),
+        breaches[..shown].join("\n")
+    )
+}
