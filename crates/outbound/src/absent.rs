@@ -43,6 +43,7 @@ impl Carrier for Absent {
             health: Health::Down,
             links_up: 0,
             links: 0,
+            links_total: 0,
             note: Some("this node does not have it".to_owned()),
         }
     }

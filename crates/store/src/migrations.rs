@@ -32,7 +32,7 @@ pub enum Fit {
 }
 
 /// The first step after which the database keeps who may still work with it, and what nodes say of themselves.
-const HANDSHAKE: i64 = 12;
+const HANDSHAKE: i64 = 14;
 
 impl Migration {
     /// Whether the database keeps the oldest program that may still work once this step is applied.
@@ -97,7 +97,9 @@ migrations! {
     9 "0009_dashboard" Breaking,
     10 "0010_people" Breaking,
     11 "0011_carriers" Breaking,
-    12 "0012_nodes" Compatible,
+    12 "0012_append" Breaking,
+    13 "0013_binds" Breaking,
+    14 "0014_nodes" Compatible,
 }
 
 /// The steps of the schema that a program knows.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::delivery::{CarrierRef, Parcel, Receipt, Settlement};
-use domain::ids::NodeId;
+use domain::ids::{NodeId, PoolId};
 use domain::ports::{
     Beat, CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, NodeCard,
     Settled, StoreError,
@@ -40,38 +40,49 @@ const BEAT: &str = concat!(
         ORDER BY m.number DESC LIMIT 1)"
 );
 /// A node that was given up while it stood still may since have stored rows in its name; so whoever holds rows and is not
-/// known to live is dead. Holders are few, and found by steps through the index.
+/// known to live is dead. Holders are few, and found by steps through the index between those that live: what these have
+/// done may lie about there by the million, when it cannot be swept.
 const GIVE_UP_DEAD: &str = concat!(
-    "WITH RECURSIVE holder (id) AS (
-        (SELECT min(owner) FROM queue WHERE owner > 0)
-        UNION ALL
-        SELECT (SELECT min(owner) FROM queue WHERE owner > holder.id) FROM holder WHERE holder.id IS NOT NULL
-    ), callback_holder (id) AS (
-        (SELECT min(owner) FROM callback_queue WHERE owner > 0)
-        UNION ALL
-        SELECT (SELECT min(owner) FROM callback_queue WHERE owner > callback_holder.id) FROM callback_holder
-        WHERE callback_holder.id IS NOT NULL
-    ), alive AS (
+    "WITH RECURSIVE alive AS MATERIALIZED (
         SELECT id FROM node WHERE id = $1 OR alive_until_us >= ",
     now_us!(),
-    "), forgotten AS (
+    "), gap (above, below) AS MATERIALIZED (
+        SELECT id, lead(id, 1, 9223372036854775807) OVER (ORDER BY id)
+        FROM (SELECT 0::bigint AS id UNION SELECT $1 UNION SELECT id FROM alive) AS bound
+    ), holder (id, below) AS (
+        SELECT (SELECT min(owner) FROM queue WHERE owner > gap.above AND owner < gap.below), gap.below FROM gap
+        UNION ALL
+        SELECT (SELECT min(owner) FROM queue WHERE owner > h.id AND owner < h.below), h.below
+        FROM holder AS h WHERE h.id IS NOT NULL
+    ), callback_holder (id, below) AS (
+        SELECT (SELECT min(owner) FROM callback_queue WHERE owner > gap.above AND owner < gap.below), gap.below FROM gap
+        UNION ALL
+        SELECT (SELECT min(owner) FROM callback_queue WHERE owner > h.id AND owner < h.below), h.below
+        FROM callback_holder AS h WHERE h.id IS NOT NULL
+    ), forgotten AS (
         DELETE FROM node WHERE id <> $1 AND alive_until_us < ",
     now_us!(),
     "), notes AS (
         DELETE FROM carrier WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)
+    ), wishes AS (
+        DELETE FROM bind_wish WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)
+    ), binds AS (
+        UPDATE bind SET owner = 0 FROM (
+            SELECT DISTINCT owner FROM bind WHERE owner <> 0 AND owner <> $1 AND owner NOT IN (SELECT id FROM alive)
+        ) AS dead WHERE bind.owner = dead.owner
     ), messages AS (
-        UPDATE queue SET owner = 0 FROM holder
-        WHERE queue.owner = holder.id AND holder.id <> $1 AND holder.id NOT IN (SELECT id FROM alive) RETURNING 1
+        UPDATE queue SET owner = 0 FROM holder WHERE queue.owner = holder.id RETURNING 1
     ), callbacks AS (
         UPDATE callback_queue SET owner = 0 FROM callback_holder AS holder
-        WHERE callback_queue.owner = holder.id AND holder.id <> $1 AND holder.id NOT IN (SELECT id FROM alive)
-        RETURNING 1
+        WHERE callback_queue.owner = holder.id RETURNING 1
     )
     SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM callbacks)"
 );
 const LEAVE: &str = "
     WITH forgotten AS (DELETE FROM node WHERE id = $1),
     notes AS (DELETE FROM carrier WHERE node = $1),
+    wishes AS (DELETE FROM bind_wish WHERE node = $1),
+    binds AS (UPDATE bind SET owner = 0 WHERE owner = $1),
     messages AS (UPDATE queue SET owner = 0 WHERE owner = $1)
     UPDATE callback_queue SET owner = 0 WHERE owner = $1";
 
@@ -122,11 +133,18 @@ impl DispatchStore for PostgresStore {
         left.map(drop)
     }
 
-    async fn claim_due(&self, node: NodeId, limits: [u32; 3]) -> Result<Vec<Parcel>, StoreError> {
+    async fn claim_due(
+        &self,
+        node: NodeId,
+        limits: [u32; 3],
+        pools: &[(PoolId, [u32; 3])],
+    ) -> Result<Vec<Parcel>, StoreError> {
         let claims = Claims {
             node,
             limits,
+            pools,
             unsure: &self.unsure,
+            lanes: &self.lanes,
         };
         attempt::run(&self.pool, "claim messages", &claims).await
     }

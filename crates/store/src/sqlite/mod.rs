@@ -16,6 +16,7 @@ mod accept;
 mod access;
 mod audit;
 mod billing;
+mod binds;
 mod callbacks;
 mod carriers;
 mod catalogue;

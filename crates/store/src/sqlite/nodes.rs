@@ -15,10 +15,16 @@ const OLDEST: &str = "
     SELECT coalesce((SELECT f.oldest FROM schema_fit AS f WHERE f.number = m.number), m.number)
     FROM schema_migration AS m ORDER BY m.number DESC LIMIT 1";
 const FORGET_OTHERS: &str = "DELETE FROM node WHERE id <> ?1 AND (works OR alive_until_us < ?2)";
-const FORGET_NOTES_OF_OTHERS: &str = "DELETE FROM carrier WHERE node <> ?1";
-const FORGET: [&str; 2] = [
+const FORGET_NOTES_OF_OTHERS: [&str; 3] = [
+    "DELETE FROM carrier WHERE node <> ?1",
+    "DELETE FROM bind_wish WHERE node <> ?1",
+    "UPDATE bind SET owner = 0 WHERE owner <> 0 AND owner <> ?1",
+];
+const FORGET: [&str; 4] = [
     "DELETE FROM node WHERE id = ?1",
     "DELETE FROM carrier WHERE node = ?1",
+    "DELETE FROM bind_wish WHERE node = ?1",
+    "UPDATE bind SET owner = 0 WHERE owner = ?1",
 ];
 /// In two ranges around the caller's own rows, which need not be read.
 const GIVE_BACK_OTHERS: [&str; 4] = [
@@ -74,7 +80,7 @@ pub(super) fn give_up_others(db: &Connection, node: NodeId) -> Result<u64> {
     let now_us = clock::now_us(db)?;
     db.prepare_cached(FORGET_OTHERS)?
         .execute(params![node.as_i64(), now_us])?;
-    run_all(db, &[FORGET_NOTES_OF_OTHERS], node)?;
+    run_all(db, &FORGET_NOTES_OF_OTHERS, node)?;
     run_all(db, &GIVE_BACK_OTHERS, node)
 }
 

@@ -25,6 +25,8 @@ const USAGE: &str = "\
 usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PATH]
        bench deliver [--quick] [--seconds N] [--all] [--only sqlite|postgres] [--waiting N,N,…]
                      [--outstanding N] [--delay-ms N] [--switchboard PATH]
+       bench held [--quick] [--minutes N] [--slice-s N] [--outstanding N] [--delay-ms N]
+                  [--switchboard PATH]
        bench numbers [--quick] [--seconds N] [--python PATH] [--switchboard PATH]
        bench dashboard [--quick] [--messages N] [--only sqlite|postgres] [--switchboard PATH]
        bench cluster [--quick] [--seconds N] [--kills N] [--switchboard PATH]
@@ -36,6 +38,8 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
 accept   how fast POST /sms accepts, on SQLite and on PostgreSQL, beside a bare handler
 deliver  how fast POST /sms, the simulated network, the receipt and the callback answered OK go
          through, on both, and what messages that wait cost
+held     how fast messages go all that way on PostgreSQL while somebody holds a transaction open,
+         beside a database that nobody holds, in turns
 numbers  how fast numbers are corrected, in one process and over HTTP, beside Google's library for
          Python, and how fast prices and prefixes are answered beside a bare handler
 dashboard  how soon each page of the dashboard begins to arrive with a million messages in the
@@ -48,10 +52,13 @@ smpp     wire: how many messages a second one SMPP session sends, beside a plain
 bare     that bare handler, on a free port of loopback; with a file, it answers GET with its bytes
 
 --quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
-               waiting; dashboard: 20000 messages; only to see that it works
+               waiting; held: 3 slices of 2 seconds; dashboard: 20000 messages; only to see that it
+               works
 --messages     how many messages the store is filled with (default 1000000)
 --seconds      how long each row is measured, after a warm-up of 2 seconds (default: accept 8,
                deliver 60, of which the rows with messages waiting take a quarter)
+--minutes      how long each of the two is under load (default 3)
+--slice-s      in turns of so many seconds (default 10)
 --soak         how many messages the memory run sends; 0 for none (default 1000000)
 --all          messages waiting on PostgreSQL too, not on SQLite alone
 --only         one store alone
@@ -76,6 +83,7 @@ fn main() -> Result<()> {
     match arguments.first().map(String::as_str) {
         Some("accept") => accept::run(&options::parse(&arguments[1..])?),
         Some("deliver") => deliver::run(&deliver::Options::parse(&arguments[1..])?),
+        Some("held") => deliver::held::run(&deliver::held::Options::parse(&arguments[1..])?),
         Some("numbers") => numbers::run(&numbers::Options::parse(&arguments[1..])?),
         Some("dashboard") => dashboard::run(&dashboard::Options::parse(&arguments[1..])?),
         Some("cluster") => {

@@ -4,6 +4,7 @@ pub(crate) mod cluster;
 mod flow;
 mod goals;
 mod growth;
+pub(crate) mod held;
 mod ledger;
 mod options;
 mod report;
