@@ -72,6 +72,7 @@ pub(super) fn claim_due(
 }
 
 /// Where a row stands in the queue.
+#[derive(Clone, Copy)]
 struct Place {
     owner: i64,
     lane: i16,

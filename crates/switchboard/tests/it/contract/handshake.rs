@@ -19,13 +19,14 @@ on_both_databases!(
     nodes_of_before_are_told_apart,
 );
 
-/// Undoes the step that made nodes say what they are.
+/// Undoes the step that made nodes say what they are, and the one before it, which shared out binds.
 pub(super) const WITHOUT_CARDS: &str = "
     ALTER TABLE node DROP COLUMN started_us; ALTER TABLE node DROP COLUMN schema_level;
     ALTER TABLE node DROP COLUMN works; ALTER TABLE node DROP COLUMN roles; ALTER TABLE node DROP COLUMN version;
     ALTER TABLE node DROP COLUMN host; ALTER TABLE node DROP COLUMN listen;
     DROP TABLE schema_fit;
-    DELETE FROM schema_migration WHERE number >= 14";
+    DROP TABLE bind; DROP TABLE bind_wish; DROP TABLE pool; ALTER TABLE carrier DROP COLUMN links_total;
+    DELETE FROM schema_migration WHERE number >= 13";
 
 const OVER: SignedDuration = SignedDuration::from_secs(-1);
 const LATER: &str = "CREATE TABLE later (number BIGINT NOT NULL)";
