@@ -36,7 +36,8 @@ const AT_ONCE: usize = 2048;
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// How many parts are read at a time when the network picks up where it stopped.
 const RESUME_STEP: u32 = 1000;
-/// How often it is looked whether a node has gone.
+/// How often it is looked whether a node has gone. One that came and went in between is not noticed; what it took is
+/// reported when the next one goes or comes.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// What happens to a message to a number.

@@ -32,7 +32,7 @@ pub enum Fit {
 }
 
 /// The first step after which the database keeps who may still work with it, and what nodes say of themselves.
-const HANDSHAKE: i64 = 12;
+const HANDSHAKE: i64 = 14;
 
 impl Migration {
     /// Whether the database keeps the oldest program that may still work once this step is applied.

@@ -1,6 +1,11 @@
 //! Following changes of carriers and rules while the service runs.
 
+use std::sync::Arc;
+
 use anyhow::Context as _;
+use domain::ports::Store;
+use engine::Engine;
+use outbound::UpstreamReports;
 use tokio::signal::unix::Signal;
 
 use crate::carriers::Carriers;
@@ -10,13 +15,40 @@ use crate::rules::{Published, Rules};
 
 /// Goes over to changed carriers and rules while the service runs.
 pub(crate) struct Follower<'a> {
-    pub(crate) place: &'a Place,
-    pub(crate) config: Config,
-    pub(crate) carriers: Carriers,
-    pub(crate) rules: Rules,
+    place: &'a Place,
+    config: Config,
+    carriers: Carriers,
+    rules: Rules,
 }
 
-impl Follower<'_> {
+impl<'a> Follower<'a> {
+    /// Starts with the carriers of the configuration, and with the rules of its file or those that are in force.
+    pub(crate) async fn start(
+        engine: &Arc<Engine>,
+        store: &dyn Store,
+        place: &'a Place,
+        config: Config,
+        mut carriers: Carriers,
+    ) -> anyhow::Result<Self> {
+        let own = Published::of(&config, place);
+        let (mut rules, is_news) = Rules::find(engine.clone(), store, own.clone()).await?;
+        carriers.apply(&config, rules.in_force()).await?;
+        if is_news {
+            rules.publish(own).await?;
+        }
+        Ok(Self {
+            place,
+            config,
+            carriers,
+            rules,
+        })
+    }
+
+    /// Takes in what upstreams report.
+    pub(crate) fn reports(&self) -> Arc<UpstreamReports> {
+        self.carriers.reports()
+    }
+
     /// Follows what other nodes publish, and reads its own file whenever somebody asks for it.
     pub(crate) async fn run(&mut self, mut asked: Signal) {
         let mut published = self.carriers.routes();

@@ -29,7 +29,6 @@ use crate::carriers::Carriers;
 use crate::cli::{Place, Role, ServeArgs};
 use crate::config::Config;
 use crate::follower::Follower;
-use crate::rules::{Published, Rules};
 use crate::{first_start, mcp, outside, telemetry};
 
 /// The most submissions that one transaction stores.
@@ -74,25 +73,15 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
             .await
             .context("the service cannot start without its database")?,
     );
-    let mut carriers = Carriers::new(engine.clone(), store.clone(), clock, listening);
-    let own = Published::of(&config, place);
-    let (mut rules, is_news) = Rules::find(engine.clone(), &*store, own.clone()).await?;
-    carriers.apply(&config, rules.in_force()).await?;
-    if is_news {
-        rules.publish(own).await?;
-    }
-    let mut follower = Follower {
-        place,
-        config: config.clone(),
-        carriers,
-        rules,
-    };
+    let carriers = Carriers::new(engine.clone(), store.clone(), clock, listening);
+    let follower = Follower::start(&engine, &*store, place, config.clone(), carriers);
+    let mut follower = follower.await?;
 
     let (leave, leaving) = watch::channel(false);
     let (stop, stopped) = watch::channel(false);
     let doors = Doors {
         engine: &engine,
-        reports: follower.carriers.reports(),
+        reports: follower.reports(),
         metrics: &metrics,
         listening,
         stopped: &stopped,

@@ -7,6 +7,7 @@ use domain::billing::{NotPaid, SpendingRules};
 use domain::ports::{Accepted, Store};
 
 use super::fixture::Database;
+use super::handshake::WITHOUT_CARDS;
 use super::money::{assert_balanced, balance, priced};
 use super::people::{WITHOUT_PEOPLE, WITHOUT_PLACES};
 use super::sample::{accept, at, create_account, submission};
@@ -44,6 +45,7 @@ async fn balances_and_what_was_spent_are_carried_over(database: Database) {
     let spent = priced(submission(1, 1), owner, PRICE);
     assert_eq!(accept(&store, vec![spent]).await, [Accepted::Stored]);
     drop(store);
+    database.execute(WITHOUT_CARDS).await;
     database.execute(WITHOUT_PLACES).await;
     database.execute(WITHOUT_DASHBOARD).await;
     database.execute(WITHOUT_PEOPLE).await;

@@ -19,13 +19,14 @@ on_both_databases!(
     nodes_of_before_are_told_apart,
 );
 
-/// Undoes the step that made nodes say what they are.
+/// Undoes the step that made nodes say what they are, and the one before it, which shared out binds.
 pub(super) const WITHOUT_CARDS: &str = "
     ALTER TABLE node DROP COLUMN started_us; ALTER TABLE node DROP COLUMN schema_level;
     ALTER TABLE node DROP COLUMN works; ALTER TABLE node DROP COLUMN roles; ALTER TABLE node DROP COLUMN version;
     ALTER TABLE node DROP COLUMN host; ALTER TABLE node DROP COLUMN listen;
     DROP TABLE schema_fit;
-    DELETE FROM schema_migration WHERE number >= 12";
+    DROP TABLE bind; DROP TABLE bind_wish; DROP TABLE pool; ALTER TABLE carrier DROP COLUMN links_total;
+    DELETE FROM schema_migration WHERE number >= 13";
 
 const OVER: SignedDuration = SignedDuration::from_secs(-1);
 const LATER: &str = "CREATE TABLE later (number BIGINT NOT NULL)";
@@ -87,7 +88,7 @@ async fn an_older_program_is_refused_after_a_step_that_breaks(database: Database
         let error = refusal(&database, &Schema::current()).await;
         assert!(error.contains("run the newer version"), "{case}: {error}");
         let undo = "DROP TABLE later; DROP TABLE later_still;
-            DELETE FROM schema_fit WHERE number > (SELECT number FROM schema_migration WHERE name = '0012_nodes');
+            DELETE FROM schema_fit WHERE number > (SELECT number FROM schema_migration WHERE name = '0014_nodes');
             DELETE FROM schema_migration WHERE name IN ('later', 'later_still')";
         database.execute(undo).await;
     }

@@ -55,7 +55,7 @@ fn a_node_whose_program_may_not_go_on_stops_in_order() {
     let said = String::from_utf8(refused.stderr).expect("text");
     assert!(said.contains("run the newer version"), "{said}");
 
-    let older_fits = "INSERT INTO schema_fit (number, oldest) VALUES (9999, 12)";
+    let older_fits = "INSERT INTO schema_fit (number, oldest) VALUES (9999, 14)";
     cluster
         .database
         .execute_blocking(older_fits)

@@ -1,11 +1,15 @@
 //! What a node that is gone leaves behind is taken over by those that live.
 
+use domain::clock::SystemClock;
+use domain::{Clock, Timestamp};
+use jiff::SignedDuration;
 use testkit::ServerBuilder;
 
 use super::{Cluster, sms};
 use crate::rest::service::wait_for;
 
 const MESSAGES: usize = 20;
+const SEEN_AFTER: SignedDuration = SignedDuration::from_secs(4);
 
 fn reports_soon(builder: ServerBuilder) -> ServerBuilder {
     builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "100")
@@ -25,6 +29,13 @@ fn taken_over_after(end: impl FnOnce(&mut testkit::Server)) {
     wait_for("all are in transit", || {
         let is_sent = |id: &String| cluster.state(0, id) == "sent";
         sent.iter().all(is_sent).then_some(())
+    });
+    // Others have seen it by then: they look every two seconds.
+    wait_for("the node is not new any more", || {
+        let started = cluster.listed()[1]["started"].clone();
+        let started: Timestamp = started.as_str()?.parse().ok()?;
+        let age = SystemClock.now().duration_since(started);
+        (age > SEEN_AFTER).then_some(())
     });
     end(&mut cluster.nodes[1]);
     wait_for("the node is forgotten", || {
