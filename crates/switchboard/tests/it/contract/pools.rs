@@ -124,7 +124,7 @@ async fn a_claim_that_is_over_hands_nothing_on(store: Arc<dyn Store>) {
 async fn a_pool_that_nobody_serves_is_given_back(store: Arc<dyn Store>) {
     let (node, pool, _) = pools(&store).await;
     let other = join(&store).await;
-    let note = async |who, name, health| {
+    let write_down = async |who, name, health| {
         let notes = [noted(name, health)];
         store.note_carriers(who, &notes).await.expect("noted");
     };
@@ -133,8 +133,8 @@ async fn a_pool_that_nobody_serves_is_given_back(store: Arc<dyn Store>) {
         (2, Health::Down, Health::Strained, 0),
         (3, Health::Down, Health::Down, 1),
     ] {
-        note(node, "a", mine).await;
-        note(other, "a", others).await;
+        write_down(node, "a", mine).await;
+        write_down(other, "a", others).await;
         accept(&store, vec![pooled(id, pool)]).await;
         let released = store.release_pools(node, 100).await.expect("answers");
         assert_eq!(released, expected, "{mine:?} {others:?}");
@@ -147,11 +147,11 @@ async fn a_pool_that_nobody_serves_is_given_back(store: Arc<dyn Store>) {
             (1 - expected, expected)
         );
     }
-    note(other, "b", Health::Up).await;
+    write_down(other, "b", Health::Up).await;
     accept(&store, vec![pooled(4, pool), pooled(5, pool)]).await;
     let released = store.release_pools(node, 1).await.expect("answers");
     assert_eq!(released, 1, "no more than was asked for");
-    note(node, "a", Health::Up).await;
+    write_down(node, "a", Health::Up).await;
     store.leave(other).await.expect("answers");
     let released = store.release_pools(node, 100).await.expect("answers");
     assert_eq!(released, 1, "one node alone needs no pool");
@@ -170,10 +170,10 @@ async fn what_waits_in_a_pool_is_seen_by_operators(store: Arc<dyn Store>) {
     let overdue = overdue.expect("answers");
     assert_eq!(overdue.len(), 2);
     assert!(overdue.iter().all(|overdue| overdue.node.is_none()));
-    let story = store
+    let told = store
         .find_story(None, overdue[0].id)
         .await
         .expect("answers")
         .expect("there");
-    assert_eq!(story.due_at, Some(past(0)));
+    assert_eq!(told.due_at, Some(past(0)));
 }
