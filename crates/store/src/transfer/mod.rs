@@ -1,6 +1,6 @@
 //! Everything from one database into another: moving a service, making a backup, restoring one.
 //!
-//! One list of tables ([`tables`]) says what there is. Rows are read in order from one moment of the source and held
+//! One list of tables (`tables.rs`) says what there is. Rows are read in order from one moment of the source and held
 //! against what the target has already: what is missing comes, what is gone goes, what has changed is replaced. So a
 //! copy that was interrupted goes on, and one that was begun while the service worked is completed when it is stopped.
 
