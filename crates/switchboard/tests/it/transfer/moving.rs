@@ -29,7 +29,7 @@ fn state(service: &Service, id: &str) -> String {
 
 fn keyed(service: &Service) -> String {
     let body = sms_with(&json!({})).to_string();
-    let key = [("Idempotency-Key", "the one")];
+    let key = [("Idempotency-Key", "the-one")];
     let answer = service.call_with(&service.token, "POST", "/sms", &key, body.as_bytes());
     assert_eq!(answer.status, 200, "{}", answer.text());
     ids(&answer).remove(0)
