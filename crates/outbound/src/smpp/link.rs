@@ -153,6 +153,8 @@ impl Trunk {
             match allowed.wait_for(wanted).await.map(|allowed| *allowed) {
                 // An error means that the carrier was dropped.
                 Err(_) | Ok(Allowed::Stopped) => return,
+                // What a carrier allowed last stays to be read when it is gone.
+                Ok(Allowed::Binds(_)) if allowed.has_changed().is_err() => return,
                 Ok(Allowed::Binds(_)) => {}
             }
             link.is_kept.store(true, Ordering::Release);
