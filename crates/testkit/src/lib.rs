@@ -15,6 +15,7 @@ pub mod histogram;
 pub mod http;
 pub mod load;
 pub mod node;
+mod pooler;
 mod postgres;
 mod postgres_server;
 mod process;
@@ -25,6 +26,7 @@ pub mod smsc;
 mod unique;
 
 pub use folder::TempDir;
+pub use pooler::{Pooler, PoolerUser};
 pub use postgres::{HeldSnapshot, POSTGRES_VARIABLE, TestDatabase};
 pub use postgres_server::PostgresServer;
 pub use process::Process;

@@ -95,7 +95,7 @@ async fn query_one(server: &str, sql: &str) -> Result<i64, Error> {
 }
 
 /// Does one thing on a connection of its own.
-async fn connected<T>(
+pub(crate) async fn connected<T>(
     server: &str,
     work: impl AsyncFnOnce(&Client) -> Result<T, Error>,
 ) -> Result<T, Error> {
@@ -111,7 +111,7 @@ async fn connected<T>(
 
 /// Runs a future to its end on a new thread, because the caller's thread may already be driving a
 /// runtime.
-fn on_own_runtime<T, F>(task: impl FnOnce() -> F + Send + 'static) -> T
+pub(crate) fn on_own_runtime<T, F>(task: impl FnOnce() -> F + Send + 'static) -> T
 where
     T: Send + 'static,
     F: Future<Output = T>,

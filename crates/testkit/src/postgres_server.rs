@@ -272,7 +272,7 @@ impl Drop for PostgresServer {
 }
 
 /// Who the server runs as, when not as whoever runs the test.
-fn owner() -> Option<&'static str> {
+pub(crate) fn owner() -> Option<&'static str> {
     let id = Command::new("id").arg("-u").output().ok()?;
     if id.stdout.trim_ascii() != b"0" {
         return None;

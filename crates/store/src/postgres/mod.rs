@@ -96,12 +96,14 @@ mod oauth;
 mod operations;
 mod people;
 mod pool;
+mod pooler;
 mod prune;
 mod receipts;
 mod second_factor;
 mod senders;
 mod sends;
 mod sessions;
+mod settings;
 mod story;
 mod traffic;
 mod transfer;
@@ -135,12 +137,24 @@ impl PostgresStore {
             database: describe(config),
             source,
         };
-        let pool =
-            pool::build(config, connections).map_err(|error| cannot_open(Box::new(error)))?;
+        let pool = pool::build(config, connections, settings::SERVICE)
+            .map_err(|error| cannot_open(Box::new(error)))?;
         let mut client = pool
             .get()
             .await
             .map_err(|error| cannot_open(Box::new(error)))?;
+        pooler::refuse_mixed(&pool, &client)
+            .await
+            .map_err(|mixed| cannot_open(Box::new(mixed)))?;
+        let missing = settings::missing(&client, settings::SERVICE).await;
+        let missing = missing.map_err(|error| cannot_open(Box::new(error)))?;
+        if !missing.is_empty() {
+            tracing::warn!(
+                missing,
+                "the database does not keep to the settings of a connection; behind a pooler, set them for the user \
+                 (docs/SCALING.md, Poolers)"
+            );
+        }
         migrate::run(&mut client, steps).await?;
         drop(client);
         Ok(Self {

@@ -7,34 +7,26 @@ use deadpool_postgres::{
 };
 use tokio_postgres::{Config, NoTls};
 
+use super::settings::{self, Settings};
+
 /// How long a caller waits for a connection, free or new.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long unacknowledged data may be on its way before the connection counts as dead.
 const NETWORK_TIMEOUT: Duration = Duration::from_secs(10);
-/// The server ends a statement after so long: sooner than [`super::attempt::DEADLINE`], so that the server gives up first.
-/// A process that is stopped in the middle of a transaction keeps its locks until the server ends that: after the wait of
-/// the statement under way for a lock, and the time that a transaction may stand idle or its answer may stand unread. That
-/// is sooner than others take the process for dead, after ten seconds, and go on with what it held.
-const SERVER_TIMEOUTS: &str = "-c statement_timeout=10s -c lock_timeout=5s \
-    -c idle_in_transaction_session_timeout=4s -c tcp_user_timeout=4s";
-
-/// Every statement of this program reads a few rows by an index. The planner cannot know: a queue that was empty when a
-/// plan was made holds a million rows a minute later, and a plan that reads all of them would be kept. So it is left no
-/// choice. For the same reason statements take an owner from a materialized list of rows even where it is a constant: by
-/// a constant the planner would read that owner's whole range. And since there is nothing to choose, a plan is made once
-/// and not for each execution, which for the longest statement takes as much time as to run it.
-const BY_INDEX: &str = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_material=off \
-    -c plan_cache_mode=force_generic_plan -c jit=off";
 
 /// A pool of at most so many connections, none of them open yet.
 ///
 /// A connection is handed out without asking the server whether it still lives: that would cost each statement a round
 /// trip. One that is known to be closed is replaced, which is how a restarted server is found again.
-pub(super) fn build(config: &Config, connections: usize) -> Result<Pool, BuildError> {
+pub(super) fn build(
+    config: &Config,
+    connections: usize,
+    settings: Settings,
+) -> Result<Pool, BuildError> {
     let recycling = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
-    let manager = Manager::from_config(limited(config), NoTls, recycling);
+    let manager = Manager::from_config(limited(config, settings), NoTls, recycling);
     let pool = Pool::builder(manager)
         .max_size(connections.max(1))
         // The connection that was used last has its plans and pages at hand; the others are for busy times.
@@ -46,11 +38,11 @@ pub(super) fn build(config: &Config, connections: usize) -> Result<Pool, BuildEr
         .build()
 }
 
-/// The limits go behind the URL's own options and so overrule them.
-fn limited(config: &Config) -> Config {
+/// The settings go behind the URL's own options and so overrule them.
+fn limited(config: &Config, settings: Settings) -> Config {
     let mut config = config.clone();
     let given = config.get_options().unwrap_or_default();
-    let options = format!("{given} {SERVER_TIMEOUTS} {BY_INDEX}");
+    let options = format!("{given}{}", settings::options(settings));
     config.options(options);
     // Where the URL names several servers, the last is asked in time, too: the first may be a machine that is gone.
     let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
@@ -75,7 +67,7 @@ mod tests {
             ("postgres://u@a:1,b:2/x?target_session_attrs=read-write", 2),
             ("postgres://u@a,b,c/x", 3),
         ] {
-            let config = limited(&url.parse().expect(url));
+            let config = limited(&url.parse().expect(url), settings::SERVICE);
             let each = config.get_connect_timeout().expect("a limit");
             assert!(*each * servers <= ACQUIRE_TIMEOUT, "{url}: {each:?}");
         }

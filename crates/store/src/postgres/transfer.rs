@@ -8,7 +8,7 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Config, Error};
 
-use super::{migrate, pool};
+use super::{migrate, pool, settings};
 use crate::OpenError;
 use crate::migrations::POSTGRES;
 use crate::transfer::plan::{Batch, Target};
@@ -18,11 +18,6 @@ use crate::transfer::value::{Column, Value, kind_of};
 use crate::transfer::{Row, TransferError};
 use crate::url::describe;
 
-/// A copy takes as long as it takes, and reads whole tables: what limits the service's own statements is not for it.
-const SETTINGS: &str = "
-    SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '30s';
-    SET enable_seqscan = on; SET enable_hashjoin = on; SET enable_mergejoin = on; SET enable_material = on;
-    SET plan_cache_mode = auto";
 /// Partitions are parts of their tables.
 const TABLES: &str = "
     SELECT relname::text FROM pg_class
@@ -62,13 +57,20 @@ impl PostgresSide {
             database: name.clone(),
             source,
         };
-        let pool = pool::build(config, 1).map_err(|error| cannot_open(Box::new(error)))?;
+        let pool =
+            pool::build(config, 1, settings::COPY).map_err(|error| cannot_open(Box::new(error)))?;
         let client = pool
             .get()
             .await
             .map_err(|error| cannot_open(Box::new(error)))?;
-        let set = client.batch_execute(SETTINGS).await;
-        set.map_err(|error| cannot_open(Box::new(error)))?;
+        let missing = settings::missing(&client, settings::COPY).await;
+        let missing = missing.map_err(|error| cannot_open(Box::new(error)))?;
+        if !missing.is_empty() {
+            return Err(TransferError::NotDirect {
+                database: name,
+                missing,
+            });
+        }
         Ok(Self {
             client,
             name,

@@ -22,6 +22,17 @@ pub enum TransferError {
         #[source]
         source: Cause,
     },
+    /// Something stands before the server that does not pass on what a connection asks for.
+    #[error(
+        "{database} does not keep to the settings of a copy: {missing}; a copy cannot go through a pooler, name the \
+         PostgreSQL server itself"
+    )]
+    NotDirect {
+        /// Which, without its password.
+        database: String,
+        /// Which settings, and what they are instead.
+        missing: String,
+    },
     /// There is nothing to copy from.
     #[error("there is no database {0}")]
     NoSource(String),

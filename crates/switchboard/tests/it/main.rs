@@ -10,6 +10,7 @@ mod mcp;
 mod nodes;
 mod oauth;
 mod people;
+mod pooled;
 mod rest;
 mod routing;
 mod smpp;

@@ -6,11 +6,32 @@ use domain::ports::Store;
 use store::{DatabaseUrl, OpenError, Options};
 use testkit::{TempDir, TestDatabase};
 
+use crate::pooled::Pooled;
+
 /// A database that goes away with this value.
 pub(crate) enum Database {
     Sqlite(TempDir),
-    Postgres(TestDatabase),
+    Postgres(Served),
 }
+
+/// How a server's database is reached.
+pub(crate) enum Served {
+    Directly(TestDatabase),
+    ByPooler(Pooled),
+}
+
+impl Served {
+    /// The database, on its server.
+    fn database(&self) -> &TestDatabase {
+        match self {
+            Self::Directly(database) => database,
+            Self::ByPooler(pooled) => pooled.database(),
+        }
+    }
+}
+
+/// When this is set, the suite reaches `PostgreSQL` through a pooler wherever it can.
+const BY_POOLER_VARIABLE: &str = "SWITCHBOARD_TEST_BY_POOLER";
 
 impl Database {
     pub(crate) fn sqlite() -> Self {
@@ -18,7 +39,15 @@ impl Database {
     }
 
     pub(crate) async fn postgres() -> Self {
-        Self::Postgres(TestDatabase::create().await)
+        if std::env::var_os(BY_POOLER_VARIABLE).is_some() {
+            return Self::pooled();
+        }
+        Self::Postgres(Served::Directly(TestDatabase::create().await))
+    }
+
+    /// One behind a pooler in transaction mode.
+    pub(crate) fn pooled() -> Self {
+        Self::Postgres(Served::ByPooler(Pooled::create()))
     }
 
     /// One in which transactions are serializable unless they ask for less.
@@ -35,7 +64,8 @@ impl Database {
             Self::Sqlite(folder) => {
                 format!("sqlite:{}", folder.path().join("switchboard.db").display())
             }
-            Self::Postgres(database) => database.url().to_owned(),
+            Self::Postgres(Served::Directly(database)) => database.url().to_owned(),
+            Self::Postgres(Served::ByPooler(pooled)) => pooled.url(),
         }
     }
 
@@ -68,8 +98,8 @@ impl Database {
                 let executed = self.file().execute_batch(sql);
                 executed.map_err(|error| error.to_string())
             }
-            Self::Postgres(database) => {
-                let (client, _connection) = connect(database).await;
+            Self::Postgres(served) => {
+                let (client, _connection) = connect(served.database()).await;
                 let executed = client.batch_execute(sql).await;
                 executed.map_err(|error| {
                     let said = error.as_db_error().map(ToString::to_string);
@@ -91,8 +121,8 @@ impl Database {
                     .collect::<Result<_, _>>()
                     .expect("numbers")
             }
-            Self::Postgres(database) => {
-                let (client, _connection) = connect(database).await;
+            Self::Postgres(served) => {
+                let (client, _connection) = connect(served.database()).await;
                 let rows = client
                     .query(sql, &[])
                     .await

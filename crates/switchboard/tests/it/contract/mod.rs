@@ -60,6 +60,19 @@ macro_rules! on_a_serializable_database {
     };
 }
 
+/// Makes a test of each case that takes a database, called `pooled::case`: on `PostgreSQL` behind a pooler that lends a
+/// connection for one transaction.
+macro_rules! on_a_pooled_database {
+    ($($case:ident),+ $(,)?) => {
+        mod pooled {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case(crate::contract::fixture::Database::pooled()).await;
+            })+
+        }
+    };
+}
+
 mod access;
 mod audit;
 mod balances;

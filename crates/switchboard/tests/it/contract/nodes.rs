@@ -29,6 +29,11 @@ on_both_databases!(
 
 on_a_serializable_database!(two_nodes_that_claim_at_once_share_the_work);
 
+on_a_pooled_database!(
+    what_a_dead_node_held_is_given_back,
+    two_nodes_that_claim_at_once_share_the_work,
+);
+
 /// How long a node lives that has died already.
 const OVER: SignedDuration = SignedDuration::from_secs(-1);
 

@@ -3,6 +3,7 @@
 mod changes;
 mod listing;
 mod parted;
+mod pooler;
 mod rolling;
 mod rules;
 mod takeover;

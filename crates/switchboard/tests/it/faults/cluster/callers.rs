@@ -212,8 +212,9 @@ impl Caller {
         headers.extend_from_slice(more);
         let connection = self.connection.as_mut().expect("it was just opened");
         let answer = connection.request(method, path, &headers, body);
-        // Another door the next time, now and then even without a reason.
-        self.turn += 1;
+        // Another door the next time, now and then even without a reason. One step after a failure: of two doors, two
+        // steps would lead back to the one that is closed.
+        self.turn += usize::from(answer.is_ok());
         let stays = answer
             .as_ref()
             .is_ok_and(|answer| answer.header("connection") != Some("close"));

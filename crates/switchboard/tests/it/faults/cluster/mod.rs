@@ -16,6 +16,7 @@ mod network;
 mod nodes;
 mod orders;
 mod points;
+mod pooler;
 mod processes;
 mod scenario;
 mod wires;
@@ -85,6 +86,11 @@ const SCENARIOS: &[Scenario] = &[
         cycles: KillPoint::ALL.len(),
         run: points::killed_at_points,
     },
+    Scenario {
+        name: "one of two nodes killed, behind a transaction pooler",
+        cycles: 10,
+        run: pooler::killed,
+    },
 ];
 
 /// The short set: one test for each scenario.
@@ -112,6 +118,7 @@ short! {
     a_clock_is_moved, clock::moved, 2;
     wires_are_spoilt, wires::spoilt, 8;
     nodes_are_killed_at_named_places, points::killed_at_points, 5;
+    nodes_are_killed_behind_a_pooler, pooler::killed, 2;
 }
 
 /// Set by `scripts/test faults` alone: the same scenarios for many cycles take a quarter of an hour.
