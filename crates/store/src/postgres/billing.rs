@@ -32,8 +32,9 @@ const CHARGE: &str = "
 /// What is owed for messages that were ended in this transaction.
 const REFUND: &str = "
     WITH owed AS (
-        SELECT account_id, CAST(sum(price_micros) AS bigint) AS amount, count(*) AS messages FROM message
-        WHERE id = ANY($1::bigint[]) AND price_micros <> 0 GROUP BY account_id ORDER BY account_id
+        SELECT m.account_id, CAST(sum(m.price_micros) AS bigint) AS amount, count(*) AS messages
+        FROM UNNEST($1::bigint[]) AS g (id) JOIN message AS m ON m.id = g.id
+        WHERE m.price_micros <> 0 GROUP BY m.account_id ORDER BY m.account_id
     ), refunded AS (
         UPDATE account AS a SET balance_micros = a.balance_micros + owed.amount FROM owed WHERE a.id = owed.account_id
         RETURNING a.id, a.balance_micros, owed.amount, owed.messages

@@ -11,10 +11,10 @@ use domain::{Channel, Timestamp};
 use tokio_postgres::Row;
 
 use super::accept::{self, CarefulBatch, PlainBatch};
-use super::{PostgresStore, attempt, column, keys};
+use super::days::RESERVE;
+use super::{PostgresStore, column, keys};
 use crate::rows::{self, CANCELLED, Corrupt, MessageColumns, ScheduledColumns, micros};
 
-const RESERVE: &str = "UPDATE id_block SET next = next + $1::bigint RETURNING next - $1::bigint";
 const FIND_ANSWER: &str = "
     SELECT body, first_id, messages, parts FROM idempotency
     WHERE account_id = $1 AND key = $2 AND expires_us > $3";
@@ -71,10 +71,12 @@ const PRUNE: &str = "
 impl MessageStore for PostgresStore {
     async fn reserve_ids(&self, count: u64) -> Result<MessageId, StoreError> {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.get("reserve message IDs", RESERVE, &[&count], |row| {
-            rows::message_id(column(row, 0)?)
-        })
-        .await
+        let read = |row: &Row| rows::message_id(column(row, 0)?);
+        let operation = "reserve message IDs";
+        let first = self.get(operation, RESERVE, &[&count], read).await?;
+        let last = first.as_i64().saturating_add(count - 1);
+        self.make_days_of(first.as_i64(), last).await?;
+        Ok(first)
     }
 
     async fn accept(&self, batch: Arc<Vec<Submission>>) -> Result<Vec<Accepted>, StoreError> {
@@ -84,14 +86,16 @@ impl MessageStore for PostgresStore {
             .any(|submission| submission.idempotency.is_some())
         {
             let whole = CarefulBatch(batch.iter().collect());
-            return attempt::run(&self.pool, OPERATION, &whole).await;
+            return self.store_by(OPERATION, &batch, &whole).await;
         }
-        let charged = attempt::run(&self.pool, OPERATION, &PlainBatch(&batch)).await?;
+        let charged = self
+            .store_by(OPERATION, &batch, &PlainBatch(&batch))
+            .await?;
         let left = accept::unstored(&batch, &charged);
         let mut outcomes = vec![Accepted::Stored; batch.len()];
         if !left.is_empty() {
             let rest = CarefulBatch(left.iter().map(|&place| &batch[place]).collect());
-            let rest = attempt::run(&self.pool, OPERATION, &rest).await?;
+            let rest = self.store_by(OPERATION, &batch, &rest).await?;
             for (place, outcome) in left.into_iter().zip(rest) {
                 outcomes[place] = outcome;
             }

@@ -62,7 +62,8 @@ macro_rules! list_callbacks {
             FROM ",
             $from,
             subject!(),
-            " LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries"
+            " LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries
+                AND a.message_id = c.message_id"
         )
     };
 }
@@ -77,6 +78,7 @@ mod carriers;
 mod catalogue;
 mod claims;
 mod connected;
+mod days;
 mod dispatch;
 mod ending;
 mod fault;
@@ -91,6 +93,7 @@ mod people;
 mod pool;
 mod prune;
 mod receipts;
+mod retention;
 mod second_factor;
 mod senders;
 mod sends;
@@ -107,6 +110,8 @@ type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) struct PostgresStore {
     pool: Pool,
     unsure: claims::Unsure,
+    made: days::Made,
+    looked: retention::Looked,
 }
 
 impl PostgresStore {
@@ -127,8 +132,12 @@ impl PostgresStore {
             .map_err(|error| cannot_open(Box::new(error)))?;
         migrate::run(&mut client).await?;
         drop(client);
-        let unsure = claims::Unsure::default();
-        Ok(Self { pool, unsure })
+        Ok(Self {
+            pool,
+            unsure: claims::Unsure::default(),
+            made: days::Made::default(),
+            looked: retention::Looked::default(),
+        })
     }
 
     /// Runs one statement.

@@ -53,6 +53,7 @@ mod callbacks;
 mod carriers;
 mod catalogues;
 mod columns;
+mod days;
 mod dispatch;
 mod history;
 mod idempotency;

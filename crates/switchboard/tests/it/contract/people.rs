@@ -308,6 +308,7 @@ async fn signing_in_replaces_the_session_that_was_there(store: Arc<dyn Store>) {
 }
 
 mod older_schema {
+    use super::super::days::undo_partitions;
     use super::super::traffic::WITHOUT_DASHBOARD;
     use super::{
         Database, SignedIn, WITHOUT_PEOPLE, WITHOUT_PLACES, create_account, member, whose,
@@ -325,6 +326,7 @@ mod older_schema {
             .await;
         link.expect("the link is kept");
         drop(store);
+        undo_partitions(&database).await;
         database.execute(WITHOUT_PLACES).await;
         database.execute(WITHOUT_DASHBOARD).await;
         database.execute(WITHOUT_PEOPLE).await;

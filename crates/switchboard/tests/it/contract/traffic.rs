@@ -8,6 +8,7 @@ use domain::message::Submission;
 use domain::ports::{Cancel, Span, Store, TrafficCount};
 use domain::{AccountId, Channel, Code, Money, Network, Outcome, Timestamp};
 
+use super::days::undo_partitions;
 use super::fixture::Database;
 use super::money::priced;
 use super::people::{WITHOUT_PEOPLE, WITHOUT_PLACES};
@@ -213,6 +214,7 @@ async fn ends_of_an_older_schema_are_counted(database: Database) {
     let owner = create_account(&store, "acme").await;
     end_in_every_way(&store, owner).await;
     drop(store);
+    undo_partitions(&database).await;
     database.execute(WITHOUT_PLACES).await;
     database.execute(WITHOUT_DASHBOARD).await;
     database.execute(WITHOUT_PEOPLE).await;

@@ -25,6 +25,7 @@ const USAGE: &str = "\
 usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PATH]
        bench deliver [--quick] [--seconds N] [--all] [--only sqlite|postgres] [--waiting N,N,…]
                      [--outstanding N] [--delay-ms N] [--switchboard PATH]
+       bench history [--rows N] [--seconds N] [--outstanding N] [--delay-ms N] [--switchboard PATH]
        bench numbers [--quick] [--seconds N] [--python PATH] [--switchboard PATH]
        bench dashboard [--quick] [--messages N] [--only sqlite|postgres] [--switchboard PATH]
        bench compare --with PATH [--rounds N] [--seconds N] [--switchboard PATH]
@@ -35,6 +36,8 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
 accept   how fast POST /sms accepts, on SQLite and on PostgreSQL, beside a bare handler
 deliver  how fast POST /sms, the simulated network, the receipt and the callback answered OK go
          through, on both, and what messages that wait cost
+history  how fast messages are delivered on PostgreSQL with millions that ended long ago in the
+         store, beside an empty store
 numbers  how fast numbers are corrected, in one process and over HTTP, beside Google's library for
          Python, and how fast prices and prefixes are answered beside a bare handler
 dashboard  how soon each page of the dashboard begins to arrive with a million messages in the
@@ -47,6 +50,7 @@ bare     that bare handler, on a free port of loopback; with a file, it answers 
 --quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
                waiting; dashboard: 20000 messages; only to see that it works
 --messages     how many messages the store is filled with (default 1000000)
+--rows         how many messages of history (default 10000000), over 30 days
 --seconds      how long each row is measured, after a warm-up of 2 seconds (default: accept 8,
                deliver 60, of which the rows with messages waiting take a quarter)
 --soak         how many messages the memory run sends; 0 for none (default 1000000)
@@ -72,6 +76,7 @@ fn main() -> Result<()> {
     match arguments.first().map(String::as_str) {
         Some("accept") => accept::run(&options::parse(&arguments[1..])?),
         Some("deliver") => deliver::run(&deliver::Options::parse(&arguments[1..])?),
+        Some("history") => deliver::run_history(&deliver::HistoryOptions::parse(&arguments[1..])?),
         Some("numbers") => numbers::run(&numbers::Options::parse(&arguments[1..])?),
         Some("dashboard") => dashboard::run(&dashboard::Options::parse(&arguments[1..])?),
         Some("compare") => compare::run(&compare::Options::parse(&arguments[1..])?),

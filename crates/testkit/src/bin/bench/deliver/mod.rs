@@ -3,11 +3,13 @@
 mod flow;
 mod goals;
 mod growth;
+mod history;
 mod ledger;
 mod options;
 mod report;
 mod site;
 
+pub(crate) use history::{HistoryOptions, run_history};
 pub(crate) use options::{Options, backend};
 
 use crate::accept::check_site;
