@@ -110,48 +110,59 @@ fn fill(database: &TestDatabase, rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// So many messages of a day, counted back from today. Parts are remembered for three days.
+/// So many messages of a day, counted back from today. The partitions are attached when they are full, so that their
+/// indexes are made in one go. Parts are remembered for three days.
 fn statements(rows: u64, back: u64) -> String {
-    let day = format!("(CAST(extract(epoch FROM now()) AS BIGINT) / 86400 - 20454 - {back})");
-    let first = format!("({day} << 32)");
-    let at_us = format!("(({day} + 20454) * 86400000000 + n * 86000000000 / {rows})");
     let parts = match back {
-        ..=3 => format!(
-            "INSERT INTO transit (carrier, reference, id, part, parts, taken_us, status, error)
-            SELECT 'simulator', convert_to(md5(m.id::text), 'UTF8'), m.id, 1, 1, m.accepted_us, 1, 0
-            FROM message AS m WHERE m.id >= {first} AND m.id < {first} + {rows};"
-        ),
-        _ => String::new(),
+        ..=3 => PARTS,
+        _ => "",
     };
-    format!(
-        "SET synchronous_commit = off;
-        DO $$ DECLARE
-            day DATE := CAST(now() AT TIME ZONE 'UTC' AS DATE) - {back}; part TEXT; parent TEXT;
-        BEGIN
-            FOREACH parent IN ARRAY ARRAY['message', 'callback', 'callback_attempt'] LOOP
-                part := parent || '_' || to_char(day, 'YYYYMMDD');
-                EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS)', part, parent);
-                EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)', parent, part,
-                    {first}, {first} + 4294967296);
-            END LOOP;
-        END $$;
-        INSERT INTO message (id, account_id, recipient, originator, body, coding, coding_given, parts, priority, dlr_url,
-            accepted_us, expires_us, state, final_us, status, error, price_micros, network, channel)
-        SELECT {first} + n, 1, 37120000000 + n * 7919 % 9000000, 'Switchboard',
-            convert_to('Your code is ' || (100000 + n * 7919 % 900000) || '. It is valid for 10 minutes.', 'UTF8'), 0,
-            FALSE, 1, 1, convert_to('https://hooks.example.com/dlr', 'UTF8'), {at_us}, {at_us} + 259200000000, 0,
-            {at_us} + 4000000, 1, 0, 55000, 2472001, 0
-        FROM generate_series(0, {rows} - 1) AS n;
-        INSERT INTO callback (account_id, message_id, created_us, due_us, state, tries, kind)
-        SELECT m.account_id, m.id, m.final_us, m.final_us, 2, 1, 0
-        FROM message AS m WHERE m.id >= {first} AND m.id < {first} + {rows};
-        INSERT INTO callback_attempt (callback_id, number, message_id, at_us, status, elapsed_ms, body, address, reason)
-        SELECT c.id, 1, c.message_id, c.created_us, 200, 12, convert_to('OK', 'UTF8'), '192.0.2.1:443',
-            convert_to('received', 'UTF8')
-        FROM callback AS c WHERE c.message_id >= {first} AND c.message_id < {first} + {rows};
-        {parts}"
-    )
+    let day = DAY.replace("{parts}", parts);
+    let day = day.replace("{rows}", &rows.to_string());
+    day.replace("{back}", &back.to_string())
 }
+
+const DAY: &str = "
+    SET synchronous_commit = off; SET maintenance_work_mem = '256MB';
+    DO $fill$ DECLARE
+        day BIGINT := CAST(extract(epoch FROM now()) AS BIGINT) / 86400 - {back};
+        first BIGINT := (day - 20454) << 32;
+        name TEXT := to_char(DATE '1970-01-01' + CAST(day AS INT), 'YYYYMMDD');
+        parent TEXT;
+    BEGIN
+        FOREACH parent IN ARRAY ARRAY['message', 'callback', 'callback_attempt'] LOOP
+            EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS)', parent || '_' || name, parent);
+        END LOOP;
+        EXECUTE format($sql$
+            INSERT INTO %I (id, account_id, recipient, originator, body, coding, coding_given, parts, priority, dlr_url,
+                accepted_us, expires_us, state, final_us, status, error, price_micros, network, channel)
+            SELECT $1 + n, 1, 37120000000 + n * 7919 %% 9000000, 'Switchboard',
+                convert_to('Your code is ' || (100000 + n * 7919 %% 900000) || '. It is valid for 10 minutes.', 'UTF8'),
+                0, FALSE, 1, 1, convert_to('https://hooks.example.com/dlr', 'UTF8'), t.at_us, t.at_us + 259200000000, 0,
+                t.at_us + 4000000, 1, 0, 55000, 2472001, 0
+            FROM generate_series(CAST(0 AS BIGINT), {rows} - 1) AS n
+            CROSS JOIN LATERAL (SELECT $2 * 86400000000 + n * 86000000000 / {rows} AS at_us) AS t
+        $sql$, 'message_' || name) USING first, day;
+        EXECUTE format($sql$
+            INSERT INTO %I (account_id, message_id, created_us, due_us, state, tries, kind)
+            SELECT account_id, id, final_us, final_us, 2, 1, 0 FROM %I
+        $sql$, 'callback_' || name, 'message_' || name);
+        EXECUTE format($sql$
+            INSERT INTO %I (callback_id, number, message_id, at_us, status, elapsed_ms, body, address, reason)
+            SELECT id, 1, message_id, created_us, 200, 12, convert_to('OK', 'UTF8'), '192.0.2.1:443',
+                convert_to('received', 'UTF8')
+            FROM %I
+        $sql$, 'callback_attempt_' || name, 'callback_' || name);
+        FOREACH parent IN ARRAY ARRAY['message', 'callback', 'callback_attempt'] LOOP
+            EXECUTE format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%s) TO (%s)', parent,
+                parent || '_' || name, first, first + 4294967296);
+        END LOOP;
+        {parts}
+    END $fill$";
+const PARTS: &str = "
+        INSERT INTO transit (carrier, reference, id, part, parts, taken_us, status, error)
+        SELECT 'simulator', convert_to(md5(CAST(m.id AS TEXT)), 'UTF8'), m.id, 1, 1, m.accepted_us, 1, 0
+        FROM message AS m WHERE m.id >= first AND m.id < first + {rows};";
 
 #[cfg(test)]
 mod tests {
