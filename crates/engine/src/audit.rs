@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use domain::ids::AuditId;
 use domain::person::SignedIn;
-use domain::ports::{AuditEntry, AuditFilter, Change, Found, Look, Store, StoreError};
+use domain::ports::{AuditEntry, AuditFilter, AuditStore, Change, Found, Look, StoreError};
 use domain::{AccountId, Clock};
 
 pub use action::{Action, REFUSED};
@@ -70,13 +70,13 @@ impl By {
 /// The log of changes.
 #[derive(Clone)]
 pub struct Audit {
-    store: Arc<dyn Store>,
+    store: Arc<dyn AuditStore>,
     clock: Arc<dyn Clock>,
 }
 
 impl Audit {
     /// Works on a store.
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(store: Arc<dyn AuditStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }
 

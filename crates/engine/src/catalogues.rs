@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
-use domain::ports::{CatalogueEntry, CatalogueKind, Store, StoreError};
+use domain::ports::{CatalogueEntry, CatalogueKind, CatalogueStore, Store, StoreError};
 use domain::{AccountId, Channel, Clock};
 use numbering::reference::{Difference, Files, Problem, Reference, difference};
 use serde::{Deserialize, Serialize};
@@ -113,7 +113,7 @@ impl PricePlan {
 
 /// Reference data and prices.
 pub struct Catalogues {
-    store: Arc<dyn Store>,
+    store: Arc<dyn CatalogueStore>,
     clock: Arc<dyn Clock>,
     audit: Audit,
     live: ArcSwap<Live>,
@@ -123,9 +123,17 @@ pub struct Catalogues {
 impl Catalogues {
     /// Reads what is in force.
     pub async fn load(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let audit = Audit::new(store.clone(), clock.clone());
+        Self::read(store, audit, clock).await
+    }
+
+    pub(crate) async fn read(
+        store: Arc<dyn CatalogueStore>,
+        audit: Audit,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
         let newest = store.list_newest().await?;
         let live = read_live(&*store, newest, None).await?;
-        let audit = Audit::new(store.clone(), clock.clone());
         Ok(Self {
             store,
             clock,
@@ -322,7 +330,7 @@ async fn watch(catalogues: std::sync::Weak<Catalogues>) {
 
 /// Reads the newest versions. What has not changed since is taken over; what cannot be read is left as it was.
 async fn read_live(
-    store: &dyn Store,
+    store: &dyn CatalogueStore,
     newest: Vec<CatalogueEntry>,
     before: Option<&Live>,
 ) -> Result<Live, StoreError> {
@@ -357,7 +365,7 @@ pub fn price_kind(channel: Channel, account: Option<AccountId>) -> CatalogueKind
 }
 
 async fn read_channel(
-    store: &dyn Store,
+    store: &dyn CatalogueStore,
     channel: Channel,
     newest: &[CatalogueEntry],
     reference: &Reference,
@@ -387,7 +395,7 @@ async fn read_channel(
 }
 
 async fn read_reference(
-    store: &dyn Store,
+    store: &dyn CatalogueStore,
     entry: CatalogueEntry,
 ) -> Result<Option<Reference>, StoreError> {
     let Some(found) = store.find_catalogue(entry.kind, entry.version).await? else {
@@ -405,7 +413,7 @@ async fn read_reference(
 }
 
 async fn read_prices(
-    store: &dyn Store,
+    store: &dyn CatalogueStore,
     entry: CatalogueEntry,
     reference: &Reference,
 ) -> Result<Option<PriceList>, StoreError> {

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use domain::MessageId;
-use domain::ports::{ID_BLOCK_LIFETIME, Store, StoreError};
+use domain::ports::{ID_BLOCK_LIFETIME, MessageStore, StoreError};
+use tokio::time::Instant;
 
 /// How many IDs a node reserves at a time. What a restart leaves unused is lost; there are nine quadrillion.
 const BLOCK: u64 = 10_000;
 
 /// Hands out IDs from a block that this node reserved.
 pub struct IdBlocks {
-    store: Arc<dyn Store>,
+    store: Arc<dyn MessageStore>,
     block: Mutex<Block>,
     refill: tokio::sync::Mutex<()>,
 }
@@ -25,7 +25,7 @@ struct Block {
 
 impl IdBlocks {
     /// Starts with an empty block.
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub fn new(store: Arc<dyn MessageStore>) -> Self {
         Self {
             store,
             block: Mutex::new(Block {

@@ -32,6 +32,8 @@ pub mod reports;
 pub mod routing;
 pub mod senders;
 pub mod sign_in;
+#[cfg(test)]
+mod simulation;
 pub mod submit;
 pub mod throttle;
 pub mod traffic;

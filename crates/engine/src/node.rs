@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use domain::NodeId;
-use domain::ports::{Store, StoreError};
+use domain::ports::{StoreError, WorkStore};
 use jiff::SignedDuration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 /// How long a node lives without a heartbeat.
 const LIFETIME: SignedDuration = SignedDuration::from_secs(10);
@@ -17,6 +18,10 @@ const BEAT_EVERY: Duration = Duration::from_secs(2);
 
 /// Without a heartbeat for so long a node sends nothing more: others may soon take it for dead, or have done so.
 const SURE_FOR: Duration = Duration::from_secs(7);
+
+/// A write that got no answer may still be done for so long: by then the network has given up what was under way and the
+/// database what it had begun.
+pub(crate) const UNSURE_FOR: Duration = Duration::from_secs(25);
 
 /// Something that is held by a node. When the node had to start anew under another ID, it is not its own any more.
 #[derive(Debug, Clone)]
@@ -29,7 +34,7 @@ pub(crate) struct Held<T> {
 
 /// A node, alive by its heartbeat.
 pub struct Node {
-    store: Arc<dyn Store>,
+    store: Arc<dyn WorkStore>,
     id: AtomicU64,
     started: Instant,
     /// Milliseconds after `started` at which the last heartbeat that counted began.
@@ -41,7 +46,7 @@ pub struct Node {
 
 impl Node {
     /// Joins, takes over what the dead left, and goes on proving that it lives.
-    pub async fn start(store: Arc<dyn Store>) -> Result<Arc<Self>, StoreError> {
+    pub async fn start(store: Arc<dyn WorkStore>) -> Result<Arc<Self>, StoreError> {
         let id = store.join(LIFETIME).await?;
         let taken_over = store.give_up_dead(id).await?;
         tracing::info!(node = id.get(), taken_over, "joined");

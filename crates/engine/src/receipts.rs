@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::Timestamp;
 use domain::delivery::{CarrierRef, Receipt};
-use domain::ports::{Matched, ReceiptError, ReceiptSink, Store, StoreError};
+use domain::ports::{Matched, ReceiptError, ReceiptSink, StoreError, WorkStore};
 
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
@@ -18,14 +18,14 @@ const BATCH: usize = 512;
 
 /// Stores receipts, and with a final one the end of its message and the report about it.
 pub struct Receipts {
-    store: Arc<dyn Store>,
+    store: Arc<dyn WorkStore>,
     batcher: Batcher<Receipt, Matched, StoreError>,
 }
 
 impl Receipts {
     /// Starts taking receipts. Must be called inside a tokio runtime.
     pub(crate) fn start(
-        store: Arc<dyn Store>,
+        store: Arc<dyn WorkStore>,
         node: Arc<Node>,
         callbacks: Arc<Callbacks>,
     ) -> Arc<Self> {
@@ -64,7 +64,7 @@ impl ReceiptSink for Receipts {
 }
 
 async fn settle(
-    store: Arc<dyn Store>,
+    store: Arc<dyn WorkStore>,
     node: Arc<Node>,
     callbacks: Arc<Callbacks>,
     batch: Vec<Receipt>,

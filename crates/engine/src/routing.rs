@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use domain::ports::{Store, StoreError};
+use domain::ports::{AccessStore, StoreError};
 use domain::{AccountId, AccountName, Channel, Msisdn};
 use numbering::reference::Place;
 use tokio::task::AbortHandle;
@@ -57,7 +57,7 @@ pub(crate) type Route = Arc<[u8]>;
 
 /// What decides where messages go.
 pub struct Routing {
-    store: Arc<dyn Store>,
+    store: Arc<dyn AccessStore>,
     catalogues: Arc<Catalogues>,
     table: ArcSwap<Table>,
     looking: std::sync::Mutex<Option<AbortHandle>>,
@@ -84,7 +84,7 @@ pub(crate) struct Routed {
 }
 
 impl Routing {
-    pub(crate) fn new(store: Arc<dyn Store>, catalogues: Arc<Catalogues>) -> Arc<Self> {
+    pub(crate) fn new(store: Arc<dyn AccessStore>, catalogues: Arc<Catalogues>) -> Arc<Self> {
         Arc::new(Self {
             store,
             catalogues,

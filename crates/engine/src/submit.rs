@@ -1,6 +1,7 @@
 //! Accepting messages: from a caller's order to a committed row.
 
 mod health;
+mod intake;
 mod lookup;
 mod notice;
 mod order;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 use domain::billing::NotPaid;
 use domain::message::{IdempotencyClaim, Recipient, Submission, SubmitReceipt};
-use domain::ports::{Accepted, ImageGuard, Store, StoreError, UrlGuard};
+use domain::ports::{ImageGuard, Store, StoreError, UrlGuard};
 use domain::text::Shape;
 use domain::{
     Access, AccountId, Channel, Clock, Country, Money, Msisdn, Network, Originator, Timestamp,
@@ -19,20 +20,18 @@ use domain::{
 use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
 
-use crate::batcher::{BatchError, Batcher, Limits};
+use crate::batcher::{BatchError, Limits};
 use crate::catalogues::{Catalogues, Live};
 use crate::dispatch::Dispatch;
-use crate::id_blocks::IdBlocks;
 use crate::routing::Routing;
 use crate::senders::Approvals;
 use crate::{Guards, Settings};
 
-use health::WriteHealth;
+pub(crate) use intake::Intake;
 pub use lookup::{LookupCost, LookupOrder};
 pub(crate) use notice::Notice;
 pub use order::{Invalid, SmsOrder, To};
 pub use viber::{ActionOrder, ViberOrder};
-use writing::{Entry, Writing};
 
 /// How long an idempotency key and its answer are kept.
 const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
@@ -119,15 +118,12 @@ impl Repeatable {
 pub struct Submit {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    ids: IdBlocks,
-    batcher: Batcher<Entry, Accepted, StoreError>,
-    dispatch: Option<Arc<Dispatch>>,
+    intake: Intake,
     guard: Arc<dyn UrlGuard>,
     images: Arc<dyn ImageGuard>,
     catalogues: Arc<Catalogues>,
     routing: Arc<Routing>,
     approvals: Approvals,
-    health: Arc<WriteHealth>,
     pruning: tokio::task::AbortHandle,
 }
 
@@ -147,20 +143,9 @@ impl Submit {
             queue: settings.accept_queue,
             batch: settings.accept_batch,
         };
-        let health = Arc::new(WriteHealth::default());
         let pruning = tokio::spawn(prune(store.clone(), clock.clone()));
         Self {
-            ids: IdBlocks::new(store.clone()),
-            batcher: Batcher::start(limits, {
-                let writing = Arc::new(Writing {
-                    store: store.clone(),
-                    clock: clock.clone(),
-                    health: health.clone(),
-                    dispatch: dispatch.clone(),
-                });
-                move |batch| writing.clone().write(batch)
-            }),
-            dispatch,
+            intake: Intake::start(store.clone(), clock.clone(), dispatch, limits),
             guard: guards.urls,
             images: guards.images,
             catalogues: routing.catalogues().clone(),
@@ -168,7 +153,6 @@ impl Submit {
             approvals,
             store,
             clock,
-            health,
             pruning: pruning.abort_handle(),
         }
     }
@@ -263,7 +247,7 @@ impl Submit {
             checked.map_err(|forbidden| Invalid::new(url_field, forbidden))?;
         }
         self.check_routes(&submission, recipient_field)?;
-        self.store(submission).await
+        self.intake.store(submission).await
     }
 
     /// Whether there is a carrier for every recipient. What only pretends needs none.
@@ -295,7 +279,7 @@ impl Submit {
         let now = self.clock.now();
         let submission = notice.submission(account, now, &self.catalogues.live())?;
         self.check_routes(&submission, "name")?;
-        self.store(submission).await
+        self.intake.store(submission).await
     }
 
     /// Whether the account may send there at all.
@@ -305,21 +289,6 @@ impl Submit {
         to: &Msisdn,
     ) -> Result<(), SubmitError> {
         check_country(access, *to, &self.catalogues.live())
-    }
-
-    async fn store(&self, mut submission: Submission) -> Result<SubmitReceipt, SubmitError> {
-        let count = u32::try_from(submission.recipients.len()).expect("at most a thousand");
-        submission.number_from(self.ids.take(count).await?);
-        let receipt = submission.receipt();
-        match self.batcher.write(self.entry(submission)).await? {
-            Accepted::Stored => Ok(receipt),
-            Accepted::Replayed(earlier) => Ok(earlier),
-            Accepted::KeyConflict => Err(SubmitError::KeyConflict),
-            Accepted::NotPaid(not_paid) => {
-                metrics::counter!("switchboard_submissions_unpaid_total").increment(1);
-                Err(SubmitError::NotPaid(not_paid))
-            }
-        }
     }
 
     /// What an order would cost, recipient by recipient. Nothing is stored.
@@ -351,33 +320,20 @@ impl Submit {
         Ok(submission.recipients.iter().map(cost).collect())
     }
 
-    /// Where this node has room for it, a submission is held from the start.
-    fn entry(&self, mut submission: Submission) -> Entry {
-        let places = self
-            .dispatch
-            .as_ref()
-            .and_then(|dispatch| dispatch.reserve(&submission));
-        submission.holder = places
-            .as_ref()
-            .and(self.dispatch.as_ref())
-            .map(|dispatch| dispatch.node());
-        Entry { submission, places }
-    }
-
     /// Whether messages can be stored, as far as the last writes told.
     pub fn is_accepting(&self) -> bool {
-        self.health.is_good(self.clock.now())
+        self.intake.is_accepting()
     }
 
     /// Returns when the store could not make a write durable: the service must end, a restart reads the truth back.
     pub(crate) async fn broken(&self) {
-        self.health.broken.notified().await;
+        self.intake.broken().await;
     }
 
     /// Takes nothing more and returns once everything taken is stored.
     pub async fn stop(&self) {
         self.pruning.abort();
-        self.batcher.stop().await;
+        self.intake.stop().await;
     }
 }
 

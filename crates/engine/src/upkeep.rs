@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Clock;
-use domain::ports::{Store, StoreError};
+use domain::ports::{Store, StoreError, WorkStore};
 use jiff::SignedDuration;
 use tokio::task::AbortHandle;
 
@@ -13,6 +13,10 @@ use crate::node::Node;
 
 /// How often messages without a receipt are looked at.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
+/// How often what was counted lately is added up.
+const ADD_UP_EVERY: Duration = Duration::from_secs(5);
+/// The most counts that one step adds up: of batches, so of many messages each.
+const ADD_UP_STEP: u32 = 5_000;
 /// How often old rows are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(1);
 /// How long receipts that matched nothing are kept.
@@ -22,7 +26,7 @@ const STEP: u32 = 500;
 
 /// The background work of a node.
 pub(crate) struct Upkeep {
-    tasks: [AbortHandle; 2],
+    tasks: [AbortHandle; 3],
 }
 
 impl Upkeep {
@@ -34,9 +38,14 @@ impl Upkeep {
         keep_messages: Option<SignedDuration>,
     ) -> Self {
         let expiring = tokio::spawn(expire_all(store.clone(), node, callbacks));
+        let adding_up = tokio::spawn(add_up_all(store.clone()));
         let pruning = tokio::spawn(prune_all(store, clock, keep_messages));
         Self {
-            tasks: [expiring.abort_handle(), pruning.abort_handle()],
+            tasks: [
+                expiring.abort_handle(),
+                adding_up.abort_handle(),
+                pruning.abort_handle(),
+            ],
         }
     }
 
@@ -47,7 +56,11 @@ impl Upkeep {
     }
 }
 
-async fn expire_all(store: Arc<dyn Store>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
+pub(crate) async fn expire_all(
+    store: Arc<dyn WorkStore>,
+    node: Arc<Node>,
+    callbacks: Arc<Callbacks>,
+) {
     let mut tick = tokio::time::interval(EXPIRE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -65,6 +78,24 @@ async fn expire_all(store: Arc<dyn Store>, node: Arc<Node>, callbacks: Arc<Callb
                 Err(error) => {
                     tracing::warn!(%error, "messages whose time is over wait a little longer");
                     callbacks.lost_track();
+                    break;
+                }
+            }
+        }
+    }
+}
+
+async fn add_up_all(store: Arc<dyn Store>) {
+    let mut tick = tokio::time::interval(ADD_UP_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        loop {
+            match store.add_up_traffic(ADD_UP_STEP).await {
+                Ok(added) if added >= u64::from(ADD_UP_STEP) => tokio::task::yield_now().await,
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "counts are added up later");
                     break;
                 }
             }

@@ -60,7 +60,8 @@ migrations! {
     9 "0009_dashboard",
     10 "0010_people",
     11 "0011_carriers",
-    12 "0012_partitions",
+    12 "0012_append",
+    13 "0013_partitions",
 }
 
 /// The step that follows what was applied: `None` when the schema is current.

@@ -22,6 +22,6 @@ pub mod smsc;
 mod unique;
 
 pub use folder::TempDir;
-pub use postgres::{POSTGRES_VARIABLE, TestDatabase};
+pub use postgres::{HeldSnapshot, POSTGRES_VARIABLE, TestDatabase};
 pub use process::Process;
 pub use server::{Backend, Server, ServerBuilder};

@@ -1,5 +1,9 @@
 //! A `PostgreSQL` database of its own for each test.
 
+mod held;
+
+pub use held::HeldSnapshot;
+
 use crate::unique::unique_name;
 use std::{env, thread};
 use tokio::runtime;
@@ -52,6 +56,11 @@ impl TestDatabase {
     pub fn execute_blocking(&self, sql: &str) -> Result<(), Error> {
         let (url, sql) = (self.url.clone(), sql.to_owned());
         on_own_runtime(move || async move { execute(&url, &sql).await })
+    }
+
+    /// Opens a transaction that sees the database as it is now, and holds it.
+    pub fn hold_snapshot(&self) -> Result<HeldSnapshot, Error> {
+        HeldSnapshot::open(self.url.clone())
     }
 
     /// The bytes it takes on the server's disk, tables and indexes.

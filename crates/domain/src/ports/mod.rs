@@ -94,11 +94,14 @@ pub enum StoreError {
 /// The chain behind a store's error, for the log.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
+/// What the way of a message needs: accepting, sending, receipts, reports.
+pub trait WorkStore: MessageStore + DispatchStore + CallbackStore {}
+
+impl<T> WorkStore for T where T: MessageStore + DispatchStore + CallbackStore {}
+
 /// Everything that the service keeps.
 pub trait Store:
-    MessageStore
-    + DispatchStore
-    + CallbackStore
+    WorkStore
     + AccessStore
     + BillingStore
     + CatalogueStore
@@ -115,9 +118,7 @@ pub trait Store:
 }
 
 impl<T> Store for T where
-    T: MessageStore
-        + DispatchStore
-        + CallbackStore
+    T: WorkStore
         + AccessStore
         + BillingStore
         + CatalogueStore

@@ -49,4 +49,8 @@ pub trait TrafficStore: Send + Sync + 'static {
         from: Timestamp,
         until: Timestamp,
     ) -> Result<Vec<TrafficCount>, StoreError>;
+
+    /// Adds up what was counted lately, at most so many rows of it, and returns how many there were. What
+    /// [`Self::list_traffic`] shows does not change by it; a store that adds up at once has nothing to do.
+    async fn add_up_traffic(&self, limit: u32) -> Result<u64, StoreError>;
 }

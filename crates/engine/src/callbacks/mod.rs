@@ -6,21 +6,22 @@
 mod hosts;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use domain::backoff::callback_pause;
 use domain::delivery::{Callback, CallbackNext, CallbackSettlement, Delivery};
-use domain::ports::{CallbackSender, Ended, Store, StoreError};
+use domain::ports::{CallbackSender, Ended, StoreError, WorkStore};
 use domain::{AccountId, CallbackId, Clock, NodeId, Timestamp};
 use jiff::SignedDuration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::entropy;
-use crate::node::{Held, Node};
+use crate::node::{Held, Node, UNSURE_FOR};
 use hosts::{Host, Hosts, Placed};
 
 /// Callbacks that a node holds in memory at once.
@@ -31,6 +32,8 @@ const UNDER_WAY: u32 = 1 << 20;
 const SCAN_EVERY: Duration = Duration::from_millis(250);
 /// The most that one scan takes.
 const SCAN_MOST: usize = 1000;
+/// How often it is looked for what a write of unknown outcome may have left.
+const LOOK_BACK_EVERY: Duration = Duration::from_secs(5);
 /// How long to wait before a result that could not be stored is stored again.
 const STORE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How long a secret is remembered.
@@ -38,7 +41,7 @@ const SECRETS_FOR: SignedDuration = SignedDuration::from_secs(60);
 
 /// Delivers callbacks.
 pub struct Callbacks {
-    store: Arc<dyn Store>,
+    store: Arc<dyn WorkStore>,
     clock: Arc<dyn Clock>,
     node: Arc<Node>,
     sender: Arc<dyn CallbackSender>,
@@ -47,7 +50,7 @@ pub struct Callbacks {
     secrets: Mutex<Secrets>,
     settle: Batcher<Held<CallbackSettlement>, bool, StoreError>,
     park_after: Option<SignedDuration>,
-    lost_track: AtomicBool,
+    lost_track: Mutex<Option<LostTrack>>,
     /// Each try has a place until its result is stored; the end takes them all.
     under_way: Arc<Semaphore>,
     scanning: std::sync::OnceLock<AbortHandle>,
@@ -57,6 +60,15 @@ pub struct Callbacks {
 struct Secrets {
     known: HashMap<AccountId, Arc<str>>,
     since: Timestamp,
+}
+
+/// Writes whose outcome is unknown.
+#[derive(Debug, Clone, Copy)]
+struct LostTrack {
+    /// When to look next for what they left.
+    look_at: Instant,
+    /// The last look is the first after this time.
+    until: Instant,
 }
 
 /// Places in memory, kept for callbacks that a write may bring forth.
@@ -74,7 +86,7 @@ impl Drop for Room {
 impl Callbacks {
     /// Starts delivering. Must be called inside a tokio runtime.
     pub(crate) fn start(
-        store: Arc<dyn Store>,
+        store: Arc<dyn WorkStore>,
         clock: Arc<dyn Clock>,
         node: Arc<Node>,
         sender: Arc<dyn CallbackSender>,
@@ -98,7 +110,7 @@ impl Callbacks {
             secrets: Mutex::default(),
             settle,
             park_after,
-            lost_track: AtomicBool::new(false),
+            lost_track: Mutex::default(),
             under_way: Arc::new(Semaphore::new(UNDER_WAY as usize)),
             scanning: std::sync::OnceLock::new(),
         });
@@ -142,7 +154,11 @@ impl Callbacks {
 
     /// A write's outcome is unknown: the store may hold callbacks for this node that it never saw.
     pub(crate) fn lost_track(&self) {
-        self.lost_track.store(true, Ordering::Release);
+        let now = Instant::now();
+        *self.lost_track.lock().expect("no holder panics") = Some(LostTrack {
+            look_at: now,
+            until: now + UNSURE_FOR,
+        });
     }
 
     /// Stops: begins no try, and returns once those under way are stored, so that what a receiver took is not brought
@@ -338,7 +354,7 @@ impl Callbacks {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tick.tick().await;
-            if self.lost_track.swap(false, Ordering::AcqRel) {
+            if self.is_time_to_look() {
                 self.find_track().await;
             }
             while self.scan().await {}
@@ -375,6 +391,21 @@ impl Callbacks {
         }
     }
 
+    /// Whether a write of unknown outcome is to be looked for now. The next look is planned.
+    fn is_time_to_look(&self) -> bool {
+        let now = Instant::now();
+        let mut lost = self.lost_track.lock().expect("no holder panics");
+        let Some(track) = lost.as_mut().filter(|track| track.look_at <= now) else {
+            return false;
+        };
+        if now >= track.until {
+            *lost = None;
+        } else {
+            track.look_at = now + LOOK_BACK_EVERY;
+        }
+        true
+    }
+
     /// Gives back what the store thinks this node holds and it does not.
     async fn find_track(&self) {
         let keep: Vec<CallbackId> = self
@@ -394,7 +425,7 @@ impl Callbacks {
 }
 
 async fn settle(
-    store: Arc<dyn Store>,
+    store: Arc<dyn WorkStore>,
     batch: Vec<Held<CallbackSettlement>>,
 ) -> Result<Vec<bool>, StoreError> {
     let mut settled = Vec::with_capacity(batch.len());

@@ -21,14 +21,15 @@ use domain::backoff::send_pause;
 use domain::delivery::{Claim, Parcel, Sent, Submitted};
 use domain::lookup::{self, Subscriber};
 use domain::message::{Recipient, SendTime, Submission};
-use domain::ports::{Carrier, Store, StoreError};
+use domain::ports::{Carrier, StoreError, WorkStore};
 use domain::{Channel, Clock, Code, NodeId, Outcome, TestMode};
 use jiff::SignedDuration;
 use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::Instant;
 
 use crate::callbacks::Callbacks;
 use crate::entropy;
-use crate::node::{Held, Node};
+use crate::node::{Held, Node, UNSURE_FOR};
 use crate::routing::{Plan, Routed, Routing};
 use fleet::Kept;
 use lanes::LANES;
@@ -40,6 +41,9 @@ pub(crate) use fleet::Fleet;
 /// The longest pause of a message that found no room in memory: its carrier works, so it is worth asking again soon.
 const LONGEST_WAIT_FOR_ROOM: SignedDuration = SignedDuration::from_mins(1);
 
+/// How often a submission is given back whose write may still be on its way.
+const DISOWN_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// A carrier with the word that configuration has for its kind.
 pub struct Equipment {
     /// The carrier.
@@ -50,7 +54,7 @@ pub struct Equipment {
 
 /// Sends what is due.
 pub struct Dispatch {
-    store: Arc<dyn Store>,
+    store: Arc<dyn WorkStore>,
     clock: Arc<dyn Clock>,
     node: Arc<Node>,
     routing: Arc<Routing>,
@@ -68,7 +72,7 @@ pub(crate) struct Places(Vec<(Routed, Kept)>);
 impl Dispatch {
     /// Starts sending, as soon as there are carriers. Must be called inside a tokio runtime.
     pub(crate) fn start(
-        store: Arc<dyn Store>,
+        store: Arc<dyn WorkStore>,
         clock: Arc<dyn Clock>,
         node: Arc<Node>,
         routing: Arc<Routing>,
@@ -191,7 +195,19 @@ impl Dispatch {
     /// A submission may have been stored as held although its write failed: if so, it is given back.
     pub(crate) fn disown(self: &Arc<Self>, submission: &Submission) {
         for parcel in parcels(submission) {
-            self.put_back(parcel, SignedDuration::ZERO);
+            let dispatch = self.clone();
+            tokio::spawn(async move {
+                // The write may still be on its way.
+                let until = Instant::now() + UNSURE_FOR;
+                loop {
+                    let is_last = Instant::now() >= until;
+                    let now = Sent::Later(dispatch.clock.now());
+                    if dispatch.results.store(&parcel, now).await || is_last {
+                        return;
+                    }
+                    tokio::time::sleep(DISOWN_EVERY).await;
+                }
+            });
         }
     }
 
@@ -326,7 +342,9 @@ impl Dispatch {
 
     fn settle_later(self: &Arc<Self>, parcel: Held<Parcel>, sent: Sent) {
         let dispatch = self.clone();
-        tokio::spawn(async move { dispatch.results.store(&parcel, sent).await });
+        tokio::spawn(async move {
+            dispatch.results.store(&parcel, sent).await;
+        });
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::Clock;
 use domain::delivery::{Parcel, Sent, Settlement};
-use domain::ports::{Settled, Store, StoreError};
+use domain::ports::{Settled, StoreError, WorkStore};
 
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
@@ -23,7 +23,7 @@ pub(super) struct Results {
 impl Results {
     /// `most`: how many may wait to be stored; more wait for their turn.
     pub(super) fn start(
-        store: Arc<dyn Store>,
+        store: Arc<dyn WorkStore>,
         clock: Arc<dyn Clock>,
         callbacks: Arc<Callbacks>,
         most: usize,
@@ -39,7 +39,8 @@ impl Results {
     }
 
     /// Stores a result, however long that takes: as long as it is not stored, the message is this node's to settle.
-    pub(super) async fn store(&self, held: &Held<Parcel>, sent: Sent) {
+    /// `false`: it was not this node's.
+    pub(super) async fn store(&self, held: &Held<Parcel>, sent: Sent) -> bool {
         let parcel = &held.it;
         let settlement = Settlement {
             id: parcel.id,
@@ -55,7 +56,9 @@ impl Results {
         };
         loop {
             match self.batcher.write(settlement.clone()).await {
-                Ok(_) | Err(BatchError::Stopped) => return,
+                Ok(settled) => return settled != Settled::Stale,
+                // What was not stored is given back when the node leaves.
+                Err(BatchError::Stopped) => return true,
                 Err(BatchError::Full | BatchError::Write(_)) => {
                     tokio::time::sleep(STORE_AGAIN_AFTER).await;
                 }
@@ -70,7 +73,7 @@ impl Results {
 }
 
 async fn settle(
-    store: Arc<dyn Store>,
+    store: Arc<dyn WorkStore>,
     callbacks: Arc<Callbacks>,
     batch: Vec<Held<Settlement>>,
 ) -> Result<Vec<Settled>, StoreError> {

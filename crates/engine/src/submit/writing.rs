@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use domain::message::Submission;
-use domain::ports::{Accepted, Store, StoreError};
+use domain::ports::{Accepted, StoreError, WorkStore};
 use domain::{Channel, Clock};
 
-use super::WriteHealth;
+use super::health::WriteHealth;
 use crate::dispatch::{Dispatch, Places};
 
 /// A submission, and the places that are kept for it in the lanes of this node.
@@ -17,7 +17,7 @@ pub(super) struct Entry {
 
 /// What a write of submissions needs.
 pub(super) struct Writing {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn WorkStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) health: Arc<WriteHealth>,
     pub(super) dispatch: Option<Arc<Dispatch>>,

@@ -16,26 +16,34 @@ use tokio_postgres::types::ToSql;
 use super::attempt::Attempt;
 use super::billing::Till;
 use super::fault::Fault;
-use super::{column, keys};
+use super::{billing, column, keys};
 use crate::rows::{self, SendColumns, micros};
 
 /// The IDs of a submission are consecutive, so each text travels once, whatever the number of its recipients. What is
 /// not free is stored only if its account was charged for all that it sends in this batch; who has a limit per
 /// recipient never is, since that needs a look at each.
-const INSERT: &str = "
-    WITH charged AS (
-        UPDATE account AS a SET balance_micros = a.balance_micros - c.cost, spent_day = greatest(a.spent_day, c.day),
-            spent_micros = CASE WHEN c.day > a.spent_day THEN 0 ELSE a.spent_micros END + c.cost
+///
+/// Whoever is to pay has been locked by a statement before this one: a statement that waits for a lock sees the locked row
+/// as it is then, but everything else, the ledger too, as it was when it began to wait.
+const INSERT: &str = concat!(
+    "WITH purse AS MATERIALIZED (
+        SELECT a.id, c.cost, c.messages, c.at_us, a.credit_limit_micros, a.daily_cap_micros,
+            coalesce(l.id, 0) AS entry, coalesce(l.balance_micros, 0) AS balance_micros,
+            greatest(l.spent_day, c.day) AS day, CASE WHEN l.spent_day >= c.day THEN l.spent_micros ELSE 0 END AS spent
         FROM UNNEST($24::bigint[], $25::bigint[], $26::bigint[], $27::int[], $28::bigint[])
             AS c (account_id, cost, messages, day, at_us)
-        WHERE a.id = c.account_id AND a.per_recipient_hour IS NULL
-            AND (c.cost = 0 OR (a.balance_micros + a.credit_limit_micros >= c.cost
-                AND (a.daily_cap_micros IS NULL OR a.daily_cap_micros
-                    >= CASE WHEN c.day > a.spent_day THEN 0 ELSE a.spent_micros END + c.cost)))
-        RETURNING a.id, a.balance_micros, c.cost, c.messages, c.at_us
+        JOIN account AS a ON a.id = c.account_id",
+    newest_entry!("a.id"),
+    "WHERE a.per_recipient_hour IS NULL
+    ), charged AS MATERIALIZED (
+        SELECT * FROM purse
+        WHERE cost = 0 OR (balance_micros + credit_limit_micros >= cost
+            AND (daily_cap_micros IS NULL OR daily_cap_micros >= spent + cost))
     ), entered AS (
-        INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages)
-        SELECT id, at_us, 2, -cost, balance_micros, messages FROM charged WHERE cost <> 0
+        INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, spent_day,
+            spent_micros)
+        SELECT id, entry + 1, at_us, 2, -cost, balance_micros - cost, messages, day, spent + cost
+        FROM charged WHERE cost <> 0
     ), stored AS (
         INSERT INTO message (id, recipient, account_id, originator, body, coding, coding_given, udh, parts, priority,
             dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, network, price_micros,
@@ -61,14 +69,15 @@ const INSERT: &str = "
             CROSS JOIN LATERAL generate_series(0, s.recipients - 1) AS n
         WHERE s.free OR s.account_id IN (SELECT id FROM charged)
     )
-    SELECT id FROM charged";
+    SELECT id FROM charged"
+);
 
 /// Whether a submission is stored without a look at its account's money.
 fn is_free(submission: &Submission) -> bool {
     submission.test_mode.is_some()
 }
 
-/// A batch of which no submission has a key: one statement, atomic by itself. Yields the accounts that were charged.
+/// A batch of which no submission has a key: one round trip. Yields the accounts that were charged.
 pub(super) struct PlainBatch<'a>(pub(super) &'a [Submission]);
 
 impl Attempt for PlainBatch<'_> {
@@ -78,7 +87,14 @@ impl Attempt for PlainBatch<'_> {
         let statement = client.prepare_cached(INSERT).await?;
         let columns = MessageColumns::of(self.0.iter());
         let costs = Charges::of(self.0.iter());
-        let charged = client.query(&statement, &columns.values(&costs)).await?;
+        let (values, payers) = (columns.values(&costs), costs.payers());
+        let client = &*client;
+        let insert = client.query(&statement, &values);
+        let charged = if payers.is_empty() {
+            insert.await?
+        } else {
+            billing::with_locked(client, &payers, insert).await?
+        };
         let charged: Result<_, _> = charged.iter().map(|row| column(row, 0)).collect();
         Ok(charged?)
     }
@@ -162,6 +178,13 @@ impl Charges {
             charges.at_us.push(at_us);
         }
         charges
+    }
+
+    /// The accounts that have to pay something.
+    fn payers(&self) -> Vec<i64> {
+        let charges = self.account.iter().zip(&self.cost);
+        let payers = charges.filter(|(_, cost)| **cost != 0);
+        payers.map(|(account, _)| *account).collect()
     }
 }
 

@@ -19,17 +19,19 @@ const VERSION: &str = "SELECT version FROM access_version";
 macro_rules! account {
     ($condition:literal) => {
         concat!(
-            "SELECT id, name, balance_micros, suspended, callback_secret, created_us, credit_limit_micros,
-                daily_cap_micros, per_recipient_hour, countries, approved_senders_only FROM account ",
+            "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, callback_secret, created_us,
+                credit_limit_micros, daily_cap_micros, per_recipient_hour, countries, approved_senders_only
+            FROM account AS a",
+            newest_entry!("a.id"),
             $condition
         )
     };
 }
 const FIND_ACCOUNT: &str = account!("WHERE name = $1");
-const FIND_ACCOUNT_BY_ID: &str = account!("WHERE id = $1");
-const LIST_ACCOUNTS: &str = account!("ORDER BY id");
+const FIND_ACCOUNT_BY_ID: &str = account!("WHERE a.id = $1");
+const LIST_ACCOUNTS: &str = account!("ORDER BY a.id");
 const LOOK_FOR_ACCOUNTS: &str = account!(
-    "WHERE id < $1 AND ($2::text IS NULL OR position(lower($2) IN lower(name)) > 0) ORDER BY id DESC LIMIT $3"
+    "WHERE a.id < $1 AND ($2::text IS NULL OR position(lower($2) IN lower(name)) > 0) ORDER BY a.id DESC LIMIT $3"
 );
 const LIST_NAMES: &str = "SELECT id, name FROM account WHERE id = ANY($1::bigint[])";
 
@@ -61,13 +63,13 @@ macro_rules! change {
 }
 const CREATE_ACCOUNT: &str = "
     WITH changed AS (
-        INSERT INTO account (name, balance_micros, suspended, callback_secret, created_us)
-        VALUES ($1, $2, FALSE, $3, $4) ON CONFLICT (name) DO NOTHING RETURNING id, balance_micros, created_us
+        INSERT INTO account (name, suspended, callback_secret, created_us)
+        VALUES ($1, FALSE, $3, $4) ON CONFLICT (name) DO NOTHING RETURNING id, created_us
     ), raised AS (
         UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)
     ), entered AS (
-        INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages)
-        SELECT id, created_us, 1, balance_micros, balance_micros, 0 FROM changed WHERE balance_micros <> 0
+        INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages)
+        SELECT id, 1, created_us, 1, $2::bigint, $2::bigint, 0 FROM changed WHERE $2::bigint <> 0
     )
     SELECT id FROM changed";
 const SET_SUSPENDED: &str =

@@ -1,5 +1,6 @@
 //! One try at a piece of work, and how often it is repeated.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
@@ -11,10 +12,12 @@ use super::fault::{Fault, TookTooLong};
 
 /// How long one try may take, all statements together. A server that is stopped, not dead, would keep callers forever.
 pub(super) const DEADLINE: Duration = Duration::from_secs(15);
-/// How often the database may ask for a repetition.
-const TRIES: u32 = 10;
-/// The pause before the first repetition; each further one is as much longer.
-const PAUSE: Duration = Duration::from_millis(2);
+/// How often the database may ask for a repetition. Where a whole transaction sees what was there when it began, each of
+/// those that wait for the same account finds, once it is its turn, that another was faster.
+const TRIES: u32 = 40;
+/// The longest pause before a repetition. Pauses differ by chance, so that the same ones do not meet again, and do not
+/// grow: whoever has failed most often must not be kept waiting longest.
+const PAUSE: Duration = Duration::from_millis(8);
 
 /// A piece of work that can be done again when the database could not serialize it.
 pub(super) trait Attempt: Sync {
@@ -50,12 +53,19 @@ pub(super) async fn run<A: Attempt>(
     loop {
         match run_once(pool, attempt).await {
             Err(fault) if fault.asks_for_repetition() && tries < TRIES => {
-                tokio::time::sleep(PAUSE * tries).await;
+                tokio::time::sleep(pause()).await;
                 tries += 1;
             }
             outcome => return outcome.map_err(|fault| fault.into_error(operation)),
         }
     }
+}
+
+fn pause() -> Duration {
+    // Each of these has another seed.
+    let chance = RandomState::new().build_hasher().finish();
+    let most = u64::try_from(PAUSE.as_micros()).unwrap_or(u64::MAX);
+    Duration::from_micros(chance % most)
 }
 
 async fn run_once<A: Attempt>(pool: &Pool, attempt: &A) -> Result<A::Output, Fault> {

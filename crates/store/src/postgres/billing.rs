@@ -3,50 +3,64 @@
 use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
-use deadpool_postgres::Transaction;
+use deadpool_postgres::{Object, Transaction};
 use domain::billing::{LedgerEntry, NotPaid, Purse, RECIPIENT_WINDOW_US, SpendingRules, day_of};
 use domain::ids::AccountId;
 use domain::message::Submission;
 use domain::ports::{BillingStore, Imbalance, StoreError};
 use domain::{Money, Msisdn, Timestamp};
-use tokio_postgres::Row;
+use tokio_postgres::{Error, Row};
 
+use super::attempt::Attempt;
 use super::fault::Fault;
-use super::{PostgresStore, column};
+use super::{PostgresStore, attempt, column};
 use crate::rows::billing::{EntryColumns, ImbalanceColumns, PurseColumns, RulesColumns};
 use crate::rows::{self, Corrupt, micros};
 
-/// In the order of the accounts, as everywhere.
-const LOCK_PURSES: &str = "
-    SELECT id, balance_micros, credit_limit_micros, daily_cap_micros, per_recipient_hour, spent_day, spent_micros
-    FROM account WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE";
+/// Whoever reads a balance in order to change it does so in a statement after this one. In the order of the accounts, as
+/// everywhere.
+const LOCK: &str = "
+    SELECT id FROM account WHERE id = ANY($1::bigint[]) ORDER BY id FOR NO KEY UPDATE";
+const READ_PURSES: &str = concat!(
+    "SELECT a.id, coalesce(l.balance_micros, 0), a.credit_limit_micros, a.daily_cap_micros, a.per_recipient_hour,
+        coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0), coalesce(l.id, 0)
+    FROM account AS a",
+    newest_entry!("a.id"),
+    "WHERE a.id = ANY($1::bigint[])"
+);
 const CHARGE: &str = "
-    WITH charged AS (
-        UPDATE account AS a SET balance_micros = a.balance_micros - c.cost, spent_day = c.day, spent_micros = c.spent
-        FROM UNNEST($1::bigint[], $2::bigint[], $3::bigint[], $4::int[], $5::bigint[], $6::bigint[])
-            AS c (account_id, cost, messages, day, spent, at_us)
-        WHERE a.id = c.account_id RETURNING a.id, a.balance_micros, c.cost, c.messages, c.at_us
+    INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, spent_day, spent_micros)
+    SELECT account_id, entry, at_us, 2, -cost, balance, messages, day, spent
+    FROM UNNEST($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::int[], $7::bigint[],
+        $8::bigint[]) AS c (account_id, entry, cost, balance, messages, day, spent, at_us)";
+/// Those to whom something is owed for messages that were ended in this transaction.
+const LOCK_OWED: &str = "
+    SELECT id FROM account
+    WHERE id IN (
+        SELECT m.account_id FROM UNNEST($1::bigint[]) AS g (id) JOIN message AS m ON m.id = g.id
+        WHERE m.price_micros <> 0
     )
-    INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages)
-    SELECT id, at_us, 2, -cost, balance_micros, messages FROM charged";
-/// What is owed for messages that were ended in this transaction.
-const REFUND: &str = "
-    WITH owed AS (
+    ORDER BY id FOR NO KEY UPDATE";
+const REFUND: &str = concat!(
+    "INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, spent_day, spent_micros)
+    SELECT a.id, coalesce(l.id, 0) + 1, $2::bigint, 3, owed.amount, coalesce(l.balance_micros, 0) + owed.amount,
+        owed.messages, coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0)
+    FROM (
         SELECT m.account_id, CAST(sum(m.price_micros) AS bigint) AS amount, count(*) AS messages
         FROM UNNEST($1::bigint[]) AS g (id) JOIN message AS m ON m.id = g.id
-        WHERE m.price_micros <> 0 GROUP BY m.account_id ORDER BY m.account_id
-    ), refunded AS (
-        UPDATE account AS a SET balance_micros = a.balance_micros + owed.amount FROM owed WHERE a.id = owed.account_id
-        RETURNING a.id, a.balance_micros, owed.amount, owed.messages
-    )
-    INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages)
-    SELECT id, $2::bigint, 3, amount, balance_micros, messages FROM refunded";
-const CREDIT: &str = "
-    WITH credited AS (
-        UPDATE account SET balance_micros = balance_micros + $2 WHERE id = $1 RETURNING id, balance_micros
-    )
-    INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages, note)
-    SELECT id, $4::bigint, 1, $2, balance_micros, 0, $3::text FROM credited RETURNING balance_micros";
+        WHERE m.price_micros <> 0 GROUP BY m.account_id
+    ) AS owed JOIN account AS a ON a.id = owed.account_id",
+    newest_entry!("a.id"),
+);
+const CREDIT: &str = concat!(
+    "INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, note, spent_day,
+        spent_micros)
+    SELECT a.id, coalesce(l.id, 0) + 1, $4::bigint, 1, $2, coalesce(l.balance_micros, 0) + $2, 0, $3::text,
+        coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0)
+    FROM account AS a",
+    newest_entry!("a.id"),
+    "WHERE a.id = $1 RETURNING balance_micros"
+);
 /// Among the keys of callers, none of which is ever the same: both are hashes.
 const USE_ONCE: &str = "
     WITH used AS (
@@ -69,8 +83,8 @@ const SET_RULES: &str = "
 const LIST_LEDGER: &str = "
     SELECT id, at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
     WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
-const CHECK_LEDGER: &str = "
-    WITH step AS (
+const CHECK_LEDGER: &str = concat!(
+    "WITH step AS (
         SELECT account_id, amount_micros,
             balance_micros - amount_micros <> coalesce(lag(balance_micros) OVER (PARTITION BY account_id ORDER BY id), 0)
                 AS is_broken
@@ -79,10 +93,12 @@ const CHECK_LEDGER: &str = "
         SELECT account_id, sum(amount_micros) AS amount, count(*) FILTER (WHERE is_broken) AS broken
         FROM step GROUP BY account_id
     )
-    SELECT account.name, account.balance_micros, CAST(coalesce(total.amount, 0) AS bigint), coalesce(total.broken, 0)
-    FROM account LEFT JOIN total ON total.account_id = account.id
-    WHERE account.balance_micros <> coalesce(total.amount, 0) OR total.broken > 0
-    ORDER BY account.id";
+    SELECT a.name, l.balance_micros, CAST(total.amount AS bigint), total.broken
+    FROM total JOIN account AS a ON a.id = total.account_id",
+    newest_entry!("a.id"),
+    "WHERE l.balance_micros <> total.amount OR total.broken > 0
+    ORDER BY a.id"
+);
 
 const COUNT_SENT: &str = "
     SELECT s.account_id, s.recipient, count(*) FROM recipient_sent AS s
@@ -115,6 +131,8 @@ pub(super) struct Till {
 struct Open {
     purse: Purse,
     before: Money,
+    /// The number of its newest entry.
+    entry: i64,
     messages: i64,
     at_us: i64,
 }
@@ -143,12 +161,21 @@ impl Till {
         if accounts.is_empty() {
             return Ok(till);
         }
-        let statement = transaction.prepare_cached(LOCK_PURSES).await?;
-        for row in transaction.query(&statement, &[&accounts]).await? {
+        let lock = transaction.prepare_cached(LOCK).await?;
+        let read = transaction.prepare_cached(READ_PURSES).await?;
+        let values: super::Values<'_> = &[&accounts];
+        let (locked, purses) = tokio::join!(
+            biased;
+            transaction.query(&lock, values),
+            transaction.query(&read, values)
+        );
+        locked?;
+        for row in purses? {
             let purse = read_purse(&row)?;
             let open = Open {
                 purse,
                 before: purse.balance,
+                entry: column(&row, 7)?,
                 ..Open::default()
             };
             till.open.insert(column(&row, 0)?, open);
@@ -256,6 +283,9 @@ impl Till {
         let charged: Vec<(&i64, &Open)> = charged.collect();
         if !charged.is_empty() {
             let accounts: Vec<i64> = charged.iter().map(|(account, _)| **account).collect();
+            let entries: Vec<i64> = charged.iter().map(|(_, open)| open.entry + 1).collect();
+            let balance = |open: &Open| open.purse.balance.micros();
+            let balances: Vec<i64> = charged.iter().map(|(_, open)| balance(open)).collect();
             let cost = |open: &Open| open.before.minus(open.purse.balance).micros();
             let costs: Vec<i64> = charged.iter().map(|(_, open)| cost(open)).collect();
             let messages: Vec<i64> = charged.iter().map(|(_, open)| open.messages).collect();
@@ -269,7 +299,9 @@ impl Till {
                 .collect();
             let times: Vec<i64> = charged.iter().map(|(_, open)| open.at_us).collect();
             let statement = transaction.prepare_cached(CHARGE).await?;
-            let values: super::Values<'_> = &[&accounts, &costs, &messages, &days, &spent, &times];
+            let values: super::Values<'_> = &[
+                &accounts, &entries, &costs, &balances, &messages, &days, &spent, &times,
+            ];
             transaction.execute(&statement, values).await?;
         }
         let Remembered {
@@ -288,17 +320,69 @@ impl Till {
     }
 }
 
+/// Locks accounts and then does what reads and adds to their ledgers, in one transaction and one round trip: all of it is
+/// on its way before the first answer comes, the end too, so that nothing can be left half done.
+pub(super) async fn with_locked<T>(
+    client: &Object,
+    accounts: &[i64],
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Fault> {
+    let lock = client.prepare_cached(LOCK).await?;
+    let values: super::Values<'_> = &[&accounts];
+    let (begun, locked, done, committed) = tokio::join!(
+        biased;
+        client.batch_execute("BEGIN"),
+        client.query(&lock, values),
+        work,
+        client.batch_execute("COMMIT")
+    );
+    begun?;
+    locked?;
+    let done = done?;
+    committed?;
+    Ok(done)
+}
+
 /// Gives back the price of messages that this transaction ended.
 pub(super) async fn refund(
     transaction: &Transaction<'_>,
     messages: &[i64],
     at_us: i64,
 ) -> Result<(), Fault> {
+    let lock = transaction.prepare_cached(LOCK_OWED).await?;
     let statement = transaction.prepare_cached(REFUND).await?;
-    transaction
-        .execute(&statement, &[&messages, &at_us])
-        .await?;
+    let values: super::Values<'_> = &[&messages, &at_us];
+    let (locked, refunded) = tokio::join!(
+        biased;
+        transaction.query(&lock, &values[..1]),
+        transaction.execute(&statement, values)
+    );
+    locked?;
+    refunded?;
     Ok(())
+}
+
+/// Money that whoever runs the service adds or takes off.
+struct Credit<'a> {
+    account: i64,
+    amount: Money,
+    note: Option<&'a str>,
+    at_us: i64,
+}
+
+impl Attempt for Credit<'_> {
+    type Output = Option<Money>;
+
+    async fn run(&self, client: &mut Object) -> Result<Option<Money>, Fault> {
+        let client = &*client;
+        let statement = client.prepare_cached(CREDIT).await?;
+        let amount = self.amount.micros();
+        let values: super::Values<'_> = &[&self.account, &amount, &self.note, &self.at_us];
+        let credit = client.query_opt(&statement, values);
+        let credited = with_locked(client, &[self.account], credit).await?;
+        let balance = credited.map(|row| column(&row, 0)).transpose()?;
+        Ok(balance.map(Money::from_micros))
+    }
 }
 
 #[async_trait]
@@ -310,10 +394,13 @@ impl BillingStore for PostgresStore {
         note: Option<&str>,
         now: Timestamp,
     ) -> Result<Option<Money>, StoreError> {
-        let values = (account.as_i64(), amount.micros(), micros(now));
-        let read = |row: &Row| Ok(Money::from_micros(column(row, 0)?));
-        let values: super::Values<'_> = &[&values.0, &values.1, &note, &values.2];
-        self.find("credit an account", CREDIT, values, read).await
+        let credit = Credit {
+            account: account.as_i64(),
+            amount,
+            note,
+            at_us: micros(now),
+        };
+        attempt::run(&self.pool, "credit an account", &credit).await
     }
 
     async fn use_once(

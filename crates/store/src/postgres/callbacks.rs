@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
 use domain::delivery::{Callback, CallbackAttempt, CallbackSettlement};
@@ -16,9 +17,10 @@ use crate::rows::callbacks::{
 };
 use crate::rows::{Corrupt, dispatch, micros};
 
+/// The first row tells the time, and nothing else if nothing was due.
 const CLAIM: &str = concat!(
     "WITH due AS MATERIALIZED (
-        SELECT owner, due_us, id FROM callback_queue WHERE owner = 0 AND due_us <= ",
+        SELECT owner, due_us, id FROM callback_queue WHERE owner = 0 AND (due_us, id) > ($3, $4) AND due_us <= ",
     now_us!(),
     " ORDER BY due_us, id LIMIT $2 FOR UPDATE SKIP LOCKED
     ), taken AS (
@@ -27,8 +29,12 @@ const CLAIM: &str = concat!(
         RETURNING q.due_us, q.id, q.attempt, q.message_id
     )
     SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.tries, taken.due_us, taken.attempt, c.kind,
-        coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
-    FROM taken JOIN callback AS c ON c.id = taken.id AND c.message_id = taken.message_id
+        coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network, clock.now_us
+    FROM (SELECT ",
+    now_us!(),
+    ") AS clock (now_us) LEFT JOIN (
+        taken JOIN callback AS c ON c.id = taken.id AND c.message_id = taken.message_id
+    ) ON TRUE
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
     ORDER BY taken.due_us, taken.id"
 );
@@ -135,8 +141,18 @@ const FIND_SECRET: &str = "SELECT callback_secret FROM account WHERE id = $1";
 #[async_trait]
 impl CallbackStore for PostgresStore {
     async fn claim_callbacks(&self, node: NodeId, limit: u32) -> Result<Vec<Callback>, StoreError> {
-        let values: super::Values<'_> = &[&node.as_i64(), &i64::from(limit)];
-        self.list("claim callbacks", CLAIM, values, callback).await
+        let scan = self.callbacks.begin(Instant::now());
+        let (behind_us, behind_id) = scan.behind;
+        let values: super::Values<'_> =
+            &[&node.as_i64(), &i64::from(limit), &behind_us, &behind_id];
+        let read = |row: &Row| Ok((column::<i64>(row, 13)?, callback(row)?));
+        let claimed = self.list("claim callbacks", CLAIM, values, read).await?;
+        let now_us = claimed.first().map_or(i64::MIN, |(now_us, _)| *now_us);
+        let claimed: Vec<Callback> = claimed.into_iter().filter_map(|(_, found)| found).collect();
+        let last = claimed.last().filter(|_| claimed.len() >= limit as usize);
+        let last = last.map(|last| (micros(last.claim.due_at), last.id.as_i64()));
+        self.callbacks.end(&scan, Instant::now(), now_us, last);
+        Ok(claimed)
     }
 
     async fn settle_callbacks(
@@ -303,9 +319,13 @@ impl<'a> SettlementColumns<'a> {
     }
 }
 
-fn callback(row: &Row) -> Result<Callback, Corrupt> {
+/// `None` for the row that only tells the time.
+fn callback(row: &Row) -> Result<Option<Callback>, Corrupt> {
+    let Some(id) = column(row, 0)? else {
+        return Ok(None);
+    };
     let columns = CallbackColumns {
-        id: column(row, 0)?,
+        id,
         account_id: column(row, 1)?,
         url: column(row, 2)?,
         created_us: column(row, 3)?,
@@ -315,7 +335,7 @@ fn callback(row: &Row) -> Result<Callback, Corrupt> {
         kind: column(row, 7)?,
         text: text_columns(row, 8)?,
     };
-    columns.callback()
+    columns.callback().map(Some)
 }
 
 fn text_columns(row: &Row, at: usize) -> Result<TextColumns, Corrupt> {

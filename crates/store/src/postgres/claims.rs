@@ -6,6 +6,7 @@
 
 use std::mem;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use deadpool_postgres::{Object, Transaction};
 use domain::delivery::Parcel;
@@ -15,17 +16,20 @@ use tokio_postgres::Row;
 use super::attempt::Attempt;
 use super::column;
 use super::fault::Fault;
+use super::floor::{Floor, Scan};
 use crate::rows::dispatch::{self, ParcelColumns};
 use crate::rows::{Corrupt, micros};
 
-/// Rows that another node is claiming are left to it. What was scheduled is queued from now on.
+/// Rows that another node is claiming are left to it. What was scheduled is queued from now on. The first row tells the
+/// time, and nothing else if nothing was due.
 const CLAIM: &str = concat!(
     "WITH due AS MATERIALIZED (
         SELECT d.owner, d.lane, d.due_us, d.id
-        FROM UNNEST(ARRAY[0, 1, 2]::smallint[], $2::bigint[]) AS l (lane, most)
+        FROM UNNEST(ARRAY[0, 1, 2]::smallint[], $2::bigint[], $3::bigint[], $4::bigint[])
+            AS l (lane, most, behind_us, behind_id)
         CROSS JOIN LATERAL (
             SELECT q.owner, q.lane, q.due_us, q.id FROM queue AS q
-            WHERE q.owner = 0 AND q.lane = l.lane AND q.due_us <= ",
+            WHERE q.owner = 0 AND q.lane = l.lane AND (q.due_us, q.id) > (l.behind_us, l.behind_id) AND q.due_us <= ",
     now_us!(),
     " ORDER BY q.due_us, q.id LIMIT l.most FOR UPDATE SKIP LOCKED
         ) AS d
@@ -37,8 +41,10 @@ const CLAIM: &str = concat!(
         UPDATE message AS m SET state = 0 FROM due WHERE m.id = due.id AND m.state = 1
     )
     SELECT m.id, m.account_id, m.recipient, m.originator, m.body, m.coding, m.udh, m.parts, m.priority, m.test_mode,
-        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive
-    FROM taken JOIN message AS m ON m.id = taken.id
+        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive, clock.now_us
+    FROM (SELECT ",
+    now_us!(),
+    ") AS clock (now_us) LEFT JOIN (taken JOIN message AS m ON m.id = taken.id) ON TRUE
     ORDER BY taken.lane, taken.due_us, taken.id"
 );
 /// The number of the claim is the fence: what is nobody's, or was claimed again since, is left alone.
@@ -53,6 +59,7 @@ pub(super) struct Claims<'a> {
     pub(super) node: NodeId,
     pub(super) limits: [u32; 3],
     pub(super) unsure: &'a Unsure,
+    pub(super) lanes: &'a Lanes,
 }
 
 impl Attempt for Claims<'_> {
@@ -62,17 +69,50 @@ impl Attempt for Claims<'_> {
         let mut outcome = Outcome::of(self.unsure);
         let transaction = client.transaction().await?;
         outcome.rows.give_back(&transaction).await?;
-        let limits = self.limits.map(i64::from).to_vec();
         let statement = transaction.prepare_cached(CLAIM).await?;
-        let claimed = transaction
-            .query(&statement, &[&self.node.as_i64(), &limits])
-            .await?;
-        let parcels: Result<Vec<Parcel>, Corrupt> = claimed.iter().map(parcel).collect();
+        let limits = self.limits.map(i64::from).to_vec();
+        let scans = self.lanes.begin();
+        let behind = scans.iter().map(|scan| scan.behind);
+        let (behind_us, behind_id): (Vec<i64>, Vec<i64>) = behind.unzip();
+        let values: super::Values<'_> = &[&self.node.as_i64(), &limits, &behind_us, &behind_id];
+        let claimed = transaction.query(&statement, values).await?;
+        let parcels: Result<Vec<Parcel>, Corrupt> = claimed
+            .iter()
+            .filter_map(|row| parcel(row).transpose())
+            .collect();
         let parcels = parcels?;
         outcome.rows.push_all(self.node, &parcels);
         transaction.commit().await?;
         outcome.forget();
+        let clock = claimed.first().ok_or(Corrupt("clock"))?;
+        self.lanes
+            .end(&scans, self.limits, column(clock, 15)?, &parcels);
         Ok(parcels)
+    }
+}
+
+/// Where the next scan of each lane begins.
+#[derive(Default)]
+pub(super) struct Lanes([Floor; 3]);
+
+impl Lanes {
+    fn begin(&self) -> [Scan; 3] {
+        let now = Instant::now();
+        self.0.each_ref().map(|floor| floor.begin(now))
+    }
+
+    /// A lane in which nothing was wanted was not looked at.
+    fn end(&self, scans: &[Scan; 3], limits: [u32; 3], now_us: i64, parcels: &[Parcel]) {
+        let now = Instant::now();
+        for (lane, limit) in (0..).zip(limits).filter(|(_, limit)| *limit > 0) {
+            let of_lane = |parcel: &&Parcel| parcel.priority.lane() == lane;
+            let found = parcels.iter().filter(of_lane).count();
+            let last = parcels.iter().rfind(of_lane);
+            let last = last.filter(|_| found >= limit as usize);
+            let last = last.map(|parcel| (micros(parcel.claim.due_at), parcel.id.as_i64()));
+            let place = usize::from(lane.unsigned_abs());
+            self.0[place].end(&scans[place], now, now_us, last);
+        }
     }
 }
 
@@ -162,9 +202,13 @@ impl Rows {
     }
 }
 
-fn parcel(row: &Row) -> Result<Parcel, Corrupt> {
+/// `None` for the row that only tells the time.
+fn parcel(row: &Row) -> Result<Option<Parcel>, Corrupt> {
+    let Some(id) = column(row, 0)? else {
+        return Ok(None);
+    };
     let columns = ParcelColumns {
-        id: column(row, 0)?,
+        id,
         account_id: column(row, 1)?,
         recipient: column(row, 2)?,
         originator: column(row, 3)?,
@@ -180,5 +224,5 @@ fn parcel(row: &Row) -> Result<Parcel, Corrupt> {
         channel: column(row, 13)?,
         interactive: column(row, 14)?,
     };
-    columns.parcel()
+    columns.parcel().map(Some)
 }

@@ -33,32 +33,35 @@ const BEAT: &str = concat!(
     " + $2::bigint WHERE id = $1 RETURNING id"
 );
 /// A node that was given up while it stood still may since have stored rows in its name; so whoever holds rows and is not
-/// known to live is dead. Holders are few, and found by steps through the index.
+/// known to live is dead. Holders are few, and found by steps through the index between those that live: what these have
+/// done may lie about there by the million, when it cannot be swept.
 const GIVE_UP_DEAD: &str = concat!(
-    "WITH RECURSIVE holder (id) AS (
-        (SELECT min(owner) FROM queue WHERE owner > 0)
-        UNION ALL
-        SELECT (SELECT min(owner) FROM queue WHERE owner > holder.id) FROM holder WHERE holder.id IS NOT NULL
-    ), callback_holder (id) AS (
-        (SELECT min(owner) FROM callback_queue WHERE owner > 0)
-        UNION ALL
-        SELECT (SELECT min(owner) FROM callback_queue WHERE owner > callback_holder.id) FROM callback_holder
-        WHERE callback_holder.id IS NOT NULL
-    ), alive AS (
+    "WITH RECURSIVE alive AS MATERIALIZED (
         SELECT id FROM node WHERE id = $1 OR alive_until_us >= ",
     now_us!(),
-    "), forgotten AS (
+    "), gap (above, below) AS MATERIALIZED (
+        SELECT id, lead(id, 1, 9223372036854775807) OVER (ORDER BY id)
+        FROM (SELECT 0::bigint AS id UNION SELECT $1 UNION SELECT id FROM alive) AS bound
+    ), holder (id, below) AS (
+        SELECT (SELECT min(owner) FROM queue WHERE owner > gap.above AND owner < gap.below), gap.below FROM gap
+        UNION ALL
+        SELECT (SELECT min(owner) FROM queue WHERE owner > h.id AND owner < h.below), h.below
+        FROM holder AS h WHERE h.id IS NOT NULL
+    ), callback_holder (id, below) AS (
+        SELECT (SELECT min(owner) FROM callback_queue WHERE owner > gap.above AND owner < gap.below), gap.below FROM gap
+        UNION ALL
+        SELECT (SELECT min(owner) FROM callback_queue WHERE owner > h.id AND owner < h.below), h.below
+        FROM callback_holder AS h WHERE h.id IS NOT NULL
+    ), forgotten AS (
         DELETE FROM node WHERE id <> $1 AND alive_until_us < ",
     now_us!(),
     "), notes AS (
         DELETE FROM carrier WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)
     ), messages AS (
-        UPDATE queue SET owner = 0 FROM holder
-        WHERE queue.owner = holder.id AND holder.id <> $1 AND holder.id NOT IN (SELECT id FROM alive) RETURNING 1
+        UPDATE queue SET owner = 0 FROM holder WHERE queue.owner = holder.id RETURNING 1
     ), callbacks AS (
         UPDATE callback_queue SET owner = 0 FROM callback_holder AS holder
-        WHERE callback_queue.owner = holder.id AND holder.id <> $1 AND holder.id NOT IN (SELECT id FROM alive)
-        RETURNING 1
+        WHERE callback_queue.owner = holder.id RETURNING 1
     )
     SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM callbacks)"
 );
@@ -106,6 +109,7 @@ impl DispatchStore for PostgresStore {
             node,
             limits,
             unsure: &self.unsure,
+            lanes: &self.lanes,
         };
         attempt::run(&self.pool, "claim messages", &claims).await
     }

@@ -41,7 +41,7 @@ const END: &str = concat!(
         INSERT INTO callback_queue (owner, due_us, id, attempt, message_id)
         SELECT $6::bigint, due_us, id, $7::int, message_id FROM created
     ), counted AS (",
-    count_traffic!("$9::smallint", "SELECT * FROM ended WHERE channel <> 2"),
+    count_traffic!("SELECT * FROM ended WHERE channel <> 2"),
     ")
     SELECT id, channel, account_id, dlr_url, network, NULL::bigint, NULL::bigint FROM ended
     UNION ALL
@@ -53,10 +53,9 @@ const TELL: &str = "
     FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::text[]) AS g (id, status, error, result)
     WHERE m.id = g.id";
 const COUNT_LOOKUPS: &str = count_traffic!(
-    "$1::smallint",
     "SELECT m.account_id, m.final_us, m.channel, m.network, m.status, m.error, m.parts,
         CASE WHEN g.is_refunded THEN 0 ELSE m.price_micros END AS cost_micros
-    FROM message AS m JOIN UNNEST($2::bigint[], $3::boolean[]) AS g (id, is_refunded) ON m.id = g.id"
+    FROM message AS m JOIN UNNEST($1::bigint[], $2::boolean[]) AS g (id, is_refunded) ON m.id = g.id"
 );
 const SEE: &str = "
     UPDATE message SET seen_us = $3
@@ -110,28 +109,6 @@ struct End {
     report: Option<String>,
 }
 
-/// Who brings an end about, and so which rows of the counts are its own: a node's sends and its receipts are settled at
-/// the same time, and no two nodes of a few share a row.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Source {
-    Sends(NodeId),
-    Receipts(NodeId),
-}
-
-impl Source {
-    /// `traffic.shard`.
-    fn shard(self) -> i16 {
-        let (node, place) = match self {
-            Self::Sends(node) => (node, 0),
-            Self::Receipts(node) => (node, 1),
-        };
-        i16::try_from(node.get() % NODE_SHARDS).expect("below eight") * 2 + place
-    }
-}
-
-/// Nodes beyond so many share rows of the counts.
-const NODE_SHARDS: u64 = 8;
-
 /// The reports of one batch on one message.
 struct Group {
     /// Which of them decides, by its place in the batch: the first that is not a delivery, else the last.
@@ -143,7 +120,6 @@ struct Group {
 /// Stores reports on parts, in order: a message is delivered when each part is, and fails with the first that does.
 pub(super) async fn report(
     transaction: &Transaction<'_>,
-    source: Source,
     holder: Option<NodeId>,
     reports: &[PartReport],
 ) -> Result<Vec<Progress>, Fault> {
@@ -162,7 +138,7 @@ pub(super) async fn report(
             report: reports[group.deciding].report.clone(),
         })
         .collect();
-    let mut ended = end(transaction, source.shard(), holder, &mut ends).await?;
+    let mut ended = end(transaction, holder, &mut ends).await?;
     let was_over = |id: &i64| !ended.contains_key(id) && left.get(id).is_none_or(|left| *left == 0);
     let over: Vec<bool> = reports.iter().map(|report| was_over(&report.id)).collect();
     let progress =
@@ -229,7 +205,6 @@ async fn take_parts_off(
 /// batches wait for each other, not both for both.
 async fn end(
     transaction: &Transaction<'_>,
-    shard: i16,
     holder: Option<NodeId>,
     ends: &mut [End],
 ) -> Result<HashMap<i64, EndedColumns>, Fault> {
@@ -249,11 +224,11 @@ async fn end(
     let refunded: Vec<bool> = ends.iter().map(is_refunded).collect();
     let statement = transaction.prepare_cached(END).await?;
     let values: super::Values<'_> = &[
-        &ids, &statuses, &errors, &times, &results, &owner, &attempt, &refunded, &shard,
+        &ids, &statuses, &errors, &times, &results, &owner, &attempt, &refunded,
     ];
     let mut messages = read_messages(&transaction.query(&statement, values).await?)?;
     tell(transaction, ends, &messages).await?;
-    count_lookups(transaction, shard, ends, &messages).await?;
+    count_lookups(transaction, ends, &messages).await?;
     let mut ended = HashMap::with_capacity(messages.len());
     let mut owed = Vec::new();
     for end in ends.iter_mut() {
@@ -281,7 +256,6 @@ async fn end(
 /// Counts the lookups among what has ended.
 async fn count_lookups(
     transaction: &Transaction<'_>,
-    shard: i16,
     ends: &[End],
     messages: &HashMap<i64, Message>,
 ) -> Result<(), Fault> {
@@ -295,7 +269,7 @@ async fn count_lookups(
         return Ok(());
     }
     let statement = transaction.prepare_cached(COUNT_LOOKUPS).await?;
-    let values: super::Values<'_> = &[&shard, &ids, &refunded];
+    let values: super::Values<'_> = &[&ids, &refunded];
     transaction.execute(&statement, values).await?;
     Ok(())
 }

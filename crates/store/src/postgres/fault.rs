@@ -82,6 +82,18 @@ pub(super) fn asks_for_repetition(error: &Error) -> bool {
     let code = error.code();
     code == Some(&SqlState::T_R_SERIALIZATION_FAILURE)
         || code == Some(&SqlState::T_R_DEADLOCK_DETECTED)
+        || is_entered_already(error)
+}
+
+/// Two transactions that saw the same newest entry of a ledger both add the next one. Locks keep them apart where each
+/// statement sees what is committed before it; where a whole transaction sees what was there when it began, the second
+/// finds out only here.
+fn is_entered_already(error: &Error) -> bool {
+    const KEY: &str = "ledger_pkey";
+    let said = error.as_db_error();
+    said.is_some_and(|said| {
+        *said.code() == SqlState::UNIQUE_VIOLATION && said.constraint() == Some(KEY)
+    })
 }
 
 fn kind_of(error: &Error) -> Kind {
@@ -103,11 +115,12 @@ fn kind_of(error: &Error) -> Kind {
 fn kind_of_code(code: &str) -> Kind {
     const DISK_FULL: &str = "53100";
     const READ_ONLY_AFTER_FAILOVER: &str = "25006";
+    const STOOD_IDLE: &str = "25P03";
+    const NO_LOCK: &str = "55P03";
     match (code, &code[..2]) {
         (DISK_FULL, _) => Kind::Full,
-        (READ_ONLY_AFTER_FAILOVER, _) | (_, "08" | "40" | "53" | "57" | "58" | "XX") => {
-            Kind::Unavailable
-        }
+        (READ_ONLY_AFTER_FAILOVER | STOOD_IDLE | NO_LOCK, _)
+        | (_, "08" | "40" | "53" | "57" | "58" | "XX") => Kind::Unavailable,
         _ => Kind::Unexpected,
     }
 }
@@ -131,6 +144,8 @@ mod tests {
             ("starting", "57P03", Kind::Unavailable),
             ("statement timeout", "57014", Kind::Unavailable),
             ("read only", "25006", Kind::Unavailable),
+            ("idle in a transaction", "25P03", Kind::Unavailable),
+            ("no lock in time", "55P03", Kind::Unavailable),
             (
                 "not serialized, again and again",
                 "40001",

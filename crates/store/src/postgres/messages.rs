@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use deadpool_postgres::Object;
 use domain::ids::{AccountId, MessageId};
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
@@ -11,8 +12,10 @@ use domain::{Channel, Timestamp};
 use tokio_postgres::Row;
 
 use super::accept::{self, CarefulBatch, PlainBatch};
+use super::attempt::Attempt;
 use super::days::RESERVE;
-use super::{PostgresStore, column, keys};
+use super::fault::Fault;
+use super::{PostgresStore, attempt, billing, column, keys};
 use crate::rows::{self, CANCELLED, Corrupt, MessageColumns, ScheduledColumns, micros};
 
 const FIND_ANSWER: &str = "
@@ -41,15 +44,8 @@ const CANCEL: &str = concat!(
     ), cancelled AS (
         UPDATE message SET state = $3, final_us = $4 WHERE id IN (SELECT id FROM taken)
         RETURNING id, account_id, price_micros, final_us, channel, network, parts
-    ), refunded AS (
-        UPDATE account AS a SET balance_micros = a.balance_micros + c.price_micros FROM cancelled AS c
-        WHERE a.id = c.account_id AND c.price_micros <> 0 RETURNING a.id, a.balance_micros, c.price_micros
-    ), entered AS (
-        INSERT INTO ledger (account_id, at_us, kind, amount_micros, balance_micros, messages)
-        SELECT id, $4, 3, price_micros, balance_micros, 1 FROM refunded
     ), counted AS (",
     count_traffic!(
-        "0::smallint",
         "SELECT account_id, final_us, channel, network, 0::smallint AS status, 0::smallint AS error, parts,
             0 AS cost_micros
         FROM cancelled"
@@ -192,15 +188,8 @@ impl MessageStore for PostgresStore {
         id: MessageId,
         now: Timestamp,
     ) -> Result<Cancel, StoreError> {
-        let values = (id.as_i64(), account.as_i64(), micros(now));
-        let cancelled = self
-            .query(
-                "cancel a message",
-                CANCEL,
-                &[&values.0, &values.1, &CANCELLED, &values.2],
-            )
-            .await?;
-        if !cancelled.is_empty() {
+        let cancelling = Cancelling { account, id, now };
+        if attempt::run(&self.pool, "cancel a message", &cancelling).await? {
             return Ok(Cancel::Done);
         }
         let found = self.find_message(account, id).await?;
@@ -219,6 +208,30 @@ impl MessageStore for PostgresStore {
             read,
         )
         .await
+    }
+}
+
+/// A message that is to be sent no more, and what it cost given back. Yields whether it waited.
+struct Cancelling {
+    account: AccountId,
+    id: MessageId,
+    now: Timestamp,
+}
+
+impl Attempt for Cancelling {
+    type Output = bool;
+
+    async fn run(&self, client: &mut Object) -> Result<bool, Fault> {
+        let (id, account, now_us) = (self.id.as_i64(), self.account.as_i64(), micros(self.now));
+        let transaction = client.transaction().await?;
+        let statement = transaction.prepare_cached(CANCEL).await?;
+        let values: super::Values<'_> = &[&id, &account, &CANCELLED, &now_us];
+        let cancelled = transaction.query_opt(&statement, values).await?;
+        if cancelled.is_some() {
+            billing::refund(&transaction, &[id], now_us).await?;
+            transaction.commit().await?;
+        }
+        Ok(cancelled.is_some())
     }
 }
 

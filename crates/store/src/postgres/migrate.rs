@@ -74,7 +74,7 @@ async fn apply(client: &mut Object, step: &Migration) -> Result<i64, Error> {
     let transaction = client.transaction().await?;
     // A big step, or a wait for another node's, takes as long as it takes.
     transaction
-        .batch_execute("SET LOCAL statement_timeout = 0")
+        .batch_execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
         .await?;
     transaction.batch_execute(CREATE_LOCK).await?;
     transaction.query(TAKE_LOCK, &[]).await?;

@@ -21,26 +21,30 @@ macro_rules! now_us {
     };
 }
 
-/// Adds to the counts what has ended: a statement whose first value names the shard. Its rows come from `$ended`: whose,
-/// when, how, of how many parts and for how much. In the order of the key, so that two wait for each other, not both for
-/// both.
+/// Counts what has ended, to be added up later. Its rows come from `$ended`: whose, when, how, of how many parts and for
+/// how much.
 macro_rules! count_traffic {
-    ($shard:expr, $ended:expr) => {
+    ($ended:expr) => {
         concat!(
-            "INSERT INTO traffic AS t (account_id, span, begins, channel, network, status, error, shard, messages, parts,
-                cost_micros)
-            SELECT e.account_id, s.span, e.final_us / s.length_us, e.channel,
-                CASE s.span WHEN 1 THEN coalesce(e.network, 0) ELSE 0 END, e.status, e.error, ",
-            $shard,
-            ", count(*), sum(e.parts), sum(e.cost_micros)
+            "INSERT INTO traffic_fresh (account_id, hour, channel, network, status, error, messages, parts, cost_micros)
+            SELECT e.account_id, e.final_us / 3600000000, e.channel, coalesce(e.network, 0), e.status, e.error,
+                count(*), sum(e.parts), sum(e.cost_micros)
             FROM (",
             $ended,
-            ") AS e
-            CROSS JOIN (VALUES (0::smallint, 3600000000), (1::smallint, 86400000000)) AS s (span, length_us)
-            GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
-            ON CONFLICT (account_id, span, begins, channel, network, status, error, shard) DO UPDATE
-            SET messages = t.messages + excluded.messages, parts = t.parts + excluded.parts,
-                cost_micros = t.cost_micros + excluded.cost_micros"
+            ") AS e GROUP BY 1, 2, 3, 4, 5, 6"
+        )
+    };
+}
+
+/// The newest entry of an account's ledger as `l`: its balance, found at the end of the index however often it changed.
+macro_rules! newest_entry {
+    ($account:literal) => {
+        concat!(
+            " LEFT JOIN LATERAL (
+                SELECT id, balance_micros, spent_day, spent_micros FROM ledger WHERE account_id = ",
+            $account,
+            " ORDER BY id DESC LIMIT 1
+            ) AS l ON TRUE "
         )
     };
 }
@@ -82,6 +86,7 @@ mod days;
 mod dispatch;
 mod ending;
 mod fault;
+mod floor;
 mod history;
 mod keys;
 mod messages;
@@ -110,6 +115,9 @@ type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) struct PostgresStore {
     pool: Pool,
     unsure: claims::Unsure,
+    lanes: claims::Lanes,
+    callbacks: floor::Floor,
+    folds: traffic::Folds,
     made: days::Made,
     looked: retention::Looked,
 }
@@ -135,6 +143,9 @@ impl PostgresStore {
         Ok(Self {
             pool,
             unsure: claims::Unsure::default(),
+            lanes: claims::Lanes::default(),
+            callbacks: floor::Floor::default(),
+            folds: traffic::Folds::default(),
             made: days::Made::default(),
             looked: retention::Looked::default(),
         })

@@ -11,9 +11,12 @@ use tokio_postgres::{Config, NoTls};
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long unacknowledged data may be on its way before the connection counts as dead.
 const NETWORK_TIMEOUT: Duration = Duration::from_secs(10);
-/// The server ends a statement, or a transaction that its client forgot, after so long. Shorter than
-/// [`super::attempt::DEADLINE`], so that the server gives up first.
-const SERVER_TIMEOUTS: &str = "-c statement_timeout=10s -c idle_in_transaction_session_timeout=10s";
+/// The server ends a statement after so long: sooner than [`super::attempt::DEADLINE`], so that the server gives up first.
+/// A process that is stopped in the middle of a transaction keeps its locks until the server ends that: after the wait of
+/// the statement under way for a lock, and the time that a transaction may stand idle or its answer may stand unread. That
+/// is sooner than others take the process for dead, after ten seconds, and go on with what it held.
+const SERVER_TIMEOUTS: &str = "-c statement_timeout=10s -c lock_timeout=5s \
+    -c idle_in_transaction_session_timeout=4s -c tcp_user_timeout=4s";
 
 /// Every statement of this program reads a few rows by an index. The planner cannot know: a queue that was empty when a
 /// plan was made holds a million rows a minute later, and a plan that reads all of them would be kept. So it is left no

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 
 use super::attempt::Attempt;
 use super::column;
-use super::ending::{self, PartReport, Progress, Source};
+use super::ending::{self, PartReport, Progress};
 use super::fault::{Fault, Raced};
 use crate::rows::dispatch::MatchedColumns;
 use crate::rows::{Corrupt, micros, outcome_numbers};
@@ -45,8 +45,7 @@ impl Attempt for Receipts<'_> {
         let columns = Columns::of(answers.open());
         let (places, reports) = columns.report(&transaction, self.batch).await?;
         let holder = self.hold.then_some(self.node);
-        let source = Source::Receipts(self.node);
-        let progress = ending::report(&transaction, source, holder, &reports).await?;
+        let progress = ending::report(&transaction, holder, &reports).await?;
         answers.note(places, progress);
         let unmatched = Columns::of(answers.open());
         if !unmatched.place.is_empty() {

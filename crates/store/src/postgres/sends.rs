@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 
 use super::attempt::Attempt;
 use super::column;
-use super::ending::{self, PartReport, Progress, Source};
+use super::ending::{self, PartReport, Progress};
 use super::fault::Fault;
 use super::naming::{NameColumns, Names, count};
 use crate::rows::dispatch::{self, EndedColumns, Move, SettledColumns};
@@ -117,8 +117,8 @@ async fn finish(
     if reports.is_empty() {
         return Ok(Vec::new());
     }
-    let (source, holder) = (Source::Sends(node), hold.then_some(node));
-    let progress = ending::report(transaction, source, holder, reports).await?;
+    let holder = hold.then_some(node);
+    let progress = ending::report(transaction, holder, reports).await?;
     let ended = progress.into_iter().filter_map(|progress| match progress {
         Progress::Ended(columns) => Some(columns),
         Progress::GoesOn | Progress::WasOver => None,

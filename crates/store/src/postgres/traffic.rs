@@ -1,4 +1,10 @@
-//! The port for counts of what has ended. They are added where messages end, by `count_traffic!`.
+//! The port for counts of what has ended. They are noted where messages end, by `count_traffic!`, and added up here.
+//!
+//! A row that every batch added to would leave a version of itself behind each time, and while somebody holds a
+//! transaction open all of them stay and are stepped over by the next. So a batch adds rows, and these are added up every
+//! few seconds; what is shown is the sum of both.
+
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use domain::Timestamp;
@@ -10,14 +16,31 @@ use super::{PostgresStore, column};
 use crate::rows::Corrupt;
 use crate::rows::traffic::{CountColumns, first_begin, span_number};
 
+/// How many hours each span has. Only days, whose number is 1, have the network.
+macro_rules! spans {
+    () => {
+        "(VALUES (0::smallint, 1), (1::smallint, 24)) AS s (span, hours)"
+    };
+}
 macro_rules! sums {
-    ($from:expr) => {
+    ($from:literal) => {
         concat!(
-            "SELECT CAST(t.begins AS bigint), t.channel, t.network, t.status, t.error, CAST(sum(t.messages) AS bigint),
-                CAST(sum(t.parts) AS bigint), CAST(sum(t.cost_micros) AS bigint)
-            FROM ",
+            "SELECT CAST(e.begins AS bigint), e.channel, e.network, e.status, e.error, CAST(sum(e.messages) AS bigint),
+                CAST(sum(e.parts) AS bigint), CAST(sum(e.cost_micros) AS bigint)
+            FROM (
+                SELECT t.begins, t.channel, t.network, t.status, t.error, t.messages, t.parts, t.cost_micros
+                FROM ",
             $from,
             " AND t.span = $2 AND t.begins >= $3::bigint AND t.begins < $4::bigint
+                UNION ALL
+                SELECT f.hour / s.hours, f.channel, f.network * s.span, f.status, f.error, f.messages, f.parts,
+                    f.cost_micros
+                FROM traffic_fresh AS f JOIN ",
+            spans!(),
+            " ON s.span = $2
+                WHERE ($1::bigint IS NULL OR f.account_id = $1)
+                    AND f.hour / s.hours >= $3::bigint AND f.hour / s.hours < $4::bigint
+            ) AS e
             GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"
         )
     };
@@ -26,6 +49,53 @@ const LIST: &str = sums!("traffic AS t WHERE t.account_id = $1");
 /// Account by account, each by its part of the key.
 const LIST_ALL: &str =
     sums!("account AS a JOIN traffic AS t ON t.account_id = a.id WHERE $1::bigint IS NULL");
+/// What another node is adding up is left to it. In the order of the key, so that two wait for each other, not both for
+/// both.
+const FOLD: &str = concat!(
+    "WITH taken AS (
+        DELETE FROM traffic_fresh WHERE id IN (
+            SELECT id FROM traffic_fresh WHERE id > $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
+        ) RETURNING *
+    ), folded AS (
+        INSERT INTO traffic AS t (account_id, span, begins, channel, network, status, error, shard, messages, parts,
+            cost_micros)
+        SELECT f.account_id, s.span, f.hour / s.hours, f.channel, f.network * s.span, f.status, f.error, 0,
+            sum(f.messages), sum(f.parts), sum(f.cost_micros)
+        FROM taken AS f CROSS JOIN ",
+    spans!(),
+    " GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
+        ON CONFLICT (account_id, span, begins, channel, network, status, error, shard) DO UPDATE
+        SET messages = t.messages + excluded.messages, parts = t.parts + excluded.parts,
+            cost_micros = t.cost_micros + excluded.cost_micros
+    )
+    SELECT count(*), max(id) FROM taken"
+);
+
+/// Every so often one begins at the beginning: transactions end in another order than their rows are numbered.
+const FROM_THE_BEGINNING_EVERY: u32 = 12;
+
+/// Where the next adding up begins: all rows up to this one were taken.
+#[derive(Default)]
+pub(super) struct Folds {
+    count: AtomicU32,
+    floor: AtomicI64,
+}
+
+impl Folds {
+    fn begin(&self) -> i64 {
+        let before = self.count.fetch_add(1, Ordering::Relaxed);
+        if before.is_multiple_of(FROM_THE_BEGINNING_EVERY) {
+            return 0;
+        }
+        self.floor.load(Ordering::Relaxed)
+    }
+
+    fn end(&self, last: Option<i64>) {
+        if let Some(last) = last {
+            self.floor.fetch_max(last, Ordering::Relaxed);
+        }
+    }
+}
 
 #[async_trait]
 impl TrafficStore for PostgresStore {
@@ -42,6 +112,14 @@ impl TrafficStore for PostgresStore {
         let values: super::Values<'_> = &[&account, &span_number(span), &first, &end];
         self.list("list traffic", sql, values, |row| columns(row)?.count(span))
             .await
+    }
+
+    async fn add_up_traffic(&self, limit: u32) -> Result<u64, StoreError> {
+        let values: super::Values<'_> = &[&self.folds.begin(), &i64::from(limit)];
+        let read = |row: &Row| Ok((column::<i64>(row, 0)?, column(row, 1)?));
+        let (taken, last) = self.get("add up traffic", FOLD, values, read).await?;
+        self.folds.end(last);
+        Ok(taken.cast_unsigned())
     }
 }
 

@@ -6,16 +6,18 @@ use domain::ports::{AccountRecord, NewAccount, NewToken, TokenRecord};
 use domain::{Money, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
-use super::billing::Change;
+use super::billing::{Change, account_with_balance};
 use super::oauth;
 use crate::rows::billing::RulesColumns;
 use crate::rows::{self, AccountColumns, TokenColumns, micros};
 
-const ACCOUNT: &str =
-    "SELECT id, name, balance_micros, suspended, callback_secret, created_us, credit_limit_micros, daily_cap_micros,
-        per_recipient_hour, countries, approved_senders_only FROM account";
+const ACCOUNT: &str = concat!(
+    "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, callback_secret, created_us, credit_limit_micros,
+        daily_cap_micros, per_recipient_hour, countries, approved_senders_only FROM",
+    account_with_balance!(),
+);
 const CREATE_ACCOUNT: &str = "
-    INSERT INTO account (name, balance_micros, suspended, callback_secret, created_us) VALUES (?1, 0, FALSE, ?2, ?3)
+    INSERT INTO account (name, suspended, callback_secret, created_us) VALUES (?1, FALSE, ?2, ?3)
     ON CONFLICT (name) DO NOTHING RETURNING id";
 const SET_SUSPENDED: &str = "UPDATE account SET suspended = ?2 WHERE name = ?1";
 
@@ -148,13 +150,13 @@ pub(super) fn find_account(db: &Connection, name: &str) -> Result<Option<Account
 
 /// The account of this ID.
 pub(super) fn find_account_by_id(db: &Connection, id: AccountId) -> Result<Option<AccountRecord>> {
-    let mut statement = db.prepare_cached(&format!("{ACCOUNT} WHERE id = ?1"))?;
+    let mut statement = db.prepare_cached(&format!("{ACCOUNT} WHERE a.id = ?1"))?;
     statement.query_row([id.as_i64()], account).optional()
 }
 
 /// Every account.
 pub(super) fn list_accounts(db: &Connection) -> Result<Vec<AccountRecord>> {
-    let mut statement = db.prepare_cached(&format!("{ACCOUNT} ORDER BY id"))?;
+    let mut statement = db.prepare_cached(&format!("{ACCOUNT} ORDER BY a.id"))?;
     statement.query_map([], account)?.collect()
 }
 
@@ -166,7 +168,7 @@ pub(super) fn look_for_accounts(
     limit: u32,
 ) -> Result<Vec<AccountRecord>> {
     let mut statement = db.prepare_cached(&format!(
-        "{ACCOUNT} WHERE id < ?1 AND (?2 IS NULL OR instr(lower(name), lower(?2)) > 0) ORDER BY id DESC LIMIT ?3"
+        "{ACCOUNT} WHERE a.id < ?1 AND (?2 IS NULL OR instr(lower(name), lower(?2)) > 0) ORDER BY a.id DESC LIMIT ?3"
     ))?;
     statement
         .query_map(params![before, name, limit], account)?

@@ -13,16 +13,32 @@ use super::access;
 use crate::rows::billing::{EntryColumns, ImbalanceColumns, PurseColumns, RulesColumns};
 use crate::rows::micros;
 
-const FIND_PURSE: &str = "
-    SELECT balance_micros, credit_limit_micros, daily_cap_micros, per_recipient_hour, spent_day, spent_micros
-    FROM account WHERE id = ?1";
-const SPEND: &str = "
-    UPDATE account SET balance_micros = ?2, spent_day = ?3, spent_micros = ?4 WHERE id = ?1";
-const CHANGE_BALANCE: &str = "
-    UPDATE account SET balance_micros = balance_micros + ?2 WHERE id = ?1 RETURNING balance_micros";
-const ENTER: &str = "
-    INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, note)
-    SELECT ?1, coalesce(max(id), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7 FROM ledger WHERE account_id = ?1";
+/// Accounts as `a`, each with the newest entry of its ledger as `l`: its balance, found at the end of its entries.
+macro_rules! account_with_balance {
+    () => {
+        " account AS a LEFT JOIN ledger AS l
+            ON l.account_id = a.id AND l.id = (SELECT max(id) FROM ledger WHERE account_id = a.id) "
+    };
+}
+pub(super) use account_with_balance;
+
+const FIND_PURSE: &str = concat!(
+    "SELECT coalesce(l.balance_micros, 0), a.credit_limit_micros, a.daily_cap_micros, a.per_recipient_hour,
+        coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0) FROM",
+    account_with_balance!(),
+    "WHERE a.id = ?1"
+);
+const ENTER: &str = concat!(
+    "INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, note, spent_day,
+        spent_micros)
+    SELECT a.id, coalesce(l.id, 0) + 1, ?2, ?3, ?4, coalesce(l.balance_micros, 0) + ?4, ?5, ?6,
+        coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0) FROM",
+    account_with_balance!(),
+    "WHERE a.id = ?1 RETURNING balance_micros"
+);
+const CHARGE: &str = "
+    INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, spent_day, spent_micros)
+    SELECT ?1, coalesce(max(id), 0) + 1, ?2, 2, ?3, ?4, ?5, ?6, ?7 FROM ledger WHERE account_id = ?1";
 const SET_RULES: &str = "
     UPDATE account SET credit_limit_micros = ?2, daily_cap_micros = ?3, per_recipient_hour = ?4, countries = ?5,
         approved_senders_only = ?6
@@ -31,8 +47,8 @@ const SET_RULES: &str = "
 const LIST_LEDGER: &str = "
     SELECT id, at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
     WHERE account_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
-const CHECK_LEDGER: &str = "
-    WITH step AS (
+const CHECK_LEDGER: &str = concat!(
+    "WITH step AS (
         SELECT account_id, amount_micros,
             balance_micros - amount_micros <> coalesce(lag(balance_micros) OVER (PARTITION BY account_id ORDER BY id), 0)
                 AS is_broken
@@ -40,10 +56,12 @@ const CHECK_LEDGER: &str = "
     ), total AS (
         SELECT account_id, sum(amount_micros) AS amount, sum(is_broken) AS broken FROM step GROUP BY account_id
     )
-    SELECT account.name, account.balance_micros, coalesce(total.amount, 0), coalesce(total.broken, 0)
-    FROM account LEFT JOIN total ON total.account_id = account.id
-    WHERE account.balance_micros <> coalesce(total.amount, 0) OR total.broken > 0
-    ORDER BY account.id";
+    SELECT a.name, l.balance_micros, total.amount, total.broken FROM",
+    account_with_balance!(),
+    "JOIN total ON total.account_id = a.id
+    WHERE l.balance_micros <> total.amount OR total.broken > 0
+    ORDER BY a.id"
+);
 
 const COUNT_SENT: &str = "
     SELECT count(*) FROM recipient_sent WHERE account_id = ?1 AND recipient = ?2 AND at_us > ?3";
@@ -64,30 +82,19 @@ pub(super) struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Changes the balance and writes the entry; `None` when there is no such account.
+    /// Writes the entry and returns the balance after it; `None` when there is no such account.
     pub(super) fn enter(&self, db: &Connection) -> Result<Option<i64>> {
-        let balance: Option<i64> = db
-            .prepare_cached(CHANGE_BALANCE)?
-            .query_row([self.account_id, self.amount_micros], |row| row.get(0))
-            .optional()?;
-        if let Some(balance) = balance {
-            self.write(db, balance)?;
-        }
-        Ok(balance)
-    }
-
-    /// Writes the entry of a change that left this balance.
-    fn write(&self, db: &Connection, balance_micros: i64) -> Result<()> {
-        db.prepare_cached(ENTER)?.execute(params![
+        let values = params![
             self.account_id,
             self.at_us,
             self.kind.number(),
             self.amount_micros,
-            balance_micros,
             self.messages,
             self.note,
-        ])?;
-        Ok(())
+        ];
+        db.prepare_cached(ENTER)?
+            .query_row(values, |row| row.get(0))
+            .optional()
     }
 }
 
@@ -192,22 +199,15 @@ impl<'db> Till<'db> {
             .iter()
             .filter(|open| open.purse.balance != open.before)
         {
-            let balance = open.purse.balance.micros();
-            self.db.prepare_cached(SPEND)?.execute(params![
+            self.db.prepare_cached(CHARGE)?.execute(params![
                 open.account_id,
-                balance,
+                open.at_us,
+                open.purse.balance.minus(open.before).micros(),
+                open.purse.balance.micros(),
+                open.messages,
                 open.purse.spent_day,
                 open.purse.spent.micros(),
             ])?;
-            let change = Change {
-                account_id: open.account_id,
-                kind: EntryKind::Charge,
-                amount_micros: open.purse.balance.minus(open.before).micros(),
-                messages: open.messages,
-                note: None,
-                at_us: open.at_us,
-            };
-            change.write(self.db, balance)?;
         }
         Ok(())
     }

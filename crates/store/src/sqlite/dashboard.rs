@@ -68,6 +68,10 @@ impl TrafficStore for SqliteStore {
         })
         .await
     }
+
+    async fn add_up_traffic(&self, _limit: u32) -> Result<u64, StoreError> {
+        Ok(0)
+    }
 }
 
 #[async_trait]

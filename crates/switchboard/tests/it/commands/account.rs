@@ -205,7 +205,7 @@ fn a_balance_that_the_ledger_does_not_give_is_found() {
     let database =
         rusqlite::Connection::open(desk.path("data/switchboard.db")).expect("the database");
     let changed = database.execute(
-        "UPDATE account SET balance_micros = 1 WHERE name = 'acme'",
+        "UPDATE ledger SET balance_micros = 1 WHERE account_id = (SELECT id FROM account WHERE name = 'acme')",
         [],
     );
     assert_eq!(changed, Ok(1));

@@ -21,6 +21,15 @@ impl Database {
         Self::Postgres(TestDatabase::create().await)
     }
 
+    /// One in which transactions are serializable unless they ask for less.
+    pub(crate) async fn serializable() -> Self {
+        const SET: &str = "DO $$ BEGIN EXECUTE format(
+            'ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database()); END $$";
+        let database = Self::postgres().await;
+        database.execute(SET).await;
+        database
+    }
+
     pub(crate) fn url(&self) -> String {
         match self {
             Self::Sqlite(folder) => {

@@ -47,8 +47,22 @@ macro_rules! on_both_databases {
     };
 }
 
+/// Makes a test of each case that takes a database, called `serializable::case`: on `PostgreSQL` where a transaction sees
+/// all that was there when it began and nothing since, so that the database asks for many to be repeated.
+macro_rules! on_a_serializable_database {
+    ($($case:ident),+ $(,)?) => {
+        mod serializable {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case(crate::contract::fixture::Database::serializable().await).await;
+            })+
+        }
+    };
+}
+
 mod access;
 mod audit;
+mod balances;
 mod callbacks;
 mod carriers;
 mod catalogues;

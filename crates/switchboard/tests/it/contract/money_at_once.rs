@@ -30,6 +30,12 @@ on_both_databases!(
     everything_at_once_keeps_the_ledger_whole,
 );
 
+on_a_serializable_database!(
+    no_more_is_stored_than_the_balance_covers,
+    no_more_reaches_a_recipient_than_the_limit_allows,
+    everything_at_once_keeps_the_ledger_whole,
+);
+
 const NODES: u64 = 3;
 const CALLERS: u64 = 8;
 const REQUESTS: u64 = 12;

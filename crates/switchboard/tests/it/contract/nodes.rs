@@ -23,6 +23,8 @@ on_both_databases!(
     two_nodes_that_claim_at_once_share_the_work,
 );
 
+on_a_serializable_database!(two_nodes_that_claim_at_once_share_the_work);
+
 /// How long a node lives that has died already.
 const OVER: SignedDuration = SignedDuration::from_secs(-1);
 
@@ -67,6 +69,26 @@ async fn what_a_dead_node_held_is_given_back(database: Database) {
     let messages = claim(&store, node).await;
     assert_eq!(messages[0].claim.attempt, 2);
     assert_eq!(claim_callbacks(&store, node).await.len(), 1);
+}
+
+/// On `SQLite` nobody else lives.
+#[tokio::test]
+async fn the_dead_between_those_that_live_are_found() {
+    let database = Database::postgres().await;
+    let store = database.open().await;
+    let mut alive = Vec::new();
+    for place in 0..7 {
+        let lives = place % 3 == 2;
+        let lifetime = if lives { HOUR } else { OVER };
+        let node = store.join(lifetime).await.expect("joins");
+        hold(&store, node, 1 + place * 10).await;
+        alive.extend(lives.then_some(node));
+    }
+    // A message and a report of each of five: two before the first that lives, two between, one behind.
+    let given_back = store.give_up_dead(alive[0]).await.expect("answers");
+    assert_eq!(given_back, 10);
+    assert_eq!(claimable(&store, alive[1]).await, (5, 5));
+    assert_eq!(store.give_up_dead(alive[1]).await.expect("answers"), 0);
 }
 
 async fn what_a_node_holds_when_it_leaves_is_given_back(database: Database) {

@@ -21,11 +21,21 @@ on_both_databases!(
     an_end_is_counted_once_with_what_it_cost,
     ends_are_counted_by_hour_and_by_day_and_network,
     lookups_count_as_their_callers_are_told,
+    adding_up_changes_no_count,
+    of_many_that_add_up_at_once_none_counts_twice,
     ends_of_an_older_schema_are_counted,
 );
 
-/// Undoes the migration; for the tests of those before it, too.
+/// Undoes the migration and what followed it; for the tests of those before it, too.
 pub(super) const WITHOUT_DASHBOARD: &str = "
+    DROP TABLE IF EXISTS traffic_fresh;
+    ALTER TABLE account ADD COLUMN balance_micros BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE account ADD COLUMN spent_day INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE account ADD COLUMN spent_micros BIGINT NOT NULL DEFAULT 0;
+    UPDATE account SET balance_micros = l.balance_micros, spent_day = l.spent_day, spent_micros = l.spent_micros
+        FROM ledger AS l WHERE l.account_id = account.id
+            AND l.id = (SELECT max(n.id) FROM ledger AS n WHERE n.account_id = account.id);
+    ALTER TABLE ledger DROP COLUMN spent_day; ALTER TABLE ledger DROP COLUMN spent_micros;
     DROP TABLE traffic; DROP INDEX message_found; DROP INDEX transit_message; DROP INDEX transit_unmatched;
     DROP INDEX callback_parked_account; DROP INDEX oauth_grant_account;
     ALTER TABLE token DROP COLUMN last_used_us;
@@ -174,6 +184,75 @@ async fn ends_are_counted_by_hour_and_by_day_and_network(database: Database) {
         days[2..],
         "what begins before is not"
     );
+}
+
+/// Adds up what was counted, so many rows at a time, and returns how many there were.
+async fn add_up(store: &Arc<dyn Store>, step: u32) -> u64 {
+    let mut sum = 0;
+    loop {
+        let added = store.add_up_traffic(step).await.expect("answers");
+        sum += added;
+        if added < u64::from(step) {
+            return sum;
+        }
+    }
+}
+
+async fn adding_up_changes_no_count(database: Database) {
+    const LEFT: &str = "SELECT count(*) FROM traffic_fresh";
+    let store = database.open().await;
+    let owner = create_account(&store, "acme").await;
+    end_in_every_way(&store, owner).await;
+    let mut before = Vec::new();
+    for span in [Span::Hour, Span::Day] {
+        before.push((span, list(&store, Some(owner), span).await));
+    }
+    let is_postgres = matches!(database, Database::Postgres(_));
+    for step in [1, 1, 1, 2, 100] {
+        let added = store.add_up_traffic(step).await.expect("answers");
+        assert!(added <= u64::from(step));
+        for (span, before) in &before {
+            assert_eq!(list(&store, Some(owner), *span).await, *before);
+            assert_eq!(list(&store, None, *span).await, *before, "of all");
+        }
+    }
+    assert_eq!(add_up(&store, 100).await, 0);
+    if is_postgres {
+        assert_eq!(database.numbers(LEFT, 1).await, [[Some(0)]]);
+    }
+}
+
+/// Several nodes add up while messages end.
+async fn of_many_that_add_up_at_once_none_counts_twice(database: Database) {
+    const MESSAGES: u64 = 60;
+    let store = database.open().await;
+    let owner = create_account(&store, "acme").await;
+    let node = join(&store).await;
+    let batch = (1..=MESSAGES).map(|id| priced(held(id, node), owner, PRICE));
+    accept(&store, batch.collect()).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let store = database.open().await;
+        tasks.spawn(async move {
+            for _ in 0..20 {
+                add_up(&store, 3).await;
+            }
+        });
+    }
+    for id in 1..=MESSAGES {
+        let over = first_result(id, Sent::Over(Outcome::Delivered));
+        settle(&store, node, vec![over]).await;
+    }
+    tasks.join_all().await;
+    let counted = |counts: &[TrafficCount]| -> u64 { counts.iter().map(|it| it.messages).sum() };
+    for span in [Span::Hour, Span::Day] {
+        assert_eq!(counted(&list(&store, Some(owner), span).await), MESSAGES);
+    }
+    // The first looks of a store begin at the beginning, so that nothing is left behind.
+    add_up(&database.open().await, 100).await;
+    for span in [Span::Hour, Span::Day] {
+        assert_eq!(counted(&list(&store, None, span).await), MESSAGES);
+    }
 }
 
 async fn lookups_count_as_their_callers_are_told(database: Database) {

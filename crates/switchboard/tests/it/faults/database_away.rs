@@ -117,13 +117,13 @@ fn without_its_database_it_does_not_start_and_says_so() {
 }
 
 /// Someone with rights on the server, who sits on another connection.
-struct Administrator {
+pub(super) struct Administrator {
     runtime: Runtime,
     client: Client,
 }
 
 impl Administrator {
-    fn connect(url: &str) -> Self {
+    pub(super) fn connect(url: &str) -> Self {
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -141,5 +141,11 @@ impl Administrator {
             .runtime
             .block_on(self.client.query_one(END_CONNECTIONS, &[]));
         ended.expect("an administrator may").get(0)
+    }
+
+    /// One number.
+    pub(super) fn count(&self, sql: &str) -> i64 {
+        let counted = self.runtime.block_on(self.client.query_one(sql, &[]));
+        counted.expect("the database answers").get(0)
     }
 }

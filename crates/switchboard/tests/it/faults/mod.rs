@@ -17,6 +17,7 @@ mod waiting;
 mod crash;
 mod database_away;
 mod disk;
+mod locks;
 mod overload;
 mod slow_callers;
 mod stopping;

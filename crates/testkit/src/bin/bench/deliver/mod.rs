@@ -1,8 +1,10 @@
 //! `bench deliver`: the whole way of a message, from `POST /sms` to the callback answered `OK`.
 
+pub(crate) mod cluster;
 mod flow;
 mod goals;
 mod growth;
+pub(crate) mod held;
 mod history;
 mod ledger;
 mod options;

@@ -139,7 +139,7 @@ pub(super) fn worst_p99(turns: &[Flow]) -> Duration {
 }
 
 /// Why a flow is not clean: a rate made of errors is no rate.
-fn write_failures(text: &mut String, backend: Backend, flow: &Flow) -> Result {
+pub(super) fn write_failures(text: &mut String, backend: Backend, flow: &Flow) -> Result {
     if flow.is_clean() {
         return Ok(());
     }

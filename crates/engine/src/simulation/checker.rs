@@ -1,0 +1,285 @@
+//! What must hold when everything has come to rest.
+
+use std::collections::BTreeMap;
+
+use domain::Timestamp;
+use domain::delivery::report_payload;
+use domain::message::SubmitReceipt;
+use jiff::SignedDuration;
+
+use super::world::State;
+
+/// How late a scheduled message may be, once nothing goes wrong any more.
+const LATEST: SignedDuration = SignedDuration::from_secs(2);
+
+/// What a caller knows of one of its submissions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Order {
+    /// What it was answered with; `None` where it never got an answer and did not ask again.
+    pub(super) answer: Option<SubmitReceipt>,
+    /// Its idempotency key.
+    pub(super) key: Option<[u8; 32]>,
+}
+
+/// Every breach that is found.
+pub(super) fn check(state: &State, orders: &[Order], healed_at: Timestamp) -> Vec<String> {
+    let mut breaches = Vec::new();
+    answers(state, orders, &mut breaches);
+    ends(state, &mut breaches);
+    reports(state, &mut breaches);
+    money(state, &mut breaches);
+    submits(state, healed_at, &mut breaches);
+    breaches
+}
+
+/// Every ID that was answered exists; a key stands for one submission, and its answer is always the same.
+fn answers(state: &State, orders: &[Order], breaches: &mut Vec<String>) {
+    let mut by_key: BTreeMap<[u8; 32], SubmitReceipt> = BTreeMap::new();
+    for order in orders {
+        let Some(answer) = order.answer else { continue };
+        for id in answer.ids() {
+            if !state.model.messages.contains_key(&id) {
+                breaches.push(format!("{id} was answered and is not stored"));
+            }
+        }
+        if let Some(key) = order.key {
+            let first = *by_key.entry(key).or_insert(answer);
+            if first != answer {
+                breaches.push(format!("one key, two answers: {first:?} and {answer:?}"));
+            }
+        }
+    }
+    let keyed: usize = state
+        .model
+        .keys
+        .values()
+        .map(|receipt| receipt.messages as usize)
+        .sum();
+    let unkeyed = orders.iter().filter(|order| order.key.is_none()).count();
+    let stored = state.model.messages.len();
+    if stored > keyed + unkeyed {
+        breaches.push(format!(
+            "{stored} messages are stored, {keyed} by keys and at most {unkeyed} without"
+        ));
+    }
+}
+
+/// Every message ended, once.
+fn ends(state: &State, breaches: &mut Vec<String>) {
+    for (id, row) in &state.model.messages {
+        match (row.ended, row.ends) {
+            (None, _) => {
+                breaches.push(format!("{id} never ended: {:?}", state.model.queue.get(id)));
+            }
+            (Some(_), 1) => {}
+            (Some(_), times) => breaches.push(format!("{id} ended {times} times")),
+        }
+    }
+}
+
+/// Whoever asked for a report got it, and every report tells how the message ended.
+fn reports(state: &State, breaches: &mut Vec<String>) {
+    for (id, row) in &state.model.messages {
+        let told = state.told.get(id).map(Vec::as_slice).unwrap_or_default();
+        if row.dlr_url.is_some() && told.is_empty() {
+            breaches.push(format!("nobody was told of {id}"));
+        }
+        let Some(outcome) = row.ended else { continue };
+        let expected = report_payload(row.parcel.id, outcome, None);
+        if let Some(wrong) = told.iter().find(|payload| **payload != expected) {
+            breaches.push(format!("{id} ended as {expected}, but {wrong} was told"));
+        }
+    }
+    for (id, report) in &state.model.reports {
+        if !report.is_done {
+            let place = state.model.report_queue.get(id);
+            breaches.push(format!("report {id} was never settled: {place:?}"));
+        }
+    }
+}
+
+/// The ledger, the messages and the balance say the same.
+fn money(state: &State, breaches: &mut Vec<String>) {
+    let paid = |row: &super::model::Row| if row.refunded { 0 } else { -row.price };
+    let messages: i64 = state.model.messages.values().map(paid).sum();
+    let ledger: i64 = state.model.ledger.iter().sum();
+    let balance = state.model.balance;
+    if messages != ledger || ledger != balance {
+        breaches.push(format!(
+            "messages cost {messages}, the ledger says {ledger}, the balance {balance}"
+        ));
+    }
+}
+
+/// Nothing is sent early; again only after its node was given up; and in time once nothing goes wrong any more.
+fn submits(state: &State, healed_at: Timestamp, breaches: &mut Vec<String>) {
+    for (id, times) in &state.submits {
+        let Some(row) = state.model.messages.get(id) else {
+            breaches.push(format!("{id} was sent and is not stored"));
+            continue;
+        };
+        if times.iter().any(|time| *time < row.due_at) {
+            breaches.push(format!("{id} was sent early"));
+        }
+        let allowed = 1 + row.given_up as usize;
+        if times.len() > allowed {
+            let given_up = row.given_up;
+            breaches.push(format!(
+                "{id} was sent {} times, its node given up {given_up} times",
+                times.len()
+            ));
+        }
+        if row.due_at >= healed_at && times[0].duration_since(row.due_at) > LATEST {
+            breaches.push(format!(
+                "{id} was sent late: {} for {}",
+                times[0], row.due_at
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Run;
+    use super::super::model::Model;
+    use super::*;
+
+    /// A change to what was left, as a defect would have left it; and what is said of it.
+    type Defect = (&'static str, fn(&mut State, u64), &'static str);
+
+    fn model(state: &mut State) -> &mut Model {
+        &mut state.model
+    }
+
+    const DEFECTS: &[Defect] = &[
+        (
+            "a message is lost",
+            |state, id| {
+                model(state).messages.remove(&id);
+            },
+            "was answered and is not stored",
+        ),
+        (
+            "a message ends twice",
+            |state, id| model(state).messages.get_mut(&id).expect("there").ends = 2,
+            "ended 2 times",
+        ),
+        (
+            "a message never ends",
+            |state, id| model(state).messages.get_mut(&id).expect("there").ended = None,
+            "never ended",
+        ),
+        (
+            "a report is lost",
+            |state, id| {
+                state.told.remove(&id);
+            },
+            "nobody was told of",
+        ),
+        (
+            "a report tells another end",
+            |state, id| state.told.entry(id).or_default().push("{}".to_owned()),
+            "but {} was told",
+        ),
+        (
+            "a report is never settled",
+            |state, _| {
+                let report = model(state).reports.values_mut().next();
+                report.expect("one").is_done = false;
+            },
+            "was never settled",
+        ),
+        (
+            "a charge is missing",
+            |state, _| {
+                model(state).ledger.pop();
+            },
+            "the ledger says",
+        ),
+        (
+            "a charge is made twice",
+            |state, _| model(state).balance -= 1,
+            "the balance",
+        ),
+        (
+            "a message is sent again",
+            |state, id| {
+                let times = state.submits.entry(id).or_default();
+                let last = *times.last().expect("sent");
+                times.extend([last; 20]);
+            },
+            "times, its node given up",
+        ),
+        (
+            "a message is sent early",
+            |state, id| {
+                let row = model(state).messages.get_mut(&id).expect("there");
+                row.due_at += SignedDuration::from_hours(1);
+            },
+            "was sent early",
+        ),
+        (
+            "a message is sent late",
+            |state, id| {
+                let times = state.submits.get_mut(&id).expect("sent");
+                times[0] += SignedDuration::from_hours(1);
+            },
+            "was sent late",
+        ),
+        (
+            "what is not stored is sent",
+            |state, _| {
+                state.submits.insert(u64::MAX, Vec::new());
+            },
+            "was sent and is not stored",
+        ),
+    ];
+
+    #[test]
+    fn every_kind_of_breach_is_found() {
+        for (name, spoil, expected) in DEFECTS {
+            let run = Run::of(3, false);
+            assert_eq!(run.breaches(), [] as [&str; 0], "{name}: before");
+            let told_of = {
+                let state = run.world.state();
+                let told = |id: &u64| state.told.contains_key(id);
+                // One of the last, so that it could be late.
+                let id = state.submits.keys().rev().find(|id| told(id)).copied();
+                id.expect("a message that was sent and reported")
+            };
+            spoil(&mut run.world.state(), told_of);
+            let answer = SubmitReceipt {
+                first: domain::MessageId::new(told_of).expect("an ID"),
+                messages: 1,
+                parts: 1,
+            };
+            let answered = [Order {
+                answer: Some(answer),
+                key: None,
+            }];
+            let orders = [run.orders.as_slice(), &answered].concat();
+            let found = check(&run.world.state(), &orders, Timestamp::MIN);
+            let is_found = found.iter().any(|breach| breach.contains(expected));
+            assert!(is_found, "{name}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_has_one_answer() {
+        let run = Run::of(3, false);
+        let answer = |first| {
+            Some(SubmitReceipt {
+                first: domain::MessageId::new(first).expect("an ID"),
+                messages: 1,
+                parts: 1,
+            })
+        };
+        let orders = [1, 2].map(|first| Order {
+            answer: answer(first),
+            key: Some([7; 32]),
+        });
+        let found = check(&run.world.state(), &orders, run.healed_at);
+        let is_found = found.iter().any(|breach| breach.contains("two answers"));
+        assert!(is_found, "{found:?}");
+    }
+}

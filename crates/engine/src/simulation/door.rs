@@ -1,0 +1,356 @@
+//! A node's way to the store, with all that can happen on it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::delivery::{
+    Callback, CallbackAttempt, CallbackSettlement, CarrierRef, Parcel, Receipt, Settlement,
+};
+use domain::lookup::LookupRecord;
+use domain::message::{MessageRecord, ScheduledRecord, Submission};
+use domain::ports::{
+    Accepted, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote, CarrierSeen,
+    DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched, MessageStore, Page, Settled,
+    StoreError,
+};
+use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, Timestamp};
+use jiff::SignedDuration;
+use tokio::time::Instant;
+
+use super::life::Life;
+use super::model::Model;
+use super::world::World;
+
+/// How long a call may take before its caller gives up.
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// What happens to a call.
+#[derive(Clone, Copy)]
+enum Fate {
+    Done,
+    Refused,
+    Unanswered,
+    Late(Duration),
+    DiesBefore,
+    DiesAfter,
+}
+
+/// What a node claimed.
+type Claimed = (NodeId, Vec<Parcel>);
+
+/// One node's way to the store.
+pub(super) struct Door {
+    world: Arc<World>,
+    life: Arc<Life>,
+    /// Claims whose outcome is not known: given back before the next one, as the stores do.
+    unsure: Arc<Mutex<Vec<Claimed>>>,
+}
+
+impl Door {
+    pub(super) fn new(world: Arc<World>, life: Arc<Life>) -> Self {
+        Self {
+            world,
+            life,
+            unsure: Arc::default(),
+        }
+    }
+
+    fn fate(&self) -> Fate {
+        let mut state = self.world.state();
+        let troubles = state.troubles;
+        let dice = &mut state.dice;
+        if dice.per_mille(troubles.refused) {
+            Fate::Refused
+        } else if dice.per_mille(troubles.unanswered) {
+            Fate::Unanswered
+        } else if dice.per_mille(troubles.late) {
+            Fate::Late(dice.between(10, 12_000))
+        } else if dice.per_mille(troubles.dies) {
+            [Fate::DiesBefore, Fate::DiesAfter][usize::from(dice.per_mille(500))]
+        } else {
+            Fate::Done
+        }
+    }
+
+    async fn call<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&mut Model, Timestamp) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.life.goes_on().await;
+        tokio::time::sleep(self.world.pause(0, 8)).await;
+        let away_until = self.world.state().store_away_until;
+        if away_until > Instant::now() {
+            let give_up = away_until.min(Instant::now() + DEADLINE);
+            tokio::time::sleep_until(give_up).await;
+            self.life.goes_on().await;
+            return Err(away(what));
+        }
+        self.life.goes_on().await;
+        let fate = self.fate();
+        let world = self.world.clone();
+        let act = move || {
+            let now = world.now();
+            work(&mut world.state().model, now)
+        };
+        let result = match fate {
+            Fate::Done => Ok(act()),
+            Fate::Refused => Err(away(what)),
+            Fate::Unanswered => {
+                self.world
+                    .note(format_args!("{what}: done, the answer is lost"));
+                act();
+                Err(away(what))
+            }
+            Fate::Late(after) => {
+                self.world.note(format_args!(
+                    "{what}: done {after:?} later, the answer is lost"
+                ));
+                tokio::spawn(async move {
+                    tokio::time::sleep(after).await;
+                    act();
+                });
+                Err(away(what))
+            }
+            Fate::DiesBefore => {
+                self.world
+                    .note(format_args!("{what}: the node dies before"));
+                self.life.kill();
+                Err(away(what))
+            }
+            Fate::DiesAfter => {
+                self.world.note(format_args!("{what}: the node dies after"));
+                act();
+                self.life.kill();
+                Err(away(what))
+            }
+        };
+        tokio::time::sleep(self.world.pause(0, 4)).await;
+        self.life.goes_on().await;
+        result
+    }
+}
+
+fn away(what: &str) -> StoreError {
+    StoreError::Unavailable {
+        source: what.to_owned().into(),
+    }
+}
+
+fn unused() -> StoreError {
+    StoreError::Unexpected {
+        operation: "nothing that is simulated",
+        source: "not part of the simulation".into(),
+    }
+}
+
+#[async_trait]
+impl MessageStore for Door {
+    async fn reserve_ids(&self, count: u64) -> Result<MessageId, StoreError> {
+        let reserve = move |model: &mut Model, _| model.reserve_ids(count);
+        self.call("reserve", reserve).await
+    }
+
+    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Result<Vec<Accepted>, StoreError> {
+        let accept = move |model: &mut Model, _| model.accept(&batch);
+        self.call("accept", accept).await
+    }
+
+    async fn find_answer(
+        &self,
+        _: AccountId,
+        _: &[u8; 32],
+        _: Timestamp,
+    ) -> Result<Option<KeptAnswer>, StoreError> {
+        Err(unused())
+    }
+
+    async fn find_message(
+        &self,
+        _: AccountId,
+        _: MessageId,
+    ) -> Result<Option<MessageRecord>, StoreError> {
+        Err(unused())
+    }
+
+    async fn find_lookup(
+        &self,
+        _: AccountId,
+        _: MessageId,
+    ) -> Result<Option<LookupRecord>, StoreError> {
+        Err(unused())
+    }
+
+    async fn list_scheduled(
+        &self,
+        _: AccountId,
+        _: Page,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        Err(unused())
+    }
+
+    async fn list_scheduled_after(
+        &self,
+        _: AccountId,
+        _: Option<(Timestamp, MessageId)>,
+        _: u32,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        Err(unused())
+    }
+
+    async fn cancel(&self, _: AccountId, _: MessageId, _: Timestamp) -> Result<Cancel, StoreError> {
+        Err(unused())
+    }
+
+    async fn prune_answers(&self, _: Timestamp, _: u32) -> Result<u64, StoreError> {
+        Err(unused())
+    }
+}
+
+#[async_trait]
+impl DispatchStore for Door {
+    async fn join(&self, lifetime: SignedDuration) -> Result<NodeId, StoreError> {
+        let join = move |model: &mut Model, now| model.join(now + lifetime);
+        self.call("join", join).await
+    }
+
+    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<bool, StoreError> {
+        let beat = move |model: &mut Model, now| model.beat(node, now + lifetime);
+        self.call("beat", beat).await
+    }
+
+    async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError> {
+        let give_up = move |model: &mut Model, now| model.give_up_dead(node, now);
+        self.call("give up", give_up).await
+    }
+
+    async fn leave(&self, _: NodeId) -> Result<(), StoreError> {
+        Err(unused())
+    }
+
+    async fn claim_due(&self, node: NodeId, limits: [u32; 3]) -> Result<Vec<Parcel>, StoreError> {
+        let unsure = self.unsure.clone();
+        let claim = move |model: &mut Model, now| {
+            let mut unsure = unsure.lock().expect("no holder panics");
+            for (node, claimed) in std::mem::take(&mut *unsure) {
+                model.give_back(node, &claimed);
+            }
+            let claimed = model.claim_due(node, limits, now);
+            unsure.push((node, claimed.clone()));
+            claimed
+        };
+        let claimed = self.call("claim", claim).await?;
+        self.unsure.lock().expect("no holder panics").clear();
+        Ok(claimed)
+    }
+
+    async fn settle_sends(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<Settlement>>,
+        hold: bool,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let settle = move |model: &mut Model, now| model.settle_sends(node, &batch, hold, now);
+        self.call("settle sends", settle).await
+    }
+
+    async fn settle_receipts(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<Receipt>>,
+        hold: bool,
+    ) -> Result<Vec<Matched>, StoreError> {
+        let settle = move |model: &mut Model, now| model.settle_receipts(node, &batch, hold, now);
+        self.call("settle receipts", settle).await
+    }
+
+    async fn mark_seen(&self, _: &CarrierRef, _: Timestamp) -> Result<bool, StoreError> {
+        Err(unused())
+    }
+
+    async fn expire_sent(
+        &self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+    ) -> Result<Vec<Ended>, StoreError> {
+        let expire = move |model: &mut Model, now| model.expire_sent(node, limit, hold, now);
+        self.call("expire", expire).await
+    }
+
+    async fn list_in_transit(
+        &self,
+        _: &str,
+        _: &str,
+        _: u32,
+    ) -> Result<Vec<InTransit>, StoreError> {
+        Err(unused())
+    }
+
+    async fn note_carriers(&self, _: NodeId, _: &[CarrierNote]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
+        Err(unused())
+    }
+
+    async fn list_inbox(&self, _: &str, _: &Msisdn, _: u32) -> Result<Vec<Inbox>, StoreError> {
+        Err(unused())
+    }
+
+    async fn prune_receipts(&self, _: SignedDuration, _: u32) -> Result<u64, StoreError> {
+        Err(unused())
+    }
+
+    async fn prune_messages(&self, _: SignedDuration, _: u32) -> Result<u64, StoreError> {
+        Err(unused())
+    }
+}
+
+#[async_trait]
+impl CallbackStore for Door {
+    async fn claim_callbacks(&self, node: NodeId, limit: u32) -> Result<Vec<Callback>, StoreError> {
+        let claim = move |model: &mut Model, now| model.claim_reports(node, limit, now);
+        self.call("claim reports", claim).await
+    }
+
+    async fn settle_callbacks(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<CallbackSettlement>>,
+    ) -> Result<Vec<bool>, StoreError> {
+        let settle = move |model: &mut Model, _| model.settle_reports(node, &batch);
+        self.call("settle reports", settle).await
+    }
+
+    async fn release_callbacks(
+        &self,
+        node: NodeId,
+        keep: Vec<CallbackId>,
+    ) -> Result<u64, StoreError> {
+        let release = move |model: &mut Model, _| model.release_reports(node, &keep);
+        self.call("release reports", release).await
+    }
+
+    async fn list_callbacks(
+        &self,
+        _: &CallbackFilter,
+        _: Page,
+    ) -> Result<Vec<CallbackRecord>, StoreError> {
+        Err(unused())
+    }
+
+    async fn list_attempts(&self, _: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
+        Err(unused())
+    }
+
+    async fn replay_callbacks(&self, _: &CallbackFilter) -> Result<u64, StoreError> {
+        Err(unused())
+    }
+
+    async fn find_callback_secret(&self, _: AccountId) -> Result<Option<String>, StoreError> {
+        Ok(Some("secret".to_owned()))
+    }
+}

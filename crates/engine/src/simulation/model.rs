@@ -1,0 +1,515 @@
+//! A store in memory that keeps the promises of the ports, for one thread and a clock that is turned by hand.
+//!
+//! It is as short as the promises allow, so that it can be read against them. The suite that both databases pass is
+//! what says that they keep the same.
+
+use std::collections::BTreeMap;
+
+use domain::delivery::{
+    Callback, CallbackKind, CallbackNext, CallbackSettlement, Claim, Outcome, Parcel, Receipt,
+    Sent, Settlement, report_payload,
+};
+use domain::message::{SendTime, Submission, SubmitReceipt};
+use domain::ports::{Accepted, Ended, Matched, Settled};
+use domain::{AccountId, CallbackId, CallbackUrl, Channel, MessageId, NodeId, Timestamp};
+
+/// What nobody holds.
+pub(super) const NOBODY: u64 = 0;
+
+/// A message.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) parcel: Parcel,
+    pub(super) dlr_url: Option<CallbackUrl>,
+    pub(super) price: i64,
+    pub(super) refunded: bool,
+    pub(super) due_at: Timestamp,
+    pub(super) ended: Option<Outcome>,
+    /// How often it ended: more than once would be a change of what is final.
+    pub(super) ends: u32,
+    /// How often it was taken from a node that was taken for dead.
+    pub(super) given_up: u32,
+    parts_left: Option<usize>,
+}
+
+/// Where a message, or a report, waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) owner: Owner,
+    pub(super) due_at: Timestamp,
+    attempt: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    Node(u64),
+    Carrier,
+}
+
+/// A part that a carrier named, or a receipt that came before.
+#[derive(Debug, Clone)]
+struct Transit {
+    of: Option<(u64, usize)>,
+    outcome: Option<Outcome>,
+}
+
+/// A report.
+#[derive(Debug, Clone)]
+pub(super) struct Report {
+    pub(super) message: u64,
+    pub(super) payload: String,
+    url: CallbackUrl,
+    account: AccountId,
+    created_at: Timestamp,
+    pub(super) tries: u32,
+    pub(super) is_done: bool,
+}
+
+/// Everything that is stored.
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    next_id: u64,
+    next_node: u64,
+    next_report: u64,
+    nodes: BTreeMap<u64, Timestamp>,
+    pub(super) messages: BTreeMap<u64, Row>,
+    pub(super) queue: BTreeMap<u64, Place>,
+    transit: BTreeMap<(String, String), Transit>,
+    pub(super) reports: BTreeMap<u64, Report>,
+    pub(super) report_queue: BTreeMap<u64, Place>,
+    pub(super) keys: BTreeMap<[u8; 32], SubmitReceipt>,
+    /// Of the one account that there is.
+    pub(super) balance: i64,
+    pub(super) ledger: Vec<i64>,
+}
+
+impl Model {
+    pub(super) fn reserve_ids(&mut self, count: u64) -> MessageId {
+        let first = self.next_id + 1;
+        self.next_id += count;
+        MessageId::new(first).expect("small")
+    }
+
+    pub(super) fn accept(&mut self, batch: &[Submission]) -> Vec<Accepted> {
+        batch.iter().map(|one| self.accept_one(one)).collect()
+    }
+
+    fn accept_one(&mut self, submission: &Submission) -> Accepted {
+        if let Some(claim) = &submission.idempotency {
+            if let Some(earlier) = self.keys.get(&claim.key) {
+                return Accepted::Replayed(*earlier);
+            }
+            self.keys.insert(claim.key, submission.receipt());
+        }
+        self.enter(-submission.cost().micros());
+        for recipient in &submission.recipients {
+            let holder = submission.holder.map_or(NOBODY, NodeId::get);
+            let attempt = u32::from(submission.holder.is_some());
+            let id = recipient.id.get();
+            let place = Place {
+                owner: Owner::Node(holder),
+                due_at: submission.due_at(),
+                attempt,
+            };
+            let row = Row {
+                parcel: parcel(submission, recipient.id, recipient.to),
+                dlr_url: submission.dlr_url.clone(),
+                price: recipient.price.micros(),
+                refunded: false,
+                due_at: match submission.send {
+                    SendTime::Now => submission.accepted_at,
+                    SendTime::At(time) => time,
+                },
+                ended: None,
+                ends: 0,
+                given_up: 0,
+                parts_left: None,
+            };
+            assert!(self.messages.insert(id, row).is_none(), "an ID given twice");
+            self.queue.insert(id, place);
+        }
+        Accepted::Stored
+    }
+
+    fn enter(&mut self, amount: i64) {
+        if amount != 0 {
+            self.balance += amount;
+            self.ledger.push(amount);
+        }
+    }
+
+    pub(super) fn join(&mut self, until: Timestamp) -> NodeId {
+        self.next_node += 1;
+        self.nodes.insert(self.next_node, until);
+        NodeId::new(self.next_node).expect("counted from 1")
+    }
+
+    pub(super) fn beat(&mut self, node: NodeId, until: Timestamp) -> bool {
+        let alive = self.nodes.get_mut(&node.get());
+        alive.map(|alive| *alive = until).is_some()
+    }
+
+    pub(super) fn give_up_dead(&mut self, node: NodeId, now: Timestamp) -> u64 {
+        self.nodes
+            .retain(|id, until| *id == node.get() || *until >= now);
+        let nodes = &self.nodes;
+        let is_dead = |owner: Owner| matches!(owner, Owner::Node(id) if id != NOBODY && id != node.get() && !nodes.contains_key(&id));
+        let mut taken = 0;
+        for (id, place) in &mut self.queue {
+            if is_dead(place.owner) {
+                place.owner = Owner::Node(NOBODY);
+                self.messages.get_mut(id).expect("queued").given_up += 1;
+                taken += 1;
+            }
+        }
+        for place in self.report_queue.values_mut() {
+            if is_dead(place.owner) {
+                place.owner = Owner::Node(NOBODY);
+                taken += 1;
+            }
+        }
+        taken
+    }
+
+    pub(super) fn claim_due(
+        &mut self,
+        node: NodeId,
+        limits: [u32; 3],
+        now: Timestamp,
+    ) -> Vec<Parcel> {
+        let mut claimed = Vec::new();
+        let mut left = limits;
+        let mut due: Vec<_> = self.queue.iter_mut().collect();
+        due.sort_by_key(|(id, place)| (place.due_at, **id));
+        for (id, place) in due {
+            let parcel = &self.messages[id].parcel;
+            let lane = usize::try_from(parcel.priority.lane()).expect("a lane");
+            if place.owner != Owner::Node(NOBODY) || place.due_at > now || left[lane] == 0 {
+                continue;
+            }
+            left[lane] -= 1;
+            place.owner = Owner::Node(node.get());
+            place.attempt += 1;
+            let claim = Claim {
+                due_at: place.due_at,
+                attempt: place.attempt,
+            };
+            claimed.push(Parcel {
+                claim,
+                ..parcel.clone()
+            });
+        }
+        claimed
+    }
+
+    /// What a claim took whose outcome its node never learned.
+    pub(super) fn give_back(&mut self, node: NodeId, claimed: &[Parcel]) {
+        for parcel in claimed {
+            if let Some(place) = self.held(node, parcel.id.get(), parcel.claim) {
+                place.owner = Owner::Node(NOBODY);
+            }
+        }
+    }
+
+    /// The place of a message, if this very claim holds it.
+    fn held(&mut self, node: NodeId, id: u64, claim: Claim) -> Option<&mut Place> {
+        let place = self.queue.get_mut(&id)?;
+        is_held(place, node, claim).then_some(place)
+    }
+
+    pub(super) fn settle_sends(
+        &mut self,
+        node: NodeId,
+        batch: &[Settlement],
+        hold: bool,
+        now: Timestamp,
+    ) -> Vec<Settled> {
+        let settle = |one: &Settlement| self.settle_send(node, one, hold, now);
+        batch.iter().map(settle).collect()
+    }
+
+    fn settle_send(
+        &mut self,
+        node: NodeId,
+        settlement: &Settlement,
+        hold: bool,
+        now: Timestamp,
+    ) -> Settled {
+        let id = settlement.id.get();
+        let Some(place) = self.held(node, id, settlement.claim) else {
+            return Settled::Stale;
+        };
+        let ended = match &settlement.sent {
+            Sent::Later(time) => {
+                place.owner = Owner::Node(NOBODY);
+                place.due_at = *time;
+                None
+            }
+            Sent::Taken {
+                carrier,
+                references,
+            } => {
+                place.owner = Owner::Carrier;
+                place.due_at = settlement.expires_at;
+                self.name_parts(node, id, carrier, references, hold, now)
+            }
+            Sent::Over(outcome) | Sent::Answered { outcome, .. } => {
+                self.end(node, id, *outcome, false, hold, now)
+            }
+        };
+        ended.map_or(Settled::Stored, Settled::Ended)
+    }
+
+    fn name_parts(
+        &mut self,
+        node: NodeId,
+        id: u64,
+        carrier: &str,
+        references: &[String],
+        hold: bool,
+        now: Timestamp,
+    ) -> Option<Ended> {
+        let mut ended = None;
+        for reference in references {
+            let key = (carrier.to_owned(), reference.clone());
+            let early = self.transit.get(&key).and_then(|transit| transit.outcome);
+            let transit = Transit {
+                of: Some((id, references.len())),
+                outcome: early,
+            };
+            self.transit.insert(key, transit);
+            if let Some(outcome) = early {
+                let told = self.report_part(node, id, references.len(), outcome, hold, now);
+                if let Matched::Ended(told) = told {
+                    ended = Some(told);
+                }
+            }
+        }
+        ended
+    }
+
+    pub(super) fn settle_receipts(
+        &mut self,
+        node: NodeId,
+        batch: &[Receipt],
+        hold: bool,
+        now: Timestamp,
+    ) -> Vec<Matched> {
+        let mut matched = Vec::with_capacity(batch.len());
+        for receipt in batch {
+            let key = (receipt.of.carrier.clone(), receipt.of.reference.clone());
+            let known = self.transit.entry(key).or_insert(Transit {
+                of: None,
+                outcome: None,
+            });
+            let was_reported = known.outcome.is_some();
+            known.outcome.get_or_insert(receipt.outcome);
+            matched.push(match known.of {
+                None => Matched::Kept,
+                Some(_) if was_reported => Matched::Repeated,
+                Some((id, parts)) => self.report_part(node, id, parts, receipt.outcome, hold, now),
+            });
+        }
+        matched
+    }
+
+    fn report_part(
+        &mut self,
+        node: NodeId,
+        id: u64,
+        parts: usize,
+        outcome: Outcome,
+        hold: bool,
+        now: Timestamp,
+    ) -> Matched {
+        let row = self.messages.get_mut(&id).expect("named by a part");
+        if row.ended.is_some() {
+            return Matched::Repeated;
+        }
+        if outcome == Outcome::Delivered {
+            let left = row.parts_left.unwrap_or(parts) - 1;
+            row.parts_left = Some(left);
+            if left > 0 {
+                return Matched::Noted;
+            }
+        }
+        let ended = self.end(node, id, outcome, true, hold, now);
+        ended.map_or(Matched::Repeated, Matched::Ended)
+    }
+
+    pub(super) fn expire_sent(
+        &mut self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+        now: Timestamp,
+    ) -> Vec<Ended> {
+        let is_over = |place: &Place| place.owner == Owner::Carrier && place.due_at <= now;
+        let over = self.queue.iter().filter(|(_, place)| is_over(place));
+        let over: Vec<u64> = over.map(|(id, _)| *id).take(limit as usize).collect();
+        let end = |id| self.end(node, id, Outcome::Expired, true, hold, now);
+        over.into_iter().filter_map(end).collect()
+    }
+
+    fn end(
+        &mut self,
+        node: NodeId,
+        id: u64,
+        outcome: Outcome,
+        taken: bool,
+        hold: bool,
+        now: Timestamp,
+    ) -> Option<Ended> {
+        let row = self.messages.get_mut(&id).expect("known");
+        if row.ended.is_some() {
+            return None;
+        }
+        row.ended = Some(outcome);
+        row.ends += 1;
+        self.queue.remove(&id);
+        if outcome.is_refunded(Channel::Sms, taken) {
+            row.refunded = true;
+            let price = row.price;
+            self.enter(price);
+        }
+        let row = &self.messages[&id];
+        let report = row.dlr_url.clone().map(|url| Report {
+            message: id,
+            payload: report_payload(row.parcel.id, outcome, None),
+            url,
+            account: row.parcel.account,
+            created_at: now,
+            tries: 0,
+            is_done: false,
+        });
+        let message = row.parcel.id;
+        let callback = report.map(|report| self.create_report(node, report, hold, now));
+        Some(Ended {
+            id: message,
+            callback: callback.filter(|_| hold),
+        })
+    }
+
+    fn create_report(
+        &mut self,
+        node: NodeId,
+        report: Report,
+        hold: bool,
+        now: Timestamp,
+    ) -> Callback {
+        self.next_report += 1;
+        let id = self.next_report;
+        let place = Place {
+            owner: Owner::Node(if hold { node.get() } else { NOBODY }),
+            due_at: now,
+            attempt: u32::from(hold),
+        };
+        let callback = callback(id, &report, &place);
+        self.report_queue.insert(id, place);
+        self.reports.insert(id, report);
+        callback
+    }
+
+    pub(super) fn claim_reports(
+        &mut self,
+        node: NodeId,
+        limit: u32,
+        now: Timestamp,
+    ) -> Vec<Callback> {
+        let mut claimed = Vec::new();
+        for (id, place) in &mut self.report_queue {
+            let is_due = place.owner == Owner::Node(NOBODY) && place.due_at <= now;
+            if is_due && claimed.len() < limit as usize {
+                place.owner = Owner::Node(node.get());
+                place.attempt += 1;
+                claimed.push(callback(*id, &self.reports[id], place));
+            }
+        }
+        claimed
+    }
+
+    pub(super) fn settle_reports(
+        &mut self,
+        node: NodeId,
+        batch: &[CallbackSettlement],
+    ) -> Vec<bool> {
+        let mut settled = Vec::with_capacity(batch.len());
+        for one in batch {
+            let id = one.id.get();
+            let place = self.report_queue.get_mut(&id);
+            let Some(place) = place.filter(|place| is_held(place, node, one.claim)) else {
+                settled.push(false);
+                continue;
+            };
+            let report = self.reports.get_mut(&id).expect("queued");
+            report.tries += u32::from(one.attempt.is_some());
+            match one.next {
+                CallbackNext::Later(time) => {
+                    place.owner = Owner::Node(NOBODY);
+                    place.due_at = time;
+                }
+                CallbackNext::Done | CallbackNext::Parked => {
+                    report.is_done = one.next == CallbackNext::Done;
+                    self.report_queue.remove(&id);
+                }
+            }
+            settled.push(true);
+        }
+        settled
+    }
+
+    pub(super) fn release_reports(&mut self, node: NodeId, keep: &[CallbackId]) -> u64 {
+        let mut released = 0;
+        for (id, place) in &mut self.report_queue {
+            let is_kept = keep.iter().any(|kept| kept.get() == *id);
+            if place.owner == Owner::Node(node.get()) && !is_kept {
+                place.owner = Owner::Node(NOBODY);
+                released += 1;
+            }
+        }
+        released
+    }
+}
+
+fn is_held(place: &Place, node: NodeId, claim: Claim) -> bool {
+    place.owner == Owner::Node(node.get())
+        && place.due_at == claim.due_at
+        && place.attempt == claim.attempt
+}
+
+fn callback(id: u64, report: &Report, place: &Place) -> Callback {
+    Callback {
+        id: CallbackId::new(id).expect("counted from 1"),
+        kind: CallbackKind::Report,
+        account: report.account,
+        url: report.url.clone(),
+        payload: report.payload.clone(),
+        created_at: report.created_at,
+        tries: report.tries,
+        claim: Claim {
+            due_at: place.due_at,
+            attempt: place.attempt,
+        },
+    }
+}
+
+fn parcel(submission: &Submission, id: MessageId, to: domain::Msisdn) -> Parcel {
+    Parcel {
+        id,
+        account: submission.account,
+        channel: submission.channel,
+        to,
+        from: submission.from.clone(),
+        text: submission.text.clone(),
+        interactive: None,
+        shape: submission.shape,
+        udh: None,
+        priority: submission.priority,
+        test_mode: submission.test_mode,
+        expires_at: submission.expires_at,
+        claim: Claim {
+            due_at: submission.due_at(),
+            attempt: 0,
+        },
+    }
+}

@@ -1,0 +1,161 @@
+//! The nodes: each the real engine, with a world of ours around it.
+
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use domain::message::{Submission, SubmitReceipt};
+use domain::ports::{StoreError, WorkStore};
+use domain::{Channel, Clock};
+use tokio::time::Instant;
+
+use super::door::Door;
+use super::life::Life;
+use super::outside::{NAME, Network, Receiver, Sinks};
+use super::unused::Unused;
+use super::world::{World, WorldClock};
+use crate::audit::Audit;
+use crate::batcher::Limits;
+use crate::callbacks::Callbacks;
+use crate::catalogues::Catalogues;
+use crate::dispatch::{Dispatch, Equipment};
+use crate::receipts::Receipts;
+use crate::routing::{CarrierFacts, Plan, Routing};
+use crate::submit::Intake;
+use crate::upkeep;
+
+/// Messages that a node may hold.
+const HELD: usize = 30;
+const INTAKE: Limits = Limits {
+    queue: 100,
+    batch: 20,
+};
+
+/// Numbers are not located here; it takes long to read what would locate them, so that is done once.
+static CATALOGUES: LazyLock<Arc<Catalogues>> = LazyLock::new(|| {
+    let read = || async {
+        let clock: Arc<dyn Clock> = Arc::new(domain::clock::SystemClock);
+        let audit = Audit::new(Arc::new(Unused), clock.clone());
+        Catalogues::read(Arc::new(Unused), audit, clock).await
+    };
+    let read = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.expect("a runtime").block_on(read())
+    };
+    // A thread of its own: the first to ask is inside a runtime already.
+    let read = std::thread::spawn(read).join();
+    Arc::new(
+        read.expect("no panic")
+            .expect("what comes with the program"),
+    )
+});
+
+/// A node that runs.
+struct Running {
+    life: Arc<Life>,
+    intake: Arc<Intake>,
+}
+
+/// A place for a node: when one dies, another is started in it.
+#[derive(Default)]
+pub(super) struct Slot(Mutex<Option<Running>>);
+
+impl Slot {
+    /// Keeps a node running in it.
+    pub(super) async fn keep(self: Arc<Self>, world: Arc<World>, sinks: Arc<Sinks>) {
+        loop {
+            let life = Life::begin();
+            tokio::select! {
+                biased;
+                () = life.death() => {}
+                started = start(&world, &life, &sinks) => if let Ok(running) = started {
+                    *self.0.lock().expect("no holder panics") = Some(running);
+                    life.death().await;
+                },
+            }
+            *self.0.lock().expect("no holder panics") = None;
+            life.kill();
+            tokio::time::sleep(world.pause(300, 15_000)).await;
+            world.note("a node is started again");
+        }
+    }
+
+    pub(super) fn kill(&self) {
+        if let Some(running) = &*self.0.lock().expect("no holder panics") {
+            running.life.kill();
+        }
+    }
+
+    pub(super) fn stop_for(&self, time: Duration) {
+        if let Some(running) = &*self.0.lock().expect("no holder panics") {
+            running.life.stop_until(Instant::now() + time);
+        }
+    }
+
+    /// Hands in a submission; `None` where it is not known what became of it.
+    pub(super) async fn submit(&self, submission: Submission) -> Option<SubmitReceipt> {
+        let intake = {
+            let running = self.0.lock().expect("no holder panics");
+            running.as_ref()?.intake.clone()
+        };
+        let patience = Duration::from_secs(20);
+        let answer = tokio::time::timeout(patience, intake.store(submission)).await;
+        answer.ok()?.ok()
+    }
+}
+
+async fn start(
+    world: &Arc<World>,
+    life: &Arc<Life>,
+    sinks: &Arc<Sinks>,
+) -> Result<Running, StoreError> {
+    let store: Arc<dyn WorkStore> = Arc::new(Door::new(world.clone(), life.clone()));
+    let clock: Arc<dyn Clock> = Arc::new(WorldClock(world.clone()));
+    let node = crate::node::Node::start(store.clone()).await?;
+    let receiver = Receiver {
+        world: world.clone(),
+        life: life.clone(),
+    };
+    let callbacks = Callbacks::start(
+        store.clone(),
+        clock.clone(),
+        node.clone(),
+        Arc::new(receiver),
+        None,
+    );
+    let receipts = Receipts::start(store.clone(), node.clone(), callbacks.clone());
+    let routing = Routing::new(Arc::new(Unused), CATALOGUES.clone());
+    let dispatch = Dispatch::start(
+        store.clone(),
+        clock.clone(),
+        node.clone(),
+        routing,
+        callbacks.clone(),
+        HELD,
+    );
+    tokio::spawn(upkeep::expire_all(store.clone(), node, callbacks));
+    let network = Network {
+        world: world.clone(),
+        life: life.clone(),
+        sinks: sinks.clone(),
+    };
+    let equipment = Equipment {
+        carrier: Arc::new(network),
+        kind: "simulated".to_owned(),
+    };
+    let plan = Plan {
+        carriers: vec![CarrierFacts {
+            name: NAME.to_owned(),
+            channels: vec![Channel::Sms],
+            costs: None,
+            is_simulated: true,
+        }],
+        rules: Vec::new(),
+    };
+    dispatch.equip(plan, vec![equipment]).await?;
+    sinks.add(life.clone(), receipts);
+    let intake = Intake::start(store, clock, Some(dispatch), INTAKE);
+    Ok(Running {
+        life: life.clone(),
+        intake: Arc::new(intake),
+    })
+}

@@ -1,0 +1,133 @@
+//! What nodes never ask for in a simulation.
+
+use async_trait::async_trait;
+use domain::ids::{AuditId, TokenId};
+use domain::ports::{
+    AccessStore, AccountRecord, AuditEntry, AuditFilter, AuditStore, Catalogue, CatalogueEntry,
+    CatalogueKind, CatalogueStore, Change, Found, Look, NewAccount, NewToken, StoreError,
+    TokenRecord,
+};
+use domain::token::TokenHash;
+use domain::{Access, AccountId, Timestamp};
+
+/// Nothing is imported, nobody is known.
+pub(super) struct Unused;
+
+fn unused() -> StoreError {
+    StoreError::Unexpected {
+        operation: "nothing that is simulated",
+        source: "not part of the simulation".into(),
+    }
+}
+
+#[async_trait]
+impl CatalogueStore for Unused {
+    async fn list_newest(&self) -> Result<Vec<CatalogueEntry>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn list_versions(&self, _: CatalogueKind) -> Result<Vec<CatalogueEntry>, StoreError> {
+        Err(unused())
+    }
+
+    async fn find_catalogue(
+        &self,
+        _: CatalogueKind,
+        _: u32,
+    ) -> Result<Option<Catalogue>, StoreError> {
+        Err(unused())
+    }
+
+    async fn import(
+        &self,
+        _: CatalogueKind,
+        _: u32,
+        _: &str,
+        _: u32,
+        _: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Err(unused())
+    }
+}
+
+#[async_trait]
+impl AuditStore for Unused {
+    async fn note_change(&self, _: &Change) -> Result<AuditId, StoreError> {
+        Err(unused())
+    }
+
+    async fn look_for_changes(
+        &self,
+        _: &AuditFilter,
+        _: Look<AuditId>,
+    ) -> Result<Found<AuditEntry, AuditId>, StoreError> {
+        Err(unused())
+    }
+}
+
+#[async_trait]
+impl AccessStore for Unused {
+    async fn access_version(&self) -> Result<u64, StoreError> {
+        Err(unused())
+    }
+
+    async fn find_access(&self, _: &TokenHash) -> Result<Option<Access>, StoreError> {
+        Err(unused())
+    }
+
+    async fn create_account(&self, _: &NewAccount) -> Result<Option<AccountId>, StoreError> {
+        Err(unused())
+    }
+
+    async fn find_account(&self, _: &str) -> Result<Option<AccountRecord>, StoreError> {
+        Err(unused())
+    }
+
+    async fn find_account_by_id(&self, _: AccountId) -> Result<Option<AccountRecord>, StoreError> {
+        Err(unused())
+    }
+
+    async fn list_accounts(&self) -> Result<Vec<AccountRecord>, StoreError> {
+        Err(unused())
+    }
+
+    async fn look_for_accounts(
+        &self,
+        _: Option<&str>,
+        _: Look<AccountId>,
+    ) -> Result<Found<AccountRecord, AccountId>, StoreError> {
+        Err(unused())
+    }
+
+    async fn list_account_names(
+        &self,
+        _: &[AccountId],
+    ) -> Result<Vec<(AccountId, String)>, StoreError> {
+        Err(unused())
+    }
+
+    async fn set_suspended(&self, _: &str, _: bool) -> Result<bool, StoreError> {
+        Err(unused())
+    }
+
+    async fn create_token(&self, _: &NewToken) -> Result<TokenId, StoreError> {
+        Err(unused())
+    }
+
+    async fn list_tokens(&self, _: Option<AccountId>) -> Result<Vec<TokenRecord>, StoreError> {
+        Err(unused())
+    }
+
+    async fn revoke_token(
+        &self,
+        _: Option<AccountId>,
+        _: TokenId,
+        _: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Err(unused())
+    }
+
+    async fn note_tokens_used(&self, _: &[(TokenHash, Timestamp)]) -> Result<(), StoreError> {
+        Err(unused())
+    }
+}
