@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::callback_url::CallbackUrl;
 use crate::channel::Channel;
 use crate::code::Code;
-use crate::ids::{AccountId, CallbackId, MessageId};
+use crate::ids::{AccountId, CallbackId, MessageId, PoolId};
 use crate::interactive::Interactive;
 use crate::lookup::Subscriber;
 use crate::message::{Priority, TestMode};
@@ -112,6 +112,8 @@ pub struct Parcel {
     pub expires_at: Timestamp,
     /// The right to work on it.
     pub claim: Claim,
+    /// The pool that it was taken from: the carriers before that one could not take it, or are others' to ask.
+    pub pool: Option<PoolId>,
 }
 
 /// The name that a carrier gave to a part it took: what its receipt will name.
@@ -135,6 +137,8 @@ pub enum Sent {
     },
     /// Not now: tried again from this time on.
     Later(Timestamp),
+    /// Not here: a node that has a link to the carrier of this pool sends it.
+    Pooled(PoolId),
     /// It is over, without a network's report.
     Over(Outcome),
     /// A lookup is over, and this is what its caller is told.

@@ -91,6 +91,10 @@ id! {
     /// One run of the program that works on a database.
     NodeId
 }
+id! {
+    /// Where messages wait for a node that has a link to a carrier.
+    PoolId
+}
 
 /// `str::parse` would also take a leading `+`.
 fn parse_decimal(text: &str) -> Option<u64> {

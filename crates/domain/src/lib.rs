@@ -30,6 +30,7 @@ pub mod person;
 pub mod ports;
 pub mod schedule;
 pub mod sender;
+pub mod sharing;
 pub mod shown;
 pub mod text;
 pub mod token;
@@ -41,10 +42,12 @@ pub use clock::Clock;
 pub use code::Code;
 pub use country::Country;
 pub use delivery::Outcome;
-pub use ids::{AccountId, CallbackId, GrantId, MessageId, NodeId, PersonId, SenderId, TokenId};
+pub use ids::{
+    AccountId, CallbackId, GrantId, MessageId, NodeId, PersonId, PoolId, SenderId, TokenId,
+};
 pub use interactive::{Action, ActionTitle, ImageUrl, Interactive};
 pub use jiff::Timestamp;
-pub use message::{MessageState, Priority, Submission, TestMode};
+pub use message::{Holder, MessageState, Priority, Submission, TestMode};
 pub use money::Money;
 pub use msisdn::Msisdn;
 pub use network::Network;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::callback_url::CallbackUrl;
 use crate::channel::Channel;
 use crate::delivery::Outcome;
-use crate::ids::{AccountId, MessageId, NodeId};
+use crate::ids::{AccountId, MessageId, NodeId, PoolId};
 use crate::interactive::Interactive;
 use crate::money::Money;
 use crate::msisdn::Msisdn;
@@ -155,8 +155,30 @@ pub struct Submission {
     pub test_mode: Option<TestMode>,
     /// The caller's key that makes a repeated request harmless.
     pub idempotency: Option<IdempotencyClaim>,
-    /// The node that has room to send it at once, and so holds it from the start. `None`: it waits for whoever has.
-    pub holder: Option<NodeId>,
+    /// Whose it is from the start.
+    pub holder: Holder,
+}
+
+/// Whose a message is while it waits to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Holder {
+    /// Nobody's: whoever has room takes it.
+    #[default]
+    Nobody,
+    /// That of the node that has room to send it at once.
+    Node(NodeId),
+    /// That of any node with a link to the carrier of this pool.
+    Pool(PoolId),
+}
+
+impl Holder {
+    /// The node that has it, if one has.
+    pub const fn node(self) -> Option<NodeId> {
+        match self {
+            Self::Node(node) => Some(node),
+            Self::Nobody | Self::Pool(_) => None,
+        }
+    }
 }
 
 impl Submission {

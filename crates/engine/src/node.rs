@@ -40,6 +40,7 @@ pub struct Node {
     /// Milliseconds after `started` at which the last heartbeat that counted began.
     beaten_ms: AtomicU64,
     beaten: Notify,
+    renewed: Notify,
     broken: Notify,
     beating: std::sync::OnceLock<AbortHandle>,
 }
@@ -56,6 +57,7 @@ impl Node {
             started: Instant::now(),
             beaten_ms: AtomicU64::new(0),
             beaten: Notify::new(),
+            renewed: Notify::new(),
             broken: Notify::new(),
             beating: std::sync::OnceLock::new(),
         });
@@ -82,7 +84,8 @@ impl Node {
         held.by == self.id()
     }
 
-    fn is_sure(&self) -> bool {
+    /// Whether it surely lives: nobody can have taken over what it has.
+    pub(crate) fn is_sure(&self) -> bool {
         let beaten = Duration::from_millis(self.beaten_ms.load(Ordering::Acquire));
         self.started.elapsed().saturating_sub(beaten) < SURE_FOR
     }
@@ -91,6 +94,11 @@ impl Node {
         let began = u64::try_from(began.as_millis()).unwrap_or(u64::MAX);
         self.beaten_ms.store(began, Ordering::Release);
         self.beaten.notify_waiters();
+    }
+
+    /// Returns when this node got a new ID since this was asked last, for one who asks.
+    pub(crate) async fn renewed(&self) {
+        self.renewed.notified().await;
     }
 
     /// Returns when a heartbeat found that the store could not make a write durable, whoever made it.
@@ -120,6 +128,7 @@ impl Node {
                 "this node was given up as dead; it starts anew"
             );
             self.id.store(id.get(), Ordering::Release);
+            self.renewed.notify_one();
             self.has_beaten(began);
         }
         let taken_over = self.store.give_up_dead(self.id()).await?;

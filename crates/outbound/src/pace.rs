@@ -1,4 +1,5 @@
-//! How fast parts go to a carrier: at most so many a second, over all its links, and less for a while when it asks.
+//! How fast parts go to a carrier: at most so many a second, over all its links, and less for a while when it asks. A node
+//! that has some of the links has that share of the rate.
 //!
 //! Parts queue up; the first of them is given its turn, a moment in time, and sleeps until then: nobody polls, and the
 //! order is kept. Only the first: a rate that grows back is of use to all who wait. A carrier that says "throttled" halves
@@ -35,6 +36,8 @@ pub(crate) struct Turn {
 
 /// The rate of a carrier.
 pub(crate) struct Pace {
+    /// The rate of all nodes together, in parts a second.
+    whole: Option<f64>,
     /// Lets one at a time wait for its turn, in the order in which they came.
     queue: Semaphore,
     state: Mutex<State>,
@@ -49,10 +52,20 @@ impl Pace {
         let now = Instant::now();
         let limit = max_per_second.filter(|parts| *parts > 0).map(f64::from);
         Self {
+            whole: limit,
             queue: Semaphore::new(1),
             state: Mutex::new(State::new(limit, now)),
             started: now,
             slow_until_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// Goes at this share of the whole rate from now on.
+    pub(crate) fn share(&self, share: f64) {
+        if let Some(whole) = self.whole
+            && share > 0.0
+        {
+            self.lock().set_limit(whole * share);
         }
     }
 
@@ -138,6 +151,15 @@ impl State {
             cuts: 0,
             slow: None,
             measured: Measured::new(now),
+        }
+    }
+
+    /// Changes the full rate; one that was cut stays cut, and grows back to the new one.
+    fn set_limit(&mut self, limit: f64) {
+        self.limit = Some(limit);
+        if let Some(slow) = &mut self.slow {
+            slow.rate = slow.rate.min(limit);
+            slow.full = limit;
         }
     }
 
@@ -271,6 +293,20 @@ mod tests {
         for (index, from) in at.iter().enumerate() {
             let within = at[index..].iter().filter(|time| **time < *from + ms(1_000));
             assert!(within.count() <= 106, "from {from:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_share_of_the_links_is_a_share_of_the_rate() {
+        let pace = Pace::new(Some(100));
+        for (share, least, most) in [(0.25, 3_900, 4_100), (1.0, 900, 1_100), (0.5, 1_900, 2_100)] {
+            pace.share(share);
+            let start = Instant::now();
+            for _ in 0..100 {
+                pace.turn().await;
+            }
+            let took = start.elapsed();
+            assert!(took > ms(least) && took < ms(most), "{share}: {took:?}");
         }
     }
 

@@ -365,6 +365,7 @@ impl Carrier for Simulator {
             health: Health::Up,
             links_up: 0,
             links: 0,
+            links_total: 0,
             note: None,
         }
     }

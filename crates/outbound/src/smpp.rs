@@ -12,6 +12,7 @@ pub(crate) mod receipt;
 mod reference;
 pub(crate) mod refusal;
 mod settings;
+mod tally;
 mod tls;
 
 use domain::Code;

@@ -61,7 +61,8 @@ migrations! {
     10 "0010_people",
     11 "0011_carriers",
     12 "0012_append",
-    13 "0013_partitions",
+    13 "0013_binds",
+    14 "0014_partitions",
 }
 
 /// The step that follows what was applied: `None` when the schema is current.

@@ -6,7 +6,7 @@ use domain::access::Access;
 use domain::delivery::{CallbackKind, Outcome};
 use domain::ids::{AccountId, MessageId, NodeId, TokenId};
 use domain::message::{
-    MessageRecord, MessageState, ScheduledRecord, SendTime, Submission, SubmitReceipt,
+    Holder, MessageRecord, MessageState, ScheduledRecord, SendTime, Submission, SubmitReceipt,
 };
 use domain::ports::{Accepted, AccountRecord, KeptAnswer, TokenRecord};
 use domain::{Channel, Money, Msisdn, Originator, Permissions, Timestamp};
@@ -14,6 +14,7 @@ use jiff::SignedDuration;
 
 pub(crate) mod audit;
 pub(crate) mod billing;
+pub(crate) mod binds;
 pub(crate) mod callbacks;
 pub(crate) mod carriers;
 pub(crate) mod dispatch;
@@ -104,8 +105,9 @@ impl SendColumns {
     /// What a node holds from the start counts as claimed, once.
     pub(crate) fn of(submission: &Submission) -> Self {
         let (owner, attempt) = match submission.holder {
-            Some(node) => (node.as_i64(), 1),
-            None => (NOBODY, 0),
+            Holder::Node(node) => (node.as_i64(), 1),
+            Holder::Nobody => (NOBODY, 0),
+            Holder::Pool(pool) => (binds::pool_owner(pool), 0),
         };
         let (scheduled_us, state) = match submission.send {
             SendTime::At(time) if attempt == 0 => (Some(micros(time)), SCHEDULED),

@@ -150,6 +150,8 @@ pub struct Seen {
     pub unbinds: usize,
     /// Connections that have come and gone.
     pub closed: usize,
+    /// How many were bound at the same time, at most.
+    pub most_bound: usize,
 }
 
 /// A running SMSC; it ends, with all its connections, when it is dropped.

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{CarrierState, StoreError};
 use crate::delivery::{Callback, CarrierRef, Parcel, Receipt, Settlement};
-use crate::ids::{MessageId, NodeId};
+use crate::ids::{MessageId, NodeId, PoolId};
 use crate::msisdn::Msisdn;
 
 /// A message that has come to its end.
@@ -116,9 +116,14 @@ pub trait DispatchStore: Send + Sync + 'static {
     /// Gives back what the node holds, and forgets it.
     async fn leave(&self, node: NodeId) -> Result<(), StoreError>;
 
-    /// Takes messages that are due and that nobody holds, the most urgent lane first, at most `limits` of each lane;
-    /// scheduled ones become queued.
-    async fn claim_due(&self, node: NodeId, limits: [u32; 3]) -> Result<Vec<Parcel>, StoreError>;
+    /// Takes messages that are due and that nobody holds, the most urgent lane first, at most `limits` of each lane, and
+    /// so many of these pools; scheduled ones become queued.
+    async fn claim_due(
+        &self,
+        node: NodeId,
+        limits: [u32; 3],
+        pools: &[(PoolId, [u32; 3])],
+    ) -> Result<Vec<Parcel>, StoreError>;
 
     /// Stores what came of tries, in one transaction. What ends gets its report in the same, and its price back where
     /// that is due; with `hold` the node holds that report, else it waits in the store.

@@ -7,6 +7,7 @@ use std::error::Error;
 mod access;
 mod audit;
 mod billing;
+mod binds;
 mod callbacks;
 mod catalogue;
 mod dispatch;
@@ -24,6 +25,7 @@ mod traffic;
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
 pub use billing::{BillingStore, Imbalance};
+pub use binds::{BindShare, BindStore, BindWish, Shared};
 pub use callbacks::{
     CallbackFilter, CallbackRecord, CallbackState, CallbackStore, CallbackSubject,
 };
@@ -95,9 +97,9 @@ pub enum StoreError {
 pub type Cause = Box<dyn Error + Send + Sync>;
 
 /// What the way of a message needs: accepting, sending, receipts, reports.
-pub trait WorkStore: MessageStore + DispatchStore + CallbackStore {}
+pub trait WorkStore: MessageStore + DispatchStore + BindStore + CallbackStore {}
 
-impl<T> WorkStore for T where T: MessageStore + DispatchStore + CallbackStore {}
+impl<T> WorkStore for T where T: MessageStore + DispatchStore + BindStore + CallbackStore {}
 
 /// Everything that the service keeps.
 pub trait Store:

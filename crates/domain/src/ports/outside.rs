@@ -49,8 +49,10 @@ pub struct CarrierState {
     pub health: Health,
     /// How many of its links are up.
     pub links_up: u16,
-    /// How many there should be; 0 where there is nothing to connect.
+    /// How many there should be here; 0 where there is nothing to connect, or all are other nodes'.
     pub links: u16,
+    /// How many there should be, over all nodes; 0 where there is nothing to connect.
+    pub links_total: u16,
     /// Why it is not simply up. No secret stands in it.
     pub note: Option<String>,
 }
@@ -62,7 +64,7 @@ pub trait Carrier: Send + Sync + 'static {
     fn name(&self) -> &str;
 
     /// How many parts may be with it at once whose answers are not stored yet: after a crash so many may be sent twice,
-    /// and no more.
+    /// and no more. Grows and shrinks with its binds.
     fn window(&self) -> usize;
 
     /// How it does. Asked for every message, so this must cost next to nothing.
@@ -70,6 +72,21 @@ pub trait Carrier: Send + Sync + 'static {
 
     /// How it does, with the reasons.
     fn state(&self) -> CarrierState;
+
+    /// How many binds there are to share out, over all nodes; 0 where there is nothing to bind. It has none until
+    /// [`Self::allow_binds`] gives it some.
+    fn binds(&self) -> u16 {
+        0
+    }
+
+    /// How many binds this node may have from now on. What is above is closed in order: nothing new goes by it, what is
+    /// under way is waited for.
+    fn allow_binds(&self, _binds: u16) {}
+
+    /// How many binds are not closed: those that it may have, connected or not, and those that are still on their end.
+    fn open_binds(&self) -> u16 {
+        0
+    }
 
     /// Hands a message over and waits for the answer. No more than [`Self::window`] parts are ever under way.
     async fn submit(&self, parcel: &Parcel) -> Submitted;

@@ -1,9 +1,10 @@
 //! A line: one carrier, what waits for it in memory, and how much may be with it at once.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use domain::PoolId;
 use domain::delivery::{Parcel, Submitted};
 use domain::ports::{Carrier, CarrierNote, Health};
 use metrics::{Counter, counter};
@@ -42,13 +43,14 @@ impl Waiting {
         }
     }
 
-    /// Whether a carrier of its route works.
+    /// Whether a carrier of its route works, here or on another node. What has no route goes by any.
     pub(super) fn can_go(&self) -> bool {
-        let mut lines = self
-            .route
-            .iter()
-            .map(|line| &self.fleet.lines[usize::from(*line)]);
-        lines.any(|line| !line.is_down())
+        let works = |line: &Arc<Line>| !line.is_down() || line.way_out().is_some();
+        if self.route.is_empty() {
+            return self.fleet.lines.iter().any(works);
+        }
+        let mut route = self.route.iter();
+        route.any(|line| works(&self.fleet.lines[usize::from(*line)]))
     }
 }
 
@@ -60,13 +62,22 @@ pub(crate) struct Line {
     pub(super) lanes: Arc<Lanes<Waiting>>,
     window: Arc<Semaphore>,
     /// How many parts the window has room for.
-    places: u32,
+    places: AtomicU32,
     /// Whether the loop holds a place for whatever comes next.
     is_ready: AtomicBool,
     answers: Answers,
+    /// Where messages wait for another node; 0 while that is not known.
+    pool: AtomicU64,
+    /// Whether another node takes messages for it.
+    is_up_elsewhere: AtomicBool,
     /// Parts that were handed to it.
     handed: AtomicU64,
     noted: Mutex<Noted>,
+}
+
+/// How many parts may be with a carrier at once.
+fn places_of(carrier: &dyn Carrier) -> u32 {
+    u32::try_from(carrier.window().max(1)).unwrap_or(u32::MAX)
 }
 
 /// How many parts had been handed over when a line was noted last.
@@ -112,13 +123,15 @@ impl Answers {
 
 impl Line {
     pub(super) fn new(carrier: Arc<dyn Carrier>, kind: String, capacity: usize) -> Arc<Self> {
-        let places = u32::try_from(carrier.window().max(1)).unwrap_or(u32::MAX);
+        let places = places_of(&*carrier);
         Arc::new(Self {
             lanes: Lanes::new(capacity),
             window: Arc::new(Semaphore::new(places as usize)),
-            places,
+            places: AtomicU32::new(places),
             is_ready: AtomicBool::new(false),
             answers: Answers::of(carrier.name()),
+            pool: AtomicU64::new(0),
+            is_up_elsewhere: AtomicBool::new(false),
             handed: AtomicU64::new(0),
             noted: Mutex::new(Noted {
                 at: Instant::now(),
@@ -133,11 +146,28 @@ impl Line {
         self.carrier.health() == Health::Down
     }
 
+    /// Where its messages wait for a node that has a link, once that is known.
+    pub(super) fn pool(&self) -> Option<PoolId> {
+        PoolId::new(self.pool.load(Ordering::Relaxed))
+    }
+
+    /// The pool for messages that this node cannot send by it and another one can.
+    pub(super) fn way_out(&self) -> Option<PoolId> {
+        let is_wanted = self.is_up_elsewhere.load(Ordering::Relaxed) && self.is_down();
+        self.pool().filter(|_| is_wanted)
+    }
+
+    /// Notes what is known of other nodes.
+    pub(super) fn set_elsewhere(&self, pool: PoolId, is_up: bool) {
+        self.pool.store(pool.get(), Ordering::Relaxed);
+        self.is_up_elsewhere.store(is_up, Ordering::Relaxed);
+    }
+
     /// Whether messages had better go elsewhere, if they can: it takes less than it should, and enough waits for it.
     pub(super) fn is_busy(&self) -> bool {
         match self.carrier.health() {
             Health::Up => false,
-            Health::Strained => self.lanes.waiting() >= self.places as usize,
+            Health::Strained => self.lanes.waiting() >= self.places() as usize,
             Health::Down => true,
         }
     }
@@ -150,10 +180,12 @@ impl Line {
         let waiting = self.lanes.next().await;
         self.is_ready.store(false, Ordering::Relaxed);
         let waiting = waiting?;
-        let parts = u32::from(waiting.parcel.it.shape.parts).min(self.places);
-        if parts > 1 {
-            // Only this line's one loop acquires, so no two wait for each other.
-            place.merge(self.acquire(parts - 1).await);
+        let parts = u32::from(waiting.parcel.it.shape.parts);
+        // Only this line's one loop acquires, so no two wait for each other. The window may shrink meanwhile.
+        while place.num_permits() < parts.min(self.places()) as usize {
+            if let Ok(more) = tokio::time::timeout(LOOK_EVERY, self.acquire(1)).await {
+                place.merge(more);
+            }
         }
         self.handed.fetch_add(parts.into(), Ordering::Relaxed);
         Some((waiting, place))
@@ -179,9 +211,29 @@ impl Line {
         counter.increment(1);
     }
 
+    fn places(&self) -> u32 {
+        self.places.load(Ordering::Relaxed)
+    }
+
+    /// Gives the window as much room as the carrier has now: it grows and shrinks with the links. One that shrinks does
+    /// so as soon as what is under way leaves room for it. Called by one task alone.
+    pub(super) fn resize_window(&self) {
+        let places = places_of(&*self.carrier);
+        let before = self.places.swap(places, Ordering::Relaxed);
+        if let Some(more) = places.checked_sub(before) {
+            self.window.add_permits(more as usize);
+        } else {
+            let (window, fewer) = (self.window.clone(), before - places);
+            tokio::spawn(async move {
+                let gone = window.acquire_many(fewer).await;
+                gone.expect("never closed").forget();
+            });
+        }
+    }
+
     /// Returns once nothing is with the carrier whose result is not stored.
     pub(super) async fn drained(&self) {
-        let _all = self.acquire(self.places).await;
+        let _all = self.acquire(self.places()).await;
     }
 
     /// Parts in a second since this was asked last.
@@ -204,8 +256,8 @@ impl Line {
             kind: self.kind.clone(),
             state: self.carrier.state(),
             waiting: u32::try_from(self.lanes.waiting()).unwrap_or(u32::MAX),
-            under_way: self.places.saturating_sub(free).saturating_sub(kept),
-            window: self.places,
+            under_way: self.places().saturating_sub(free).saturating_sub(kept),
+            window: self.places(),
             per_second: self.per_second(),
         }
     }

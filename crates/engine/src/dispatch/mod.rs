@@ -8,9 +8,11 @@
 //! else's messages. A parcel waits in the line of the first carrier of its route that works; a carrier that cannot take
 //! it sends it on to the next.
 
+mod binds;
 mod fleet;
 mod lanes;
 mod line;
+mod parcels;
 mod results;
 mod watch;
 
@@ -18,11 +20,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use domain::backoff::send_pause;
-use domain::delivery::{Claim, Parcel, Sent, Submitted};
-use domain::lookup::{self, Subscriber};
-use domain::message::{Recipient, SendTime, Submission};
+use domain::delivery::{Parcel, Sent, Submitted};
+use domain::message::{Holder, SendTime, Submission};
 use domain::ports::{Carrier, StoreError, WorkStore};
-use domain::{Channel, Clock, Code, NodeId, Outcome, TestMode};
+use domain::{Clock, Code, Outcome, PoolId, TestMode};
 use jiff::SignedDuration;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
@@ -31,10 +32,12 @@ use crate::callbacks::Callbacks;
 use crate::entropy;
 use crate::node::{Held, Node, UNSURE_FOR};
 use crate::routing::{Plan, Routed, Routing};
+use binds::Binds;
 use fleet::Kept;
 use lanes::LANES;
 use line::{LOOK_EVERY, Line, Waiting};
-use results::Results;
+use parcels::parcels;
+use results::{Results, answered, over};
 
 pub(crate) use fleet::Fleet;
 
@@ -63,7 +66,8 @@ pub struct Dispatch {
     held: usize,
     /// The loop of each line, by its carrier's name.
     sending: Mutex<HashMap<String, JoinHandle<()>>>,
-    watching: std::sync::OnceLock<[AbortHandle; 2]>,
+    watching: std::sync::OnceLock<[AbortHandle; 3]>,
+    binds: Binds,
 }
 
 /// Places that are kept for a submission, one for each recipient, with their routes.
@@ -83,6 +87,7 @@ impl Dispatch {
             results: Results::start(store.clone(), clock.clone(), callbacks, held),
             sending: Mutex::default(),
             watching: std::sync::OnceLock::new(),
+            binds: Binds::default(),
             store,
             clock,
             node,
@@ -91,7 +96,10 @@ impl Dispatch {
         });
         let scanning = tokio::spawn(dispatch.clone().scan_all()).abort_handle();
         let noting = tokio::spawn(dispatch.clone().note_all()).abort_handle();
-        dispatch.watching.get_or_init(|| [scanning, noting]);
+        let sharing = tokio::spawn(dispatch.clone().share_all()).abort_handle();
+        dispatch
+            .watching
+            .get_or_init(|| [scanning, noting, sharing]);
         dispatch
     }
 
@@ -118,24 +126,26 @@ impl Dispatch {
         let fleet = Arc::new(Fleet {
             lines: lines.collect(),
         });
-        self.routing.set(plan, fleet.clone()).await?;
-        let is_in = |lines: &[Arc<Line>], line| lines.iter().any(|other| Arc::ptr_eq(other, line));
-        for line in before
-            .lines
-            .iter()
-            .filter(|line| !is_in(&fleet.lines, line))
-        {
-            self.retire(line.clone());
+        let gone = before.lines.iter().filter(|line| !fleet.has(line));
+        let gone: Vec<_> = gone.cloned().collect();
+        // Before they are out of service, so that their links are counted at every moment.
+        self.binds.retiring(gone.iter().cloned());
+        if let Err(error) = self.routing.set(plan, fleet.clone()).await {
+            for line in &gone {
+                self.binds.retired(line);
+            }
+            return Err(error);
+        }
+        for line in gone {
+            self.retire(line);
         }
         let mut sending = self.sending.lock().expect("no holder panics");
-        for line in fleet
-            .lines
-            .iter()
-            .filter(|line| !is_in(&before.lines, line))
-        {
+        for line in fleet.lines.iter().filter(|line| !before.has(line)) {
             let task = tokio::spawn(self.clone().send_all(line.clone()));
             sending.insert(line.carrier.name().to_owned(), task);
         }
+        drop(sending);
+        self.binds.hurry();
         Ok(())
     }
 
@@ -146,6 +156,7 @@ impl Dispatch {
         for waiting in line.lanes.close() {
             self.place(waiting.parcel);
         }
+        let dispatch = self.clone();
         tokio::spawn(async move {
             // It ends by itself, for it may hold a parcel that waits for room in the window: that one is still sent.
             if let Some(sending) = sending
@@ -155,34 +166,41 @@ impl Dispatch {
             }
             line.drained().await;
             line.carrier.stop().await;
+            dispatch.binds.retired(&line);
             tracing::info!(carrier = name, "this carrier is out of service");
         });
     }
 
-    /// Keeps places for a submission that could be sent at once.
-    pub(crate) fn reserve(&self, submission: &Submission) -> Option<Places> {
+    /// Says whose a submission is to be from the start. Where that is this node, with the places that it keeps for it.
+    pub(crate) fn reserve(&self, submission: &Submission) -> (Holder, Option<Places>) {
         if submission.send != SendTime::Now {
-            return None;
+            return (Holder::Nobody, None);
         }
-        let keep = |recipient: &Recipient| {
+        let mut places = Vec::with_capacity(submission.recipients.len());
+        let mut pools = None;
+        for recipient in &submission.recipients {
             let routed = self.routing.route(
                 submission.channel,
                 submission.account,
                 &recipient.to,
                 recipient.id.get(),
             );
-            let kept = routed
-                .fleet
-                .reserve_any(&routed.route, submission.priority)?;
-            Some((routed, kept))
-        };
-        let kept: Option<Vec<_>> = submission.recipients.iter().map(keep).collect();
-        kept.map(Places)
-    }
-
-    /// The node that holds what is handed over.
-    pub(crate) fn node(&self) -> NodeId {
-        self.node.id()
+            let kept = routed.fleet.reserve_any(&routed.route, submission.priority);
+            match kept {
+                Some(kept @ Kept::Here(..)) if pools.is_none() => places.push((routed, kept)),
+                Some(Kept::Elsewhere(pool))
+                    if places.is_empty() && pools.is_none_or(|other| other == pool) =>
+                {
+                    pools = Some(pool);
+                }
+                // All of a submission is one's, so this one is whoever's finds it.
+                Some(_) | None => return (Holder::Nobody, None),
+            }
+        }
+        match pools {
+            Some(pool) => (Holder::Pool(pool), None),
+            None => (Holder::Node(self.node.id()), Some(Places(places))),
+        }
     }
 
     /// Takes a stored submission over.
@@ -296,6 +314,10 @@ impl Dispatch {
         waiting.may_work_later |= may_work_later;
         let (fleet, next) = (waiting.fleet.clone(), waiting.position + 1);
         let parcel = &waiting.parcel.it;
+        // The link is another node's now, and so is the message.
+        if may_work_later && let Some(pool) = fleet.way_out(&waiting.route, waiting.position) {
+            return self.hand_on(waiting.parcel, pool);
+        }
         if let Some(kept) = fleet.reserve(&waiting.route, next, parcel.priority) {
             return self.fill(kept, waiting);
         }
@@ -317,20 +339,39 @@ impl Dispatch {
         let routed = self
             .routing
             .route(it.channel, it.account, &it.to, it.id.get());
-        if let Some(kept) = routed.fleet.reserve_any(&routed.route, it.priority) {
-            self.fill(kept, Waiting::new(parcel, routed));
+        // The carriers before that of its pool have been asked, or are not to be asked here.
+        let from = it
+            .pool
+            .and_then(|pool| routed.fleet.position_of(&routed.route, pool));
+        let kept = from.and_then(|from| routed.fleet.reserve(&routed.route, from, it.priority));
+        let kept = kept.or_else(|| routed.fleet.reserve_any(&routed.route, it.priority));
+        if let Some(kept) = kept {
+            let mut waiting = Waiting::new(parcel, routed);
+            // What those said is not known here.
+            waiting.may_work_later = from.is_some_and(|from| from > 0);
+            self.fill(kept, waiting);
         } else {
             let pause = send_pause(it.claim.attempt, dice()).min(LONGEST_WAIT_FOR_ROOM);
             self.put_back(parcel, pause);
         }
     }
 
-    fn fill(self: &Arc<Self>, (position, place): Kept, mut waiting: Waiting) {
+    fn fill(self: &Arc<Self>, kept: Kept, mut waiting: Waiting) {
+        let (position, place) = match kept {
+            Kept::Here(position, place) => (position, place),
+            Kept::Elsewhere(pool) => return self.hand_on(waiting.parcel, pool),
+        };
         waiting.position = position;
         // A carrier that goes out of service at this very moment: whoever looks next finds another.
         if let Err(waiting) = place.fill(waiting) {
             self.put_back(waiting.parcel, SignedDuration::ZERO);
         }
+    }
+
+    /// Leaves a parcel to the nodes that have a link to the carrier of a pool.
+    fn hand_on(self: &Arc<Self>, parcel: Held<Parcel>, pool: PoolId) {
+        metrics::counter!("switchboard_messages_handed_on_total").increment(1);
+        self.settle_later(parcel, Sent::Pooled(pool));
     }
 
     /// Gives a parcel back to the store, to be tried after a pause, but before its time is over.
@@ -350,52 +391,4 @@ impl Dispatch {
 
 fn dice() -> u32 {
     u32::from_le_bytes(entropy::bytes())
-}
-
-/// The end of what no network took. A lookup's caller is told in a lookup's words; one whose time is over got no answer.
-fn over(parcel: &Parcel, code: Code) -> Sent {
-    if parcel.channel != Channel::Hlr {
-        return Sent::Over(Outcome::Failed(code));
-    }
-    let (outcome, report) = lookup::unanswered(parcel.id, Outcome::Failed(code));
-    Sent::Answered { outcome, report }
-}
-
-fn answered(parcel: &Parcel, subscriber: &Subscriber) -> Sent {
-    Sent::Answered {
-        outcome: subscriber.outcome(),
-        report: subscriber.payload(parcel.id),
-    }
-}
-
-/// One parcel for each recipient of a submission that a node holds.
-fn parcels(submission: &Submission) -> impl Iterator<Item = Held<Parcel>> {
-    let holder = submission.holder.into_iter();
-    holder.flat_map(move |by| {
-        submission.recipients.iter().map(move |recipient| Held {
-            by,
-            it: parcel(submission, recipient),
-        })
-    })
-}
-
-fn parcel(submission: &Submission, recipient: &Recipient) -> Parcel {
-    Parcel {
-        id: recipient.id,
-        account: submission.account,
-        channel: submission.channel,
-        to: recipient.to,
-        from: submission.from.clone(),
-        text: submission.text.clone(),
-        interactive: submission.interactive.clone(),
-        shape: submission.shape,
-        udh: submission.udh.clone(),
-        priority: submission.priority,
-        test_mode: submission.test_mode,
-        expires_at: submission.expires_at,
-        claim: Claim {
-            due_at: submission.due_at(),
-            attempt: 1,
-        },
-    }
 }

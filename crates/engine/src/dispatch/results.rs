@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::Clock;
-use domain::delivery::{Parcel, Sent, Settlement};
+use domain::delivery::{Outcome, Parcel, Sent, Settlement};
+use domain::lookup::{self, Subscriber};
 use domain::ports::{Settled, StoreError, WorkStore};
+use domain::{Channel, Clock, Code};
 
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
@@ -99,4 +100,21 @@ async fn settle(
         settled.extend(stored);
     }
     Ok(settled)
+}
+
+/// The end of what no network took. A lookup's caller is told in a lookup's words; one whose time is over got no answer.
+pub(super) fn over(parcel: &Parcel, code: Code) -> Sent {
+    if parcel.channel != Channel::Hlr {
+        return Sent::Over(Outcome::Failed(code));
+    }
+    let (outcome, report) = lookup::unanswered(parcel.id, Outcome::Failed(code));
+    Sent::Answered { outcome, report }
+}
+
+/// The end of a lookup that was answered.
+pub(super) fn answered(parcel: &Parcel, subscriber: &Subscriber) -> Sent {
+    Sent::Answered {
+        outcome: subscriber.outcome(),
+        report: subscriber.payload(parcel.id),
+    }
 }

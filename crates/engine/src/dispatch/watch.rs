@@ -1,11 +1,14 @@
 //! What dispatch does by the clock: it asks the database for work, and notes how the carriers do.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::PoolId;
 use domain::ports::{CarrierNote, Health};
 
 use super::Dispatch;
+use super::fleet::Room;
 use super::lanes::LANES;
 use crate::node::Held;
 
@@ -32,12 +35,12 @@ impl Dispatch {
 
     /// Takes due work as far as there is room, and says whether there may be more.
     async fn scan(self: &Arc<Self>) -> bool {
-        let limits = self.routing.fleet().room(SCAN_MOST);
-        if limits == [0; LANES] {
+        let Room { limits, pools } = self.routing.fleet().room(SCAN_MOST, !self.is_alone());
+        if limits == [0; LANES] && pools.is_empty() {
             return false;
         }
         let by = self.node.id();
-        let claimed = match self.store.claim_due(by, limits).await {
+        let claimed = match self.store.claim_due(by, limits, &pools).await {
             Ok(claimed) => claimed,
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
@@ -45,13 +48,24 @@ impl Dispatch {
                 return false;
             }
         };
-        let mut taken = [0; LANES];
+        let mut taken: HashMap<Option<PoolId>, [u32; LANES]> = HashMap::new();
         for parcel in claimed {
-            taken[usize::try_from(parcel.priority.lane()).unwrap_or(0)] += 1;
+            let lane = usize::try_from(parcel.priority.lane()).unwrap_or(0);
+            taken.entry(parcel.pool).or_default()[lane] += 1;
             self.place(Held { by, it: parcel });
         }
-        let mut lanes = taken.into_iter().zip(limits);
-        lanes.any(|(taken, limit)| limit > 0 && taken >= limit)
+        let limits = pools
+            .into_iter()
+            .map(|(pool, limits)| (Some(pool), limits))
+            .chain([(None, limits)]);
+        let is_full = |(from, limits): (Option<PoolId>, [u32; LANES])| {
+            let taken = taken.get(&from).copied().unwrap_or_default();
+            taken
+                .into_iter()
+                .zip(limits)
+                .any(|(taken, limit)| limit > 0 && taken >= limit)
+        };
+        limits.into_iter().any(is_full)
     }
 
     /// Notes how the carriers do, for those who ask from another process, and in the metrics.

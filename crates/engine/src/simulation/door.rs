@@ -14,7 +14,7 @@ use domain::ports::{
     DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched, MessageStore, Page, Settled,
     StoreError,
 };
-use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, Timestamp};
+use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, PoolId, Timestamp};
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
@@ -73,7 +73,7 @@ impl Door {
         }
     }
 
-    async fn call<T: Send + 'static>(
+    pub(super) async fn call<T: Send + 'static>(
         &self,
         what: &'static str,
         work: impl FnOnce(&mut Model, Timestamp) -> T + Send + 'static,
@@ -229,7 +229,12 @@ impl DispatchStore for Door {
         Err(unused())
     }
 
-    async fn claim_due(&self, node: NodeId, limits: [u32; 3]) -> Result<Vec<Parcel>, StoreError> {
+    async fn claim_due(
+        &self,
+        node: NodeId,
+        limits: [u32; 3],
+        _: &[(PoolId, [u32; 3])],
+    ) -> Result<Vec<Parcel>, StoreError> {
         let unsure = self.unsure.clone();
         let claim = move |model: &mut Model, now| {
             let mut unsure = unsure.lock().expect("no holder panics");

@@ -11,6 +11,7 @@
 //! SIMULATION_SEEDS=10000 cargo test -p engine --release simulation     runs many
 //! ```
 
+mod binds;
 mod checker;
 mod dice;
 mod door;
@@ -240,7 +241,7 @@ fn submission(world: &World, number: u64) -> Submission {
         expires_at: now + SignedDuration::from_mins(4),
         test_mode: None,
         idempotency: key,
-        holder: None,
+        holder: domain::Holder::Nobody,
     }
 }
 

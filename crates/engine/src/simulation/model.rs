@@ -103,8 +103,9 @@ impl Model {
         }
         self.enter(-submission.cost().micros());
         for recipient in &submission.recipients {
-            let holder = submission.holder.map_or(NOBODY, NodeId::get);
-            let attempt = u32::from(submission.holder.is_some());
+            let holder = submission.holder.node();
+            let attempt = u32::from(holder.is_some());
+            let holder = holder.map_or(NOBODY, NodeId::get);
             let id = recipient.id.get();
             let place = Place {
                 owner: Owner::Node(holder),
@@ -147,6 +148,11 @@ impl Model {
     pub(super) fn beat(&mut self, node: NodeId, until: Timestamp) -> bool {
         let alive = self.nodes.get_mut(&node.get());
         alive.map(|alive| *alive = until).is_some()
+    }
+
+    /// Whether a node was not given up.
+    pub(super) fn is_known(&self, node: NodeId) -> bool {
+        self.nodes.contains_key(&node.get())
     }
 
     pub(super) fn give_up_dead(&mut self, node: NodeId, now: Timestamp) -> u64 {
@@ -245,6 +251,8 @@ impl Model {
                 place.due_at = *time;
                 None
             }
+            // Every node has the network or none has, so nothing waits for another.
+            Sent::Pooled(_) => unreachable!("no network is up elsewhere"),
             Sent::Taken {
                 carrier,
                 references,
@@ -511,5 +519,6 @@ fn parcel(submission: &Submission, id: MessageId, to: domain::Msisdn) -> Parcel 
             due_at: submission.due_at(),
             attempt: 0,
         },
+        pool: None,
     }
 }

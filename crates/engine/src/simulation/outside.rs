@@ -118,6 +118,7 @@ impl Carrier for Network {
             health: self.health(),
             links_up: 1,
             links: 1,
+            links_total: 1,
             note: None,
         }
     }

@@ -67,14 +67,10 @@ impl Intake {
 
     /// Where this node has room for it, a submission is held from the start.
     fn entry(&self, mut submission: Submission) -> Entry {
-        let places = self
-            .dispatch
-            .as_ref()
-            .and_then(|dispatch| dispatch.reserve(&submission));
-        submission.holder = places
-            .as_ref()
-            .and(self.dispatch.as_ref())
-            .map(|dispatch| dispatch.node());
+        let mut places = None;
+        if let Some(dispatch) = &self.dispatch {
+            (submission.holder, places) = dispatch.reserve(&submission);
+        }
         Entry { submission, places }
     }
 

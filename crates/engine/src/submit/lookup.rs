@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use domain::message::{SendTime, Submission};
+use domain::message::{Holder, SendTime, Submission};
 use domain::text::{Coding, Shape};
 use domain::{Access, AccountId, Channel, Country, Money, Msisdn, Priority, Timestamp};
 use jiff::SignedDuration;
@@ -60,7 +60,7 @@ impl LookupOrder<'_> {
             expires_at: now + LIFETIME,
             test_mode: None,
             idempotency: None,
-            holder: None,
+            holder: Holder::Nobody,
         })
     }
 }

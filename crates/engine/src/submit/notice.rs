@@ -1,6 +1,6 @@
 //! Messages of the service itself.
 
-use domain::message::{Recipient, SendTime, Submission};
+use domain::message::{Holder, Recipient, SendTime, Submission};
 use domain::text::measure;
 use domain::{AccountId, Channel, Money, Msisdn, Originator, Priority, Timestamp};
 use jiff::SignedDuration;
@@ -48,7 +48,7 @@ impl Notice {
             expires_at: now + self.lifetime,
             test_mode: None,
             idempotency: None,
-            holder: None,
+            holder: Holder::Nobody,
         })
     }
 }

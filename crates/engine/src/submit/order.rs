@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use domain::message::{MAX_RECIPIENTS, Recipient, SendTime, Submission, TestMode};
+use domain::message::{Holder, MAX_RECIPIENTS, Recipient, SendTime, Submission, TestMode};
 use domain::schedule::{DEFAULT_EXPIRE_S, MAX_EXPIRE_S, MIN_EXPIRE_S, parse_scheduled};
 use domain::shown::Shown;
 use domain::text::{Coding, Shape, Udh, measure, measure_as};
@@ -116,7 +116,7 @@ impl SmsOrder<'_> {
             expires_at: now,
             test_mode,
             idempotency: None,
-            holder: None,
+            holder: Holder::Nobody,
         };
         submission.expires_at = submission.due_at() + validity;
         Ok(submission)

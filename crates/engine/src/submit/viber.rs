@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use domain::interactive::{Action, ActionTitle, ImageUrl, Interactive};
-use domain::message::Submission;
+use domain::message::{Holder, Submission};
 use domain::schedule::DEFAULT_EXPIRE_S;
 use domain::text::{Coding, Shape};
 use domain::{AccountId, CallbackUrl, Channel, Originator, Timestamp};
@@ -92,7 +92,7 @@ impl ViberOrder<'_> {
             expires_at: now,
             test_mode,
             idempotency: None,
-            holder: None,
+            holder: Holder::Nobody,
         };
         let validity = SignedDuration::from_secs(DEFAULT_EXPIRE_S.into());
         submission.expires_at = submission.due_at() + validity;

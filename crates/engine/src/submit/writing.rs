@@ -64,7 +64,7 @@ impl Writing {
         };
         for submission in batch
             .iter()
-            .filter(|submission| submission.holder.is_some())
+            .filter(|submission| submission.holder.node().is_some())
         {
             dispatch.disown(submission);
         }

@@ -1,5 +1,6 @@
 //! The carrier: messages go out through its links, in parts and at its pace.
 
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,8 +15,9 @@ use tokio::time::{Instant, sleep};
 
 use super::compose::{compose, unnamed};
 use super::incoming::Inbox;
-use super::link::{Link, Tally, Trunk};
+use super::link::{Allowed, Link, Trunk};
 use super::metrics::Metrics;
+use super::tally::{Begun, Tally};
 use super::{BindMode, SmppSettings, refusal, tls};
 use crate::pace::Pace;
 
@@ -24,16 +26,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The pause between such tries.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// A carrier that speaks SMPP. It connects when it is started and disconnects when it is stopped or dropped.
+/// A carrier that speaks SMPP. It connects as soon as it may have binds, and disconnects when it is stopped or dropped.
 pub struct SmppCarrier {
     settings: SmppSettings,
     clock: Arc<dyn Clock>,
     links: Vec<Arc<Link>>,
     trunk: Arc<Trunk>,
     pace: Pace,
+    /// How many links there should be on this node. Asked for every message.
+    wanted: AtomicU16,
     /// Why it cannot connect at all, whatever is tried.
     misfit: Option<String>,
-    stop: watch::Sender<bool>,
+    allowed: watch::Sender<Allowed>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -50,7 +54,7 @@ enum PartSent {
 }
 
 impl SmppCarrier {
-    /// Starts to connect. Must be called inside a tokio runtime.
+    /// Starts without a bind; [`Carrier::allow_binds`] gives it some. Must be called inside a tokio runtime.
     pub fn start(
         settings: SmppSettings,
         sink: Arc<dyn ReceiptSink>,
@@ -83,24 +87,28 @@ impl SmppCarrier {
             reconnect_after: settings.reconnect_after,
             incoming: Arc::new(inbox),
             tally: Tally::default(),
+            begun: Begun::default(),
             metrics,
         });
         let links = links(&settings);
-        let (stop, stopped) = watch::channel(false);
-        let keep =
-            |link: &Arc<Link>| tokio::spawn(trunk.clone().keep(link.clone(), stopped.clone()));
+        let allowed = watch::Sender::new(Allowed::Binds(0));
+        let keep = |link: &Arc<Link>| {
+            let trunk = trunk.clone();
+            tokio::spawn(trunk.keep_while_allowed(link.clone(), allowed.subscribe()))
+        };
         let tasks = match misfit {
             None => links.iter().map(keep).collect(),
             Some(_) => Vec::new(),
         };
         Arc::new(Self {
             pace: Pace::new(settings.max_per_second),
+            wanted: AtomicU16::new(0),
             settings,
             clock,
             links,
             trunk,
             misfit,
-            stop,
+            allowed,
             tasks: Mutex::new(tasks),
         })
     }
@@ -117,12 +125,14 @@ impl SmppCarrier {
         let messages = compose(&self.settings, parcel, self.clock.now());
         let mut references = Vec::with_capacity(messages.len());
         let mut give_up = None;
+        let mut begun = None;
         for message in &messages {
             loop {
-                let sent = self.send_part(message).await;
+                let sent = self.send_part(message, begun.is_some()).await;
                 let answer = match sent {
                     PartSent::Taken(id) => {
                         references.push(self.reference(&id, parcel, references.len()));
+                        begun.get_or_insert_with(|| self.trunk.begun.begin());
                         break;
                     }
                     PartSent::Unknown => return Submitted::NotNow(Code::LINK_DOWN),
@@ -166,14 +176,14 @@ impl SmppCarrier {
     }
 
     /// Sends a part by the least busy link; by another one if that is lost before anything has left.
-    async fn send_part(&self, message: &ShortMessage) -> PartSent {
+    async fn send_part(&self, message: &ShortMessage, is_begun: bool) -> PartSent {
         for _ in 0..=self.links.len() {
             // Nobody waits for a turn that cannot be used.
-            if self.trunk.tally.sending() == 0 {
+            if !is_begun && self.trunk.tally.sending() == 0 {
                 return PartSent::NotSent;
             }
             let turn = self.pace.turn().await;
-            let Some((link, session)) = self.least_busy() else {
+            let Some((link, session)) = self.least_busy(is_begun) else {
                 return PartSent::NotSent;
             };
             let _occupied = link.occupy();
@@ -202,16 +212,37 @@ impl SmppCarrier {
         PartSent::NotSent
     }
 
-    fn least_busy(&self) -> Option<(&Link, Session)> {
+    fn least_busy(&self, is_begun: bool) -> Option<(&Link, Session)> {
         let sending = self.links.iter().filter(|link| link.sends());
-        let open = sending.filter_map(|link| Some((&**link, link.open()?)));
+        let open = sending.filter_map(|link| Some((&**link, link.open(is_begun)?)));
         open.min_by_key(|(link, _)| link.busy())
+    }
+
+    /// How many binds this node may have.
+    fn allowed(&self) -> u16 {
+        match *self.allowed.borrow() {
+            Allowed::Binds(binds) => binds,
+            Allowed::Stopped => 0,
+        }
+    }
+
+    /// How many links there should be on this node.
+    fn wanted(&self) -> u16 {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// How many links a bind has.
+    fn links_of_a_bind(&self) -> usize {
+        kinds(self.settings.bind).len()
     }
 
     /// Why it is not simply up.
     fn note(&self) -> Option<String> {
         if self.misfit.is_some() {
             return self.misfit.clone();
+        }
+        if self.allowed() == 0 {
+            return Some("no bind is this node's at present".to_owned());
         }
         let down = self.links.iter().find_map(|link| link.note());
         let slow = || "the carrier asks for less; sending slower for a while".to_owned();
@@ -221,13 +252,24 @@ impl SmppCarrier {
 
 /// The links that the settings ask for.
 fn links(settings: &SmppSettings) -> Vec<Arc<Link>> {
-    let kinds: &[BindKind] = match settings.bind {
+    let each = |bind| {
+        let kinds = kinds(settings.bind).iter();
+        kinds.map(move |kind| Link::new(*kind, bind))
+    };
+    (0..settings.binds.max(1)).flat_map(each).collect()
+}
+
+/// What the links of a bind are.
+fn kinds(mode: BindMode) -> &'static [BindKind] {
+    match mode {
         BindMode::Transceiver => &[BindKind::Transceiver],
         BindMode::Pair => &[BindKind::Transmitter, BindKind::Receiver],
         BindMode::Transmitter => &[BindKind::Transmitter],
-    };
-    let each = |_| kinds.iter().map(|kind| Link::new(*kind));
-    (0..settings.binds.max(1)).flat_map(each).collect()
+    }
+}
+
+fn count(links: usize) -> u16 {
+    u16::try_from(links).unwrap_or(u16::MAX)
 }
 
 fn latin1(octets: &[u8]) -> String {
@@ -241,14 +283,14 @@ impl Carrier for SmppCarrier {
     }
 
     fn window(&self) -> usize {
-        self.settings.window.max(1) * usize::from(self.settings.binds.max(1))
+        self.settings.window.max(1) * usize::from(self.allowed().max(1))
     }
 
     fn health(&self) -> Health {
         let tally = &self.trunk.tally;
         if tally.sending() == 0 {
             Health::Down
-        } else if usize::from(tally.up()) < self.links.len() || self.pace.is_slow() {
+        } else if tally.up() < self.wanted() || self.pace.is_slow() {
             Health::Strained
         } else {
             Health::Up
@@ -260,7 +302,8 @@ impl Carrier for SmppCarrier {
         CarrierState {
             health,
             links_up: self.trunk.tally.up(),
-            links: u16::try_from(self.links.len()).unwrap_or(u16::MAX),
+            links: self.wanted(),
+            links_total: count(self.links.len()),
             note: if health == Health::Up {
                 None
             } else {
@@ -269,12 +312,42 @@ impl Carrier for SmppCarrier {
         }
     }
 
+    fn binds(&self) -> u16 {
+        self.settings.binds.max(1)
+    }
+
+    fn allow_binds(&self, binds: u16) {
+        let binds = binds.min(self.binds());
+        let is_changed = self.allowed.send_if_modified(|allowed| match allowed {
+            Allowed::Binds(before) if *before != binds => {
+                *allowed = Allowed::Binds(binds);
+                true
+            }
+            Allowed::Binds(_) | Allowed::Stopped => false,
+        });
+        if is_changed {
+            self.wanted.store(
+                count(usize::from(binds) * self.links_of_a_bind()),
+                Ordering::Relaxed,
+            );
+            self.pace.share(f64::from(binds) / f64::from(self.binds()));
+        }
+    }
+
+    fn open_binds(&self) -> u16 {
+        let mut open = self.allowed();
+        for link in self.links.iter().filter(|link| link.is_kept()) {
+            open = open.max(link.bind() + 1);
+        }
+        open
+    }
+
     async fn submit(&self, parcel: &Parcel) -> Submitted {
         self.hand_over(parcel).await
     }
 
     async fn stop(&self) {
-        self.stop.send_replace(true);
+        self.allowed.send_replace(Allowed::Stopped);
         let tasks = std::mem::take(&mut *self.tasks.lock().expect("no holder panics"));
         for task in tasks {
             if let Err(error) = task.await {

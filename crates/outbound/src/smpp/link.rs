@@ -1,7 +1,7 @@
-//! A link to a carrier: it connects, binds, and when it is lost does so again, until it is told to stop.
+//! A link to a carrier: while this node may have it, it connects, binds, and when it is lost does so again.
 
 use std::error::Error;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::metrics::Metrics;
+use super::tally::{Begun, Tally};
 
 /// The longest pause before a link is connected again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
@@ -18,9 +19,27 @@ const STEADY_PAUSES: u32 = 10;
 /// Every pause is spread by up to this share, so that links that fell together do not return together.
 const JITTER: f64 = 0.2;
 
+/// How often it is looked whether everything that is under way through a link on its end is answered.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How many binds this node may have. The carrier's end is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Allowed {
+    /// So many.
+    Binds(u16),
+    /// None ever again.
+    Stopped,
+}
+
 /// One link.
 pub(super) struct Link {
     kind: BindKind,
+    /// Which bind it belongs to, counted from 0.
+    bind: u16,
+    /// Whether it is connected, or about to be.
+    is_kept: AtomicBool,
+    /// Whether nothing new may go through it.
+    is_leaving: AtomicBool,
     session: Mutex<Option<Session>>,
     /// Why it is down, for people.
     note: Mutex<Option<String>>,
@@ -29,11 +48,14 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(kind: BindKind) -> Arc<Self> {
+    pub(super) fn new(kind: BindKind, bind: u16) -> Arc<Self> {
         Arc::new(Self {
             kind,
+            bind,
+            is_kept: AtomicBool::new(false),
+            is_leaving: AtomicBool::new(false),
             session: Mutex::default(),
-            note: Mutex::new(Some("not connected yet".to_owned())),
+            note: Mutex::default(),
             busy: AtomicUsize::new(0),
         })
     }
@@ -43,8 +65,26 @@ impl Link {
         self.kind != BindKind::Receiver
     }
 
-    /// Its session, if there is one that takes messages.
-    pub(super) fn open(&self) -> Option<Session> {
+    /// Which bind it belongs to.
+    pub(super) fn bind(&self) -> u16 {
+        self.bind
+    }
+
+    /// Whether it is connected, or about to be, or not quite closed.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::Acquire)
+    }
+
+    fn is_allowed(&self, allowed: Allowed) -> bool {
+        matches!(allowed, Allowed::Binds(binds) if self.bind < binds)
+    }
+
+    /// Its session, if there is one that takes messages. One on its end takes only what goes on with a message that was
+    /// begun.
+    pub(super) fn open(&self, is_begun: bool) -> Option<Session> {
+        if !is_begun && self.is_leaving.load(Ordering::Relaxed) {
+            return None;
+        }
         let session = self.session.lock().expect("no holder panics");
         session
             .as_ref()
@@ -88,24 +128,6 @@ impl Drop for Occupied<'_> {
     }
 }
 
-/// How many links are up. Asked for every message.
-#[derive(Default)]
-pub(super) struct Tally {
-    up: AtomicU16,
-    /// Those of them that send.
-    sending: AtomicU16,
-}
-
-impl Tally {
-    pub(super) fn up(&self) -> u16 {
-        self.up.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn sending(&self) -> u16 {
-        self.sending.load(Ordering::Relaxed)
-    }
-}
-
 /// What all links of a carrier need.
 pub(super) struct Trunk {
     pub(super) carrier: String,
@@ -114,20 +136,43 @@ pub(super) struct Trunk {
     pub(super) reconnect_after: Duration,
     pub(super) incoming: Arc<dyn Incoming>,
     pub(super) tally: Tally,
+    pub(super) begun: Begun,
     pub(super) metrics: Arc<Metrics>,
 }
 
 impl Trunk {
-    /// Keeps a link up until `stop` says so, or its owner is gone.
-    pub(super) async fn keep(self: Arc<Self>, link: Arc<Link>, mut stop: watch::Receiver<bool>) {
+    /// Keeps a link up whenever this node may have it, until the carrier stops or is gone.
+    pub(super) async fn keep_while_allowed(
+        self: Arc<Self>,
+        link: Arc<Link>,
+        mut allowed: watch::Receiver<Allowed>,
+    ) {
+        loop {
+            let wanted =
+                |allowed: &Allowed| link.is_allowed(*allowed) || *allowed == Allowed::Stopped;
+            match allowed.wait_for(wanted).await.map(|allowed| *allowed) {
+                // An error means that the carrier was dropped.
+                Err(_) | Ok(Allowed::Stopped) => return,
+                Ok(Allowed::Binds(_)) => {}
+            }
+            link.is_kept.store(true, Ordering::Release);
+            link.set(None, Some("not connected yet".to_owned()));
+            self.keep(&link, &mut allowed).await;
+            link.set(None, None);
+            link.is_kept.store(false, Ordering::Release);
+        }
+    }
+
+    /// Keeps a link up until this node may not have it any more.
+    async fn keep(&self, link: &Link, allowed: &mut watch::Receiver<Allowed>) {
         let mut failures = 0;
         loop {
             let session = tokio::select! {
-                session = self.connect(&link) => session,
-                () = stopped(&mut stop) => return,
+                session = self.connect(link) => session,
+                () = disallowed(link, allowed) => return,
             };
             let held = match session {
-                Some(session) => self.hold(&link, session, &mut stop).await,
+                Some(session) => self.hold(link, session, allowed).await,
                 None => Duration::ZERO,
             };
             failures = if held >= self.reconnect_after * STEADY_PAUSES {
@@ -138,7 +183,7 @@ impl Trunk {
             let dice = u32::from_le_bytes(random());
             tokio::select! {
                 () = sleep(pause(self.reconnect_after, failures, dice)) => {}
-                () = stopped(&mut stop) => return,
+                () = disallowed(link, allowed) => return,
             }
         }
     }
@@ -163,12 +208,12 @@ impl Trunk {
         }
     }
 
-    /// Waits for the end of a link, or ends it when it is time to stop; says how long it held.
+    /// Waits for the end of a link, or ends it when this node may not have it any more; says how long it held.
     async fn hold(
         &self,
         link: &Link,
         session: Session,
-        stop: &mut watch::Receiver<bool>,
+        allowed: &mut watch::Receiver<Allowed>,
     ) -> Duration {
         let since = Instant::now();
         tracing::info!(
@@ -177,42 +222,40 @@ impl Trunk {
             "a link is up"
         );
         link.set(Some(session.clone()), None);
-        self.count(link, true);
+        self.tally.count(link.sends(), true);
         let ended = tokio::select! {
             ended = session.closed() => Some(ended),
-            () = stopped(stop) => None,
+            () = disallowed(link, allowed) => None,
         };
-        self.count(link, false);
+        self.tally.count(link.sends(), false);
         if let Some(ended) = ended {
             let note = format!("the link was lost: {ended}");
             tracing::warn!(carrier = self.carrier, note, "connecting again");
             link.set(None, Some(note));
         } else {
+            self.empty(link).await;
             session.unbind().await;
-            link.set(None, Some("stopped".to_owned()));
+            link.set(None, None);
+            link.is_leaving.store(false, Ordering::Relaxed);
+            tracing::info!(carrier = self.carrier, "a link is closed");
         }
         since.elapsed()
     }
 
-    fn count(&self, link: &Link, is_up: bool) {
-        let change = |count: &AtomicU16| {
-            if is_up {
-                count.fetch_add(1, Ordering::Relaxed);
-            } else {
-                count.fetch_sub(1, Ordering::Relaxed);
-            }
-        };
-        if link.sends() {
-            change(&self.tally.sending);
+    /// Lets nothing new into a link, and waits for the answers to what is under way, as long as those may take.
+    async fn empty(&self, link: &Link) {
+        link.is_leaving.store(true, Ordering::Relaxed);
+        let give_up = Instant::now() + self.options.response_timeout;
+        while (link.busy() > 0 || self.begun.any()) && Instant::now() < give_up {
+            sleep(LOOK_EVERY).await;
         }
-        change(&self.tally.up);
     }
 }
 
-/// Waits until the links are to stop.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
+/// Waits until this node may not have a link any more.
+async fn disallowed(link: &Link, allowed: &mut watch::Receiver<Allowed>) {
     // An error means that the carrier was dropped.
-    let _gone = stop.wait_for(|stop| *stop).await;
+    let _gone = allowed.wait_for(|allowed| !link.is_allowed(*allowed)).await;
 }
 
 fn random() -> [u8; 4] {

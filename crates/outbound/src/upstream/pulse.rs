@@ -66,6 +66,7 @@ impl Pulse {
             health: self.health(),
             links_up: 0,
             links: 0,
+            links_total: 0,
             note: note.or_else(asks_for_less),
         }
     }

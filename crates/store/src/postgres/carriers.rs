@@ -14,20 +14,21 @@ const NOTE: &str = concat!(
         DELETE FROM carrier WHERE node = $1 AND name <> ALL ($2::text[])
     )
     INSERT INTO carrier (node, name, kind, health, links_up, links, note, waiting, under_way, places,
-        per_second, at_us)
+        per_second, links_total, at_us)
     SELECT $1, g.*, ",
     now_us!(),
     " FROM UNNEST($2::text[], $3::text[], $4::text[], $5::int[], $6::int[], $7::bytea[], $8::bigint[], $9::bigint[],
-        $10::bigint[], $11::bigint[])
-        AS g (name, kind, health, links_up, links, note, waiting, under_way, places, per_second)
+        $10::bigint[], $11::bigint[], $12::int[])
+        AS g (name, kind, health, links_up, links, note, waiting, under_way, places, per_second, links_total)
     ON CONFLICT (node, name) DO UPDATE SET kind = excluded.kind, health = excluded.health,
         links_up = excluded.links_up, links = excluded.links, note = excluded.note, waiting = excluded.waiting,
-        under_way = excluded.under_way, places = excluded.places, per_second = excluded.per_second, at_us = excluded.at_us"
+        under_way = excluded.under_way, places = excluded.places, per_second = excluded.per_second,
+        links_total = excluded.links_total, at_us = excluded.at_us"
 );
 /// The order of bytes: no locale has a say.
 const LIST: &str = concat!(
     r#"SELECT c.node, c.name, c.kind, c.health, c.links_up, c.links, c.note, c.waiting, c.under_way, c.at_us,
-        c.places, c.per_second
+        c.places, c.per_second, c.links_total
     FROM node JOIN carrier AS c ON c.node = node.id WHERE node.alive_until_us > "#,
     now_us!(),
     r#" ORDER BY c.name COLLATE "C", c.node"#
@@ -53,6 +54,7 @@ impl PostgresStore {
             &columns.under_way,
             &columns.places,
             &columns.per_second,
+            &columns.links_total,
         ];
         let stored = self.query("note how carriers do", NOTE, values).await;
         stored.map(drop)
@@ -77,6 +79,7 @@ struct Columns<'a> {
     under_way: Vec<i64>,
     places: Vec<i64>,
     per_second: Vec<i64>,
+    links_total: Vec<i32>,
 }
 
 impl<'a> Columns<'a> {
@@ -94,6 +97,7 @@ impl<'a> Columns<'a> {
             columns.under_way.push(note.under_way.into());
             columns.places.push(note.window.into());
             columns.per_second.push(note.per_second.into());
+            columns.links_total.push(note.state.links_total.into());
         }
         columns
     }
@@ -113,6 +117,7 @@ fn seen(row: &Row) -> Result<CarrierSeen, Corrupt> {
         at_us: column(row, 9)?,
         places: column(row, 10)?,
         per_second: column(row, 11)?,
+        links_total: column(row, 12)?,
     };
     columns.seen()
 }

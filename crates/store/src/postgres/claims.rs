@@ -10,38 +10,39 @@ use std::time::Instant;
 
 use deadpool_postgres::{Object, Transaction};
 use domain::delivery::Parcel;
-use domain::ids::NodeId;
+use domain::ids::{NodeId, PoolId};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
 use super::column;
 use super::fault::Fault;
-use super::floor::{Floor, Scan};
+use super::floor::{BEGINNING, Floor, Scan};
 use crate::rows::dispatch::{self, ParcelColumns};
-use crate::rows::{Corrupt, micros};
+use crate::rows::{Corrupt, NOBODY, micros};
 
 /// Rows that another node is claiming are left to it. What was scheduled is queued from now on. The first row tells the
 /// time, and nothing else if nothing was due.
 const CLAIM: &str = concat!(
     "WITH due AS MATERIALIZED (
         SELECT d.owner, d.lane, d.due_us, d.id
-        FROM UNNEST(ARRAY[0, 1, 2]::smallint[], $2::bigint[], $3::bigint[], $4::bigint[])
-            AS l (lane, most, behind_us, behind_id)
+        FROM UNNEST($2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bigint[])
+            AS l (owner, lane, most, behind_us, behind_id)
         CROSS JOIN LATERAL (
             SELECT q.owner, q.lane, q.due_us, q.id FROM queue AS q
-            WHERE q.owner = 0 AND q.lane = l.lane AND (q.due_us, q.id) > (l.behind_us, l.behind_id) AND q.due_us <= ",
+            WHERE q.owner = l.owner AND q.lane = l.lane AND (q.due_us, q.id) > (l.behind_us, l.behind_id)
+                AND q.due_us <= ",
     now_us!(),
     " ORDER BY q.due_us, q.id LIMIT l.most FOR UPDATE SKIP LOCKED
         ) AS d
     ), taken AS (
         UPDATE queue AS q SET owner = $1, attempt = q.attempt + 1 FROM due
         WHERE q.owner = due.owner AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
-        RETURNING q.lane, q.due_us, q.id, q.attempt
+        RETURNING q.lane, q.due_us, q.id, q.attempt, due.owner
     ), woken AS (
         UPDATE message AS m SET state = 0 FROM due WHERE m.id = due.id AND m.state = 1
     )
     SELECT m.id, m.account_id, m.recipient, m.originator, m.body, m.coding, m.udh, m.parts, m.priority, m.test_mode,
-        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive, clock.now_us
+        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive, taken.owner, clock.now_us
     FROM (SELECT ",
     now_us!(),
     ") AS clock (now_us) LEFT JOIN (taken JOIN message AS m ON m.id = taken.id) ON TRUE
@@ -54,10 +55,11 @@ const GIVE_BACK: &str = "
         AS g (owner, lane, due_us, id, attempt)
     WHERE q.owner = g.owner AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt";
 
-/// A claim of what is due and nobody's, at most so much of each lane.
+/// A claim of what is due and nobody's, or a pool's, at most so much of each lane.
 pub(super) struct Claims<'a> {
     pub(super) node: NodeId,
     pub(super) limits: [u32; 3],
+    pub(super) pools: &'a [(PoolId, [u32; 3])],
     pub(super) unsure: &'a Unsure,
     pub(super) lanes: &'a Lanes,
 }
@@ -69,12 +71,24 @@ impl Attempt for Claims<'_> {
         let mut outcome = Outcome::of(self.unsure);
         let transaction = client.transaction().await?;
         outcome.rows.give_back(&transaction).await?;
-        let statement = transaction.prepare_cached(CLAIM).await?;
-        let limits = self.limits.map(i64::from).to_vec();
         let scans = self.lanes.begin();
-        let behind = scans.iter().map(|scan| scan.behind);
-        let (behind_us, behind_id): (Vec<i64>, Vec<i64>) = behind.unzip();
-        let values: super::Values<'_> = &[&self.node.as_i64(), &limits, &behind_us, &behind_id];
+        let (mut owners, mut lanes, mut most) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut behind_us, mut behind_id) = (Vec::new(), Vec::new());
+        for (owner, lane, limit) in dispatch::ranges(self.limits, self.pools) {
+            owners.push(owner);
+            lanes.push(lane);
+            most.push(i64::from(limit));
+            let behind = if owner == NOBODY {
+                scans[usize::from(lane.unsigned_abs())].behind
+            } else {
+                BEGINNING
+            };
+            behind_us.push(behind.0);
+            behind_id.push(behind.1);
+        }
+        let statement = transaction.prepare_cached(CLAIM).await?;
+        let node = self.node.as_i64();
+        let values: super::Values<'_> = &[&node, &owners, &lanes, &most, &behind_us, &behind_id];
         let claimed = transaction.query(&statement, values).await?;
         let parcels: Result<Vec<Parcel>, Corrupt> = claimed
             .iter()
@@ -86,12 +100,12 @@ impl Attempt for Claims<'_> {
         outcome.forget();
         let clock = claimed.first().ok_or(Corrupt("clock"))?;
         self.lanes
-            .end(&scans, self.limits, column(clock, 15)?, &parcels);
+            .end(&scans, self.limits, column(clock, 16)?, &parcels);
         Ok(parcels)
     }
 }
 
-/// Where the next scan of each lane begins.
+/// Where the next scan of each lane begins, of what is nobody's; what is a pool's is scanned from the beginning.
 #[derive(Default)]
 pub(super) struct Lanes([Floor; 3]);
 
@@ -105,7 +119,8 @@ impl Lanes {
     fn end(&self, scans: &[Scan; 3], limits: [u32; 3], now_us: i64, parcels: &[Parcel]) {
         let now = Instant::now();
         for (lane, limit) in (0..).zip(limits).filter(|(_, limit)| *limit > 0) {
-            let of_lane = |parcel: &&Parcel| parcel.priority.lane() == lane;
+            let of_lane =
+                |parcel: &&Parcel| parcel.pool.is_none() && parcel.priority.lane() == lane;
             let found = parcels.iter().filter(of_lane).count();
             let last = parcels.iter().rfind(of_lane);
             let last = last.filter(|_| found >= limit as usize);
@@ -223,6 +238,7 @@ fn parcel(row: &Row) -> Result<Option<Parcel>, Corrupt> {
         attempt: column(row, 12)?,
         channel: column(row, 13)?,
         interactive: column(row, 14)?,
+        owner: column(row, 15)?,
     };
     columns.parcel().map(Some)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::delivery::{CarrierRef, Parcel, Receipt, Settlement};
-use domain::ids::NodeId;
+use domain::ids::{NodeId, PoolId};
 use domain::ports::{
     CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, Settled, StoreError,
 };
@@ -57,6 +57,12 @@ const GIVE_UP_DEAD: &str = concat!(
     now_us!(),
     "), notes AS (
         DELETE FROM carrier WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)
+    ), wishes AS (
+        DELETE FROM bind_wish WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)
+    ), binds AS (
+        UPDATE bind SET owner = 0 FROM (
+            SELECT DISTINCT owner FROM bind WHERE owner <> 0 AND owner <> $1 AND owner NOT IN (SELECT id FROM alive)
+        ) AS dead WHERE bind.owner = dead.owner
     ), messages AS (
         UPDATE queue SET owner = 0 FROM holder WHERE queue.owner = holder.id RETURNING 1
     ), callbacks AS (
@@ -68,6 +74,8 @@ const GIVE_UP_DEAD: &str = concat!(
 const LEAVE: &str = "
     WITH forgotten AS (DELETE FROM node WHERE id = $1),
     notes AS (DELETE FROM carrier WHERE node = $1),
+    wishes AS (DELETE FROM bind_wish WHERE node = $1),
+    binds AS (UPDATE bind SET owner = 0 WHERE owner = $1),
     messages AS (UPDATE queue SET owner = 0 WHERE owner = $1)
     UPDATE callback_queue SET owner = 0 WHERE owner = $1";
 
@@ -104,10 +112,16 @@ impl DispatchStore for PostgresStore {
         left.map(drop)
     }
 
-    async fn claim_due(&self, node: NodeId, limits: [u32; 3]) -> Result<Vec<Parcel>, StoreError> {
+    async fn claim_due(
+        &self,
+        node: NodeId,
+        limits: [u32; 3],
+        pools: &[(PoolId, [u32; 3])],
+    ) -> Result<Vec<Parcel>, StoreError> {
         let claims = Claims {
             node,
             limits,
+            pools,
             unsure: &self.unsure,
             lanes: &self.lanes,
         };

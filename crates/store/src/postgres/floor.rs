@@ -26,7 +26,7 @@ const SLACK_US: i64 = 1_000_000;
 pub(super) type Place = (i64, i64);
 
 /// Before everything.
-const BEGINNING: Place = (i64::MIN, i64::MIN);
+pub(super) const BEGINNING: Place = (i64::MIN, i64::MIN);
 
 /// Where the next scan of one range begins. What it remembers may be wrong for as long as scans from the beginning are
 /// apart, and then only delays.

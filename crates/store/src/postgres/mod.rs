@@ -77,6 +77,7 @@ mod access;
 mod attempt;
 mod audit;
 mod billing;
+mod binds;
 mod callbacks;
 mod carriers;
 mod catalogue;

@@ -28,11 +28,14 @@ const LIST_NODES: &str = concat!(
 const LIST_QUEUES: &str = concat!(
     "WITH clock (now_us) AS MATERIALIZED (SELECT ",
     now_us!(),
-    "), lane (lane) AS (VALUES (0::smallint), (1::smallint), (2::smallint))
+    "), lane (lane) AS (VALUES (0::smallint), (1::smallint), (2::smallint)
+    ), open (owner) AS MATERIALIZED (SELECT 0::bigint UNION ALL SELECT -1 - id FROM pool)
     SELECT 0::smallint, lane.lane,
         (SELECT count(*) FROM
-            (SELECT 1 FROM queue AS q WHERE q.owner = 0 AND q.lane = lane.lane AND q.due_us <= now_us LIMIT $1) AS due),
-        (SELECT min(q.due_us) FROM queue AS q WHERE q.owner = 0 AND q.lane = lane.lane AND q.due_us <= now_us)
+            (SELECT 1 FROM open AS o JOIN queue AS q ON q.owner = o.owner
+            WHERE q.lane = lane.lane AND q.due_us <= now_us LIMIT $1) AS due),
+        (SELECT min(first_us) FROM (SELECT (SELECT min(q.due_us) FROM queue AS q
+            WHERE q.owner = o.owner AND q.lane = lane.lane AND q.due_us <= now_us) AS first_us FROM open AS o) AS f)
     FROM lane, clock
     UNION ALL
     SELECT 1::smallint, lane.lane,
@@ -62,14 +65,15 @@ const LIST_QUEUES: &str = concat!(
         (SELECT count(*) FROM (SELECT 1 FROM callback WHERE state = 1 LIMIT $1) AS parked),
         (SELECT created_us FROM callback WHERE state = 1 ORDER BY id LIMIT 1)"
 );
-/// What nobody holds is ordered by time within its lane; of what nodes hold so much is read.
+/// What nobody holds, in a pool or not, is ordered by time within its lane; of what nodes hold so much is read.
 const LIST_OVERDUE: &str = concat!(
     "WITH clock (before_us) AS MATERIALIZED (SELECT ",
     now_us!(),
     " - $1::bigint), waiting AS MATERIALIZED (
         SELECT q.* FROM clock, (VALUES (0::smallint), (1::smallint), (2::smallint)) AS lane (lane)
+        CROSS JOIN (SELECT 0::bigint UNION ALL SELECT -1 - id FROM pool) AS open (owner)
         CROSS JOIN LATERAL (
-            SELECT * FROM queue WHERE queue.owner = 0 AND queue.lane = lane.lane AND queue.due_us <= clock.before_us
+            SELECT * FROM queue WHERE queue.owner = open.owner AND queue.lane = lane.lane AND queue.due_us <= clock.before_us
             ORDER BY queue.due_us, queue.id LIMIT $2
         ) AS q
         UNION ALL

@@ -29,12 +29,14 @@ const FIND: &str = concat!(
 const FIND_SENT: &str = "
     SELECT owner, due_us, attempt FROM queue WHERE owner = -1 AND lane = 0 AND due_us = $1 AND id = $2";
 /// The queue is ordered by time, and a message that is tried again waits at a time that only its row knows: so much of
-/// its lane is read, and so much of what nodes hold.
+/// its lane is read, and so much of what nodes hold and of what is in pools.
 const FIND_WAITING: &str = "
     SELECT owner, due_us, attempt FROM (
         (SELECT * FROM queue WHERE owner = 0 AND lane = $1 AND due_us >= $2 ORDER BY due_us, id LIMIT $4)
         UNION ALL
         (SELECT * FROM queue WHERE owner > 0 LIMIT $4)
+        UNION ALL
+        (SELECT * FROM queue WHERE owner < -1 LIMIT $4)
     ) AS near WHERE id = $3";
 const LIST_PARTS: &str = "
     SELECT part, carrier, reference, taken_us, status, error FROM transit WHERE id = $1 ORDER BY part, taken_us";

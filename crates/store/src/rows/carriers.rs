@@ -12,6 +12,7 @@ pub(crate) struct CarrierColumns {
     pub(crate) health: String,
     pub(crate) links_up: i32,
     pub(crate) links: i32,
+    pub(crate) links_total: i32,
     pub(crate) note: Option<Vec<u8>>,
     pub(crate) waiting: i64,
     pub(crate) under_way: i64,
@@ -26,6 +27,7 @@ impl CarrierColumns {
             health: Health::from_name(&self.health).ok_or(Corrupt("health of a carrier"))?,
             links_up: count(self.links_up)?,
             links: count(self.links)?,
+            links_total: count(self.links_total)?,
             note: self.note.map(utf8).transpose()?,
         };
         Ok(CarrierSeen {

@@ -1,13 +1,14 @@
 //! Rows of sending: parcels, ends of messages, parts in transit.
 
 use domain::delivery::{Claim, Outcome, Parcel, Sent, Settlement};
-use domain::ids::MessageId;
+use domain::ids::{MessageId, PoolId};
 use domain::interactive::Interactive;
 use domain::message::{Priority, TestMode};
 use domain::ports::{Ended, InTransit, Inbox, Matched, Settled};
 use domain::text::{Coding, Shape, Udh};
 use domain::{Msisdn, Originator};
 
+use super::binds::{pool_of, pool_owner};
 use super::callbacks::CallbackColumns;
 use super::{Corrupt, account_id, message_id, micros, timestamp, utf8};
 
@@ -28,6 +29,8 @@ pub(crate) struct ParcelColumns {
     pub(crate) expires_us: i64,
     pub(crate) due_us: i64,
     pub(crate) attempt: i32,
+    /// Whose it was before.
+    pub(crate) owner: i64,
 }
 
 impl ParcelColumns {
@@ -45,9 +48,29 @@ impl ParcelColumns {
             test_mode: self.test_mode.map(test_mode).transpose()?,
             expires_at: timestamp(self.expires_us)?,
             claim: claim(self.due_us, self.attempt)?,
+            pool: pool_of(self.owner),
             text: utf8(self.body)?,
         })
     }
+}
+
+/// The ranges of the queue that a claim reads, the most urgent lane first: whose, which lane, at most how much.
+pub(crate) fn ranges(
+    limits: [u32; 3],
+    pools: &[(PoolId, [u32; 3])],
+) -> impl Iterator<Item = (i64, i16, u32)> {
+    let owners: Vec<_> = std::iter::once((super::NOBODY, limits))
+        .chain(
+            pools
+                .iter()
+                .map(|(pool, limits)| (pool_owner(*pool), *limits)),
+        )
+        .collect();
+    let lanes = Priority::ALL.map(Priority::lane).into_iter().zip(0..);
+    lanes.flat_map(move |(lane, place)| {
+        let owners = owners.clone().into_iter();
+        owners.map(move |(owner, limits): (i64, [u32; 3])| (owner, lane, limits[place]))
+    })
 }
 
 /// Reads how a text is coded and split.
@@ -140,6 +163,13 @@ impl<'a> Move<'a> {
                 owner: super::NOBODY,
                 lane: settlement.priority.lane(),
                 due_us: micros(*time),
+                taken: None,
+            },
+            // It keeps its place among what is due.
+            Sent::Pooled(pool) => Self::To {
+                owner: pool_owner(*pool),
+                lane: settlement.priority.lane(),
+                due_us: micros(settlement.claim.due_at),
                 taken: None,
             },
             Sent::Over(outcome) => Self::Out(*outcome, None),

@@ -8,6 +8,7 @@ use domain::ports::{
 };
 use domain::{Code, MessageId, Money, Msisdn, Originator};
 
+use super::binds::pool_of;
 use super::dispatch::{interactive, priority, shape, test_mode};
 use super::{
     CANCELLED, Corrupt, MessageColumns, QUEUED, SCHEDULED, account_id, channel_number, message_id,
@@ -225,7 +226,8 @@ impl StoryColumns {
     ) -> Result<MessageStory, Corrupt> {
         let place = belongings.place;
         let attempt = |place: PlaceColumns| u32::try_from(place.attempt);
-        let waiting = place.filter(|place| place.owner == super::NOBODY);
+        let waiting =
+            place.filter(|place| place.owner == super::NOBODY || pool_of(place.owner).is_some());
         Ok(MessageStory {
             shape: shape(self.coding, summary.message.parts)?,
             priority: priority(self.priority)?,

@@ -81,7 +81,7 @@ pub(crate) struct OverdueColumns {
 
 impl OverdueColumns {
     pub(crate) fn overdue(&self) -> Result<Overdue, Corrupt> {
-        let held = self.owner != super::NOBODY;
+        let held = self.owner > super::NOBODY;
         Ok(Overdue {
             id: message_id(self.id)?,
             account: account_id(self.account_id)?,

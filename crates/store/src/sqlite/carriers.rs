@@ -10,11 +10,11 @@ use crate::rows::carriers::CarrierColumns;
 const FORGET: &str = "DELETE FROM carrier WHERE node = ?1";
 const NOTE: &str = "
     INSERT INTO carrier (node, name, kind, health, links_up, links, note, waiting, under_way, at_us, places,
-        per_second)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        per_second, links_total)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 const LIST: &str = "
     SELECT c.node, c.name, c.kind, c.health, c.links_up, c.links, c.note, c.waiting, c.under_way, c.at_us,
-        c.places, c.per_second
+        c.places, c.per_second, c.links_total
     FROM node JOIN carrier AS c ON c.node = node.id WHERE node.alive_until_us > ?1 ORDER BY c.name, c.node";
 
 /// Puts notes in the place of those that the node made before.
@@ -36,6 +36,7 @@ pub(super) fn note(db: &Connection, node: NodeId, notes: &[CarrierNote]) -> Resu
             now_us,
             note.window,
             note.per_second,
+            note.state.links_total,
         ])?;
     }
     Ok(())
@@ -58,6 +59,7 @@ pub(super) fn list(db: &Connection) -> Result<Vec<CarrierSeen>> {
             at_us: row.get(9)?,
             places: row.get(10)?,
             per_second: row.get(11)?,
+            links_total: row.get(12)?,
         };
         Ok(columns.seen()?)
     };

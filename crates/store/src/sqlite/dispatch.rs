@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use domain::delivery::{
     Callback, CallbackAttempt, CallbackSettlement, CarrierRef, Parcel, Receipt, Settlement,
 };
-use domain::ids::{AccountId, CallbackId, NodeId};
+use domain::ids::{AccountId, CallbackId, NodeId, PoolId};
 use domain::ports::{
     CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, DispatchStore, Ended,
     InTransit, Inbox, Matched, Page, Settled, StoreError,
@@ -46,9 +46,15 @@ impl DispatchStore for SqliteStore {
         self.write("leave", move |db| nodes::leave(db, node)).await
     }
 
-    async fn claim_due(&self, node: NodeId, limits: [u32; 3]) -> Result<Vec<Parcel>, StoreError> {
+    async fn claim_due(
+        &self,
+        node: NodeId,
+        limits: [u32; 3],
+        pools: &[(PoolId, [u32; 3])],
+    ) -> Result<Vec<Parcel>, StoreError> {
+        let pools = pools.to_vec();
         self.write("claim messages", move |db| {
-            sends::claim_due(db, node, limits)
+            sends::claim_due(db, node, limits, &pools)
         })
         .await
     }

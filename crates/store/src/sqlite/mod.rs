@@ -15,6 +15,7 @@ mod accept;
 mod access;
 mod audit;
 mod billing;
+mod binds;
 mod callbacks;
 mod carriers;
 mod catalogue;

@@ -8,13 +8,17 @@ use crate::rows;
 
 const JOIN: &str = "INSERT INTO node (alive_until_us) VALUES (?1) RETURNING id";
 const BEAT: &str = "UPDATE node SET alive_until_us = ?2 WHERE id = ?1";
-const FORGET_OTHERS: [&str; 2] = [
+const FORGET_OTHERS: [&str; 4] = [
     "DELETE FROM node WHERE id <> ?1",
     "DELETE FROM carrier WHERE node <> ?1",
+    "DELETE FROM bind_wish WHERE node <> ?1",
+    "UPDATE bind SET owner = 0 WHERE owner <> 0 AND owner <> ?1",
 ];
-const FORGET: [&str; 2] = [
+const FORGET: [&str; 4] = [
     "DELETE FROM node WHERE id = ?1",
     "DELETE FROM carrier WHERE node = ?1",
+    "DELETE FROM bind_wish WHERE node = ?1",
+    "UPDATE bind SET owner = 0 WHERE owner = ?1",
 ];
 /// In two ranges around the caller's own rows, which need not be read.
 const GIVE_BACK_OTHERS: [&str; 4] = [

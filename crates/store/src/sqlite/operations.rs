@@ -19,11 +19,14 @@ const LIST_NODES: &str = "
     FROM node ORDER BY id";
 /// Queues by number, each with how much waits and its first time.
 const LIST_QUEUES: &str = "
-    WITH lane (lane) AS (VALUES (0), (1), (2))
+    WITH lane (lane) AS (VALUES (0), (1), (2)),
+    open (owner) AS (SELECT 0 UNION ALL SELECT -1 - id FROM pool)
     SELECT 0, lane,
         (SELECT count(*) FROM
-            (SELECT 1 FROM queue WHERE owner = 0 AND queue.lane = lane.lane AND due_us <= ?1 LIMIT ?2)),
-        (SELECT min(due_us) FROM queue WHERE owner = 0 AND queue.lane = lane.lane AND due_us <= ?1)
+            (SELECT 1 FROM open CROSS JOIN queue ON queue.owner = open.owner
+            WHERE queue.lane = lane.lane AND due_us <= ?1 LIMIT ?2)),
+        (SELECT min(first_us) FROM (SELECT (SELECT min(due_us) FROM queue
+            WHERE queue.owner = open.owner AND queue.lane = lane.lane AND due_us <= ?1) AS first_us FROM open))
     FROM lane
     UNION ALL
     SELECT 1, lane,
@@ -58,6 +61,8 @@ const LIST_OVERDUE: &str = "
         SELECT * FROM (SELECT * FROM queue WHERE owner = 0 AND lane = 2 AND due_us <= ?1 ORDER BY due_us LIMIT ?2)
         UNION ALL
         SELECT * FROM (SELECT * FROM queue WHERE owner > 0 LIMIT ?3) WHERE due_us <= ?1
+        UNION ALL
+        SELECT * FROM (SELECT * FROM queue WHERE owner < -1 LIMIT ?3) WHERE due_us <= ?1
     ) AS q JOIN message AS m ON m.id = q.id
     ORDER BY q.due_us, q.id LIMIT ?2";
 const LIST_UNMATCHED: &str = "

@@ -1,7 +1,7 @@
 //! Claims, and what comes of them.
 
 use domain::delivery::{Parcel, Settlement};
-use domain::ids::NodeId;
+use domain::ids::{NodeId, PoolId};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::clock;
@@ -10,9 +10,9 @@ use crate::rows::dispatch::{self, EndedColumns, Move, ParcelColumns, SettledColu
 use crate::rows::{self, micros};
 
 const FIND_DUE: &str = "
-    SELECT due_us, id FROM queue WHERE owner = 0 AND lane = ?1 AND due_us <= ?2 ORDER BY due_us, id LIMIT ?3";
+    SELECT due_us, id FROM queue WHERE owner = ?4 AND lane = ?1 AND due_us <= ?2 ORDER BY due_us, id LIMIT ?3";
 const CLAIM: &str = "
-    UPDATE queue SET owner = ?1, attempt = attempt + 1 WHERE owner = 0 AND lane = ?2 AND due_us = ?3 AND id = ?4
+    UPDATE queue SET owner = ?1, attempt = attempt + 1 WHERE owner = ?5 AND lane = ?2 AND due_us = ?3 AND id = ?4
     RETURNING attempt";
 const WAKE: &str = "UPDATE message SET state = 0 WHERE id = ?1 AND state = 1";
 const PARCEL: &str = "
@@ -43,26 +43,51 @@ const FIND_EXPIRED: &str = "
 const REMOVE_EXPIRED: &str =
     "DELETE FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
 
-/// Takes what is due and nobody's.
-pub(super) fn claim_due(db: &Connection, node: NodeId, limits: [u32; 3]) -> Result<Vec<Parcel>> {
+/// Takes what is due and nobody's, or a pool's.
+pub(super) fn claim_due(
+    db: &Connection,
+    node: NodeId,
+    limits: [u32; 3],
+    pools: &[(PoolId, [u32; 3])],
+) -> Result<Vec<Parcel>> {
     let now_us = clock::now_us(db)?;
     let mut find = db.prepare_cached(FIND_DUE)?;
     let mut parcels = Vec::new();
-    for (lane, limit) in (0_i64..).zip(limits) {
-        let due = find.query_map(params![lane, now_us, limit], |row| {
+    for (owner, lane, limit) in dispatch::ranges(limits, pools) {
+        let due = find.query_map(params![lane, now_us, limit, owner], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
         let due: Vec<(i64, i64)> = due.collect::<Result<_>>()?;
         for (due_us, id) in due {
-            parcels.push(claim(db, node, lane, due_us, id)?);
+            let place = Place {
+                owner,
+                lane,
+                due_us,
+                id,
+            };
+            parcels.push(claim(db, node, place)?);
         }
     }
     Ok(parcels)
 }
 
-fn claim(db: &Connection, node: NodeId, lane: i64, due_us: i64, id: i64) -> Result<Parcel> {
+/// Where a row stands in the queue.
+struct Place {
+    owner: i64,
+    lane: i16,
+    due_us: i64,
+    id: i64,
+}
+
+fn claim(db: &Connection, node: NodeId, place: Place) -> Result<Parcel> {
+    let Place {
+        owner,
+        lane,
+        due_us,
+        id,
+    } = place;
     let mut claim = db.prepare_cached(CLAIM)?;
-    let values = [node.as_i64(), lane, due_us, id];
+    let values = [node.as_i64(), lane.into(), due_us, id, owner];
     let attempt = claim.query_row(values, |row| row.get(0))?;
     db.prepare_cached(WAKE)?.execute([id])?;
     let read = |row: &Row<'_>| {
@@ -82,6 +107,7 @@ fn claim(db: &Connection, node: NodeId, lane: i64, due_us: i64, id: i64) -> Resu
             interactive: row.get(11)?,
             due_us,
             attempt,
+            owner,
         })
     };
     let columns = db.prepare_cached(PARCEL)?.query_row([id], read)?;

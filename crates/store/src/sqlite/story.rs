@@ -29,7 +29,11 @@ const FIND_WAITING: &str = "
         SELECT * FROM queue WHERE owner = 0 AND lane = ?1 AND due_us >= ?2 ORDER BY due_us, id LIMIT ?4
     ) WHERE id = ?3";
 const FIND_HELD: &str = "
-    SELECT owner, due_us, attempt FROM (SELECT * FROM queue WHERE owner > 0 LIMIT ?2) WHERE id = ?1";
+    SELECT owner, due_us, attempt FROM (
+        SELECT * FROM (SELECT * FROM queue WHERE owner > 0 LIMIT ?2)
+        UNION ALL
+        SELECT * FROM (SELECT * FROM queue WHERE owner < -1 LIMIT ?2)
+    ) WHERE id = ?1";
 const LIST_PARTS: &str = "
     SELECT part, carrier, reference, taken_us, status, error FROM transit WHERE id = ?1 ORDER BY part, number";
 

@@ -37,6 +37,7 @@ fn seen_json(seen: &CarrierSeen) -> Value {
         "health": state.health.name(),
         "linksUp": state.links_up,
         "links": state.links,
+        "linksTotal": state.links_total,
         "waiting": note.waiting,
         "underWay": note.under_way,
         "note": state.note,
@@ -52,6 +53,7 @@ fn idle_json(carrier: &Carrier) -> Value {
         "health": NOT_RUNNING,
         "linksUp": 0,
         "links": 0,
+        "linksTotal": 0,
         "waiting": 0,
         "underWay": 0,
         "note": null,
@@ -73,9 +75,10 @@ fn print_table(seen: &[CarrierSeen], idle: &[&Carrier]) {
     print_row(head.map(str::to_owned), "NOTE");
     for seen in seen {
         let (note, state) = (&seen.note, &seen.note.state);
-        let links = match state.links {
+        let links = match state.links_total {
             0 => "-".to_owned(),
-            links => format!("{}/{links}", state.links_up),
+            total if total == state.links => format!("{}/{total}", state.links_up),
+            total => format!("{}/{} of {total}", state.links_up, state.links),
         };
         let cells = [
             note.name.clone(),
@@ -106,7 +109,7 @@ fn print_table(seen: &[CarrierSeen], idle: &[&Carrier]) {
 fn print_row(cells: [String; 7], note: &str) {
     let [name, kind, health, links, waiting, under_way, by] = cells;
     let row = format!(
-        "{name:<16}  {kind:<9}  {health:<11}  {links:>5}  {waiting:>7}  {under_way:>9}  {by:>4}  {note}"
+        "{name:<16}  {kind:<9}  {health:<11}  {links:>9}  {waiting:>7}  {under_way:>9}  {by:>4}  {note}"
     );
     println!("{}", row.trim_end());
 }

@@ -92,7 +92,10 @@ impl Connection {
             }
             octets::ENQUIRE_LINK => self.answer(&pdu, 0, &[]).await,
             octets::UNBIND => {
-                // Noted first: who has the answer may look at once.
+                // Noted first: who has the answer may look at once, or bind again.
+                self.desk
+                    .open()
+                    .retain(|open| open.connection != self.number);
                 self.desk.note(|seen| seen.unbinds += 1);
                 self.answer(&pdu, 0, &[]).await;
                 self.order(Order::Close).await;
@@ -150,7 +153,13 @@ impl Connection {
                     kind,
                     orders: self.orders.clone(),
                 };
-                self.desk.open().push(open);
+                let bound = {
+                    let mut all = self.desk.open();
+                    all.push(open);
+                    all.len()
+                };
+                self.desk
+                    .note(|seen| seen.most_bound = seen.most_bound.max(bound));
             }
             BindAct::Refuse(status) => self.answer(pdu, status, &[]).await,
             BindAct::Ignore => {}

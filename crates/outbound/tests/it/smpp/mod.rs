@@ -1,5 +1,6 @@
 //! The SMPP carrier against a scripted SMSC.
 
+mod binds;
 mod faults;
 mod links;
 mod pace;

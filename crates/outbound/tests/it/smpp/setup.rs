@@ -108,9 +108,11 @@ pub(crate) fn settings(smsc: &Smsc) -> SmppSettings {
     }
 }
 
-/// A carrier that is not connected yet.
+/// A carrier that is not connected yet, and may have all its binds.
 pub(crate) fn start(settings: SmppSettings, sink: &Arc<Sink>) -> Arc<SmppCarrier> {
-    SmppCarrier::start(settings, sink.clone(), Arc::new(Standing))
+    let carrier = SmppCarrier::start(settings, sink.clone(), Arc::new(Standing));
+    carrier.allow_binds(u16::MAX);
+    carrier
 }
 
 /// A carrier all of whose links are up.
@@ -157,6 +159,7 @@ pub(crate) fn parcel(id: u64, text: &str) -> Parcel {
             due_at: Timestamp::UNIX_EPOCH,
             attempt: 1,
         },
+        pool: None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::delivery::{CallbackKind, CarrierRef, Sent};
 use domain::lookup::{LookupRecord, Subscriber};
-use domain::message::{MessageState, Submission};
+use domain::message::{Holder, MessageState, Submission};
 use domain::ports::{Accepted, Settled, Store};
 use domain::text::{Coding, Shape};
 use domain::{Channel, Code, Network, Outcome};
@@ -48,7 +48,7 @@ fn answered(id: u64, subscriber: &Subscriber) -> Sent {
 async fn a_lookup_is_answered_and_read_back(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let waiting = Submission {
-        holder: None,
+        holder: Holder::Nobody,
         ..lookup(1, node)
     };
     assert_eq!(accept(&store, vec![waiting]).await, [Accepted::Stored]);

@@ -63,6 +63,7 @@ macro_rules! on_a_serializable_database {
 mod access;
 mod audit;
 mod balances;
+mod binds;
 mod callbacks;
 mod carriers;
 mod catalogues;
@@ -86,6 +87,7 @@ mod operations;
 mod pages;
 mod parts;
 mod people;
+mod pools;
 mod pruning;
 mod receipts;
 mod replay;

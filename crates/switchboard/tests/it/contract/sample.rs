@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::ids::{AccountId, MessageId};
-use domain::message::{IdempotencyClaim, Priority, Recipient, SendTime, Submission};
+use domain::message::{Holder, IdempotencyClaim, Priority, Recipient, SendTime, Submission};
 use domain::ports::{Accepted, NewAccount, NewToken, Page, Store};
 use domain::text::{Coding, Shape};
 use domain::{AllowList, Channel, Money, Msisdn, Originator, Permissions, Timestamp, TokenHash};
@@ -58,7 +58,7 @@ pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
         expires_at: at(259_200),
         test_mode: None,
         idempotency: None,
-        holder: None,
+        holder: Holder::Nobody,
     }
 }
 

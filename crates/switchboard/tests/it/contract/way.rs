@@ -6,7 +6,7 @@ use domain::delivery::{
     Callback, CallbackAttempt, CallbackNext, CallbackSettlement, CarrierRef, Claim, Parcel,
     Receipt, Sent, Settlement,
 };
-use domain::message::{SendTime, Submission};
+use domain::message::{Holder, SendTime, Submission};
 use domain::ports::{Ended, Matched, Settled, Store};
 use domain::{CallbackUrl, Code, MessageState, NodeId, Outcome, Timestamp};
 use jiff::SignedDuration;
@@ -43,7 +43,7 @@ pub(crate) fn due(id: u64) -> Submission {
 /// One that this node holds from the start.
 pub(crate) fn held(id: u64, node: NodeId) -> Submission {
     Submission {
-        holder: Some(node),
+        holder: Holder::Node(node),
         ..due(id)
     }
 }
@@ -108,7 +108,7 @@ pub(crate) fn receipt(reference: &str, outcome: Outcome) -> Receipt {
 }
 
 pub(crate) async fn claim(store: &Arc<dyn Store>, node: NodeId) -> Vec<Parcel> {
-    let claimed = store.claim_due(node, [1_000; 3]).await;
+    let claimed = store.claim_due(node, [1_000; 3], &[]).await;
     claimed.expect("the store answers")
 }
 

@@ -99,6 +99,7 @@ impl Carrier for Puppet {
             health: self.health(),
             links_up: 1,
             links: 1,
+            links_total: 1,
             note: None,
         }
     }

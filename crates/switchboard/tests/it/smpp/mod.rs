@@ -7,6 +7,7 @@ mod mass;
 mod octets;
 mod refused;
 mod reload;
+mod shared;
 mod stopping;
 mod variants;
 mod ways;

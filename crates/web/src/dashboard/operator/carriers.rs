@@ -39,7 +39,10 @@ struct Row {
     kind: String,
     node: u64,
     health: &'static str,
+    /// Those that are up, of those that are the node's.
     links: String,
+    /// Those that there are over all nodes.
+    links_total: String,
     under_way: String,
     window: String,
     waiting: String,
@@ -94,9 +97,13 @@ impl From<CarrierSeen> for Row {
         Self {
             node: seen.node.get(),
             health: state.health.name(),
-            links: match state.links {
+            links: match state.links_total {
                 0 => "–".to_owned(),
-                links => format!("{} of {links}", state.links_up),
+                _ => format!("{} of {}", state.links_up, state.links),
+            },
+            links_total: match state.links_total {
+                0 => "–".to_owned(),
+                total => shown(total.into()),
             },
             under_way: shown(note.under_way),
             window: shown(note.window),
@@ -130,6 +137,7 @@ mod tests {
                     health: Health::Down,
                     links_up: 1,
                     links: 2,
+                    links_total: 4,
                     note: Some("it said <script>alert(1)</script>".to_owned()),
                 },
                 waiting: 12_345,
@@ -149,6 +157,7 @@ mod tests {
             "&#60;script&#62;",
             "&#60;b&#62;beta",
             "1 of 2",
+            ">4</td>",
             "3 of 10",
             "12,345",
         ] {

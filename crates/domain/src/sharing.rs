@@ -1,0 +1,62 @@
+//! How many of a number of things each of several gets.
+
+/// The fair share of whoever stands at a place, counted from 0, among so many: all get the same, and what is left over
+/// goes to those in front. Nobody among none, or behind the last, gets any.
+///
+/// When the places are those of nodes in the order of their IDs, nothing moves without need: a node that joins stands
+/// last and takes only its own share from the others, and when one goes the others only gain.
+pub fn fair_share(total: u16, place: usize, of: usize) -> u16 {
+    if place >= of {
+        return 0;
+    }
+    let total = usize::from(total);
+    let share = total / of + usize::from(place < total % of);
+    u16::try_from(share).expect("no more than the total")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shares(total: u16, of: usize) -> Vec<u16> {
+        (0..of).map(|place| fair_share(total, place, of)).collect()
+    }
+
+    #[test]
+    fn what_is_left_over_goes_to_those_in_front() {
+        for (total, of, expected) in [
+            (2, 1, &[2][..]),
+            (2, 2, &[1, 1]),
+            (2, 3, &[1, 1, 0]),
+            (4, 3, &[2, 1, 1]),
+            (5, 3, &[2, 2, 1]),
+            (0, 2, &[0, 0]),
+        ] {
+            assert_eq!(shares(total, of), expected, "{total} among {of}");
+        }
+        assert_eq!(fair_share(3, 0, 0), 0);
+        assert_eq!(fair_share(3, 2, 2), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn everything_is_shared_out_and_nobody_gets_two_more_than_another(total: u16, of in 1_usize..50) {
+            let shares = shares(total, of);
+            prop_assert_eq!(shares.iter().map(|share| usize::from(*share)).sum::<usize>(), usize::from(total));
+            let (least, most) = (shares.iter().min(), shares.iter().max());
+            prop_assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 1));
+        }
+
+        /// Of the others nobody gains when one joins, and nobody loses when one goes.
+        #[test]
+        fn nothing_moves_without_need(total: u16, of in 1_usize..50, gone in 0_usize..50) {
+            let (few, many) = (shares(total, of), shares(total, of + 1));
+            prop_assert!(few.iter().zip(&many).all(|(few, many)| many <= few), "one joins");
+            let gone = gone % (of + 1);
+            let stay = many.iter().enumerate().filter(|(place, _)| *place != gone).map(|(_, share)| share);
+            prop_assert!(stay.zip(&few).all(|(before, after)| before <= after), "one goes");
+        }
+    }
+}

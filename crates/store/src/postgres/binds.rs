@@ -1,0 +1,227 @@
+//! Binds and pools.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use deadpool_postgres::{Object, Transaction};
+use domain::ids::NodeId;
+use domain::ports::{BindShare, BindStore, BindWish, Shared, StoreError};
+use tokio_postgres::Row;
+
+use super::attempt::Attempt;
+use super::fault::Fault;
+use super::{PostgresStore, attempt, column, prune};
+use crate::rows::Corrupt;
+use crate::rows::binds::ShareColumns;
+
+/// As long as this is locked the node cannot be given up, so that nothing is taken in the name of a dead one.
+const LOCK_NODE: &str = "SELECT id FROM node WHERE id = $1 FOR SHARE";
+/// Writes only what is not there, which is nothing nearly always.
+const ENROL: &str = "
+    WITH given AS MATERIALIZED (
+        SELECT * FROM UNNEST($2::text[], $3::int[]) AS g (carrier, total)
+    ), forgotten AS (
+        DELETE FROM bind_wish WHERE node = $1 AND carrier NOT IN (SELECT carrier FROM given WHERE total > 0)
+    ), wished AS (
+        INSERT INTO bind_wish (carrier, node) SELECT g.carrier, $1::bigint FROM given AS g
+        WHERE g.total > 0
+            AND NOT EXISTS (SELECT 1 FROM bind_wish AS w WHERE w.carrier = g.carrier AND w.node = $1)
+        ORDER BY g.carrier ON CONFLICT DO NOTHING
+    ), slots AS (
+        INSERT INTO bind (carrier, slot, owner)
+        SELECT g.carrier, s.slot, 0 FROM given AS g CROSS JOIN LATERAL generate_series(0, g.total - 1) AS s (slot)
+        WHERE NOT EXISTS (SELECT 1 FROM bind AS b WHERE b.carrier = g.carrier AND b.slot = s.slot)
+        ORDER BY g.carrier, s.slot ON CONFLICT DO NOTHING
+    )
+    INSERT INTO pool (carrier) SELECT g.carrier FROM given AS g
+    WHERE NOT EXISTS (SELECT 1 FROM pool AS p WHERE p.carrier = g.carrier)
+    ORDER BY g.carrier ON CONFLICT DO NOTHING";
+const LOOK: &str = concat!(
+    "WITH living AS MATERIALIZED (
+        SELECT id FROM node WHERE id = $1 OR alive_until_us >= ",
+    now_us!(),
+    ")
+    SELECT g.carrier,
+        (SELECT count(*) FROM bind_wish AS w JOIN living ON living.id = w.node WHERE w.carrier = g.carrier),
+        (SELECT count(*) FROM bind_wish AS w JOIN living ON living.id = w.node
+            WHERE w.carrier = g.carrier AND w.node < $1),
+        (SELECT count(*) FROM bind AS b WHERE b.carrier = g.carrier AND b.owner = $1 AND b.slot < g.total),
+        (SELECT count(*) FROM bind AS b WHERE b.carrier = g.carrier AND b.owner = $1 AND b.slot >= g.total),
+        p.id,
+        EXISTS (SELECT 1 FROM carrier AS c JOIN living ON living.id = c.node
+            WHERE c.name = g.carrier AND c.node <> $1 AND c.health <> 'down')
+    FROM UNNEST($2::text[], $3::int[]) AS g (carrier, total) JOIN pool AS p ON p.carrier = g.carrier"
+);
+/// One that another node takes in this moment is left to it.
+const TAKE: &str = "
+    UPDATE bind AS b SET owner = $1 FROM (
+        SELECT d.carrier, d.slot FROM UNNEST($2::text[], $3::int[], $4::bigint[]) AS g (carrier, total, most)
+        CROSS JOIN LATERAL (
+            SELECT f.carrier, f.slot FROM bind AS f WHERE f.carrier = g.carrier AND f.slot < g.total AND f.owner = 0
+            ORDER BY f.slot LIMIT g.most FOR UPDATE SKIP LOCKED
+        ) AS d
+    ) AS free
+    WHERE b.carrier = free.carrier AND b.slot = free.slot RETURNING b.carrier";
+const REST: &str = concat!(
+    "SELECT NOT EXISTS (SELECT 1 FROM carrier AS c JOIN node ON node.id = c.node
+            WHERE c.node <> $1 AND node.alive_until_us >= ",
+    now_us!(),
+    "), ARRAY(SELECT DISTINCT carrier FROM bind WHERE owner = $1 AND carrier <> ALL ($2::text[]) ORDER BY carrier)"
+);
+const GIVE_UP: &str = "
+    UPDATE bind SET owner = 0 WHERE carrier = $1 AND owner = $2 AND slot NOT IN (
+        SELECT slot FROM bind WHERE carrier = $1 AND owner = $2 ORDER BY slot LIMIT $3
+    )";
+const RELEASE: &str = concat!(
+    "WITH noted AS MATERIALIZED (
+        SELECT c.node, c.name, c.health FROM carrier AS c JOIN node ON node.id = c.node
+        WHERE node.alive_until_us >= ",
+    now_us!(),
+    "), stuck AS MATERIALIZED (
+        SELECT d.owner, d.lane, d.due_us, d.id FROM pool AS p CROSS JOIN LATERAL (
+            SELECT q.owner, q.lane, q.due_us, q.id FROM queue AS q WHERE q.owner = -1 - p.id
+            ORDER BY q.lane, q.due_us, q.id LIMIT $2 FOR UPDATE SKIP LOCKED
+        ) AS d
+        WHERE NOT EXISTS (SELECT 1 FROM noted WHERE noted.node <> $1)
+            OR NOT EXISTS (SELECT 1 FROM noted WHERE noted.name = p.carrier AND noted.health <> 'down')
+    ), released AS (
+        UPDATE queue AS q SET owner = 0 FROM stuck AS s
+        WHERE q.owner = s.owner AND q.lane = s.lane AND q.due_us = s.due_us AND q.id = s.id RETURNING 1
+    )
+    SELECT count(*) FROM released"
+);
+
+#[async_trait]
+impl BindStore for PostgresStore {
+    async fn share_binds(
+        &self,
+        node: NodeId,
+        wishes: &[BindWish],
+    ) -> Result<Option<Shared>, StoreError> {
+        attempt::run(&self.pool, "share binds", &Sharing { node, wishes }).await
+    }
+
+    async fn give_up_binds(
+        &self,
+        node: NodeId,
+        carrier: &str,
+        keep: u16,
+    ) -> Result<(), StoreError> {
+        let values: super::Values<'_> = &[&carrier, &node.as_i64(), &i64::from(keep)];
+        let given_up = self.query("give up binds", GIVE_UP, values).await;
+        given_up.map(drop)
+    }
+
+    async fn release_pools(&self, node: NodeId, limit: u32) -> Result<u64, StoreError> {
+        let values: super::Values<'_> = &[&node.as_i64(), &i64::from(limit)];
+        self.get("release pools", RELEASE, values, prune::count)
+            .await
+    }
+}
+
+/// What a node wishes for.
+struct Sharing<'a> {
+    node: NodeId,
+    wishes: &'a [BindWish],
+}
+
+impl Attempt for Sharing<'_> {
+    type Output = Option<Shared>;
+
+    async fn run(&self, client: &mut Object) -> Result<Option<Shared>, Fault> {
+        let node = self.node.as_i64();
+        let names: Vec<&str> = self.wishes.iter().map(|wish| &*wish.carrier).collect();
+        let totals: Vec<i32> = self.wishes.iter().map(|wish| wish.total.into()).collect();
+        let transaction = client.transaction().await?;
+        let lock = transaction.prepare_cached(LOCK_NODE).await?;
+        if transaction.query_opt(&lock, &[&node]).await?.is_none() {
+            return Ok(None);
+        }
+        let enrol = transaction.prepare_cached(ENROL).await?;
+        transaction
+            .execute(&enrol, &[&node, &names, &totals])
+            .await?;
+        let mut shares = look(&transaction, node, self.wishes).await?;
+        self.take(&transaction, &mut shares).await?;
+        let rest = transaction.prepare_cached(REST).await?;
+        let rest = transaction.query_one(&rest, &[&node, &names]).await?;
+        let (is_alone, left) = (column(&rest, 0)?, column(&rest, 1)?);
+        transaction.commit().await?;
+        Ok(Some(Shared {
+            shares,
+            left,
+            is_alone,
+        }))
+    }
+}
+
+impl Sharing<'_> {
+    /// Takes what is free, up to the shares.
+    async fn take(
+        &self,
+        transaction: &Transaction<'_>,
+        shares: &mut [BindShare],
+    ) -> Result<(), Fault> {
+        let most = |share: &BindShare| i64::from(share.share.saturating_sub(share.held));
+        let mut short: Vec<(&str, i32, i64)> = self
+            .wishes
+            .iter()
+            .zip(&*shares)
+            .map(|(wish, share)| (&*wish.carrier, wish.total.into(), most(share)))
+            .filter(|(_, _, most)| *most > 0)
+            .collect();
+        if short.is_empty() {
+            return Ok(());
+        }
+        short.sort_unstable();
+        let names: Vec<&str> = short.iter().map(|short| short.0).collect();
+        let totals: Vec<i32> = short.iter().map(|short| short.1).collect();
+        let most: Vec<i64> = short.iter().map(|short| short.2).collect();
+        let take = transaction.prepare_cached(TAKE).await?;
+        let values: super::Values<'_> = &[&self.node.as_i64(), &names, &totals, &most];
+        for row in transaction.query(&take, values).await? {
+            let name: &str = column(&row, 0)?;
+            let taken = self.wishes.iter().zip(shares.iter_mut());
+            for (_, share) in taken.filter(|(wish, _)| wish.carrier == name) {
+                share.held += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a node has, in the order of its wishes.
+async fn look(
+    transaction: &Transaction<'_>,
+    node: i64,
+    wishes: &[BindWish],
+) -> Result<Vec<BindShare>, Fault> {
+    let names: Vec<&str> = wishes.iter().map(|wish| &*wish.carrier).collect();
+    let totals: Vec<i32> = wishes.iter().map(|wish| wish.total.into()).collect();
+    let statement = transaction.prepare_cached(LOOK).await?;
+    let rows = transaction
+        .query(&statement, &[&node, &names, &totals])
+        .await?;
+    let mut found = HashMap::with_capacity(rows.len());
+    for row in &rows {
+        let name: &str = column(row, 0)?;
+        found.insert(name, columns(row)?);
+    }
+    let share = |wish: &BindWish| {
+        let columns = found.get(&*wish.carrier).ok_or(Corrupt("pool"))?;
+        columns.share(wish.total)
+    };
+    let shares: Result<Vec<_>, Corrupt> = wishes.iter().map(share).collect();
+    Ok(shares?)
+}
+
+fn columns(row: &Row) -> Result<ShareColumns, Corrupt> {
+    Ok(ShareColumns {
+        wishers: column(row, 1)?,
+        before: column(row, 2)?,
+        held: column(row, 3)?,
+        surplus: column(row, 4)?,
+        pool: column(row, 5)?,
+        is_up_elsewhere: column(row, 6)?,
+    })
+}

@@ -1,0 +1,63 @@
+//! Rows of binds: what a node has of a carrier, and what follows from that.
+
+use domain::ids::PoolId;
+use domain::ports::BindShare;
+use domain::sharing::fair_share;
+
+use super::Corrupt;
+
+/// `queue.owner` of what waits in a pool: behind nobody and the carriers that took something.
+pub(crate) fn pool_owner(pool: PoolId) -> i64 {
+    -1 - pool.as_i64()
+}
+
+/// The pool that an owner is, if it is one.
+pub(crate) fn pool_of(owner: i64) -> Option<PoolId> {
+    PoolId::from_i64(owner.checked_neg()? - 1)
+}
+
+/// The columns of what a node has of a carrier.
+pub(crate) struct ShareColumns {
+    /// How many nodes that live wish for binds of it.
+    pub(crate) wishers: i64,
+    /// How many of them stand before this one.
+    pub(crate) before: i64,
+    pub(crate) held: i64,
+    pub(crate) surplus: i64,
+    pub(crate) pool: i64,
+    pub(crate) is_up_elsewhere: bool,
+}
+
+impl ShareColumns {
+    pub(crate) fn share(&self, total: u16) -> Result<BindShare, Corrupt> {
+        let nodes = |number: i64| usize::try_from(number).map_err(|_| Corrupt("number of nodes"));
+        Ok(BindShare {
+            held: binds(self.held)?,
+            surplus: binds(self.surplus)?,
+            share: fair_share(total, nodes(self.before)?, nodes(self.wishers)?),
+            pool: PoolId::from_i64(self.pool).ok_or(Corrupt("pool"))?,
+            is_up_elsewhere: self.is_up_elsewhere,
+        })
+    }
+}
+
+fn binds(number: i64) -> Result<u16, Corrupt> {
+    u16::try_from(number).map_err(|_| Corrupt("number of binds"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_is_neither_nobody_nor_a_carrier_nor_a_node() {
+        let pool = |id| PoolId::new(id).expect("in range");
+        for (id, owner) in [(1, -2), (7, -8)] {
+            assert_eq!(pool_owner(pool(id)), owner);
+            assert_eq!(pool_of(owner), Some(pool(id)));
+        }
+        for owner in [-1, 0, 1, i64::MAX, i64::MIN] {
+            assert_eq!(pool_of(owner), None, "{owner}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Binds and pools. Only one service works on the file, so nearly always all binds are its own; but nothing here counts
+//! on that.
+
+use async_trait::async_trait;
+use domain::ids::NodeId;
+use domain::ports::{BindShare, BindStore, BindWish, Shared, StoreError};
+use rusqlite::{Connection, Result, Row, params};
+
+use super::{SqliteStore, clock};
+use crate::rows::binds::ShareColumns;
+
+const IS_ALIVE: &str = "SELECT EXISTS (SELECT 1 FROM node WHERE id = ?1)";
+const WISH: &str = "INSERT INTO bind_wish (carrier, node) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+const LIST_WISHES: &str = "SELECT carrier FROM bind_wish WHERE node = ?1 ORDER BY carrier";
+const FORGET_WISH: &str = "DELETE FROM bind_wish WHERE node = ?1 AND carrier = ?2";
+const ADD_SLOT: &str =
+    "INSERT INTO bind (carrier, slot, owner) VALUES (?1, ?2, 0) ON CONFLICT DO NOTHING";
+const ADD_POOL: &str =
+    "INSERT INTO pool (carrier) SELECT ?1 WHERE ?1 NOT IN (SELECT carrier FROM pool)";
+const LOOK: &str = "
+    SELECT (SELECT count(*) FROM bind_wish AS w JOIN node ON node.id = w.node
+            WHERE w.carrier = ?1 AND (w.node = ?2 OR node.alive_until_us >= ?4)),
+        (SELECT count(*) FROM bind_wish AS w JOIN node ON node.id = w.node
+            WHERE w.carrier = ?1 AND w.node < ?2 AND node.alive_until_us >= ?4),
+        (SELECT count(*) FROM bind WHERE carrier = ?1 AND owner = ?2 AND slot < ?3),
+        (SELECT count(*) FROM bind WHERE carrier = ?1 AND owner = ?2 AND slot >= ?3),
+        pool.id,
+        EXISTS (SELECT 1 FROM carrier AS c JOIN node ON node.id = c.node
+            WHERE c.name = ?1 AND c.node <> ?2 AND c.health <> 'down' AND node.alive_until_us >= ?4)
+    FROM pool WHERE pool.carrier = ?1";
+const TAKE: &str = "
+    UPDATE bind SET owner = ?2 WHERE carrier = ?1 AND slot IN (
+        SELECT slot FROM bind WHERE carrier = ?1 AND owner = 0 AND slot < ?3 ORDER BY slot LIMIT ?4
+    )";
+const LIST_HELD: &str = "SELECT DISTINCT carrier FROM bind WHERE owner = ?1 ORDER BY carrier";
+const IS_ALONE: &str = "
+    SELECT NOT EXISTS (SELECT 1 FROM carrier AS c JOIN node ON node.id = c.node
+        WHERE c.node <> ?1 AND node.alive_until_us >= ?2)";
+const GIVE_UP: &str = "
+    UPDATE bind SET owner = 0 WHERE carrier = ?1 AND owner = ?2 AND slot NOT IN (
+        SELECT slot FROM bind WHERE carrier = ?1 AND owner = ?2 ORDER BY slot LIMIT ?3
+    )";
+const LIST_IDLE_POOLS: &str = "
+    SELECT pool.id FROM pool WHERE ?2 OR NOT EXISTS (
+        SELECT 1 FROM carrier AS c JOIN node ON node.id = c.node
+        WHERE c.name = pool.carrier AND c.health <> 'down' AND node.alive_until_us >= ?1
+    ) ORDER BY pool.id";
+const RELEASE: &str = "
+    UPDATE queue SET owner = 0 WHERE owner = -1 - ?1 AND (lane, due_us, id) IN (
+        SELECT lane, due_us, id FROM queue WHERE owner = -1 - ?1 LIMIT ?2
+    )";
+
+#[async_trait]
+impl BindStore for SqliteStore {
+    async fn share_binds(
+        &self,
+        node: NodeId,
+        wishes: &[BindWish],
+    ) -> std::result::Result<Option<Shared>, StoreError> {
+        let wishes = wishes.to_vec();
+        self.write("share binds", move |db| share(db, node, &wishes))
+            .await
+    }
+
+    async fn give_up_binds(
+        &self,
+        node: NodeId,
+        carrier: &str,
+        keep: u16,
+    ) -> std::result::Result<(), StoreError> {
+        let carrier = carrier.to_owned();
+        self.write("give up binds", move |db| {
+            let values = params![carrier, node.as_i64(), keep];
+            db.prepare_cached(GIVE_UP)?.execute(values).map(drop)
+        })
+        .await
+    }
+
+    async fn release_pools(
+        &self,
+        node: NodeId,
+        limit: u32,
+    ) -> std::result::Result<u64, StoreError> {
+        self.write("release pools", move |db| release(db, node, limit))
+            .await
+    }
+}
+
+fn share(db: &Connection, node: NodeId, wishes: &[BindWish]) -> Result<Option<Shared>> {
+    let id = node.as_i64();
+    let is_alive: bool = db
+        .prepare_cached(IS_ALIVE)?
+        .query_row([id], |row| row.get(0))?;
+    if !is_alive {
+        return Ok(None);
+    }
+    for gone in list_but(db, LIST_WISHES, id, wishes, |wish| wish.total > 0)? {
+        db.prepare_cached(FORGET_WISH)?.execute(params![id, gone])?;
+    }
+    for wish in wishes {
+        enrol(db, id, wish)?;
+    }
+    let shares = wishes.iter().map(|wish| take(db, id, wish));
+    let shares = shares.collect::<Result<_>>()?;
+    Ok(Some(Shared {
+        shares,
+        left: list_but(db, LIST_HELD, id, wishes, |_| true)?,
+        is_alone: is_alone(db, id)?,
+    }))
+}
+
+/// The carriers that a statement lists for a node, but for those that are wished for so.
+fn list_but(
+    db: &Connection,
+    sql: &str,
+    node: i64,
+    wishes: &[BindWish],
+    counts: impl Fn(&BindWish) -> bool,
+) -> Result<Vec<String>> {
+    let mut list = db.prepare_cached(sql)?;
+    let listed = list.query_map([node], |row| row.get(0))?;
+    let mut listed: Vec<String> = listed.collect::<Result<_>>()?;
+    let is_wished = |name: &str| {
+        let mut wishes = wishes.iter();
+        wishes.any(|wish| wish.carrier == name && counts(wish))
+    };
+    listed.retain(|name| !is_wished(name));
+    Ok(listed)
+}
+
+fn is_alone(db: &Connection, node: i64) -> Result<bool> {
+    let now_us = clock::now_us(db)?;
+    let mut is_alone = db.prepare_cached(IS_ALONE)?;
+    is_alone.query_row([node, now_us], |row| row.get(0))
+}
+
+/// Notes a wish, with all that it is about.
+fn enrol(db: &Connection, node: i64, wish: &BindWish) -> Result<()> {
+    if wish.total > 0 {
+        db.prepare_cached(WISH)?
+            .execute(params![wish.carrier, node])?;
+    }
+    let mut add = db.prepare_cached(ADD_SLOT)?;
+    for slot in 0..wish.total {
+        add.execute(params![wish.carrier, slot])?;
+    }
+    db.prepare_cached(ADD_POOL)?.execute([&wish.carrier])?;
+    Ok(())
+}
+
+/// Takes what is free, up to the share.
+fn take(db: &Connection, node: i64, wish: &BindWish) -> Result<BindShare> {
+    let now_us = clock::now_us(db)?;
+    let read = |row: &Row<'_>| {
+        Ok(ShareColumns {
+            wishers: row.get(0)?,
+            before: row.get(1)?,
+            held: row.get(2)?,
+            surplus: row.get(3)?,
+            pool: row.get(4)?,
+            is_up_elsewhere: row.get(5)?,
+        })
+    };
+    let values = params![wish.carrier, node, wish.total, now_us];
+    let columns = db.prepare_cached(LOOK)?.query_row(values, read)?;
+    let mut share = columns.share(wish.total)?;
+    let wanted = share.share.saturating_sub(share.held);
+    if wanted > 0 {
+        let values = params![wish.carrier, node, wish.total, wanted];
+        let taken = db.prepare_cached(TAKE)?.execute(values)?;
+        share.held += u16::try_from(taken).unwrap_or(wanted);
+    }
+    Ok(share)
+}
+
+fn release(db: &Connection, node: NodeId, limit: u32) -> Result<u64> {
+    let is_alone = is_alone(db, node.as_i64())?;
+    let mut list = db.prepare_cached(LIST_IDLE_POOLS)?;
+    let idle = list.query_map(params![clock::now_us(db)?, is_alone], |row| row.get(0))?;
+    let idle: Vec<i64> = idle.collect::<Result<_>>()?;
+    let mut released = 0;
+    for pool in idle {
+        released += db.prepare_cached(RELEASE)?.execute(params![pool, limit])? as u64;
+    }
+    Ok(released)
+}
