@@ -6,6 +6,7 @@ use domain::Money;
 use domain::billing::{NotPaid, SpendingRules};
 use domain::ports::{Accepted, Store};
 
+use super::days::undo_partitions;
 use super::fixture::Database;
 use super::money::{assert_balanced, balance, priced};
 use super::people::{WITHOUT_PEOPLE, WITHOUT_PLACES};
@@ -44,6 +45,7 @@ async fn balances_and_what_was_spent_are_carried_over(database: Database) {
     let spent = priced(submission(1, 1), owner, PRICE);
     assert_eq!(accept(&store, vec![spent]).await, [Accepted::Stored]);
     drop(store);
+    undo_partitions(&database).await;
     database.execute(WITHOUT_PLACES).await;
     database.execute(WITHOUT_DASHBOARD).await;
     database.execute(WITHOUT_PEOPLE).await;

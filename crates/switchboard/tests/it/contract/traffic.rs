@@ -28,6 +28,7 @@ on_both_databases!(
 
 /// Undoes the migration and what followed it; for the tests of those before it, too.
 pub(super) const WITHOUT_DASHBOARD: &str = "
+    DROP TABLE bind; DROP TABLE bind_wish; DROP TABLE pool; ALTER TABLE carrier DROP COLUMN links_total;
     DROP TABLE IF EXISTS traffic_fresh;
     ALTER TABLE account ADD COLUMN balance_micros BIGINT NOT NULL DEFAULT 0;
     ALTER TABLE account ADD COLUMN spent_day INTEGER NOT NULL DEFAULT 0;
