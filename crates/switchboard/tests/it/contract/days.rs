@@ -207,7 +207,7 @@ async fn a_long_reader_and_a_report_that_is_asked_for_again_keep_a_day() {
     };
     let store = database.open().await;
     everything_delivered(&store, [id(1, 1)].into_iter()).await;
-    let connected = tokio_postgres::connect(server.url(), tokio_postgres::NoTls).await;
+    let connected = tokio_postgres::connect(server.database().url(), tokio_postgres::NoTls).await;
     let (reader, connection) = connected.expect("the server answers");
     let connection = tokio::spawn(connection);
     let read = "BEGIN; SELECT count(*) FROM message";

@@ -22,7 +22,7 @@ pub(crate) enum Served {
 
 impl Served {
     /// The database, on its server.
-    fn database(&self) -> &TestDatabase {
+    pub(crate) fn database(&self) -> &TestDatabase {
         match self {
             Self::Directly(database) => database,
             Self::ByPooler(pooled) => pooled.database(),
