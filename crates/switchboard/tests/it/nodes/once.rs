@@ -23,12 +23,14 @@ const ALL: &str = "api,auth,mcp,dashboard,worker";
 const WORKERS: usize = 3;
 const ROLES: [&str; WORKERS + 1] = [ALL, ALL, ALL, "api"];
 /// Scheduled for one moment, by each node.
-const SCHEDULED: usize = 100;
+const SCHEDULED: usize = 80;
 /// Spread over the nodes.
-const LOOKUPS: usize = 120;
+const LOOKUPS: usize = 60;
 /// Numbers, each registered by three nodes at once.
-const NUMBERS: usize = 40;
+const NUMBERS: usize = 20;
 const REPORTED: usize = SCHEDULED * ROLES.len() + LOOKUPS;
+/// So many at once bring reports, and as many the same ones to another node.
+const BRINGERS: usize = 4;
 /// Long enough to accept all that is scheduled.
 const AHEAD_S: i64 = 5;
 /// Nothing here takes so long unless something is broken.
@@ -37,8 +39,8 @@ const DEADLINE: Duration = Duration::from_mins(1);
 const CARRIER_TAKES: Duration = Duration::from_millis(20);
 /// Of a message.
 const PRICE: &str = "0.50";
-/// What 400 messages at 0.50 and 120 lookups at 0.25 leave of [`super::BALANCE`].
-const LEFT: &str = "999770.00";
+/// What 320 messages at 0.50 and 60 lookups at 0.25 leave of [`super::BALANCE`].
+const LEFT: &str = "999825.00";
 
 /// Takes whatever comes, and writes it down.
 struct Upstream {
@@ -239,7 +241,7 @@ fn register(cluster: &Cluster) -> Vec<String> {
 /// Brings the upstream's reports, each to two nodes at once.
 fn report(cluster: &Cluster, orders: &[Order]) {
     let addrs: Vec<SocketAddr> = cluster.nodes[..WORKERS].iter().map(Server::addr).collect();
-    let bring = |shift: usize| {
+    let bring = |orders: &[Order], shift: usize| {
         let open = |addr: &SocketAddr| Connection::open(*addr).expect("it is up");
         let mut connections: Vec<Connection> = addrs.iter().map(open).collect();
         for (place, order) in orders.iter().enumerate() {
@@ -252,8 +254,10 @@ fn report(cluster: &Cluster, orders: &[Order]) {
         }
     };
     thread::scope(|scope| {
-        scope.spawn(|| bring(0));
-        scope.spawn(|| bring(1));
+        for part in orders.chunks(orders.len() / BRINGERS + 1) {
+            scope.spawn(|| bring(part, 0));
+            scope.spawn(|| bring(part, 1));
+        }
     });
 }
 
