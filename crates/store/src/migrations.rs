@@ -100,6 +100,7 @@ migrations! {
     12 "0012_append" Breaking,
     13 "0013_binds" Breaking,
     14 "0014_nodes" Compatible,
+    15 "0015_partitions" Breaking,
 }
 
 /// The steps of the schema that a program knows.

@@ -36,15 +36,19 @@ const CHARGE: &str = "
 /// Those to whom something is owed for messages that were ended in this transaction.
 const LOCK_OWED: &str = "
     SELECT id FROM account
-    WHERE id IN (SELECT account_id FROM message WHERE id = ANY($1::bigint[]) AND price_micros <> 0)
+    WHERE id IN (
+        SELECT m.account_id FROM UNNEST($1::bigint[]) AS g (id) JOIN message AS m ON m.id = g.id
+        WHERE m.price_micros <> 0
+    )
     ORDER BY id FOR NO KEY UPDATE";
 const REFUND: &str = concat!(
     "INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, spent_day, spent_micros)
     SELECT a.id, coalesce(l.id, 0) + 1, $2::bigint, 3, owed.amount, coalesce(l.balance_micros, 0) + owed.amount,
         owed.messages, coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0)
     FROM (
-        SELECT account_id, CAST(sum(price_micros) AS bigint) AS amount, count(*) AS messages FROM message
-        WHERE id = ANY($1::bigint[]) AND price_micros <> 0 GROUP BY account_id
+        SELECT m.account_id, CAST(sum(m.price_micros) AS bigint) AS amount, count(*) AS messages
+        FROM UNNEST($1::bigint[]) AS g (id) JOIN message AS m ON m.id = g.id
+        WHERE m.price_micros <> 0 GROUP BY m.account_id
     ) AS owed JOIN account AS a ON a.id = owed.account_id",
     newest_entry!("a.id"),
 );

@@ -25,13 +25,16 @@ const CLAIM: &str = concat!(
     " ORDER BY due_us, id LIMIT $2 FOR UPDATE SKIP LOCKED
     ), taken AS (
         UPDATE callback_queue AS q SET owner = $1, attempt = q.attempt + 1 FROM due
-        WHERE q.owner = due.owner AND q.due_us = due.due_us AND q.id = due.id RETURNING q.due_us, q.id, q.attempt
+        WHERE q.owner = due.owner AND q.due_us = due.due_us AND q.id = due.id
+        RETURNING q.due_us, q.id, q.attempt, q.message_id
     )
     SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.tries, taken.due_us, taken.attempt, c.kind,
         coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network, clock.now_us
     FROM (SELECT ",
     now_us!(),
-    ") AS clock (now_us) LEFT JOIN (taken JOIN callback AS c ON c.id = taken.id) ON TRUE
+    ") AS clock (now_us) LEFT JOIN (
+        taken JOIN callback AS c ON c.id = taken.id AND c.message_id = taken.message_id
+    ) ON TRUE
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
     ORDER BY taken.due_us, taken.id"
 );
@@ -45,20 +48,20 @@ const SETTLE: &str = "
         DELETE FROM callback_queue AS q USING given AS g
         WHERE g.later_us IS NULL
             AND q.owner = g.node AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
-        RETURNING g.*
+        RETURNING q.message_id, g.*
     ), postponed AS (
         UPDATE callback_queue AS q SET owner = 0, due_us = g.later_us FROM given AS g
         WHERE g.later_us IS NOT NULL
             AND q.owner = g.node AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
-        RETURNING g.*
+        RETURNING q.message_id, g.*
     ), changed AS (
         UPDATE callback AS c SET state = s.state, due_us = coalesce(s.later_us, c.due_us),
             tries = c.tries + CASE WHEN s.at_us IS NULL THEN 0 ELSE 1 END
         FROM (SELECT * FROM removed UNION ALL SELECT * FROM postponed) AS s
-        WHERE c.id = s.id
-        RETURNING c.id, c.tries, s.at_us, s.status, s.elapsed_ms, s.body, s.address, s.reason
+        WHERE c.id = s.id AND c.message_id = s.message_id
+        RETURNING c.id, c.tries, c.message_id, s.at_us, s.status, s.elapsed_ms, s.body, s.address, s.reason
     ), logged AS (
-        INSERT INTO callback_attempt (callback_id, number, at_us, status, elapsed_ms, body, address, reason)
+        INSERT INTO callback_attempt (callback_id, number, message_id, at_us, status, elapsed_ms, body, address, reason)
         SELECT * FROM changed WHERE at_us IS NOT NULL
     )
     SELECT id FROM changed";
@@ -72,8 +75,8 @@ const RELEASE: &str = "
 /// not read.
 macro_rules! not_done {
     () => {
-        "(SELECT id FROM callback_queue UNION ALL SELECT id FROM callback WHERE state = 1) AS open
-            JOIN callback AS c ON c.id = open.id"
+        "(SELECT id, message_id FROM callback_queue UNION ALL SELECT id, message_id FROM callback WHERE state = 1) AS open
+            JOIN callback AS c ON c.id = open.id AND c.message_id = open.message_id"
     };
 }
 macro_rules! matches {
@@ -101,7 +104,7 @@ macro_rules! replay {
     ($from:expr) => {
         concat!(
             "WITH found AS MATERIALIZED (
-                SELECT 0::bigint AS owner, c.id, c.due_us, c.state, c.tries FROM ",
+                SELECT 0::bigint AS owner, c.id, c.message_id, c.due_us, c.state, c.tries FROM ",
             $from,
             subject!(),
             matches!(),
@@ -111,16 +114,17 @@ macro_rules! replay {
             now_us!(),
             " FROM found
                 WHERE found.state = 0 AND q.owner = found.owner AND q.due_us = found.due_us AND q.id = found.id
-                RETURNING q.id
+                RETURNING q.id, q.message_id
             ), queued AS (
-                INSERT INTO callback_queue (owner, due_us, id, attempt)
+                INSERT INTO callback_queue (owner, due_us, id, attempt, message_id)
                 SELECT 0, ",
             now_us!(),
-            ", id, tries FROM found WHERE state <> 0 RETURNING id
+            ", id, tries, message_id FROM found WHERE state <> 0 RETURNING id, message_id
             ), waiting AS (
                 UPDATE callback AS c SET state = 0, due_us = ",
             now_us!(),
-            " FROM (SELECT id FROM hurried UNION ALL SELECT id FROM queued) AS again WHERE c.id = again.id RETURNING 1
+            " FROM (SELECT id, message_id FROM hurried UNION ALL SELECT id, message_id FROM queued) AS again
+                WHERE c.id = again.id AND c.message_id = again.message_id RETURNING 1
             )
             SELECT count(*) FROM waiting"
         )

@@ -39,8 +39,8 @@ const END: &str = concat!(
     ", 0, 0 FROM ended WHERE dlr_url IS NOT NULL
         RETURNING id, message_id, due_us
     ), queued AS (
-        INSERT INTO callback_queue (owner, due_us, id, attempt)
-        SELECT $6::bigint, due_us, id, $7::int FROM created
+        INSERT INTO callback_queue (owner, due_us, id, attempt, message_id)
+        SELECT $6::bigint, due_us, id, $7::int, message_id FROM created
     ), counted AS (",
     count_traffic!("SELECT * FROM ended WHERE channel <> 2"),
     ")
@@ -68,9 +68,10 @@ const REPORT_SEEN: &str = concat!(
         INSERT INTO callback (account_id, message_id, kind, url, payload, created_us, due_us, state, tries)
         VALUES ($1, $2, 0, $3, $4, $5, ",
     now_us!(),
-    ", 0, 0) RETURNING id, due_us
+    ", 0, 0) RETURNING id, due_us, message_id
     )
-    INSERT INTO callback_queue (owner, due_us, id, attempt) SELECT 0, due_us, id, 0 FROM created"
+    INSERT INTO callback_queue (owner, due_us, id, attempt, message_id)
+    SELECT 0, due_us, id, 0, message_id FROM created"
 );
 /// Takes delivered parts off what is left of a message.
 const TAKE_PARTS_OFF: &str = "

@@ -59,7 +59,8 @@ macro_rules! fitting {
         "
     };
 }
-/// How far it looked, with what it found. The sums keep the primary key out of it, by which whole segments would be read.
+/// How far it looked, with what it found. The bounds of the segment name its partition; by the index that has all of
+/// them, its rows are found. The sums keep the primary key out of the order, by which whole segments would be read.
 macro_rules! look_by_number {
     ($conditions:expr) => {
         concat!(
@@ -67,7 +68,8 @@ macro_rules! look_by_number {
             "SELECT bounds.low, bounds.is_end, found.* FROM bounds LEFT JOIN (
                 SELECT f.* FROM walk CROSS JOIN LATERAL (SELECT ",
             summary_columns!(),
-            " FROM message AS m WHERE m.id >> 11 = walk.segment AND m.id + 0 < $1 ",
+            " FROM message AS m WHERE m.id >> 11 = walk.segment AND m.id >= walk.segment << 11
+                AND m.id < (walk.segment + 1) << 11 AND m.id + 0 < $1 ",
             $conditions,
             fitting!(),
             " ORDER BY m.id + 0 DESC LIMIT $11) AS f ORDER BY f.id DESC LIMIT $11
@@ -82,7 +84,8 @@ const SEEK: &str = concat!(
     walk!(),
     "SELECT bounds.low, bounds.is_end, (
         SELECT max(segment) FROM walk WHERE $3::bigint IS NULL OR EXISTS (
-            SELECT 1 FROM message AS m WHERE m.id >> 11 = walk.segment AND m.account_id = $3))
+            SELECT 1 FROM message AS m WHERE m.id >> 11 = walk.segment AND m.account_id = $3
+                AND m.id >= walk.segment << 11 AND m.id < (walk.segment + 1) << 11))
     FROM bounds"
 );
 const LOOK_IN_SEGMENT: &str = concat!(

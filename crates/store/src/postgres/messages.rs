@@ -17,7 +17,6 @@ use super::fault::Fault;
 use super::{PostgresStore, attempt, billing, column, keys};
 use crate::rows::{self, CANCELLED, Corrupt, MessageColumns, ScheduledColumns, micros};
 
-const RESERVE: &str = "UPDATE id_block SET next = next + $1::bigint RETURNING next - $1::bigint";
 const FIND_ANSWER: &str = "
     SELECT body, first_id, messages, parts FROM idempotency
     WHERE account_id = $1 AND key = $2 AND expires_us > $3";
@@ -67,10 +66,7 @@ const PRUNE: &str = "
 impl MessageStore for PostgresStore {
     async fn reserve_ids(&self, count: u64) -> Result<MessageId, StoreError> {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        self.get("reserve message IDs", RESERVE, &[&count], |row| {
-            rows::message_id(column(row, 0)?)
-        })
-        .await
+        self.reserve(count).await
     }
 
     async fn accept(&self, batch: Arc<Vec<Submission>>) -> Result<Vec<Accepted>, StoreError> {
@@ -80,14 +76,16 @@ impl MessageStore for PostgresStore {
             .any(|submission| submission.idempotency.is_some())
         {
             let whole = CarefulBatch(batch.iter().collect());
-            return attempt::run(&self.pool, OPERATION, &whole).await;
+            return self.store_by(OPERATION, &batch, &whole).await;
         }
-        let charged = attempt::run(&self.pool, OPERATION, &PlainBatch(&batch)).await?;
+        let charged = self
+            .store_by(OPERATION, &batch, &PlainBatch(&batch))
+            .await?;
         let left = accept::unstored(&batch, &charged);
         let mut outcomes = vec![Accepted::Stored; batch.len()];
         if !left.is_empty() {
             let rest = CarefulBatch(left.iter().map(|&place| &batch[place]).collect());
-            let rest = attempt::run(&self.pool, OPERATION, &rest).await?;
+            let rest = self.store_by(OPERATION, &batch, &rest).await?;
             for (place, outcome) in left.into_iter().zip(rest) {
                 outcomes[place] = outcome;
             }

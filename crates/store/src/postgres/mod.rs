@@ -67,7 +67,8 @@ macro_rules! list_callbacks {
             FROM ",
             $from,
             subject!(),
-            " LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries"
+            " LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries
+                AND a.message_id = c.message_id"
         )
     };
 }
@@ -83,6 +84,7 @@ mod carriers;
 mod catalogue;
 mod claims;
 mod connected;
+mod days;
 mod dispatch;
 mod ending;
 mod fault;
@@ -98,6 +100,7 @@ mod people;
 mod pool;
 mod prune;
 mod receipts;
+mod retention;
 mod second_factor;
 mod senders;
 mod sends;
@@ -122,6 +125,8 @@ pub(crate) struct PostgresStore {
     folds: traffic::Folds,
     /// The version of the schema that this program knows.
     level: i64,
+    made: days::Made,
+    looked: retention::Looked,
 }
 
 impl PostgresStore {
@@ -147,6 +152,8 @@ impl PostgresStore {
             callbacks: floor::Floor::default(),
             folds: traffic::Folds::default(),
             level: migrations::level(steps),
+            made: days::Made::default(),
+            looked: retention::Looked::default(),
         })
     }
 

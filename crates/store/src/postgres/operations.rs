@@ -89,21 +89,23 @@ const LIST_UNMATCHED: &str = "
     ORDER BY taken_us DESC LIMIT $1";
 const LIST_WAITING: &str = "
     SELECT coalesce(c.url, m.dlr_url), c.state, c.created_us, a.reason FROM (
-        (SELECT id FROM callback_queue LIMIT $1)
+        (SELECT id, message_id FROM callback_queue LIMIT $1)
         UNION ALL
-        (SELECT id FROM callback WHERE state = 1 ORDER BY id DESC LIMIT $1)
-    ) AS open JOIN callback AS c ON c.id = open.id
+        (SELECT id, message_id FROM callback WHERE state = 1 ORDER BY id DESC LIMIT $1)
+    ) AS open JOIN callback AS c ON c.id = open.id AND c.message_id = open.message_id
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries
+            AND a.message_id = c.message_id
     ORDER BY c.id DESC";
 const LIST_WAITING_OF: &str = "
     SELECT coalesce(c.url, m.dlr_url), c.state, c.created_us, a.reason FROM (
-        (SELECT id FROM callback_queue LIMIT $1)
+        (SELECT id, message_id FROM callback_queue LIMIT $1)
         UNION ALL
-        (SELECT id FROM callback WHERE state = 1 AND account_id = $2 ORDER BY id DESC LIMIT $1)
-    ) AS open JOIN callback AS c ON c.id = open.id AND c.account_id = $2
+        (SELECT id, message_id FROM callback WHERE state = 1 AND account_id = $2 ORDER BY id DESC LIMIT $1)
+    ) AS open JOIN callback AS c ON c.id = open.id AND c.message_id = open.message_id AND c.account_id = $2
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries
+            AND a.message_id = c.message_id
     ORDER BY c.id DESC";
 
 #[async_trait]

@@ -3,6 +3,7 @@
 use domain::ports::StoreError;
 use tokio_postgres::Row;
 
+use super::days::FIRST_ID;
 use super::{PostgresStore, column};
 use crate::rows::Corrupt;
 use crate::rows::dispatch::PruneColumns;
@@ -25,17 +26,19 @@ const PRUNE_RECEIPTS: &str = concat!(
 const CANDIDATES: &str = "
     SELECT m.id, m.accepted_us, m.final_us,
         EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.kind <> 2 AND c.state = 0)
-    FROM message AS m WHERE m.id > $1 ORDER BY m.id LIMIT $2";
+    FROM message AS m WHERE m.id > $1 AND m.id < $3 ORDER BY m.id LIMIT $2";
 /// What may go is asked again: between the two statements a report may have been replayed.
 const PRUNE_MESSAGES: &str = "
     WITH pruned AS (
-        DELETE FROM message AS m WHERE m.id = ANY($1::bigint[]) AND m.final_us <= $2
+        DELETE FROM message AS m WHERE m.id = ANY($1::bigint[]) AND m.id < $3 AND m.final_us <= $2
             AND NOT EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.kind <> 2 AND c.state = 0)
         RETURNING m.id
     ), reports AS (
-        DELETE FROM callback USING pruned WHERE callback.message_id = pruned.id AND callback.kind <> 2 RETURNING callback.id
+        DELETE FROM callback USING pruned WHERE callback.message_id = pruned.id AND callback.kind <> 2
+        RETURNING callback.id, callback.message_id
     ), tries AS (
         DELETE FROM callback_attempt USING reports WHERE callback_attempt.callback_id = reports.id
+            AND callback_attempt.message_id = reports.message_id
     )
     SELECT count(*) FROM pruned";
 /// How many messages are looked at with one statement.
@@ -53,6 +56,7 @@ impl PostgresStore {
             .await
     }
 
+    /// Rows of the partition "before" one by one; when there are none, whole days.
     pub(super) async fn prune_old_messages(
         &self,
         age_us: i64,
@@ -63,10 +67,10 @@ impl PostgresStore {
         let before_us = now_us.saturating_sub(age_us);
         let ids = self.find_old_messages(before_us, limit as usize).await?;
         if ids.is_empty() {
-            return Ok(0);
+            return self.forget_days(now_us, before_us).await;
         }
-        self.get(OPERATION, PRUNE_MESSAGES, &[&ids, &before_us], count)
-            .await
+        let values: super::Values<'_> = &[&ids, &before_us, &FIRST_ID];
+        self.get(OPERATION, PRUNE_MESSAGES, values, count).await
     }
 
     /// Walks from the lowest ID until enough are found or all that follow are too young.
@@ -78,7 +82,7 @@ impl PostgresStore {
         let mut found = Vec::new();
         let mut after = 0_i64;
         loop {
-            let values: super::Values<'_> = &[&after, &STEP];
+            let values: super::Values<'_> = &[&after, &STEP, &FIRST_ID];
             let messages = self
                 .list("find old messages", CANDIDATES, values, candidate)
                 .await?;

@@ -60,9 +60,10 @@ const NOTIFY: &str = concat!(
         INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, state, tries, kind)
         VALUES ($1, $2, $3, $4, $5, ",
     now_us!(),
-    ", 0, 0, $6) RETURNING id, due_us
+    ", 0, 0, $6) RETURNING id, due_us, message_id
     )
-    INSERT INTO callback_queue (owner, due_us, id, attempt) SELECT 0, due_us, id, 0 FROM created"
+    INSERT INTO callback_queue (owner, due_us, id, attempt, message_id)
+    SELECT 0, due_us, id, 0, message_id FROM created"
 );
 const IS_APPROVED: &str =
     "SELECT EXISTS (SELECT 1 FROM sender WHERE account_id = $1 AND name = $2 AND state = 3)";

@@ -1,10 +1,12 @@
 //! Everything that is known of one message, and callbacks as people look for them.
 
+use std::collections::HashMap;
+
 use domain::MessageId;
 use domain::delivery::CallbackAttempt;
 use domain::ids::{AccountId, CallbackId};
 use domain::ports::{
-    CallbackFilter, CallbackRecord, CallbackStore, Found, Look, MessageStory, PartStory, StoreError,
+    CallbackFilter, CallbackRecord, Found, Look, MessageStory, PartStory, StoreError,
 };
 use tokio_postgres::Row;
 
@@ -42,15 +44,21 @@ const LIST_CALLBACKS: &str = concat!(
     list_callbacks!("callback AS c"),
     " WHERE c.message_id = $1 AND c.kind <> 2 ORDER BY c.id"
 );
+const LIST_TRIES: &str = "
+    SELECT at_us, status, elapsed_ms, body, address, reason FROM callback_attempt
+    WHERE callback_id = $1 AND message_id = $2 ORDER BY number";
 
-const LIST_OPEN: &str = "SELECT id FROM callback_queue WHERE id < $1 LIMIT $2";
+const LIST_OPEN: &str = "SELECT id, message_id FROM callback_queue WHERE id < $1 LIMIT $2";
 const LIST_PARKED: &str = "
-    SELECT id FROM callback WHERE state = 1 AND id < $1 ORDER BY id DESC LIMIT $2";
-const LIST_ALL: &str = "SELECT id FROM callback WHERE id < $1 ORDER BY id DESC LIMIT $2";
+    SELECT id, message_id FROM callback WHERE state = 1 AND id < $1 ORDER BY id DESC LIMIT $2";
+const LIST_ALL: &str =
+    "SELECT id, message_id FROM callback WHERE id < $1 ORDER BY id DESC LIMIT $2";
 const LIST_FITTING: &str = concat!(
-    list_callbacks!("callback AS c"),
-    " WHERE c.id = ANY($1::bigint[])
-        AND substring(coalesce(c.url, m.dlr_url) FROM 1 FOR length($2::bytea)) = $2::bytea
+    list_callbacks!(
+        "UNNEST($1::bigint[], $9::bigint[]) AS w (id, message_id)
+            JOIN callback AS c ON c.id = w.id AND c.message_id = w.message_id"
+    ),
+    " WHERE substring(coalesce(c.url, m.dlr_url) FROM 1 FOR length($2::bytea)) = $2::bytea
         AND c.created_us >= $3 AND c.created_us < $4 AND ($5::bigint IS NULL OR c.account_id = $5)
         AND ($6 OR c.state <> 2) AND c.id >= $7
     ORDER BY c.id DESC LIMIT $8"
@@ -111,7 +119,9 @@ impl PostgresStore {
             .await?;
         let mut with_tries = Vec::with_capacity(records.len());
         for record in records {
-            let tries = self.list_attempts(record.id).await?;
+            let values: super::Values<'_> = &[&record.id.as_i64(), &id];
+            let read = |row: &Row| callbacks::attempt_columns(row, 0)?.attempt();
+            let tries = self.list(operation, LIST_TRIES, values, read).await?;
             with_tries.push((record, tries));
         }
         Ok(with_tries)
@@ -127,7 +137,8 @@ impl PostgresStore {
         let columns = FilterColumns::of(filter);
         let before = look.before.map_or(i64::MAX, CallbackId::as_i64);
         let before = before.min(columns.last_id.saturating_add(1));
-        let window = self.window(before, filter.with_done).await?;
+        let (window, messages) = self.window(before, filter.with_done).await?;
+        let messages: Vec<i64> = window.ids.iter().map(|id| messages[id]).collect();
         let values: super::Values<'_> = &[
             &window.ids,
             &columns.url_prefix,
@@ -137,6 +148,7 @@ impl PostgresStore {
             &filter.with_done,
             &columns.first_id,
             &i64::from(look.limit),
+            &messages,
         ];
         let records = self
             .list(OPERATION, LIST_FITTING, values, callbacks::record)
@@ -148,17 +160,23 @@ impl PostgresStore {
             .map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
     }
 
-    /// The callbacks to look at.
-    async fn window(&self, before: i64, with_done: bool) -> Result<Window, StoreError> {
+    /// The callbacks to look at, and their messages.
+    async fn window(
+        &self,
+        before: i64,
+        with_done: bool,
+    ) -> Result<(Window, HashMap<i64, i64>), StoreError> {
         if !with_done {
             let open = self.list_ids(LIST_OPEN, before, OPEN + 1).await?;
             if open.len() <= OPEN {
                 let parked = self.list_ids(LIST_PARKED, before, ROWS).await?;
-                return Ok(Window::of_open(open, parked));
+                let messages = open.iter().chain(&parked).copied().collect();
+                return Ok((Window::of_open(ids(&open), ids(&parked)), messages));
             }
         }
         let all = self.list_ids(LIST_ALL, before, ROWS).await?;
-        Ok(Window::of_all(all, with_done))
+        let messages = all.iter().copied().collect();
+        Ok((Window::of_all(ids(&all), with_done), messages))
     }
 
     async fn list_ids(
@@ -166,12 +184,16 @@ impl PostgresStore {
         sql: &'static str,
         before: i64,
         limit: usize,
-    ) -> Result<Vec<i64>, StoreError> {
+    ) -> Result<Vec<(i64, i64)>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let read = |row: &Row| column(row, 0);
+        let read = |row: &Row| Ok((column(row, 0)?, column(row, 1)?));
         self.list("list callbacks to look at", sql, &[&before, &limit], read)
             .await
     }
+}
+
+fn ids(listed: &[(i64, i64)]) -> Vec<i64> {
+    listed.iter().map(|(id, _)| *id).collect()
 }
 
 fn story(row: &Row) -> Result<StoryColumns, Corrupt> {

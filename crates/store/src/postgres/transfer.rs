@@ -8,6 +8,7 @@ use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Config, Error};
 
+use super::days::{self, Day};
 use super::{migrate, pool};
 use crate::OpenError;
 use crate::migrations::POSTGRES;
@@ -245,6 +246,7 @@ async fn apply(client: &mut Object, target: &Target, batch: &Batch) -> Result<()
         delete(&transaction, target, &types, &batch.gone).await?;
     }
     if !batch.come.is_empty() {
+        days::make_missing(&transaction, &days_of(target, batch)).await?;
         let columns = target.columns.iter().map(String::as_str);
         let types = types(&transaction, target.table, columns).await?;
         let copy = format!(
@@ -265,6 +267,19 @@ async fn apply(client: &mut Object, target: &Target, batch: &Batch) -> Result<()
         writer.finish().await?;
     }
     transaction.commit().await
+}
+
+/// The days of which there are rows. Nobody else works on the target, so nobody else makes them.
+fn days_of(target: &Target, batch: &Batch) -> BTreeSet<Day> {
+    let id = days::partitioned_by(target.table).and_then(|column| {
+        let at = target.columns.iter().position(|name| name == column)?;
+        target.taken.get(at).copied()
+    });
+    let day = |row: &Row| match row[id?] {
+        Value::Int(id) => Day::of(id),
+        _ => None,
+    };
+    batch.come.iter().filter_map(day).collect()
 }
 
 /// The types of some columns, as the server tells of them.

@@ -219,7 +219,9 @@ impl SqliteSide {
             }
             for row in &batch.come {
                 let mut insert = transaction.prepare_cached(&insert)?;
-                insert.execute(params_from_iter(row))?;
+                // The last values may be columns that only the other database has.
+                let values = row.iter().take(insert.parameter_count());
+                insert.execute(params_from_iter(values))?;
             }
             transaction.commit()
         })

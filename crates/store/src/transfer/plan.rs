@@ -317,7 +317,12 @@ mod tests {
     fn two_columns_become_one_and_one_becomes_two() {
         let int = Some(Kind::Int);
         let one = columns(&[("id", int), ("at_us", int)]);
-        let two = columns(&[("at_us", int), ("callback_id", int), ("number", int)]);
+        let two = columns(&[
+            ("at_us", int),
+            ("callback_id", int),
+            ("number", int),
+            ("message_id", int),
+        ]);
         let sqlite = End {
             engine: Engine::Sqlite,
             columns: &one,
@@ -333,18 +338,21 @@ mod tests {
             (&sqlite, &sqlite),
         ] {
             let plan = Plan::new(attempts, from, to).expect("both are known");
-            assert_eq!(plan.columns, ["callback_id", "number", "at_us"]);
+            let mut columns = plan.columns;
+            columns[2..].sort();
+            assert_eq!(columns, ["callback_id", "number", "at_us", "message_id"]);
         }
         let plan = Plan::new(attempts, &postgres, &sqlite).expect("known");
         let read = plan.whole(Engine::Sqlite, true);
         assert_eq!(
             read.select,
-            "SELECT id >> 20, id & 1048575, at_us, CASE WHEN TRUE THEN 1 ELSE 0 END, callback_attempt.id \
-             FROM callback_attempt"
+            "SELECT id >> 20, id & 1048575, at_us, \
+             (SELECT c.message_id FROM callback AS c WHERE c.id = callback_attempt.id >> 20), \
+             CASE WHEN TRUE THEN 1 ELSE 0 END, callback_attempt.id FROM callback_attempt"
         );
         assert_eq!(
             (read.width, read.order),
-            (4, vec!["callback_attempt.id".to_owned()])
+            (5, vec!["callback_attempt.id".to_owned()])
         );
         let target = plan.target(&sqlite);
         assert_eq!(target.columns, ["at_us", "id"]);

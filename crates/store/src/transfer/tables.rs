@@ -66,9 +66,20 @@ const NONE: Differences = Differences {
 };
 
 /// Rows belong to nodes of the source, which the target does not know.
-const NOBODYS: &[(&str, &str)] = &[("owner", "CASE WHEN owner > 0 THEN 0 ELSE owner END")];
+const NOBODYS: (&str, &str) = ("owner", "CASE WHEN owner > 0 THEN 0 ELSE owner END");
 const NOBODYS_ROWS: Differences = Differences {
-    read: NOBODYS,
+    read: &[NOBODYS],
+    ..NONE
+};
+/// Only `PostgreSQL` has the message in the row itself.
+const NOBODYS_REPORTS: Differences = Differences {
+    read: &[
+        NOBODYS,
+        (
+            "message_id",
+            "(SELECT c.message_id FROM callback AS c WHERE c.id = callback_queue.id)",
+        ),
+    ],
     ..NONE
 };
 /// A table of one row without a key.
@@ -294,10 +305,17 @@ pub(crate) const TABLES: &[Table] = &[
         &["at_us"],
     )
     .sums(&["callback_id", "number", "elapsed_ms"])
-    // In SQLite both are one number.
+    // In SQLite both are one number, and only PostgreSQL says which message that is.
     .differing(
         Differences {
-            read: &[("callback_id", "id >> 20"), ("number", "id & 1048575")],
+            read: &[
+                ("callback_id", "id >> 20"),
+                ("number", "id & 1048575"),
+                (
+                    "message_id",
+                    "(SELECT c.message_id FROM callback AS c WHERE c.id = callback_attempt.id >> 20)",
+                ),
+            ],
             write: &[("id", "({callback_id} << 20) | {number}")],
             order: &["id"],
             ..NONE
@@ -306,7 +324,7 @@ pub(crate) const TABLES: &[Table] = &[
     ),
     Table::changing("callback_queue", &["owner", "due_us", "id"])
         .sums(&["id", "attempt"])
-        .differing(NOBODYS_ROWS, NOBODYS_ROWS),
+        .differing(NOBODYS_REPORTS, NOBODYS_ROWS),
     Table::changing("id_block", &[]).differing(BY_ROWID, NONE),
     Table::changing("access_version", &[])
         .sums(&["version"])

@@ -7,6 +7,14 @@ use super::super::value::{Column, Kind};
 /// Enough for every rule of the databases to be met in more than one way.
 const ROWS: i64 = 40;
 
+/// Half of them of days, as `PostgreSQL` gives them out.
+fn message_id(row: i64) -> i64 {
+    match row {
+        ..=20 => row,
+        _ => ((300 + row % 3) << 32) + row,
+    }
+}
+
 /// A number, a truth or a small number: whatever fits the narrowest column of that name.
 fn number(table: &str, column: &str, row: i64) -> i64 {
     match (table, column) {
@@ -14,7 +22,7 @@ fn number(table: &str, column: &str, row: i64) -> i64 {
         ("queue" | "callback_queue", "owner") => row % 3 - 1,
         ("callback_attempt", "id") => (row << 20) | (row % 5 + 1),
         ("callback", "state") => row % 3,
-        ("message", "id") | (_, "message_id") => row,
+        ("message", "id") | (_, "message_id") => message_id(row),
         (_, name) if name.ends_with("_us") || name.ends_with("_micros") => {
             1_790_000_000_000_000 + row
         }
@@ -67,7 +75,7 @@ pub(super) async fn fill(file: &mut Side) {
         let columns = file.columns(table).await.expect("columns");
         if NEVER_EMPTY.contains(&table) {
             let column = &columns[0].name;
-            let set = format!("UPDATE {table} SET {column} = 1234");
+            let set = format!("UPDATE {table} SET {column} = {}", message_id(1235));
             file.execute(set).await.expect("set");
             continue;
         }

@@ -6,6 +6,7 @@ use domain::Money;
 use domain::billing::{NotPaid, SpendingRules};
 use domain::ports::{Accepted, Store};
 
+use super::days::undo_partitions;
 use super::fixture::Database;
 use super::handshake::WITHOUT_CARDS;
 use super::money::{assert_balanced, balance, priced};
@@ -45,6 +46,7 @@ async fn balances_and_what_was_spent_are_carried_over(database: Database) {
     let spent = priced(submission(1, 1), owner, PRICE);
     assert_eq!(accept(&store, vec![spent]).await, [Accepted::Stored]);
     drop(store);
+    undo_partitions(&database).await;
     database.execute(WITHOUT_CARDS).await;
     database.execute(WITHOUT_PLACES).await;
     database.execute(WITHOUT_DASHBOARD).await;

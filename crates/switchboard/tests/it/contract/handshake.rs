@@ -19,8 +19,10 @@ on_both_databases!(
     nodes_of_before_are_told_apart,
 );
 
-/// Undoes the step that made nodes say what they are, and the one before it, which shared out binds.
+/// Undoes the step that made nodes say what they are, and the one before it, which shared out binds. No node of that time
+/// lives any more, for which a later step would wait.
 pub(super) const WITHOUT_CARDS: &str = "
+    UPDATE node SET alive_until_us = 0;
     ALTER TABLE node DROP COLUMN started_us; ALTER TABLE node DROP COLUMN schema_level;
     ALTER TABLE node DROP COLUMN works; ALTER TABLE node DROP COLUMN roles; ALTER TABLE node DROP COLUMN version;
     ALTER TABLE node DROP COLUMN host; ALTER TABLE node DROP COLUMN listen;

@@ -28,11 +28,13 @@ on_both_stores!(
     replaying_keeps_to_the_account,
 );
 
-/// IDs with small gaps, over several segments of either store, and behind a gap that no walk by segments would cross.
+/// IDs with small gaps, over several segments of either store, and behind a gap that no walk by segments would cross; then
+/// those of three days, as `PostgreSQL` gives them.
 fn some_ids() -> Vec<u64> {
     let near = (0..3_000_u64).map(|n| 1 + n * 2 + n % 7 / 6);
     let far = (0..40).map(|n| 1_000_000_000 + n);
-    near.chain(far).collect()
+    let days = (0..90).map(|n| ((1 + n / 30) << 32) + n * 700);
+    near.chain(far).chain(days).collect()
 }
 
 fn number(n: u64) -> Msisdn {
@@ -177,7 +179,7 @@ async fn messages_of_a_time_are_found_in_spite_of_some_disorder(store: Arc<dyn S
     let accepted = |day: i64, slow: bool| at(day * 86_400 + i64::from(slow) * 3_300);
     let mut known = Vec::new();
     for day in 0..DAYS {
-        let first = 1 + 20_000 * u64::try_from(day).expect("small");
+        let first = (1 + u64::try_from(day).expect("small")) << 32;
         for (id, slow) in [(first, true), (first + 10_000, false)] {
             let mut submission = due(id);
             submission.accepted_at = accepted(day, slow);

@@ -68,6 +68,7 @@ mod callbacks;
 mod carriers;
 mod catalogues;
 mod columns;
+mod days;
 mod dispatch;
 mod handshake;
 mod history;

@@ -308,6 +308,7 @@ async fn signing_in_replaces_the_session_that_was_there(store: Arc<dyn Store>) {
 }
 
 mod older_schema {
+    use super::super::days::undo_partitions;
     use super::super::handshake::WITHOUT_CARDS;
     use super::super::traffic::WITHOUT_DASHBOARD;
     use super::{
@@ -326,6 +327,7 @@ mod older_schema {
             .await;
         link.expect("the link is kept");
         drop(store);
+        undo_partitions(&database).await;
         database.execute(WITHOUT_CARDS).await;
         database.execute(WITHOUT_PLACES).await;
         database.execute(WITHOUT_DASHBOARD).await;

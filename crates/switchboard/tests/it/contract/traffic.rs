@@ -8,6 +8,7 @@ use domain::message::Submission;
 use domain::ports::{Cancel, Span, Store, TrafficCount};
 use domain::{AccountId, Channel, Code, Money, Network, Outcome, Timestamp};
 
+use super::days::undo_partitions;
 use super::fixture::Database;
 use super::handshake::WITHOUT_CARDS;
 use super::money::priced;
@@ -293,6 +294,7 @@ async fn ends_of_an_older_schema_are_counted(database: Database) {
     let owner = create_account(&store, "acme").await;
     end_in_every_way(&store, owner).await;
     drop(store);
+    undo_partitions(&database).await;
     database.execute(WITHOUT_CARDS).await;
     database.execute(WITHOUT_PLACES).await;
     database.execute(WITHOUT_DASHBOARD).await;

@@ -174,8 +174,8 @@ fn a_move_that_is_killed_goes_on() {
     assert_eq!(count(&target), i64::from(MESSAGES));
     let moved = start_on(target.url(), &service.token);
     let new = moved.accept(&sms_with(&json!({}))).remove(0);
-    let new: u32 = new.parse().expect("a number");
-    assert!(new > MESSAGES + 1000, "{new}");
+    let new: u64 = new.parse().expect("a number");
+    assert!(new > u64::from(MESSAGES) + 1000, "{new}");
 }
 
 #[test]

@@ -27,6 +27,7 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
                      [--outstanding N] [--delay-ms N] [--switchboard PATH]
        bench held [--quick] [--minutes N] [--slice-s N] [--outstanding N] [--delay-ms N]
                   [--switchboard PATH]
+       bench history [--rows N] [--seconds N] [--outstanding N] [--delay-ms N] [--switchboard PATH]
        bench numbers [--quick] [--seconds N] [--python PATH] [--switchboard PATH]
        bench dashboard [--quick] [--messages N] [--only sqlite|postgres] [--switchboard PATH]
        bench cluster [--quick] [--seconds N] [--kills N] [--switchboard PATH]
@@ -40,6 +41,8 @@ deliver  how fast POST /sms, the simulated network, the receipt and the callback
          through, on both, and what messages that wait cost
 held     how fast messages go all that way on PostgreSQL while somebody holds a transaction open,
          beside a database that nobody holds, in turns
+history  how fast messages are delivered on PostgreSQL with millions that ended long ago in the
+         store, beside an empty store
 numbers  how fast numbers are corrected, in one process and over HTTP, beside Google's library for
          Python, and how fast prices and prefixes are answered beside a bare handler
 dashboard  how soon each page of the dashboard begins to arrive with a million messages in the
@@ -55,6 +58,7 @@ bare     that bare handler, on a free port of loopback; with a file, it answers 
                waiting; held: 3 slices of 2 seconds; dashboard: 20000 messages; only to see that it
                works
 --messages     how many messages the store is filled with (default 1000000)
+--rows         how many messages of history (default 10000000), over 30 days
 --seconds      how long each row is measured, after a warm-up of 2 seconds (default: accept 8,
                deliver 60, of which the rows with messages waiting take a quarter)
 --minutes      how long each of the two is under load (default 3)
@@ -84,6 +88,7 @@ fn main() -> Result<()> {
         Some("accept") => accept::run(&options::parse(&arguments[1..])?),
         Some("deliver") => deliver::run(&deliver::Options::parse(&arguments[1..])?),
         Some("held") => deliver::held::run(&deliver::held::Options::parse(&arguments[1..])?),
+        Some("history") => deliver::run_history(&deliver::HistoryOptions::parse(&arguments[1..])?),
         Some("numbers") => numbers::run(&numbers::Options::parse(&arguments[1..])?),
         Some("dashboard") => dashboard::run(&dashboard::Options::parse(&arguments[1..])?),
         Some("cluster") => {

@@ -84,7 +84,7 @@ const POSTGRES: Dialect = Dialect {
     numbers: "(SELECT CAST(i AS bigint) AS i FROM generate_series(1, {count}) AS s (i))",
     bytes: |text| format!("convert_to({text}, 'UTF8')"),
     now_us: "CAST(extract(epoch FROM now()) * 1000000 AS bigint)",
-    attempt: ("callback_id, number", "id, 1"),
+    attempt: ("callback_id, number, message_id", "id, 1, message_id"),
     after: "VACUUM ANALYZE",
 };
 

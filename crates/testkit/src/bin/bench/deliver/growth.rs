@@ -24,7 +24,7 @@ const AHEAD: jiff::SignedDuration = jiff::SignedDuration::from_hours(12);
 
 /// A machine's speed drifts, so the two servers are measured by turns, each second turn in the
 /// other order: what slows one slows its neighbour.
-const TURNS: u32 = 4;
+pub(super) const TURNS: u32 = 4;
 
 /// A server with messages waiting, and one without beside it.
 pub(super) struct Step {

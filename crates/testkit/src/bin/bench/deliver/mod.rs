@@ -5,11 +5,13 @@ mod flow;
 mod goals;
 mod growth;
 pub(crate) mod held;
+mod history;
 mod ledger;
 mod options;
 mod report;
 mod site;
 
+pub(crate) use history::{HistoryOptions, run_history};
 pub(crate) use options::{Options, backend};
 
 use crate::accept::check_site;

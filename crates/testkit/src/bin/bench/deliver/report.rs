@@ -133,7 +133,7 @@ fn write_steps(text: &mut String, steps: &[Step]) -> Result {
     Ok(())
 }
 
-fn worst_p99(turns: &[Flow]) -> Duration {
+pub(super) fn worst_p99(turns: &[Flow]) -> Duration {
     let p99 = turns.iter().map(|flow| flow.tally.delay.percentile(99));
     p99.max().unwrap_or_default()
 }
