@@ -142,10 +142,7 @@ impl PostgresStore {
         };
         let pool =
             pool::build(config, connections).map_err(|error| cannot_open(Box::new(error)))?;
-        let mut client = pool
-            .get()
-            .await
-            .map_err(|error| cannot_open(Box::new(error)))?;
+        let mut client = pool::connect(&pool).await.map_err(cannot_open)?;
         migrate::run(&mut client, steps).await?;
         drop(client);
         Ok(Self {

@@ -64,10 +64,7 @@ impl PostgresSide {
             source,
         };
         let pool = pool::build(config, 1).map_err(|error| cannot_open(Box::new(error)))?;
-        let client = pool
-            .get()
-            .await
-            .map_err(|error| cannot_open(Box::new(error)))?;
+        let client = pool::connect(&pool).await.map_err(cannot_open)?;
         let set = client.batch_execute(SETTINGS).await;
         set.map_err(|error| cannot_open(Box::new(error)))?;
         Ok(Self {
