@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! SIMULATION_SEED=17 cargo test -p engine simulation -- --nocapture    replays one, event by event
-//! SIMULATION_SEEDS=10000 cargo test -p engine --release simulation     runs many
+//! SIMULATION_SEEDS=10000 cargo test -p engine --release simulation -- --nocapture    runs many, and says how fast
 //! ```
 
 mod binds;
@@ -263,6 +263,7 @@ fn messages_survive_whatever_a_seed_brings() {
     let seeds = setting("SIMULATION_SEEDS").unwrap_or(SEEDS);
     let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
     let failed = Mutex::new(Vec::new());
+    let began = std::time::Instant::now();
     std::thread::scope(|scope| {
         for worker in 0..workers {
             let failed = &failed;
@@ -277,6 +278,8 @@ fn messages_survive_whatever_a_seed_brings() {
             });
         }
     });
+    let a_minute = seeds as f64 * 60.0 / began.elapsed().as_secs_f64();
+    println!("{seeds} seeds, {a_minute:.0} a minute");
     let mut failed = failed.into_inner().expect("no holder panicked");
     failed.sort();
     let told: Vec<String> = failed

@@ -144,10 +144,7 @@ impl PostgresStore {
         };
         let pool = pool::build(config, connections, settings::SERVICE)
             .map_err(|error| cannot_open(Box::new(error)))?;
-        let mut client = pool
-            .get()
-            .await
-            .map_err(|error| cannot_open(Box::new(error)))?;
+        let mut client = pool::connect(&pool).await.map_err(cannot_open)?;
         pooler::refuse_mixed(&pool, &client)
             .await
             .map_err(|mixed| cannot_open(Box::new(mixed)))?;

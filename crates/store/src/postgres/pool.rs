@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use deadpool_postgres::{
-    BuildError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime,
+    BuildError, Manager, ManagerConfig, Object, Pool, PoolError, QueueMode, RecyclingMethod,
+    Runtime,
 };
+use domain::ports::Cause;
 use tokio_postgres::{Config, NoTls};
 
 use super::settings::{self, Settings};
@@ -36,6 +38,15 @@ pub(super) fn build(
         .create_timeout(Some(ACQUIRE_TIMEOUT))
         .recycle_timeout(Some(ACQUIRE_TIMEOUT))
         .build()
+}
+
+/// Takes a first connection, to find out whether there is a server.
+pub(super) async fn connect(pool: &Pool) -> Result<Object, Cause> {
+    pool.get().await.map_err(|error| match error {
+        // The pool's own words repeat those of the error within it.
+        PoolError::Backend(error) => Box::new(error) as Cause,
+        error => Box::new(error),
+    })
 }
 
 /// The settings go behind the URL's own options and so overrule them.

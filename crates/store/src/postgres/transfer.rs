@@ -60,10 +60,7 @@ impl PostgresSide {
         };
         let pool =
             pool::build(config, 1, settings::COPY).map_err(|error| cannot_open(Box::new(error)))?;
-        let client = pool
-            .get()
-            .await
-            .map_err(|error| cannot_open(Box::new(error)))?;
+        let client = pool::connect(&pool).await.map_err(cannot_open)?;
         let missing = settings::missing(&client, settings::COPY).await;
         let missing = missing.map_err(|error| cannot_open(Box::new(error)))?;
         if !missing.is_empty() {

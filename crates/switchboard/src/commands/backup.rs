@@ -3,9 +3,9 @@
 use serde_json::json;
 use store::transfer;
 
-use super::migrate::{checked_json, print_checked, shown};
-use super::print_json;
+use super::migrate::shown;
 use super::progress::Rows;
+use super::{checked, print_json};
 use crate::cli::{BackupArgs, RestoreArgs};
 use crate::config::Config;
 use crate::serve;
@@ -36,10 +36,10 @@ pub(super) async fn restore(config: &Config, args: RestoreArgs) -> anyhow::Resul
     if args.output.json {
         let file = args.from.display().to_string();
         print_json(
-            &json!({ "file": file, "to": to.to_string(), "checked": checked_json(&checked) }),
+            &json!({ "file": file, "to": to.to_string(), "checked": checked::to_json(&checked) }),
         );
     } else {
-        print_checked(&checked);
+        print!("{}", checked::text(&checked));
         println!(
             "\n{} is in {to}. Messages that waited when the backup was made are sent once a service starts on it, those\n\
              that were sent since then a second time.",

@@ -5,8 +5,8 @@ use serde_json::json;
 use store::DatabaseUrl;
 use store::transfer::{self, Checked, Moved, TransferError};
 
-use super::print_json;
 use super::progress::Rows;
+use super::{checked, print_json};
 use crate::cli::MigrateArgs;
 use crate::config::Config;
 use crate::serve::{self, WorkerLock};
@@ -83,11 +83,11 @@ fn begun(from: &DatabaseUrl, to: &DatabaseUrl, remaining: &[(&str, u64)], as_jso
 fn complete(from: &DatabaseUrl, to: &DatabaseUrl, checked: &[Checked], as_json: bool) {
     if as_json {
         print_json(&json!({
-            "from": from.to_string(), "to": to.to_string(), "complete": true, "checked": checked_json(checked),
+            "from": from.to_string(), "to": to.to_string(), "complete": true, "checked": checked::to_json(checked),
         }));
         return;
     }
-    print_checked(checked);
+    print!("{}", checked::text(checked));
     println!(
         "\nEverything is in {to}: set database.url to it and start the service. {from} is closed; nothing in it was\n\
          removed. The same command with --undo opens it again."
@@ -106,7 +106,7 @@ fn already(from: &DatabaseUrl, to: &DatabaseUrl, as_json: bool) {
 pub(super) fn shown<T>(outcome: Result<T, TransferError>) -> anyhow::Result<T> {
     match outcome {
         Err(TransferError::Differs(checked)) => {
-            print_checked(&checked);
+            print!("{}", checked::text(&checked));
             let differ = checked.iter().filter(|checked| !checked.is_equal());
             bail!(
                 "the copy differs from the source in {} place(s); nothing was put into force",
@@ -115,35 +115,4 @@ pub(super) fn shown<T>(outcome: Result<T, TransferError>) -> anyhow::Result<T> {
         }
         outcome => Ok(outcome?),
     }
-}
-
-/// What was counted on both sides, a line each.
-pub(super) fn print_checked(checked: &[Checked]) {
-    println!(
-        "{:<18} {:<36} {:>20} {:>20}",
-        "TABLE", "WHAT", "SOURCE", "COPY"
-    );
-    for Checked {
-        table,
-        what,
-        source,
-        target,
-    } in checked
-    {
-        let mark = if source == target { "" } else { "  DIFFERS" };
-        println!("{table:<18} {what:<36} {source:>20} {target:>20}{mark}");
-    }
-}
-
-/// [`print_checked`] as JSON.
-pub(super) fn checked_json(checked: &[Checked]) -> serde_json::Value {
-    let entries = checked.iter().map(|checked| {
-        json!({
-            "table": checked.table,
-            "what": checked.what,
-            "source": checked.source,
-            "copy": checked.target,
-        })
-    });
-    entries.collect()
 }

@@ -5,6 +5,7 @@ mod audit;
 mod backup;
 mod callbacks;
 mod carrier;
+mod checked;
 mod files;
 mod history;
 mod invite;

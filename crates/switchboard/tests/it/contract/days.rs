@@ -94,7 +94,10 @@ async fn ids_carry_the_day_and_the_next_days_are_made() {
     let near = database.numbers(clock, 1).await[0][0].map(i64::cast_unsigned);
     assert!(Some(today) == near || Some(today + 1) == near, "{today}");
     assert_eq!(first, id(today, 0));
-    assert_eq!(days(&database).await, Vec::from_iter(today..today + 4));
+    assert_eq!(
+        days(&database).await,
+        (today..today + 4).collect::<Vec<_>>()
+    );
 
     let within = store.reserve_ids(10).await.expect("IDs are left").get();
     assert_eq!(within, first + 10);
@@ -106,7 +109,7 @@ async fn ids_carry_the_day_and_the_next_days_are_made() {
     assert_eq!(many, first + 20);
     assert_eq!(
         days(&database).await,
-        Vec::from_iter(today..today + 5),
+        (today..today + 5).collect::<Vec<_>>(),
         "days with too many run on into the next"
     );
 }
@@ -298,8 +301,8 @@ async fn only_the_day_of_a_message_is_touched() {
         assert!(settle_callback(&store, node, tried(&callback, CallbackNext::Done, 3)).await);
     }
     assert!(exists(&store, id(DAY, 5)).await);
-    let story = store.find_story(None, message(id(DAY, 5))).await;
-    assert_eq!(story.expect("answers").expect("it is there").parts.len(), 2);
+    let found = store.find_story(None, message(id(DAY, 5))).await;
+    assert_eq!(found.expect("answers").expect("it is there").parts.len(), 2);
     let cancelled = store.cancel(account(1), message(id(DAY, 1)), past(5)).await;
     assert_eq!(cancelled.expect("answers"), Cancel::Done);
     drop(store);

@@ -76,22 +76,22 @@ async fn two_stores_on_one_database_both_write(database: Database) {
     for n in 0..20 {
         let store = Arc::clone(&stores[n % stores.len()]);
         tasks.spawn(async move {
-            let mut stored = Vec::new();
+            let mut ids = Vec::new();
             for _ in 0..5 {
                 let first = store.reserve_ids(3).await.expect("IDs are left");
-                stored.push(first.get());
+                ids.push(first.get());
                 assert_eq!(
                     accept(&store, vec![submission(first.get(), 3)]).await,
                     [Accepted::Stored]
                 );
             }
-            stored
+            ids
         });
     }
-    let stored = tasks.join_all().await.into_iter().flatten();
-    let stored: Vec<u64> = stored.flat_map(|first| first..first + 3).collect();
-    assert_eq!(stored.len(), 300);
-    for (id, store) in stored
+    let ids = tasks.join_all().await.into_iter().flatten();
+    let ids: Vec<u64> = ids.flat_map(|first| first..first + 3).collect();
+    assert_eq!(ids.len(), 300);
+    for (id, store) in ids
         .into_iter()
         .filter_map(MessageId::new)
         .zip(stores.iter().cycle())

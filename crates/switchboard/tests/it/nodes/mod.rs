@@ -2,6 +2,7 @@
 
 mod changes;
 mod listing;
+mod once;
 mod parted;
 mod pooler;
 mod rolling;
@@ -28,6 +29,13 @@ struct Cluster {
 impl Cluster {
     /// Starts a node for each of these.
     fn start<const N: usize>(configure: [fn(ServerBuilder) -> ServerBuilder; N]) -> Self {
+        Self::of(configure)
+    }
+
+    /// [`Self::start`] with what is known only when the test runs.
+    fn of(
+        configure: impl IntoIterator<Item = impl FnOnce(ServerBuilder) -> ServerBuilder>,
+    ) -> Self {
         let mut cluster = Self {
             nodes: Vec::new(),
             token: String::new(),
@@ -61,6 +69,19 @@ impl Cluster {
         let ran = self.nodes[0].cli(arguments);
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert!(ran.status.success(), "{arguments:?}: {said}");
+    }
+
+    /// One price for all of Latvia.
+    fn set_price(&self, channel: &str, price: &str) {
+        let list = format!(
+            "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\r\nLatvia,LV,All,All,247,,{price}\r\n"
+        );
+        let folder = self.nodes[0].data_dir();
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("prices.csv");
+        std::fs::write(&path, list).expect("the folder is there");
+        let path = path.to_str().expect("a plain path");
+        self.done(&["rates", "import", path, "--channel", channel]);
     }
 
     fn listed(&self) -> Vec<Value> {

@@ -8,11 +8,11 @@ use super::{Cluster, sms};
 use crate::faults::signal;
 use crate::rest::service::{tomorrow, wait_for};
 
-const SIMULATOR: &str = "[[carrier]]\nkind = \"simulator\"\n";
+pub(super) const SIMULATOR: &str = "[[carrier]]\nkind = \"simulator\"\n";
 /// A carrier that nobody answers for.
 const OTHER: &str = "[[carrier]]\nname = \"other\"\nkind = \"smpp\"\naddress = \"127.0.0.1:9\"\nsystem_id = \"me\"\npassword = \"secret-word\"\n";
 
-fn route(country: &str, carrier: &str) -> String {
+pub(super) fn route(country: &str, carrier: &str) -> String {
     format!("[[route]]\ncountry = \"{country}\"\ncarriers = [\"{carrier}\"]\n")
 }
 
@@ -48,7 +48,7 @@ const LATVIA: &str = "+37120000001";
 const ESTONIA: &str = "+37250000001";
 const LITHUANIA: &str = "+37061200001";
 
-fn config_of(server: &Server) -> std::path::PathBuf {
+pub(super) fn config_of(server: &Server) -> std::path::PathBuf {
     let home = server.data_dir();
     home.parent().expect("its home").join("switchboard.toml")
 }

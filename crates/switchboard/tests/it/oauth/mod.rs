@@ -3,7 +3,7 @@
 //!
 //! A case that must fail also says that nothing was issued: no request kept, no grant, no token.
 
-mod site;
+pub(crate) mod site;
 
 mod asking;
 mod documents;

@@ -23,18 +23,18 @@ use crate::rest::service::Service;
 pub(super) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 pub(super) const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 /// Where the client is sent back to.
-pub(super) const REDIRECT: &str = "https://client.example/cb";
+pub(crate) const REDIRECT: &str = "https://client.example/cb";
 pub(super) const STATE: &str = "a state & more";
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 
 /// Names and values of a request, to be changed by cases.
-pub(super) type Params = Vec<(String, String)>;
+pub(crate) type Params = Vec<(String, String)>;
 
 /// What a client was given.
-pub(super) struct Tokens {
-    pub(super) access: String,
-    pub(super) refresh: String,
+pub(crate) struct Tokens {
+    pub(crate) access: String,
+    pub(crate) refresh: String,
     pub(super) answer: Value,
 }
 
@@ -58,8 +58,8 @@ impl ClientDocuments for NoDocuments {
 }
 
 /// The service, and the person's side of it on the same database.
-pub(super) struct Site {
-    pub(super) service: Service,
+pub(crate) struct Site {
+    pub(crate) service: Service,
     runtime: Runtime,
     store: Arc<dyn Store>,
     grants: Grants,
@@ -73,7 +73,7 @@ impl Site {
         Self::with(backend, |builder| builder)
     }
 
-    pub(super) fn with(
+    pub(crate) fn with(
         backend: Backend,
         configure: impl FnOnce(ServerBuilder) -> ServerBuilder,
     ) -> Self {
@@ -136,7 +136,7 @@ impl Site {
     }
 
     /// A client that is sent back to this address.
-    pub(super) fn register(&self, redirect: &str) -> String {
+    pub(crate) fn register(&self, redirect: &str) -> String {
         let metadata = json!({ "client_name": "Acme Desk", "redirect_uris": [redirect] });
         let answer = self.register_as(&metadata);
         assert_eq!(answer.status, 201, "{}", answer.text());
@@ -243,7 +243,7 @@ impl Site {
     }
 
     /// Sends a form to an endpoint.
-    pub(super) fn send(&self, path: &str, params: &Params) -> Response {
+    pub(crate) fn send(&self, path: &str, params: &Params) -> Response {
         self.call("POST", path, &[FORM], encode(params).as_bytes())
     }
 
@@ -264,7 +264,7 @@ impl Site {
         }
     }
 
-    pub(super) fn tokens(&self, client: &str) -> Tokens {
+    pub(crate) fn tokens(&self, client: &str) -> Tokens {
         self.given(&self.redemption(client, &self.code(client)))
     }
 
@@ -310,7 +310,7 @@ fn grants(
 }
 
 /// Parameters from names and values.
-pub(super) fn params(pairs: &[(&str, &str)]) -> Params {
+pub(crate) fn params(pairs: &[(&str, &str)]) -> Params {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     pairs.iter().map(own).collect()
 }

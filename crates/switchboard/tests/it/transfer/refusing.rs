@@ -38,7 +38,7 @@ fn what_cannot_be_done_is_refused_and_no_password_is_repeated() {
             "no such server",
             &["migrate", "--to", "postgres://u:hidden@127.0.0.1:1/x"],
             1,
-            "cannot open the database postgres://127.0.0.1:1/x",
+            "cannot open the database postgres://127.0.0.1:1/x: error connecting to server: Connection refused",
         ),
         ("there already", &["backup", "--to", &backup], 1, "--force"),
         (

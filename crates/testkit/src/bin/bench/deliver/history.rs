@@ -6,14 +6,15 @@ use super::growth::{TURNS, rate};
 use super::report::worst_p99;
 use super::site::Site;
 use crate::accept::check_site;
-use crate::goals::hundredths;
+use crate::goals::{Goal, hundredths};
 use crate::options::number;
-use crate::report::milliseconds;
+use crate::report::{milliseconds, write_goals};
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 use testkit::{Backend, TestDatabase};
 
+const PERCENT_OF_EMPTY: u64 = 80;
 /// Over so many days the rows are spread, up to yesterday.
 const DAYS: u64 = 30;
 
@@ -88,10 +89,20 @@ fn table(rows: u64, bytes: u64, none: &[Flow], with: &[Flow]) -> String {
         let _infallible = writeln!(text, "| {name} | {rate} | {share} | {delay} |");
     }
     let unclean = none.iter().chain(with).filter(|flow| !flow.is_clean());
-    match unclean.count() {
-        0 => text,
-        count => text + &format!("\n{count} of the turns had errors or lost callbacks.\n"),
-    }
+    let unclean = unclean.count();
+    let ratio = beside * 100 / alone.max(1);
+    let goals = [
+        Goal::new(
+            "with history at least 0.80 of the rate of the empty store",
+            Some((hundredths(ratio), ratio >= PERCENT_OF_EMPTY)),
+        ),
+        Goal::new(
+            "no turn with errors or lost callbacks",
+            Some((unclean.to_string(), unclean == 0)),
+        ),
+    ];
+    let _infallible = write_goals(&mut text, &goals);
+    text
 }
 
 /// Rows as the service leaves them when everything went well: delivered, reported, received.
