@@ -194,7 +194,8 @@ impl PostgresStore {
     /// messages stand with those of an earlier day: that is no reason to refuse any.
     pub(super) async fn reserve(&self, count: i64) -> Result<MessageId, StoreError> {
         let (mut first, today) = self.reserve_from(count, self.made.begun()).await?;
-        if self.made.is_new(today) && self.begin(today).await {
+        let is_begun = self.made.is_new(today) && self.begin(today).await;
+        if is_begun && first.as_i64() < today {
             (first, _) = self.reserve_from(count, today).await?;
         }
         let last = first.as_i64().saturating_add(count - 1);
