@@ -21,6 +21,7 @@ pub mod dispatch;
 mod entropy;
 pub mod gate;
 pub mod grants;
+mod held;
 pub mod history;
 pub mod id_blocks;
 pub mod messages;
