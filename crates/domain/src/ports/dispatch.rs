@@ -10,8 +10,9 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{CarrierState, StoreError};
-use crate::delivery::{Callback, CarrierRef, Parcel, Receipt, Settlement};
+use crate::delivery::{Callback, CarrierRef, Claim, Parcel, Receipt, Settlement};
 use crate::ids::{MessageId, NodeId, PoolId};
+use crate::message::Priority;
 use crate::msisdn::Msisdn;
 
 /// A message that has come to its end.
@@ -22,6 +23,17 @@ pub struct Ended {
     /// The report that it gave rise to, when its sender asked for one and this node holds it; one that nobody holds
     /// waits in the store.
     pub callback: Option<Callback>,
+}
+
+/// A row of the message queue, and the claim under which a node holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimedRow {
+    /// Which message.
+    pub id: MessageId,
+    /// Its lane.
+    pub priority: Priority,
+    /// When it was due, and the number of the claim.
+    pub claim: Claim,
 }
 
 /// What became of one settlement.
@@ -164,6 +176,20 @@ pub trait DispatchStore: Send + Sync + 'static {
         limits: [u32; 3],
         pools: &[(PoolId, [u32; 3])],
     ) -> Result<Vec<Parcel>, StoreError>;
+
+    /// Lists the messages that a node holds and that have been due for at least `due_for` on the database's clock, by lane,
+    /// due time and ID: at most `limit`, those after `after`.
+    async fn list_held(
+        &self,
+        node: NodeId,
+        due_for: SignedDuration,
+        after: Option<ClaimedRow>,
+        limit: u32,
+    ) -> Result<Vec<ClaimedRow>, StoreError>;
+
+    /// Puts messages back in the queue, where any node can claim them: those that the node still holds under exactly these
+    /// claims. Returns how many.
+    async fn release_held(&self, node: NodeId, rows: &[ClaimedRow]) -> Result<u64, StoreError>;
 
     /// Stores what came of tries, in one transaction. What ends gets its report in the same, and its price back where
     /// that is due; with `hold` the node holds that report, else it waits in the store.

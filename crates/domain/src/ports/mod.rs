@@ -31,8 +31,8 @@ pub use callbacks::{
 };
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use dispatch::{
-    Beat, CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, NodeCard,
-    Settled,
+    Beat, CarrierNote, CarrierSeen, ClaimedRow, DispatchStore, Ended, InTransit, Inbox, Matched,
+    NodeCard, Settled,
 };
 pub use history::{
     Found, HistoryStore, Look, MessageFilter, MessageStory, MessageSummary, PartStory, StateName,

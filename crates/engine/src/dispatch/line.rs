@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use domain::PoolId;
-use domain::delivery::{Parcel, Submitted};
+use domain::delivery::Submitted;
 use domain::ports::{Carrier, CarrierNote, Health};
 use metrics::{Counter, counter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::fleet::Fleet;
 use super::lanes::Lanes;
-use crate::node::Held;
+use super::parcels::HeldParcel;
 use crate::routing::{Route, Routed};
 
 /// How often a carrier that is down is looked at.
@@ -21,7 +21,7 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A parcel on its way to a carrier.
 pub(super) struct Waiting {
     /// What is to be sent.
-    pub(super) parcel: Held<Parcel>,
+    pub(super) parcel: HeldParcel,
     /// The carriers that may take it. Empty where there is no route.
     pub(super) route: Route,
     /// The carriers that the route is about.
@@ -33,7 +33,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) fn new(parcel: Held<Parcel>, routed: Routed) -> Self {
+    pub(super) fn new(parcel: HeldParcel, routed: Routed) -> Self {
         Self {
             parcel,
             route: routed.route,

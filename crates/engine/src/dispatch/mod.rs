@@ -13,6 +13,7 @@ mod fleet;
 mod lanes;
 mod line;
 mod parcels;
+mod reconcile;
 mod results;
 mod watch;
 
@@ -20,33 +21,31 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use domain::backoff::send_pause;
-use domain::delivery::{Parcel, Sent, Submitted};
+use domain::delivery::{Sent, Submitted};
 use domain::kill_point::{KillPoint, pass};
 use domain::message::{Holder, SendTime, Submission};
 use domain::ports::{Carrier, StoreError, WorkStore};
-use domain::{Clock, Code, Outcome, PoolId, TestMode};
+use domain::{Clock, Code, MessageId, Outcome, PoolId, TestMode};
 use jiff::SignedDuration;
 use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::Instant;
 
 use crate::callbacks::Callbacks;
 use crate::entropy;
-use crate::node::{Held, Node, UNSURE_FOR};
+use crate::held::{HeldRows, OpenWrite};
+use crate::node::Node;
 use crate::routing::{Plan, Routed, Routing};
 use binds::Binds;
 use fleet::Kept;
 use lanes::LANES;
 use line::{LOOK_EVERY, Line, Waiting};
-use parcels::parcels;
+use parcels::{HeldParcel, parcels};
+use reconcile::Reconcile;
 use results::{Results, answered, over};
 
 pub(crate) use fleet::Fleet;
 
 /// The longest pause of a message that found no room in memory: its carrier works, so it is worth asking again soon.
 const LONGEST_WAIT_FOR_ROOM: SignedDuration = SignedDuration::from_mins(1);
-
-/// How often a submission is given back whose write may still be on its way.
-const DISOWN_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// A carrier with the word that configuration has for its kind.
 pub struct Equipment {
@@ -63,11 +62,14 @@ pub struct Dispatch {
     node: Arc<Node>,
     routing: Arc<Routing>,
     results: Results,
+    /// The messages that this node holds.
+    rows: Arc<HeldRows<MessageId>>,
+    reconcile: Reconcile,
     /// Messages that may wait in memory, over all carriers.
     held: usize,
     /// The loop of each line, by its carrier's name.
     sending: Mutex<HashMap<String, JoinHandle<()>>>,
-    watching: std::sync::OnceLock<[AbortHandle; 3]>,
+    watching: std::sync::OnceLock<[AbortHandle; 4]>,
     binds: Binds,
 }
 
@@ -86,6 +88,8 @@ impl Dispatch {
     ) -> Arc<Self> {
         let dispatch = Arc::new(Self {
             results: Results::start(store.clone(), clock.clone(), callbacks, held),
+            rows: HeldRows::new(),
+            reconcile: Reconcile::default(),
             sending: Mutex::default(),
             watching: std::sync::OnceLock::new(),
             binds: Binds::default(),
@@ -98,9 +102,10 @@ impl Dispatch {
         let scanning = tokio::spawn(dispatch.clone().scan_all()).abort_handle();
         let noting = tokio::spawn(dispatch.clone().note_all()).abort_handle();
         let sharing = tokio::spawn(dispatch.clone().share_all()).abort_handle();
+        let reconciling = tokio::spawn(dispatch.clone().reconcile_all()).abort_handle();
         dispatch
             .watching
-            .get_or_init(|| [scanning, noting, sharing]);
+            .get_or_init(|| [scanning, noting, sharing, reconciling]);
         dispatch
     }
 
@@ -206,28 +211,20 @@ impl Dispatch {
 
     /// Takes a stored submission over.
     pub(crate) fn hand_over(self: &Arc<Self>, places: Places, submission: &Submission) {
-        for (parcel, (routed, kept)) in parcels(submission).zip(places.0) {
+        for (held, (routed, kept)) in parcels(submission).zip(places.0) {
+            let parcel = HeldParcel::register(&self.rows, held);
             self.fill(kept, Waiting::new(parcel, routed));
         }
     }
 
-    /// A submission may have been stored as held although its write failed: if so, it is given back.
-    pub(crate) fn disown(self: &Arc<Self>, submission: &Submission) {
-        for parcel in parcels(submission) {
-            let dispatch = self.clone();
-            tokio::spawn(async move {
-                // The write may still be on its way.
-                let until = Instant::now() + UNSURE_FOR;
-                loop {
-                    let is_last = Instant::now() >= until;
-                    let now = Sent::Later(dispatch.clock.now());
-                    if dispatch.results.store(&parcel, now).await || is_last {
-                        return;
-                    }
-                    tokio::time::sleep(DISOWN_EVERY).await;
-                }
-            });
-        }
+    /// Begins a write that may store submissions as held by this node. Open until this is dropped.
+    pub(crate) fn open_write(&self) -> OpenWrite<MessageId> {
+        self.rows.open()
+    }
+
+    /// A write failed, so rows may be this node's without its knowing: compares soon.
+    pub(crate) fn write_failed(&self) {
+        self.reconcile.hurry();
     }
 
     /// Stops taking work; what is with the carriers is settled before this returns.
@@ -337,7 +334,7 @@ impl Dispatch {
     }
 
     /// Puts a parcel into the line of a carrier, or back into the store where none has room.
-    fn place(self: &Arc<Self>, parcel: Held<Parcel>) {
+    fn place(self: &Arc<Self>, parcel: HeldParcel) {
         let it = &parcel.it;
         let routed = self
             .routing
@@ -372,19 +369,19 @@ impl Dispatch {
     }
 
     /// Leaves a parcel to the nodes that have a link to the carrier of a pool.
-    fn hand_on(self: &Arc<Self>, parcel: Held<Parcel>, pool: PoolId) {
+    fn hand_on(self: &Arc<Self>, parcel: HeldParcel, pool: PoolId) {
         metrics::counter!("switchboard_messages_handed_on_total").increment(1);
         self.settle_later(parcel, Sent::Pooled(pool));
     }
 
     /// Gives a parcel back to the store, to be tried after a pause, but before its time is over.
-    fn put_back(self: &Arc<Self>, parcel: Held<Parcel>, pause: SignedDuration) {
+    fn put_back(self: &Arc<Self>, parcel: HeldParcel, pause: SignedDuration) {
         let again = self.clock.now() + pause;
         let sent = Sent::Later(again.min(parcel.it.expires_at));
         self.settle_later(parcel, sent);
     }
 
-    fn settle_later(self: &Arc<Self>, parcel: Held<Parcel>, sent: Sent) {
+    fn settle_later(self: &Arc<Self>, parcel: HeldParcel, sent: Sent) {
         let dispatch = self.clone();
         tokio::spawn(async move {
             dispatch.results.store(&parcel, sent).await;

@@ -1,9 +1,35 @@
-//! Parcels of what this node accepted itself: nothing is read back.
+//! Parcels that this node holds, and those of what it accepted itself: nothing is read back.
 
+use std::ops::Deref;
+use std::sync::Arc;
+
+use domain::MessageId;
 use domain::delivery::{Claim, Parcel};
 use domain::message::{Recipient, Submission};
 
+use crate::held::{HeldRow, HeldRows};
 use crate::node::Held;
+
+/// A parcel in this node's memory. Its row is registered as held until this is dropped, also by a panic.
+pub(super) struct HeldParcel {
+    held: Held<Parcel>,
+    _row: HeldRow<MessageId>,
+}
+
+impl HeldParcel {
+    pub(super) fn register(rows: &Arc<HeldRows<MessageId>>, held: Held<Parcel>) -> Self {
+        let row = rows.register(held.it.id, held.it.claim.attempt);
+        Self { held, _row: row }
+    }
+}
+
+impl Deref for HeldParcel {
+    type Target = Held<Parcel>;
+
+    fn deref(&self) -> &Held<Parcel> {
+        &self.held
+    }
+}
 
 /// One parcel for each recipient of a submission that a node holds.
 pub(super) fn parcels(submission: &Submission) -> impl Iterator<Item = Held<Parcel>> {

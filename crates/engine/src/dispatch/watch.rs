@@ -11,6 +11,7 @@ use domain::ports::{CarrierNote, Health};
 use super::Dispatch;
 use super::fleet::Room;
 use super::lanes::LANES;
+use super::parcels::HeldParcel;
 use crate::node::Held;
 
 /// How often the database is asked for work.
@@ -41,11 +42,13 @@ impl Dispatch {
             return false;
         }
         let by = self.node.id();
+        let _open = self.rows.open();
         let claimed = match self.store.claim_due(by, limits, &pools).await {
             Ok(claimed) => claimed,
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 tracing::warn!(%error, cause, "due messages cannot be taken; trying again");
+                self.reconcile.hurry();
                 return false;
             }
         };
@@ -56,7 +59,8 @@ impl Dispatch {
         for parcel in claimed {
             let lane = usize::try_from(parcel.priority.lane()).unwrap_or(0);
             taken.entry(parcel.pool).or_default()[lane] += 1;
-            self.place(Held { by, it: parcel });
+            let held = Held { by, it: parcel };
+            self.place(HeldParcel::register(&self.rows, held));
         }
         let limits = pools
             .into_iter()

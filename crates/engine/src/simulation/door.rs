@@ -1,6 +1,6 @@
 //! A node's way to the store, with all that can happen on it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,8 +11,8 @@ use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
     Accepted, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,
-    CarrierSeen, DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched, MessageStore,
-    NodeCard, Page, Settled, StoreError,
+    CarrierSeen, ClaimedRow, DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched,
+    MessageStore, NodeCard, Page, Settled, StoreError,
 };
 use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, PoolId, Timestamp};
 use jiff::SignedDuration;
@@ -25,6 +25,11 @@ use super::world::World;
 /// How long a call may take before its caller gives up.
 const DEADLINE: Duration = Duration::from_secs(15);
 
+/// How late a call may be done whose caller gave up.
+const LATEST_MS: u64 = 12_000;
+/// As long as that for calls that make messages this node's: a commit may hang for as long as a standby is away.
+const LATEST_HOLD_MS: u64 = 45_000;
+
 /// What happens to a call.
 #[derive(Clone, Copy)]
 enum Fate {
@@ -36,27 +41,19 @@ enum Fate {
     DiesAfter,
 }
 
-/// What a node claimed.
-type Claimed = (NodeId, Vec<Parcel>);
-
 /// One node's way to the store.
 pub(super) struct Door {
     world: Arc<World>,
     life: Arc<Life>,
-    /// Claims whose outcome is not known: given back before the next one, as the stores do.
-    unsure: Arc<Mutex<Vec<Claimed>>>,
 }
 
 impl Door {
     pub(super) fn new(world: Arc<World>, life: Arc<Life>) -> Self {
-        Self {
-            world,
-            life,
-            unsure: Arc::default(),
-        }
+        Self { world, life }
     }
 
-    fn fate(&self) -> Fate {
+    /// `latest_ms`: how late it may be done at the latest.
+    fn fate(&self, latest_ms: u64) -> Fate {
         let mut state = self.world.state();
         let troubles = state.troubles;
         let dice = &mut state.dice;
@@ -65,7 +62,7 @@ impl Door {
         } else if dice.per_mille(troubles.unanswered) {
             Fate::Unanswered
         } else if dice.per_mille(troubles.late) {
-            Fate::Late(dice.between(10, 12_000))
+            Fate::Late(dice.between(10, latest_ms))
         } else if dice.per_mille(troubles.dies) {
             [Fate::DiesBefore, Fate::DiesAfter][usize::from(dice.per_mille(500))]
         } else {
@@ -75,6 +72,15 @@ impl Door {
 
     pub(super) async fn call<T: Send + 'static>(
         &self,
+        what: &'static str,
+        work: impl FnOnce(&mut Model, Timestamp) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.call_until(LATEST_MS, what, work).await
+    }
+
+    async fn call_until<T: Send + 'static>(
+        &self,
+        latest_ms: u64,
         what: &'static str,
         work: impl FnOnce(&mut Model, Timestamp) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -88,7 +94,7 @@ impl Door {
             return Err(away(what));
         }
         self.life.goes_on().await;
-        let fate = self.fate();
+        let fate = self.fate(latest_ms);
         let world = self.world.clone();
         let act = move || {
             let now = world.now();
@@ -154,7 +160,7 @@ impl MessageStore for Door {
 
     async fn accept(&self, batch: Arc<Vec<Submission>>) -> Result<Vec<Accepted>, StoreError> {
         let accept = move |model: &mut Model, _| model.accept(&batch);
-        self.call("accept", accept).await
+        self.call_until(LATEST_HOLD_MS, "accept", accept).await
     }
 
     async fn find_answer(
@@ -245,19 +251,25 @@ impl DispatchStore for Door {
         limits: [u32; 3],
         _: &[(PoolId, [u32; 3])],
     ) -> Result<Vec<Parcel>, StoreError> {
-        let unsure = self.unsure.clone();
-        let claim = move |model: &mut Model, now| {
-            let mut unsure = unsure.lock().expect("no holder panics");
-            for (node, claimed) in std::mem::take(&mut *unsure) {
-                model.give_back(node, &claimed);
-            }
-            let claimed = model.claim_due(node, limits, now);
-            unsure.push((node, claimed.clone()));
-            claimed
-        };
-        let claimed = self.call("claim", claim).await?;
-        self.unsure.lock().expect("no holder panics").clear();
-        Ok(claimed)
+        let claim = move |model: &mut Model, now| model.claim_due(node, limits, now);
+        self.call_until(LATEST_HOLD_MS, "claim", claim).await
+    }
+
+    async fn list_held(
+        &self,
+        node: NodeId,
+        due_for: SignedDuration,
+        after: Option<ClaimedRow>,
+        limit: u32,
+    ) -> Result<Vec<ClaimedRow>, StoreError> {
+        let list = move |model: &mut Model, now| model.list_held(node, now - due_for, after, limit);
+        self.call("list held", list).await
+    }
+
+    async fn release_held(&self, node: NodeId, rows: &[ClaimedRow]) -> Result<u64, StoreError> {
+        let rows = rows.to_vec();
+        let release = move |model: &mut Model, _| model.release_held(node, &rows);
+        self.call("release held", release).await
     }
 
     async fn settle_sends(

@@ -41,8 +41,8 @@ const SEEDS: u64 = 150;
 const NODES: usize = 3;
 /// For so long orders come in and things go wrong.
 const LOAD: Duration = Duration::from_secs(40);
-/// After so long the last node is back and sure of itself.
-const RECOVERY: Duration = Duration::from_secs(30);
+/// After so long the last node is back and sure of itself, and what the store does late is done.
+const RECOVERY: Duration = Duration::from_mins(1);
 /// Orders that are scheduled once all is well.
 const LAST_ORDERS: u64 = 3;
 /// By then everything must have come to rest.

@@ -10,7 +10,7 @@ use domain::delivery::{
     Sent, Settlement, report_payload,
 };
 use domain::message::{SendTime, Submission, SubmitReceipt};
-use domain::ports::{Accepted, Ended, Matched, Settled};
+use domain::ports::{Accepted, ClaimedRow, Ended, Matched, Settled};
 use domain::{AccountId, CallbackId, CallbackUrl, Channel, MessageId, NodeId, Timestamp};
 
 /// What nobody holds.
@@ -208,13 +208,43 @@ impl Model {
         claimed
     }
 
-    /// What a claim took whose outcome its node never learned.
-    pub(super) fn give_back(&mut self, node: NodeId, claimed: &[Parcel]) {
-        for parcel in claimed {
-            if let Some(place) = self.held(node, parcel.id.get(), parcel.claim) {
+    pub(super) fn list_held(
+        &self,
+        node: NodeId,
+        due: Timestamp,
+        after: Option<ClaimedRow>,
+        limit: u32,
+    ) -> Vec<ClaimedRow> {
+        let key = |row: &ClaimedRow| (row.priority.lane(), row.claim.due_at, row.id);
+        let held = self
+            .queue
+            .iter()
+            .filter(|(_, place)| place.owner == Owner::Node(node.get()) && place.due_at <= due);
+        let rows = held.map(|(id, place)| ClaimedRow {
+            id: self.messages[id].parcel.id,
+            priority: self.messages[id].parcel.priority,
+            claim: Claim {
+                due_at: place.due_at,
+                attempt: place.attempt,
+            },
+        });
+        let mut rows: Vec<_> = rows
+            .filter(|row| after.is_none_or(|after| key(row) > key(&after)))
+            .collect();
+        rows.sort_by_key(key);
+        rows.truncate(limit as usize);
+        rows
+    }
+
+    pub(super) fn release_held(&mut self, node: NodeId, rows: &[ClaimedRow]) -> u64 {
+        let mut released = 0;
+        for row in rows {
+            if let Some(place) = self.held(node, row.id.get(), row.claim) {
                 place.owner = Owner::Node(NOBODY);
+                released += 1;
             }
         }
+        released
     }
 
     /// The place of a message, if this very claim holds it.

@@ -36,6 +36,7 @@ impl Writing {
             .map(|entry| (entry.submission, entry.places))
             .unzip();
         let batch = Arc::new(batch);
+        let _open = self.dispatch.as_ref().map(|dispatch| dispatch.open_write());
         pass(KillPoint::AcceptBegins);
         let result = self.store.accept(batch.clone()).await;
         match &result {
@@ -57,24 +58,13 @@ impl Writing {
             }
             Err(error) => {
                 self.health.failed(error, self.clock.now());
-                self.disown(&batch);
+                // It may be stored all the same, or be stored later: the comparison puts it back in the queue.
+                if let Some(dispatch) = &self.dispatch {
+                    dispatch.write_failed();
+                }
             }
         }
         result
-    }
-
-    /// A database that went away may have stored the batch all the same, as held by this node, which does not send what
-    /// it has answered with an error: it goes back to where everybody looks.
-    fn disown(&self, batch: &[Submission]) {
-        let Some(dispatch) = &self.dispatch else {
-            return;
-        };
-        for submission in batch
-            .iter()
-            .filter(|submission| submission.holder.node().is_some())
-        {
-            dispatch.disown(submission);
-        }
     }
 }
 

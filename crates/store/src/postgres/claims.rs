@@ -1,14 +1,8 @@
 //! Claims of messages that are due.
-//!
-//! When the server goes away in the middle of the commit, nobody knows whether a claim was stored. If it was, its rows are
-//! a node's that does not know of them, and as long as that node lives nobody else would send them. So a claim is
-//! remembered until its outcome is known, and the next one first gives back what an earlier one may have taken.
 
-use std::mem;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use deadpool_postgres::{Object, Transaction};
+use deadpool_postgres::Object;
 use domain::delivery::Parcel;
 use domain::ids::{NodeId, PoolId};
 use domain::kill_point::{KillPoint, pass};
@@ -49,19 +43,12 @@ const CLAIM: &str = concat!(
     ") AS clock (now_us) LEFT JOIN (taken JOIN message AS m ON m.id = taken.id) ON TRUE
     ORDER BY taken.lane, taken.due_us, taken.id"
 );
-/// The number of the claim is the fence: what is nobody's, or was claimed again since, is left alone.
-const GIVE_BACK: &str = "
-    UPDATE queue AS q SET owner = 0
-    FROM UNNEST($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::int[])
-        AS g (owner, lane, due_us, id, attempt)
-    WHERE q.owner = g.owner AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt";
 
 /// A claim of what is due and nobody's, or a pool's, at most so much of each lane.
 pub(super) struct Claims<'a> {
     pub(super) node: NodeId,
     pub(super) limits: [u32; 3],
     pub(super) pools: &'a [(PoolId, [u32; 3])],
-    pub(super) unsure: &'a Unsure,
     pub(super) lanes: &'a Lanes,
 }
 
@@ -69,9 +56,7 @@ impl Attempt for Claims<'_> {
     type Output = Vec<Parcel>;
 
     async fn run(&self, client: &mut Object) -> Result<Vec<Parcel>, Fault> {
-        let mut outcome = Outcome::of(self.unsure);
         let transaction = client.transaction().await?;
-        outcome.rows.give_back(&transaction).await?;
         let scans = self.lanes.begin();
         let (mut owners, mut lanes, mut most) = (Vec::new(), Vec::new(), Vec::new());
         let (mut behind_us, mut behind_id) = (Vec::new(), Vec::new());
@@ -96,10 +81,8 @@ impl Attempt for Claims<'_> {
             .filter_map(|row| parcel(row).transpose())
             .collect();
         let parcels = parcels?;
-        outcome.rows.push_all(self.node, &parcels);
         pass(KillPoint::ClaimInside);
         transaction.commit().await?;
-        outcome.forget();
         let clock = claimed.first().ok_or(Corrupt("clock"))?;
         self.lanes
             .end(&scans, self.limits, column(clock, 16)?, &parcels);
@@ -130,92 +113,6 @@ impl Lanes {
             let place = usize::from(lane.unsigned_abs());
             self.0[place].end(&scans[place], now, now_us, last);
         }
-    }
-}
-
-/// Claims whose outcome is unknown.
-#[derive(Default)]
-pub(super) struct Unsure(Mutex<Rows>);
-
-/// The earlier claims that this one gives back, and this one itself. Unless its outcome becomes known, all are
-/// remembered, also when it is given up in the middle.
-struct Outcome<'a> {
-    unsure: &'a Unsure,
-    rows: Rows,
-}
-
-impl<'a> Outcome<'a> {
-    fn of(unsure: &'a Unsure) -> Self {
-        let mut remembered = unsure.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Self {
-            unsure,
-            rows: mem::take(&mut *remembered),
-        }
-    }
-
-    /// The outcome is known: nothing is to be given back.
-    fn forget(mut self) {
-        self.rows = Rows::default();
-    }
-}
-
-impl Drop for Outcome<'_> {
-    fn drop(&mut self) {
-        if !self.rows.id.is_empty() {
-            let remembered = self.unsure.0.lock();
-            remembered
-                .unwrap_or_else(PoisonError::into_inner)
-                .append(&mut self.rows);
-        }
-    }
-}
-
-/// Claimed rows of the queue, as [`GIVE_BACK`] takes them.
-#[derive(Default)]
-struct Rows {
-    owner: Vec<i64>,
-    lane: Vec<i16>,
-    due_us: Vec<i64>,
-    id: Vec<i64>,
-    attempt: Vec<i32>,
-}
-
-impl Rows {
-    fn push_all(&mut self, node: NodeId, parcels: &[Parcel]) {
-        for parcel in parcels {
-            self.owner.push(node.as_i64());
-            self.lane.push(parcel.priority.lane());
-            self.due_us.push(micros(parcel.claim.due_at));
-            self.id.push(parcel.id.as_i64());
-            self.attempt.push(dispatch::attempt(&parcel.claim));
-        }
-    }
-
-    fn append(&mut self, others: &mut Self) {
-        self.owner.append(&mut others.owner);
-        self.lane.append(&mut others.lane);
-        self.due_us.append(&mut others.due_us);
-        self.id.append(&mut others.id);
-        self.attempt.append(&mut others.attempt);
-    }
-
-    async fn give_back(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
-        if self.id.is_empty() {
-            return Ok(());
-        }
-        let statement = transaction.prepare_cached(GIVE_BACK).await?;
-        let values: super::Values<'_> = &[
-            &self.owner,
-            &self.lane,
-            &self.due_us,
-            &self.id,
-            &self.attempt,
-        ];
-        let given_back = transaction.execute(&statement, values).await?;
-        if given_back > 0 {
-            tracing::info!(given_back, "messages of an unknown claim wait again");
-        }
-        Ok(())
     }
 }
 

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use domain::delivery::{CarrierRef, Parcel, Receipt, Settlement};
 use domain::ids::{NodeId, PoolId};
 use domain::ports::{
-    Beat, CarrierNote, CarrierSeen, DispatchStore, Ended, InTransit, Inbox, Matched, NodeCard,
-    Settled, StoreError,
+    Beat, CarrierNote, CarrierSeen, ClaimedRow, DispatchStore, Ended, InTransit, Inbox, Matched,
+    NodeCard, Settled, StoreError,
 };
 use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
@@ -149,10 +149,24 @@ impl DispatchStore for PostgresStore {
             node,
             limits,
             pools,
-            unsure: &self.unsure,
             lanes: &self.lanes,
         };
         attempt::run(&self.pool, "claim messages", &claims).await
+    }
+
+    async fn list_held(
+        &self,
+        node: NodeId,
+        due_for: SignedDuration,
+        after: Option<ClaimedRow>,
+        limit: u32,
+    ) -> Result<Vec<ClaimedRow>, StoreError> {
+        self.held_rows(node, duration_us(due_for), after.as_ref(), limit)
+            .await
+    }
+
+    async fn release_held(&self, node: NodeId, rows: &[ClaimedRow]) -> Result<u64, StoreError> {
+        self.release_rows(node, rows).await
     }
 
     async fn settle_sends(

@@ -89,6 +89,7 @@ mod dispatch;
 mod ending;
 mod fault;
 mod floor;
+mod held;
 mod history;
 mod keys;
 mod messages;
@@ -121,7 +122,6 @@ type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// A server that was reached at least once.
 pub(crate) struct PostgresStore {
     pool: Pool,
-    unsure: claims::Unsure,
     lanes: claims::Lanes,
     callbacks: floor::Floor,
     folds: traffic::Folds,
@@ -161,7 +161,6 @@ impl PostgresStore {
         drop(client);
         Ok(Self {
             pool,
-            unsure: claims::Unsure::default(),
             lanes: claims::Lanes::default(),
             callbacks: floor::Floor::default(),
             folds: traffic::Folds::default(),

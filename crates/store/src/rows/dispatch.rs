@@ -4,7 +4,7 @@ use domain::delivery::{Claim, Outcome, Parcel, Sent, Settlement};
 use domain::ids::{MessageId, PoolId};
 use domain::interactive::Interactive;
 use domain::message::{Priority, TestMode};
-use domain::ports::{Ended, InTransit, Inbox, Matched, Settled};
+use domain::ports::{ClaimedRow, Ended, InTransit, Inbox, Matched, Settled};
 use domain::text::{Coding, Shape, Udh};
 use domain::{Msisdn, Originator};
 
@@ -71,6 +71,48 @@ pub(crate) fn ranges(
         let owners = owners.clone().into_iter();
         owners.map(move |(owner, limits): (i64, [u32; 3])| (owner, lane, limits[place]))
     })
+}
+
+/// The columns of a queue row that a node holds.
+pub(crate) struct ClaimedColumns {
+    pub(crate) lane: i16,
+    pub(crate) due_us: i64,
+    pub(crate) id: i64,
+    pub(crate) attempt: i32,
+}
+
+impl ClaimedColumns {
+    pub(crate) fn of(row: &ClaimedRow) -> Self {
+        Self {
+            lane: row.priority.lane(),
+            due_us: micros(row.claim.due_at),
+            id: row.id.as_i64(),
+            attempt: attempt(&row.claim),
+        }
+    }
+
+    pub(crate) fn row(self) -> Result<ClaimedRow, Corrupt> {
+        Ok(ClaimedRow {
+            id: message_id(self.id)?,
+            priority: priority(self.lane)?,
+            claim: claim(self.due_us, self.attempt)?,
+        })
+    }
+}
+
+/// The lanes that a list of held rows reads, each from behind a due time and an ID.
+pub(crate) fn lanes_after(after: Option<&ClaimedRow>) -> impl Iterator<Item = (i16, i64, i64)> {
+    let after = after.map(ClaimedColumns::of);
+    let (first, due_us, id) = after.map_or((i16::MIN, i64::MIN, i64::MIN), |row| {
+        (row.lane, row.due_us, row.id)
+    });
+    let lanes = Priority::ALL.map(Priority::lane).into_iter();
+    lanes
+        .filter(move |lane| *lane >= first)
+        .map(move |lane| match lane == first {
+            true => (lane, due_us, id),
+            false => (lane, i64::MIN, i64::MIN),
+        })
 }
 
 /// Reads how a text is coded and split.

@@ -8,14 +8,14 @@ use domain::delivery::{
 };
 use domain::ids::{AccountId, CallbackId, NodeId, PoolId};
 use domain::ports::{
-    Beat, CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, DispatchStore,
-    Ended, InTransit, Inbox, Matched, NodeCard, Page, Settled, StoreError,
+    Beat, CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, ClaimedRow,
+    DispatchStore, Ended, InTransit, Inbox, Matched, NodeCard, Page, Settled, StoreError,
 };
 use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
 
 use super::fault::Fault;
-use super::{SqliteStore, callbacks, carriers, clock, ending, nodes, prune, receipts, sends};
+use super::{SqliteStore, callbacks, carriers, clock, ending, held, nodes, prune, receipts, sends};
 use crate::rows::Corrupt;
 use crate::rows::callbacks::FilterColumns;
 use crate::rows::dispatch::{EndedColumns, MatchedColumns, SettledColumns};
@@ -70,6 +70,26 @@ impl DispatchStore for SqliteStore {
             sends::claim_due(db, node, limits, &pools)
         })
         .await
+    }
+
+    async fn list_held(
+        &self,
+        node: NodeId,
+        due_for: SignedDuration,
+        after: Option<ClaimedRow>,
+        limit: u32,
+    ) -> Result<Vec<ClaimedRow>, StoreError> {
+        let due_for_us = duration_us(due_for);
+        self.read("list held messages", move |db| {
+            held::list(db, node, due_for_us, after.as_ref(), limit)
+        })
+        .await
+    }
+
+    async fn release_held(&self, node: NodeId, rows: &[ClaimedRow]) -> Result<u64, StoreError> {
+        let rows = rows.to_vec();
+        let work = move |db: &_| held::release(db, node, &rows);
+        self.write("release held messages", work).await
     }
 
     async fn settle_sends(

@@ -28,6 +28,7 @@ mod dashboard;
 mod dispatch;
 mod ending;
 mod fault;
+mod held;
 mod history;
 mod messages;
 mod migrate;

@@ -84,6 +84,7 @@ mod columns;
 mod days;
 mod dispatch;
 mod handshake;
+mod held;
 mod history;
 mod idempotency;
 mod last_use;
