@@ -8,6 +8,8 @@ use crate::shown::Shown;
 pub const PAST_GRACE: SignedDuration = SignedDuration::from_secs(60);
 /// The furthest a message can be scheduled ahead.
 pub const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(365 * 24);
+/// The largest offset from UTC, in seconds, on either side. No time zone has a larger one.
+pub const MAX_OFFSET_S: u32 = 14 * 3600;
 /// The shortest validity, in seconds.
 pub const MIN_EXPIRE_S: u32 = 360;
 /// The longest validity, in seconds.
@@ -21,6 +23,9 @@ pub enum ScheduleError {
     /// Not a date and time with an offset.
     #[error("{} is not a date-time with offset; write it like 2030-01-31T09:30:00+02:00", Shown(.0))]
     Malformed(String),
+    /// An offset beyond [`MAX_OFFSET_S`].
+    #[error("{} has an offset from UTC outside -14:00 to +14:00; give one within that range", Shown(.0))]
+    Offset(String),
     /// Longer ago than [`PAST_GRACE`].
     #[error("{} is in the past; give a time to come", Shown(.0))]
     Past(String),
@@ -31,7 +36,7 @@ pub enum ScheduleError {
 
 /// Reads `2030-01-31T09:30:00+02:00`. The answer is `None` for a time so shortly past that the message goes now.
 pub fn parse_scheduled(value: &str, now: Timestamp) -> Result<Option<Timestamp>, ScheduleError> {
-    let at = parse_date_time(value).ok_or_else(|| ScheduleError::Malformed(value.to_owned()))?;
+    let at = parse_date_time(value)?;
     let ahead = at.duration_since(now);
     if ahead > MAX_AHEAD {
         Err(ScheduleError::TooFar(value.to_owned()))
@@ -42,10 +47,20 @@ pub fn parse_scheduled(value: &str, now: Timestamp) -> Result<Option<Timestamp>,
     }
 }
 
-/// RFC 3339 with seconds and an offset. `jiff` alone would take other ISO 8601 forms too.
-fn parse_date_time(value: &str) -> Option<Timestamp> {
-    let bytes = value.as_bytes();
-    let shaped = bytes.len() >= "2030-01-31T09:30:00Z".len()
+/// RFC 3339 with seconds and an offset. `jiff` alone would take other ISO 8601 forms and offsets beyond a day.
+fn parse_date_time(value: &str) -> Result<Timestamp, ScheduleError> {
+    let malformed = || ScheduleError::Malformed(value.to_owned());
+    if !has_shape(value.as_bytes()) {
+        return Err(malformed());
+    }
+    if offset_s(&value[19..]).is_some_and(|offset_s| offset_s > MAX_OFFSET_S) {
+        return Err(ScheduleError::Offset(value.to_owned()));
+    }
+    value.parse().map_err(|_| malformed())
+}
+
+fn has_shape(bytes: &[u8]) -> bool {
+    bytes.len() >= "2030-01-31T09:30:00Z".len()
         && bytes.len() <= "2030-01-31T09:30:00.123456789+02:00".len()
         && matches!(bytes[10], b'T' | b't')
         && bytes[..10].iter().all(|b| b.is_ascii_digit() || *b == b'-')
@@ -54,8 +69,17 @@ fn parse_date_time(value: &str) -> Option<Timestamp> {
             .all(|b| b.is_ascii_digit() || *b == b':')
         && bytes[19..]
             .iter()
-            .all(|b| b.is_ascii_digit() || b"Zz+-:.".contains(b));
-    if shaped { value.parse().ok() } else { None }
+            .all(|b| b.is_ascii_digit() || b"Zz+-:.".contains(b))
+}
+
+/// The size of a numeric offset in seconds: of `.5+02:00`, 7200. `None` without one, as in `Z`.
+fn offset_s(rest: &str) -> Option<u32> {
+    let (_, offset) = rest.split_once(['+', '-'])?;
+    let digits: Vec<u32> = offset.chars().filter_map(|c| c.to_digit(10)).collect();
+    let units = digits.chunks(2).zip([3600, 60, 1]);
+    let seconds =
+        units.map(|(pair, unit)| pair.iter().fold(0, |sum, digit| sum * 10 + digit) * unit);
+    Some(seconds.sum())
 }
 
 #[cfg(test)]
@@ -79,6 +103,9 @@ mod tests {
             ("2030-01-31T06:59:00Z", None),
             ("2030-01-31T07:00:00Z", None),
             ("2031-01-31T07:00:00Z", Some("2031-01-31T07:00:00Z")),
+            ("2030-01-31T21:30:00+14:00", Some("2030-01-31T07:30:00Z")),
+            ("2030-01-30T17:30:00-14:00", Some("2030-01-31T07:30:00Z")),
+            ("2030-01-31T07:30:00-00:00", Some("2030-01-31T07:30:00Z")),
         ] {
             assert_eq!(parse_scheduled(value, now), Ok(expected.map(at)), "{value}");
         }
@@ -96,6 +123,15 @@ mod tests {
             ("2030-01-31T25:30:00Z", "not a date-time"),
             ("2030-01-31T09:30Z", "not a date-time"),
             ("2030-01-31T09:30:00+02:00[Europe/Riga]", "not a date-time"),
+            ("2030-01-31T21:31:00+14:01", "outside -14:00 to +14:00"),
+            ("2030-01-30T17:29:00-14:01", "outside -14:00 to +14:00"),
+            ("2030-02-01T08:30:00+25:00", "outside -14:00 to +14:00"),
+            ("2030-02-01T08:30:00-25:00", "outside -14:00 to +14:00"),
+            ("2030-02-01T08:30:00.5+25:00", "outside -14:00 to +14:00"),
+            ("2030-02-01T08:30:00+14:00:01", "outside -14:00 to +14:00"),
+            ("2030-02-01T08:30:00+99:99", "outside -14:00 to +14:00"),
+            ("2030-02-01T08:30:00+02:60", "not a date-time"),
+            ("2030-02-01T08:30:00+", "not a date-time"),
             ("tomorrow", "not a date-time"),
             ("", "not a date-time"),
         ] {

@@ -8,6 +8,7 @@ mod order;
 mod viber;
 mod writing;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use domain::billing::NotPaid;
@@ -86,12 +87,12 @@ impl From<StoreError> for SubmitError {
     }
 }
 
-impl From<BatchError<StoreError>> for SubmitError {
-    fn from(error: BatchError<StoreError>) -> Self {
+impl From<BatchError<Infallible>> for SubmitError {
+    fn from(error: BatchError<Infallible>) -> Self {
         match error {
             BatchError::Full => Self::Busy,
             BatchError::Stopped => Self::Stopping,
-            BatchError::Write(error) => Self::Store(error),
+            BatchError::Write(never) => match *never {},
         }
     }
 }

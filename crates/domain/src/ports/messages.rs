@@ -28,6 +28,20 @@ pub enum Accepted {
     NotPaid(NotPaid),
 }
 
+/// What became of one submission, or why that is not known. The submissions of one transaction share its error.
+pub type AcceptResult = Result<Accepted, Arc<StoreError>>;
+
+/// The results of a batch that was one transaction.
+pub fn accept_results(
+    outcome: Result<Vec<Accepted>, StoreError>,
+    batch: usize,
+) -> Vec<AcceptResult> {
+    match outcome {
+        Ok(accepted) => accepted.into_iter().map(Ok).collect(),
+        Err(error) => vec![Err(Arc::new(error)); batch],
+    }
+}
+
 /// What an idempotency key was used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptAnswer {
@@ -64,9 +78,11 @@ pub trait MessageStore: Send + Sync + 'static {
     async fn reserve_ids(&self, count: u64) -> Result<MessageId, StoreError>;
 
     /// Stores submissions: messages, queue rows, idempotency keys and what they cost, each submission whole or not at
-    /// all, and charged in the order of the batch. The answers are in that order too. When this returns `Ok`, everything
-    /// [`Accepted::Stored`] survives a power cut.
-    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Result<Vec<Accepted>, StoreError>;
+    /// all, and charged in the order of the batch. Everything [`Accepted::Stored`] survives a power cut.
+    ///
+    /// Returns one result for each submission, in the order of the batch. A store may use more than one transaction:
+    /// an error applies only to the submissions of the transaction that failed.
+    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult>;
 
     /// What this idempotency key was used for, if it was, within its lifetime.
     async fn find_answer(

@@ -37,7 +37,10 @@ pub use dispatch::{
 pub use history::{
     Found, HistoryStore, Look, MessageFilter, MessageStory, MessageSummary, PartStory, StateName,
 };
-pub use messages::{Accepted, Cancel, ID_BLOCK_LIFETIME, KeptAnswer, MessageStore, Page};
+pub use messages::{
+    AcceptResult, Accepted, Cancel, ID_BLOCK_LIFETIME, KeptAnswer, MessageStore, Page,
+    accept_results,
+};
 pub use oauth::{
     Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotation,
 };

@@ -10,9 +10,9 @@ use domain::delivery::{
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
-    Accepted, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,
+    AcceptResult, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,
     CarrierSeen, ClaimedRow, DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched,
-    MessageStore, NodeCard, Page, Settled, StoreError,
+    MessageStore, NodeCard, Page, Settled, StoreError, accept_results,
 };
 use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, PoolId, Timestamp};
 use jiff::SignedDuration;
@@ -158,9 +158,21 @@ impl MessageStore for Door {
         self.call("reserve", reserve).await
     }
 
-    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Result<Vec<Accepted>, StoreError> {
-        let accept = move |model: &mut Model, _| model.accept(&batch);
-        self.call_until(LATEST_HOLD_MS, "accept", accept).await
+    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult> {
+        // Two transactions, as PostgreSQL may need: one may fail after the other was committed.
+        let mut results = Vec::with_capacity(batch.len());
+        let half = batch.len().div_ceil(2);
+        for range in [0..half, half..batch.len()] {
+            let (batch, count) = (batch.clone(), range.len());
+            if count > 0 {
+                let accept = move |model: &mut Model, _| model.accept(&batch[range]);
+                results.extend(accept_results(
+                    self.call_until(LATEST_HOLD_MS, "accept", accept).await,
+                    count,
+                ));
+            }
+        }
+        results
     }
 
     async fn find_answer(

@@ -1,10 +1,11 @@
 //! The way of a checked submission into the store: numbered, held where there is room, written with others.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use domain::Clock;
 use domain::message::{Submission, SubmitReceipt};
-use domain::ports::{Accepted, StoreError, WorkStore};
+use domain::ports::{AcceptResult, Accepted, WorkStore};
 
 use super::SubmitError;
 use super::health::WriteHealth;
@@ -17,7 +18,7 @@ use crate::id_blocks::IdBlocks;
 pub(crate) struct Intake {
     clock: Arc<dyn Clock>,
     ids: IdBlocks,
-    batcher: Batcher<Entry, Accepted, StoreError>,
+    batcher: Batcher<Entry, AcceptResult, Infallible>,
     dispatch: Option<Arc<Dispatch>>,
     health: Arc<WriteHealth>,
 }
@@ -40,7 +41,10 @@ impl Intake {
         Self {
             clock,
             ids: IdBlocks::new(store),
-            batcher: Batcher::start(limits, move |batch| writing.clone().write(batch)),
+            batcher: Batcher::start(limits, move |batch| {
+                let writing = writing.clone();
+                async move { Ok(writing.write(batch).await) }
+            }),
             dispatch,
             health,
         }
@@ -54,7 +58,8 @@ impl Intake {
         let count = u32::try_from(submission.recipients.len()).expect("at most a thousand");
         submission.number_from(self.ids.take(count).await?);
         let receipt = submission.receipt();
-        match self.batcher.write(self.entry(submission)).await? {
+        let result = self.batcher.write(self.entry(submission)).await?;
+        match result.map_err(SubmitError::Store)? {
             Accepted::Stored => Ok(receipt),
             Accepted::Replayed(earlier) => Ok(earlier),
             Accepted::KeyConflict => Err(SubmitError::KeyConflict),

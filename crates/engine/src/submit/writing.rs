@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::kill_point::{KillPoint, pass};
 use domain::message::{SendTime, Submission};
-use domain::ports::{Accepted, StoreError, WorkStore};
+use domain::ports::{AcceptResult, Accepted, WorkStore};
 use domain::{Channel, Clock};
 
 use super::health::WriteHealth;
@@ -27,10 +27,7 @@ pub(super) struct Writing {
 impl Writing {
     /// Stores a batch and hands over what is stored. This happens here and not in the callers' own tasks: a caller that
     /// hangs up must not take its message with it.
-    pub(super) async fn write(
-        self: Arc<Self>,
-        batch: Vec<Entry>,
-    ) -> Result<Vec<Accepted>, StoreError> {
+    pub(super) async fn write(&self, batch: Vec<Entry>) -> Vec<AcceptResult> {
         let (batch, places): (Vec<_>, Vec<_>) = batch
             .into_iter()
             .map(|entry| (entry.submission, entry.places))
@@ -38,41 +35,44 @@ impl Writing {
         let batch = Arc::new(batch);
         let _open = self.dispatch.as_ref().map(|dispatch| dispatch.open_write());
         pass(KillPoint::AcceptBegins);
-        let result = self.store.accept(batch.clone()).await;
-        match &result {
-            Ok(outcomes) => {
-                pass(KillPoint::AcceptCommitted);
-                self.health.succeeded();
-                count(&batch, outcomes);
-                for ((submission, outcome), places) in batch.iter().zip(outcomes).zip(places) {
-                    if let (Accepted::Stored, Some(places), Some(dispatch)) =
-                        (outcome, places, &self.dispatch)
-                    {
-                        dispatch.hand_over(places, submission);
-                    }
-                    if *outcome == Accepted::Stored && submission.send != SendTime::Now {
-                        pass(KillPoint::ScheduleStored);
-                    }
+        let results = self.store.accept(batch.clone()).await;
+        if results.iter().any(Result::is_ok) {
+            pass(KillPoint::AcceptCommitted);
+            self.health.succeeded();
+            count(&batch, &results);
+            for ((submission, result), places) in batch.iter().zip(&results).zip(places) {
+                if matches!(result, Ok(Accepted::Stored)) {
+                    self.hand_over(submission, places);
                 }
-                pass(KillPoint::AcceptHandedOver);
             }
-            Err(error) => {
-                self.health.failed(error, self.clock.now());
-                // It may be stored all the same, or be stored later: the comparison puts it back in the queue.
-                if let Some(dispatch) = &self.dispatch {
-                    dispatch.write_failed();
-                }
+            pass(KillPoint::AcceptHandedOver);
+        }
+        // The submissions of a transaction that failed share its error.
+        if let Some(error) = results.iter().find_map(|result| result.as_ref().err()) {
+            self.health.failed(error, self.clock.now());
+            // It may be stored all the same, or be stored later: the comparison puts it back in the queue.
+            if let Some(dispatch) = &self.dispatch {
+                dispatch.write_failed();
             }
         }
-        result
+        results
+    }
+
+    fn hand_over(&self, submission: &Submission, places: Option<Places>) {
+        if let (Some(places), Some(dispatch)) = (places, &self.dispatch) {
+            dispatch.hand_over(places, submission);
+        }
+        if submission.send != SendTime::Now {
+            pass(KillPoint::ScheduleStored);
+        }
     }
 }
 
-fn count(batch: &[Submission], outcomes: &[Accepted]) {
+fn count(batch: &[Submission], results: &[AcceptResult]) {
     let stored = batch
         .iter()
-        .zip(outcomes)
-        .filter(|(_, outcome)| **outcome == Accepted::Stored);
+        .zip(results)
+        .filter(|(_, result)| matches!(result, Ok(Accepted::Stored)));
     let mut counted = [(0, 0); Channel::ALL.len()];
     for (submission, _) in stored {
         let receipt = submission.receipt();

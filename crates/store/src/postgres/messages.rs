@@ -7,7 +7,9 @@ use deadpool_postgres::Object;
 use domain::ids::{AccountId, MessageId};
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
-use domain::ports::{Accepted, Cancel, KeptAnswer, MessageStore, Page, StoreError};
+use domain::ports::{
+    AcceptResult, Accepted, Cancel, KeptAnswer, MessageStore, Page, StoreError, accept_results,
+};
 use domain::{Channel, Timestamp};
 use tokio_postgres::Row;
 
@@ -69,28 +71,30 @@ impl MessageStore for PostgresStore {
         self.reserve(count).await
     }
 
-    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Result<Vec<Accepted>, StoreError> {
+    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult> {
         const OPERATION: &str = "accept messages";
-        if batch
-            .iter()
-            .any(|submission| submission.idempotency.is_some())
-        {
+        let has_key = |submission: &Submission| submission.idempotency.is_some();
+        if batch.iter().any(has_key) {
             let whole = CarefulBatch(batch.iter().collect());
-            return self.store_by(OPERATION, &batch, &whole).await;
+            let stored = self.store_by(OPERATION, &batch, &whole).await;
+            return accept_results(stored, batch.len());
         }
-        let charged = self
-            .store_by(OPERATION, &batch, &PlainBatch(&batch))
-            .await?;
+        let plain = PlainBatch(&batch);
+        let charged = match self.store_by(OPERATION, &batch, &plain).await {
+            Ok(charged) => charged,
+            Err(error) => return accept_results(Err(error), batch.len()),
+        };
         let left = accept::unstored(&batch, &charged);
-        let mut outcomes = vec![Accepted::Stored; batch.len()];
+        let mut results = vec![Ok(Accepted::Stored); batch.len()];
         if !left.is_empty() {
             let rest = CarefulBatch(left.iter().map(|&place| &batch[place]).collect());
-            let rest = self.store_by(OPERATION, &batch, &rest).await?;
-            for (place, outcome) in left.into_iter().zip(rest) {
-                outcomes[place] = outcome;
+            let rest = self.store_by(OPERATION, &batch, &rest).await;
+            // The first transaction is committed: a failure of the second concerns only what was left to it.
+            for (place, result) in left.iter().zip(accept_results(rest, left.len())) {
+                results[*place] = result;
             }
         }
-        Ok(outcomes)
+        results
     }
 
     async fn find_answer(

@@ -8,8 +8,8 @@ use domain::ids::{AccountId, MessageId, TokenId};
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
-    Accepted, AccessStore, AccountRecord, Cancel, Found, KeptAnswer, Look, MessageStore,
-    NewAccount, NewToken, Page, StoreError, TokenRecord,
+    AcceptResult, AccessStore, AccountRecord, Cancel, Found, KeptAnswer, Look, MessageStore,
+    NewAccount, NewToken, Page, StoreError, TokenRecord, accept_results,
 };
 use domain::{Timestamp, TokenHash};
 
@@ -26,16 +26,19 @@ impl MessageStore for SqliteStore {
         .await
     }
 
-    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Result<Vec<Accepted>, StoreError> {
+    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult> {
+        let count = batch.len();
         let rows = batch
             .iter()
             .map(|submission| submission.recipients.len())
             .sum();
-        self.writer
+        let stored = self
+            .writer
             .run("accept messages", rows, move |db| {
                 accept::accept(db, &batch)
             })
-            .await
+            .await;
+        accept_results(stored, count)
     }
 
     async fn find_answer(

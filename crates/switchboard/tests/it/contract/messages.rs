@@ -9,7 +9,7 @@ use domain::ports::{Accepted, Store, StoreError};
 use domain::text::{Coding, Shape};
 use tokio::task::JoinSet;
 
-use super::sample::{EVERYTHING, accept, account, at, message, scheduled, submission};
+use super::sample::{EVERYTHING, accept, account, at, message, scheduled, submission, try_accept};
 
 on_both_stores!(
     a_message_is_found_by_its_account_only,
@@ -129,13 +129,12 @@ async fn a_big_batch_is_stored_whole(store: Arc<dyn Store>) {
 
 async fn a_batch_with_an_id_that_exists_is_refused_whole(store: Arc<dyn Store>) {
     accept(&store, vec![submission(5, 1)]).await;
-    let error = store
-        .accept(Arc::new(vec![submission(4, 1), submission(5, 1)]))
+    let error = try_accept(&store, vec![submission(4, 1), submission(5, 1)])
         .await
         .expect_err("an ID twice");
     assert!(
         matches!(
-            error,
+            &*error,
             StoreError::Unexpected {
                 operation: "accept messages",
                 ..

@@ -73,6 +73,7 @@ macro_rules! on_a_pooled_database {
     };
 }
 
+mod accepting;
 mod access;
 mod audit;
 mod balances;

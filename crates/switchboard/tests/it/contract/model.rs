@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Handle;
 
-use super::sample::{EVERYTHING, account, at, submission};
+use super::sample::{EVERYTHING, accept, account, at, submission};
 
 on_both_stores!(a_store_does_what_the_model_does);
 
@@ -180,10 +180,7 @@ async fn compare_accept(
         .iter()
         .map(|submission| model.accept(submission))
         .collect();
-    assert_eq!(
-        store.accept(Arc::new(batch)).await.expect("answers"),
-        expected
-    );
+    assert_eq!(accept(store, batch).await, expected);
 }
 
 async fn compare_list(store: &Arc<dyn Store>, owner: AccountId, model: &Model) {

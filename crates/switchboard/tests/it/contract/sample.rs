@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::ids::{AccountId, MessageId};
 use domain::message::{Holder, IdempotencyClaim, Priority, Recipient, SendTime, Submission};
-use domain::ports::{Accepted, NewAccount, NewToken, Page, Store};
+use domain::ports::{Accepted, NewAccount, NewToken, Page, Store, StoreError};
 use domain::text::{Coding, Shape};
 use domain::{AllowList, Channel, Money, Msisdn, Originator, Permissions, Timestamp, TokenHash};
 
@@ -83,10 +83,17 @@ pub(crate) fn keyed(first: u64, key: u8, body: u8) -> Submission {
     }
 }
 
+/// Stores a batch; the error is the first of any submission.
+pub(crate) async fn try_accept(
+    store: &Arc<dyn Store>,
+    batch: Vec<Submission>,
+) -> Result<Vec<Accepted>, Arc<StoreError>> {
+    store.accept(Arc::new(batch)).await.into_iter().collect()
+}
+
 /// Stores a batch.
 pub(crate) async fn accept(store: &Arc<dyn Store>, batch: Vec<Submission>) -> Vec<Accepted> {
-    store
-        .accept(Arc::new(batch))
+    try_accept(store, batch)
         .await
         .expect("the store takes the batch")
 }

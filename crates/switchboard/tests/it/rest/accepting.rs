@@ -131,6 +131,14 @@ fn every_good_value_is_accepted() {
             json!({"scheduled": with_offset(in_seconds(364 * 86_400), 3)}),
         ),
         (
+            "the largest offset",
+            json!({"scheduled": with_offset(in_seconds(3600), 14)}),
+        ),
+        (
+            "the largest negative offset",
+            json!({"scheduled": with_offset(in_seconds(3600), -14)}),
+        ),
+        (
             "half a minute ago is now",
             json!({"scheduled": with_offset(in_seconds(-30), -5)}),
         ),

@@ -216,6 +216,45 @@ fn a_cost_is_told_without_sending() {
     assert_eq!(service.stored(), 0);
 }
 
+/// A batch may need two transactions. When the second fails, callers whose messages the first one stored get 200.
+#[test]
+fn callers_whose_messages_are_stored_are_not_refused() {
+    const CALLERS: usize = 8;
+    const EACH: usize = 15;
+    let service = start(Backend::Postgres);
+    let limited = service.create_account("limited");
+    let output = service
+        .server
+        .cli(&["account", "set", "limited", "per_recipient_hour=100000"]);
+    assert!(output.status.success(), "{output:?}");
+    let database = service.server.database().expect("on PostgreSQL");
+    let execute = |sql| database.execute_blocking(sql).expect("a valid statement");
+    // Only limits per recipient need this table, and only the second transaction looks at them.
+    execute("ALTER TABLE recipient_sent RENAME TO recipient_sent_away");
+    let send = |token: &str| {
+        let headers = [
+            ("X-Service-Token", token),
+            ("Content-Type", "application/json"),
+        ];
+        let body = sms_with(&json!({})).to_string();
+        let answer = service.raw("POST", "/sms", &headers, body.as_bytes());
+        answer.status
+    };
+    let send_all = |token: &str| -> Vec<u16> { (0..EACH).map(|_| send(token)).collect() };
+    std::thread::scope(|scope| {
+        for _ in 0..CALLERS {
+            scope.spawn(|| assert_eq!(send_all(&service.token), [200; EACH]));
+            scope.spawn(|| assert_eq!(send_all(&limited), [500; EACH]));
+        }
+    });
+    assert_eq!(service.balance(), "88.00", "120 messages at 0.10");
+    let left = service.call_as(&limited, "GET", "/token", b"").json();
+    assert_eq!(left["balance"], "50.00");
+    execute("ALTER TABLE recipient_sent_away RENAME TO recipient_sent");
+    assert_eq!(send(&limited), 200);
+    ledger_is_balanced(&service);
+}
+
 #[test]
 fn an_account_may_have_prices_of_its_own() {
     let service = start(Backend::Sqlite);

@@ -49,8 +49,23 @@ fn times() {
             ),
             (
                 "no such offset",
-                json!({"scheduled": "2030-01-31T09:30:00+99:00"}),
-                &["+99:00"],
+                json!({"scheduled": "2030-01-31T09:30:00+99:99"}),
+                &["+99:99", "-14:00 to +14:00"],
+            ),
+            (
+                "an offset of more than a day",
+                json!({"scheduled": with_offset(in_seconds(3600), 25)}),
+                &["+25:00", "-14:00 to +14:00"],
+            ),
+            (
+                "an offset a minute too large",
+                json!({"scheduled": "2030-01-31T09:30:00+14:01"}),
+                &["+14:01", "-14:00 to +14:00"],
+            ),
+            (
+                "a negative offset a minute too large",
+                json!({"scheduled": "2030-01-31T09:30:00-14:01"}),
+                &["-14:01", "-14:00 to +14:00"],
             ),
             ("words", json!({"scheduled": "tomorrow"}), &["'tomorrow'"]),
             ("empty", json!({"scheduled": ""}), &["''"]),
