@@ -23,6 +23,7 @@ pub mod receiver;
 pub mod relay;
 mod server;
 pub mod smsc;
+pub mod stall;
 mod unique;
 
 pub use folder::TempDir;
@@ -31,3 +32,4 @@ pub use postgres::{HeldSnapshot, POSTGRES_VARIABLE, TestDatabase};
 pub use postgres_server::PostgresServer;
 pub use process::Process;
 pub use server::{Backend, Server, ServerBuilder};
+pub use stall::StallControl;
