@@ -15,6 +15,7 @@ pub mod histogram;
 pub mod http;
 pub mod load;
 pub mod node;
+mod patroni;
 mod pooler;
 mod postgres;
 mod postgres_server;
@@ -27,6 +28,7 @@ pub mod stall;
 mod unique;
 
 pub use folder::TempDir;
+pub use patroni::Patroni;
 pub use pooler::{Pooler, PoolerUser};
 pub use postgres::{HeldSnapshot, POSTGRES_VARIABLE, TestDatabase};
 pub use postgres_server::PostgresServer;
