@@ -16,7 +16,7 @@ use crate::postgres::{connected, on_own_runtime};
 use crate::postgres_server::owner;
 
 /// It listens within milliseconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(10);
 /// The name of the database that tells about the pooler itself.
 const CONSOLE: &str = "pgbouncer";

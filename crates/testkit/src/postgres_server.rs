@@ -284,7 +284,7 @@ pub(crate) fn owner() -> Option<&'static str> {
     OWNERS.into_iter().find(exists)
 }
 
-fn newest_binaries() -> Result<PathBuf> {
+pub(crate) fn newest_binaries() -> Result<PathBuf> {
     let versions = fs::read_dir(VERSIONS).with_context(|| {
         format!("no PostgreSQL server in {VERSIONS}; install it: apt-get install postgresql")
     })?;
@@ -303,7 +303,7 @@ fn succeed(output: &Output, what: &str) -> Result<()> {
     bail!("{what}: {}: {said}", output.status)
 }
 
-fn send_signal(name: &str, pid: u32) -> Result<()> {
+pub(crate) fn send_signal(name: &str, pid: u32) -> Result<()> {
     let command = format!("kill -{name} {pid}");
     succeed(
         &Command::new("sh").args(["-c", &command]).output()?,
@@ -311,7 +311,7 @@ fn send_signal(name: &str, pid: u32) -> Result<()> {
     )
 }
 
-fn is_alive(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         !stat
             .rsplit_once(") ")

@@ -214,7 +214,7 @@ impl Output {
 
 /// A process that has ended may have left lines that the threads have yet to read.
 fn wait_until_closed(announced: &Receiver<String>) {
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + Duration::from_mins(1);
     while Instant::now() < until {
         if announced.recv_timeout(POLL) == Err(RecvTimeoutError::Disconnected) {
             return;

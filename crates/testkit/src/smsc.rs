@@ -25,7 +25,7 @@ use tokio::runtime;
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// A wait in a test ends here: something is broken then.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_mins(1);
 /// A pause when the system has no connection to give: to ask again at once would be a busy loop.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// Of each kind so much is remembered; beyond, things are only counted.

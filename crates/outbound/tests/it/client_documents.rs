@@ -12,7 +12,7 @@ use crate::setup::{SHORT, Scripted, options};
 use crate::tls::{self_signed, start, trusting};
 
 /// Longer than any test that does not wait for its end.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_mins(1);
 
 /// A host that answers so, and a fetch that trusts it.
 async fn host(answer: String, then: Then, timeout: Duration) -> (Receiver, DocumentFetch) {

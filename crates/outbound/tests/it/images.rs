@@ -14,7 +14,7 @@ use crate::samples::{gif, jpeg, png};
 use crate::setup::{SHORT, Scripted, options};
 
 /// Longer than any test that does not wait for its end.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_mins(1);
 
 const MAX_BYTES: usize = 1_048_576;
 

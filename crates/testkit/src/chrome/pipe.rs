@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::watch::Watch;
 
 /// What a browser has not answered by then, it will not.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 type Answer = Result<Value, String>;
 

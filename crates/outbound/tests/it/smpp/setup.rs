@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
 /// A wait in a test ends here: something is broken then.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 /// How often a state is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 

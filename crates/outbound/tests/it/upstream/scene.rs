@@ -18,7 +18,7 @@ use crate::setup::now;
 
 pub(crate) const TOKEN: &str = "sb_test_token";
 /// A wait in a test ends here: something is broken then.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Always the same time.
 pub(crate) struct Still;

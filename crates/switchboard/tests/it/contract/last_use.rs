@@ -63,7 +63,7 @@ async fn what_was_used_before_a_change_is_not_forgotten(store: Arc<dyn Store>) {
     let suspended = store.set_suspended("acme", true).await;
     assert!(suspended.expect("answers"));
     // Once the gate refuses, it has forgotten what it knew.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
     while is_admitted(&gate, &sender).await {
         assert!(std::time::Instant::now() < deadline, "it hears of it");
         tokio::task::yield_now().await;

@@ -13,7 +13,7 @@ use super::joined;
 use crate::rest::service::{Service, sms_with, wait_for};
 
 /// What is sent again comes within a moment; this only matters when something is broken.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_mins(1);
 const ADMIN: [&str; 4] = ["--role", "admin", "--account", "main"];
 
 /// Makes a token and returns its secret.

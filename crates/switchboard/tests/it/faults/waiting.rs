@@ -8,8 +8,13 @@ pub(super) const DEADLINE: Duration = Duration::from_mins(1);
 pub(super) const POLL: Duration = Duration::from_millis(5);
 
 /// Returns once `state` holds.
-pub(super) fn wait_until(what: &str, mut state: impl FnMut() -> bool) {
-    let until = Instant::now() + DEADLINE;
+pub(super) fn wait_until(what: &str, state: impl FnMut() -> bool) {
+    wait_within(DEADLINE, what, state);
+}
+
+/// As [`wait_until`], with another deadline.
+pub(super) fn wait_within(deadline: Duration, what: &str, mut state: impl FnMut() -> bool) {
+    let until = Instant::now() + deadline;
     while !state() {
         assert!(Instant::now() < until, "waited in vain until {what}");
         thread::sleep(POLL); // tidy: between two looks at a state that nothing announces

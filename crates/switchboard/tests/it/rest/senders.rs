@@ -11,7 +11,7 @@ use super::service::{Service, in_seconds, message, sms_with, wait_for, with_offs
 
 const NUMBER: &str = "+37120000007";
 /// Notifications come within a moment; this only matters when something is broken.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 fn start(backend: Backend) -> Service {
     Service::with(backend, |builder| {

@@ -17,7 +17,7 @@ use testkit::{Backend, Server, ServerBuilder};
 /// counts from the top of the repository.
 const OTHER_BINARY: &str = "BINARY_UNDER_TEST";
 /// Waiting longer than this means that the state will not come.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(10);
 
 /// The program under test.

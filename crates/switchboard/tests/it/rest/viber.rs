@@ -9,7 +9,7 @@ use testkit::receiver::{Receiver, Reply};
 
 use super::service::{Service, ids, message, tomorrow, wait_for};
 
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_mins(1);
 const SENDER: &str = "Acme & Co";
 
 /// One pixel, with so many frames.

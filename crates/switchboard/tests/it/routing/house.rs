@@ -26,7 +26,7 @@ use crate::contract::fixture::Database;
 use crate::contract::sample;
 
 /// Longer than anything here takes.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 

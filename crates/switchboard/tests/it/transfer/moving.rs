@@ -14,7 +14,7 @@ use crate::people::browser::Browser;
 use crate::people::{PASSWORD, joined};
 use crate::rest::service::{Service, binary, ids, in_seconds, sms_with, wait_for, with_offset};
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 fn send(service: &Service, dlr: &str, fields: &Value) -> String {
     let mut body = sms_with(fields);

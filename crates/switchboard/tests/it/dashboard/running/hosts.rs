@@ -13,7 +13,7 @@ use crate::rest::on_both_backends;
 use crate::rest::service::{Service, wait_for};
 
 const HERE: &str = "/dashboard/operator/hosts";
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 on_both_backends!(what_waits_for_a_host_is_sent_again);
 

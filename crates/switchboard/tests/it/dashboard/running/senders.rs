@@ -10,7 +10,7 @@ use testkit::receiver::Receiver;
 use super::{operator, post, register};
 use crate::rest::service::{Service, wait_for};
 
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 #[test]
 fn a_decision_needs_a_reason_and_is_made_once() {

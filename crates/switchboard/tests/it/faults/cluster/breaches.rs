@@ -1,8 +1,10 @@
 //! The checker can fail: each kind of breach is fed to it, and it says so.
 
+use std::time::Duration;
+
 use super::books::{Books, Purse, Row};
-use super::checker::{LATEST_MS, Leave, Verdict, check};
-use super::log::{CANCELLED, Case, Fault, Pages, Report, Submit, Told};
+use super::checker::{LATEST_MS, Lateness, Leave, Verdict, check};
+use super::log::{CANCELLED, Case, Fault, Pages, Report, Stall, Submit, Told};
 use super::orders::Order;
 
 const STRICT: Leave = Leave {
@@ -124,6 +126,21 @@ impl Day {
     fn row(&mut self, id: u64) -> &mut Row {
         let mut rows = self.books.rows.iter_mut();
         rows.find(|row| row.id == id).expect("a message")
+    }
+
+    /// Sends the scheduled message so long after its time.
+    fn send_late(&mut self, late_ms: u64) {
+        let mut submits = self.pages.submits.iter_mut();
+        let late = submits.find(|submit| submit.number == 5);
+        late.expect("it was sent").at_ms = 6000 + late_ms;
+    }
+
+    fn stall(&mut self, from_ms: u64, until_ms: u64, lost_ms: u64) {
+        self.pages.stalls.push(Stall {
+            from_ms,
+            until_ms,
+            lost: Duration::from_millis(lost_ms),
+        });
     }
 
     fn check(&self) -> Verdict {
@@ -248,15 +265,49 @@ const BREACHES: &[Breach] = &[
     ),
     (
         "sent late",
+        |day| day.send_late(LATEST_MS + 1),
+        "was sent at",
+    ),
+    (
+        "sent later than a stall explains",
         |day| {
-            let late = day
-                .pages
-                .submits
-                .iter_mut()
-                .find(|submit| submit.number == 5);
-            late.expect("it was sent").at_ms = 6001 + LATEST_MS;
+            day.send_late(LATEST_MS + 1001);
+            day.stall(6000, 9001, 1000);
         },
         "was sent at",
+    ),
+    (
+        "sent late after a stall that was over",
+        |day| {
+            day.send_late(LATEST_MS + 1);
+            day.stall(3000, 6000, 3000);
+        },
+        "was sent at",
+    ),
+    (
+        "never sent, on a machine that stood still",
+        |day| {
+            day.pages.submits.retain(|submit| submit.number != 5);
+            day.stall(0, 60_000, 60_000);
+        },
+        "was sent at None",
+    ),
+    (
+        "sent early, on a machine that stood still",
+        |day| {
+            day.submit(5, 1, 5999);
+            day.stall(0, 60_000, 60_000);
+        },
+        "was sent at",
+    ),
+    (
+        "sent twice, on a machine that stood still",
+        |day| {
+            let to = day.case(1).order.to[0].0;
+            day.submit(1, to, 4000);
+            day.stall(0, 60_000, 60_000);
+        },
+        "without a cause",
     ),
     (
         "taken back and sent",
@@ -396,4 +447,21 @@ fn a_commit_of_unknown_outcome_is_a_breach_only_where_it_is_not_expected() {
         Vec::<String>::new()
     );
     assert_ne!(day.check().breaches, Vec::<String>::new());
+}
+
+#[test]
+fn lateness_is_no_breach_where_the_machine_stood_still_and_is_measured() {
+    let mut day = Day::new();
+    day.send_late(LATEST_MS + 1000);
+    // Half of the second stall is after the message was sent.
+    day.stall(6000, 7000, 500);
+    day.stall(8000, 10_000, 1000);
+    let verdict = day.check();
+    assert_eq!(verdict.breaches, Vec::<String>::new());
+    assert_eq!(verdict.late, 0);
+    let latest = Lateness {
+        late_ms: 3000,
+        stalled_ms: 1000,
+    };
+    assert_eq!(verdict.latest, Some(latest));
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::books::{Books, Row};
 use super::log::{Case, Fault, Pages, Report, Submit, Told};
 
-/// How late a message may be once nothing is broken.
+/// How late a message may be once nothing is broken, apart from the time that the machine stood still.
 pub(super) const LATEST_MS: u64 = 2000;
 /// A cause may come so long before the first of two submits: what was with the network when it came.
 const IN_FLIGHT_MS: u64 = 2000;
@@ -25,7 +25,22 @@ pub(super) struct Verdict {
     pub(super) lost: usize,
     pub(super) duplicates: usize,
     pub(super) late: usize,
+    /// The latest of the messages that must be in time.
+    pub(super) latest: Option<Lateness>,
     pub(super) breaches: Vec<String>,
+}
+
+/// How long after its time a message was sent, and how much of that the machine stood still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Lateness {
+    pub(super) late_ms: u64,
+    pub(super) stalled_ms: u64,
+}
+
+impl Lateness {
+    fn is_explained(self) -> bool {
+        self.late_ms <= LATEST_MS + self.stalled_ms
+    }
 }
 
 /// Every promise.
@@ -213,10 +228,24 @@ impl Checker<'_> {
             }
             let is_calm = self.pages.calm_ms.is_some_and(|calm| due >= calm);
             let is_accepted = case.ids().is_some() && !case.order.is_cancelled;
-            if is_calm && is_accepted && sent.is_none_or(|sent| sent > due + LATEST_MS) {
-                self.verdict.late += 1;
-                self.breach(format!("order {number} for {due} was sent at {sent:?}"));
+            if is_calm && is_accepted {
+                self.check_lateness(number, due, sent);
             }
+        }
+    }
+
+    /// How late a message was is measured. What the machine alone delayed is no breach.
+    fn check_lateness(&mut self, number: u64, due: u64, sent: Option<u64>) {
+        let lateness = sent.map(|sent| Lateness {
+            late_ms: sent.saturating_sub(due),
+            stalled_ms: self.pages.stalled_ms(due, sent),
+        });
+        self.verdict.latest = self.verdict.latest.max(lateness);
+        if !lateness.is_some_and(Lateness::is_explained) {
+            self.verdict.late += 1;
+            self.breach(format!(
+                "order {number} for {due} was sent at {sent:?}: {lateness:?}"
+            ));
         }
     }
 

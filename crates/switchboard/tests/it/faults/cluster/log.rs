@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use domain::clock::SystemClock;
 use domain::{Clock, Timestamp};
 use jiff::SignedDuration;
+use testkit::StallControl;
 
 use super::orders::Order;
 
@@ -72,10 +73,19 @@ pub(super) struct Fault {
     pub(super) most: usize,
 }
 
+/// A while in which the machine kept the processes of the test from running for a part of the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stall {
+    pub(super) from_ms: u64,
+    pub(super) until_ms: u64,
+    pub(super) lost: Duration,
+}
+
 /// One for each scenario. It knows nothing of the service but what comes over its sockets.
 pub(super) struct Log {
     started: Instant,
     wall: Timestamp,
+    control: StallControl,
     next: AtomicU64,
     pages: Mutex<Pages>,
 }
@@ -91,13 +101,30 @@ pub(super) struct Pages {
     pub(super) faults: Vec<Fault>,
     /// From here on nothing was broken any more.
     pub(super) calm_ms: Option<u64>,
+    /// When the machine stood still.
+    pub(super) stalls: Vec<Stall>,
     /// Whatever must not happen.
     pub(super) wrong: Vec<String>,
+}
+
+impl Pages {
+    /// How long the machine stood still between two moments. A stall that is only partly between them counts for that
+    /// part.
+    pub(super) fn stalled_ms(&self, from_ms: u64, until_ms: u64) -> u64 {
+        let part = |stall: &Stall| {
+            let shared = stall.until_ms.min(until_ms);
+            let shared = shared.saturating_sub(stall.from_ms.max(from_ms));
+            let lost_ms = u64::try_from(stall.lost.as_millis()).unwrap_or(u64::MAX);
+            lost_ms * shared / (stall.until_ms - stall.from_ms).max(1)
+        };
+        self.stalls.iter().map(part).sum()
+    }
 }
 
 impl Log {
     pub(super) fn open() -> Self {
         Self {
+            control: StallControl::start(),
             started: Instant::now(),
             wall: SystemClock.now(),
             next: AtomicU64::new(1),
@@ -176,6 +203,17 @@ impl Log {
     pub(super) fn calm(&self) {
         let now = self.now_ms();
         self.pages().calm_ms.get_or_insert(now);
+    }
+
+    /// Writes down when the machine stood still so far.
+    pub(super) fn note_stalls(&self) {
+        let stalls = self.control.since(self.started);
+        let stalls = stalls.iter().map(|stall| Stall {
+            from_ms: self.ms_of(stall.from),
+            until_ms: self.ms_of(stall.until),
+            lost: stall.stalled,
+        });
+        self.pages().stalls = stalls.collect();
     }
 
     /// A test that fails holds the lock; its callers still end in order.

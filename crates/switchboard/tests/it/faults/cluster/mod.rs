@@ -15,6 +15,7 @@ mod log;
 mod network;
 mod nodes;
 mod orders;
+mod patroni;
 mod points;
 mod pooler;
 mod processes;
@@ -91,6 +92,11 @@ const SCENARIOS: &[Scenario] = &[
         cycles: 10,
         run: pooler::killed,
     },
+    Scenario {
+        name: "Patroni: switchover, leader killed, leader stopped, etcd stopped",
+        cycles: 8,
+        run: patroni::troubled,
+    },
 ];
 
 /// The short set: one test for each scenario.
@@ -119,6 +125,7 @@ short! {
     wires_are_spoilt, wires::spoilt, 8;
     nodes_are_killed_at_named_places, points::killed_at_points, 5;
     nodes_are_killed_behind_a_pooler, pooler::killed, 2;
+    a_member_of_patroni_takes_over, patroni::troubled, 2;
 }
 
 /// Set by `scripts/test faults` alone: the same scenarios for many cycles take a quarter of an hour.

@@ -207,6 +207,7 @@ impl Cluster {
             }
         }
         let books = self.read_books();
+        self.log.note_stalls();
         let verdict = checker::check(&self.log.pages(), &books, leave);
         if !verdict.breaches.is_empty() {
             self.tell();

@@ -13,8 +13,8 @@ const MESSAGES: usize = 500;
 const SERVERS: &str = "
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name = 'switchboard'";
-const REGISTERED: &str = "SELECT count(*) FROM node";
-const OVERDUE: &str = "
+pub(super) const REGISTERED: &str = "SELECT count(*) FROM node";
+pub(super) const OVERDUE: &str = "
     SELECT count(*) FROM queue WHERE due_us < (extract(epoch FROM clock_timestamp()) - 1) * 1000000";
 
 /// One of two is killed in the midst and started again.
@@ -53,7 +53,7 @@ fn check_sharing(cluster: &Cluster, pooled: &Pooled) {
     assert!((1..=most).contains(&servers), "{servers} of {most}");
 }
 
-fn count(cluster: &Cluster, sql: &str) -> usize {
+pub(super) fn count(cluster: &Cluster, sql: &str) -> usize {
     let rows = cluster.administrator().query(sql).expect("a count");
     usize::try_from(rows[0].get::<_, i64>(0)).expect("a count")
 }

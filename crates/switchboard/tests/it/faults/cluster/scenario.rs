@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::{env, fs};
 
-use super::checker::Verdict;
+use super::checker::{Lateness, Verdict};
 
 /// Whether a scenario could be run.
 pub(super) enum Ran {
@@ -35,6 +35,7 @@ pub(super) fn run_short(scenario: &Scenario, cycles: usize) {
         Ran::Not(reason) => println!("NOT RUN: {}: {reason}", scenario.name),
         Ran::Through(cycles, verdict) => {
             println!("{}", line(scenario.name, cycles, &verdict));
+            println!("{}", describe_latest(&verdict));
             let breaches = &verdict.breaches;
             assert!(
                 breaches.is_empty(),
@@ -69,6 +70,7 @@ pub(super) fn run_long(scenarios: &[Scenario]) {
             Ok(Ran::Through(cycles, verdict)) => {
                 let row = line(scenario.name, cycles, &verdict);
                 println!("{row}");
+                println!("{}", describe_latest(&verdict));
                 let _written = writeln!(table, "{row}");
                 if !verdict.breaches.is_empty() {
                     complaints.push(complaint(scenario.name, &verdict.breaches));
@@ -97,6 +99,18 @@ fn line(name: &str, cycles: usize, verdict: &Verdict) -> String {
         ..
     } = verdict;
     format!("| {name} | {cycles} | {messages} | {lost} | {duplicates} | {late} |")
+}
+
+fn describe_latest(verdict: &Verdict) -> String {
+    match verdict.latest {
+        None => "no message had a time to keep".to_owned(),
+        Some(Lateness {
+            late_ms,
+            stalled_ms,
+        }) => format!(
+            "the latest message was sent {late_ms} ms after its time; the machine stood still for {stalled_ms} ms of it"
+        ),
+    }
 }
 
 fn complaint(name: &str, breaches: &[String]) -> String {

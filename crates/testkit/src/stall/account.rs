@@ -1,0 +1,80 @@
+//! From waiting times to the part of an interval in which a test's processes stood still.
+
+use std::time::Duration;
+
+/// What the kernel counted in an interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Account {
+    /// Time on a processor, all threads of the test together.
+    pub(super) ran: Duration,
+    /// Time that threads were ready and had no processor, all of them together.
+    pub(super) waited: Duration,
+    /// The same of the thread that waited longest, one of this process, one of its children, and one of `PostgreSQL`
+    /// added up: what is under way passes through one of each.
+    pub(super) waited_in_turn: Duration,
+    /// Time that the processors of this machine worked.
+    pub(super) busy: Duration,
+    /// Time that the hypervisor took away from them.
+    pub(super) stolen: Duration,
+}
+
+/// The part of an interval that the machine took from the test.
+///
+/// Threads that together got a share of the processor time they were ready for ran at that share of their speed, so the
+/// rest of the interval counts as a stall. Threads that were mostly idle lost no more than they waited.
+pub(super) fn stall_in(length: Duration, overslept: Duration, account: Account) -> Duration {
+    let waiting = lost_share(length, account.waited, account.ran, account.waited_in_turn);
+    let stolen = lost_share(length, account.stolen, account.busy, account.stolen);
+    let running = (1.0 - waiting) * (1.0 - stolen);
+    length.mul_f64(1.0 - running).max(overslept).min(length)
+}
+
+/// How much of the wanted time was lost, between 0 and 1, and never more than `most` of the interval.
+fn lost_share(length: Duration, lost: Duration, had: Duration, most: Duration) -> f64 {
+    let (lost, had) = (lost.as_secs_f64(), had.as_secs_f64());
+    if lost <= 0.0 || length.is_zero() {
+        return 0.0;
+    }
+    (lost / (lost + had)).min(most.as_secs_f64() / length.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Account, stall_in};
+    use std::time::Duration;
+
+    #[test]
+    fn a_stall_is_what_the_processes_could_not_use() {
+        let ms = Duration::from_millis;
+        // The timer's delay; run, waited, waited in turn; busy, stolen; expected, of 1000 ms.
+        let cases = [
+            ("idle", 0, (5, 0, 0), (5, 0), 0),
+            ("busy and alone", 0, (1800, 0, 0), (1900, 0), 0),
+            ("idle, and a little starved", 0, (10, 20, 20), (1900, 0), 20),
+            ("many idle threads", 0, (100, 2000, 60), (1900, 0), 60),
+            ("half the speed", 0, (900, 900, 900), (1900, 0), 500),
+            ("a fifth of the speed", 0, (400, 1600, 900), (1900, 0), 800),
+            ("the hypervisor took half", 0, (900, 0, 0), (900, 900), 500),
+            ("both", 0, (450, 450, 450), (900, 900), 725),
+            ("the machine was paused", 900, (5, 0, 0), (5, 0), 900),
+            (
+                "no more than passed",
+                4000,
+                (1, 9000, 9000),
+                (1, 9000),
+                1000,
+            ),
+        ];
+        for (case, overslept, (ran, waited, in_turn), (busy, stolen), expected) in cases {
+            let account = Account {
+                ran: ms(ran),
+                waited: ms(waited),
+                waited_in_turn: ms(in_turn),
+                busy: ms(busy),
+                stolen: ms(stolen),
+            };
+            let found = stall_in(ms(1000), ms(overslept), account);
+            assert_eq!(found.as_millis(), expected, "{case}");
+        }
+    }
+}
