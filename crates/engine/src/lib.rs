@@ -85,6 +85,8 @@ pub struct Settings {
     pub park_callbacks_after: Option<SignedDuration>,
     /// How long messages that have ended are kept; `None`: for ever.
     pub keep_messages: Option<SignedDuration>,
+    /// Ledger entries of days that ended so long ago are folded into daily sums; `None` keeps every entry.
+    pub fold_ledger_after: Option<SignedDuration>,
     /// Who the PINs to numbers that are registered as senders come from.
     pub pin_from: Originator,
     /// Who grants to clients, for what, and for how long.
@@ -317,7 +319,10 @@ impl Worker {
             clock.clone(),
             node.clone(),
             callbacks.clone(),
-            settings.keep_messages,
+            upkeep::Retention {
+                messages: settings.keep_messages,
+                ledger: settings.fold_ledger_after,
+            },
         );
         Self {
             dispatch,

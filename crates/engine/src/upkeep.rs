@@ -20,14 +20,26 @@ const ADD_UP_EVERY: Duration = Duration::from_secs(5);
 const ADD_UP_STEP: u32 = 5_000;
 /// How often old rows are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(1);
+/// How often ledgers are looked through for entries to fold. There is work once a day.
+const FOLD_EVERY: Duration = Duration::from_hours(1);
+/// The most ledger entries that one step folds.
+const FOLD_STEP: u32 = 1_000;
 /// How long receipts that matched nothing are kept.
 const KEEP_RECEIPTS: SignedDuration = SignedDuration::from_hours(72);
 /// The most rows that one step touches, so that no other write waits long behind it.
 const STEP: u32 = 500;
 
+/// How long what is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Retention {
+    pub(crate) messages: Option<SignedDuration>,
+    /// How long ledger entries stay single.
+    pub(crate) ledger: Option<SignedDuration>,
+}
+
 /// The background work of a node.
 pub(crate) struct Upkeep {
-    tasks: [AbortHandle; 3],
+    tasks: Vec<AbortHandle>,
 }
 
 impl Upkeep {
@@ -36,17 +48,15 @@ impl Upkeep {
         clock: Arc<dyn Clock>,
         node: Arc<Node>,
         callbacks: Arc<Callbacks>,
-        keep_messages: Option<SignedDuration>,
+        keep: Retention,
     ) -> Self {
         let expiring = tokio::spawn(expire_all(store.clone(), node, callbacks));
         let adding_up = tokio::spawn(add_up_all(store.clone()));
-        let pruning = tokio::spawn(prune_all(store, clock, keep_messages));
+        let pruning = tokio::spawn(prune_all(store.clone(), clock, keep.messages));
+        let folding = keep.ledger.map(|age| tokio::spawn(fold_all(store, age)));
+        let tasks = [expiring, adding_up, pruning].into_iter().chain(folding);
         Self {
-            tasks: [
-                expiring.abort_handle(),
-                adding_up.abort_handle(),
-                pruning.abort_handle(),
-            ],
+            tasks: tasks.map(|task| task.abort_handle()).collect(),
         }
     }
 
@@ -115,6 +125,24 @@ async fn prune_all(
         tick.tick().await;
         if let Err(error) = prune(&*store, &*clock, keep_messages).await {
             tracing::warn!(%error, "old rows stay for now");
+        }
+    }
+}
+
+async fn fold_all(store: Arc<dyn Store>, age: SignedDuration) {
+    let mut tick = tokio::time::interval(FOLD_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        loop {
+            match store.fold_ledger(age, FOLD_STEP).await {
+                Ok(true) => tokio::task::yield_now().await,
+                Ok(false) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "ledgers are folded later");
+                    break;
+                }
+            }
         }
     }
 }

@@ -18,12 +18,14 @@ pub(crate) mod binds;
 pub(crate) mod callbacks;
 pub(crate) mod carriers;
 pub(crate) mod dispatch;
+pub(crate) mod fold;
 pub(crate) mod history;
 mod looks;
 pub(crate) mod oauth;
 pub(crate) mod operations;
 pub(crate) mod people;
 pub(crate) mod senders;
+pub(crate) mod sweep;
 pub(crate) mod traffic;
 
 pub(crate) use looks::{before, found};

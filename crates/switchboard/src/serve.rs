@@ -371,6 +371,9 @@ fn engine_settings(
         keep_messages: Some(config.retention.messages_days)
             .filter(|days| *days > 0)
             .map(days),
+        fold_ledger_after: Some(config.retention.ledger_days)
+            .filter(|days| *days > 0)
+            .map(days),
         pin_from: config.pin_from()?,
         grants: grant_settings(config, listening),
     })

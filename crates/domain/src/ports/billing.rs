@@ -1,7 +1,7 @@
 //! Balances and the ledger behind them.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
 use crate::billing::{LedgerEntry, SpendingRules};
@@ -62,6 +62,11 @@ pub trait BillingStore: Send + Sync + 'static {
 
     /// Every account whose ledger does not give its balance.
     async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError>;
+
+    /// Folds the charges and refunds of days that ended `age` ago into one entry of each kind for each account and day.
+    /// Credits, entries with a note and the newest entry of an account stay. Balances do not change. One step reads at
+    /// most `limit` entries of one account; `false` when all accounts are done, and the next call begins again.
+    async fn fold_ledger(&self, age: SignedDuration, limit: u32) -> Result<bool, StoreError>;
 
     /// Forgets to whom accounts with a limit per recipient sent, once that is longer ago than the limit counts: at most
     /// `limit` rows. Says how many.

@@ -9,13 +9,14 @@ use domain::ids::AccountId;
 use domain::message::Submission;
 use domain::ports::{BillingStore, Imbalance, StoreError};
 use domain::{Money, Msisdn, Timestamp};
+use jiff::SignedDuration;
 use tokio_postgres::{Error, Row};
 
 use super::attempt::Attempt;
 use super::fault::Fault;
 use super::{PostgresStore, attempt, column};
 use crate::rows::billing::{EntryColumns, ImbalanceColumns, PurseColumns, RulesColumns};
-use crate::rows::{self, Corrupt, micros};
+use crate::rows::{self, Corrupt, duration_us, micros};
 
 /// Whoever reads a balance in order to change it does so in a statement after this one. In the order of the accounts, as
 /// everywhere.
@@ -459,6 +460,10 @@ impl BillingStore for PostgresStore {
     async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError> {
         self.list("check the ledger", CHECK_LEDGER, &[], read_imbalance)
             .await
+    }
+
+    async fn fold_ledger(&self, age: SignedDuration, limit: u32) -> Result<bool, StoreError> {
+        self.fold_next(duration_us(age), limit).await
     }
 
     async fn prune_recipients(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {

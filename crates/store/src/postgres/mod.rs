@@ -4,6 +4,8 @@
 //! what the distributed engines that speak the same protocol understand: no advisory locks, no notifications, and
 //! whatever the database asks to be repeated is repeated.
 
+use std::sync::Mutex;
+
 use deadpool_postgres::Pool;
 use domain::ports::{Cause, StoreError};
 use tokio_postgres::Row;
@@ -12,6 +14,8 @@ use tokio_postgres::types::ToSql;
 use crate::OpenError;
 use crate::migrations::{self, Migration};
 use crate::rows::Corrupt;
+use crate::rows::fold::Folding;
+use crate::rows::sweep::Sweep;
 use crate::url::describe;
 
 /// The database's own time in microseconds, as an expression: when the statement arrived, so never too late a time to be
@@ -89,6 +93,7 @@ mod dispatch;
 mod ending;
 mod fault;
 mod floor;
+mod fold;
 mod held;
 mod history;
 mod keys;
@@ -129,6 +134,10 @@ pub(crate) struct PostgresStore {
     level: i64,
     made: days::Made,
     looked: retention::Looked,
+    /// Where pruning is in the partition "before".
+    sweep: Mutex<Sweep>,
+    receipts: prune::ReceiptFloor,
+    folding: Folding,
 }
 
 impl PostgresStore {
@@ -167,6 +176,9 @@ impl PostgresStore {
             level: migrations::level(steps),
             made: days::Made::default(),
             looked: retention::Looked::default(),
+            sweep: Mutex::default(),
+            receipts: prune::ReceiptFloor::default(),
+            folding: Folding::default(),
         })
     }
 

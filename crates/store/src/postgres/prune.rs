@@ -1,5 +1,8 @@
 //! Forgetting what is old.
 
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use domain::ports::StoreError;
 use tokio_postgres::Row;
 
@@ -7,6 +10,7 @@ use super::days::FIRST_ID;
 use super::{PostgresStore, column};
 use crate::rows::Corrupt;
 use crate::rows::dispatch::PruneColumns;
+use crate::rows::sweep::Sweep;
 
 const NOW: &str = concat!("SELECT ", now_us!());
 /// A part whose report never came is kept as long as its message waits for it.
@@ -14,35 +18,76 @@ const PRUNE_RECEIPTS: &str = concat!(
     "WITH pruned AS (
         DELETE FROM transit WHERE (carrier, reference) IN (
             SELECT t.carrier, t.reference FROM transit AS t
-            WHERE t.taken_us <= ",
+            WHERE t.taken_us >= $3::bigint AND t.taken_us <= ",
     now_us!(),
     " - $1::bigint AND (t.status IS NOT NULL
                 OR NOT EXISTS (SELECT 1 FROM message WHERE message.id = t.id AND message.final_us IS NULL))
             ORDER BY t.taken_us LIMIT $2 FOR UPDATE OF t SKIP LOCKED
-        ) RETURNING 1
+        ) RETURNING taken_us
     )
-    SELECT count(*) FROM pruned"
+    SELECT count(*), coalesce(max(taken_us), 0), ",
+    now_us!(),
+    " FROM pruned"
 );
 const CANDIDATES: &str = "
     SELECT m.id, m.accepted_us, m.final_us,
         EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.kind <> 2 AND c.state = 0)
     FROM message AS m WHERE m.id > $1 AND m.id < $3 ORDER BY m.id LIMIT $2";
-/// What may go is asked again: between the two statements a report may have been replayed.
+/// What may go is asked again: between the two statements a report may have been replayed. The bounds name the
+/// partitions: those of one day, or those before the first.
 const PRUNE_MESSAGES: &str = "
     WITH pruned AS (
-        DELETE FROM message AS m WHERE m.id = ANY($1::bigint[]) AND m.id < $3 AND m.final_us <= $2
+        DELETE FROM message AS m WHERE m.id = ANY($1::bigint[]) AND m.id >= $3 AND m.id < $4 AND m.final_us <= $2
             AND NOT EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.kind <> 2 AND c.state = 0)
         RETURNING m.id
     ), reports AS (
         DELETE FROM callback USING pruned WHERE callback.message_id = pruned.id AND callback.kind <> 2
+            AND callback.message_id >= $3 AND callback.message_id < $4
         RETURNING callback.id, callback.message_id
     ), tries AS (
         DELETE FROM callback_attempt USING reports WHERE callback_attempt.callback_id = reports.id
             AND callback_attempt.message_id = reports.message_id
+            AND callback_attempt.message_id >= $3 AND callback_attempt.message_id < $4
     )
     SELECT count(*) FROM pruned";
 /// How many messages are looked at with one statement.
 const STEP: i64 = 1_000;
+/// How many such statements one step has.
+const PAGES: usize = 20;
+/// How often pruning of receipts begins again at the oldest.
+const RECEIPTS_AGAIN_US: i64 = 600_000_000;
+
+/// Where pruning of receipts goes on. What was deleted stays in the index until the next vacuum, and longer while somebody
+/// holds a transaction open, so not every step begins at the oldest.
+#[derive(Default)]
+pub(super) struct ReceiptFloor(Mutex<(i64, i64)>);
+
+impl ReceiptFloor {
+    fn lock(&self) -> MutexGuard<'_, (i64, i64)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self) -> i64 {
+        self.lock().0
+    }
+
+    /// Goes on behind what was pruned, and at the oldest from time to time: a part may have been reported on since.
+    fn note(&self, last_us: i64, now_us: i64) {
+        let mut floor = self.lock();
+        if now_us >= floor.1 {
+            *floor = (0, now_us.saturating_add(RECEIPTS_AGAIN_US));
+        } else {
+            floor.0 = floor.0.max(last_us);
+        }
+    }
+}
+
+/// Messages of which a walk found that they may go.
+pub(super) struct Found {
+    pub(super) ids: Vec<i64>,
+    /// Whether the walk is at its end.
+    pub(super) is_end: bool,
+}
 
 impl PostgresStore {
     pub(super) async fn prune_old_receipts(
@@ -50,56 +95,90 @@ impl PostgresStore {
         age_us: i64,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        let limit = i64::from(limit);
-        let values: super::Values<'_> = &[&age_us, &limit];
-        self.get("prune receipts", PRUNE_RECEIPTS, values, count)
-            .await
+        let (limit, floor_us) = (i64::from(limit), self.receipts.get());
+        let values: super::Values<'_> = &[&age_us, &limit, &floor_us];
+        let read = |row: &Row| Ok((count(row)?, column(row, 1)?, column(row, 2)?));
+        let pruned = self.get("prune receipts", PRUNE_RECEIPTS, values, read);
+        let (pruned, last_us, now_us): (u64, i64, i64) = pruned.await?;
+        self.receipts.note(last_us, now_us);
+        Ok(pruned)
     }
 
-    /// Rows of the partition "before" one by one; when there are none, whole days.
+    /// Rows of the partition "before" one by one; when there are none, days.
     pub(super) async fn prune_old_messages(
         &self,
         age_us: i64,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        const OPERATION: &str = "prune messages";
-        let now_us: i64 = self.get(OPERATION, NOW, &[], |row| column(row, 0)).await?;
+        let read = |row: &Row| column(row, 0);
+        let now_us: i64 = self.get("prune messages", NOW, &[], read).await?;
         let before_us = now_us.saturating_sub(age_us);
-        let ids = self.find_old_messages(before_us, limit as usize).await?;
-        if ids.is_empty() {
-            return self.forget_days(now_us, before_us).await;
+        let mut sweep = *self.sweep.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pruned = 0;
+        if !sweep.is_paused(now_us) {
+            let found = self
+                .find_old_messages(&mut sweep, FIRST_ID, before_us, limit)
+                .await?;
+            if found.is_end {
+                sweep = sweep.next(now_us);
+            }
+            pruned = self.prune_found(&found, before_us, 0..FIRST_ID).await?;
+            *self.sweep.lock().unwrap_or_else(PoisonError::into_inner) = sweep;
         }
-        let values: super::Values<'_> = &[&ids, &before_us, &FIRST_ID];
-        self.get(OPERATION, PRUNE_MESSAGES, values, count).await
+        if pruned == 0 {
+            pruned = self.forget_days(now_us, before_us, limit).await?;
+        }
+        Ok(pruned)
     }
 
-    /// Walks from the lowest ID until enough are found or all that follow are too young.
-    async fn find_old_messages(
+    /// Goes on with a walk over IDs up to an end, until enough are found, all that follow are too young, or enough was
+    /// read for one step.
+    pub(super) async fn find_old_messages(
         &self,
+        sweep: &mut Sweep,
+        end: i64,
         before_us: i64,
-        limit: usize,
-    ) -> Result<Vec<i64>, StoreError> {
-        let mut found = Vec::new();
-        let mut after = 0_i64;
-        loop {
-            let values: super::Values<'_> = &[&after, &STEP, &FIRST_ID];
+        limit: u32,
+    ) -> Result<Found, StoreError> {
+        let mut ids = Vec::new();
+        for _ in 0..PAGES {
+            let values: super::Values<'_> = &[&sweep.after, &STEP, &end];
             let messages = self
                 .list("find old messages", CANDIDATES, values, candidate)
                 .await?;
             let is_last = messages.len() < usize::try_from(STEP).expect("small");
             for message in messages {
-                if found.len() == limit || message.is_too_young(before_us) {
-                    return Ok(found);
+                if ids.len() == limit as usize {
+                    return Ok(Found { ids, is_end: false });
                 }
-                after = message.id;
-                if message.is_over(before_us) {
-                    found.push(message.id);
+                if message.is_too_young(before_us) {
+                    sweep.pass(message.id, true);
+                    return Ok(Found { ids, is_end: true });
                 }
+                let is_over = message.is_over(before_us);
+                sweep.pass(message.id, !is_over);
+                ids.extend(is_over.then_some(message.id));
             }
             if is_last {
-                return Ok(found);
+                return Ok(Found { ids, is_end: true });
             }
         }
+        Ok(Found { ids, is_end: false })
+    }
+
+    /// Deletes messages with their reports, in partitions that have these IDs.
+    pub(super) async fn prune_found(
+        &self,
+        found: &Found,
+        before_us: i64,
+        within: Range<i64>,
+    ) -> Result<u64, StoreError> {
+        if found.ids.is_empty() {
+            return Ok(0);
+        }
+        let values: super::Values<'_> = &[&found.ids, &before_us, &within.start, &within.end];
+        self.get("prune messages", PRUNE_MESSAGES, values, count)
+            .await
     }
 }
 

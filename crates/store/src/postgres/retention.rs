@@ -2,6 +2,9 @@
 //!
 //! A day may go when all its messages ended long enough ago and no report of them waits. Who looks finds that out row by
 //! row, and remembers it, since nothing that has ended changes: so the drop itself takes the tables for a moment only.
+//!
+//! When something of a day still waits a week after the day should have gone, such as a message that is scheduled for
+//! next year or a report that nobody takes, the other rows of the day are deleted in steps.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,6 +18,7 @@ use super::attempt::{self, Attempt};
 use super::days::{Day, TABLES};
 use super::fault::Fault;
 use super::{PostgresStore, column};
+use crate::rows::sweep::Sweep;
 
 const LIST_DAYS: &str = "
     SELECT CAST(c.relname AS text) FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
@@ -31,6 +35,9 @@ const STEP: i64 = 20_000;
 const DAYS: usize = 8;
 /// A day of which something still waits is looked at again after so long.
 const LOOK_AGAIN_US: i64 = 600_000_000;
+/// How long the rows of a day wait for a drop. Nearly every day can be dropped within this time: no message that is sent
+/// at once lives longer than five days.
+const WAIT_FOR_DROP_US: i64 = 7 * 86_400_000_000;
 
 /// While the lock is waited for, and while it is held, nobody else gets at the tables. What reads them for longer is not
 /// worth the wait: it is tried again.
@@ -53,6 +60,8 @@ enum Finding {
     Over(u64),
     /// It stays until this time at least.
     StaysUntil(i64),
+    /// Something of it waits; the rest is deleted row by row.
+    Sweeping(Sweep),
 }
 
 impl Looked {
@@ -70,9 +79,26 @@ impl Looked {
     }
 }
 
+impl Day {
+    /// What to do with a day of which something is needed: its rows wait for a drop, but not for ever.
+    fn sweep_when_overdue(self, before_us: i64, otherwise: Finding) -> Finding {
+        if self.end_us().saturating_add(WAIT_FOR_DROP_US) <= before_us {
+            Finding::Sweeping(Sweep::from(self.first_id() - 1))
+        } else {
+            otherwise
+        }
+    }
+}
+
 impl PostgresStore {
     /// Drops days of which everything ended before a time, a few at most, and says how many messages they had.
-    pub(super) async fn forget_days(&self, now_us: i64, before_us: i64) -> Result<u64, StoreError> {
+    /// Deletes at most so many messages of days that cannot be dropped.
+    pub(super) async fn forget_days(
+        &self,
+        now_us: i64,
+        before_us: i64,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
         let old = self.list_old_days(now_us, before_us).await?;
         let mut forgotten = 0;
         for day in old.into_iter().take(DAYS) {
@@ -88,9 +114,39 @@ impl PostgresStore {
                     }
                 }
                 stays @ Finding::StaysUntil(_) => self.looked.note(day, Some(stays)),
+                Finding::Sweeping(sweep) => {
+                    forgotten += self
+                        .sweep_day(day, sweep, (now_us, before_us), limit)
+                        .await?;
+                }
             }
         }
         Ok(forgotten)
+    }
+
+    /// Goes on deleting the rows of a day that nothing waits for.
+    async fn sweep_day(
+        &self,
+        day: Day,
+        mut sweep: Sweep,
+        (now_us, before_us): (i64, i64),
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let found = self
+            .find_old_messages(&mut sweep, day.end_id(), before_us, limit)
+            .await?;
+        let ids = day.first_id()..day.end_id();
+        let pruned = self.prune_found(&found, before_us, ids).await?;
+        let next = if !found.is_end {
+            Some(Finding::Sweeping(sweep))
+        } else if sweep.kept() > 0 {
+            let pause_us = sweep.pause_us().max(LOOK_AGAIN_US);
+            Some(Finding::StaysUntil(now_us.saturating_add(pause_us)))
+        } else {
+            None
+        };
+        self.looked.note(day, next);
+        Ok(pruned)
     }
 
     /// The days that may be over, the oldest first.
@@ -109,23 +165,30 @@ impl PostgresStore {
         };
         let read = |row: &Row| Ok(Day::of(column::<i64>(row, 0)? << 32));
         let waiting = self.list(OPERATION, LIST_WAITING, &[&end], read).await?;
-        let again = Finding::StaysUntil(now_us.saturating_add(LOOK_AGAIN_US));
         for day in waiting.into_iter().flatten() {
-            old.retain(|old| *old != day);
-            self.looked.note(day, Some(again));
+            let finding = self.looked.find(day);
+            if matches!(finding, Some(Finding::Sweeping(_))) || !old.contains(&day) {
+                continue;
+            }
+            let again = Finding::StaysUntil(now_us.saturating_add(LOOK_AGAIN_US));
+            let finding = day.sweep_when_overdue(before_us, again);
+            self.looked.note(day, Some(finding));
+            if matches!(finding, Finding::StaysUntil(_)) {
+                old.retain(|old| *old != day);
+            }
         }
         Ok(old)
     }
 
-    /// Whether all messages of a day ended before a time.
+    /// Whether all messages of a day ended before a time, or what else is to be done with it.
     async fn look_at_day(
         &self,
         day: Day,
         now_us: i64,
         before_us: i64,
     ) -> Result<Finding, StoreError> {
-        if let Some(over @ Finding::Over(_)) = self.looked.find(day) {
-            return Ok(over);
+        if let Some(known @ (Finding::Over(_) | Finding::Sweeping(_))) = self.looked.find(day) {
+            return Ok(known);
         }
         let read = |row: &Row| {
             let walked: (i64, i64) = (column(row, 0)?, column(row, 1)?);
@@ -140,11 +203,13 @@ impl PostgresStore {
                 .get("look at a day of history", WALK, values, read)
                 .await?;
             if is_open {
-                return Ok(Finding::StaysUntil(now_us.saturating_add(LOOK_AGAIN_US)));
+                let again = Finding::StaysUntil(now_us.saturating_add(LOOK_AGAIN_US));
+                return Ok(day.sweep_when_overdue(before_us, again));
             }
             if latest_us > before_us {
                 let missing_us = latest_us.saturating_sub(before_us);
-                return Ok(Finding::StaysUntil(now_us.saturating_add(missing_us)));
+                let then = Finding::StaysUntil(now_us.saturating_add(missing_us));
+                return Ok(day.sweep_when_overdue(before_us, then));
             }
             messages += count.cast_unsigned();
             if count < STEP {

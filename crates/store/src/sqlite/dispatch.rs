@@ -1,6 +1,6 @@
 //! The ports for sending and for callbacks, each call handed to the writer or to a reader.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use domain::delivery::{
@@ -186,15 +186,17 @@ impl DispatchStore for SqliteStore {
 
     async fn prune_messages(&self, age: SignedDuration, limit: u32) -> Result<u64, StoreError> {
         let age_us = duration_us(age);
-        let find = move |db: &_| prune::find_old_messages(db, age_us, limit);
-        let (before_us, ids) = self.read("find old messages", find).await?;
-        if ids.is_empty() {
-            return Ok(0);
+        let sweep = *self.sweep.lock().unwrap_or_else(PoisonError::into_inner);
+        let find = move |db: &_| prune::find_old_messages(db, sweep, age_us, limit);
+        let found = self.read("find old messages", find).await?;
+        let mut pruned = 0;
+        if !found.ids.is_empty() {
+            let (before_us, ids) = (found.before_us, found.ids);
+            let prune = move |db: &_| prune::prune_messages(db, before_us, &ids);
+            pruned = self.write("prune messages", prune).await?;
         }
-        self.write("prune messages", move |db| {
-            prune::prune_messages(db, before_us, &ids)
-        })
-        .await
+        *self.sweep.lock().unwrap_or_else(PoisonError::into_inner) = found.sweep;
+        Ok(pruned)
     }
 }
 

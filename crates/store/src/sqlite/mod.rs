@@ -5,12 +5,15 @@
 //! beside it on connections of their own. Other processes may use the same file at the same time.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use domain::ports::StoreError;
 use rusqlite::Connection;
 
 use crate::OpenError;
 use crate::migrations::{self, Migration};
+use crate::rows::fold::Folding;
+use crate::rows::sweep::Sweep;
 
 mod accept;
 mod access;
@@ -28,6 +31,7 @@ mod dashboard;
 mod dispatch;
 mod ending;
 mod fault;
+mod fold;
 mod held;
 mod history;
 mod messages;
@@ -66,6 +70,9 @@ pub(crate) struct SqliteStore {
     writer: Writer,
     /// The version of the schema that this program knows.
     level: i64,
+    /// Where pruning is in the table of messages.
+    sweep: Mutex<Sweep>,
+    folding: Arc<Folding>,
 }
 
 impl SqliteStore {
@@ -90,6 +97,8 @@ impl SqliteStore {
             readers: Readers::new(path),
             writer: Writer::start(connection),
             level: migrations::level(steps),
+            sweep: Mutex::default(),
+            folding: Arc::default(),
         })
     }
 

@@ -7,11 +7,13 @@ use domain::ports::{
     BillingStore, Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore, Imbalance, StoreError,
 };
 use domain::{Money, Timestamp};
+use jiff::SignedDuration;
 use rusqlite::{Connection, params};
 
 use super::billing::{self, Change};
-use super::{SqliteStore, catalogue};
-use crate::rows::{self, micros};
+use super::fold::Next;
+use super::{SqliteStore, catalogue, fold};
+use crate::rows::{self, duration_us, micros};
 
 /// Among the keys of callers, none of which is ever the same: both are hashes.
 const USE_ONCE: &str = "
@@ -85,6 +87,21 @@ impl BillingStore for SqliteStore {
 
     async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError> {
         self.read("check the ledger", billing::check_ledger).await
+    }
+
+    async fn fold_ledger(&self, age: SignedDuration, limit: u32) -> Result<bool, StoreError> {
+        const OPERATION: &str = "fold the ledger";
+        let (folding, age_us) = (self.folding.clone(), duration_us(age));
+        let find = move |db: &_| fold::find_due(db, &folding, age_us);
+        let due = match self.read(OPERATION, find).await? {
+            Next::Fold(due) => due,
+            Next::Skipped(has_more) => return Ok(has_more),
+        };
+        let cursor = self.folding.cursor(due.account());
+        let work = move |db: &_| fold::fold_account(db, &due, cursor, limit);
+        let (account, cursor) = self.write(OPERATION, work).await?;
+        self.folding.note(account, cursor);
+        Ok(true)
     }
 
     async fn prune_recipients(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {

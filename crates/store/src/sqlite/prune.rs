@@ -1,9 +1,10 @@
 //! Forgetting what is old.
 
-use rusqlite::{Connection, Result};
+use rusqlite::{Connection, Result, params};
 
 use super::clock;
 use crate::rows::dispatch::PruneColumns;
+use crate::rows::sweep::Sweep;
 
 /// A part whose report never came is kept as long as its message waits for it.
 const RECEIPTS: &str = "
@@ -14,7 +15,7 @@ const PRUNE_RECEIPT: &str = "DELETE FROM transit WHERE number = ?1";
 const CANDIDATES: &str = "
     SELECT m.id, m.accepted_us, m.final_us,
         EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.kind <> 2 AND c.state = 0)
-    FROM message AS m ORDER BY m.id";
+    FROM message AS m WHERE m.id > ?1 ORDER BY m.id LIMIT ?2";
 const PRUNE_ATTEMPTS: &str = "
     DELETE FROM callback_attempt WHERE id IN (
         SELECT a.id FROM callback AS c CROSS JOIN callback_attempt AS a
@@ -56,34 +57,63 @@ fn find_old_receipts(db: &Connection, before_us: i64, limit: u32) -> Result<Vec<
     Ok(found)
 }
 
-/// Which messages may be forgotten, and the time before which they ended. For a connection that only reads: what waits
-/// at the beginning of the table is read each time.
+/// How many messages one step reads at most.
+const ROWS: u32 = 20_000;
+
+/// Messages that may be forgotten, the time before which they ended, and where the walk goes on.
+pub(super) struct Found {
+    pub(super) before_us: i64,
+    pub(super) ids: Vec<i64>,
+    pub(super) sweep: Sweep,
+}
+
+/// Goes on with a walk over the messages. For a connection that only reads.
 pub(super) fn find_old_messages(
     db: &Connection,
+    mut sweep: Sweep,
     age_us: i64,
     limit: u32,
-) -> Result<(i64, Vec<i64>)> {
-    let before_us = clock::now_us(db)?.saturating_sub(age_us);
-    let mut found = Vec::new();
+) -> Result<Found> {
+    let now_us = clock::now_us(db)?;
+    let before_us = now_us.saturating_sub(age_us);
+    let mut ids = Vec::new();
+    if sweep.is_paused(now_us) {
+        return Ok(Found {
+            before_us,
+            ids,
+            sweep,
+        });
+    }
     let mut candidates = db.prepare_cached(CANDIDATES)?;
-    let mut rows = candidates.query([])?;
-    while found.len() < limit as usize
-        && let Some(row) = rows.next()?
-    {
+    let mut rows = candidates.query(params![sweep.after, ROWS])?;
+    let (mut read, mut is_end) = (0, false);
+    while ids.len() < limit as usize && !is_end {
+        let Some(row) = rows.next()? else {
+            is_end = read < ROWS;
+            break;
+        };
+        read += 1;
         let message = PruneColumns {
             id: row.get(0)?,
             accepted_us: row.get(1)?,
             final_us: row.get(2)?,
             has_waiting_report: row.get(3)?,
         };
-        if message.is_too_young(before_us) {
-            break;
-        }
-        if message.is_over(before_us) {
-            found.push(message.id);
+        is_end = message.is_too_young(before_us);
+        if !is_end {
+            let is_over = message.is_over(before_us);
+            sweep.pass(message.id, !is_over);
+            ids.extend(is_over.then_some(message.id));
         }
     }
-    Ok((before_us, found))
+    if is_end {
+        sweep = sweep.next(now_us);
+    }
+    Ok(Found {
+        before_us,
+        ids,
+        sweep,
+    })
 }
 
 /// Forgets messages with all that belongs to them.

@@ -163,6 +163,7 @@ pub(crate) struct Simulator {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Retention {
     pub(crate) messages_days: u32,
+    pub(crate) ledger_days: u32,
 }
 
 impl Default for Config {
@@ -271,7 +272,10 @@ impl Default for Simulator {
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { messages_days: 90 }
+        Self {
+            messages_days: 90,
+            ledger_days: 0,
+        }
     }
 }
 

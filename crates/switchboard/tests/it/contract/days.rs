@@ -175,10 +175,13 @@ async fn a_day_stays_as_long_as_anything_of_it_is_needed() {
 
     assert_eq!(
         forget(&store).await,
-        3,
-        "the first, and the last with what is parked"
+        7,
+        "the first day, the last with what is parked, and what nobody needs of the others"
     );
     assert_eq!(days(&database).await, [2, 3, 4, 5]);
+    for day in 2..=5 {
+        assert!(!exists(&store, id(day, 1)).await && exists(&store, id(day, 2)).await);
+    }
     let cancelled = store.cancel(account(1), message(id(2, 2)), past(5)).await;
     assert_eq!(cancelled.expect("answers"), Cancel::Done);
     let mut matched = report(&store, node, vec![receipt("sent", Outcome::Expired)]).await;
@@ -186,7 +189,7 @@ async fn a_day_stays_as_long_as_anything_of_it_is_needed() {
     assert_eq!(forget(&store).await, 0, "it looks again later");
 
     let store = database.open().await;
-    assert_eq!(forget(&store).await, 4);
+    assert_eq!(forget(&store).await, 2);
     assert_eq!(
         days(&database).await,
         [3, 5],
@@ -198,8 +201,64 @@ async fn a_day_stays_as_long_as_anything_of_it_is_needed() {
     let report = ended.callback.expect("it is held");
     assert!(settle_callback(&store, node, tried(&report, CallbackNext::Done, 3)).await);
     let store = database.open().await;
-    assert_eq!(forget(&store).await, 2);
+    assert_eq!(forget(&store).await, 1);
     assert_eq!(days(&database).await, [5]);
+}
+
+/// A message that is scheduled far ahead and a report that nobody takes keep themselves, not the rest of their day.
+#[tokio::test]
+async fn the_rest_of_an_old_day_is_deleted_in_steps() {
+    let database = Database::postgres().await;
+    let store = database.open().await;
+    let node = join(&store).await;
+    accept(&store, vec![due_at(id(1, 0), future(1))]).await;
+    everything_delivered(&store, (1..=5).map(|n| id(1, n))).await;
+    let waiting = deliver(&store, node, id(1, 6)).await;
+    everything_delivered(&store, (7..=9).map(|n| id(1, n))).await;
+
+    let step = async |store: &Arc<dyn Store>| {
+        let pruned = store.prune_messages(HOUR, 3).await;
+        pruned.expect("answers")
+    };
+    for expected in [3, 3, 2, 0] {
+        assert_eq!(step(&store).await, expected, "bounded");
+    }
+    for n in 0..=9 {
+        assert_eq!(exists(&store, id(1, n)).await, n == 0 || n == 6, "{n}");
+    }
+    let rows = "SELECT (SELECT count(*) FROM callback), (SELECT count(*) FROM callback_attempt),
+        (SELECT count(*) FROM queue), (SELECT count(*) FROM callback_queue)";
+    assert_eq!(
+        database.numbers(rows, 4).await,
+        [[Some(1), Some(0), Some(1), Some(1)]],
+        "reports and tries go with their messages"
+    );
+
+    assert!(settle_callback(&store, node, tried(&waiting, CallbackNext::Done, 3)).await);
+    let cancelled = store.cancel(account(1), message(id(1, 0)), past(5)).await;
+    assert_eq!(cancelled.expect("answers"), Cancel::Done);
+    assert_eq!(step(&store).await, 0, "it looks again later");
+    let store = database.open().await;
+    assert_eq!(step(&store).await, 2);
+    assert_eq!(days(&database).await, [0; 0], "the tables are dropped");
+}
+
+/// Rows wait a week for the drop of their day, which costs less.
+#[tokio::test]
+async fn a_day_that_is_old_since_yesterday_waits_for_its_drop() {
+    let database = Database::postgres().await;
+    let store = database.open().await;
+    let today = store.reserve_ids(1).await.expect("IDs are left").get() >> 32;
+    let day = today - 3;
+    everything_delivered(&store, [id(day, 1)].into_iter()).await;
+    accept(&store, vec![due_at(id(day, 2), future(1))]).await;
+    assert_eq!(forget(&store).await, 0);
+    assert!(exists(&store, id(day, 1)).await);
+    let cancelled = store.cancel(account(1), message(id(day, 2)), past(5)).await;
+    assert_eq!(cancelled.expect("answers"), Cancel::Done);
+    let store = database.open().await;
+    assert_eq!(forget(&store).await, 2);
+    assert!(!days(&database).await.contains(&day));
 }
 
 #[tokio::test]

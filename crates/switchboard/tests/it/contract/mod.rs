@@ -84,6 +84,7 @@ mod catalogues;
 mod columns;
 mod days;
 mod dispatch;
+mod folding;
 mod handshake;
 mod held;
 mod history;

@@ -20,6 +20,7 @@ on_both_stores!(
     a_name_that_is_used_again_is_as_young_as_its_last_part,
     ended_messages_are_forgotten_with_all_that_is_theirs,
     what_is_young_or_waits_is_kept,
+    steps_go_on_behind_what_waits,
 );
 
 /// Longer than the tests' past is ago.
@@ -127,4 +128,27 @@ async fn what_is_young_or_waits_is_kept(store: Arc<dyn Store>) {
     for id in 1..=7 {
         assert_eq!(exists(&store, id).await, id != 6, "{id}");
     }
+}
+
+async fn steps_go_on_behind_what_waits(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    for id in 1..=10 {
+        if id % 2 == 0 {
+            let callback = deliver(&store, node, id).await;
+            assert!(settle_callback(&store, node, tried(&callback, CallbackNext::Done, 3)).await);
+        } else {
+            accept(&store, vec![due_at(id, future(1))]).await;
+        }
+    }
+    let prune = async || store.prune_messages(HOUR, 2).await.expect("answers");
+    for expected in [2, 2, 1, 0] {
+        assert_eq!(prune().await, expected);
+    }
+    for id in 1..=10 {
+        assert_eq!(exists(&store, id).await, id % 2 == 1, "{id}");
+    }
+    let cancelled = store.cancel(account(1), message(3), past(5)).await;
+    cancelled.expect("answers");
+    assert_eq!(prune().await, 1, "the next walk begins at the lowest ID");
+    assert!(!exists(&store, 3).await);
 }

@@ -255,6 +255,53 @@ fn callers_whose_messages_are_stored_are_not_refused() {
     ledger_is_balanced(&service);
 }
 
+/// `retention.ledger_days`, as an operator sees it.
+fn old_charges_are_folded_and_the_balance_stays(backend: Backend) {
+    const SENT: usize = 6;
+    let mut service = Service::with(backend, |builder| {
+        builder.config("[retention]\nledger_days = 1\n")
+    });
+    for _ in 0..SENT {
+        service.accept(&sms_with(&json!({})));
+    }
+    let ledger = |service: &Service| {
+        let ledger = service
+            .server
+            .cli_json(&["account", "ledger", "main", "--json"]);
+        ledger.as_array().expect("a list").clone()
+    };
+    assert_eq!(ledger(&service).len(), 1 + SENT);
+    let before = service.balance();
+    make_older(&service);
+    service.server.restart();
+    let folded = wait_for("the ledger is folded", || {
+        Some(ledger(&service)).filter(|entries| entries.len() == 3)
+    });
+    let messages: Vec<u64> = folded
+        .iter()
+        .filter_map(|entry| entry["messages"].as_u64())
+        .collect();
+    assert_eq!(
+        messages,
+        [1, 5, 0],
+        "the newest entry, the day, the first credit"
+    );
+    assert_eq!(service.balance(), before);
+    ledger_is_balanced(&service);
+}
+
+/// Moves the whole ledger to one day that is long over.
+fn make_older(service: &Service) {
+    const OLDER: &str = "UPDATE ledger SET at_us = 1700000000000000 + id";
+    if let Some(database) = service.server.database() {
+        database.execute_blocking(OLDER).expect("a valid statement");
+    } else {
+        let file = service.server.data_dir().join("switchboard.db");
+        let file = rusqlite::Connection::open(file).expect("the file opens");
+        file.execute_batch(OLDER).expect("a valid statement");
+    }
+}
+
 #[test]
 fn an_account_may_have_prices_of_its_own() {
     let service = start(Backend::Sqlite);
@@ -287,4 +334,5 @@ super::on_both_backends!(
     a_message_costs_what_the_list_says,
     what_the_balance_does_not_cover_is_refused,
     spending_guards_say_what_they_stop,
+    old_charges_are_folded_and_the_balance_stays,
 );

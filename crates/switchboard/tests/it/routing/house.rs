@@ -169,6 +169,7 @@ impl House {
             held,
             park_callbacks_after: None,
             keep_messages: None,
+            fold_ledger_after: None,
             pin_from: domain::Originator::parse("Acme").expect("a name"),
             grants: GrantSettings {
                 issuer: "http://auth.example".to_owned(),
