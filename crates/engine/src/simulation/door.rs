@@ -11,10 +11,10 @@ use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
     Accepted, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,
-    CarrierSeen, DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched, MessageStore,
-    NodeCard, Page, Settled, StoreError,
+    CarrierSeen, Claimed, DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched,
+    MessageStore, NodeCard, Page, PoolClaim, Settled, StoreError,
 };
-use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, PoolId, Timestamp};
+use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, Timestamp};
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
@@ -37,14 +37,14 @@ enum Fate {
 }
 
 /// What a node claimed.
-type Claimed = (NodeId, Vec<Parcel>);
+type ClaimedBy = (NodeId, Vec<Parcel>);
 
 /// One node's way to the store.
 pub(super) struct Door {
     world: Arc<World>,
     life: Arc<Life>,
     /// Claims whose outcome is not known: given back before the next one, as the stores do.
-    unsure: Arc<Mutex<Vec<Claimed>>>,
+    unsure: Arc<Mutex<Vec<ClaimedBy>>>,
 }
 
 impl Door {
@@ -243,16 +243,16 @@ impl DispatchStore for Door {
         &self,
         node: NodeId,
         limits: [u32; 3],
-        _: &[(PoolId, [u32; 3])],
-    ) -> Result<Vec<Parcel>, StoreError> {
-        let unsure = self.unsure.clone();
+        pools: &[PoolClaim],
+    ) -> Result<Claimed, StoreError> {
+        let (unsure, pools) = (self.unsure.clone(), pools.to_vec());
         let claim = move |model: &mut Model, now| {
             let mut unsure = unsure.lock().expect("no holder panics");
             for (node, claimed) in std::mem::take(&mut *unsure) {
                 model.give_back(node, &claimed);
             }
-            let claimed = model.claim_due(node, limits, now);
-            unsure.push((node, claimed.clone()));
+            let claimed = model.claim_due(node, limits, &pools, now);
+            unsure.push((node, claimed.parcels.clone()));
             claimed
         };
         let claimed = self.call("claim", claim).await?;
@@ -294,6 +294,16 @@ impl DispatchStore for Door {
         self.call("expire", expire).await
     }
 
+    async fn expire_pooled(
+        &self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+    ) -> Result<Vec<Ended>, StoreError> {
+        let expire = move |model: &mut Model, now| model.expire_pooled(node, limit, hold, now);
+        self.call("expire pooled", expire).await
+    }
+
     async fn list_in_transit(
         &self,
         _: &str,
@@ -303,8 +313,10 @@ impl DispatchStore for Door {
         Err(unused())
     }
 
-    async fn note_carriers(&self, _: NodeId, _: &[CarrierNote]) -> Result<(), StoreError> {
-        Ok(())
+    async fn note_carriers(&self, node: NodeId, notes: &[CarrierNote]) -> Result<(), StoreError> {
+        let notes = notes.to_vec();
+        let note = move |model: &mut Model, _| model.note_carriers(node, &notes);
+        self.call("note", note).await
     }
 
     async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {

@@ -71,7 +71,7 @@ const CLAIM: &str = concat!(
         FROM account AS a JOIN (SELECT owner, lane, count(*) AS accounts FROM account GROUP BY owner, lane) AS c
             ON c.owner = a.owner AND c.lane = a.lane
     ), first AS MATERIALIZED (
-        SELECT d.owner, d.lane, d.due_us, d.id, s.account_id, s.place FROM share AS s CROSS JOIN LATERAL (
+        SELECT d.owner, d.lane, d.due_us, d.id, s.account_id, s.accounts FROM share AS s CROSS JOIN LATERAL (
             SELECT q.owner, q.lane, q.due_us, q.id FROM queue AS q
             WHERE q.owner = s.owner AND q.lane = s.lane AND q.owner < -1 AND q.account_id = s.account_id
             ORDER BY q.due_us, q.id LIMIT s.share FOR UPDATE SKIP LOCKED
@@ -79,19 +79,19 @@ const CLAIM: &str = concat!(
     ), got AS MATERIALIZED (
         SELECT owner, lane, account_id, count(*) AS rows FROM first GROUP BY owner, lane, account_id
     ), full_share AS MATERIALIZED (
-        SELECT s.owner, s.lane, s.account_id, s.most - t.rows AS missing,
-            count(*) OVER same AS accounts, row_number() OVER (same ORDER BY s.place) AS place
+        SELECT s.owner, s.lane, s.account_id, s.accounts, s.most - t.rows AS missing,
+            count(*) OVER same AS full_ones, row_number() OVER (same ORDER BY s.place) AS place
         FROM share AS s
             JOIN got AS g ON g.owner = s.owner AND g.lane = s.lane AND g.account_id = s.account_id AND g.rows = s.share
             JOIN (SELECT owner, lane, sum(rows)::bigint AS rows FROM got GROUP BY owner, lane) AS t
                 ON t.owner = s.owner AND t.lane = s.lane AND t.rows < s.most
         WINDOW same AS (PARTITION BY s.owner, s.lane)
     ), second_share AS MATERIALIZED (
-        SELECT f.owner, f.lane, f.account_id,
-            f.missing / f.accounts + CASE WHEN f.place <= f.missing % f.accounts THEN 1 ELSE 0 END AS share
+        SELECT f.owner, f.lane, f.account_id, f.accounts,
+            f.missing / f.full_ones + CASE WHEN f.place <= f.missing % f.full_ones THEN 1 ELSE 0 END AS share
         FROM full_share AS f
     ), rest AS MATERIALIZED (
-        SELECT d.owner, d.lane, d.due_us, d.id, s.account_id, s.share FROM second_share AS s
+        SELECT d.owner, d.lane, d.due_us, d.id, s.accounts, s.share FROM second_share AS s
         CROSS JOIN LATERAL (
             SELECT f.due_us, f.id FROM first AS f
             WHERE f.owner = s.owner AND f.lane = s.lane AND f.account_id = s.account_id
@@ -104,17 +104,16 @@ const CLAIM: &str = concat!(
             ORDER BY q.due_us, q.id LIMIT s.share FOR UPDATE SKIP LOCKED
         ) AS d
     ), due AS MATERIALIZED (
-        SELECT owner, lane, due_us, id, 0::bigint AS second FROM first
-        UNION ALL SELECT owner, lane, due_us, id, share FROM rest
+        SELECT owner, lane, due_us, id, accounts, 0::bigint AS second FROM first
+        UNION ALL SELECT owner, lane, due_us, id, accounts, share FROM rest
     ), taken AS (
         UPDATE queue AS q SET owner = $1, attempt = q.attempt + 1 FROM due
         WHERE q.owner = due.owner AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
-        RETURNING q.lane, q.due_us, q.id, q.attempt, q.tries, due.owner, due.second, q.account_id
+        RETURNING q.lane, q.due_us, q.id, q.attempt, q.tries, due.owner, due.second, due.accounts, q.account_id
     )
     SELECT ",
     parcel_columns!(),
-    ", taken.account_id, taken.second,
-        (SELECT max(accounts) FROM share AS s WHERE s.owner = taken.owner AND s.lane = taken.lane)
+    ", taken.account_id, taken.second, taken.accounts
     FROM taken LEFT JOIN message AS m ON m.id = taken.id
     ORDER BY taken.lane, taken.due_us, taken.id"
 );
