@@ -112,6 +112,8 @@ pub struct Parcel {
     pub expires_at: Timestamp,
     /// The right to work on it.
     pub claim: Claim,
+    /// How many tries ended with "not now". Claims and moves between queues do not count.
+    pub tries: u32,
     /// The pool that it was taken from: the carriers before that one could not take it, or are others' to ask.
     pub pool: Option<PoolId>,
 }
@@ -135,10 +137,17 @@ pub enum Sent {
         /// Its name for each part.
         references: Vec<String>,
     },
-    /// Not now: tried again from this time on.
+    /// No carrier was tried: due again from this time on.
     Later(Timestamp),
-    /// Not here: a node that has a link to the carrier of this pool sends it.
-    Pooled(PoolId),
+    /// A carrier was tried and said "not now": due again from this time on.
+    Retry(Timestamp),
+    /// Waits in this pool until a node has room for it.
+    Pooled {
+        /// Which pool.
+        pool: PoolId,
+        /// The account of the message: accounts share what is claimed from a pool.
+        account: AccountId,
+    },
     /// It is over, without a network's report.
     Over(Outcome),
     /// A lookup is over, and this is what its caller is told.

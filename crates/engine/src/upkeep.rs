@@ -76,22 +76,35 @@ pub(crate) async fn expire_all(
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        loop {
-            let hold = callbacks.reserve(STEP as usize);
-            let holder = node.id();
-            match store.expire_sent(holder, STEP, hold.is_some()).await {
-                Ok(ended) => {
-                    callbacks.take(holder, hold, ended.iter());
-                    if ended.len() < STEP as usize {
-                        break;
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "messages whose time is over wait a little longer");
-                    callbacks.lost_track();
-                    break;
-                }
-            }
+        for is_sent in [true, false] {
+            while expire(&*store, &node, &callbacks, is_sent).await {}
+        }
+    }
+}
+
+/// Ends messages that a carrier took and never reported on, or that wait in pools. Says whether there may be more.
+async fn expire(
+    store: &dyn WorkStore,
+    node: &Node,
+    callbacks: &Arc<Callbacks>,
+    is_sent: bool,
+) -> bool {
+    let hold = callbacks.reserve(STEP as usize);
+    let (holder, is_held) = (node.id(), hold.is_some());
+    let expired = if is_sent {
+        store.expire_sent(holder, STEP, is_held).await
+    } else {
+        store.expire_pooled(holder, STEP, is_held).await
+    };
+    match expired {
+        Ok(ended) => {
+            callbacks.take(holder, hold, ended.iter());
+            ended.len() >= STEP as usize
+        }
+        Err(error) => {
+            tracing::warn!(%error, "messages whose time is over wait a little longer");
+            callbacks.lost_track();
+            false
         }
     }
 }

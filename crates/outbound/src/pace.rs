@@ -7,10 +7,10 @@
 //! halved do not halve it again: one storm counts once.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
 /// The pause after the first "throttled"; it doubles while the carrier goes on saying so.
@@ -23,6 +23,8 @@ const LOWEST_RATE: f64 = 1.0;
 const BURST: f64 = 0.05;
 /// The share of the full rate that comes back with each second.
 const RECOVERY: f64 = 0.05;
+/// How long a part that is handed over may wait for its turn.
+const AHEAD: Duration = Duration::from_millis(500);
 /// Where no rate is set, rates are measured over this time.
 const MEASURED_OVER: Duration = Duration::from_secs(1);
 
@@ -44,6 +46,9 @@ pub(crate) struct Pace {
     started: Instant,
     /// Until when the rate is less than it should be, in milliseconds since the start.
     slow_until_ms: AtomicU64,
+    /// How many parts wait for their turns.
+    waiting: AtomicUsize,
+    turned: Notify,
 }
 
 impl Pace {
@@ -57,6 +62,8 @@ impl Pace {
             state: Mutex::new(State::new(limit, now)),
             started: now,
             slow_until_ms: AtomicU64::new(0),
+            waiting: AtomicUsize::new(0),
+            turned: Notify::new(),
         }
     }
 
@@ -69,8 +76,38 @@ impl Pace {
         }
     }
 
+    /// Returns when a part handed over now gets its turn soon. `handed` parts were handed over since the last call; they
+    /// may not have asked for their turns yet, so they count for as long as they take at the current rate.
+    pub(crate) async fn ready(&self, handed: u32) {
+        let now = Instant::now();
+        let (rate, handed_until) = {
+            let mut state = self.lock();
+            let Some(rate) = state.rate(now) else {
+                return;
+            };
+            let takes = Duration::from_secs_f64(f64::from(handed) / rate);
+            state.handed_until = state.handed_until.max(now) + takes;
+            (rate, state.handed_until)
+        };
+        if let Some(early) = handed_until.checked_sub(AHEAD).filter(|early| *early > now) {
+            sleep_until(early).await;
+        }
+        let most = Duration::from_secs_f64(rate.recip());
+        loop {
+            let turned = self.turned.notified();
+            tokio::pin!(turned);
+            turned.as_mut().enable();
+            let waiting = u32::try_from(self.waiting.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
+            if waiting == 0 || most * waiting <= AHEAD {
+                return;
+            }
+            turned.await;
+        }
+    }
+
     /// Waits until a part may be sent.
     pub(crate) async fn turn(&self) -> Turn {
+        let _waiting = Waiting::new(self);
         let _first = self.queue.acquire().await.expect("never closed");
         loop {
             let turn = self.lock().next(Instant::now());
@@ -107,6 +144,23 @@ impl Pace {
     }
 }
 
+/// Counts a part that waits for its turn.
+struct Waiting<'a>(&'a Pace);
+
+impl<'a> Waiting<'a> {
+    fn new(pace: &'a Pace) -> Self {
+        pace.waiting.fetch_add(1, Ordering::Relaxed);
+        Self(pace)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.0.turned.notify_waiters();
+    }
+}
+
 struct State {
     /// The full rate, in parts a second.
     limit: Option<f64>,
@@ -117,6 +171,8 @@ struct State {
     cuts: u64,
     slow: Option<Slow>,
     measured: Measured,
+    /// When the parts that were handed over are sent, were all sent at the current rate.
+    handed_until: Instant,
 }
 
 /// A rate that was cut and grows back.
@@ -151,6 +207,7 @@ impl State {
             cuts: 0,
             slow: None,
             measured: Measured::new(now),
+            handed_until: now,
         }
     }
 
@@ -161,6 +218,12 @@ impl State {
             slow.rate = slow.rate.min(limit);
             slow.full = limit;
         }
+    }
+
+    /// The current rate, if there is a limit at present.
+    fn rate(&self, now: Instant) -> Option<f64> {
+        let slow = self.slow.and_then(|slow| slow.rate_at(now.max(slow.since)));
+        slow.or(self.limit)
     }
 
     /// The next turn.
@@ -294,6 +357,37 @@ mod tests {
             let within = at[index..].iter().filter(|time| **time < *from + ms(1_000));
             assert!(within.count() <= 106, "from {from:?}");
         }
+    }
+
+    /// However many are handed over as soon as the pace is ready, few wait for their turns.
+    #[tokio::test(start_paused = true)]
+    async fn little_is_handed_over_ahead_of_its_turn() {
+        let pace = std::sync::Arc::new(Pace::new(Some(50)));
+        let start = Instant::now();
+        let (mut sending, mut most) = (tokio::task::JoinSet::new(), 0);
+        for number in 0..500 {
+            pace.ready(u32::from(number > 0)).await;
+            let pace_of_part = pace.clone();
+            sending.spawn(async move { pace_of_part.turn().await });
+            most = most.max(pace.waiting.load(Ordering::Relaxed));
+        }
+        sending.join_all().await;
+        let took = start.elapsed();
+        assert!(
+            took > ms(9_000) && took < ms(10_500),
+            "at the full rate: {took:?}"
+        );
+        assert!((10..=30).contains(&most), "{most} at 50 a second");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_limit_it_is_always_ready() {
+        let pace = Pace::new(None);
+        let start = Instant::now();
+        for _ in 0..1_000 {
+            pace.ready(255).await;
+        }
+        assert_eq!(start.elapsed(), Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]

@@ -226,6 +226,10 @@ impl Carrier for Upstream {
         self.pulse.state()
     }
 
+    async fn ready(&self, handed: u32) {
+        self.pace.ready(handed).await;
+    }
+
     async fn submit(&self, parcel: &Parcel) -> Submitted {
         if self.pulse.is_down() {
             return Submitted::NotNow(Code::LINK_DOWN);

@@ -101,6 +101,10 @@ pub(crate) struct SendColumns {
     pub(crate) state: i16,
     pub(crate) owner: i64,
     pub(crate) attempt: i32,
+    /// `queue.account_id`.
+    pub(crate) pool_account: i64,
+    /// `queue.expires_us`.
+    pub(crate) pool_expires_us: Option<i64>,
 }
 
 impl SendColumns {
@@ -116,11 +120,18 @@ impl SendColumns {
             SendTime::At(time) => (Some(micros(time)), QUEUED),
             SendTime::Now => (None, QUEUED),
         };
+        let pooled = matches!(submission.holder, Holder::Pool(_));
         Self {
             scheduled_us,
             state,
             owner,
             attempt,
+            pool_account: if pooled {
+                submission.account.as_i64()
+            } else {
+                dispatch::NO_ACCOUNT
+            },
+            pool_expires_us: pooled.then(|| micros(submission.expires_at)),
         }
     }
 }

@@ -2,11 +2,15 @@
 //!
 //! Each bind of a carrier belongs to nobody or to a node, for as long as the node lives. A node that has none sends
 //! nothing by that carrier: what it has for it goes to the carrier's pool, from which any node with a link takes it.
+//!
+//! A route has a pool, too: messages wait there that have no room in memory, until a carrier of the route works and has
+//! room.
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::StoreError;
-use crate::ids::{NodeId, PoolId};
+use crate::ids::{MessageId, NodeId, PoolId};
 
 /// A carrier that a node would send by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +35,18 @@ pub struct BindShare {
     /// Whether another node noted that the carrier takes messages there.
     pub is_up_elsewhere: bool,
 }
+
+/// The pool of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoutePool {
+    /// Its ID.
+    pub id: PoolId,
+    /// The names of the carriers, in the order in which they are tried.
+    pub carriers: Vec<String>,
+}
+
+/// The position of a row within a pool: its lane, when it was due, and its message.
+pub type PoolCursor = (i16, Timestamp, MessageId);
 
 /// What a node has of all carriers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +74,25 @@ pub trait BindStore: Send + Sync + 'static {
     async fn give_up_binds(&self, node: NodeId, carrier: &str, keep: u16)
     -> Result<(), StoreError>;
 
-    /// Gives messages in pools back to nobody where no node that lives noted that the carrier takes any, or where this
-    /// node is alone and needs no pools: at most `limit` of each pool. Says how many.
-    async fn release_pools(&self, node: NodeId, limit: u32) -> Result<u64, StoreError>;
+    /// Creates the pools of these routes where they do not exist, and lists the pools of all routes.
+    async fn list_route_pools(&self, wanted: &[Vec<String>]) -> Result<Vec<RoutePool>, StoreError>;
+
+    /// Releases messages to nobody, at most `limit` of each pool: from the pool of a carrier where no living node noted
+    /// that the carrier takes messages, or where this node is alone; from the pool of a route that names a carrier which
+    /// neither this node nor a living one knows. `known` are the carriers of this node. Returns how many.
+    async fn release_pools(
+        &self,
+        node: NodeId,
+        known: &[String],
+        limit: u32,
+    ) -> Result<u64, StoreError>;
+
+    /// Releases the messages of one pool to nobody, at most `limit` of those after `after`. Returns the position of the
+    /// last one; `None` when there were none.
+    async fn release_pool(
+        &self,
+        pool: PoolId,
+        after: Option<PoolCursor>,
+        limit: u32,
+    ) -> Result<Option<PoolCursor>, StoreError>;
 }

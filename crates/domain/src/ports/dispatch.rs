@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{CarrierState, StoreError};
 use crate::delivery::{Callback, CarrierRef, Claim, Parcel, Receipt, Settlement};
-use crate::ids::{MessageId, NodeId, PoolId};
+use crate::ids::{AccountId, MessageId, NodeId, PoolId};
 use crate::message::Priority;
 use crate::msisdn::Msisdn;
 
@@ -143,6 +143,38 @@ pub enum Beat {
     },
 }
 
+/// How much to claim from a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolClaim {
+    /// Which pool.
+    pub pool: PoolId,
+    /// The limit of each lane.
+    pub limits: [u32; 3],
+    /// The account after which each lane's claim begins. More accounts may wait than one claim can serve, so claims take
+    /// turns.
+    pub after: [Option<AccountId>; 3],
+}
+
+/// A queue row that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// The ID of the message, as stored.
+    pub id: i64,
+    /// What could not be read.
+    pub what: String,
+}
+
+/// The result of a claim.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Claimed {
+    /// Messages that are the node's now, the most urgent lane first.
+    pub parcels: Vec<Parcel>,
+    /// Pools and lanes in which more messages may wait.
+    pub more: Vec<(PoolId, Priority)>,
+    /// Rows that could not be read. They are not claimed again.
+    pub set_aside: Vec<SetAside>,
+}
+
 /// Sending.
 #[async_trait]
 pub trait DispatchStore: Send + Sync + 'static {
@@ -168,14 +200,15 @@ pub trait DispatchStore: Send + Sync + 'static {
     /// Gives back what the node holds, and forgets it.
     async fn leave(&self, node: NodeId) -> Result<(), StoreError>;
 
-    /// Takes messages that are due and that nobody holds, the most urgent lane first, at most `limits` of each lane, and
-    /// so many of these pools; scheduled ones become queued.
+    /// Claims messages that are due and that nobody holds, by due time, at most `limits` of each lane; and messages that
+    /// wait in pools. From a pool, each account gets an equal share of the limit, by due time within the account.
+    /// Scheduled messages become queued.
     async fn claim_due(
         &self,
         node: NodeId,
         limits: [u32; 3],
-        pools: &[(PoolId, [u32; 3])],
-    ) -> Result<Vec<Parcel>, StoreError>;
+        pools: &[PoolClaim],
+    ) -> Result<Claimed, StoreError>;
 
     /// Lists the messages that a node holds and that have been due for at least `due_for` on the database's clock, by lane,
     /// due time and ID: at most `limit`, those after `after`.
@@ -214,6 +247,14 @@ pub trait DispatchStore: Send + Sync + 'static {
 
     /// Ends messages that a carrier took and never reported on, once their time is over: at most `limit`.
     async fn expire_sent(
+        &self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+    ) -> Result<Vec<Ended>, StoreError>;
+
+    /// Ends messages that wait in pools, once their time is over: at most `limit`. No carrier took them.
+    async fn expire_pooled(
         &self,
         node: NodeId,
         limit: u32,

@@ -25,14 +25,14 @@ mod traffic;
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
 pub use billing::{BillingStore, Imbalance};
-pub use binds::{BindShare, BindStore, BindWish, Shared};
+pub use binds::{BindShare, BindStore, BindWish, PoolCursor, RoutePool, Shared};
 pub use callbacks::{
     CallbackFilter, CallbackRecord, CallbackState, CallbackStore, CallbackSubject,
 };
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use dispatch::{
-    Beat, CarrierNote, CarrierSeen, ClaimedRow, DispatchStore, Ended, InTransit, Inbox, Matched,
-    NodeCard, Settled,
+    Beat, CarrierNote, CarrierSeen, Claimed, ClaimedRow, DispatchStore, Ended, InTransit, Inbox,
+    Matched, NodeCard, PoolClaim, SetAside, Settled,
 };
 pub use history::{
     Found, HistoryStore, Look, MessageFilter, MessageStory, MessageSummary, PartStory, StateName,

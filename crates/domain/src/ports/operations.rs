@@ -59,6 +59,8 @@ pub enum Queue {
     Held,
     /// Messages that a carrier took and has not reported on.
     Sent,
+    /// Messages whose rows could not be read.
+    SetAside,
     /// Reports to callers that are due.
     CallbacksDue,
     /// Reports to callers that are tried again later.

@@ -88,6 +88,10 @@ pub trait Carrier: Send + Sync + 'static {
         0
     }
 
+    /// Returns when a message handed over now would leave soon: a carrier that sends at a limited rate must not queue for
+    /// long what other accounts may want to pass. `handed` parts were handed over since the last call.
+    async fn ready(&self, _handed: u32) {}
+
     /// Hands a message over and waits for the answer. No more than [`Self::window`] parts are ever under way.
     async fn submit(&self, parcel: &Parcel) -> Submitted;
 

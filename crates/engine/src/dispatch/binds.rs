@@ -131,11 +131,36 @@ impl Dispatch {
         if is_closing {
             return Ok(LOOK_EVERY);
         }
-        let released = self.store.release_pools(*shared_as, RELEASE_MOST).await?;
+        self.refresh_pools().await?;
+        if !fleet.lines.is_empty() {
+            self.release_pools(*shared_as, &fleet).await?;
+        }
+        Ok(SHARE_EVERY)
+    }
+
+    /// Creates the pools that are wanted, and learns of those that other nodes created.
+    pub(super) async fn refresh_pools(&self) -> Result<(), StoreError> {
+        let wanted = self.pools.take_wanted();
+        match self.store.list_route_pools(&wanted).await {
+            Ok(pools) => {
+                self.pools.set(pools);
+                Ok(())
+            }
+            Err(error) => {
+                self.pools.want(wanted);
+                Err(error)
+            }
+        }
+    }
+
+    /// Releases messages that wait in pools and have to be routed anew.
+    async fn release_pools(&self, node: NodeId, fleet: &Fleet) -> Result<(), StoreError> {
+        let known = fleet.all_names();
+        let released = self.store.release_pools(node, &known, RELEASE_MOST).await?;
         if released > 0 {
             tracing::info!(released, "messages wait for any carrier again");
         }
-        Ok(SHARE_EVERY)
+        self.route_anew().await
     }
 
     /// Lets a carrier have the links that are this node's, and gives back what is above once it is closed. Says whether

@@ -1,72 +1,88 @@
 //! The lanes: messages that this node holds in memory until a carrier has room for them.
 //!
-//! Each lane is bounded. A place is reserved before a message is stored, so what is stored as held does fit; what does
-//! not fit is stored as nobody's and waits in the database.
+//! Each lane is bounded. A slot is reserved before a message is stored, so what is stored as held does fit; what does
+//! not fit waits in the database.
+//!
+//! Accounts share a lane ([`super::fair`]). An account may take a slot at acceptance only while it has less than three times
+//! as many as are free, and claims leave a quarter of the slots free. So an account that has nothing waiting finds a slot,
+//! however much the others send.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use domain::Priority;
+use domain::{AccountId, Priority, Timestamp};
 use tokio::sync::Notify;
+
+use super::fair::{FairQueue, Queued};
 
 /// How many lanes there are.
 pub(super) const LANES: usize = Priority::ALL.len();
 /// In a round each lane may send so many: the urgent one most, and even mass messages always some.
 const SHARES: [u32; LANES] = [12, 4, 1];
+/// An account may have so many times the free slots.
+const MOST_OF_FREE: usize = 3;
+/// Claims leave this part of the slots free.
+const KEPT_FREE: usize = 4;
+
+/// Who asks for a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// A new message: its account must not take the slots of others.
+    Shared,
+    /// A message that was claimed because there is room for it, or that was in memory before: any free slot.
+    Any,
+}
 
 /// The lanes of a carrier.
-pub(super) struct Lanes<T> {
+pub(super) struct Lanes<T: Queued> {
     state: Mutex<State<T>>,
     filled: Notify,
 }
 
 struct State<T> {
-    queues: [VecDeque<T>; LANES],
-    /// How many places each lane has.
+    queues: [FairQueue<T>; LANES],
+    /// How many slots each lane has.
     capacity: usize,
-    /// Places that are taken or reserved.
-    used: [usize; LANES],
     /// What each lane may still send in this round.
     shares: [u32; LANES],
     is_closed: bool,
 }
 
-/// A place in a lane, kept for a message that is on its way into it. One that is not used is given back.
-pub(super) struct Reservation<T> {
+/// A slot in a lane, kept for a message that is on its way into it. One that is not used is given back.
+pub(super) struct Reservation<T: Queued> {
     lanes: Arc<Lanes<T>>,
     lane: usize,
+    account: AccountId,
     is_filled: bool,
 }
 
-impl<T> Reservation<T> {
-    /// Puts a message into its place. Gives it back when the lanes were closed in the meantime.
+impl<T: Queued> Reservation<T> {
+    /// Puts a message into its slot. Gives it back when the lanes were closed in the meantime.
     pub(super) fn fill(mut self, item: T) -> Result<(), T> {
         let mut state = self.lanes.lock();
         if state.is_closed {
             return Err(item);
         }
         self.is_filled = true;
-        state.queues[self.lane].push_back(item);
+        state.queues[self.lane].push(item);
         drop(state);
         self.lanes.filled.notify_one();
         Ok(())
     }
 }
 
-impl<T> Drop for Reservation<T> {
+impl<T: Queued> Drop for Reservation<T> {
     fn drop(&mut self) {
         if !self.is_filled {
-            self.lanes.lock().used[self.lane] -= 1;
+            self.lanes.lock().queues[self.lane].release(self.account);
         }
     }
 }
 
-impl<T> Lanes<T> {
+impl<T: Queued> Lanes<T> {
     pub(super) fn new(capacity: usize) -> Arc<Self> {
         let state = State {
-            queues: std::array::from_fn(|_| VecDeque::new()),
+            queues: std::array::from_fn(|_| FairQueue::default()),
             capacity,
-            used: [0; LANES],
             shares: SHARES,
             is_closed: false,
         };
@@ -76,31 +92,43 @@ impl<T> Lanes<T> {
         })
     }
 
-    /// Gives each lane so many places from now on. What waits already stays.
+    /// Gives each lane so many slots from now on. What waits already stays.
     pub(super) fn resize(&self, capacity: usize) {
         self.lock().capacity = capacity;
     }
 
-    /// Keeps a place, if there is one.
-    pub(super) fn reserve(self: &Arc<Self>, priority: Priority) -> Option<Reservation<T>> {
+    /// Keeps a slot, if there is one.
+    pub(super) fn reserve(
+        self: &Arc<Self>,
+        account: AccountId,
+        priority: Priority,
+        admission: Admission,
+    ) -> Option<Reservation<T>> {
         let lane = lane(priority);
         let mut state = self.lock();
-        if state.is_closed || state.used[lane] >= state.capacity {
+        let free = state.free(lane);
+        if state.is_closed || free == 0 {
             return None;
         }
-        state.used[lane] += 1;
+        let queue = &mut state.queues[lane];
+        if admission == Admission::Shared && queue.used_by(account) >= MOST_OF_FREE * free {
+            return None;
+        }
+        queue.reserve(account);
         drop(state);
         Some(Reservation {
             lanes: self.clone(),
             lane,
+            account,
             is_filled: false,
         })
     }
 
-    /// How many places of each lane are free.
-    pub(super) fn free(&self) -> [usize; LANES] {
+    /// How many messages of each lane may be claimed.
+    pub(super) fn room(&self) -> [usize; LANES] {
         let state = self.lock();
-        state.used.map(|used| state.capacity.saturating_sub(used))
+        let kept_free = state.capacity / KEPT_FREE;
+        std::array::from_fn(|lane| state.free(lane).saturating_sub(kept_free))
     }
 
     /// Takes the next one, waiting for it. `None`: they were closed.
@@ -119,19 +147,20 @@ impl<T> Lanes<T> {
         }
     }
 
-    /// Takes those out that `wanted` chooses; the others keep their order.
+    /// Takes out those that `wanted` chooses; the others keep their order.
     pub(super) fn take_out(&self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut state = self.lock();
-        let mut taken = Vec::new();
-        for lane in 0..LANES {
-            let (out, kept): (VecDeque<T>, VecDeque<T>) = std::mem::take(&mut state.queues[lane])
-                .into_iter()
-                .partition(&mut wanted);
-            state.used[lane] -= out.len();
-            state.queues[lane] = kept;
-            taken.extend(out);
-        }
-        taken
+        let queues = state.queues.iter_mut();
+        queues
+            .flat_map(|queue| queue.take_out(&mut wanted))
+            .collect()
+    }
+
+    /// Takes out what has no time left.
+    pub(super) fn take_expired(&self, now: Timestamp) -> Vec<T> {
+        let mut state = self.lock();
+        let queues = state.queues.iter_mut();
+        queues.flat_map(|queue| queue.take_expired(now)).collect()
     }
 
     /// Takes nothing more, and gives back what waits.
@@ -148,7 +177,7 @@ impl<T> Lanes<T> {
 
     /// How many wait.
     pub(super) fn waiting(&self) -> usize {
-        self.lock().queues.iter().map(VecDeque::len).sum()
+        self.lock().queues.iter().map(FairQueue::waiting).sum()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State<T>> {
@@ -156,18 +185,21 @@ impl<T> Lanes<T> {
     }
 }
 
-impl<T> State<T> {
+impl<T: Queued> State<T> {
+    fn free(&self, lane: usize) -> usize {
+        self.capacity.saturating_sub(self.queues[lane].used())
+    }
+
     fn pop(&mut self) -> Option<T> {
         let index = self.choose()?;
         self.shares[index] -= 1;
-        self.used[index] -= 1;
-        self.queues[index].pop_front()
+        self.queues[index].pop()
     }
 
     /// The most urgent lane that has something and is still allowed to in this round; then a new round.
     fn choose(&mut self) -> Option<usize> {
         let ready = |state: &Self| {
-            (0..LANES).find(|i| state.shares[*i] > 0 && !state.queues[*i].is_empty())
+            (0..LANES).find(|i| state.shares[*i] > 0 && state.queues[*i].waiting() > 0)
         };
         ready(self).or_else(|| {
             self.shares = SHARES;
@@ -176,7 +208,8 @@ impl<T> State<T> {
     }
 }
 
-fn lane(priority: Priority) -> usize {
+/// The place of a lane in arrays of lanes.
+pub(super) fn lane(priority: Priority) -> usize {
     match priority {
         Priority::High => 0,
         Priority::Normal => 1,
@@ -188,10 +221,34 @@ fn lane(priority: Priority) -> usize {
 mod tests {
     use super::*;
 
-    fn fill(lanes: &Arc<Lanes<(u64, Priority)>>, priority: Priority, ids: std::ops::Range<u64>) {
+    type Item = (u64, Priority);
+
+    impl Queued for Item {
+        fn account(&self) -> AccountId {
+            account(1)
+        }
+
+        fn parts(&self) -> u32 {
+            1
+        }
+
+        fn expires_at(&self) -> Timestamp {
+            Timestamp::MAX
+        }
+    }
+
+    fn account(id: u64) -> AccountId {
+        AccountId::new(id).expect("not zero")
+    }
+
+    fn reserve(lanes: &Arc<Lanes<Item>>, of: u64, priority: Priority) -> Option<Reservation<Item>> {
+        lanes.reserve(account(of), priority, Admission::Any)
+    }
+
+    fn fill(lanes: &Arc<Lanes<Item>>, priority: Priority, ids: std::ops::Range<u64>) {
         for id in ids {
-            let place = lanes.reserve(priority).expect("there is room");
-            place.fill((id, priority)).expect("open");
+            let slot = reserve(lanes, 1, priority).expect("there is room");
+            slot.fill((id, priority)).expect("open");
         }
     }
 
@@ -224,22 +281,24 @@ mod tests {
     async fn places_are_bounded_and_given_back() {
         let lanes = Lanes::new(10);
         fill(&lanes, Priority::Normal, 1..10);
-        let kept = lanes.reserve(Priority::Normal).expect("room");
-        assert!(lanes.reserve(Priority::Normal).is_none(), "full");
+        let kept = reserve(&lanes, 1, Priority::Normal).expect("room");
+        assert!(reserve(&lanes, 1, Priority::Normal).is_none(), "full");
         assert!(
-            lanes.reserve(Priority::High).is_some(),
+            reserve(&lanes, 1, Priority::High).is_some(),
             "another lane has its own places"
         );
         drop(kept);
         fill(&lanes, Priority::Normal, 10..11);
         lanes.next().await;
+        let free = || [0, 1, 2].map(|lane| lanes.lock().free(lane));
         assert_eq!(
-            lanes.free(),
+            free(),
             [10, 1, 10],
-            "a place is free once its message is taken"
+            "a slot is free once its message is taken"
         );
+        assert_eq!(lanes.room(), [8, 0, 8], "a quarter is kept free");
         lanes.resize(5);
-        assert_eq!(lanes.free(), [5, 0, 5]);
+        assert_eq!(free(), [5, 0, 5]);
         assert_eq!(lanes.waiting(), 9, "what waits stays");
     }
 
@@ -249,17 +308,35 @@ mod tests {
         fill(&lanes, Priority::Normal, 1..7);
         let odd = lanes.take_out(|(id, _)| id % 2 == 1);
         assert_eq!(odd.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 3, 5]);
-        assert_eq!((lanes.waiting(), lanes.free()), (3, [10, 7, 10]));
+        assert_eq!((lanes.waiting(), lanes.lock().free(1)), (3, 7));
+    }
+
+    #[test]
+    fn an_account_leaves_slots_for_others() {
+        let lanes = Lanes::<Item>::new(100);
+        let take = |of| lanes.reserve(account(of), Priority::Normal, Admission::Shared);
+        let take_all = |of| std::iter::from_fn(|| take(of)).collect::<Vec<_>>();
+        let first = take_all(1);
+        assert_eq!(first.len(), 75);
+        let second = take_all(2);
+        assert!(second.len() >= 15, "{}", second.len());
+        assert!(take(3).is_some(), "a third finds a slot");
+        assert!(
+            reserve(&lanes, 1, Priority::Normal).is_some(),
+            "a claimed message, too"
+        );
+        drop(first);
+        assert!(take(2).is_some());
     }
 
     #[test]
     fn closed_lanes_take_nothing_not_even_into_a_place_that_was_kept() {
         let lanes = Lanes::new(10);
         fill(&lanes, Priority::High, 1..3);
-        let kept = lanes.reserve(Priority::Low).expect("room");
+        let kept = reserve(&lanes, 1, Priority::Low).expect("room");
         assert_eq!(lanes.close().len(), 2);
         assert!(kept.fill((3, Priority::Low)).is_err());
-        assert!(lanes.reserve(Priority::High).is_none());
+        assert!(reserve(&lanes, 1, Priority::High).is_none());
         assert_eq!(lanes.waiting(), 0);
     }
 }

@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use domain::PoolId;
 use domain::delivery::Submitted;
 use domain::ports::{Carrier, CarrierNote, Health};
+use domain::{AccountId, PoolId, Timestamp};
 use metrics::{Counter, counter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::fleet::Fleet;
-use super::lanes::Lanes;
+use super::fair::Queued;
+use super::fleet::{Fleet, Wanted};
+use super::lanes::{Lanes, Reservation};
 use super::parcels::HeldParcel;
 use crate::routing::{Route, Routed};
 
@@ -54,6 +55,20 @@ impl Waiting {
     }
 }
 
+impl Queued for Waiting {
+    fn account(&self) -> AccountId {
+        self.parcel.it.account
+    }
+
+    fn parts(&self) -> u32 {
+        self.parcel.it.shape.parts.into()
+    }
+
+    fn expires_at(&self) -> Timestamp {
+        self.parcel.it.expires_at
+    }
+}
+
 /// A carrier, as dispatch sees it.
 pub(crate) struct Line {
     pub(super) carrier: Arc<dyn Carrier>,
@@ -65,6 +80,8 @@ pub(crate) struct Line {
     places: AtomicU32,
     /// Whether the loop holds a place for whatever comes next.
     is_ready: AtomicBool,
+    /// Parts that were handed over since the carrier was last asked whether it is ready.
+    announced: AtomicU32,
     answers: Answers,
     /// Where messages wait for another node; 0 while that is not known.
     pool: AtomicU64,
@@ -129,6 +146,7 @@ impl Line {
             window: Arc::new(Semaphore::new(places as usize)),
             places: AtomicU32::new(places),
             is_ready: AtomicBool::new(false),
+            announced: AtomicU32::new(0),
             answers: Answers::of(carrier.name()),
             pool: AtomicU64::new(0),
             is_up_elsewhere: AtomicBool::new(false),
@@ -140,6 +158,16 @@ impl Line {
             carrier,
             kind,
         })
+    }
+
+    /// Keeps a slot in memory, if there is one.
+    pub(super) fn reserve(&self, wanted: Wanted) -> Option<Reservation<Waiting>> {
+        let Wanted {
+            account,
+            priority,
+            admission,
+        } = wanted;
+        self.lanes.reserve(account, priority, admission)
     }
 
     pub(super) fn is_down(&self) -> bool {
@@ -177,10 +205,14 @@ impl Line {
     pub(super) async fn next(&self) -> Option<(Waiting, OwnedSemaphorePermit)> {
         let mut place = self.acquire(1).await;
         self.is_ready.store(true, Ordering::Relaxed);
+        // What is inside the carrier keeps its order, whoever else sends; so it waits here, where accounts share.
+        let announced = self.announced.swap(0, Ordering::Relaxed);
+        self.carrier.ready(announced).await;
         let waiting = self.lanes.next().await;
         self.is_ready.store(false, Ordering::Relaxed);
         let waiting = waiting?;
         let parts = u32::from(waiting.parcel.it.shape.parts);
+        self.announced.store(parts, Ordering::Relaxed);
         // Only this line's one loop acquires, so no two wait for each other. The window may shrink meanwhile.
         while place.num_permits() < parts.min(self.places()) as usize {
             if let Ok(more) = tokio::time::timeout(LOOK_EVERY, self.acquire(1)).await {

@@ -9,11 +9,15 @@
 //! it sends it on to the next.
 
 mod binds;
+mod fair;
 mod fleet;
 mod lanes;
 mod line;
 mod parcels;
+mod placing;
+mod pools;
 mod reconcile;
+mod replan;
 mod results;
 mod watch;
 
@@ -35,17 +39,20 @@ use crate::held::{HeldRows, OpenWrite};
 use crate::node::Node;
 use crate::routing::{Plan, Routed, Routing};
 use binds::Binds;
-use fleet::Kept;
-use lanes::LANES;
+use fleet::{Kept, Wanted};
+use lanes::{Admission, LANES};
 use line::{LOOK_EVERY, Line, Waiting};
 use parcels::{HeldParcel, parcels};
+use placing::pooled;
+use pools::Pools;
 use reconcile::Reconcile;
+use replan::Replan;
 use results::{Results, answered, over};
 
 pub(crate) use fleet::Fleet;
 
-/// The longest pause of a message that found no room in memory: its carrier works, so it is worth asking again soon.
-const LONGEST_WAIT_FOR_ROOM: SignedDuration = SignedDuration::from_mins(1);
+/// The fewest slots of a lane, however many carriers share the memory.
+const FEWEST_SLOTS: usize = 4;
 
 /// A carrier with the word that configuration has for its kind.
 pub struct Equipment {
@@ -71,6 +78,8 @@ pub struct Dispatch {
     sending: Mutex<HashMap<String, JoinHandle<()>>>,
     watching: std::sync::OnceLock<[AbortHandle; 4]>,
     binds: Binds,
+    pools: Pools,
+    replan: Replan,
 }
 
 /// Places that are kept for a submission, one for each recipient, with their routes.
@@ -93,6 +102,8 @@ impl Dispatch {
             sending: Mutex::default(),
             watching: std::sync::OnceLock::new(),
             binds: Binds::default(),
+            pools: Pools::default(),
+            replan: Replan::default(),
             store,
             clock,
             node,
@@ -117,7 +128,8 @@ impl Dispatch {
         equipment: Vec<Equipment>,
     ) -> Result<(), StoreError> {
         let before = self.routing.fleet();
-        let capacity = self.held / LANES / equipment.len().max(1);
+        let capacity = (self.held / LANES / equipment.len().max(1)).max(FEWEST_SLOTS);
+        let rules = format!("{:?}", plan.rules);
         let lines = equipment.into_iter().map(|Equipment { carrier, kind }| {
             let same = before
                 .lines
@@ -151,6 +163,7 @@ impl Dispatch {
             sending.insert(line.carrier.name().to_owned(), task);
         }
         drop(sending);
+        self.replan.note(fleet.all_names(), rules);
         self.binds.hurry();
         Ok(())
     }
@@ -160,7 +173,7 @@ impl Dispatch {
         let name = line.carrier.name().to_owned();
         let sending = self.sending.lock().expect("no holder panics").remove(&name);
         for waiting in line.lanes.close() {
-            self.place(waiting.parcel);
+            self.move_on(waiting.parcel);
         }
         let dispatch = self.clone();
         tokio::spawn(async move {
@@ -182,38 +195,14 @@ impl Dispatch {
         if submission.send != SendTime::Now {
             return (Holder::Nobody, None);
         }
-        let mut places = Vec::with_capacity(submission.recipients.len());
-        let mut pools = None;
-        for recipient in &submission.recipients {
-            let routed = self.routing.route(
-                submission.channel,
-                submission.account,
-                &recipient.to,
-                recipient.id.get(),
-            );
-            let kept = routed.fleet.reserve_any(&routed.route, submission.priority);
-            match kept {
-                Some(kept @ Kept::Here(..)) if pools.is_none() => places.push((routed, kept)),
-                Some(Kept::Elsewhere(pool))
-                    if places.is_empty() && pools.is_none_or(|other| other == pool) =>
-                {
-                    pools = Some(pool);
-                }
-                // All of a submission is one's, so this one is whoever's finds it.
-                Some(_) | None => return (Holder::Nobody, None),
-            }
-        }
-        match pools {
-            Some(pool) => (Holder::Pool(pool), None),
-            None => (Holder::Node(self.node.id()), Some(Places(places))),
-        }
+        self.reserve_now(submission)
     }
 
     /// Takes a stored submission over.
     pub(crate) fn hand_over(self: &Arc<Self>, places: Places, submission: &Submission) {
         for (held, (routed, kept)) in parcels(submission).zip(places.0) {
             let parcel = HeldParcel::register(&self.rows, held);
-            self.fill(kept, Waiting::new(parcel, routed));
+            self.fill_or_store(kept, Waiting::new(parcel, routed));
         }
     }
 
@@ -267,16 +256,20 @@ impl Dispatch {
         }
     }
 
-    /// Takes from a carrier that is down what another can have, and what has no time left.
+    /// Takes from a carrier that is down what another can have.
     fn relieve(self: &Arc<Self>, line: &Line) {
+        for waiting in line.lanes.take_out(Waiting::can_go) {
+            self.move_on(waiting.parcel);
+        }
+    }
+
+    /// Ends what waits in memory and has no time left, whatever its carrier does.
+    fn expire_waiting(self: &Arc<Self>) {
         let now = self.clock.now();
-        let is_wanted = |waiting: &Waiting| waiting.parcel.it.expires_at <= now || waiting.can_go();
-        for waiting in line.lanes.take_out(is_wanted) {
-            if waiting.parcel.it.expires_at <= now {
+        for line in &self.routing.fleet().lines {
+            for waiting in line.lanes.take_expired(now) {
                 let sent = over(&waiting.parcel.it, Code::EXPIRED);
                 self.settle_later(waiting.parcel, sent);
-            } else {
-                self.place(waiting.parcel);
             }
         }
     }
@@ -318,60 +311,55 @@ impl Dispatch {
         if may_work_later && let Some(pool) = fleet.way_out(&waiting.route, waiting.position) {
             return self.hand_on(waiting.parcel, pool);
         }
-        if let Some(kept) = fleet.reserve(&waiting.route, next, parcel.priority) {
-            return self.fill(kept, waiting);
+        let wanted = Wanted {
+            account: parcel.account,
+            priority: parcel.priority,
+            admission: Admission::Any,
+        };
+        if let Some(kept) = fleet.reserve(&waiting.route, next, wanted) {
+            return self.fill_or_store(kept, waiting);
         }
         let skipped = waiting.route.len() > next;
         if waiting.may_work_later || skipped {
             tracing::debug!(%code, "a message is tried again later");
             metrics::counter!("switchboard_send_retries_total").increment(1);
-            let pause = send_pause(parcel.claim.attempt, dice());
-            self.put_back(waiting.parcel, pause);
+            let pause = send_pause(parcel.tries.saturating_add(1), dice());
+            let again = self.clock.now() + pause;
+            let sent = Sent::Retry(again.min(parcel.expires_at));
+            self.settle_later(waiting.parcel, sent);
         } else {
             let sent = over(parcel, code);
             self.settle_later(waiting.parcel, sent);
         }
     }
 
-    /// Puts a parcel into the line of a carrier, or back into the store where none has room.
-    fn place(self: &Arc<Self>, parcel: HeldParcel) {
-        let it = &parcel.it;
-        let routed = self
-            .routing
-            .route(it.channel, it.account, &it.to, it.id.get());
-        // The carriers before that of its pool have been asked, or are not to be asked here.
-        let from = it
-            .pool
-            .and_then(|pool| routed.fleet.position_of(&routed.route, pool));
-        let kept = from.and_then(|from| routed.fleet.reserve(&routed.route, from, it.priority));
-        let kept = kept.or_else(|| routed.fleet.reserve_any(&routed.route, it.priority));
-        if let Some(kept) = kept {
-            let mut waiting = Waiting::new(parcel, routed);
-            // What those said is not known here.
-            waiting.may_work_later = from.is_some_and(|from| from > 0);
-            self.fill(kept, waiting);
-        } else {
-            let pause = send_pause(it.claim.attempt, dice()).min(LONGEST_WAIT_FOR_ROOM);
-            self.put_back(parcel, pause);
-        }
-    }
-
-    fn fill(self: &Arc<Self>, kept: Kept, mut waiting: Waiting) {
-        let (position, place) = match kept {
-            Kept::Here(position, place) => (position, place),
-            Kept::Elsewhere(pool) => return self.hand_on(waiting.parcel, pool),
+    /// Puts a parcel into its slot. `Err`: what is to be stored instead.
+    fn fill(self: &Arc<Self>, kept: Kept, mut waiting: Waiting) -> Result<(), (HeldParcel, Sent)> {
+        let (position, slot) = match kept {
+            Kept::Here(position, slot) => (position, slot),
+            Kept::Elsewhere(pool) => {
+                metrics::counter!("switchboard_messages_handed_on_total").increment(1);
+                let sent = pooled(&waiting.parcel, pool);
+                return Err((waiting.parcel, sent));
+            }
         };
         waiting.position = position;
         // A carrier that goes out of service at this very moment: whoever looks next finds another.
-        if let Err(waiting) = place.fill(waiting) {
-            self.put_back(waiting.parcel, SignedDuration::ZERO);
+        slot.fill(waiting)
+            .map_err(|waiting| (waiting.parcel, Sent::Later(self.clock.now())))
+    }
+
+    fn fill_or_store(self: &Arc<Self>, kept: Kept, waiting: Waiting) {
+        if let Err((parcel, sent)) = self.fill(kept, waiting) {
+            self.settle_later(parcel, sent);
         }
     }
 
     /// Leaves a parcel to the nodes that have a link to the carrier of a pool.
     fn hand_on(self: &Arc<Self>, parcel: HeldParcel, pool: PoolId) {
         metrics::counter!("switchboard_messages_handed_on_total").increment(1);
-        self.settle_later(parcel, Sent::Pooled(pool));
+        let sent = pooled(&parcel, pool);
+        self.settle_later(parcel, sent);
     }
 
     /// Gives a parcel back to the store, to be tried after a pause, but before its time is over.

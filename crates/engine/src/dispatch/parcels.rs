@@ -60,6 +60,7 @@ fn parcel(submission: &Submission, recipient: &Recipient) -> Parcel {
             due_at: submission.due_at(),
             attempt: 1,
         },
+        tries: 0,
         pool: None,
     }
 }

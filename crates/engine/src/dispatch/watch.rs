@@ -4,20 +4,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::PoolId;
 use domain::kill_point::{KillPoint, pass};
-use domain::ports::{CarrierNote, Health};
+use domain::ports::{CarrierNote, Claimed, Health, PoolClaim};
+use domain::{AccountId, PoolId, Priority};
+use tokio::time::Instant;
 
 use super::Dispatch;
-use super::fleet::Room;
-use super::lanes::LANES;
+use super::lanes::{LANES, lane};
 use super::parcels::HeldParcel;
 use crate::node::Held;
 
 /// How often the database is asked for work.
 const SCAN_EVERY: Duration = Duration::from_millis(250);
 /// The most that one scan takes of a lane.
-const SCAN_MOST: usize = 1000;
+const SCAN_MOST: u32 = 1000;
 /// How often it is noted how the carriers do.
 const NOTE_EVERY: Duration = Duration::from_secs(2);
 
@@ -28,6 +28,7 @@ impl Dispatch {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tick.tick().await;
+            self.expire_waiting();
             // As long as a scan brings as much as it may, more is likely to wait.
             while self.scan().await {}
             let held = self.routing.fleet().waiting();
@@ -35,15 +36,19 @@ impl Dispatch {
         }
     }
 
-    /// Takes due work as far as there is room, and says whether there may be more.
+    /// Claims due messages, and messages of pools as far as there is room; says whether there may be more.
+    ///
+    /// What is nobody's is claimed whatever the carriers do: it gets a slot, or is moved once into the pool of its route.
     async fn scan(self: &Arc<Self>) -> bool {
-        let Room { limits, pools } = self.routing.fleet().room(SCAN_MOST, !self.is_alone());
-        if limits == [0; LANES] && pools.is_empty() {
+        let fleet = self.routing.fleet();
+        if fleet.lines.is_empty() {
             return false;
         }
-        let by = self.node.id();
-        let _open = self.rows.open();
-        let claimed = match self.store.claim_due(by, limits, &pools).await {
+        let room = fleet.pool_room(SCAN_MOST as usize, !self.is_alone(), &self.pools);
+        let pools = self.pools.claims(room);
+        let (by, began) = (self.node.id(), Instant::now());
+        let open = self.rows.open();
+        let claimed = match self.store.claim_due(by, [SCAN_MOST; LANES], &pools).await {
             Ok(claimed) => claimed,
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
@@ -52,28 +57,57 @@ impl Dispatch {
                 return false;
             }
         };
-        if !claimed.is_empty() {
+        if !claimed.parcels.is_empty() {
             pass(KillPoint::ClaimCommitted);
         }
-        let mut taken: HashMap<Option<PoolId>, [u32; LANES]> = HashMap::new();
-        for parcel in claimed {
-            let lane = usize::try_from(parcel.priority.lane()).unwrap_or(0);
-            taken.entry(parcel.pool).or_default()[lane] += 1;
-            let held = Held { by, it: parcel };
-            self.place(HeldParcel::register(&self.rows, held));
+        for set_aside in &claimed.set_aside {
+            metrics::counter!("switchboard_messages_set_aside_total").increment(1);
+            let (message, what) = (set_aside.id, &set_aside.what);
+            tracing::error!(
+                message,
+                what,
+                "a queued message cannot be read; it is set aside"
+            );
         }
-        let limits = pools
-            .into_iter()
-            .map(|(pool, limits)| (Some(pool), limits))
-            .chain([(None, limits)]);
-        let is_full = |(from, limits): (Option<PoolId>, [u32; LANES])| {
-            let taken = taken.get(&from).copied().unwrap_or_default();
-            taken
-                .into_iter()
-                .zip(limits)
-                .any(|(taken, limit)| limit > 0 && taken >= limit)
-        };
-        limits.into_iter().any(is_full)
+        self.note_claimed(&pools, &claimed, began);
+        let mut nobodys = [0; LANES];
+        let mut unplaced = Vec::new();
+        for parcel in claimed.parcels {
+            if parcel.pool.is_none() {
+                nobodys[lane(parcel.priority)] += 1;
+            }
+            let held = HeldParcel::register(&self.rows, Held { by, it: parcel });
+            unplaced.extend(self.place(held).err());
+        }
+        // Every claimed row is registered.
+        drop(open);
+        // Where what was claimed has no room, more would not have any, either.
+        let has_room = unplaced.is_empty();
+        self.store_unplaced(unplaced).await;
+        nobodys.contains(&SCAN_MOST) || (has_room && !claimed.more.is_empty())
+    }
+
+    /// Notes which accounts have more in the pools than was claimed.
+    fn note_claimed(&self, pools: &[PoolClaim], claimed: &Claimed, began: Instant) {
+        let mut accounts: HashMap<(PoolId, usize), Vec<AccountId>> = HashMap::new();
+        for parcel in &claimed.parcels {
+            if let Some(pool) = parcel.pool {
+                let of_lane = accounts.entry((pool, lane(parcel.priority))).or_default();
+                if !of_lane.contains(&parcel.account) {
+                    of_lane.push(parcel.account);
+                }
+            }
+        }
+        for claim in pools {
+            for priority in Priority::ALL {
+                let lane = lane(priority);
+                if claim.limits[lane] > 0 {
+                    let found = accounts.remove(&(claim.pool, lane)).unwrap_or_default();
+                    let more = claimed.more.contains(&(claim.pool, priority));
+                    self.pools.claimed(claim, priority, &found, more, began);
+                }
+            }
+        }
     }
 
     /// Notes how the carriers do, for those who ask from another process, and in the metrics.

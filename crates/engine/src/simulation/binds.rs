@@ -1,11 +1,177 @@
-//! Binds: the simulated network has none, and every node reaches it.
+//! Binds and pools.
 
 use async_trait::async_trait;
-use domain::ports::{BindShare, BindStore, BindWish, Shared, StoreError};
+use domain::ports::{BindShare, BindStore, BindWish, PoolCursor, RoutePool, Shared, StoreError};
 use domain::{NodeId, PoolId};
 
 use super::door::Door;
-use super::model::Model;
+use super::model::{Model, NOBODY, Owner, PoolOf};
+
+impl Model {
+    fn create_pool(&mut self, of: &PoolOf) -> PoolId {
+        let found = self.pools.iter().find(|(_, other)| *other == of);
+        let id = found.map_or(self.pools.len() as u64 + 1, |(id, _)| *id);
+        self.pools.entry(id).or_insert_with(|| of.clone());
+        PoolId::new(id).expect("counted from 1")
+    }
+
+    fn share(&mut self, node: NodeId, wishes: &[BindWish], now: Timestamp) -> Option<Shared> {
+        if !self.is_known(node) {
+            return None;
+        }
+        self.wishes.retain(|(_, other)| *other != node.get());
+        for wish in wishes.iter().filter(|wish| wish.total > 0) {
+            self.wishes.insert((wish.carrier.clone(), node.get()));
+            for slot in 0..wish.total {
+                let bind = self.binds.entry((wish.carrier.clone(), slot));
+                bind.or_insert(NOBODY);
+            }
+        }
+        let shares = wishes.iter().map(|wish| self.share_of(node, wish, now));
+        let shares = shares.collect();
+        let mine = self.binds.iter().filter(|(_, owner)| **owner == node.get());
+        let is_wished = |name: &str| wishes.iter().any(|wish| wish.carrier == name);
+        let left: BTreeSet<String> = mine.map(|((name, _), _)| name.clone()).collect();
+        Some(Shared {
+            shares,
+            left: left.into_iter().filter(|name| !is_wished(name)).collect(),
+            is_alone: self.others_notes(node, now).next().is_none(),
+        })
+    }
+
+    fn share_of(&mut self, node: NodeId, wish: &BindWish, now: Timestamp) -> BindShare {
+        let lives = |id: u64| id == node.get() || self.nodes.get(&id).is_some_and(|at| *at >= now);
+        let wishers = self.wishes.iter().filter(|(name, _)| *name == wish.carrier);
+        let wishers: Vec<u64> = wishers.map(|(_, id)| *id).filter(|id| lives(*id)).collect();
+        let before = wishers.iter().filter(|id| **id < node.get()).count();
+        let share = fair_share(wish.total, before, wishers.len());
+        let of_carrier = self.binds.iter_mut();
+        let of_carrier = of_carrier.filter(|((name, _), _)| *name == wish.carrier);
+        let mut held = 0;
+        let mut free = Vec::new();
+        for (_, owner) in of_carrier {
+            if *owner == node.get() {
+                held += 1;
+            } else if *owner == NOBODY {
+                free.push(owner);
+            }
+        }
+        for owner in free {
+            if held < share {
+                *owner = node.get();
+                held += 1;
+            }
+        }
+        let mut others = self.others_notes(node, now);
+        let is_up_elsewhere = others.any(|(name, is_up)| name == wish.carrier && is_up);
+        drop(others);
+        BindShare {
+            held,
+            surplus: 0,
+            share,
+            pool: self.create_pool(&PoolOf::Carrier(wish.carrier.clone())),
+            is_up_elsewhere,
+        }
+    }
+
+    /// What living nodes but this one noted.
+    fn others_notes(&self, node: NodeId, now: Timestamp) -> impl Iterator<Item = (&str, bool)> {
+        let notes = self.living_notes(now);
+        notes.filter_map(move |(id, name, is_up)| (id != node.get()).then_some((name, is_up)))
+    }
+
+    fn living_notes(&self, now: Timestamp) -> impl Iterator<Item = (u64, &str, bool)> {
+        let lives = move |id: &u64| self.nodes.get(id).is_some_and(|until| *until >= now);
+        let notes = self.notes.iter().filter(move |((id, _), _)| lives(id));
+        notes.map(|((id, name), is_up)| (*id, name.as_str(), *is_up))
+    }
+
+    pub(super) fn note_carriers(&mut self, node: NodeId, notes: &[CarrierNote]) {
+        if self.is_known(node) {
+            self.notes.retain(|(id, _), _| *id != node.get());
+            let noted = notes.iter().map(|note| {
+                let key = (node.get(), note.name.clone());
+                (key, note.state.health != Health::Down)
+            });
+            self.notes.extend(noted);
+        }
+    }
+
+    fn give_up_binds(&mut self, node: NodeId, carrier: &str, keep: u16) {
+        let mine = self.binds.iter_mut();
+        let mine = mine.filter(|((name, _), owner)| name == carrier && **owner == node.get());
+        for (_, owner) in mine.skip(usize::from(keep)) {
+            *owner = NOBODY;
+        }
+    }
+
+    fn release_pools(&mut self, node: NodeId, known: &[String], limit: u32, now: Timestamp) -> u64 {
+        let is_alone = self.others_notes(node, now).next().is_none();
+        let is_noted = |carrier: &str| {
+            let mut notes = self.living_notes(now);
+            notes.any(|(_, name, _)| name == carrier)
+        };
+        let is_up = |carrier: &str| {
+            let mut notes = self.living_notes(now);
+            notes.any(|(_, name, is_up)| name == carrier && is_up)
+        };
+        let is_idle = |of: &PoolOf| match of {
+            PoolOf::Carrier(carrier) => is_alone || !is_up(carrier),
+            PoolOf::Route(carriers) => carriers
+                .iter()
+                .any(|name| !known.contains(name) && !is_noted(name)),
+        };
+        let idle = self.pools.iter().filter(|(_, of)| is_idle(of));
+        let idle: Vec<u64> = idle.map(|(id, _)| *id).collect();
+        let mut released = 0;
+        for pool in idle {
+            let waiting = self.queue.values_mut();
+            let waiting = waiting.filter(|place| place.owner == Owner::Pool(pool));
+            for place in waiting.take(limit as usize) {
+                place.owner = Owner::Node(NOBODY);
+                released += 1;
+            }
+        }
+        released
+    }
+
+    fn list_route_pools(&mut self, wanted: &[Vec<String>]) -> Vec<RoutePool> {
+        for route in wanted {
+            self.create_pool(&PoolOf::Route(route.clone()));
+        }
+        let route = |(id, of): (&u64, &PoolOf)| match of {
+            PoolOf::Route(carriers) => Some(RoutePool {
+                id: PoolId::new(*id).expect("counted from 1"),
+                carriers: carriers.clone(),
+            }),
+            PoolOf::Carrier(_) => None,
+        };
+        self.pools.iter().filter_map(route).collect()
+    }
+
+    fn release_pool(
+        &mut self,
+        pool: PoolId,
+        after: Option<PoolCursor>,
+        limit: u32,
+    ) -> Option<PoolCursor> {
+        let is_in = |owner: Owner| owner == Owner::Pool(pool.get());
+        let waiting = self.queue.iter().filter(|(_, place)| is_in(place.owner));
+        let mut waiting: Vec<PoolCursor> = waiting
+            .map(|(id, place)| {
+                let parcel = &self.messages[id].parcel;
+                (parcel.priority.lane(), place.due_at, parcel.id)
+            })
+            .filter(|cursor| Some(*cursor) > after)
+            .collect();
+        waiting.sort_unstable();
+        waiting.truncate(limit as usize);
+        for (_, _, id) in &waiting {
+            self.queue.get_mut(&id.get()).expect("queued").owner = Owner::Node(NOBODY);
+        }
+        waiting.last().copied()
+    }
+}
 
 #[async_trait]
 impl BindStore for Door {
@@ -14,27 +180,46 @@ impl BindStore for Door {
         node: NodeId,
         wishes: &[BindWish],
     ) -> Result<Option<Shared>, StoreError> {
-        let share = BindShare {
-            held: 0,
-            surplus: 0,
-            share: 0,
-            pool: PoolId::new(1).expect("in range"),
-            is_up_elsewhere: false,
-        };
-        let shared = Shared {
-            shares: vec![share; wishes.len()],
-            left: Vec::new(),
-            is_alone: true,
-        };
-        let look = move |model: &mut Model, _| model.is_known(node).then_some(shared);
-        self.call("share", look).await
+        let wishes = wishes.to_vec();
+        let share = move |model: &mut Model, now| model.share(node, &wishes, now);
+        self.call("share", share).await
     }
 
-    async fn give_up_binds(&self, _: NodeId, _: &str, _: u16) -> Result<(), StoreError> {
-        Ok(())
+    async fn give_up_binds(
+        &self,
+        node: NodeId,
+        carrier: &str,
+        keep: u16,
+    ) -> Result<(), StoreError> {
+        let carrier = carrier.to_owned();
+        let give_up = move |model: &mut Model, _| model.give_up_binds(node, &carrier, keep);
+        self.call("give up binds", give_up).await
     }
 
-    async fn release_pools(&self, _: NodeId, _: u32) -> Result<u64, StoreError> {
-        Ok(0)
+    async fn list_route_pools(&self, wanted: &[Vec<String>]) -> Result<Vec<RoutePool>, StoreError> {
+        let wanted = wanted.to_vec();
+        let list = move |model: &mut Model, _| model.list_route_pools(&wanted);
+        self.call("list pools", list).await
+    }
+
+    async fn release_pools(
+        &self,
+        node: NodeId,
+        known: &[String],
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let known = known.to_vec();
+        let release = move |model: &mut Model, now| model.release_pools(node, &known, limit, now);
+        self.call("release pools", release).await
+    }
+
+    async fn release_pool(
+        &self,
+        pool: PoolId,
+        after: Option<PoolCursor>,
+        limit: u32,
+    ) -> Result<Option<PoolCursor>, StoreError> {
+        let release = move |model: &mut Model, _| model.release_pool(pool, after, limit);
+        self.call("release a pool", release).await
     }
 }

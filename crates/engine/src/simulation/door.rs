@@ -11,10 +11,10 @@ use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
     AcceptResult, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,
-    CarrierSeen, ClaimedRow, DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched,
-    MessageStore, NodeCard, Page, Settled, StoreError, accept_results,
+    CarrierSeen, Claimed, ClaimedRow, DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched,
+    MessageStore, NodeCard, Page, PoolClaim, Settled, StoreError, accept_results,
 };
-use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, PoolId, Timestamp};
+use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, Timestamp};
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
@@ -261,9 +261,10 @@ impl DispatchStore for Door {
         &self,
         node: NodeId,
         limits: [u32; 3],
-        _: &[(PoolId, [u32; 3])],
-    ) -> Result<Vec<Parcel>, StoreError> {
-        let claim = move |model: &mut Model, now| model.claim_due(node, limits, now);
+        pools: &[PoolClaim],
+    ) -> Result<Claimed, StoreError> {
+        let pools = pools.to_vec();
+        let claim = move |model: &mut Model, now| model.claim_due(node, limits, &pools, now);
         self.call_until(LATEST_HOLD_MS, "claim", claim).await
     }
 
@@ -318,6 +319,16 @@ impl DispatchStore for Door {
         self.call("expire", expire).await
     }
 
+    async fn expire_pooled(
+        &self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+    ) -> Result<Vec<Ended>, StoreError> {
+        let expire = move |model: &mut Model, now| model.expire_pooled(node, limit, hold, now);
+        self.call("expire pooled", expire).await
+    }
+
     async fn list_in_transit(
         &self,
         _: &str,
@@ -327,8 +338,10 @@ impl DispatchStore for Door {
         Err(unused())
     }
 
-    async fn note_carriers(&self, _: NodeId, _: &[CarrierNote]) -> Result<(), StoreError> {
-        Ok(())
+    async fn note_carriers(&self, node: NodeId, notes: &[CarrierNote]) -> Result<(), StoreError> {
+        let notes = notes.to_vec();
+        let note = move |model: &mut Model, _| model.note_carriers(node, &notes);
+        self.call("note", note).await
     }
 
     async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {

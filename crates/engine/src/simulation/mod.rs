@@ -79,7 +79,9 @@ async fn run(seed: u64, is_traced: bool) -> Run {
         tokio::spawn(slot.clone().keep(world.clone(), sinks.clone()));
     }
     let orders = Arc::new(Mutex::new(Vec::new()));
-    let count = 5 + world.state().dice.below(35);
+    // Now and then far more than the nodes have room for.
+    let many = [1, 1, 1, 6][usize::try_from(seed % 4).expect("small")];
+    let count = 5 + world.state().dice.below(35 * many);
     let mut callers = Vec::new();
     for number in 0..count {
         let after = world.pause(0, 40_000);
@@ -122,7 +124,7 @@ async fn trouble(world: &Arc<World>, slots: &[Arc<Slot>; NODES]) {
         let (kind, place, time) = {
             let dice = &mut world.state().dice;
             let place = usize::try_from(dice.below(NODES as u64)).expect("small");
-            (dice.below(6), place, dice.between(100, 25_000))
+            (dice.below(7), place, dice.between(100, 25_000))
         };
         let until = (Instant::now() + time).min(end);
         match kind {
@@ -138,7 +140,8 @@ async fn trouble(world: &Arc<World>, slots: &[Arc<Slot>; NODES]) {
                 world.note(format_args!("the store is away for {time:?}"));
                 world.state().store_away_until = until;
             }
-            4 => world.state().network_down_until = until,
+            4 => world.state().network_down_until = [until; 2],
+            5 => world.state().network_down_until[0] = until,
             _ => world.state().receiver_down_until = until,
         }
     }
@@ -216,8 +219,9 @@ fn submission(world: &World, number: u64) -> Submission {
         .then(|| CallbackUrl::parse("https://example.com/reports").expect("an address"));
     let parts = 1 + u8::try_from(dice.below(3)).expect("small");
     let priority = Priority::ALL[usize::try_from(dice.below(3)).expect("small")];
+    let account = AccountId::new(1 + dice.below(3)).expect("not zero");
     Submission {
-        account: AccountId::new(1).expect("not zero"),
+        account,
         channel: Channel::Sms,
         recipients: vec![Recipient {
             id: MessageId::new(1).expect("not zero"),

@@ -3,15 +3,15 @@
 //! It is as short as the promises allow, so that it can be read against them. The suite that both databases pass is
 //! what says that they keep the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::delivery::{
     Callback, CallbackKind, CallbackNext, CallbackSettlement, Claim, Outcome, Parcel, Receipt,
     Sent, Settlement, report_payload,
 };
-use domain::message::{SendTime, Submission, SubmitReceipt};
-use domain::ports::{Accepted, ClaimedRow, Ended, Matched, Settled};
-use domain::{AccountId, CallbackId, CallbackUrl, Channel, MessageId, NodeId, Timestamp};
+use domain::message::{Holder, SendTime, Submission, SubmitReceipt};
+use domain::ports::{Accepted, Claimed, ClaimedRow, Ended, Matched, PoolClaim, Settled};
+use domain::{AccountId, CallbackId, CallbackUrl, Channel, MessageId, NodeId, PoolId, Timestamp};
 
 /// What nobody holds.
 pub(super) const NOBODY: u64 = 0;
@@ -44,6 +44,14 @@ pub(super) struct Place {
 pub(super) enum Owner {
     Node(u64),
     Carrier,
+    Pool(u64),
+}
+
+/// Whose messages wait in a pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PoolOf {
+    Carrier(String),
+    Route(Vec<String>),
 }
 
 /// A part that a carrier named, or a receipt that came before.
@@ -71,14 +79,22 @@ pub(super) struct Model {
     next_id: u64,
     next_node: u64,
     next_report: u64,
-    nodes: BTreeMap<u64, Timestamp>,
+    pub(super) nodes: BTreeMap<u64, Timestamp>,
+    /// The routes of pools, and the names of carriers that have one.
+    pub(super) pools: BTreeMap<u64, PoolOf>,
+    /// The binds of carriers, by their number, with the nodes that have them.
+    pub(super) binds: BTreeMap<(String, u16), u64>,
+    /// Carriers that nodes wish for.
+    pub(super) wishes: BTreeSet<(String, u64)>,
+    /// Whether nodes noted that a carrier takes messages.
+    pub(super) notes: BTreeMap<(u64, String), bool>,
     pub(super) messages: BTreeMap<u64, Row>,
     pub(super) queue: BTreeMap<u64, Place>,
     transit: BTreeMap<(String, String), Transit>,
     pub(super) reports: BTreeMap<u64, Report>,
     pub(super) report_queue: BTreeMap<u64, Place>,
     pub(super) keys: BTreeMap<[u8; 32], SubmitReceipt>,
-    /// Of the one account that there is.
+    /// Of all accounts together.
     pub(super) balance: i64,
     pub(super) ledger: Vec<i64>,
 }
@@ -103,12 +119,14 @@ impl Model {
         }
         self.enter(-submission.cost().micros());
         for recipient in &submission.recipients {
-            let holder = submission.holder.node();
-            let attempt = u32::from(holder.is_some());
-            let holder = holder.map_or(NOBODY, NodeId::get);
+            let (owner, attempt) = match submission.holder {
+                Holder::Nobody => (Owner::Node(NOBODY), 0),
+                Holder::Node(node) => (Owner::Node(node.get()), 1),
+                Holder::Pool(pool) => (Owner::Pool(pool.get()), 0),
+            };
             let id = recipient.id.get();
             let place = Place {
-                owner: Owner::Node(holder),
+                owner,
                 due_at: submission.due_at(),
                 attempt,
             };
@@ -159,6 +177,13 @@ impl Model {
         self.nodes
             .retain(|id, until| *id == node.get() || *until >= now);
         let nodes = &self.nodes;
+        self.wishes.retain(|(_, id)| nodes.contains_key(id));
+        self.notes.retain(|(id, _), _| nodes.contains_key(id));
+        for owner in self.binds.values_mut() {
+            if !nodes.contains_key(owner) {
+                *owner = NOBODY;
+            }
+        }
         let is_dead = |owner: Owner| matches!(owner, Owner::Node(id) if id != NOBODY && id != node.get() && !nodes.contains_key(&id));
         let mut taken = 0;
         for (id, place) in &mut self.queue {
@@ -181,31 +206,58 @@ impl Model {
         &mut self,
         node: NodeId,
         limits: [u32; 3],
+        pools: &[PoolClaim],
         now: Timestamp,
-    ) -> Vec<Parcel> {
-        let mut claimed = Vec::new();
-        let mut left = limits;
-        let mut due: Vec<_> = self.queue.iter_mut().collect();
-        due.sort_by_key(|(id, place)| (place.due_at, **id));
-        for (id, place) in due {
-            let parcel = &self.messages[id].parcel;
-            let lane = usize::try_from(parcel.priority.lane()).expect("a lane");
-            if place.owner != Owner::Node(NOBODY) || place.due_at > now || left[lane] == 0 {
-                continue;
+    ) -> Claimed {
+        let mut claimed = Claimed::default();
+        let mut due: Vec<_> = self
+            .queue
+            .iter()
+            .map(|(id, row)| (row.due_at, *id))
+            .collect();
+        due.sort_unstable();
+        let nobody = (Owner::Node(NOBODY), None, limits);
+        let pools = pools.iter();
+        let pools = pools.map(|claim| {
+            (
+                Owner::Pool(claim.pool.get()),
+                Some(claim.pool),
+                claim.limits,
+            )
+        });
+        for (owner, pool, mut left) in std::iter::once(nobody).chain(pools) {
+            for (due_at, id) in &due {
+                let priority = self.messages[id].parcel.priority;
+                let lane = usize::try_from(priority.lane()).expect("a lane");
+                let is_due = pool.is_some() || *due_at <= now;
+                if self.queue[id].owner != owner || !is_due {
+                    continue;
+                }
+                if left[lane] > 0 {
+                    left[lane] -= 1;
+                    claimed.parcels.push(self.claim(node, *id, pool));
+                } else if let Some(pool) = pool
+                    && !claimed.more.contains(&(pool, priority))
+                {
+                    claimed.more.push((pool, priority));
+                }
             }
-            left[lane] -= 1;
-            place.owner = Owner::Node(node.get());
-            place.attempt += 1;
-            let claim = Claim {
-                due_at: place.due_at,
-                attempt: place.attempt,
-            };
-            claimed.push(Parcel {
-                claim,
-                ..parcel.clone()
-            });
         }
         claimed
+    }
+
+    fn claim(&mut self, node: NodeId, id: u64, pool: Option<PoolId>) -> Parcel {
+        let place = self.queue.get_mut(&id).expect("queued");
+        place.owner = Owner::Node(node.get());
+        place.attempt += 1;
+        Parcel {
+            claim: Claim {
+                due_at: place.due_at,
+                attempt: place.attempt,
+            },
+            pool,
+            ..self.messages[&id].parcel.clone()
+        }
     }
 
     pub(super) fn list_held(
@@ -281,8 +333,16 @@ impl Model {
                 place.due_at = *time;
                 None
             }
-            // Every node has the network or none has, so nothing waits for another.
-            Sent::Pooled(_) => unreachable!("no network is up elsewhere"),
+            Sent::Retry(time) => {
+                place.owner = Owner::Node(NOBODY);
+                place.due_at = *time;
+                self.messages.get_mut(&id).expect("queued").parcel.tries += 1;
+                None
+            }
+            Sent::Pooled { pool, .. } => {
+                place.owner = Owner::Pool(pool.get());
+                None
+            }
             Sent::Taken {
                 carrier,
                 references,
@@ -386,6 +446,24 @@ impl Model {
         let over = self.queue.iter().filter(|(_, place)| is_over(place));
         let over: Vec<u64> = over.map(|(id, _)| *id).take(limit as usize).collect();
         let end = |id| self.end(node, id, Outcome::Expired, true, hold, now);
+        over.into_iter().filter_map(end).collect()
+    }
+
+    pub(super) fn expire_pooled(
+        &mut self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+        now: Timestamp,
+    ) -> Vec<Ended> {
+        let messages = &self.messages;
+        let is_over = |(id, place): &(&u64, &Place)| {
+            matches!(place.owner, Owner::Pool(_)) && messages[*id].parcel.expires_at <= now
+        };
+        let over = self.queue.iter().filter(is_over);
+        let over: Vec<u64> = over.map(|(id, _)| *id).take(limit as usize).collect();
+        let outcome = Outcome::Failed(domain::Code::EXPIRED);
+        let end = |id| self.end(node, id, outcome, false, hold, now);
         over.into_iter().filter_map(end).collect()
     }
 
@@ -549,6 +627,7 @@ fn parcel(submission: &Submission, id: MessageId, to: domain::Msisdn) -> Parcel 
             due_at: submission.due_at(),
             attempt: 0,
         },
+        tries: 0,
         pool: None,
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::door::Door;
 use super::life::Life;
-use super::outside::{NAME, Network, Receiver, Sinks};
+use super::outside::{NETWORKS, Network, Receiver, Sinks};
 use super::unused::Unused;
 use super::world::{World, WorldClock};
 use crate::audit::Audit;
@@ -24,7 +24,7 @@ use crate::submit::Intake;
 use crate::upkeep;
 
 /// Messages that a node may hold.
-const HELD: usize = 30;
+const HELD: usize = 24;
 const INTAKE: Limits = Limits {
     queue: 100,
     batch: 20,
@@ -140,25 +140,28 @@ async fn start(
         HELD,
     );
     tokio::spawn(upkeep::expire_all(store.clone(), node, callbacks));
-    let network = Network {
-        world: world.clone(),
-        life: life.clone(),
-        sinks: sinks.clone(),
-    };
-    let equipment = Equipment {
-        carrier: Arc::new(network),
-        kind: "simulated".to_owned(),
-    };
+    let networks = NETWORKS.iter().enumerate();
+    let (carriers, equipment) = networks
+        .map(|(place, (name, _))| {
+            let facts = CarrierFacts {
+                name: (*name).to_owned(),
+                channels: vec![Channel::Sms],
+                costs: None,
+                is_simulated: true,
+            };
+            let carrier = Network::new(world.clone(), life.clone(), sinks.clone(), place);
+            let equipment = Equipment {
+                carrier,
+                kind: "simulated".to_owned(),
+            };
+            (facts, equipment)
+        })
+        .unzip();
     let plan = Plan {
-        carriers: vec![CarrierFacts {
-            name: NAME.to_owned(),
-            channels: vec![Channel::Sms],
-            costs: None,
-            is_simulated: true,
-        }],
+        carriers,
         rules: Vec::new(),
     };
-    dispatch.equip(plan, vec![equipment]).await?;
+    dispatch.equip(plan, equipment).await?;
     sinks.add(life.clone(), receipts);
     let intake = Intake::start(store, clock, Some(dispatch), INTAKE);
     Ok(Running {

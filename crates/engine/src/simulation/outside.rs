@@ -1,5 +1,6 @@
 //! The network and the receiver of reports, as a node reaches them.
 
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,8 +15,10 @@ use tokio::time::Instant;
 use super::life::Life;
 use super::world::World;
 
-/// The network's name.
-pub(super) const NAME: &str = "network";
+/// Where messages go, in this order: the first has fewer binds than there are nodes, the second needs none.
+pub(super) const NETWORKS: [(&str, u16); 2] = [("network", 2), ("backup", 0)];
+/// What a bind has room for.
+const WINDOW: usize = 5;
 /// How long the network waits for an answer to a receipt before it brings it again.
 const RECEIPT_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -41,16 +44,35 @@ impl Sinks {
     }
 }
 
-/// The network, as one node is bound to it.
+/// A network, as one node is bound to it.
 pub(super) struct Network {
-    pub(super) world: Arc<World>,
-    pub(super) life: Arc<Life>,
-    pub(super) sinks: Arc<Sinks>,
+    world: Arc<World>,
+    life: Arc<Life>,
+    sinks: Arc<Sinks>,
+    /// Which of [`NETWORKS`].
+    place: usize,
+    allowed: AtomicU16,
 }
 
 impl Network {
+    pub(super) fn new(
+        world: Arc<World>,
+        life: Arc<Life>,
+        sinks: Arc<Sinks>,
+        place: usize,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            world,
+            life,
+            sinks,
+            place,
+            allowed: AtomicU16::new(0),
+        })
+    }
+
     fn is_down(&self) -> bool {
-        self.world.state().network_down_until > Instant::now()
+        let is_unbound = self.binds() > 0 && self.allowed.load(Ordering::Relaxed) == 0;
+        is_unbound || self.world.state().network_down_until[self.place] > Instant::now()
     }
 
     /// Brings receipts until some node has stored them; now and then twice.
@@ -65,22 +87,23 @@ impl Network {
             _ => Outcome::Delivered,
         };
         let (world, sinks) = (self.world.clone(), self.sinks.clone());
+        let of = CarrierRef {
+            carrier: self.name().to_owned(),
+            reference,
+        };
         tokio::spawn(async move {
             tokio::time::sleep(after).await;
             for _ in 0..=u32::from(repeats) {
-                bring(&world, &sinks, &reference, outcome).await;
+                bring(&world, &sinks, &of, outcome).await;
             }
         });
     }
 }
 
-async fn bring(world: &Arc<World>, sinks: &Sinks, reference: &str, outcome: Outcome) {
+async fn bring(world: &Arc<World>, sinks: &Sinks, of: &CarrierRef, outcome: Outcome) {
     loop {
         let receipt = Receipt {
-            of: CarrierRef {
-                carrier: NAME.to_owned(),
-                reference: reference.to_owned(),
-            },
+            of: of.clone(),
             outcome,
             report: None,
             at: world.now(),
@@ -98,11 +121,23 @@ async fn bring(world: &Arc<World>, sinks: &Sinks, reference: &str, outcome: Outc
 #[async_trait]
 impl Carrier for Network {
     fn name(&self) -> &str {
-        NAME
+        NETWORKS[self.place].0
     }
 
     fn window(&self) -> usize {
-        5
+        WINDOW * usize::from(self.allowed.load(Ordering::Relaxed).max(1))
+    }
+
+    fn binds(&self) -> u16 {
+        NETWORKS[self.place].1
+    }
+
+    fn allow_binds(&self, binds: u16) {
+        self.allowed.store(binds, Ordering::Relaxed);
+    }
+
+    fn open_binds(&self) -> u16 {
+        self.allowed.load(Ordering::Relaxed)
     }
 
     fn health(&self) -> Health {
@@ -116,9 +151,9 @@ impl Carrier for Network {
     fn state(&self) -> CarrierState {
         CarrierState {
             health: self.health(),
-            links_up: 1,
-            links: 1,
-            links_total: 1,
+            links_up: self.open_binds(),
+            links: self.open_binds(),
+            links_total: self.binds(),
             note: None,
         }
     }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::dice::Dice;
 use super::model::Model;
+use super::outside::NETWORKS;
 
 /// How often something goes wrong, in a thousand calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +43,8 @@ pub(super) struct State {
     pub(super) troubles: Troubles,
     /// Until then the store answers nobody.
     pub(super) store_away_until: Instant,
-    /// Until then the network takes nothing.
-    pub(super) network_down_until: Instant,
+    /// Until then each network takes nothing.
+    pub(super) network_down_until: [Instant; NETWORKS.len()],
     /// Until then no report is received.
     pub(super) receiver_down_until: Instant,
     /// When the network took each message.
@@ -86,7 +87,7 @@ impl World {
             model: Model::default(),
             troubles,
             store_away_until: started,
-            network_down_until: started,
+            network_down_until: [started; NETWORKS.len()],
             receiver_down_until: started,
             submits: BTreeMap::new(),
             told: BTreeMap::new(),

@@ -344,6 +344,10 @@ impl Carrier for SmppCarrier {
         open
     }
 
+    async fn ready(&self, handed: u32) {
+        self.pace.ready(handed).await;
+    }
+
     async fn submit(&self, parcel: &Parcel) -> Submitted {
         self.hand_over(parcel).await
     }

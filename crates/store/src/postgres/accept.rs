@@ -62,11 +62,13 @@ const INSERT: &str = concat!(
             CROSS JOIN LATERAL generate_series(0, s.recipients - 1) AS n
         WHERE s.free OR s.account_id IN (SELECT id FROM charged)
     ), queued AS (
-        INSERT INTO queue (owner, lane, due_us, id, attempt)
-        SELECT s.owner, s.priority, coalesce(s.scheduled_us, s.accepted_us), s.first_id + n, s.attempt
+        INSERT INTO queue (owner, lane, due_us, id, attempt, account_id, expires_us)
+        SELECT s.owner, s.priority, coalesce(s.scheduled_us, s.accepted_us), s.first_id + n, s.attempt,
+            s.pool_account, s.pool_expires_us
         FROM UNNEST($2::bigint[], $4::int[], $5::bigint[], $12::smallint[], $15::bigint[], $16::bigint[],
-            $19::bigint[], $20::int[], $23::boolean[])
-            AS s (first_id, recipients, account_id, priority, accepted_us, scheduled_us, owner, attempt, free)
+            $19::bigint[], $20::int[], $23::boolean[], $31::bigint[], $32::bigint[])
+            AS s (first_id, recipients, account_id, priority, accepted_us, scheduled_us, owner, attempt, free,
+                pool_account, pool_expires_us)
             CROSS JOIN LATERAL generate_series(0, s.recipients - 1) AS n
         WHERE s.free OR s.account_id IN (SELECT id FROM charged)
     )
@@ -220,6 +222,8 @@ struct MessageColumns<'a> {
     free: Vec<bool>,
     channel: Vec<i16>,
     interactive: Vec<Option<Vec<u8>>>,
+    pool_account: Vec<i64>,
+    pool_expires_us: Vec<Option<i64>>,
 }
 
 impl<'a> MessageColumns<'a> {
@@ -279,7 +283,11 @@ impl<'a> MessageColumns<'a> {
             state,
             owner,
             attempt,
+            pool_account,
+            pool_expires_us,
         } = SendColumns::of(submission);
+        self.pool_account.push(pool_account);
+        self.pool_expires_us.push(pool_expires_us);
         self.accepted_us.push(micros(submission.accepted_at));
         self.scheduled_us.push(scheduled_us);
         self.expires_us.push(micros(submission.expires_at));
@@ -288,7 +296,7 @@ impl<'a> MessageColumns<'a> {
         self.attempt.push(attempt);
     }
 
-    fn values<'s>(&'s self, charges: &'s Charges) -> [&'s (dyn ToSql + Sync); 30] {
+    fn values<'s>(&'s self, charges: &'s Charges) -> [&'s (dyn ToSql + Sync); 32] {
         [
             &self.recipient,
             &self.first_id,
@@ -320,6 +328,8 @@ impl<'a> MessageColumns<'a> {
             &charges.at_us,
             &self.channel,
             &self.interactive,
+            &self.pool_account,
+            &self.pool_expires_us,
         ]
     }
 }

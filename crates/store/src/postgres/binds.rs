@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
-use domain::ids::NodeId;
-use domain::ports::{BindShare, BindStore, BindWish, Shared, StoreError};
+use domain::ids::{NodeId, PoolId};
+use domain::ports::{BindShare, BindStore, BindWish, PoolCursor, RoutePool, Shared, StoreError};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
 use super::fault::Fault;
 use super::{PostgresStore, attempt, column, prune};
-use crate::rows::Corrupt;
-use crate::rows::binds::ShareColumns;
+use crate::rows::binds::{ShareColumns, cursor, pool_owner, route_pool, route_text};
+use crate::rows::{Corrupt, micros};
 
 /// As long as this is locked the node cannot be given up, so that nothing is taken in the name of a dead one.
 const LOCK_NODE: &str = "SELECT id FROM node WHERE id = $1 FOR SHARE";
@@ -82,14 +82,35 @@ const RELEASE: &str = concat!(
             SELECT q.owner, q.lane, q.due_us, q.id FROM queue AS q WHERE q.owner = -1 - p.id
             ORDER BY q.lane, q.due_us, q.id LIMIT $2 FOR UPDATE SKIP LOCKED
         ) AS d
-        WHERE NOT EXISTS (SELECT 1 FROM noted WHERE noted.node <> $1)
-            OR NOT EXISTS (SELECT 1 FROM noted WHERE noted.name = p.carrier AND noted.health <> 'down')
+        WHERE CASE WHEN p.carrier LIKE '=%'
+            THEN EXISTS (SELECT 1 FROM unnest(string_to_array(substr(p.carrier, 2), ',')) AS r (name)
+                WHERE r.name <> ALL ($3::text[]) AND NOT EXISTS (SELECT 1 FROM noted WHERE noted.name = r.name))
+            ELSE NOT EXISTS (SELECT 1 FROM noted WHERE noted.node <> $1)
+                OR NOT EXISTS (SELECT 1 FROM noted WHERE noted.name = p.carrier AND noted.health <> 'down')
+            END
     ), released AS (
         UPDATE queue AS q SET owner = 0 FROM stuck AS s
         WHERE q.owner = s.owner AND q.lane = s.lane AND q.due_us = s.due_us AND q.id = s.id RETURNING 1
     )
     SELECT count(*) FROM released"
 );
+
+/// Whoever is second waits for the first, and finds the pool there.
+const ADD_POOLS: &str = "
+    INSERT INTO pool (carrier) SELECT g.carrier FROM UNNEST($1::text[]) AS g (carrier)
+    WHERE NOT EXISTS (SELECT 1 FROM pool AS p WHERE p.carrier = g.carrier)
+    ORDER BY g.carrier ON CONFLICT DO NOTHING";
+const LIST_ROUTE_POOLS: &str = "SELECT id, carrier FROM pool WHERE carrier LIKE '=%' ORDER BY id";
+const RELEASE_AFTER: &str = "
+    WITH listed AS MATERIALIZED (
+        SELECT q.owner, q.lane, q.due_us, q.id FROM queue AS q
+        WHERE q.owner = $1 AND (q.lane, q.due_us, q.id) > ($2::smallint, $3::bigint, $4::bigint)
+        ORDER BY q.lane, q.due_us, q.id LIMIT $5 FOR UPDATE SKIP LOCKED
+    ), released AS (
+        UPDATE queue AS q SET owner = 0 FROM listed AS l
+        WHERE q.owner = l.owner AND q.lane = l.lane AND q.due_us = l.due_us AND q.id = l.id
+    )
+    SELECT lane, due_us, id FROM listed ORDER BY lane DESC, due_us DESC, id DESC LIMIT 1";
 
 #[async_trait]
 impl BindStore for PostgresStore {
@@ -112,10 +133,45 @@ impl BindStore for PostgresStore {
         given_up.map(drop)
     }
 
-    async fn release_pools(&self, node: NodeId, limit: u32) -> Result<u64, StoreError> {
-        let values: super::Values<'_> = &[&node.as_i64(), &i64::from(limit)];
+    async fn list_route_pools(&self, wanted: &[Vec<String>]) -> Result<Vec<RoutePool>, StoreError> {
+        if !wanted.is_empty() {
+            let texts: Vec<String> = wanted.iter().map(|route| route_text(route)).collect();
+            self.query("create pools", ADD_POOLS, &[&texts]).await?;
+        }
+        let read = |row: &Row| {
+            let pool = route_pool(column(row, 0)?, column(row, 1)?)?;
+            pool.ok_or(Corrupt("pool"))
+        };
+        self.list("list pools", LIST_ROUTE_POOLS, &[], read).await
+    }
+
+    async fn release_pools(
+        &self,
+        node: NodeId,
+        known: &[String],
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let values: super::Values<'_> = &[&node.as_i64(), &i64::from(limit), &known];
         self.get("release pools", RELEASE, values, prune::count)
             .await
+    }
+
+    async fn release_pool(
+        &self,
+        pool: PoolId,
+        after: Option<PoolCursor>,
+        limit: u32,
+    ) -> Result<Option<PoolCursor>, StoreError> {
+        let (lane, due_us, id) = after.map_or((-1_i16, i64::MIN, 0), |(lane, due_at, id)| {
+            (lane, micros(due_at), id.as_i64())
+        });
+        let owner = pool_owner(pool);
+        let values: super::Values<'_> = &[&owner, &lane, &due_us, &id, &i64::from(limit)];
+        let read = |row: &Row| cursor(column(row, 0)?, column(row, 1)?, column(row, 2)?);
+        let last = self
+            .list("release a pool", RELEASE_AFTER, values, read)
+            .await?;
+        Ok(last.into_iter().next())
     }
 }
 

@@ -2,18 +2,31 @@
 
 use std::time::Instant;
 
-use deadpool_postgres::Object;
+use deadpool_postgres::{Object, Transaction};
+use domain::Priority;
 use domain::delivery::Parcel;
-use domain::ids::{NodeId, PoolId};
+use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
+use domain::ports::{Claimed, PoolClaim, SetAside};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
 use super::column;
 use super::fault::Fault;
-use super::floor::{BEGINNING, Floor, Scan};
-use crate::rows::dispatch::{self, ParcelColumns};
+use super::floor::{Floor, Scan};
+use super::pooled;
+use crate::rows::binds::SET_ASIDE;
+use crate::rows::dispatch::ParcelColumns;
 use crate::rows::{Corrupt, NOBODY, micros};
+
+/// The columns of a claimed row, as [`Row::of`] reads them. The message of a row may be missing or unreadable.
+macro_rules! parcel_columns {
+    () => {
+        "taken.id, m.account_id, m.recipient, m.originator, m.body, m.coding, m.udh, m.parts, m.priority, m.test_mode,
+        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive, taken.owner, taken.tries, taken.lane"
+    };
+}
+pub(super) use parcel_columns;
 
 /// Rows that another node is claiming are left to it. What was scheduled is queued from now on. The first row tells the
 /// time, and nothing else if nothing was due.
@@ -32,61 +45,135 @@ const CLAIM: &str = concat!(
     ), taken AS (
         UPDATE queue AS q SET owner = $1, attempt = q.attempt + 1 FROM due
         WHERE q.owner = due.owner AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
-        RETURNING q.lane, q.due_us, q.id, q.attempt, due.owner
+        RETURNING q.lane, q.due_us, q.id, q.attempt, q.tries, due.owner
     ), woken AS (
         UPDATE message AS m SET state = 0 FROM due WHERE m.id = due.id AND m.state = 1
     )
-    SELECT m.id, m.account_id, m.recipient, m.originator, m.body, m.coding, m.udh, m.parts, m.priority, m.test_mode,
-        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive, taken.owner, clock.now_us
+    SELECT ",
+    parcel_columns!(),
+    ", clock.now_us
     FROM (SELECT ",
     now_us!(),
-    ") AS clock (now_us) LEFT JOIN (taken JOIN message AS m ON m.id = taken.id) ON TRUE
+    ") AS clock (now_us) LEFT JOIN (taken LEFT JOIN message AS m ON m.id = taken.id) ON TRUE
     ORDER BY taken.lane, taken.due_us, taken.id"
 );
+/// The column of the time in [`CLAIM`].
+const NOW: usize = 18;
+
+/// Rows that cannot be read are not claimed again.
+const SET_ASIDE_ROWS: &str = "
+    UPDATE queue AS q SET owner = $1 FROM UNNEST($3::smallint[], $4::bigint[], $5::bigint[], $6::int[])
+        AS g (lane, due_us, id, attempt)
+    WHERE q.owner = $2 AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt";
 
 /// A claim of what is due and nobody's, or a pool's, at most so much of each lane.
 pub(super) struct Claims<'a> {
     pub(super) node: NodeId,
     pub(super) limits: [u32; 3],
-    pub(super) pools: &'a [(PoolId, [u32; 3])],
+    pub(super) pools: &'a [PoolClaim],
     pub(super) lanes: &'a Lanes,
 }
 
 impl Attempt for Claims<'_> {
-    type Output = Vec<Parcel>;
+    type Output = Claimed;
 
-    async fn run(&self, client: &mut Object) -> Result<Vec<Parcel>, Fault> {
+    async fn run(&self, client: &mut Object) -> Result<Claimed, Fault> {
         let transaction = client.transaction().await?;
         let scans = self.lanes.begin();
-        let (mut owners, mut lanes, mut most) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut behind_us, mut behind_id) = (Vec::new(), Vec::new());
-        for (owner, lane, limit) in dispatch::ranges(self.limits, self.pools) {
-            owners.push(owner);
-            lanes.push(lane);
-            most.push(i64::from(limit));
-            let behind = if owner == NOBODY {
-                scans[usize::from(lane.unsigned_abs())].behind
-            } else {
-                BEGINNING
-            };
-            behind_us.push(behind.0);
-            behind_id.push(behind.1);
+        // Both are under way at once: one round trip.
+        let (due, pooled) = tokio::try_join!(
+            self.claim_nobodys(&transaction, &scans),
+            pooled::claim(&transaction, self.node, self.pools)
+        )?;
+        let mut reading = Reading::default();
+        for row in due.iter().chain(&pooled.rows) {
+            reading.read(row)?;
         }
-        let statement = transaction.prepare_cached(CLAIM).await?;
-        let node = self.node.as_i64();
-        let values: super::Values<'_> = &[&node, &owners, &lanes, &most, &behind_us, &behind_id];
-        let claimed = transaction.query(&statement, values).await?;
-        let parcels: Result<Vec<Parcel>, Corrupt> = claimed
-            .iter()
-            .filter_map(|row| parcel(row).transpose())
-            .collect();
-        let parcels = parcels?;
+        // Some lanes are from pools; the most urgent come first.
+        reading.parcels.sort_by_key(|parcel| parcel.priority.lane());
+        reading.set_aside(&transaction, self.node).await?;
         pass(KillPoint::ClaimInside);
         transaction.commit().await?;
-        let clock = claimed.first().ok_or(Corrupt("clock"))?;
+        let clock = due.first().ok_or(Corrupt("clock"))?;
         self.lanes
-            .end(&scans, self.limits, column(clock, 16)?, &parcels);
-        Ok(parcels)
+            .end(&scans, self.limits, column(clock, NOW)?, &reading.parcels);
+        Ok(Claimed {
+            parcels: reading.parcels,
+            more: pooled.more,
+            set_aside: reading.set_aside,
+        })
+    }
+}
+
+impl Claims<'_> {
+    async fn claim_nobodys(
+        &self,
+        transaction: &Transaction<'_>,
+        scans: &[Scan; 3],
+    ) -> Result<Vec<Row>, Fault> {
+        let lanes = Priority::ALL.map(Priority::lane);
+        let most = self.limits.map(i64::from);
+        let behind_us = scans.each_ref().map(|scan| scan.behind.0);
+        let behind_id = scans.each_ref().map(|scan| scan.behind.1);
+        let statement = transaction.prepare_cached(CLAIM).await?;
+        let values: super::Values<'_> = &[
+            &self.node.as_i64(),
+            &[NOBODY; 3].as_slice(),
+            &lanes.as_slice(),
+            &most.as_slice(),
+            &behind_us.as_slice(),
+            &behind_id.as_slice(),
+        ];
+        Ok(transaction.query(&statement, values).await?)
+    }
+}
+
+/// Claimed rows, as they are read.
+#[derive(Default)]
+struct Reading {
+    parcels: Vec<Parcel>,
+    set_aside: Vec<SetAside>,
+    lane: Vec<i16>,
+    due_us: Vec<i64>,
+    id: Vec<i64>,
+    attempt: Vec<i32>,
+}
+
+impl Reading {
+    fn read(&mut self, row: &Row) -> Result<(), Corrupt> {
+        let Some(id) = column(row, 0)? else {
+            // Only the time is in it.
+            return Ok(());
+        };
+        match parcel(row, id) {
+            Ok(parcel) => self.parcels.push(parcel),
+            Err(corrupt) => {
+                self.lane.push(column(row, 17)?);
+                self.due_us.push(column(row, 11)?);
+                self.id.push(id);
+                self.attempt.push(column(row, 12)?);
+                let what = corrupt.to_string();
+                self.set_aside.push(SetAside { id, what });
+            }
+        }
+        Ok(())
+    }
+
+    async fn set_aside(&self, transaction: &Transaction<'_>, node: NodeId) -> Result<(), Fault> {
+        if self.id.is_empty() {
+            return Ok(());
+        }
+        let statement = transaction.prepare_cached(SET_ASIDE_ROWS).await?;
+        let values: super::Values<'_> = &[
+            &SET_ASIDE,
+            &node.as_i64(),
+            &self.lane,
+            &self.due_us,
+            &self.id,
+            &self.attempt,
+        ];
+        transaction.execute(&statement, values).await?;
+        Ok(())
     }
 }
 
@@ -116,11 +203,7 @@ impl Lanes {
     }
 }
 
-/// `None` for the row that only tells the time.
-fn parcel(row: &Row) -> Result<Option<Parcel>, Corrupt> {
-    let Some(id) = column(row, 0)? else {
-        return Ok(None);
-    };
+fn parcel(row: &Row, id: i64) -> Result<Parcel, Corrupt> {
     let columns = ParcelColumns {
         id,
         account_id: column(row, 1)?,
@@ -138,6 +221,7 @@ fn parcel(row: &Row) -> Result<Option<Parcel>, Corrupt> {
         channel: column(row, 13)?,
         interactive: column(row, 14)?,
         owner: column(row, 15)?,
+        tries: column(row, 16)?,
     };
-    columns.parcel().map(Some)
+    columns.parcel()
 }

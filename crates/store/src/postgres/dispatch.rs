@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use domain::delivery::{CarrierRef, Parcel, Receipt, Settlement};
-use domain::ids::{NodeId, PoolId};
+use domain::delivery::{CarrierRef, Receipt, Settlement};
+use domain::ids::NodeId;
 use domain::ports::{
-    Beat, CarrierNote, CarrierSeen, ClaimedRow, DispatchStore, Ended, InTransit, Inbox, Matched,
-    NodeCard, Settled, StoreError,
+    Beat, CarrierNote, CarrierSeen, Claimed, ClaimedRow, DispatchStore, Ended, InTransit, Inbox,
+    Matched, NodeCard, PoolClaim, Settled, StoreError,
 };
 use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
@@ -143,8 +143,8 @@ impl DispatchStore for PostgresStore {
         &self,
         node: NodeId,
         limits: [u32; 3],
-        pools: &[(PoolId, [u32; 3])],
-    ) -> Result<Vec<Parcel>, StoreError> {
+        pools: &[PoolClaim],
+    ) -> Result<Claimed, StoreError> {
         let claims = Claims {
             node,
             limits,
@@ -207,7 +207,29 @@ impl DispatchStore for PostgresStore {
         hold: bool,
     ) -> Result<Vec<Ended>, StoreError> {
         const OPERATION: &str = "expire messages";
-        let expiry = Expiry { node, limit, hold };
+        let expiry = Expiry {
+            node,
+            limit,
+            hold,
+            taken: true,
+        };
+        let ended = attempt::run(&self.pool, OPERATION, &expiry).await?;
+        read_all(OPERATION, ended, EndedColumns::ended)
+    }
+
+    async fn expire_pooled(
+        &self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+    ) -> Result<Vec<Ended>, StoreError> {
+        const OPERATION: &str = "expire waiting messages";
+        let expiry = Expiry {
+            node,
+            limit,
+            hold,
+            taken: false,
+        };
         let ended = attempt::run(&self.pool, OPERATION, &expiry).await?;
         read_all(OPERATION, ended, EndedColumns::ended)
     }

@@ -104,6 +104,7 @@ mod oauth;
 mod operations;
 mod people;
 mod pool;
+mod pooled;
 mod pooler;
 mod prune;
 mod receipts;

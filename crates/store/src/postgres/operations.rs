@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 use tokio_postgres::Row;
 
 use super::{PostgresStore, column, fault};
+use crate::rows::binds::SET_ASIDE;
 use crate::rows::operations::{
     DatabaseColumns, DepthColumns, HELD_ROWS, MOST, NodeColumns, OverdueColumns, SAMPLE,
     UnmatchedColumns, WaitingColumns, receivers,
@@ -50,6 +51,10 @@ const LIST_QUEUES: &str = concat!(
     SELECT 3::smallint, 0::smallint, (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = -1 LIMIT $1) AS sent),
         (SELECT min(due_us) FROM queue WHERE owner = -1 AND lane = 0)
     UNION ALL
+    SELECT 7::smallint, 0::smallint, (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = $2 LIMIT $1) AS aside),
+        (SELECT min(first_us) FROM (SELECT (SELECT min(q.due_us) FROM queue AS q
+            WHERE q.owner = $2 AND q.lane = lane.lane) AS first_us FROM lane) AS f)
+    UNION ALL
     SELECT 4::smallint, 0::smallint,
         (SELECT count(*) FROM (
             SELECT 1 FROM callback_queue WHERE owner > 0
@@ -72,7 +77,7 @@ const LIST_OVERDUE: &str = concat!(
     now_us!(),
     " - $1::bigint), waiting AS MATERIALIZED (
         SELECT q.* FROM clock, (VALUES (0::smallint), (1::smallint), (2::smallint)) AS lane (lane)
-        CROSS JOIN (SELECT 0::bigint UNION ALL SELECT -1 - id FROM pool) AS open (owner)
+        CROSS JOIN (SELECT 0::bigint UNION ALL SELECT $4::bigint UNION ALL SELECT -1 - id FROM pool) AS open (owner)
         CROSS JOIN LATERAL (
             SELECT * FROM queue WHERE queue.owner = open.owner AND queue.lane = lane.lane AND queue.due_us <= clock.before_us
             ORDER BY queue.due_us, queue.id LIMIT $2
@@ -81,7 +86,7 @@ const LIST_OVERDUE: &str = concat!(
         SELECT held.* FROM clock, (SELECT * FROM queue WHERE owner > 0 LIMIT $3) AS held
         WHERE held.due_us <= clock.before_us
     )
-    SELECT q.id, m.account_id, q.owner, q.due_us, q.attempt FROM waiting AS q JOIN message AS m ON m.id = q.id
+    SELECT q.id, m.account_id, q.owner, q.due_us, q.tries FROM waiting AS q JOIN message AS m ON m.id = q.id
     ORDER BY q.due_us, q.id LIMIT $2"
 );
 const LIST_UNMATCHED: &str = "
@@ -120,7 +125,8 @@ impl OperationsStore for PostgresStore {
     }
 
     async fn list_queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
-        self.list("list queues", LIST_QUEUES, &[&MOST], depth).await
+        self.list("list queues", LIST_QUEUES, &[&MOST, &SET_ASIDE], depth)
+            .await
     }
 
     async fn list_overdue(
@@ -128,7 +134,8 @@ impl OperationsStore for PostgresStore {
         age: SignedDuration,
         limit: u32,
     ) -> Result<Vec<Overdue>, StoreError> {
-        let values: super::Values<'_> = &[&duration_us(age), &i64::from(limit), &HELD_ROWS];
+        let values: super::Values<'_> =
+            &[&duration_us(age), &i64::from(limit), &HELD_ROWS, &SET_ASIDE];
         self.list("list what is overdue", LIST_OVERDUE, values, overdue)
             .await
     }

@@ -14,6 +14,7 @@ use super::column;
 use super::ending::{self, PartReport, Progress};
 use super::fault::Fault;
 use super::naming::{NameColumns, Names, count};
+use crate::rows::binds::SET_ASIDE;
 use crate::rows::dispatch::{self, EndedColumns, Move, SettledColumns};
 use crate::rows::{Corrupt, micros};
 
@@ -22,10 +23,13 @@ const MOVE: &str = "
     WITH given AS MATERIALIZED (
         SELECT $1::bigint AS node, g.*
         FROM UNNEST($2::bigint[], $3::smallint[], $4::bigint[], $5::int[], $6::bigint[], $7::smallint[], $8::bigint[],
-            $9::text[], $10::bytea[], $11::smallint[], $12::bigint[])
-            AS g (id, lane, due_us, attempt, owner, to_lane, to_us, carrier, reference, parts, at_us)
+            $9::text[], $10::bytea[], $11::smallint[], $12::bigint[], $13::int[], $14::bigint[], $15::bigint[])
+            AS g (id, lane, due_us, attempt, owner, to_lane, to_us, carrier, reference, parts, at_us, tries, account_id,
+                expires_us)
     ), moved AS (
-        UPDATE queue AS q SET owner = g.owner, lane = g.to_lane, due_us = g.to_us FROM given AS g
+        UPDATE queue AS q SET owner = g.owner, lane = g.to_lane, due_us = g.to_us, tries = q.tries + g.tries,
+            account_id = g.account_id, expires_us = g.expires_us
+        FROM given AS g
         WHERE q.owner = g.node AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
         RETURNING g.id, g.carrier, g.reference, g.parts, g.at_us
     ), named AS (
@@ -47,6 +51,15 @@ const REMOVE_EXPIRED: &str = concat!(
         SELECT owner, lane, due_us, id FROM queue WHERE owner = -1 AND lane = 0 AND due_us <= ",
     now_us!(),
     " ORDER BY due_us, id LIMIT $1 FOR UPDATE SKIP LOCKED
+    ) RETURNING id, ",
+    now_us!()
+);
+
+const REMOVE_EXPIRED_POOLED: &str = concat!(
+    "DELETE FROM queue WHERE (owner, lane, due_us, id) IN (
+        SELECT owner, lane, due_us, id FROM queue WHERE owner < -1 AND owner <> $2 AND expires_us <= ",
+    now_us!(),
+    " ORDER BY expires_us LIMIT $1 FOR UPDATE SKIP LOCKED
     ) RETURNING id, ",
     now_us!()
 );
@@ -208,10 +221,16 @@ impl<'a> Plan<'a> {
                 owner,
                 lane,
                 due_us,
+                tries,
+                pool_account,
+                pool_expires_us,
                 taken,
             } => {
                 self.moves.places.push(settlement);
                 self.moves.push(owner, lane, due_us, at_us);
+                self.moves.tries.push(tries);
+                self.moves.pool_account.push(pool_account);
+                self.moves.pool_expires_us.push(pool_expires_us);
                 self.moves.push_taken(taken.as_ref());
                 self.names.extend(taken.map(|(carrier, references)| Names {
                     id,
@@ -239,6 +258,9 @@ struct Moves<'a> {
     reference: Vec<Option<&'a [u8]>>,
     parts: Vec<Option<i16>>,
     at_us: Vec<i64>,
+    tries: Vec<i32>,
+    pool_account: Vec<i64>,
+    pool_expires_us: Vec<Option<i64>>,
 }
 
 impl<'a> Moves<'a> {
@@ -278,6 +300,9 @@ impl<'a> Moves<'a> {
             &self.reference,
             &self.parts,
             &self.at_us,
+            &self.tries,
+            &self.pool_account,
+            &self.pool_expires_us,
         ];
         let moved = transaction.query(&statement, values).await?;
         let mut named: i64 = 0;
@@ -289,11 +314,13 @@ impl<'a> Moves<'a> {
     }
 }
 
-/// The messages that a carrier took and never reported on.
+/// The messages whose time is over.
 pub(super) struct Expiry {
     pub(super) node: NodeId,
     pub(super) limit: u32,
     pub(super) hold: bool,
+    /// Whether a carrier took them and never reported on them; else they wait in pools.
+    pub(super) taken: bool,
 }
 
 impl Attempt for Expiry {
@@ -301,15 +328,21 @@ impl Attempt for Expiry {
 
     async fn run(&self, client: &mut Object) -> Result<Vec<EndedColumns>, Fault> {
         let transaction = client.transaction().await?;
-        let statement = transaction.prepare_cached(REMOVE_EXPIRED).await?;
         let limit = i64::from(self.limit);
-        let expired = transaction.query(&statement, &[&limit]).await?;
+        let expired = if self.taken {
+            let statement = transaction.prepare_cached(REMOVE_EXPIRED).await?;
+            transaction.query(&statement, &[&limit]).await?
+        } else {
+            let statement = transaction.prepare_cached(REMOVE_EXPIRED_POOLED).await?;
+            transaction.query(&statement, &[&limit, &SET_ASIDE]).await?
+        };
+        let outcome = dispatch::expired(self.taken);
         let read = |row: &Row| {
             Ok(PartReport {
                 id: column(row, 0)?,
                 parts: 1,
-                outcome: Outcome::Expired,
-                taken: true,
+                outcome,
+                taken: self.taken,
                 at_us: column(row, 1)?,
                 report: None,
             })

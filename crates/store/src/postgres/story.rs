@@ -36,6 +36,10 @@ const FIND_WAITING: &str = "
         UNION ALL
         (SELECT * FROM queue WHERE owner > 0 LIMIT $4)
         UNION ALL
+        (SELECT q.* FROM pool AS p CROSS JOIN LATERAL (
+            SELECT * FROM queue WHERE owner = -1 - p.id AND lane = $1 AND due_us >= $2 ORDER BY due_us, id LIMIT $4
+        ) AS q)
+        UNION ALL
         (SELECT * FROM queue WHERE owner < -1 LIMIT $4)
     ) AS near WHERE id = $3";
 const LIST_PARTS: &str = "

@@ -1,7 +1,7 @@
 //! Rows of binds: what a node has of a carrier, and what follows from that.
 
 use domain::ids::PoolId;
-use domain::ports::BindShare;
+use domain::ports::{BindShare, PoolCursor, RoutePool};
 use domain::sharing::fair_share;
 
 use super::Corrupt;
@@ -14,6 +14,35 @@ pub(crate) fn pool_owner(pool: PoolId) -> i64 {
 /// The pool that an owner is, if it is one.
 pub(crate) fn pool_of(owner: i64) -> Option<PoolId> {
     PoolId::from_i64(owner.checked_neg()? - 1)
+}
+
+/// `queue.owner` of a row that could not be read.
+pub(crate) const SET_ASIDE: i64 = -i64::MAX;
+
+/// What `pool.carrier` begins with where the pool is that of a route. No carrier's name has it, nor the separator.
+const ROUTE: char = '=';
+const SEPARATOR: &str = ",";
+
+/// `pool.carrier` of a route's pool.
+pub(crate) fn route_text(carriers: &[String]) -> String {
+    format!("{ROUTE}{}", carriers.join(SEPARATOR))
+}
+
+/// The carriers of a route's pool; `None` for the pool of a carrier.
+pub(crate) fn route_of(text: &str) -> Option<Vec<String>> {
+    let names = text.strip_prefix(ROUTE)?.split(SEPARATOR);
+    Some(names.map(str::to_owned).collect())
+}
+
+/// The pool of a route, if this row is one.
+pub(crate) fn route_pool(id: i64, text: &str) -> Result<Option<RoutePool>, Corrupt> {
+    let id = PoolId::from_i64(id).ok_or(Corrupt("pool"))?;
+    Ok(route_of(text).map(|carriers| RoutePool { id, carriers }))
+}
+
+/// The columns of a position within a pool.
+pub(crate) fn cursor(lane: i16, due_us: i64, id: i64) -> Result<PoolCursor, Corrupt> {
+    Ok((lane, super::timestamp(due_us)?, super::message_id(id)?))
 }
 
 /// The columns of what a node has of a carrier.
@@ -56,8 +85,22 @@ mod tests {
             assert_eq!(pool_owner(pool(id)), owner);
             assert_eq!(pool_of(owner), Some(pool(id)));
         }
-        for owner in [-1, 0, 1, i64::MAX, i64::MIN] {
+        for owner in [-1, 0, 1, i64::MAX, i64::MIN, SET_ASIDE] {
             assert_eq!(pool_of(owner), None, "{owner}");
         }
+    }
+
+    #[test]
+    fn a_route_is_told_from_a_carrier() {
+        let names = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        for route in [&["a"][..], &["a", "b.c-d_e"]] {
+            assert_eq!(route_of(&route_text(&names(route))), Some(names(route)));
+        }
+        assert_eq!(route_of("a"), None);
     }
 }

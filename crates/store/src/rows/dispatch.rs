@@ -1,12 +1,12 @@
 //! Rows of sending: parcels, ends of messages, parts in transit.
 
 use domain::delivery::{Claim, Outcome, Parcel, Sent, Settlement};
-use domain::ids::{MessageId, PoolId};
+use domain::ids::{AccountId, MessageId, PoolId};
 use domain::interactive::Interactive;
 use domain::message::{Priority, TestMode};
-use domain::ports::{ClaimedRow, Ended, InTransit, Inbox, Matched, Settled};
+use domain::ports::{ClaimedRow, Ended, InTransit, Inbox, Matched, PoolClaim, Settled};
 use domain::text::{Coding, Shape, Udh};
-use domain::{Msisdn, Originator};
+use domain::{Code, Msisdn, Originator};
 
 use super::binds::{pool_of, pool_owner};
 use super::callbacks::CallbackColumns;
@@ -29,6 +29,7 @@ pub(crate) struct ParcelColumns {
     pub(crate) expires_us: i64,
     pub(crate) due_us: i64,
     pub(crate) attempt: i32,
+    pub(crate) tries: i32,
     /// Whose it was before.
     pub(crate) owner: i64,
 }
@@ -48,29 +49,42 @@ impl ParcelColumns {
             test_mode: self.test_mode.map(test_mode).transpose()?,
             expires_at: timestamp(self.expires_us)?,
             claim: claim(self.due_us, self.attempt)?,
+            tries: u32::try_from(self.tries).map_err(|_| Corrupt("tries"))?,
             pool: pool_of(self.owner),
             text: utf8(self.body)?,
         })
     }
 }
 
-/// The ranges of the queue that a claim reads, the most urgent lane first: whose, which lane, at most how much.
-pub(crate) fn ranges(
-    limits: [u32; 3],
-    pools: &[(PoolId, [u32; 3])],
-) -> impl Iterator<Item = (i64, i16, u32)> {
-    let owners: Vec<_> = std::iter::once((super::NOBODY, limits))
-        .chain(
-            pools
-                .iter()
-                .map(|(pool, limits)| (pool_owner(*pool), *limits)),
-        )
-        .collect();
-    let lanes = Priority::ALL.map(Priority::lane).into_iter().zip(0..);
-    lanes.flat_map(move |(lane, place)| {
-        let owners = owners.clone().into_iter();
-        owners.map(move |(owner, limits): (i64, [u32; 3])| (owner, lane, limits[place]))
-    })
+/// A range of the queue that a claim reads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PoolRange {
+    pub(crate) pool: PoolId,
+    pub(crate) owner: i64,
+    pub(crate) lane: i16,
+    /// The most rows to claim; not 0.
+    pub(crate) most: u32,
+    /// Accounts after this one come first.
+    pub(crate) after: i64,
+}
+
+/// The most accounts that one claim serves in a lane of a pool.
+pub(crate) const ACCOUNTS: u32 = 64;
+
+/// The ranges of pools that a claim reads, the most urgent lane first.
+pub(crate) fn pool_ranges(pools: &[PoolClaim]) -> Vec<PoolRange> {
+    let mut ranges = Vec::with_capacity(pools.len());
+    for (lane, place) in Priority::ALL.map(Priority::lane).into_iter().zip(0..) {
+        let wanted = pools.iter().filter(|claim| claim.limits[place] > 0);
+        ranges.extend(wanted.map(|claim| PoolRange {
+            pool: claim.pool,
+            owner: pool_owner(claim.pool),
+            lane,
+            most: claim.limits[place],
+            after: claim.after[place].map_or(-1, AccountId::as_i64),
+        }));
+    }
+    ranges
 }
 
 /// The columns of a queue row that a node holds.
@@ -178,6 +192,11 @@ pub(crate) enum Move<'a> {
         owner: i64,
         lane: i16,
         due_us: i64,
+        /// How many tries this adds.
+        tries: i32,
+        /// `queue.account_id` and `queue.expires_us`.
+        pool_account: i64,
+        pool_expires_us: Option<i64>,
         /// The carrier that took the message, with its names for the parts.
         taken: Option<(&'a str, Vec<&'a str>)>,
     },
@@ -185,12 +204,25 @@ pub(crate) enum Move<'a> {
     Out(Outcome, Option<&'a str>),
 }
 
+/// `queue.account_id` of rows outside of pools.
+pub(crate) const NO_ACCOUNT: i64 = 0;
+
 /// `queue.owner`: a carrier, from which the message's receipt is awaited.
 const CARRIER: i64 = -1;
 
 impl<'a> Move<'a> {
     /// What a settlement asks for.
     pub(crate) fn of(settlement: &'a Settlement) -> Self {
+        let lane = settlement.priority.lane();
+        let wait = |time, tries| Self::To {
+            owner: super::NOBODY,
+            lane,
+            due_us: micros(time),
+            tries,
+            pool_account: NO_ACCOUNT,
+            pool_expires_us: None,
+            taken: None,
+        };
         match &settlement.sent {
             Sent::Taken {
                 carrier,
@@ -199,24 +231,35 @@ impl<'a> Move<'a> {
                 owner: CARRIER,
                 lane: 0,
                 due_us: micros(settlement.expires_at),
+                tries: 0,
+                pool_account: NO_ACCOUNT,
+                pool_expires_us: None,
                 taken: Some((carrier, distinct(references))),
             },
-            Sent::Later(time) => Self::To {
-                owner: super::NOBODY,
-                lane: settlement.priority.lane(),
-                due_us: micros(*time),
-                taken: None,
-            },
-            // It keeps its place among what is due.
-            Sent::Pooled(pool) => Self::To {
+            Sent::Later(time) => wait(*time, 0),
+            Sent::Retry(time) => wait(*time, 1),
+            // It keeps its position among what is due.
+            Sent::Pooled { pool, account } => Self::To {
                 owner: pool_owner(*pool),
-                lane: settlement.priority.lane(),
+                lane,
                 due_us: micros(settlement.claim.due_at),
+                tries: 0,
+                pool_account: account.as_i64(),
+                pool_expires_us: Some(micros(settlement.expires_at)),
                 taken: None,
             },
             Sent::Over(outcome) => Self::Out(*outcome, None),
             Sent::Answered { outcome, report } => Self::Out(*outcome, Some(report)),
         }
+    }
+}
+
+/// How a message ends whose time is over: one that no carrier took was not delivered.
+pub(crate) const fn expired(taken: bool) -> Outcome {
+    if taken {
+        Outcome::Expired
+    } else {
+        Outcome::Failed(Code::EXPIRED)
     }
 }
 

@@ -100,6 +100,7 @@ impl DepthColumns {
             4 => Queue::CallbacksDue,
             5 => Queue::CallbacksLater,
             6 => Queue::CallbacksParked,
+            7 => Queue::SetAside,
             _ => return Err(Corrupt("queue")),
         };
         Ok(QueueDepth {

@@ -16,8 +16,8 @@ const INSERT_MESSAGE: &str = "
         dlr_url, test_mode, accepted_us, scheduled_us, expires_us, state, price_micros, network,
         channel, interactive)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
-const INSERT_QUEUE: &str =
-    "INSERT INTO queue (id, lane, due_us, owner, attempt) VALUES (?1, ?2, ?3, ?4, ?5)";
+const INSERT_QUEUE: &str = "
+    INSERT INTO queue (id, lane, due_us, owner, attempt, account_id, expires_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const FIND_ANSWER: &str = "
     SELECT body, first_id, messages, parts FROM idempotency
     WHERE account_id = ?1 AND key = ?2 AND expires_us > ?3";
@@ -83,6 +83,8 @@ impl Inserts<'_> {
             state,
             owner,
             attempt,
+            pool_account,
+            pool_expires_us,
         } = SendColumns::of(submission);
         let from = rows::originator(submission.from.as_ref());
         let interactive = submission.interactive.as_ref().map(Interactive::to_json);
@@ -114,7 +116,9 @@ impl Inserts<'_> {
         self.queue
             .raw_bind_parameter(3, micros(submission.due_at()))?;
         self.queue.raw_bind_parameter(4, owner)?;
-        self.queue.raw_bind_parameter(5, attempt)
+        self.queue.raw_bind_parameter(5, attempt)?;
+        self.queue.raw_bind_parameter(6, pool_account)?;
+        self.queue.raw_bind_parameter(7, pool_expires_us)
     }
 }
 

@@ -1,13 +1,16 @@
 //! Binds and pools. Only one service works on the file, so nearly always all binds are its own; but nothing here counts
 //! on that.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
-use domain::ids::NodeId;
-use domain::ports::{BindShare, BindStore, BindWish, Shared, StoreError};
+use domain::ids::{NodeId, PoolId};
+use domain::ports::{BindShare, BindStore, BindWish, PoolCursor, RoutePool, Shared, StoreError};
 use rusqlite::{Connection, Result, Row, params};
 
 use super::{SqliteStore, clock};
-use crate::rows::binds::ShareColumns;
+use crate::rows::binds::{ShareColumns, cursor, route_of, route_pool, route_text};
+use crate::rows::micros;
 
 const IS_ALIVE: &str = "SELECT EXISTS (SELECT 1 FROM node WHERE id = ?1)";
 const WISH: &str = "INSERT INTO bind_wish (carrier, node) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
@@ -40,15 +43,20 @@ const GIVE_UP: &str = "
     UPDATE bind SET owner = 0 WHERE carrier = ?1 AND owner = ?2 AND slot NOT IN (
         SELECT slot FROM bind WHERE carrier = ?1 AND owner = ?2 ORDER BY slot LIMIT ?3
     )";
-const LIST_IDLE_POOLS: &str = "
-    SELECT pool.id FROM pool WHERE ?2 OR NOT EXISTS (
-        SELECT 1 FROM carrier AS c JOIN node ON node.id = c.node
-        WHERE c.name = pool.carrier AND c.health <> 'down' AND node.alive_until_us >= ?1
-    ) ORDER BY pool.id";
+const LIST_POOLS: &str = "SELECT id, carrier FROM pool ORDER BY id";
+/// Carriers of living nodes, and whether one of them takes messages.
+const LIST_NOTED: &str = "
+    SELECT c.name, max(c.health <> 'down') FROM carrier AS c JOIN node ON node.id = c.node
+    WHERE node.alive_until_us >= ?1 GROUP BY c.name";
 const RELEASE: &str = "
     UPDATE queue SET owner = 0 WHERE owner = -1 - ?1 AND (lane, due_us, id) IN (
         SELECT lane, due_us, id FROM queue WHERE owner = -1 - ?1 LIMIT ?2
     )";
+const LIST_ROWS: &str = "
+    SELECT lane, due_us, id FROM queue WHERE owner = -1 - ?1 AND (lane, due_us, id) > (?2, ?3, ?4)
+    ORDER BY lane, due_us, id LIMIT ?5";
+const RELEASE_ROW: &str =
+    "UPDATE queue SET owner = 0 WHERE owner = -1 - ?1 AND lane = ?2 AND due_us = ?3 AND id = ?4";
 
 #[async_trait]
 impl BindStore for SqliteStore {
@@ -76,14 +84,57 @@ impl BindStore for SqliteStore {
         .await
     }
 
+    async fn list_route_pools(
+        &self,
+        wanted: &[Vec<String>],
+    ) -> std::result::Result<Vec<RoutePool>, StoreError> {
+        if wanted.is_empty() {
+            return self.read("list pools", route_pools).await;
+        }
+        let wanted: Vec<String> = wanted.iter().map(|route| route_text(route)).collect();
+        self.write("create pools", move |db| {
+            for text in &wanted {
+                db.prepare_cached(ADD_POOL)?.execute([text])?;
+            }
+            route_pools(db)
+        })
+        .await
+    }
+
     async fn release_pools(
         &self,
         node: NodeId,
+        known: &[String],
         limit: u32,
     ) -> std::result::Result<u64, StoreError> {
-        self.write("release pools", move |db| release(db, node, limit))
+        let known = known.to_vec();
+        self.write("release pools", move |db| release(db, node, &known, limit))
             .await
     }
+
+    async fn release_pool(
+        &self,
+        pool: PoolId,
+        after: Option<PoolCursor>,
+        limit: u32,
+    ) -> std::result::Result<Option<PoolCursor>, StoreError> {
+        self.write("release a pool", move |db| {
+            release_after(db, pool, after, limit)
+        })
+        .await
+    }
+}
+
+fn route_pools(db: &Connection) -> Result<Vec<RoutePool>> {
+    let pools = pools(db)?.into_iter();
+    let pools = pools.filter_map(|(id, text)| route_pool(id, &text).transpose());
+    Ok(pools.collect::<std::result::Result<_, _>>()?)
+}
+
+fn pools(db: &Connection) -> Result<Vec<(i64, String)>> {
+    let mut list = db.prepare_cached(LIST_POOLS)?;
+    list.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
 }
 
 fn share(db: &Connection, node: NodeId, wishes: &[BindWish]) -> Result<Option<Shared>> {
@@ -173,14 +224,45 @@ fn take(db: &Connection, node: i64, wish: &BindWish) -> Result<BindShare> {
     Ok(share)
 }
 
-fn release(db: &Connection, node: NodeId, limit: u32) -> Result<u64> {
+fn release(db: &Connection, node: NodeId, known: &[String], limit: u32) -> Result<u64> {
     let is_alone = is_alone(db, node.as_i64())?;
-    let mut list = db.prepare_cached(LIST_IDLE_POOLS)?;
-    let idle = list.query_map(params![clock::now_us(db)?, is_alone], |row| row.get(0))?;
-    let idle: Vec<i64> = idle.collect::<Result<_>>()?;
+    let mut list = db.prepare_cached(LIST_NOTED)?;
+    let noted = list.query_map([clock::now_us(db)?], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let noted: HashMap<String, bool> = noted.collect::<Result<_>>()?;
     let mut released = 0;
-    for pool in idle {
-        released += db.prepare_cached(RELEASE)?.execute(params![pool, limit])? as u64;
+    for (pool, text) in pools(db)? {
+        let is_idle = match route_of(&text) {
+            Some(carriers) => carriers
+                .iter()
+                .any(|name| !known.contains(name) && !noted.contains_key(name)),
+            None => is_alone || !noted.get(&text).copied().unwrap_or_default(),
+        };
+        if is_idle {
+            released += db.prepare_cached(RELEASE)?.execute(params![pool, limit])? as u64;
+        }
     }
     Ok(released)
+}
+
+fn release_after(
+    db: &Connection,
+    pool: PoolId,
+    after: Option<PoolCursor>,
+    limit: u32,
+) -> Result<Option<PoolCursor>> {
+    let (lane, due_us, id) = after.map_or((-1, i64::MIN, 0), |(lane, due_at, id)| {
+        (lane, micros(due_at), id.as_i64())
+    });
+    let mut list = db.prepare_cached(LIST_ROWS)?;
+    let values = params![pool.as_i64(), lane, due_us, id, limit];
+    let rows = list.query_map(values, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let rows: Vec<(i16, i64, i64)> = rows.collect::<Result<_>>()?;
+    for (lane, due_us, id) in &rows {
+        let values = params![pool.as_i64(), lane, due_us, id];
+        db.prepare_cached(RELEASE_ROW)?.execute(values)?;
+    }
+    let last = rows
+        .last()
+        .map(|(lane, due_us, id)| cursor(*lane, *due_us, *id));
+    Ok(last.transpose()?)
 }

@@ -4,18 +4,21 @@ use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use domain::delivery::{
-    Callback, CallbackAttempt, CallbackSettlement, CarrierRef, Parcel, Receipt, Settlement,
+    Callback, CallbackAttempt, CallbackSettlement, CarrierRef, Receipt, Settlement,
 };
-use domain::ids::{AccountId, CallbackId, NodeId, PoolId};
+use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
-    Beat, CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, ClaimedRow,
-    DispatchStore, Ended, InTransit, Inbox, Matched, NodeCard, Page, Settled, StoreError,
+    Beat, CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, Claimed,
+    ClaimedRow, DispatchStore, Ended, InTransit, Inbox, Matched, NodeCard, Page, PoolClaim,
+    Settled, StoreError,
 };
 use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
 
 use super::fault::Fault;
-use super::{SqliteStore, callbacks, carriers, clock, ending, held, nodes, prune, receipts, sends};
+use super::{
+    SqliteStore, callbacks, carriers, claims, clock, ending, held, nodes, prune, receipts, sends,
+};
 use crate::rows::Corrupt;
 use crate::rows::callbacks::FilterColumns;
 use crate::rows::dispatch::{EndedColumns, MatchedColumns, SettledColumns};
@@ -63,11 +66,11 @@ impl DispatchStore for SqliteStore {
         &self,
         node: NodeId,
         limits: [u32; 3],
-        pools: &[(PoolId, [u32; 3])],
-    ) -> Result<Vec<Parcel>, StoreError> {
+        pools: &[PoolClaim],
+    ) -> Result<Claimed, StoreError> {
         let pools = pools.to_vec();
         self.write("claim messages", move |db| {
-            sends::claim_due(db, node, limits, &pools)
+            claims::claim_due(db, node, limits, &pools)
         })
         .await
     }
@@ -134,6 +137,18 @@ impl DispatchStore for SqliteStore {
     ) -> Result<Vec<Ended>, StoreError> {
         const OPERATION: &str = "expire messages";
         let work = move |db: &_| sends::expire(db, node, limit, hold);
+        let ended = self.write(OPERATION, work).await?;
+        read_all(OPERATION, ended, EndedColumns::ended)
+    }
+
+    async fn expire_pooled(
+        &self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+    ) -> Result<Vec<Ended>, StoreError> {
+        const OPERATION: &str = "expire waiting messages";
+        let work = move |db: &_| sends::expire_pooled(db, node, limit, hold);
         let ended = self.write(OPERATION, work).await?;
         read_all(OPERATION, ended, EndedColumns::ended)
     }

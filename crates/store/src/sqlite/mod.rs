@@ -24,6 +24,7 @@ mod callbacks;
 mod carriers;
 mod catalogue;
 mod checkpoint;
+mod claims;
 mod clock;
 mod connected;
 mod connection;

@@ -5,6 +5,7 @@ use domain::ports::{DatabaseFacts, NodeSeen, Overdue, QueueDepth, Receiver, Unma
 use rusqlite::{Connection, Result, Row, params};
 
 use super::clock;
+use crate::rows::binds::SET_ASIDE;
 use crate::rows::operations::{
     DatabaseColumns, DepthColumns, HELD_ROWS, MOST, NodeColumns, OverdueColumns, SAMPLE,
     UnmatchedColumns, WaitingColumns, receivers,
@@ -41,6 +42,10 @@ const LIST_QUEUES: &str = "
     SELECT 3, 0, (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = -1 LIMIT ?2)),
         (SELECT min(due_us) FROM queue WHERE owner = -1 AND lane = 0)
     UNION ALL
+    SELECT 7, 0, (SELECT count(*) FROM (SELECT 1 FROM queue WHERE owner = ?3 LIMIT ?2)),
+        (SELECT min(first_us) FROM (SELECT (SELECT min(due_us) FROM queue
+            WHERE queue.owner = ?3 AND queue.lane = lane.lane) AS first_us FROM lane))
+    UNION ALL
     SELECT 4, 0,
         (SELECT count(*) FROM (
             SELECT 1 FROM callback_queue WHERE owner > 0
@@ -54,7 +59,7 @@ const LIST_QUEUES: &str = "
         (SELECT created_us FROM callback WHERE state = 1 ORDER BY id LIMIT 1)";
 /// What nobody holds is ordered by time within its lane; of what nodes hold so much is read.
 const LIST_OVERDUE: &str = "
-    SELECT q.id, m.account_id, q.owner, q.due_us, q.attempt FROM (
+    SELECT q.id, m.account_id, q.owner, q.due_us, q.tries FROM (
         SELECT * FROM (SELECT * FROM queue WHERE owner = 0 AND lane = 0 AND due_us <= ?1 ORDER BY due_us LIMIT ?2)
         UNION ALL
         SELECT * FROM (SELECT * FROM queue WHERE owner = 0 AND lane = 1 AND due_us <= ?1 ORDER BY due_us LIMIT ?2)
@@ -126,7 +131,7 @@ pub(super) fn list_queues(db: &Connection) -> Result<Vec<QueueDepth>> {
     };
     let now_us = clock::now_us(db)?;
     db.prepare_cached(LIST_QUEUES)?
-        .query_map([now_us, MOST], read)?
+        .query_map([now_us, MOST, SET_ASIDE], read)?
         .collect()
 }
 

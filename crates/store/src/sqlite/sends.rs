@@ -1,27 +1,16 @@
-//! Claims, and what comes of them.
+//! What comes of tries to send.
 
-use domain::delivery::{Parcel, Settlement};
-use domain::ids::{NodeId, PoolId};
+use domain::delivery::Settlement;
+use domain::ids::NodeId;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
-use super::clock;
 use super::ending::{End, Endings, Progress};
-use crate::rows::dispatch::{self, EndedColumns, Move, ParcelColumns, SettledColumns};
+use crate::rows::binds::SET_ASIDE;
+use crate::rows::dispatch::{self, EndedColumns, Move, SettledColumns};
 use crate::rows::{self, micros};
 
-const FIND_DUE: &str = "
-    SELECT due_us, id FROM queue WHERE owner = ?4 AND lane = ?1 AND due_us <= ?2 ORDER BY due_us, id LIMIT ?3";
-const CLAIM: &str = "
-    UPDATE queue SET owner = ?1, attempt = attempt + 1 WHERE owner = ?5 AND lane = ?2 AND due_us = ?3 AND id = ?4
-    RETURNING attempt";
-const WAKE: &str = "UPDATE message SET state = 0 WHERE id = ?1 AND state = 1";
-const PARCEL: &str = "
-    SELECT account_id, recipient, originator, body, coding, udh, parts, priority, test_mode, expires_us, channel,
-        interactive FROM message
-    WHERE id = ?1";
-
 const MOVE: &str = "
-    UPDATE queue SET owner = ?6, lane = ?7, due_us = ?8
+    UPDATE queue SET owner = ?6, lane = ?7, due_us = ?8, tries = tries + ?9, account_id = ?10, expires_us = ?11
     WHERE owner = ?1 AND lane = ?2 AND due_us = ?3 AND id = ?4 AND attempt = ?5";
 const REMOVE: &str = "
     DELETE FROM queue WHERE owner = ?1 AND lane = ?2 AND due_us = ?3 AND id = ?4 AND attempt = ?5";
@@ -43,77 +32,11 @@ const FIND_EXPIRED: &str = "
 const REMOVE_EXPIRED: &str =
     "DELETE FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
 
-/// Takes what is due and nobody's, or a pool's.
-pub(super) fn claim_due(
-    db: &Connection,
-    node: NodeId,
-    limits: [u32; 3],
-    pools: &[(PoolId, [u32; 3])],
-) -> Result<Vec<Parcel>> {
-    let now_us = clock::now_us(db)?;
-    let mut find = db.prepare_cached(FIND_DUE)?;
-    let mut parcels = Vec::new();
-    for (owner, lane, limit) in dispatch::ranges(limits, pools) {
-        let due = find.query_map(params![lane, now_us, limit, owner], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
-        let due: Vec<(i64, i64)> = due.collect::<Result<_>>()?;
-        for (due_us, id) in due {
-            let place = Place {
-                owner,
-                lane,
-                due_us,
-                id,
-            };
-            parcels.push(claim(db, node, place)?);
-        }
-    }
-    Ok(parcels)
-}
-
-/// Where a row stands in the queue.
-#[derive(Clone, Copy)]
-struct Place {
-    owner: i64,
-    lane: i16,
-    due_us: i64,
-    id: i64,
-}
-
-fn claim(db: &Connection, node: NodeId, place: Place) -> Result<Parcel> {
-    let Place {
-        owner,
-        lane,
-        due_us,
-        id,
-    } = place;
-    let mut claim = db.prepare_cached(CLAIM)?;
-    let values = [node.as_i64(), lane.into(), due_us, id, owner];
-    let attempt = claim.query_row(values, |row| row.get(0))?;
-    db.prepare_cached(WAKE)?.execute([id])?;
-    let read = |row: &Row<'_>| {
-        Ok(ParcelColumns {
-            id,
-            account_id: row.get(0)?,
-            recipient: row.get(1)?,
-            originator: row.get(2)?,
-            body: row.get(3)?,
-            coding: row.get(4)?,
-            udh: row.get(5)?,
-            parts: row.get(6)?,
-            priority: row.get(7)?,
-            test_mode: row.get(8)?,
-            expires_us: row.get(9)?,
-            channel: row.get(10)?,
-            interactive: row.get(11)?,
-            due_us,
-            attempt,
-            owner,
-        })
-    };
-    let columns = db.prepare_cached(PARCEL)?.query_row([id], read)?;
-    Ok(columns.parcel()?)
-}
+const FIND_EXPIRED_POOLED: &str = "
+    SELECT owner, lane, due_us, id FROM queue WHERE owner < -1 AND owner <> ?3 AND expires_us <= ?1
+    ORDER BY expires_us LIMIT ?2";
+const REMOVE_POOLED: &str =
+    "DELETE FROM queue WHERE owner = ?1 AND lane = ?2 AND due_us = ?3 AND id = ?4";
 
 /// Stores what came of tries, in order.
 pub(super) fn settle(
@@ -156,9 +79,24 @@ impl Sends<'_> {
                 owner,
                 lane: to_lane,
                 due_us: to_us,
+                tries,
+                pool_account,
+                pool_expires_us,
                 taken,
             } => {
-                let values = params![node, lane, due_us, id, attempt, owner, to_lane, to_us];
+                let values = params![
+                    node,
+                    lane,
+                    due_us,
+                    id,
+                    attempt,
+                    owner,
+                    to_lane,
+                    to_us,
+                    tries,
+                    pool_account,
+                    pool_expires_us
+                ];
                 (self.move_row.execute(values)?, Moved::On(taken))
             }
             Move::Out(outcome, report) => {
@@ -249,6 +187,36 @@ impl EarlyReceipt {
     }
 }
 
+/// Ends what waits in pools and has no time left.
+pub(super) fn expire_pooled(
+    db: &Connection,
+    node: NodeId,
+    limit: u32,
+    hold: bool,
+) -> Result<Vec<EndedColumns>> {
+    let mut endings = Endings::prepare(db, hold.then_some(node))?;
+    let now_us = endings.now_us();
+    let mut find = db.prepare_cached(FIND_EXPIRED_POOLED)?;
+    let expired: Vec<[i64; 4]> = find
+        .query_map(params![now_us, limit, SET_ASIDE], |row| {
+            Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
+        })?
+        .collect::<Result<_>>()?;
+    let mut ended = Vec::with_capacity(expired.len());
+    for place in expired {
+        db.prepare_cached(REMOVE_POOLED)?.execute(place)?;
+        let end = End {
+            outcome: dispatch::expired(false),
+            taken: false,
+            report: None,
+            at_us: now_us,
+        };
+        ended.extend(endings.end(place[3], end)?);
+    }
+    endings.close()?;
+    Ok(ended)
+}
+
 /// Where a row of the queue went.
 enum Moved<'a> {
     On(Option<(&'a str, Vec<&'a str>)>),
@@ -272,7 +240,7 @@ pub(super) fn expire(
     for (due_us, id) in expired {
         db.prepare_cached(REMOVE_EXPIRED)?.execute([due_us, id])?;
         let end = End {
-            outcome: domain::Outcome::Expired,
+            outcome: dispatch::expired(true),
             taken: true,
             report: None,
             at_us: now_us,

@@ -23,10 +23,15 @@ const FIND: &str = concat!(
 const FIND_SENT: &str = "
     SELECT owner, due_us, attempt FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
 /// The queue is ordered by time, and a message that is tried again waits at a time that only its row knows: so much of
-/// its lane is read.
+/// its lane is read, also in pools.
 const FIND_WAITING: &str = "
     SELECT owner, due_us, attempt FROM (
-        SELECT * FROM queue WHERE owner = 0 AND lane = ?1 AND due_us >= ?2 ORDER BY due_us, id LIMIT ?4
+        SELECT * FROM (
+            SELECT * FROM queue WHERE owner = 0 AND lane = ?1 AND due_us >= ?2 ORDER BY due_us, id LIMIT ?4)
+        UNION ALL
+        SELECT * FROM (
+            SELECT queue.* FROM pool CROSS JOIN queue
+                ON queue.owner = -1 - pool.id AND queue.lane = ?1 AND queue.due_us >= ?2 LIMIT ?4)
     ) WHERE id = ?3";
 const FIND_HELD: &str = "
     SELECT owner, due_us, attempt FROM (

@@ -29,6 +29,7 @@ fn parcel(id: u64, text: &str, shape: Shape) -> Parcel {
             due_at: Timestamp::UNIX_EPOCH,
             attempt: 1,
         },
+        tries: 0,
         pool: None,
     }
 }

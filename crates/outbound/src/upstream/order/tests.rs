@@ -46,6 +46,7 @@ fn of_shape(text: &str, shape: Shape) -> Parcel {
             due_at: now(),
             attempt: 1,
         },
+        tries: 0,
         pool: None,
     }
 }

@@ -159,6 +159,7 @@ pub(crate) fn parcel(id: u64, text: &str) -> Parcel {
             due_at: Timestamp::UNIX_EPOCH,
             attempt: 1,
         },
+        tries: 0,
         pool: None,
     }
 }

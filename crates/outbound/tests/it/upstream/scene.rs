@@ -191,6 +191,7 @@ pub(crate) fn parcel(channel: Channel) -> Parcel {
             due_at: now(),
             attempt: 1,
         },
+        tries: 0,
         pool: None,
     }
 }

@@ -69,7 +69,8 @@ async fn each_lane_has_a_limit_of_its_own(store: Arc<dyn Store>) {
         ([9, 1, 0], &[6, 9, 12, 1]),
         ([9, 9, 9], &[4, 7, 10, 8, 11]),
     ] {
-        let claimed = store.claim_due(node, limits, &[]).await.expect("answers");
+        let claimed = store.claim_due(node, limits, &[]).await;
+        let claimed = claimed.expect("answers").parcels;
         assert_eq!(numbers(&claimed), expected, "{limits:?}");
     }
 }
@@ -116,6 +117,7 @@ async fn a_parcel_holds_what_was_submitted(store: Arc<dyn Store>) {
         id: submission.recipients[0].id,
         account: submission.account,
         to: submission.recipients[0].to,
+        tries: 0,
         pool: None,
         claim: Claim {
             due_at: submission.due_at(),

@@ -113,5 +113,6 @@ mod scheduled;
 mod second_factor;
 mod senders;
 mod sessions;
+mod shares;
 mod sign_in;
 mod traffic;

@@ -161,7 +161,8 @@ async fn two_nodes_that_claim_at_once_share_the_work(database: Database) {
         let node = join(&store).await;
         let mut mine = Vec::new();
         loop {
-            let claimed = store.claim_due(node, [7; 3], &[]).await.expect("answers");
+            let claimed = store.claim_due(node, [7; 3], &[]).await;
+            let claimed = claimed.expect("answers").parcels;
             if claimed.is_empty() {
                 return mine;
             }

@@ -107,7 +107,7 @@ async fn what_should_have_gone_on_is_listed(store: Arc<dyn Store>) {
         .collect();
     let expected = [
         (message(1), account(1), None, 0),
-        (message(3), account(1), Some(node), 1),
+        (message(3), account(1), Some(node), 0),
     ];
     assert_eq!(seen, expected);
     let few = store.list_overdue(SignedDuration::from_mins(5), 1).await;

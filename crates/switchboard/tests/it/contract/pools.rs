@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use domain::delivery::Sent;
 use domain::message::{Holder, Submission};
-use domain::ports::{Health, Queue, Settled, Store};
+use domain::ports::{Health, PoolClaim, Queue, Settled, Store};
 use domain::{NodeId, PoolId, Priority};
 
 use super::binds::{noted, share, wish};
-use super::sample::{accept, submission};
+use super::sample::{accept, account, submission};
 use super::way::{claim, due, first_result, future, held, join, past, settle, taken};
 
 on_both_stores!(
@@ -39,8 +39,28 @@ async fn claim_pool(
     node: NodeId,
     pool: PoolId,
 ) -> Vec<domain::delivery::Parcel> {
-    let claimed = store.claim_due(node, [0; 3], &[(pool, [100; 3])]).await;
-    claimed.expect("answers")
+    let claimed = store.claim_due(node, [0; 3], &[all_of(pool)]).await;
+    claimed.expect("answers").parcels
+}
+
+/// A claim of so many of each lane.
+fn some_of(pool: PoolId, limits: [u32; 3]) -> PoolClaim {
+    PoolClaim {
+        pool,
+        limits,
+        after: [None; 3],
+    }
+}
+
+fn all_of(pool: PoolId) -> PoolClaim {
+    some_of(pool, [100; 3])
+}
+
+fn in_pool(pool: PoolId) -> Sent {
+    Sent::Pooled {
+        pool,
+        account: account(1),
+    }
 }
 
 async fn what_is_accepted_into_a_pool_is_taken_by_who_asks_for_it(store: Arc<dyn Store>) {
@@ -64,7 +84,7 @@ async fn what_is_accepted_into_a_pool_is_taken_by_who_asks_for_it(store: Arc<dyn
 async fn what_is_handed_on_keeps_its_place_and_counts_as_a_claim(store: Arc<dyn Store>) {
     let (node, pool, _) = pools(&store).await;
     accept(&store, vec![held(1, node)]).await;
-    let handed_on = settle(&store, node, vec![first_result(1, Sent::Pooled(pool))]).await;
+    let handed_on = settle(&store, node, vec![first_result(1, in_pool(pool))]).await;
     assert_eq!(handed_on, [Settled::Stored]);
     assert!(claim(&store, node).await.is_empty());
     let claimed = claim_pool(&store, node, pool).await;
@@ -90,9 +110,9 @@ async fn limits_hold_for_each_pool_and_lane(store: Arc<dyn Store>) {
             accept(&store, vec![batch]).await;
         }
     }
-    let limits = [(a, [1, 2, 3]), (b, [0, 0, 4])];
+    let limits = [some_of(a, [1, 2, 3]), some_of(b, [0, 0, 4])];
     let claimed = store.claim_due(node, [3, 0, 1], &limits).await;
-    let claimed = claimed.expect("answers");
+    let claimed = claimed.expect("answers").parcels;
     let mut counts = std::collections::BTreeMap::new();
     for parcel in &claimed {
         *counts
@@ -116,7 +136,7 @@ async fn a_claim_that_is_over_hands_nothing_on(store: Arc<dyn Store>) {
     let (node, pool, _) = pools(&store).await;
     let other = join(&store).await;
     accept(&store, vec![held(1, node)]).await;
-    let stale = settle(&store, other, vec![first_result(1, Sent::Pooled(pool))]).await;
+    let stale = settle(&store, other, vec![first_result(1, in_pool(pool))]).await;
     assert_eq!(stale, [Settled::Stale]);
     assert!(claim_pool(&store, other, pool).await.is_empty());
 }
@@ -136,7 +156,7 @@ async fn a_pool_that_nobody_serves_is_given_back(store: Arc<dyn Store>) {
         write_down(node, "a", mine).await;
         write_down(other, "a", others).await;
         accept(&store, vec![pooled(id, pool)]).await;
-        let released = store.release_pools(node, 100).await.expect("answers");
+        let released = store.release_pools(node, &[], 100).await.expect("answers");
         assert_eq!(released, expected, "{mine:?} {others:?}");
         let (from_pool, free) = (
             claim_pool(&store, node, pool).await,
@@ -149,11 +169,11 @@ async fn a_pool_that_nobody_serves_is_given_back(store: Arc<dyn Store>) {
     }
     write_down(other, "b", Health::Up).await;
     accept(&store, vec![pooled(4, pool), pooled(5, pool)]).await;
-    let released = store.release_pools(node, 1).await.expect("answers");
+    let released = store.release_pools(node, &[], 1).await.expect("answers");
     assert_eq!(released, 1, "no more than was asked for");
     write_down(node, "a", Health::Up).await;
     store.leave(other).await.expect("answers");
-    let released = store.release_pools(node, 100).await.expect("answers");
+    let released = store.release_pools(node, &[], 100).await.expect("answers");
     assert_eq!(released, 1, "one node alone needs no pool");
 }
 

@@ -130,7 +130,7 @@ pub(crate) fn receipt(reference: &str, outcome: Outcome) -> Receipt {
 
 pub(crate) async fn claim(store: &Arc<dyn Store>, node: NodeId) -> Vec<Parcel> {
     let claimed = store.claim_due(node, [1_000; 3], &[]).await;
-    claimed.expect("the store answers")
+    claimed.expect("the store answers").parcels
 }
 
 /// Stores results; reports are held.

@@ -1,6 +1,6 @@
 //! The use cases on a real store, with carriers that do as they are told.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,14 @@ use domain::ports::{
     UnusableDocument, UnusableImage, UrlGuard,
 };
 use domain::{
-    Access, AccountId, AllowList, CallbackUrl, Channel, Clock as _, Code, ImageUrl, MessageId,
+    Access, AccountId, AllowList, CallbackUrl, Channel, Clock, Code, ImageUrl, MessageId,
     MessageState, Outcome, Permissions, Timestamp,
 };
 use engine::routing::{CarrierFacts, Rule};
 use engine::submit::{SmsOrder, SubmitError, To};
 use engine::{Engine, Equipment, GrantSettings, Guards, Outside, Plan, Settings};
 use jiff::SignedDuration;
+use tokio::sync::Semaphore;
 
 use crate::contract::fixture::Database;
 use crate::contract::sample;
@@ -38,6 +39,8 @@ pub(super) struct Puppet {
     answer: Mutex<Submitted>,
     /// What it was asked to carry.
     pub(super) asked: Mutex<Vec<MessageId>>,
+    /// How many more it answers, where that is limited.
+    answers: Option<Semaphore>,
     pub(super) stopped: Mutex<bool>,
 }
 
@@ -47,9 +50,24 @@ impl Puppet {
     }
 
     pub(super) fn with_window(name: &str, window: usize) -> Arc<Self> {
+        Self::build(name, window, None)
+    }
+
+    /// One that takes a message at a time, and answers only as many as [`Self::let_answer`] says.
+    pub(super) fn held_back(name: &str) -> Arc<Self> {
+        Self::build(name, 1, Some(Semaphore::new(0)))
+    }
+
+    pub(super) fn let_answer(&self, count: usize) {
+        let answers = self.answers.as_ref().expect("it is held back");
+        answers.add_permits(count);
+    }
+
+    fn build(name: &str, window: usize, answers: Option<Semaphore>) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
             window,
+            answers,
             health: AtomicU8::new(0),
             answer: Mutex::new(Submitted::Taken(Vec::new())),
             asked: Mutex::default(),
@@ -69,6 +87,10 @@ impl Puppet {
     /// What it answers from now on, in place of taking everything.
     pub(super) fn answer(&self, answer: Submitted) {
         *self.answer.lock().expect("no holder panics") = answer;
+    }
+
+    pub(super) fn asked(&self) -> Vec<MessageId> {
+        self.asked.lock().expect("no holder panics").clone()
     }
 
     pub(super) fn count(&self) -> usize {
@@ -106,6 +128,9 @@ impl Carrier for Puppet {
 
     async fn submit(&self, parcel: &Parcel) -> Submitted {
         self.asked.lock().expect("no holder panics").push(parcel.id);
+        if let Some(answers) = &self.answers {
+            answers.acquire().await.expect("never closed").forget();
+        }
         match self.answer.lock().expect("no holder panics").clone() {
             Submitted::Taken(_) => Submitted::Taken(vec![parcel.id.to_string()]),
             other => other,
@@ -148,11 +173,40 @@ impl CallbackSender for Open {
     }
 }
 
-/// The use cases, with an account that can pay.
+/// The system's clock, ahead by as much as a test wants.
+#[derive(Default)]
+pub(super) struct TestClock {
+    ahead_s: AtomicI64,
+}
+
+impl TestClock {
+    pub(super) fn advance(&self, time: SignedDuration) {
+        self.ahead_s.fetch_add(time.as_secs(), Ordering::AcqRel);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        SystemClock.now() + SignedDuration::from_secs(self.ahead_s.load(Ordering::Acquire))
+    }
+}
+
+/// The use cases, with two accounts that can pay.
 pub(super) struct House {
     pub(super) engine: Engine,
+    pub(super) clock: Arc<TestClock>,
+    pub(super) database: Database,
     account: AccountId,
-    _database: Database,
+    other: AccountId,
+}
+
+/// What to send beside the recipient.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sending {
+    pub(super) by_other: bool,
+    pub(super) expire_in: Option<i64>,
+    /// Seconds from now.
+    pub(super) scheduled_in: Option<i64>,
 }
 
 impl House {
@@ -162,6 +216,8 @@ impl House {
         let store = database.open().await;
         let created = store.create_account(&sample::new_account("acme")).await;
         let account = created.expect("stored").expect("a new name");
+        let created = store.create_account(&sample::new_account("other")).await;
+        let other = created.expect("stored").expect("a new name");
         let settings = Settings {
             card: crate::contract::way::card(),
             accept_queue: 1000,
@@ -187,12 +243,14 @@ impl House {
         let outside = Outside {
             callbacks: Arc::new(Open),
         };
-        let clock = Arc::new(SystemClock);
-        let engine = Engine::start(store, clock, guards, Some(outside), settings).await;
+        let clock = Arc::new(TestClock::default());
+        let engine = Engine::start(store, clock.clone(), guards, Some(outside), settings).await;
         Self {
             engine: engine.expect("it starts"),
+            clock,
+            database,
             account,
-            _database: database,
+            other,
         }
     }
 
@@ -217,9 +275,24 @@ impl House {
     }
 
     pub(super) async fn try_send(&self, to: &str) -> Result<MessageId, SubmitError> {
+        self.try_send_as(to, Sending::default()).await
+    }
+
+    pub(super) async fn send_as(&self, to: &str, sending: Sending) -> MessageId {
+        self.try_send_as(to, sending).await.expect("accepted")
+    }
+
+    async fn try_send_as(&self, to: &str, sending: Sending) -> Result<MessageId, SubmitError> {
+        let scheduled = sending
+            .scheduled_in
+            .map(|seconds| (self.clock.now() + SignedDuration::from_secs(seconds)).to_string());
         let access = Access {
             name: "test".to_owned(),
-            account: self.account,
+            account: if sending.by_other {
+                self.other
+            } else {
+                self.account
+            },
             account_name: "acme".to_owned(),
             suspended: false,
             countries: Countries::default(),
@@ -234,11 +307,11 @@ impl House {
             message: "Hello".into(),
             dlr_url: None,
             priority: None,
-            scheduled: None,
+            scheduled: scheduled.as_deref().map(Into::into),
             udh: None,
             coding: None,
             test_mode: None,
-            expire_in: None,
+            expire_in: sending.expire_in,
             correct_by: None,
         };
         let receipt = self.engine.submit.send(&access, order, None).await?;

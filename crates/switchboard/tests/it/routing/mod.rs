@@ -1,6 +1,7 @@
 //! Which carrier a message goes by, and what happens when that one cannot take it: the use cases on a real store, with
 //! carriers that do as they are told.
 
+mod backlog;
 mod house;
 
 use domain::delivery::Submitted;

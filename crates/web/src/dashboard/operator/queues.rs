@@ -112,6 +112,11 @@ fn in_words(queue: Queue) -> (&'static str, &'static str) {
             "Sent, no report yet",
             "A carrier took them. They end with its report, or expire when their time is over.",
         ),
+        Queue::SetAside => (
+            "Set aside, unreadable",
+            "Their stored rows cannot be read, so they are not sent and do not expire. The log says what is wrong with each; \
+             OPERATIONS says how to release or end them.",
+        ),
         Queue::CallbacksDue => (
             "Reports due",
             "On their way to the accounts’ receivers. Many for long: receivers are slow or down.",
