@@ -1,8 +1,13 @@
 //! Binds and pools.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
-use domain::ports::{BindShare, BindStore, BindWish, PoolCursor, RoutePool, Shared, StoreError};
-use domain::{NodeId, PoolId};
+use domain::ports::{
+    BindShare, BindStore, BindWish, CarrierNote, Health, PoolCursor, RoutePool, Shared, StoreError,
+};
+use domain::sharing::fair_share;
+use domain::{NodeId, PoolId, Timestamp};
 
 use super::door::Door;
 use super::model::{Model, NOBODY, Owner, PoolOf};
