@@ -73,7 +73,7 @@ impl Dispatch {
             if parcel.pool.is_none() {
                 nobodys[lane(parcel.priority)] += 1;
             }
-            unplaced.extend(self.place(Held { by, it: parcel }).err());
+            unplaced.extend(self.place(Held { by, it: parcel }));
         }
         // Where what was claimed has no room, more would not have any, either.
         let has_room = unplaced.is_empty();

@@ -315,8 +315,8 @@ impl DispatchStore for Door {
 
     async fn note_carriers(&self, node: NodeId, notes: &[CarrierNote]) -> Result<(), StoreError> {
         let notes = notes.to_vec();
-        let note = move |model: &mut Model, _| model.note_carriers(node, &notes);
-        self.call("note", note).await
+        let write = move |model: &mut Model, _| model.note_carriers(node, &notes);
+        self.call("note", write).await
     }
 
     async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
