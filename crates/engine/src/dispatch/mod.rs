@@ -333,24 +333,24 @@ impl Dispatch {
         }
     }
 
-    /// Puts a parcel into its slot. `Err`: what is to be stored instead.
-    fn fill(self: &Arc<Self>, kept: Kept, mut waiting: Waiting) -> Result<(), (HeldParcel, Sent)> {
+    /// Puts a parcel into its slot, or says what is to be stored instead.
+    fn fill(self: &Arc<Self>, kept: Kept, mut waiting: Waiting) -> Option<(HeldParcel, Sent)> {
         let (position, slot) = match kept {
             Kept::Here(position, slot) => (position, slot),
             Kept::Elsewhere(pool) => {
                 metrics::counter!("switchboard_messages_handed_on_total").increment(1);
                 let sent = pooled(&waiting.parcel, pool);
-                return Err((waiting.parcel, sent));
+                return Some((waiting.parcel, sent));
             }
         };
         waiting.position = position;
         // A carrier that goes out of service at this very moment: whoever looks next finds another.
-        slot.fill(waiting)
-            .map_err(|waiting| (waiting.parcel, Sent::Later(self.clock.now())))
+        let waiting = slot.fill(waiting).err()?;
+        Some((waiting.parcel, Sent::Later(self.clock.now())))
     }
 
     fn fill_or_store(self: &Arc<Self>, kept: Kept, waiting: Waiting) {
-        if let Err((parcel, sent)) = self.fill(kept, waiting) {
+        if let Some((parcel, sent)) = self.fill(kept, waiting) {
             self.settle_later(parcel, sent);
         }
     }

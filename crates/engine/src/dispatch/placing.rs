@@ -101,8 +101,8 @@ impl Dispatch {
         found
     }
 
-    /// Puts a parcel that was claimed into the lanes of a carrier of its route.
-    pub(super) fn place(self: &Arc<Self>, parcel: HeldParcel) -> Result<(), Unplaced> {
+    /// Puts a parcel that was claimed into the lanes of a carrier of its route; gives it back where there is no slot.
+    pub(super) fn place(self: &Arc<Self>, parcel: HeldParcel) -> Option<Unplaced> {
         let admission = if parcel.it.pool.is_some() {
             Admission::Any
         } else {
@@ -114,21 +114,17 @@ impl Dispatch {
     /// Puts a parcel that waited in memory elsewhere, and stores that where there is no slot.
     pub(super) fn move_on(self: &Arc<Self>, parcel: HeldParcel) {
         match self.place_as(parcel, Admission::Any) {
-            Ok(()) => {}
-            Err(Unplaced::Sent(parcel, sent)) => self.settle_later(parcel, sent),
-            Err(Unplaced::NoPool(parcel, _)) => self.put_back(parcel, SignedDuration::ZERO),
+            None => {}
+            Some(Unplaced::Sent(parcel, sent)) => self.settle_later(parcel, sent),
+            Some(Unplaced::NoPool(parcel, _)) => self.put_back(parcel, SignedDuration::ZERO),
         }
     }
 
-    fn place_as(
-        self: &Arc<Self>,
-        parcel: HeldParcel,
-        admission: Admission,
-    ) -> Result<(), Unplaced> {
+    fn place_as(self: &Arc<Self>, parcel: HeldParcel, admission: Admission) -> Option<Unplaced> {
         let it = &parcel.it;
         if it.expires_at <= self.clock.now() {
             let sent = over(it, Code::EXPIRED);
-            return Err(Unplaced::Sent(parcel, sent));
+            return Some(Unplaced::Sent(parcel, sent));
         }
         let routed = self
             .routing
@@ -148,13 +144,13 @@ impl Dispatch {
             Admission::Any => routed.fleet.reserve_any(&routed.route, wanted),
         });
         let Some(kept) = kept else {
-            return Err(self.no_slot(parcel, &routed, wanted));
+            return Some(self.no_slot(parcel, &routed, wanted));
         };
         let mut waiting = Waiting::new(parcel, routed);
         // What those said is not known here.
         waiting.may_work_later = from.is_some_and(|from| from > 0);
         self.fill(kept, waiting)
-            .map_err(|(parcel, sent)| Unplaced::Sent(parcel, sent))
+            .map(|(parcel, sent)| Unplaced::Sent(parcel, sent))
     }
 
     fn no_slot(&self, parcel: HeldParcel, routed: &Routed, wanted: Wanted) -> Unplaced {

@@ -77,7 +77,7 @@ impl Dispatch {
                 nobodys[lane(parcel.priority)] += 1;
             }
             let held = HeldParcel::register(&self.rows, Held { by, it: parcel });
-            unplaced.extend(self.place(held).err());
+            unplaced.extend(self.place(held));
         }
         // Every claimed row is registered.
         drop(open);

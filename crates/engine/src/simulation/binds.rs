@@ -1,8 +1,13 @@
 //! Binds and pools.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
-use domain::ports::{BindShare, BindStore, BindWish, PoolCursor, RoutePool, Shared, StoreError};
-use domain::{NodeId, PoolId};
+use domain::ports::{
+    BindShare, BindStore, BindWish, CarrierNote, Health, PoolCursor, RoutePool, Shared, StoreError,
+};
+use domain::sharing::fair_share;
+use domain::{NodeId, PoolId, Timestamp};
 
 use super::door::Door;
 use super::model::{Model, NOBODY, Owner, PoolOf};
@@ -89,11 +94,11 @@ impl Model {
     pub(super) fn note_carriers(&mut self, node: NodeId, notes: &[CarrierNote]) {
         if self.is_known(node) {
             self.notes.retain(|(id, _), _| *id != node.get());
-            let noted = notes.iter().map(|note| {
-                let key = (node.get(), note.name.clone());
-                (key, note.state.health != Health::Down)
+            let states = notes.iter().map(|one| {
+                let key = (node.get(), one.name.clone());
+                (key, one.state.health != Health::Down)
             });
-            self.notes.extend(noted);
+            self.notes.extend(states);
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::delivery::{
-    Callback, CallbackAttempt, CallbackSettlement, CarrierRef, Parcel, Receipt, Settlement,
+    Callback, CallbackAttempt, CallbackSettlement, CarrierRef, Receipt, Settlement,
 };
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
@@ -340,8 +340,8 @@ impl DispatchStore for Door {
 
     async fn note_carriers(&self, node: NodeId, notes: &[CarrierNote]) -> Result<(), StoreError> {
         let notes = notes.to_vec();
-        let note = move |model: &mut Model, _| model.note_carriers(node, &notes);
-        self.call("note", note).await
+        let write = move |model: &mut Model, _| model.note_carriers(node, &notes);
+        self.call("note", write).await
     }
 
     async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {

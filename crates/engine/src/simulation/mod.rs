@@ -13,6 +13,7 @@
 
 mod binds;
 mod checker;
+mod claims;
 mod dice;
 mod door;
 mod life;

@@ -253,9 +253,9 @@ fn release_after(
     let (lane, due_us, id) = after.map_or((-1, i64::MIN, 0), |(lane, due_at, id)| {
         (lane, micros(due_at), id.as_i64())
     });
-    let mut list = db.prepare_cached(LIST_ROWS)?;
+    let mut find = db.prepare_cached(LIST_ROWS)?;
     let values = params![pool.as_i64(), lane, due_us, id, limit];
-    let rows = list.query_map(values, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let rows = find.query_map(values, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let rows: Vec<(i16, i64, i64)> = rows.collect::<Result<_>>()?;
     for (lane, due_us, id) in &rows {
         let values = params![pool.as_i64(), lane, due_us, id];
