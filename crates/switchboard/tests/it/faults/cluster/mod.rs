@@ -12,6 +12,7 @@ mod database;
 mod disk;
 mod expiry;
 mod failover;
+mod late_commits;
 mod log;
 mod lone_node;
 mod network;
@@ -115,6 +116,12 @@ const SCENARIOS: &[Scenario] = &[
         is_idle: false,
     },
     Scenario {
+        name: "commits that land after their callers gave up",
+        cycles: 4,
+        run: late_commits::landed,
+        is_idle: false,
+    },
+    Scenario {
         name: "six slow receivers of reports beside a healthy one",
         cycles: 40,
         run: slow_receivers::beside,
@@ -161,6 +168,7 @@ short! {
     nodes_are_killed_at_named_places, points::killed_at_points, 5;
     nodes_are_killed_behind_a_pooler, pooler::killed, 2;
     a_member_of_patroni_takes_over, patroni::troubled, 2;
+    commits_land_late, late_commits::landed, 1;
     receivers_are_slow, slow_receivers::beside, 3;
     messages_expire_without_a_carrier, expiry::clock_moved, 1;
 }
