@@ -15,6 +15,7 @@ const RATES: &str = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\n\
     Latvia,LV,All,All,247,,0.05\nEstonia,EE,All,All,248,,0.05\n";
 /// The most recipients of a request.
 const AT_ONCE: usize = 100;
+const MOST_ATTEMPTS: &str = "SELECT coalesce(max(attempt), 0) FROM queue";
 
 /// The node.
 pub(super) struct LoneNode {
@@ -67,6 +68,17 @@ impl LoneNode {
             }
             None => books::read_sqlite(&self.file()).expect("the file can be read"),
         }
+    }
+
+    /// The highest number of attempts of anything that waits.
+    pub(super) fn most_attempts(&self) -> i64 {
+        if let Some(url) = self.server.database_url() {
+            let rows = Administrator::connect(url).and_then(|reader| reader.query(MOST_ATTEMPTS));
+            return rows.expect("a number")[0].get::<_, i32>(0).into();
+        }
+        let file = rusqlite::Connection::open(self.file()).expect("the file opens");
+        let most = file.query_row(MOST_ATTEMPTS, [], |row| row.get(0));
+        most.expect("a number")
     }
 
     fn file(&self) -> std::path::PathBuf {

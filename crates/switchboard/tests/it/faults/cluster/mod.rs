@@ -12,6 +12,7 @@ mod database;
 mod disk;
 mod expiry;
 mod failover;
+mod fairness;
 mod late_commits;
 mod log;
 mod lone_node;
@@ -122,6 +123,12 @@ const SCENARIOS: &[Scenario] = &[
         is_idle: false,
     },
     Scenario {
+        name: "a carrier with one account's backlog, another account, an idle carrier",
+        cycles: 10,
+        run: fairness::shared,
+        is_idle: false,
+    },
+    Scenario {
         name: "six slow receivers of reports beside a healthy one",
         cycles: 40,
         run: slow_receivers::beside,
@@ -169,6 +176,7 @@ short! {
     nodes_are_killed_behind_a_pooler, pooler::killed, 2;
     a_member_of_patroni_takes_over, patroni::troubled, 2;
     commits_land_late, late_commits::landed, 1;
+    accounts_share_a_busy_carrier, fairness::shared, 2;
     receivers_are_slow, slow_receivers::beside, 3;
     messages_expire_without_a_carrier, expiry::clock_moved, 1;
 }
