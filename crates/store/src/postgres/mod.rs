@@ -112,6 +112,7 @@ mod retention;
 mod second_factor;
 mod senders;
 mod sends;
+mod servers;
 mod sessions;
 mod settings;
 mod story;

@@ -7,8 +7,9 @@ use deadpool_postgres::{
     Runtime,
 };
 use domain::ports::Cause;
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::Config;
 
+use super::servers::InTurn;
 use super::settings::{self, Settings};
 
 /// How long a caller waits for a connection, free or new.
@@ -28,7 +29,11 @@ pub(super) fn build(
     let recycling = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
-    let manager = Manager::from_config(limited(config, settings), NoTls, recycling);
+    let limited = limited(config, settings);
+    let servers = InTurn {
+        each: patience_with_each(config),
+    };
+    let manager = Manager::from_connect(limited, servers, recycling);
     let pool = Pool::builder(manager)
         .max_size(connections.max(1))
         // The connection that was used last has its plans and pages at hand; the others are for busy times.
@@ -55,16 +60,20 @@ fn limited(config: &Config, settings: Settings) -> Config {
     let given = config.get_options().unwrap_or_default();
     let options = format!("{given}{}", settings::options(settings));
     config.options(options);
-    // Where the URL names several servers, the last is asked in time, too: the first may be a machine that is gone.
-    let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
     config
-        .connect_timeout(ACQUIRE_TIMEOUT / hosts.max(1))
+        .connect_timeout(patience_with_each(&config))
         .tcp_user_timeout(NETWORK_TIMEOUT)
         .keepalives_idle(NETWORK_TIMEOUT);
     if config.get_application_name().is_none() {
         config.application_name("switchboard");
     }
     config
+}
+
+/// Where the URL names several servers, the last is asked in time, too: the first may be a machine that is gone.
+fn patience_with_each(config: &Config) -> Duration {
+    let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
+    ACQUIRE_TIMEOUT / hosts.max(1)
 }
 
 #[cfg(test)]

@@ -148,10 +148,7 @@ impl Member {
     pub(super) fn kill(&mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
-        for pid in self.postgres_pids() {
-            send_signal("KILL", pid)?;
-        }
-        Ok(())
+        signal_all("KILL", &self.postgres_pids())
     }
 
     /// A signal to all processes of the member.
@@ -162,13 +159,7 @@ impl Member {
         };
         // The postmaster first: when it is stopped, no child is added.
         send_signal(name, postmaster)?;
-        for pid in self.postgres_pids() {
-            // A child may have ended by now.
-            if let Err(error) = send_signal(name, pid) {
-                eprintln!("{}: {error}", self.places.name);
-            }
-        }
-        Ok(())
+        signal_all(name, &self.postgres_pids())
     }
 
     /// Ends everything, however it stands.
@@ -179,11 +170,10 @@ impl Member {
             return;
         };
         // SIGQUIT: at once, without a last checkpoint; its shared memory is freed.
-        let orders = self.postgres_pids().into_iter().map(|pid| ("CONT", pid));
-        for (signal, pid) in orders.chain([("QUIT", postmaster)]) {
-            if let Err(error) = send_signal(signal, pid) {
-                eprintln!("{}: {error}", self.places.name);
-            }
+        let ended = signal_all("CONT", &self.postgres_pids())
+            .and_then(|()| signal_all("QUIT", &[postmaster]));
+        if let Err(error) = ended {
+            eprintln!("{}: {error}", self.places.name);
         }
         let until = Instant::now() + ENDS_WITHIN;
         while is_alive(postmaster) {
@@ -212,6 +202,17 @@ impl Member {
         let children = children.split_whitespace().filter_map(|id| id.parse().ok());
         std::iter::once(pid).chain(children).collect()
     }
+}
+
+/// A signal to processes, some of which may have ended by now.
+fn signal_all(name: &str, pids: &[u32]) -> Result<()> {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let command = format!("kill -{name} {} 2>/dev/null || true", pids.join(" "));
+    let status = Command::new("sh").args(["-c", &command]).status()?;
+    if !status.success() {
+        bail!("`{command}` ended with {status}");
+    }
+    Ok(())
 }
 
 fn start(places: &Places) -> Result<Child> {

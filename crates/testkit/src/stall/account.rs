@@ -9,9 +9,8 @@ pub(super) struct Account {
     pub(super) ran: Duration,
     /// Time that threads were ready and had no processor, all of them together.
     pub(super) waited: Duration,
-    /// The same of the thread that waited longest, one of this process, one of its children, and one of `PostgreSQL`
-    /// added up: what is under way passes through one of each.
-    pub(super) waited_in_turn: Duration,
+    /// The same of the thread that waited longest.
+    pub(super) longest_wait: Duration,
     /// Time that the processors of this machine worked.
     pub(super) busy: Duration,
     /// Time that the hypervisor took away from them.
@@ -21,9 +20,9 @@ pub(super) struct Account {
 /// The part of an interval that the machine took from the test.
 ///
 /// Threads that together got a share of the processor time they were ready for ran at that share of their speed, so the
-/// rest of the interval counts as a stall. Threads that were mostly idle lost no more than they waited.
+/// rest of the interval counts as a stall. Threads that were mostly idle lost no more than the longest of them waited.
 pub(super) fn stall_in(length: Duration, overslept: Duration, account: Account) -> Duration {
-    let waiting = lost_share(length, account.waited, account.ran, account.waited_in_turn);
+    let waiting = lost_share(length, account.waited, account.ran, account.longest_wait);
     let stolen = lost_share(length, account.stolen, account.busy, account.stolen);
     let running = (1.0 - waiting) * (1.0 - stolen);
     length.mul_f64(1.0 - running).max(overslept).min(length)
@@ -46,7 +45,7 @@ mod tests {
     #[test]
     fn a_stall_is_what_the_processes_could_not_use() {
         let ms = Duration::from_millis;
-        // The timer's delay; run, waited, waited in turn; busy, stolen; expected, of 1000 ms.
+        // The timer's delay; run, waited, longest wait; busy, stolen; expected, of 1000 ms.
         let cases = [
             ("idle", 0, (5, 0, 0), (5, 0), 0),
             ("busy and alone", 0, (1800, 0, 0), (1900, 0), 0),
@@ -65,11 +64,11 @@ mod tests {
                 1000,
             ),
         ];
-        for (case, overslept, (ran, waited, in_turn), (busy, stolen), expected) in cases {
+        for (case, overslept, (ran, waited, longest), (busy, stolen), expected) in cases {
             let account = Account {
                 ran: ms(ran),
                 waited: ms(waited),
-                waited_in_turn: ms(in_turn),
+                longest_wait: ms(longest),
                 busy: ms(busy),
                 stolen: ms(stolen),
             };

@@ -1,6 +1,6 @@
 //! What the kernel counts for the threads of a test: those of this process, its children, and `PostgreSQL`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::process;
 use std::time::Duration;
 use std::{env, fs};
@@ -14,21 +14,11 @@ const POSTGRES: &str = "postgres";
 /// `/proc/stat` counts in hundredths of a second.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What a process is to the test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Own,
-    Child,
-    Postgres,
-}
-
-const KINDS: [Kind; 3] = [Kind::Own, Kind::Child, Kind::Postgres];
-
 /// The counters at the last reading.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     readings: usize,
-    ids: Vec<(u32, Kind)>,
+    ids: Vec<u32>,
     /// By thread: time on a processor and time waited for one, in nanoseconds.
     threads: HashMap<u32, (u64, u64)>,
     /// Busy and stolen ticks of all processors.
@@ -54,8 +44,7 @@ impl Processes {
     fn read_threads(&mut self) -> Account {
         let mut now = HashMap::with_capacity(self.threads.len());
         let mut account = Account::default();
-        let mut longest = [Duration::ZERO; KINDS.len()];
-        for (id, kind) in &self.ids {
+        for id in &self.ids {
             for thread in numbers_in(&format!("/proc/{id}/task")) {
                 let path = format!("/proc/{id}/task/{thread}/schedstat");
                 let Some(counted) = read_schedstat(&fs::read_to_string(path).unwrap_or_default())
@@ -69,11 +58,9 @@ impl Processes {
                 let waited = Duration::from_nanos(counted.1.saturating_sub(before.1));
                 account.ran += Duration::from_nanos(counted.0.saturating_sub(before.0));
                 account.waited += waited;
-                let longest = &mut longest[*kind as usize];
-                *longest = waited.max(*longest);
+                account.longest_wait = account.longest_wait.max(waited);
             }
         }
-        account.waited_in_turn = longest.iter().sum();
         self.threads = now;
         account
     }
@@ -92,30 +79,25 @@ impl Processes {
     }
 }
 
-/// This process, everything below it, and the servers of the tests with their children.
-fn list() -> Vec<(u32, Kind)> {
-    let own = process::id();
-    let parent = |id: u32| {
+/// This process, the servers of the tests, and everything below them.
+fn list() -> Vec<u32> {
+    let read = |id: u32| {
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
         let (name, parent) = read_parent(&stat)?;
         Some((id, parent, name == POSTGRES))
     };
-    let all: Vec<_> = numbers_in("/proc").into_iter().filter_map(parent).collect();
-    let mut ours: HashMap<u32, Kind> = HashMap::from([(own, Kind::Own)]);
-    let postgres = all.iter().filter(|(_, _, is_postgres)| *is_postgres);
-    let servers = postgres.filter(|(id, ..)| is_our_server(*id));
-    ours.extend(servers.map(|(id, ..)| (*id, Kind::Postgres)));
+    let all: Vec<_> = numbers_in("/proc").into_iter().filter_map(read).collect();
+    let servers = all
+        .iter()
+        .filter(|(id, _, is_postgres)| *is_postgres && is_our_server(*id));
+    let mut ours: HashSet<u32> = servers.map(|(id, ..)| *id).collect();
+    ours.insert(process::id());
     // Children may stand before their parents in the list.
     loop {
+        let below = all.iter().filter(|(_, parent, _)| ours.contains(parent));
+        let below: Vec<u32> = below.map(|(id, ..)| *id).collect();
         let before = ours.len();
-        for (id, parent, _) in &all {
-            let kind = match ours.get(parent) {
-                Some(Kind::Own) => Kind::Child,
-                Some(kind) => *kind,
-                None => continue,
-            };
-            ours.entry(*id).or_insert(kind);
-        }
+        ours.extend(below);
         if ours.len() == before {
             return ours.into_iter().collect();
         }
@@ -168,7 +150,7 @@ fn read_stat(text: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, list, read_parent, read_schedstat, read_stat};
+    use super::{list, read_parent, read_schedstat, read_stat};
 
     #[test]
     fn the_kernels_files_are_read() {
@@ -188,11 +170,9 @@ mod tests {
             .spawn()
             .expect("a child");
         let listed = list();
-        let kind = |id: u32| listed.iter().find(|(listed, _)| *listed == id);
         child.kill().expect("it runs");
         child.wait().expect("it ended");
-        let own = std::process::id();
-        assert_eq!(kind(own), Some(&(own, Kind::Own)));
-        assert_eq!(kind(child.id()), Some(&(child.id(), Kind::Child)));
+        assert!(listed.contains(&std::process::id()));
+        assert!(listed.contains(&child.id()));
     }
 }

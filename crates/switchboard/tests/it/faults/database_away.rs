@@ -48,6 +48,22 @@ fn lost_connections_refuse_a_few_and_lose_nothing() {
     ledger.check(&subject, &mut dice);
 }
 
+/// A server that stands still accepts connections and never speaks. It must not keep a node from the next one.
+#[test]
+fn a_server_that_says_nothing_is_passed_over() {
+    // The system takes connections for it, as it does for a process that was stopped.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let silent = listener.local_addr().expect("an address");
+    let database = TestDatabase::create_blocking();
+    let at = database.url().find('@').expect("a user") + 1;
+    let (user, rest) = database.url().split_at(at);
+    let url = format!("{user}{silent},{rest}?target_session_attrs=read-write");
+    let mut subject = Subject::from(builder(Backend::Sqlite).env("SWITCHBOARD_DATABASE__URL", url));
+    wait_until("it is ready", || subject.readiness() == 200);
+    assert_eq!(subject.sender(Shape::Plain).send(1).status, 200);
+    assert!(subject.server.terminate().success());
+}
+
 /// The storms hit everything that the service stores: orders, claims, answers of the network, receipts, reports. A write
 /// whose outcome nobody knows is no crash: whatever the network took, it gets only once.
 #[test]

@@ -10,8 +10,12 @@ mod checker;
 mod clock;
 mod database;
 mod disk;
+mod expiry;
 mod failover;
+mod fairness;
+mod late_commits;
 mod log;
+mod lone_node;
 mod network;
 mod nodes;
 mod orders;
@@ -20,6 +24,7 @@ mod points;
 mod pooler;
 mod processes;
 mod scenario;
+mod slow_receivers;
 mod wires;
 
 use domain::kill_point::KillPoint;
@@ -31,71 +36,115 @@ const SCENARIOS: &[Scenario] = &[
         name: "one of three nodes killed, every few seconds",
         cycles: 20,
         run: processes::killed,
+        is_idle: false,
     },
     Scenario {
         name: "a node stopped for 12 s, beyond its lease, and continued",
         cycles: 4,
         run: processes::paused,
+        is_idle: false,
     },
     Scenario {
         name: "PostgreSQL stopped hard or killed, and started",
         cycles: 12,
         run: database::stopped,
+        is_idle: false,
     },
     Scenario {
         name: "all connections to PostgreSQL terminated",
         cycles: 60,
         run: database::storms,
+        is_idle: false,
     },
     Scenario {
         name: "failover to a synchronous standby",
         cycles: 4,
         run: failover::failover,
+        is_idle: false,
     },
     Scenario {
         name: "disk full and freed, SQLite",
         cycles: 12,
         run: disk::full_under_sqlite,
+        is_idle: false,
     },
     Scenario {
         name: "disk full and freed, PostgreSQL",
         cycles: 6,
         run: disk::full_under_postgres,
+        is_idle: false,
     },
     Scenario {
         name: "fsync fails, SQLite",
         cycles: 12,
         run: disk::sync_fails_under_sqlite,
+        is_idle: false,
     },
     Scenario {
         name: "fsync fails, PostgreSQL",
         cycles: 8,
         run: disk::sync_fails_under_postgres,
+        is_idle: false,
     },
     Scenario {
         name: "the clock of a node moved by hours",
         cycles: 8,
         run: clock::moved,
+        is_idle: false,
     },
     Scenario {
         name: "wires slow, cut, halved, silent",
         cycles: 32,
         run: wires::spoilt,
+        is_idle: false,
     },
     Scenario {
         name: "a node killed at each of the named places",
         cycles: KillPoint::ALL.len(),
         run: points::killed_at_points,
+        is_idle: false,
     },
     Scenario {
         name: "one of two nodes killed, behind a transaction pooler",
         cycles: 10,
         run: pooler::killed,
+        is_idle: false,
     },
     Scenario {
         name: "Patroni: switchover, leader killed, leader stopped, etcd stopped",
         cycles: 8,
         run: patroni::troubled,
+        is_idle: false,
+    },
+    Scenario {
+        name: "commits that land after their callers gave up",
+        cycles: 4,
+        run: late_commits::landed,
+        is_idle: false,
+    },
+    Scenario {
+        name: "a carrier with one account's backlog, another account, an idle carrier",
+        cycles: 10,
+        run: fairness::shared,
+        is_idle: false,
+    },
+    Scenario {
+        name: "six slow receivers of reports beside a healthy one",
+        cycles: 40,
+        run: slow_receivers::beside,
+        is_idle: false,
+    },
+    Scenario {
+        name: "every carrier down until messages expire, SQLite, clock moved",
+        cycles: 1,
+        run: expiry::clock_moved,
+        is_idle: false,
+    },
+    Scenario {
+        name: "every carrier down until messages expire, PostgreSQL",
+        cycles: 1,
+        run: expiry::waited,
+        is_idle: true,
     },
 ];
 
@@ -126,6 +175,10 @@ short! {
     nodes_are_killed_at_named_places, points::killed_at_points, 5;
     nodes_are_killed_behind_a_pooler, pooler::killed, 2;
     a_member_of_patroni_takes_over, patroni::troubled, 2;
+    commits_land_late, late_commits::landed, 1;
+    accounts_share_a_busy_carrier, fairness::shared, 2;
+    receivers_are_slow, slow_receivers::beside, 3;
+    messages_expire_without_a_carrier, expiry::clock_moved, 1;
 }
 
 /// Set by `scripts/test faults` alone: the same scenarios for many cycles take a quarter of an hour.

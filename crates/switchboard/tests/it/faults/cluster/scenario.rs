@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::panic::catch_unwind;
 use std::path::Path;
-use std::{env, fs};
+use std::{env, fs, thread};
 
 use super::checker::{Lateness, Verdict};
 
@@ -22,6 +22,8 @@ pub(super) struct Scenario {
     /// How often the fault happens in the long run.
     pub(super) cycles: usize,
     pub(super) run: fn(usize) -> Ran,
+    /// It mostly waits, so the long run has it beside the others.
+    pub(super) is_idle: bool,
 }
 
 /// How many cycles a single scenario is run for, instead of the few: for whoever looks for a rare fault.
@@ -46,39 +48,36 @@ pub(super) fn run_short(scenario: &Scenario, cycles: usize) {
     }
 }
 
+/// The long run has only the scenarios whose names contain this, where it is set.
+const ONLY_VARIABLE: &str = "SWITCHBOARD_TEST_SCENARIO";
+
 /// Runs all scenarios, prints the table, and panics when a promise was broken.
-pub(super) fn run_long(scenarios: &[Scenario]) {
+pub(super) fn run_long(scenarios: &'static [Scenario]) {
     let mut table =
         "| fault | cycles | messages | lost | duplicates | late |\n|---|---|---|---|---|---|\n"
             .to_owned();
     let mut complaints = Vec::new();
-    for scenario in scenarios {
-        println!("==> {}", scenario.name);
-        // One that panics must not cost the others their place in the table.
-        let ran = catch_unwind(|| (scenario.run)(scenario.cycles));
-        match ran {
-            Err(_) => {
-                let row = format!("| {} | panicked | | | | |", scenario.name);
-                let _written = writeln!(table, "{row}");
-                complaints.push(row);
-            }
-            Ok(Ran::Not(reason)) => {
-                let row = format!("| {} | not run: {reason} | | | | |", scenario.name);
-                println!("{row}");
-                let _written = writeln!(table, "{row}");
-            }
-            Ok(Ran::Through(cycles, verdict)) => {
-                let row = line(scenario.name, cycles, &verdict);
-                println!("{row}");
-                println!("{}", describe_latest(&verdict));
-                let _written = writeln!(table, "{row}");
-                if !verdict.breaches.is_empty() {
-                    complaints.push(complaint(scenario.name, &verdict.breaches));
-                    println!("{}", complaints[complaints.len() - 1]);
-                }
-            }
+    let only = env::var(ONLY_VARIABLE).unwrap_or_default();
+    let scenarios = scenarios.iter().filter(|one| one.name.contains(&only));
+    let (idle, busy): (Vec<_>, Vec<_>) = scenarios.partition(|scenario| scenario.is_idle);
+    thread::scope(|scope| {
+        let start = |scenario: &'static Scenario| {
+            scope.spawn(move || catch_unwind(|| (scenario.run)(scenario.cycles)))
+        };
+        let idle = idle.into_iter();
+        let idle: Vec<_> = idle.map(|scenario| (scenario, start(scenario))).collect();
+        for scenario in busy {
+            println!("==> {}", scenario.name);
+            // One that panics must not cost the others their place in the table.
+            let ran = catch_unwind(|| (scenario.run)(scenario.cycles));
+            record(scenario, ran, &mut table, &mut complaints);
         }
-    }
+        for (scenario, running) in idle {
+            println!("==> {}", scenario.name);
+            let ran = running.join().unwrap_or_else(Err);
+            record(scenario, ran, &mut table, &mut complaints);
+        }
+    });
     println!("\n{table}");
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     let target = env::var_os("CARGO_TARGET_DIR").map_or(target, Into::into);
@@ -88,6 +87,34 @@ pub(super) fn run_long(scenarios: &[Scenario]) {
         println!("the table could not be written: {error}");
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Adds what came of a scenario to the table, and what was broken to the complaints.
+fn record(
+    scenario: &Scenario,
+    ran: thread::Result<Ran>,
+    table: &mut String,
+    complaints: &mut Vec<String>,
+) {
+    let row = match ran {
+        Err(_) => {
+            let row = format!("| {} | panicked | | | | |", scenario.name);
+            complaints.push(row.clone());
+            row
+        }
+        Ok(Ran::Not(reason)) => format!("| {} | not run: {reason} | | | | |", scenario.name),
+        Ok(Ran::Through(cycles, verdict)) => {
+            println!("{}", describe_latest(&verdict));
+            if !verdict.breaches.is_empty() {
+                let complaint = complaint(scenario.name, &verdict.breaches);
+                println!("{complaint}");
+                complaints.push(complaint);
+            }
+            line(scenario.name, cycles, &verdict)
+        }
+    };
+    println!("{row}");
+    let _written = writeln!(table, "{row}");
 }
 
 fn line(name: &str, cycles: usize, verdict: &Verdict) -> String {
