@@ -84,7 +84,11 @@ impl<K: Copy + Eq + Hash> HeldRows<K> {
 
     /// Which of the rows that the database listed as this node's it does not hold under that claim. Call it after the list
     /// was read: it waits for every write that was open by then.
-    pub(crate) async fn missing<R>(&self, listed: Vec<R>, claim: impl Fn(&R) -> (K, u32)) -> Vec<R> {
+    pub(crate) async fn missing<R>(
+        &self,
+        listed: Vec<R>,
+        claim: impl Fn(&R) -> (K, u32),
+    ) -> Vec<R> {
         if listed.is_empty() {
             return listed;
         }

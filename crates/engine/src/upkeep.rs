@@ -78,7 +78,7 @@ pub(crate) async fn expire_all(
                 }
                 Err(error) => {
                     tracing::warn!(%error, "messages whose time is over wait a little longer");
-                    callbacks.lost_track();
+                    callbacks.write_failed();
                     break;
                 }
             }

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::delivery::{
-    Callback, CallbackAttempt, CallbackSettlement, CarrierRef, Parcel, Receipt, Settlement,
+    CallbackAttempt, CallbackSettlement, CarrierRef, Parcel, Receipt, Settlement,
 };
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
     Accepted, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,
-    CarrierSeen, DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched, MessageStore,
-    NodeCard, Page, Settled, StoreError,
+    CarrierSeen, ClaimedCallbacks, DispatchStore, Ended, HeldCallback, InTransit, Inbox,
+    KeptAnswer, Matched, MessageStore, NodeCard, Page, ReplayRequest, Settled, StoreError,
 };
-use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, PoolId, Timestamp};
+use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, PoolId, ReceiverId, Timestamp};
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
@@ -326,9 +326,24 @@ impl DispatchStore for Door {
 
 #[async_trait]
 impl CallbackStore for Door {
-    async fn claim_callbacks(&self, node: NodeId, limit: u32) -> Result<Vec<Callback>, StoreError> {
-        let claim = move |model: &mut Model, now| model.claim_reports(node, limit, now);
+    async fn claim_callbacks(
+        &self,
+        node: NodeId,
+        limit: u32,
+        queues: &[(ReceiverId, u32)],
+    ) -> Result<ClaimedCallbacks, StoreError> {
+        let queues = queues.to_vec();
+        let claim = move |model: &mut Model, now| model.claim_reports(node, limit, &queues, now);
         self.call("claim reports", claim).await
+    }
+
+    async fn list_receiver_queues(
+        &self,
+        after: Option<ReceiverId>,
+        limit: u32,
+    ) -> Result<Vec<ReceiverId>, StoreError> {
+        let list = move |model: &mut Model, _| model.list_queues(after, limit);
+        self.call("list queues", list).await
     }
 
     async fn settle_callbacks(
@@ -340,12 +355,25 @@ impl CallbackStore for Door {
         self.call("settle reports", settle).await
     }
 
+    async fn list_held_callbacks(
+        &self,
+        node: NodeId,
+        age: SignedDuration,
+        after: Option<HeldCallback>,
+        limit: u32,
+    ) -> Result<Vec<HeldCallback>, StoreError> {
+        let list = move |model: &mut Model, now: Timestamp| {
+            model.list_held_reports(node, now - age, after, limit)
+        };
+        self.call("list held reports", list).await
+    }
+
     async fn release_callbacks(
         &self,
         node: NodeId,
-        keep: Vec<CallbackId>,
+        held: Vec<HeldCallback>,
     ) -> Result<u64, StoreError> {
-        let release = move |model: &mut Model, _| model.release_reports(node, &keep);
+        let release = move |model: &mut Model, _| model.release_reports(node, &held);
         self.call("release reports", release).await
     }
 
@@ -363,6 +391,10 @@ impl CallbackStore for Door {
 
     async fn replay_callbacks(&self, _: &CallbackFilter) -> Result<u64, StoreError> {
         Err(unused())
+    }
+
+    async fn list_replay_requests(&self, _: u64) -> Result<Vec<ReplayRequest>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn find_callback_secret(&self, _: AccountId) -> Result<Option<String>, StoreError> {

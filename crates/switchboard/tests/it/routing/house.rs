@@ -168,6 +168,7 @@ impl House {
             accept_batch: 100,
             held,
             park_callbacks_after: None,
+            callback_tries: 64,
             keep_messages: None,
             pin_from: domain::Originator::parse("Acme").expect("a name"),
             grants: GrantSettings {
