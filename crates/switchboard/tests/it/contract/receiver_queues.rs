@@ -33,7 +33,12 @@ on_both_stores!(
 const ANY_AGE: SignedDuration = SignedDuration::from_hours(-1_000_000);
 
 /// A held report to an address.
-pub(super) async fn deliver_to(store: &Arc<dyn Store>, node: NodeId, id: u64, address: &str) -> Callback {
+pub(super) async fn deliver_to(
+    store: &Arc<dyn Store>,
+    node: NodeId,
+    id: u64,
+    address: &str,
+) -> Callback {
     let submission = Submission {
         dlr_url: Some(url(address)),
         ..held(id, node)

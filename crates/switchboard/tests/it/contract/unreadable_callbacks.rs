@@ -64,7 +64,11 @@ async fn a_callback_that_cannot_be_read_is_set_aside(database: Database) {
     let readable = claim_and_park(&store, node, queue).await;
     assert_eq!(readable, [all[0], all[2], all[3], all[5]]);
     let again = claim_from(&store, node, &[(queue, 10)]).await;
-    assert_eq!(again, ClaimedCallbacks::default(), "they are not claimed again");
+    assert_eq!(
+        again,
+        ClaimedCallbacks::default(),
+        "they are not claimed again"
+    );
     let listed = store
         .list_callbacks(&CallbackFilter::default(), EVERYTHING)
         .await;

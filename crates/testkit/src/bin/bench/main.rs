@@ -93,9 +93,9 @@ fn main() -> Result<()> {
         Some("deliver") => deliver::run(&deliver::Options::parse(&arguments[1..])?),
         Some("held") => deliver::held::run(&deliver::held::Options::parse(&arguments[1..])?),
         Some("history") => deliver::run_history(&deliver::HistoryOptions::parse(&arguments[1..])?),
-        Some("receivers") => {
-            deliver::receivers::run(&deliver::receivers::ReceiverOptions::parse(&arguments[1..])?)
-        }
+        Some("receivers") => deliver::receivers::run(&deliver::receivers::ReceiverOptions::parse(
+            &arguments[1..],
+        )?),
         Some("numbers") => numbers::run(&numbers::Options::parse(&arguments[1..])?),
         Some("dashboard") => dashboard::run(&dashboard::Options::parse(&arguments[1..])?),
         Some("cluster") => {

@@ -82,7 +82,11 @@ pub(super) async fn replay(
 impl Row {
     fn of(receiver: Receiver, paused: &[PausedReceiver]) -> Self {
         let of_host = |paused: &&PausedReceiver| paused.origin.as_str() == receiver.address;
-        let paused_until = paused.iter().filter(of_host).map(|paused| paused.until).max();
+        let paused_until = paused
+            .iter()
+            .filter(of_host)
+            .map(|paused| paused.until)
+            .max();
         Self {
             waiting: counted(receiver.waiting),
             parked: counted(receiver.parked),

@@ -34,8 +34,7 @@ const MORE_PER_SECOND: u64 = 40;
 const DUE: &str = "SELECT count(*) FROM (SELECT 1 FROM callback_queue
     WHERE owner = 0 AND due_us <= extract(epoch FROM clock_timestamp()) * 1000000 LIMIT 2000) AS due";
 const WAITING: &str = "SELECT count(*) FROM callback_queue";
-const COMMITS: &str =
-    "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()";
+const COMMITS: &str = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()";
 
 /// How much waits, and how the flow is measured.
 #[derive(Debug, PartialEq)]
