@@ -104,7 +104,8 @@ impl PostgresStore {
         let now_us = rows.first().map_or(i64::MIN, |(now_us, _)| *now_us);
         let taken: Vec<Taken> = rows.into_iter().filter_map(|(_, taken)| taken).collect();
         let due = taken.iter().filter(|taken| taken.owner == NOBODY);
-        let last = due.clone().last().filter(|_| due.count() >= limit as usize);
+        let last = due.clone().next_back();
+        let last = last.filter(|_| due.count() >= limit as usize);
         let last = last.map(|last| (micros(last.held.claim.due_at), last.held.id.as_i64()));
         self.callbacks.end(&scan, Instant::now(), now_us, last);
         Ok(claimed(taken))
