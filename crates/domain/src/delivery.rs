@@ -14,6 +14,7 @@ use crate::message::{Priority, TestMode};
 use crate::msisdn::Msisdn;
 use crate::network::Network;
 use crate::originator::Originator;
+use crate::receiver::ReceiverId;
 use crate::text::{Shape, Udh};
 
 /// How a message ended. Never changes once it is stored.
@@ -296,6 +297,8 @@ pub enum CallbackNext {
     Done,
     /// It is tried again from this time on.
     Later(Timestamp),
+    /// It goes back untried into its receiver's queue, where it keeps its place.
+    Queued(ReceiverId),
     /// It is tried no more until somebody asks for it.
     Parked,
 }

@@ -41,7 +41,6 @@ pub mod throttle;
 pub mod traffic;
 mod upkeep;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::ports::{
@@ -52,7 +51,7 @@ use jiff::SignedDuration;
 
 pub use accounts::Accounts;
 pub use audit::{Audit, By};
-pub use callbacks::Callbacks;
+pub use callbacks::{Callbacks, MOST_TRIES, PausedReceiver};
 pub use catalogues::Catalogues;
 pub use dispatch::{Dispatch, Equipment};
 pub use gate::Gate;
@@ -83,6 +82,8 @@ pub struct Settings {
     pub held: usize,
     /// How long a callback is tried; `None`: for ever.
     pub park_callbacks_after: Option<SignedDuration>,
+    /// Tries to deliver callbacks that may be under way at once, at most [`MOST_TRIES`]: each needs a connection.
+    pub callback_tries: usize,
     /// How long messages that have ended are kept; `None`: for ever.
     pub keep_messages: Option<SignedDuration>,
     /// Ledger entries of days that ended so long ago are folded into daily sums; `None` keeps every entry.
@@ -256,11 +257,10 @@ impl Engine {
         self.node.works()
     }
 
-    /// The receivers of callbacks that this process leaves alone for a while, by scheme, host and port, each with the
-    /// time until when.
-    pub fn paused_receivers(&self) -> HashMap<String, Timestamp> {
+    /// The receivers of callbacks that this process has paused.
+    pub fn paused_receivers(&self) -> Vec<PausedReceiver> {
         let worker = self.worker.as_ref();
-        worker.map_or_else(HashMap::new, |worker| worker.callbacks.paused())
+        worker.map_or_else(Vec::new, |worker| worker.callbacks.paused())
     }
 
     /// Returns when the store could not make a write durable, be it of a caller or of the work in the background: the
@@ -303,7 +303,10 @@ impl Worker {
             clock.clone(),
             node.clone(),
             outside.callbacks,
-            settings.park_callbacks_after,
+            callbacks::CallbackSettings {
+                park_after: settings.park_callbacks_after,
+                most_tries: settings.callback_tries.min(MOST_TRIES),
+            },
         );
         let receipts = Receipts::start(store.clone(), node.clone(), callbacks.clone());
         let dispatch = Dispatch::start(

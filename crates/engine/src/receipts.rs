@@ -87,7 +87,7 @@ async fn settle(
         Err(error) => {
             let cause = std::error::Error::source(error).map(ToString::to_string);
             tracing::error!(%error, cause, "receipts cannot be stored; the carrier keeps them");
-            callbacks.lost_track();
+            callbacks.write_failed();
         }
     }
     result

@@ -103,7 +103,7 @@ async fn expire(
         }
         Err(error) => {
             tracing::warn!(%error, "messages whose time is over wait a little longer");
-            callbacks.lost_track();
+            callbacks.write_failed();
             false
         }
     }

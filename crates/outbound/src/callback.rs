@@ -30,8 +30,9 @@ pub const TRY_TIMEOUT: Duration = Duration::from_secs(10);
 /// So much of an answer's body is read and kept.
 pub const MAX_BODY_BYTES: usize = 1024;
 
-/// So many connections to one receiver are kept open for the next callback.
-const MAX_IDLE_CONNECTIONS: usize = 64;
+/// Connections to one receiver that are kept open for the next callback: as many as tries may be under way there, or
+/// busy receivers would be dialled again and again.
+const MAX_IDLE_CONNECTIONS: usize = 256;
 
 static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");

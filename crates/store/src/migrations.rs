@@ -102,6 +102,7 @@ migrations! {
     14 "0014_nodes" Compatible,
     15 "0015_partitions" Breaking,
     16 "0016_queue" Compatible,
+    17 "0017_callbacks" Breaking,
 }
 
 /// The steps of the schema that a program knows.

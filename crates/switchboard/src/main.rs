@@ -14,6 +14,7 @@ mod follower;
 #[cfg(debug_assertions)]
 mod kill;
 mod mcp;
+mod open_files;
 mod outside;
 mod rules;
 mod serve;

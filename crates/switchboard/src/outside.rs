@@ -12,7 +12,7 @@ use outbound::client_document::{self, FETCH_TIMEOUT};
 use outbound::image::{CHECK_TIMEOUT, MAX_FETCHES};
 use outbound::{
     CallbackClient, CallbackOptions, DialerOptions, DocumentFetch, DocumentOptions, Guard,
-    ImageCheck, ImageOptions, SystemResolver, UrlCheck,
+    ImageCheck, ImageOptions, SharedLookups, SystemResolver, UrlCheck,
 };
 
 use crate::config::Config;
@@ -63,7 +63,9 @@ pub(crate) fn callback_client(config: &Config) -> Arc<dyn CallbackSender> {
     Arc::new(CallbackClient::new(CallbackOptions {
         dialer: DialerOptions {
             guard: guard(config),
-            resolver: Arc::new(SystemResolver::new(DELIVERY_LOOKUPS)),
+            resolver: Arc::new(SharedLookups::new(Arc::new(SystemResolver::new(
+                DELIVERY_LOOKUPS,
+            )))),
             source: config.callbacks.source.clone(),
             tls: outbound::dial::public_roots(),
         },

@@ -29,7 +29,7 @@ use crate::carriers::Carriers;
 use crate::cli::{Place, Role, ServeArgs};
 use crate::config::Config;
 use crate::follower::Follower;
-use crate::{first_start, mcp, outside, telemetry};
+use crate::{first_start, mcp, open_files, outside, telemetry};
 
 /// The most submissions that one transaction stores.
 const ACCEPT_BATCH: usize = 512;
@@ -368,6 +368,7 @@ fn engine_settings(
         accept_batch: ACCEPT_BATCH,
         held: config.limits.held_messages,
         park_callbacks_after: config.callbacks.park_after_days.map(days),
+        callback_tries: open_files::share_for_callbacks(open_files::raise()),
         keep_messages: Some(config.retention.messages_days)
             .filter(|days| *days > 0)
             .map(days),

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Page, StoreError};
-use crate::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackSettlement};
+use crate::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackSettlement, Claim};
 use crate::ids::{AccountId, CallbackId, MessageId, NodeId, SenderId};
+use crate::receiver::ReceiverId;
 
 /// What a callback is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,11 +75,67 @@ pub struct CallbackFilter {
     pub with_done: bool,
 }
 
+/// A callback that the database says a node holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldCallback {
+    /// Which callback.
+    pub id: CallbackId,
+    /// The claim under which it is held.
+    pub claim: Claim,
+}
+
+/// A callback that was claimed and whose row cannot be read. It must be set aside, or it would be claimed for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnreadableCallback {
+    /// The row, held by the claim.
+    pub held: HeldCallback,
+    /// The part that cannot be read.
+    pub part: &'static str,
+}
+
+/// What a claim took.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClaimedCallbacks {
+    /// Those that had become due, the earliest first.
+    pub due: Vec<Callback>,
+    /// Those from receivers' queues, in the order of each queue.
+    pub queued: Vec<Callback>,
+    /// Those that cannot be read.
+    pub unreadable: Vec<UnreadableCallback>,
+}
+
+/// A request of a person to send callbacks again now. Nodes end the pauses of the receivers that it names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayRequest {
+    /// Requests are numbered in ascending order.
+    pub number: u64,
+    /// Receivers of this account; `None` for all.
+    pub account: Option<AccountId>,
+    /// The beginning of the receivers' URLs; empty for all.
+    pub url_prefix: String,
+}
+
 /// Callbacks.
+///
+/// A callback that waits is in one of three places: among those that wait for their time, in the queue of its receiver,
+/// or held by a node. What waits in a receiver's queue is due and costs nothing until a node asks for it.
 #[async_trait]
 pub trait CallbackStore: Send + Sync + 'static {
-    /// Takes callbacks that are due and that nobody holds, the earliest first.
-    async fn claim_callbacks(&self, node: NodeId, limit: u32) -> Result<Vec<Callback>, StoreError>;
+    /// Takes at most `limit` callbacks whose time has come, the earliest first, and from each of the given receivers'
+    /// queues at most so many.
+    async fn claim_callbacks(
+        &self,
+        node: NodeId,
+        limit: u32,
+        queues: &[(ReceiverId, u32)],
+    ) -> Result<ClaimedCallbacks, StoreError>;
+
+    /// Receivers in whose queues callbacks wait, at most `limit`, in the store's own order after the given one.
+    async fn list_receiver_queues(
+        &self,
+        after: Option<ReceiverId>,
+        limit: u32,
+    ) -> Result<Vec<ReceiverId>, StoreError>;
 
     /// Stores what came of tries, in one transaction; `false` for a claim that is not this node's any more.
     async fn settle_callbacks(
@@ -87,12 +144,21 @@ pub trait CallbackStore: Send + Sync + 'static {
         batch: Arc<Vec<CallbackSettlement>>,
     ) -> Result<Vec<bool>, StoreError>;
 
-    /// Gives back the callbacks that the node holds, but for those in `keep`: after a write whose outcome is unknown
-    /// the store may know of some that the node does not.
+    /// Callbacks that the database says the node holds, and that became due more than `age` ago: at most `limit`, in
+    /// the store's own order after the given one.
+    async fn list_held_callbacks(
+        &self,
+        node: NodeId,
+        age: SignedDuration,
+        after: Option<HeldCallback>,
+        limit: u32,
+    ) -> Result<Vec<HeldCallback>, StoreError>;
+
+    /// Gives back callbacks that the node holds under these very claims, so that any node may take them. Says how many.
     async fn release_callbacks(
         &self,
         node: NodeId,
-        keep: Vec<CallbackId>,
+        held: Vec<HeldCallback>,
     ) -> Result<u64, StoreError>;
 
     /// Callbacks, the newest first.
@@ -105,8 +171,13 @@ pub trait CallbackStore: Send + Sync + 'static {
     /// Every try of a callback, in order.
     async fn list_attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError>;
 
-    /// Makes callbacks due now, parked ones too; those that a node holds at the moment are left alone. Says how many.
+    /// Makes callbacks due now, parked ones too; those that a node holds at the moment are left alone. Those in a
+    /// receiver's queue are due already and keep their place. Says how many, and tells the nodes to end the pauses of
+    /// the receivers ([`Self::list_replay_requests`]).
     async fn replay_callbacks(&self, filter: &CallbackFilter) -> Result<u64, StoreError>;
+
+    /// Requests to send callbacks again of the last hour, above this number, in ascending order.
+    async fn list_replay_requests(&self, above: u64) -> Result<Vec<ReplayRequest>, StoreError>;
 
     /// The secret that signs an account's callbacks.
     async fn find_callback_secret(&self, account: AccountId) -> Result<Option<String>, StoreError>;

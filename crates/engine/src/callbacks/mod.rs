@@ -1,40 +1,44 @@
-//! Reports on their way to the callers, one queue for each receiving host.
+//! Callbacks on their way to the callers, one queue for each receiver.
 //!
-//! A host that is slow or dead delays nobody else: it has its own queue and its own bound on tries under way, and after
-//! repeated failures it is left alone for a while. What does not fit into memory waits in the database.
+//! A receiver that is slow or dead delays nobody else: it has its own queue, its own share of memory and of the tries
+//! under way, and after repeated failures it is paused. What finds no room in memory waits in the receiver's queue in the
+//! database, where it costs nothing until there is room.
 
-mod hosts;
+mod claims;
+mod compare;
+mod limit;
+mod receivers;
+mod slots;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use domain::backoff::callback_pause;
 use domain::delivery::{Callback, CallbackNext, CallbackSettlement, Delivery};
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{CallbackSender, Ended, StoreError, WorkStore};
-use domain::{AccountId, CallbackId, Clock, NodeId, Timestamp};
+use domain::{AccountId, CallbackId, Clock, NodeId, Origin, ReceiverId, Timestamp};
 use jiff::SignedDuration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
 
 use crate::batcher::{BatchError, Batcher, Limits};
 use crate::entropy;
-use crate::node::{Held, Node, UNSURE_FOR};
-use hosts::{Host, Hosts, Placed};
+use crate::held::{HeldRow, HeldRows, OpenWrite};
+use crate::node::{Held, Node};
+use limit::Answer;
+pub use receivers::PausedReceiver;
+use receivers::{Address, Receivers, Source, Try};
+use slots::{HELD, Slot, Slots};
 
-/// Callbacks that a node holds in memory at once.
-const HELD: usize = 20_000;
+/// Tries under way at once, unless the settings say fewer.
+pub const MOST_TRIES: usize = 2_048;
 /// Tries that may be under way or waiting to be stored: more than there can ever be, so that only the end waits.
 const UNDER_WAY: u32 = 1 << 20;
-/// How often the database is asked for due callbacks.
-const SCAN_EVERY: Duration = Duration::from_millis(250);
-/// The most that one scan takes.
-const SCAN_MOST: usize = 1000;
-/// How often it is looked for what a write of unknown outcome may have left.
-const LOOK_BACK_EVERY: Duration = Duration::from_secs(5);
+/// The most results that one transaction stores.
+const BATCH: usize = 512;
 /// How long to wait before a result that could not be stored is stored again.
 const STORE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How long a secret is remembered.
@@ -46,15 +50,26 @@ pub struct Callbacks {
     clock: Arc<dyn Clock>,
     node: Arc<Node>,
     sender: Arc<dyn CallbackSender>,
-    hosts: Mutex<Hosts>,
-    held: Arc<AtomicUsize>,
+    receivers: Arc<Mutex<Receivers<Job>>>,
+    slots: Arc<Slots>,
+    rows: Arc<HeldRows<CallbackId>>,
     secrets: Mutex<Secrets>,
     settle: Batcher<Held<CallbackSettlement>, bool, StoreError>,
     park_after: Option<SignedDuration>,
-    lost_track: Mutex<Option<LostTrack>>,
+    /// A write failed: what it may have left is looked for soon.
+    write_failed: Notify,
     /// Each try has a place until its result is stored; the end takes them all.
     under_way: Arc<Semaphore>,
-    scanning: std::sync::OnceLock<AbortHandle>,
+    tasks: OnceLock<[AbortHandle; 2]>,
+}
+
+/// What [`Callbacks`] works by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallbackSettings {
+    /// Callbacks that fail for so long are parked.
+    pub(crate) park_after: Option<SignedDuration>,
+    /// Tries under way at once.
+    pub(crate) most_tries: usize,
 }
 
 #[derive(Default)]
@@ -63,25 +78,48 @@ struct Secrets {
     since: Timestamp,
 }
 
-/// Writes whose outcome is unknown.
-#[derive(Debug, Clone, Copy)]
-struct LostTrack {
-    /// When to look next for what they left.
-    look_at: Instant,
-    /// The last look is the first after this time.
-    until: Instant,
+/// A callback in memory. While this exists it has a slot and is registered as held.
+struct Job {
+    held: Held<Callback>,
+    receiver: ReceiverId,
+    slot: Slot,
+    _row: HeldRow<CallbackId>,
 }
 
-/// Places in memory, kept for callbacks that a write may bring forth.
+/// Slots for the callbacks that a write may make this node the holder of. Exists from before the write until its callbacks
+/// are registered.
 pub(crate) struct Room {
-    held: Arc<AtomicUsize>,
-    count: usize,
+    slots: slots::Room,
+    _write: OpenWrite<CallbackId>,
 }
 
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.held.fetch_sub(self.count, Ordering::AcqRel);
+/// The place of a try under way, freed also by a panic.
+struct Permit {
+    receivers: Arc<Mutex<Receivers<Job>>>,
+    running: Option<Try>,
+}
+
+impl Permit {
+    /// Notes how the try went. Returns what belongs into the database now.
+    fn finish(mut self, answer: Answer, now: Timestamp) -> Vec<Job> {
+        let Some(running) = self.running.take() else {
+            return Vec::new();
+        };
+        lock(&self.receivers).finish(&running, answer, now)
     }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            lock(&self.receivers).abandon(&running);
+        }
+    }
+}
+
+/// A panic elsewhere leaves the queues usable.
+fn lock(receivers: &Mutex<Receivers<Job>>) -> MutexGuard<'_, Receivers<Job>> {
+    receivers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Callbacks {
@@ -91,11 +129,11 @@ impl Callbacks {
         clock: Arc<dyn Clock>,
         node: Arc<Node>,
         sender: Arc<dyn CallbackSender>,
-        park_after: Option<SignedDuration>,
+        settings: CallbackSettings,
     ) -> Arc<Self> {
         let limits = Limits {
-            queue: HELD,
-            batch: 512,
+            queue: 2 * HELD,
+            batch: BATCH,
         };
         let settle = Batcher::start(limits, {
             let store = store.clone();
@@ -106,40 +144,37 @@ impl Callbacks {
             clock,
             node,
             sender,
-            hosts: Mutex::new(Hosts::default()),
-            held: Arc::new(AtomicUsize::new(0)),
+            receivers: Arc::new(Mutex::new(Receivers::new(settings.most_tries))),
+            slots: Arc::default(),
+            rows: HeldRows::new(),
             secrets: Mutex::default(),
             settle,
-            park_after,
-            lost_track: Mutex::default(),
+            park_after: settings.park_after,
+            write_failed: Notify::new(),
             under_way: Arc::new(Semaphore::new(UNDER_WAY as usize)),
-            scanning: std::sync::OnceLock::new(),
+            tasks: OnceLock::new(),
         });
-        let scanning = tokio::spawn(callbacks.clone().scan_all()).abort_handle();
-        callbacks.scanning.get_or_init(|| scanning);
+        let claiming = tokio::spawn(callbacks.clone().claim_all()).abort_handle();
+        let comparing = tokio::spawn(callbacks.clone().compare_all()).abort_handle();
+        callbacks.tasks.get_or_init(|| [claiming, comparing]);
         callbacks
     }
 
-    /// The receivers that are left alone at present, each with the time until when.
-    pub(crate) fn paused(&self) -> HashMap<String, Timestamp> {
-        let hosts = self.hosts.lock().expect("no holder panics");
-        hosts.paused(self.clock.now())
+    /// The receivers that are paused at present.
+    pub(crate) fn paused(&self) -> Vec<PausedReceiver> {
+        lock(&self.receivers).paused(self.clock.now())
     }
 
-    /// Keeps room for so many callbacks, if there is.
+    /// Keeps slots for so many callbacks, if there are, and begins a write that may make this node their holder.
     pub(crate) fn reserve(&self, count: usize) -> Option<Room> {
-        let taken = self
-            .held
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| {
-                (held + count <= HELD).then_some(held + count)
-            });
-        taken.ok().map(|_| Room {
-            held: self.held.clone(),
-            count,
+        let slots = self.slots.reserve(count)?;
+        Some(Room {
+            slots,
+            _write: self.rows.open(),
         })
     }
 
-    /// Takes over the callbacks that a write brought forth.
+    /// Takes over the callbacks that a write created.
     pub(crate) fn take<'a>(
         self: &Arc<Self>,
         by: NodeId,
@@ -147,26 +182,21 @@ impl Callbacks {
         ended: impl Iterator<Item = &'a Ended>,
     ) {
         let Some(mut room) = room else { return };
-        for callback in ended.filter_map(|ended| ended.callback.clone()) {
-            room.count = room.count.saturating_sub(1);
-            self.place(Held { by, it: callback });
-        }
+        let created = ended.filter_map(|ended| ended.callback.clone());
+        let refused = self.add_all(by, &mut room, Source::Due, created);
+        self.requeue(refused);
     }
 
-    /// A write's outcome is unknown: the store may hold callbacks for this node that it never saw.
-    pub(crate) fn lost_track(&self) {
-        let now = Instant::now();
-        *self.lost_track.lock().expect("no holder panics") = Some(LostTrack {
-            look_at: now,
-            until: now + UNSURE_FOR,
-        });
+    /// A write failed, and may yet be done: the database may come to say that this node holds callbacks that it does not.
+    pub(crate) fn write_failed(&self) {
+        self.write_failed.notify_one();
     }
 
     /// Stops: begins no try, and returns once those under way are stored, so that what a receiver took is not brought
     /// again. What was not tried is given back when the node leaves.
     pub(crate) async fn stop(&self) {
-        if let Some(scanning) = self.scanning.get() {
-            scanning.abort();
+        for task in self.tasks.get().into_iter().flatten() {
+            task.abort();
         }
         if let Ok(all) = self.under_way.acquire_many(UNDER_WAY).await {
             all.forget();
@@ -174,59 +204,83 @@ impl Callbacks {
         self.settle.stop().await;
     }
 
-    /// Puts a callback that this node holds into its host's queue. It counts among the held until it is settled.
-    fn place(self: &Arc<Self>, callback: Held<Callback>) {
-        let host = Host::of(&callback.it.url);
-        let placed =
-            self.hosts
-                .lock()
-                .expect("no holder panics")
-                .place(&host, callback, self.clock.now());
-        match placed {
-            Placed::Queued => {}
-            Placed::Start => {
-                tokio::spawn(self.clone().serve(host));
+    /// Puts callbacks that this node holds into their receivers' queues. Returns those that belong into the database.
+    fn add_all(
+        self: &Arc<Self>,
+        by: NodeId,
+        room: &mut Room,
+        source: Source,
+        callbacks: impl Iterator<Item = Callback>,
+    ) -> Vec<Job> {
+        let mut refused = Vec::new();
+        for it in callbacks {
+            let origin = Origin::of(&it.url);
+            let address = Address {
+                receiver: ReceiverId::new(it.account, &origin),
+                account: it.account,
+                origin,
+            };
+            let job = Job {
+                receiver: address.receiver,
+                slot: room.slots.slot(),
+                _row: self.rows.register(it.id, it.claim.attempt),
+                held: Held { by, it },
+            };
+            let admit = |job: &mut Job, share| job.slot.admit(address.receiver, share);
+            let now = self.clock.now();
+            let added = lock(&self.receivers).add(&address, source, job, now, admit);
+            match added {
+                Ok(()) => self.start_tries(Some(&address.origin)),
+                Err(job) => refused.push(job),
             }
-            Placed::Full(callback, until) => self.put_back(&callback, until),
         }
+        refused
     }
 
-    /// Delivers what one host's queue holds, one after the other.
-    async fn serve(self: Arc<Self>, host: Host) {
+    /// Starts as many tries as may be under way: of hosts that wait for their turn, and of this one.
+    fn start_tries(self: &Arc<Self>, origin: Option<&Origin>) {
         loop {
             let Ok(place) = self.under_way.clone().try_acquire_owned() else {
                 // The end: nothing more is tried.
                 return;
             };
-            let next = self.hosts.lock().expect("no holder panics").next(&host);
-            let Some(callback) = next else { return };
-            if !self.node.owns(&callback).await {
-                // Somebody else delivers it.
-                self.let_go(callback.it.id);
-                continue;
-            }
-            let delivery = self.deliver(&callback.it).await;
-            let noted = self.hosts.lock().expect("no holder panics").note(
-                &host,
-                delivery.received,
-                self.clock.now(),
-            );
-            self.conclude(&callback, delivery, place);
-            for (callback, until) in noted.put_back {
-                self.put_back(&callback, until);
-            }
-            for _ in 0..noted.start {
-                tokio::spawn(self.clone().serve_boxed(host.clone()));
-            }
+            let started = lock(&self.receivers).start(origin);
+            let Some((job, running)) = started else {
+                return;
+            };
+            let permit = Permit {
+                receivers: self.receivers.clone(),
+                running: Some(running),
+            };
+            tokio::spawn(self.clone().attempt_boxed(job, permit, place));
         }
     }
 
     /// A task that starts others of its own kind needs a type of known size.
-    fn serve_boxed(
+    fn attempt_boxed(
         self: Arc<Self>,
-        host: Host,
-    ) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(self.serve(host))
+        job: Job,
+        permit: Permit,
+        place: OwnedSemaphorePermit,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.attempt(job, permit, place))
+    }
+
+    /// Tries once to deliver a callback, and stores what came of it.
+    async fn attempt(self: Arc<Self>, job: Job, permit: Permit, place: OwnedSemaphorePermit) {
+        let origin = Origin::of(&job.held.it.url);
+        if !self.node.owns(&job.held).await {
+            // Another node delivers it.
+            drop(permit);
+            self.start_tries(Some(&origin));
+            return;
+        }
+        let delivery = self.deliver(&job.held.it).await;
+        let paused = permit.finish(answer(&delivery), self.clock.now());
+        self.requeue(paused);
+        self.start_tries(Some(&origin));
+        self.store_result(self.result(&job.held, delivery)).await;
+        drop((job, place));
     }
 
     async fn deliver(&self, callback: &Callback) -> Delivery {
@@ -248,12 +302,8 @@ impl Callbacks {
         delivery
     }
 
-    fn conclude(
-        self: &Arc<Self>,
-        held: &Held<Callback>,
-        delivery: Delivery,
-        place: OwnedSemaphorePermit,
-    ) {
+    /// What follows from a try.
+    fn result(&self, held: &Held<Callback>, delivery: Delivery) -> Held<CallbackSettlement> {
         let callback = &held.it;
         let next = if delivery.received {
             CallbackNext::Done
@@ -266,60 +316,42 @@ impl Callbacks {
             let dice = u32::from_le_bytes(entropy::bytes());
             CallbackNext::Later(self.clock.now() + callback_pause(callback.tries + 1, dice))
         };
-        let settlement = CallbackSettlement {
+        let it = CallbackSettlement {
             id: callback.id,
             claim: callback.claim,
             attempt: Some(delivery.attempt),
             next,
         };
-        let settlement = Held {
-            by: held.by,
-            it: settlement,
-        };
-        self.store_result(settlement, Some(place));
+        Held { by: held.by, it }
     }
 
-    /// Gives a callback back untried.
-    fn put_back(self: &Arc<Self>, held: &Held<Callback>, until: Timestamp) {
-        let callback = &held.it;
-        let settlement = CallbackSettlement {
-            id: callback.id,
-            claim: callback.claim,
-            attempt: None,
-            next: CallbackNext::Later(until),
-        };
-        let settlement = Held {
-            by: held.by,
-            it: settlement,
-        };
-        self.store_result(settlement, None);
-    }
-
-    /// Stores a result beside the next delivery, however long that takes, and frees the callback's place in memory.
-    fn store_result(
-        self: &Arc<Self>,
-        settlement: Held<CallbackSettlement>,
-        place: Option<OwnedSemaphorePermit>,
-    ) {
-        let callbacks = self.clone();
-        tokio::spawn(async move {
-            loop {
-                match callbacks.settle.write(settlement.clone()).await {
-                    Ok(_) | Err(BatchError::Stopped) => break,
-                    Err(BatchError::Full | BatchError::Write(_)) => {
-                        tokio::time::sleep(STORE_AGAIN_AFTER).await;
-                    }
+    /// Stores a result, however long that takes.
+    async fn store_result(&self, settlement: Held<CallbackSettlement>) {
+        loop {
+            match self.settle.write(settlement.clone()).await {
+                Ok(_) | Err(BatchError::Stopped) => return,
+                Err(BatchError::Full | BatchError::Write(_)) => {
+                    tokio::time::sleep(STORE_AGAIN_AFTER).await;
                 }
             }
-            callbacks.let_go(settlement.it.id);
-            drop(place);
-        });
+        }
     }
 
-    /// A callback is no longer this node's: its place in memory is free.
-    fn let_go(&self, id: CallbackId) {
-        self.hosts.lock().expect("no holder panics").forget(id);
-        self.held.fetch_sub(1, Ordering::AcqRel);
+    /// Puts callbacks untried into their receivers' queues in the database. They keep their slots until that is stored.
+    fn requeue(self: &Arc<Self>, jobs: Vec<Job>) {
+        if jobs.is_empty() {
+            return;
+        }
+        let store = self.store.clone();
+        tokio::spawn(async move {
+            for jobs in jobs.chunks(BATCH) {
+                let batch: Vec<_> = jobs.iter().map(Job::requeued).collect();
+                while let Err(error) = settle(store.clone(), batch.clone()).await {
+                    tracing::warn!(%error, "callbacks cannot be put back into the queue; trying again");
+                    tokio::time::sleep(STORE_AGAIN_AFTER).await;
+                }
+            }
+        });
     }
 
     /// The account's secret. Without one the try fails, says so, and is made again later.
@@ -353,82 +385,35 @@ impl Callbacks {
             }
         }
     }
+}
 
-    async fn scan_all(self: Arc<Self>) {
-        let mut tick = tokio::time::interval(SCAN_EVERY);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tick.tick().await;
-            if self.is_time_to_look() {
-                self.find_track().await;
-            }
-            while self.scan().await {}
-        }
-    }
-
-    /// Takes due callbacks as far as there is room, and says whether there may be more.
-    async fn scan(self: &Arc<Self>) -> bool {
-        let free = HELD.saturating_sub(self.held.load(Ordering::Acquire));
-        let count = free.min(SCAN_MOST);
-        let Some(room) = self.reserve(count).filter(|_| count > 0) else {
-            return false;
+impl Job {
+    /// Back into its receiver's queue, untried.
+    fn requeued(&self) -> Held<CallbackSettlement> {
+        let it = CallbackSettlement {
+            id: self.held.it.id,
+            claim: self.held.it.claim,
+            attempt: None,
+            next: CallbackNext::Queued(self.receiver),
         };
-        let by = self.node.id();
-        let claimed = self
-            .store
-            .claim_callbacks(by, u32::try_from(count).unwrap_or(u32::MAX))
-            .await;
-        match claimed {
-            Ok(claimed) => {
-                if !claimed.is_empty() {
-                    pass(KillPoint::CallbackClaimed);
-                }
-                let more = claimed.len() >= count;
-                let mut room = room;
-                for callback in claimed {
-                    room.count = room.count.saturating_sub(1);
-                    self.place(Held { by, it: callback });
-                }
-                more
-            }
-            Err(error) => {
-                tracing::warn!(%error, "due callbacks cannot be taken; trying again");
-                self.lost_track();
-                false
-            }
+        Held {
+            by: self.held.by,
+            it,
         }
     }
+}
 
-    /// Whether a write of unknown outcome is to be looked for now. The next look is planned.
-    fn is_time_to_look(&self) -> bool {
-        let now = Instant::now();
-        let mut lost = self.lost_track.lock().expect("no holder panics");
-        let Some(track) = lost.as_mut().filter(|track| track.look_at <= now) else {
-            return false;
+/// What a try says about the load of the host. A refusal, or an answer with the wrong body, is no sign of load.
+fn answer(delivery: &Delivery) -> Answer {
+    let attempt = &delivery.attempt;
+    if delivery.received {
+        return Answer::Received {
+            elapsed_ms: attempt.elapsed_ms,
         };
-        if now >= track.until {
-            *lost = None;
-        } else {
-            track.look_at = now + LOOK_BACK_EVERY;
-        }
-        true
     }
-
-    /// Gives back what the store thinks this node holds and it does not.
-    async fn find_track(&self) {
-        let keep: Vec<CallbackId> = self
-            .hosts
-            .lock()
-            .expect("no holder panics")
-            .known()
-            .collect();
-        match self.store.release_callbacks(self.node.id(), keep).await {
-            Ok(0) => {}
-            Ok(count) => {
-                tracing::info!(count, "callbacks of unknown writes wait for delivery again");
-            }
-            Err(_) => self.lost_track(),
-        }
+    match attempt.status {
+        None | Some(429 | 500..) => Answer::Overloaded,
+        Some(_) => Answer::Refused,
     }
 }
 

@@ -92,7 +92,7 @@ async fn settle(
         let stored = result.inspect_err(|error| {
             let cause = std::error::Error::source(error).map(ToString::to_string);
             tracing::error!(%error, cause, "results of sending cannot be stored; trying again");
-            callbacks.lost_track();
+            callbacks.write_failed();
         })?;
         pass(KillPoint::SettleCommitted);
         let ended = stored.iter().filter_map(|settled| match settled {

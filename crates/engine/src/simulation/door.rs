@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::delivery::{
-    Callback, CallbackAttempt, CallbackSettlement, CarrierRef, Receipt, Settlement,
+    CallbackAttempt, CallbackSettlement, CarrierRef, Receipt, Settlement,
 };
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
     AcceptResult, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,
-    CarrierSeen, Claimed, ClaimedRow, DispatchStore, Ended, InTransit, Inbox, KeptAnswer, Matched,
-    MessageStore, NodeCard, Page, PoolClaim, Settled, StoreError, accept_results,
+    CarrierSeen, Claimed, ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeldCallback, InTransit, Inbox, KeptAnswer, Matched,
+    MessageStore, NodeCard, Page, PoolClaim, ReplayRequest, Settled, StoreError, accept_results,
 };
-use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, Timestamp};
+use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, ReceiverId, Timestamp};
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
@@ -363,9 +363,24 @@ impl DispatchStore for Door {
 
 #[async_trait]
 impl CallbackStore for Door {
-    async fn claim_callbacks(&self, node: NodeId, limit: u32) -> Result<Vec<Callback>, StoreError> {
-        let claim = move |model: &mut Model, now| model.claim_reports(node, limit, now);
+    async fn claim_callbacks(
+        &self,
+        node: NodeId,
+        limit: u32,
+        queues: &[(ReceiverId, u32)],
+    ) -> Result<ClaimedCallbacks, StoreError> {
+        let queues = queues.to_vec();
+        let claim = move |model: &mut Model, now| model.claim_reports(node, limit, &queues, now);
         self.call("claim reports", claim).await
+    }
+
+    async fn list_receiver_queues(
+        &self,
+        after: Option<ReceiverId>,
+        limit: u32,
+    ) -> Result<Vec<ReceiverId>, StoreError> {
+        let list = move |model: &mut Model, _| model.list_queues(after, limit);
+        self.call("list queues", list).await
     }
 
     async fn settle_callbacks(
@@ -377,12 +392,25 @@ impl CallbackStore for Door {
         self.call("settle reports", settle).await
     }
 
+    async fn list_held_callbacks(
+        &self,
+        node: NodeId,
+        age: SignedDuration,
+        after: Option<HeldCallback>,
+        limit: u32,
+    ) -> Result<Vec<HeldCallback>, StoreError> {
+        let list = move |model: &mut Model, now: Timestamp| {
+            model.list_held_reports(node, now - age, after, limit)
+        };
+        self.call("list held reports", list).await
+    }
+
     async fn release_callbacks(
         &self,
         node: NodeId,
-        keep: Vec<CallbackId>,
+        held: Vec<HeldCallback>,
     ) -> Result<u64, StoreError> {
-        let release = move |model: &mut Model, _| model.release_reports(node, &keep);
+        let release = move |model: &mut Model, _| model.release_reports(node, &held);
         self.call("release reports", release).await
     }
 
@@ -400,6 +428,10 @@ impl CallbackStore for Door {
 
     async fn replay_callbacks(&self, _: &CallbackFilter) -> Result<u64, StoreError> {
         Err(unused())
+    }
+
+    async fn list_replay_requests(&self, _: u64) -> Result<Vec<ReplayRequest>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn find_callback_secret(&self, _: AccountId) -> Result<Option<String>, StoreError> {

@@ -10,8 +10,10 @@ use domain::delivery::{
     Sent, Settlement, report_payload,
 };
 use domain::message::{Holder, SendTime, Submission, SubmitReceipt};
-use domain::ports::{Accepted, ClaimedRow, Ended, Matched, Settled};
-use domain::{AccountId, CallbackId, CallbackUrl, Channel, MessageId, NodeId, Timestamp};
+use domain::ports::{Accepted, ClaimedCallbacks, ClaimedRow, Ended, HeldCallback, Matched, Settled};
+use domain::{
+    AccountId, CallbackId, CallbackUrl, Channel, MessageId, NodeId, ReceiverId, Timestamp,
+};
 
 /// What nobody holds.
 pub(super) const NOBODY: u64 = 0;
@@ -45,6 +47,8 @@ pub(super) enum Owner {
     Node(u64),
     Carrier,
     Pool(u64),
+    /// The queue of a receiver of reports.
+    Receiver(ReceiverId),
 }
 
 /// Whose messages wait in a pool.
@@ -472,11 +476,32 @@ impl Model {
         &mut self,
         node: NodeId,
         limit: u32,
+        queues: &[(ReceiverId, u32)],
         now: Timestamp,
+    ) -> ClaimedCallbacks {
+        let due = self.claim_from(node, Owner::Node(NOBODY), limit, now);
+        let mut queued = Vec::new();
+        for (receiver, most) in queues {
+            let owner = Owner::Receiver(*receiver);
+            queued.extend(self.claim_from(node, owner, *most, Timestamp::MAX));
+        }
+        ClaimedCallbacks {
+            due,
+            queued,
+            unreadable: Vec::new(),
+        }
+    }
+
+    fn claim_from(
+        &mut self,
+        node: NodeId,
+        owner: Owner,
+        limit: u32,
+        until: Timestamp,
     ) -> Vec<Callback> {
         let mut claimed = Vec::new();
         for (id, place) in &mut self.report_queue {
-            let is_due = place.owner == Owner::Node(NOBODY) && place.due_at <= now;
+            let is_due = place.owner == owner && place.due_at <= until;
             if is_due && claimed.len() < limit as usize {
                 place.owner = Owner::Node(node.get());
                 place.attempt += 1;
@@ -484,6 +509,15 @@ impl Model {
             }
         }
         claimed
+    }
+
+    pub(super) fn list_queues(&self, after: Option<ReceiverId>, limit: u32) -> Vec<ReceiverId> {
+        let receiver = |place: &Place| match place.owner {
+            Owner::Receiver(receiver) if Some(receiver) > after => Some(receiver),
+            _ => None,
+        };
+        let found: BTreeSet<_> = self.report_queue.values().filter_map(receiver).collect();
+        found.into_iter().take(limit as usize).collect()
     }
 
     pub(super) fn settle_reports(
@@ -506,6 +540,7 @@ impl Model {
                     place.owner = Owner::Node(NOBODY);
                     place.due_at = time;
                 }
+                CallbackNext::Queued(receiver) => place.owner = Owner::Receiver(receiver),
                 CallbackNext::Done | CallbackNext::Parked => {
                     report.is_done = one.next == CallbackNext::Done;
                     self.report_queue.remove(&id);
@@ -516,11 +551,33 @@ impl Model {
         settled
     }
 
-    pub(super) fn release_reports(&mut self, node: NodeId, keep: &[CallbackId]) -> u64 {
+    pub(super) fn list_held_reports(
+        &self,
+        node: NodeId,
+        until: Timestamp,
+        after: Option<HeldCallback>,
+        limit: u32,
+    ) -> Vec<HeldCallback> {
+        let after = after.map_or(0, |held| held.id.get());
+        let is_held =
+            |place: &Place| place.owner == Owner::Node(node.get()) && place.due_at <= until;
+        let held = self.report_queue.range(after + 1..);
+        let held = held.filter(|(_, place)| is_held(place));
+        let held = held.map(|(id, place)| HeldCallback {
+            id: CallbackId::new(*id).expect("counted from 1"),
+            claim: Claim {
+                due_at: place.due_at,
+                attempt: place.attempt,
+            },
+        });
+        held.take(limit as usize).collect()
+    }
+
+    pub(super) fn release_reports(&mut self, node: NodeId, held: &[HeldCallback]) -> u64 {
         let mut released = 0;
-        for (id, place) in &mut self.report_queue {
-            let is_kept = keep.iter().any(|kept| kept.get() == *id);
-            if place.owner == Owner::Node(node.get()) && !is_kept {
+        for one in held {
+            let place = self.report_queue.get_mut(&one.id.get());
+            if let Some(place) = place.filter(|place| is_held(place, node, one.claim)) {
                 place.owner = Owner::Node(NOBODY);
                 released += 1;
             }

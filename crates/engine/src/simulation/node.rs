@@ -15,7 +15,7 @@ use super::unused::Unused;
 use super::world::{World, WorldClock};
 use crate::audit::Audit;
 use crate::batcher::Limits;
-use crate::callbacks::Callbacks;
+use crate::callbacks::{CallbackSettings, Callbacks, MOST_TRIES};
 use crate::catalogues::Catalogues;
 use crate::dispatch::{Dispatch, Equipment};
 use crate::receipts::Receipts;
@@ -127,7 +127,10 @@ async fn start(
         clock.clone(),
         node.clone(),
         Arc::new(receiver),
-        None,
+        CallbackSettings {
+            park_after: None,
+            most_tries: MOST_TRIES,
+        },
     );
     let receipts = Receipts::start(store.clone(), node.clone(), callbacks.clone());
     let routing = Routing::new(Arc::new(Unused), CATALOGUES.clone());

@@ -65,7 +65,7 @@ macro_rules! subject {
 macro_rules! list_callbacks {
     ($from:expr) => {
         concat!(
-            "SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.due_us, c.state, c.tries, c.kind,
+            "SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url, ''), c.created_us, c.due_us, c.state, c.tries, c.kind,
                 a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason,
                 coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
             FROM ",
@@ -77,12 +77,32 @@ macro_rules! list_callbacks {
     };
 }
 
+/// What is not done either waits in the queue or is parked, which has an index: the received ones, all but a few, are
+/// not read.
+macro_rules! not_done {
+    () => {
+        "(SELECT id, message_id, owner FROM callback_queue
+            UNION ALL SELECT id, message_id, NULL::bigint FROM callback WHERE state = 1) AS open
+            JOIN callback AS c ON c.id = open.id AND c.message_id = open.message_id"
+    };
+}
+
+/// The conditions of a filter, as the first six values.
+macro_rules! matches_filter {
+    () => {
+        " WHERE c.id BETWEEN $1 AND $2
+            AND substring(coalesce(c.url, m.dlr_url, '') FROM 1 FOR length($3::bytea)) = $3::bytea
+            AND c.created_us >= $4 AND c.created_us < $5 AND ($6::bigint IS NULL OR c.account_id = $6) "
+    };
+}
+
 mod accept;
 mod access;
 mod attempt;
 mod audit;
 mod billing;
 mod binds;
+mod callback_queue;
 mod callbacks;
 mod carriers;
 mod catalogue;
@@ -108,6 +128,7 @@ mod pooled;
 mod pooler;
 mod prune;
 mod receipts;
+mod replay;
 mod retention;
 mod second_factor;
 mod senders;

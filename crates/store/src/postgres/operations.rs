@@ -16,6 +16,17 @@ use crate::rows::operations::{
 };
 use crate::rows::{Corrupt, duration_us};
 
+/// The queues of receivers, found by steps through the index: at most 100.
+macro_rules! receivers {
+    () => {
+        "(SELECT owner, 1 FROM callback_queue WHERE owner < 0 ORDER BY owner LIMIT 1)
+        UNION ALL
+        SELECT next.owner, receiver.step + 1 FROM receiver CROSS JOIN LATERAL (
+            SELECT q.owner FROM callback_queue AS q WHERE q.owner > receiver.owner AND q.owner < 0
+            ORDER BY q.owner LIMIT 1
+        ) AS next WHERE receiver.step < 100"
+    };
+}
 const DESCRIBE: &str = "
     SELECT current_setting('server_version'), (SELECT max(number) FROM schema_migration),
         pg_database_size(current_database())";
@@ -28,8 +39,10 @@ const LIST_NODES: &str = concat!(
 );
 /// Queues by number, each with how much waits and its first time.
 const LIST_QUEUES: &str = concat!(
-    "WITH clock (now_us) AS MATERIALIZED (SELECT ",
+    "WITH RECURSIVE clock (now_us) AS MATERIALIZED (SELECT ",
     now_us!(),
+    "), receiver (owner, step) AS MATERIALIZED (",
+    receivers!(),
     "), lane (lane) AS (VALUES (0::smallint), (1::smallint), (2::smallint)
     ), open (owner) AS MATERIALIZED (SELECT 0::bigint UNION ALL SELECT -1 - id FROM pool)
     SELECT 0::smallint, lane.lane,
@@ -58,8 +71,11 @@ const LIST_QUEUES: &str = concat!(
     SELECT 4::smallint, 0::smallint,
         (SELECT count(*) FROM (
             SELECT 1 FROM callback_queue WHERE owner > 0
+            UNION ALL SELECT 1 FROM callback_queue WHERE owner < 0
             UNION ALL SELECT 1 FROM callback_queue WHERE owner = 0 AND due_us <= now_us LIMIT $1) AS due),
-        (SELECT min(due_us) FROM callback_queue WHERE owner = 0 AND due_us <= now_us)
+        least((SELECT min(due_us) FROM callback_queue WHERE owner = 0 AND due_us <= now_us),
+            (SELECT min(q.due_us) FROM receiver AS r CROSS JOIN LATERAL
+                (SELECT min(due_us) AS due_us FROM callback_queue WHERE callback_queue.owner = r.owner) AS q))
     FROM clock
     UNION ALL
     SELECT 5::smallint, 0::smallint,
@@ -92,26 +108,46 @@ const LIST_OVERDUE: &str = concat!(
 const LIST_UNMATCHED: &str = "
     SELECT carrier, reference, status, error, taken_us FROM transit WHERE id IS NULL
     ORDER BY taken_us DESC LIMIT $1";
-const LIST_WAITING: &str = "
-    SELECT coalesce(c.url, m.dlr_url), c.state, c.created_us, a.reason FROM (
-        (SELECT id, message_id FROM callback_queue LIMIT $1)
+const LIST_WAITING: &str = concat!(
+    "WITH RECURSIVE receiver (owner, step) AS MATERIALIZED (",
+    receivers!(),
+    ")
+    SELECT coalesce(c.url, m.dlr_url, ''), c.state, c.created_us, a.reason, open.count FROM (
+        (SELECT first.id, first.message_id, (SELECT count(*) FROM
+            (SELECT 1 FROM callback_queue AS q WHERE q.owner = r.owner LIMIT 10000) AS few) AS count
+        FROM receiver AS r CROSS JOIN LATERAL (
+            SELECT q.id, q.message_id FROM callback_queue AS q WHERE q.owner = r.owner ORDER BY q.due_us, q.id LIMIT 1
+        ) AS first)
         UNION ALL
-        (SELECT id, message_id FROM callback WHERE state = 1 ORDER BY id DESC LIMIT $1)
+        (SELECT id, message_id, 1::bigint FROM callback_queue WHERE owner >= 0 LIMIT $1)
+        UNION ALL
+        (SELECT id, message_id, 1::bigint FROM callback WHERE state = 1 ORDER BY id DESC LIMIT $1)
     ) AS open JOIN callback AS c ON c.id = open.id AND c.message_id = open.message_id
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries
             AND a.message_id = c.message_id
-    ORDER BY c.id DESC";
-const LIST_WAITING_OF: &str = "
-    SELECT coalesce(c.url, m.dlr_url), c.state, c.created_us, a.reason FROM (
-        (SELECT id, message_id FROM callback_queue LIMIT $1)
+    ORDER BY c.id DESC"
+);
+const LIST_WAITING_OF: &str = concat!(
+    "WITH RECURSIVE receiver (owner, step) AS MATERIALIZED (",
+    receivers!(),
+    ")
+    SELECT coalesce(c.url, m.dlr_url, ''), c.state, c.created_us, a.reason, open.count FROM (
+        (SELECT first.id, first.message_id, (SELECT count(*) FROM
+            (SELECT 1 FROM callback_queue AS q WHERE q.owner = r.owner LIMIT 10000) AS few) AS count
+        FROM receiver AS r CROSS JOIN LATERAL (
+            SELECT q.id, q.message_id FROM callback_queue AS q WHERE q.owner = r.owner ORDER BY q.due_us, q.id LIMIT 1
+        ) AS first)
         UNION ALL
-        (SELECT id, message_id FROM callback WHERE state = 1 AND account_id = $2 ORDER BY id DESC LIMIT $1)
+        (SELECT id, message_id, 1::bigint FROM callback_queue WHERE owner >= 0 LIMIT $1)
+        UNION ALL
+        (SELECT id, message_id, 1::bigint FROM callback WHERE state = 1 AND account_id = $2 ORDER BY id DESC LIMIT $1)
     ) AS open JOIN callback AS c ON c.id = open.id AND c.message_id = open.message_id AND c.account_id = $2
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries
             AND a.message_id = c.message_id
-    ORDER BY c.id DESC";
+    ORDER BY c.id DESC"
+);
 
 #[async_trait]
 impl OperationsStore for PostgresStore {
@@ -230,5 +266,6 @@ fn waiting(row: &Row) -> Result<WaitingColumns, Corrupt> {
         state: column(row, 1)?,
         created_us: column(row, 2)?,
         reason: column(row, 3)?,
+        count: column(row, 4)?,
     })
 }

@@ -62,7 +62,7 @@ const LIST_FITTING: &str = concat!(
         "UNNEST($1::bigint[], $9::bigint[]) AS w (id, message_id)
             JOIN callback AS c ON c.id = w.id AND c.message_id = w.message_id"
     ),
-    " WHERE substring(coalesce(c.url, m.dlr_url) FROM 1 FOR length($2::bytea)) = $2::bytea
+    " WHERE substring(coalesce(c.url, m.dlr_url, '') FROM 1 FOR length($2::bytea)) = $2::bytea
         AND c.created_us >= $3 AND c.created_us < $4 AND ($5::bigint IS NULL OR c.account_id = $5)
         AND ($6 OR c.state <> 2) AND c.id >= $7
     ORDER BY c.id DESC LIMIT $8"

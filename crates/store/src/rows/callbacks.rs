@@ -3,7 +3,11 @@
 use domain::CallbackUrl;
 use domain::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackNext};
 use domain::ids::{AccountId, CallbackId};
-use domain::ports::{CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, Found};
+use domain::ports::{
+    CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, Found, HeldCallback,
+    ReplayRequest,
+};
+use domain::receiver::ReceiverId;
 
 use super::dispatch::{claim, payload};
 use super::senders::sender_id;
@@ -81,13 +85,54 @@ fn tries(number: i32) -> Result<u32, Corrupt> {
     u32::try_from(number).map_err(|_| Corrupt("number of tries"))
 }
 
-/// `callback.state` and, for one that waits on, the new time.
+/// `callback.state` and, for one that waits for another time, that.
 pub(crate) fn next_columns(next: CallbackNext) -> (i16, Option<i64>) {
     match next {
         CallbackNext::Done => (DONE, None),
         CallbackNext::Parked => (PARKED, None),
         CallbackNext::Later(time) => (WAITING, Some(micros(time))),
+        CallbackNext::Queued(_) => (WAITING, None),
     }
+}
+
+/// The owner in the queue of one that goes back into its receiver's queue.
+pub(crate) fn next_queue(next: CallbackNext) -> Option<i64> {
+    match next {
+        CallbackNext::Queued(receiver) => Some(queue_owner(receiver)),
+        CallbackNext::Done | CallbackNext::Parked | CallbackNext::Later(_) => None,
+    }
+}
+
+/// `callback_queue.owner` of what waits in a receiver's queue.
+pub(crate) const fn queue_owner(receiver: ReceiverId) -> i64 {
+    -receiver.as_i64()
+}
+
+/// Reads back what [`queue_owner`] wrote.
+pub(crate) fn receiver(owner: i64) -> Result<ReceiverId, Corrupt> {
+    let receiver = owner.checked_neg().and_then(ReceiverId::from_i64);
+    receiver.ok_or(Corrupt("receiver"))
+}
+
+/// A row of the queue that a node holds.
+pub(crate) fn held(id: i64, due_us: i64, attempt: i32) -> Result<HeldCallback, Corrupt> {
+    Ok(HeldCallback {
+        id: callback_id(id)?,
+        claim: claim(due_us, attempt)?,
+    })
+}
+
+/// A request to send callbacks again.
+pub(crate) fn replay_request(
+    number: i64,
+    account: Option<i64>,
+    url_prefix: Vec<u8>,
+) -> Result<ReplayRequest, Corrupt> {
+    Ok(ReplayRequest {
+        number: u64::try_from(number).map_err(|_| Corrupt("number of a request"))?,
+        account: account.map(account_id).transpose()?,
+        url_prefix: utf8(url_prefix)?,
+    })
 }
 
 /// The columns of a try.
@@ -130,14 +175,15 @@ pub(crate) struct RecordColumns {
 
 impl RecordColumns {
     pub(crate) fn record(self) -> Result<CallbackRecord, Corrupt> {
-        let kind = kind(self.kind)?;
+        // A list shows also what cannot be read, and so cannot be sent.
+        let kind = kind(self.kind).unwrap_or(CallbackKind::Report);
         Ok(CallbackRecord {
             id: callback_id(self.id)?,
             kind,
             about: subject(kind, self.text.message_id)?,
             account: account_id(self.account_id)?,
-            url: utf8(self.url)?,
-            payload: self.text.payload()?,
+            url: String::from_utf8_lossy(&self.url).into_owned(),
+            payload: self.text.payload().unwrap_or_default(),
             state: state(self.state, self.due_us)?,
             tries: tries(self.tries)?,
             created_at: timestamp(self.created_us)?,

@@ -162,6 +162,8 @@ pub(crate) struct WaitingColumns {
     pub(crate) state: i16,
     pub(crate) created_us: i64,
     pub(crate) reason: Option<Vec<u8>>,
+    /// How many it stands for: the first of a receiver's queue stands for all of them.
+    pub(crate) count: i64,
 }
 
 /// The columns about the database itself.
@@ -186,7 +188,8 @@ impl DatabaseColumns {
 pub(crate) fn receivers(reports: Vec<WaitingColumns>) -> Result<Vec<Receiver>, Corrupt> {
     let mut hosts: BTreeMap<String, Receiver> = BTreeMap::new();
     for report in reports {
-        let url = utf8(report.url)?;
+        let url = String::from_utf8_lossy(&report.url);
+        let count = counted(report.count)?.0;
         let (address, host) = host_of(&url);
         let created_at = timestamp(report.created_us)?;
         let receiver = hosts.entry(address).or_insert_with_key(|address| Receiver {
@@ -198,9 +201,9 @@ pub(crate) fn receivers(reports: Vec<WaitingColumns>) -> Result<Vec<Receiver>, C
             last_reason: None,
         });
         if report.state == PARKED {
-            receiver.parked.0 += 1;
+            receiver.parked.0 += count;
         } else {
-            receiver.waiting.0 += 1;
+            receiver.waiting.0 += count;
         }
         let is_older = |oldest| created_at < oldest;
         if receiver.oldest_at.is_none_or(is_older) {

@@ -1,25 +1,18 @@
 //! Reports on their way to the callers.
 
-use domain::delivery::{Callback, CallbackAttempt, CallbackSettlement};
+use domain::CallbackUrl;
+use domain::delivery::{CallbackAttempt, CallbackSettlement};
 use domain::ids::{AccountId, CallbackId, NodeId};
-use domain::ports::{CallbackFilter, CallbackRecord, Page};
+use domain::ports::{CallbackFilter, CallbackRecord, Page, ReplayRequest};
+use domain::receiver::{Origin, ReceiverId};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::clock;
 use crate::rows::callbacks::{
-    AttemptColumns, CallbackColumns, FilterColumns, RecordColumns, TextColumns, next_columns,
+    AttemptColumns, FilterColumns, RecordColumns, TextColumns, next_columns, next_queue,
+    queue_owner, replay_request,
 };
 use crate::rows::{dispatch, micros};
-
-const FIND_DUE: &str = "
-    SELECT due_us, id FROM callback_queue WHERE owner = 0 AND due_us <= ?1 ORDER BY due_us, id LIMIT ?2";
-const CLAIM: &str = "
-    UPDATE callback_queue SET owner = ?1, attempt = attempt + 1 WHERE owner = 0 AND due_us = ?2 AND id = ?3
-    RETURNING attempt";
-const HELD: &str = "
-    SELECT c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.tries, c.kind,
-        coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
-    FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL WHERE c.id = ?1";
 
 const REMOVE: &str =
     "DELETE FROM callback_queue WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
@@ -33,21 +26,22 @@ const LOG: &str = "
     INSERT OR REPLACE INTO callback_attempt (id, at_us, status, elapsed_ms, body, address, reason)
     SELECT id * 1048576 + min(tries, 1048575), ?2, ?3, ?4, ?5, ?6, ?7 FROM callback WHERE id = ?1";
 
-const LIST_HELD: &str = "SELECT due_us, id FROM callback_queue WHERE owner = ?1";
-const RELEASE: &str =
-    "UPDATE callback_queue SET owner = 0 WHERE owner = ?1 AND due_us = ?2 AND id = ?3";
+/// Moves it, and nothing else.
+const REQUEUE: &str = "
+    UPDATE callback_queue SET owner = ?5 WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
 
 pub(super) const RECORD: &str = "
-    SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.due_us, c.state, c.tries, c.kind,
+    SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url, x''), c.created_us, c.due_us, c.state, c.tries, c.kind,
         a.at_us, a.status, a.elapsed_ms, a.body, a.address, a.reason,
         coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
     FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.id = c.id * 1048576 + min(c.tries, 1048575)";
 /// As much of it as conditions need.
 const SUBJECT: &str = "
-    SELECT c.id FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL";
+    SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url, x''), c.due_us
+    FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL";
 pub(super) const MATCHES: &str = "
-    c.id BETWEEN ?1 AND ?2 AND substr(coalesce(c.url, m.dlr_url), 1, length(?3)) = ?3
+    c.id BETWEEN ?1 AND ?2 AND substr(coalesce(c.url, m.dlr_url, x''), 1, length(?3)) = ?3
     AND c.created_us >= ?4 AND c.created_us < ?5 AND (?6 IS NULL OR c.account_id = ?6)";
 /// What is not done either waits in the queue or is parked, which has an index: the received ones, all but a few, are
 /// not read.
@@ -58,51 +52,30 @@ const LIST_ATTEMPTS: &str = "
     WHERE id BETWEEN ?1 * 1048576 AND ?1 * 1048576 + 1048575 ORDER BY id";
 const FIND_SECRET: &str = "SELECT callback_secret FROM account WHERE id = ?1";
 
-/// One that waits moves to the front unless a node holds it.
+/// One that waits for its time moves to the front.
 const HURRY: &str = "
     UPDATE callback_queue SET due_us = ?1
     WHERE owner = 0 AND id = ?2 AND due_us = (SELECT due_us FROM callback WHERE id = ?2 AND state = 0)";
 const QUEUE_AGAIN: &str = "
     INSERT INTO callback_queue (owner, due_us, id, attempt)
     SELECT 0, ?1, id, tries FROM callback WHERE id = ?2 AND state <> 0";
+/// What waits in a receiver's queue is due already and keeps its place.
+const IS_READY: &str =
+    "SELECT EXISTS (SELECT 1 FROM callback_queue WHERE owner = ?1 AND due_us = ?2 AND id = ?3)";
 const WAIT_AGAIN: &str = "UPDATE callback SET state = 0, due_us = ?1 WHERE id = ?2";
+const FORGET_REQUESTS: &str = "DELETE FROM callback_replay WHERE at_us < ?1 - 3600000000";
+/// One callback stands for its receiver.
+const REQUEST_FOR_ONE: &str = "
+    INSERT INTO callback_replay (account_id, url_prefix, at_us)
+    SELECT c.account_id, coalesce(c.url, m.dlr_url), ?1
+    FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
+    WHERE c.id = ?2 AND coalesce(c.url, m.dlr_url) IS NOT NULL";
+const REQUEST: &str =
+    "INSERT INTO callback_replay (account_id, url_prefix, at_us) VALUES (?1, ?2, ?3)";
+const LIST_REQUESTS: &str =
+    "SELECT number, account_id, url_prefix FROM callback_replay WHERE number > ?1 ORDER BY number";
 
-/// Takes what is due and nobody's.
-pub(super) fn claim(db: &Connection, node: NodeId, limit: u32) -> Result<Vec<Callback>> {
-    let now_us = clock::now_us(db)?;
-    let due = places(db, FIND_DUE, now_us, limit)?;
-    due.into_iter()
-        .map(|(due_us, id)| claim_one(db, node, due_us, id))
-        .collect()
-}
-
-fn places(db: &Connection, sql: &str, first: i64, limit: u32) -> Result<Vec<(i64, i64)>> {
-    let mut find = db.prepare_cached(sql)?;
-    find.query_map(params![first, limit], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect()
-}
-
-fn claim_one(db: &Connection, node: NodeId, due_us: i64, id: i64) -> Result<Callback> {
-    let mut claim = db.prepare_cached(CLAIM)?;
-    let attempt = claim.query_row([node.as_i64(), due_us, id], |row| row.get(0))?;
-    let read = |row: &Row<'_>| {
-        Ok(CallbackColumns {
-            id,
-            account_id: row.get(0)?,
-            url: row.get(1)?,
-            text: text_columns(row, 5)?,
-            created_us: row.get(2)?,
-            tries: row.get(3)?,
-            kind: row.get(4)?,
-            due_us,
-            attempt,
-        })
-    };
-    let columns = db.prepare_cached(HELD)?.query_row([id], read)?;
-    Ok(columns.callback()?)
-}
-
-fn text_columns(row: &Row<'_>, at: usize) -> Result<TextColumns> {
+pub(super) fn text_columns(row: &Row<'_>, at: usize) -> Result<TextColumns> {
     Ok(TextColumns {
         payload: row.get(at)?,
         message_id: row.get(at + 1)?,
@@ -122,6 +95,7 @@ pub(super) fn settle(
         node,
         remove: db.prepare_cached(REMOVE)?,
         postpone: db.prepare_cached(POSTPONE)?,
+        requeue: db.prepare_cached(REQUEUE)?,
         settle: db.prepare_cached(SETTLE)?,
         log: db.prepare_cached(LOG)?,
     };
@@ -136,6 +110,7 @@ struct Settling<'db> {
     node: NodeId,
     remove: CachedStatement<'db>,
     postpone: CachedStatement<'db>,
+    requeue: CachedStatement<'db>,
     settle: CachedStatement<'db>,
     log: CachedStatement<'db>,
 }
@@ -145,6 +120,10 @@ impl Settling<'_> {
         let (node, id) = (self.node.as_i64(), settlement.id.as_i64());
         let due_us = micros(settlement.claim.due_at);
         let attempt = dispatch::attempt(&settlement.claim);
+        if let Some(queue) = next_queue(settlement.next) {
+            let values = params![node, due_us, id, attempt, queue];
+            return Ok(self.requeue.execute(values)? > 0);
+        }
         let (state, later_us) = next_columns(settlement.next);
         let changed = match later_us {
             Some(later_us) => {
@@ -176,20 +155,6 @@ impl Settling<'_> {
         ])?;
         Ok(())
     }
-}
-
-/// Gives back what the node holds, but for some.
-pub(super) fn release(db: &Connection, node: NodeId, keep: &[CallbackId]) -> Result<u64> {
-    let keep: std::collections::HashSet<i64> = keep.iter().map(|id| id.as_i64()).collect();
-    let mut list = db.prepare_cached(LIST_HELD)?;
-    let held = list.query_map([node.as_i64()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let held: Vec<(i64, i64)> = held.collect::<Result<_>>()?;
-    let mut release = db.prepare_cached(RELEASE)?;
-    let mut released = 0;
-    for (due_us, id) in held.into_iter().filter(|(_, id)| !keep.contains(id)) {
-        released += release.execute([node.as_i64(), due_us, id])? as u64;
-    }
-    Ok(released)
 }
 
 /// Callbacks that fit a filter, the newest first.
@@ -272,19 +237,83 @@ pub(super) fn replay(db: &Connection, filter: &CallbackFilter) -> Result<u64> {
         columns.account_id,
     ];
     let mut find = db.prepare_cached(&sql)?;
-    let found = find.query_map(values, |row| row.get(0))?;
-    let found: Vec<i64> = found.collect::<Result<_>>()?;
+    let found = find.query_map(values, Waiting::read)?;
+    let found: Vec<Waiting> = found.collect::<Result<_>>()?;
     let now_us = clock::now_us(db)?;
     let mut replayed = 0;
-    for id in found {
+    for waiting in found {
+        let id = waiting.id;
         let hurried = db.prepare_cached(HURRY)?.execute([now_us, id])?;
         let queued = db.prepare_cached(QUEUE_AGAIN)?.execute([now_us, id])?;
         if hurried + queued > 0 {
             db.prepare_cached(WAIT_AGAIN)?.execute([now_us, id])?;
             replayed += 1;
+        } else if waiting.is_ready(db)? {
+            replayed += 1;
         }
     }
+    request(db, filter, &columns, now_us)?;
     Ok(replayed)
+}
+
+/// A callback that is to be sent again.
+struct Waiting {
+    id: i64,
+    due_us: i64,
+    /// The owner in the queue while it waits for its receiver.
+    queue: Option<i64>,
+}
+
+impl Waiting {
+    fn read(row: &Row<'_>) -> Result<Self> {
+        let account = AccountId::from_i64(row.get(1)?);
+        let url = String::from_utf8(row.get(2)?).ok();
+        let url = url.and_then(|url| CallbackUrl::parse(&url).ok());
+        let receiver = account
+            .zip(url)
+            .map(|(account, url)| ReceiverId::new(account, &Origin::of(&url)));
+        Ok(Self {
+            id: row.get(0)?,
+            due_us: row.get(3)?,
+            queue: receiver.map(queue_owner),
+        })
+    }
+
+    /// Whether it is in its receiver's queue.
+    fn is_ready(&self, db: &Connection) -> Result<bool> {
+        let mut find = db.prepare_cached(IS_READY)?;
+        let values = params![self.queue, self.due_us, self.id];
+        find.query_row(values, |row| row.get(0))
+    }
+}
+
+/// Tells the nodes whose receivers are to be tried now.
+fn request(
+    db: &Connection,
+    filter: &CallbackFilter,
+    columns: &FilterColumns,
+    now_us: i64,
+) -> Result<()> {
+    db.prepare_cached(FORGET_REQUESTS)?.execute([now_us])?;
+    match filter.id {
+        Some(id) => db
+            .prepare_cached(REQUEST_FOR_ONE)?
+            .execute([now_us, id.as_i64()])?,
+        None => db.prepare_cached(REQUEST)?.execute(params![
+            columns.account_id,
+            columns.url_prefix,
+            now_us
+        ])?,
+    };
+    Ok(())
+}
+
+/// Requests to send callbacks again.
+pub(super) fn list_requests(db: &Connection, above: u64) -> Result<Vec<ReplayRequest>> {
+    let above = i64::try_from(above).unwrap_or(i64::MAX);
+    let mut list = db.prepare_cached(LIST_REQUESTS)?;
+    let read = |row: &Row<'_>| Ok(replay_request(row.get(0)?, row.get(1)?, row.get(2)?)?);
+    list.query_map([above], read)?.collect()
 }
 
 /// The secret that signs an account's callbacks.

@@ -4,20 +4,20 @@ use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use domain::delivery::{
-    Callback, CallbackAttempt, CallbackSettlement, CarrierRef, Receipt, Settlement,
+    CallbackAttempt, CallbackSettlement, CarrierRef, Receipt, Settlement,
 };
 use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
     Beat, CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, Claimed,
-    ClaimedRow, DispatchStore, Ended, InTransit, Inbox, Matched, NodeCard, Page, PoolClaim,
-    Settled, StoreError,
+    ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeldCallback, InTransit, Inbox, Matched, NodeCard, Page, PoolClaim,
+    ReplayRequest, Settled, StoreError,
 };
-use domain::{Msisdn, Timestamp};
+use domain::{Msisdn, ReceiverId, Timestamp};
 use jiff::SignedDuration;
 
 use super::fault::Fault;
 use super::{
-    SqliteStore, callbacks, carriers, claims, clock, ending, held, nodes, prune, receipts, sends,
+    SqliteStore, callback_queue, callbacks, carriers, claims, clock, ending, held, nodes, prune, receipts, sends,
 };
 use crate::rows::Corrupt;
 use crate::rows::callbacks::FilterColumns;
@@ -217,9 +217,26 @@ impl DispatchStore for SqliteStore {
 
 #[async_trait]
 impl CallbackStore for SqliteStore {
-    async fn claim_callbacks(&self, node: NodeId, limit: u32) -> Result<Vec<Callback>, StoreError> {
+    async fn claim_callbacks(
+        &self,
+        node: NodeId,
+        limit: u32,
+        queues: &[(ReceiverId, u32)],
+    ) -> Result<ClaimedCallbacks, StoreError> {
+        let queues = queues.to_vec();
         self.write("claim callbacks", move |db| {
-            callbacks::claim(db, node, limit)
+            callback_queue::claim(db, node, limit, &queues)
+        })
+        .await
+    }
+
+    async fn list_receiver_queues(
+        &self,
+        after: Option<ReceiverId>,
+        limit: u32,
+    ) -> Result<Vec<ReceiverId>, StoreError> {
+        self.read("list the queues of receivers", move |db| {
+            callback_queue::list_queues(db, after, limit)
         })
         .await
     }
@@ -234,13 +251,27 @@ impl CallbackStore for SqliteStore {
         self.writer.run("settle callbacks", rows, work).await
     }
 
+    async fn list_held_callbacks(
+        &self,
+        node: NodeId,
+        age: SignedDuration,
+        after: Option<HeldCallback>,
+        limit: u32,
+    ) -> Result<Vec<HeldCallback>, StoreError> {
+        let age_us = duration_us(age);
+        self.read("list held callbacks", move |db| {
+            callback_queue::list_held(db, node, age_us, after, limit)
+        })
+        .await
+    }
+
     async fn release_callbacks(
         &self,
         node: NodeId,
-        keep: Vec<CallbackId>,
+        held: Vec<HeldCallback>,
     ) -> Result<u64, StoreError> {
         self.write("release callbacks", move |db| {
-            callbacks::release(db, node, &keep)
+            callback_queue::release(db, node, &held)
         })
         .await
     }
@@ -268,6 +299,13 @@ impl CallbackStore for SqliteStore {
         let filter = filter.clone();
         self.write("replay callbacks", move |db| callbacks::replay(db, &filter))
             .await
+    }
+
+    async fn list_replay_requests(&self, above: u64) -> Result<Vec<ReplayRequest>, StoreError> {
+        self.read("list requests to replay", move |db| {
+            callbacks::list_requests(db, above)
+        })
+        .await
     }
 
     async fn find_callback_secret(&self, account: AccountId) -> Result<Option<String>, StoreError> {

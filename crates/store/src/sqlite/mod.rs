@@ -20,6 +20,7 @@ mod access;
 mod audit;
 mod billing;
 mod binds;
+mod callback_queue;
 mod callbacks;
 mod carriers;
 mod catalogue;

@@ -11,6 +11,15 @@ use crate::rows::operations::{
     UnmatchedColumns, WaitingColumns, receivers,
 };
 
+/// The queues of receivers, found by steps through the index: at most 100.
+macro_rules! receivers {
+    () => {
+        "SELECT min(owner) FROM callback_queue WHERE owner < 0
+        UNION ALL
+        SELECT (SELECT min(q.owner) FROM callback_queue AS q WHERE q.owner > receiver.owner AND q.owner < 0)
+        FROM receiver WHERE receiver.owner IS NOT NULL LIMIT 100"
+    };
+}
 const DESCRIBE: &str = "
     SELECT sqlite_version(), (SELECT max(number) FROM schema_migration), c.page_count * s.page_size
     FROM pragma_page_count AS c, pragma_page_size AS s";
@@ -20,8 +29,10 @@ const LIST_NODES: &str = "
         started_us, schema_level, works, roles, version, host, listen
     FROM node ORDER BY id";
 /// Queues by number, each with how much waits and its first time.
-const LIST_QUEUES: &str = "
-    WITH lane (lane) AS (VALUES (0), (1), (2)),
+const LIST_QUEUES: &str = concat!(
+    "WITH RECURSIVE receiver (owner) AS (",
+    receivers!(),
+    "), lane (lane) AS (VALUES (0), (1), (2)),
     open (owner) AS (SELECT 0 UNION ALL SELECT -1 - id FROM pool)
     SELECT 0, lane,
         (SELECT count(*) FROM
@@ -49,14 +60,18 @@ const LIST_QUEUES: &str = "
     SELECT 4, 0,
         (SELECT count(*) FROM (
             SELECT 1 FROM callback_queue WHERE owner > 0
+            UNION ALL SELECT 1 FROM callback_queue WHERE owner < 0
             UNION ALL SELECT 1 FROM callback_queue WHERE owner = 0 AND due_us <= ?1 LIMIT ?2)),
-        (SELECT min(due_us) FROM callback_queue WHERE owner = 0 AND due_us <= ?1)
+        (SELECT min(first_us) FROM (
+            SELECT min(due_us) AS first_us FROM callback_queue WHERE owner = 0 AND due_us <= ?1
+            UNION ALL SELECT (SELECT min(due_us) FROM callback_queue AS q WHERE q.owner = receiver.owner) FROM receiver))
     UNION ALL
     SELECT 5, 0, (SELECT count(*) FROM (SELECT 1 FROM callback_queue WHERE owner = 0 AND due_us > ?1 LIMIT ?2)),
         (SELECT min(due_us) FROM callback_queue WHERE owner = 0 AND due_us > ?1)
     UNION ALL
     SELECT 6, 0, (SELECT count(*) FROM (SELECT 1 FROM callback WHERE state = 1 LIMIT ?2)),
-        (SELECT created_us FROM callback WHERE state = 1 ORDER BY id LIMIT 1)";
+        (SELECT created_us FROM callback WHERE state = 1 ORDER BY id LIMIT 1)"
+);
 /// What nobody holds is ordered by time within its lane; of what nodes hold so much is read.
 const LIST_OVERDUE: &str = "
     SELECT q.id, m.account_id, q.owner, q.due_us, q.tries FROM (
@@ -75,24 +90,40 @@ const LIST_UNMATCHED: &str = "
     SELECT carrier, reference, status, error, taken_us FROM transit WHERE id IS NULL
     ORDER BY taken_us DESC LIMIT ?1";
 /// CROSS JOIN: the few that wait come first, then their rows; the planner would read all reports instead.
-const LIST_WAITING: &str = "
-    SELECT coalesce(c.url, m.dlr_url), c.state, c.created_us, a.reason FROM (
-        SELECT id FROM (SELECT id FROM callback_queue LIMIT ?1)
+const LIST_WAITING: &str = concat!(
+    "WITH RECURSIVE receiver (owner) AS (",
+    receivers!(),
+    ")
+    SELECT coalesce(c.url, m.dlr_url, x''), c.state, c.created_us, a.reason, open.count FROM (
+        SELECT (SELECT q.id FROM callback_queue AS q WHERE q.owner = r.owner ORDER BY q.due_us, q.id LIMIT 1) AS id,
+            (SELECT count(*) FROM (SELECT 1 FROM callback_queue AS q WHERE q.owner = r.owner LIMIT 10000)) AS count
+        FROM receiver AS r WHERE r.owner IS NOT NULL
         UNION ALL
-        SELECT id FROM (SELECT id FROM callback WHERE state = 1 ORDER BY id DESC LIMIT ?1)
+        SELECT id, 1 FROM (SELECT id FROM callback_queue WHERE owner >= 0 LIMIT ?1)
+        UNION ALL
+        SELECT id, 1 FROM (SELECT id FROM callback WHERE state = 1 ORDER BY id DESC LIMIT ?1)
     ) AS open CROSS JOIN callback AS c ON c.id = open.id
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.id = c.id * 1048576 + min(c.tries, 1048575)
-    ORDER BY c.id DESC";
-const LIST_WAITING_OF: &str = "
-    SELECT coalesce(c.url, m.dlr_url), c.state, c.created_us, a.reason FROM (
-        SELECT id FROM (SELECT id FROM callback_queue LIMIT ?1)
+    ORDER BY c.id DESC"
+);
+const LIST_WAITING_OF: &str = concat!(
+    "WITH RECURSIVE receiver (owner) AS (",
+    receivers!(),
+    ")
+    SELECT coalesce(c.url, m.dlr_url, x''), c.state, c.created_us, a.reason, open.count FROM (
+        SELECT (SELECT q.id FROM callback_queue AS q WHERE q.owner = r.owner ORDER BY q.due_us, q.id LIMIT 1) AS id,
+            (SELECT count(*) FROM (SELECT 1 FROM callback_queue AS q WHERE q.owner = r.owner LIMIT 10000)) AS count
+        FROM receiver AS r WHERE r.owner IS NOT NULL
         UNION ALL
-        SELECT id FROM (SELECT id FROM callback WHERE state = 1 AND account_id = ?2 ORDER BY id DESC LIMIT ?1)
+        SELECT id, 1 FROM (SELECT id FROM callback_queue WHERE owner >= 0 LIMIT ?1)
+        UNION ALL
+        SELECT id, 1 FROM (SELECT id FROM callback WHERE state = 1 AND account_id = ?2 ORDER BY id DESC LIMIT ?1)
     ) AS open CROSS JOIN callback AS c ON c.id = open.id AND c.account_id = ?2
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.id = c.id * 1048576 + min(c.tries, 1048575)
-    ORDER BY c.id DESC";
+    ORDER BY c.id DESC"
+);
 
 /// The nodes.
 pub(super) fn list_nodes(db: &Connection) -> Result<Vec<NodeSeen>> {
@@ -191,6 +222,7 @@ pub(super) fn list_receivers(db: &Connection, account: Option<AccountId>) -> Res
             state: row.get(1)?,
             created_us: row.get(2)?,
             reason: row.get(3)?,
+            count: row.get(4)?,
         })
     };
     let waiting: Vec<WaitingColumns> = match account {

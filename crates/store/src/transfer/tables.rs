@@ -177,6 +177,7 @@ pub(crate) const LEFT_OUT: &[&str] = &[
     "carrier",
     "bind",
     "bind_wish",
+    "callback_replay",
 ];
 
 /// Tables of `PostgreSQL` alone whose rows are read along with those of another.

@@ -7,8 +7,8 @@ use domain::delivery::{
     Receipt, Sent, Settlement,
 };
 use domain::message::{Holder, SendTime, Submission};
-use domain::ports::{Beat, Ended, Matched, NodeCard, Settled, Store};
-use domain::{CallbackUrl, Code, MessageState, NodeId, Outcome, Timestamp};
+use domain::ports::{Beat, ClaimedCallbacks, Ended, Matched, NodeCard, Settled, Store};
+use domain::{CallbackUrl, Code, MessageState, NodeId, Outcome, ReceiverId, Timestamp};
 use jiff::SignedDuration;
 
 use super::sample::{accept, account, message, submission};
@@ -223,6 +223,23 @@ pub(crate) async fn settle_callback(
 }
 
 pub(crate) async fn claim_callbacks(store: &Arc<dyn Store>, node: NodeId) -> Vec<Callback> {
-    let claimed = store.claim_callbacks(node, 1_000).await;
+    claim_from(store, node, &[]).await.due
+}
+
+/// Claims what is due, and from the queues of these receivers.
+pub(crate) async fn claim_from(
+    store: &Arc<dyn Store>,
+    node: NodeId,
+    queues: &[(ReceiverId, u32)],
+) -> ClaimedCallbacks {
+    let claimed = store.claim_callbacks(node, 1_000, queues).await;
     claimed.expect("the store answers")
+}
+
+/// Gives back all callbacks that a node holds.
+pub(crate) async fn release_all(store: &Arc<dyn Store>, node: NodeId) -> u64 {
+    let age = SignedDuration::from_hours(-1);
+    let held = store.list_held_callbacks(node, age, None, 1_000).await;
+    let held = held.expect("answers");
+    store.release_callbacks(node, held).await.expect("answers")
 }

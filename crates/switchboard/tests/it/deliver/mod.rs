@@ -15,3 +15,4 @@ mod replay;
 mod reports;
 mod restart;
 mod scheduled;
+mod slow_receivers;

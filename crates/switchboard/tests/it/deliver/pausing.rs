@@ -10,8 +10,8 @@ use super::post::{callbacks, start, wait_for_reports};
 use crate::rest::service::{sms_with, wait_for};
 
 const MESSAGES: usize = 60;
-/// So many tries are under way at one host at once.
-const AT_ONCE: usize = 32;
+/// Tries that are under way at once at a host that nothing is known about.
+const AT_ONCE: usize = 8;
 
 /// Reports that fail together are one reason for the first pause, not many for the longest.
 #[test]

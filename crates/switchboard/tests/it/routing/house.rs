@@ -224,6 +224,7 @@ impl House {
             accept_batch: 100,
             held,
             park_callbacks_after: None,
+            callback_tries: 64,
             keep_messages: None,
             fold_ledger_after: None,
             pin_from: domain::Originator::parse("Acme").expect("a name"),

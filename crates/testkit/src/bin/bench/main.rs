@@ -28,6 +28,7 @@ usage: bench accept [--quick] [--seconds N] [--soak MESSAGES] [--switchboard PAT
        bench held [--quick] [--minutes N] [--slice-s N] [--outstanding N] [--delay-ms N]
                   [--switchboard PATH]
        bench history [--rows N] [--seconds N] [--outstanding N] [--delay-ms N] [--switchboard PATH]
+       bench receivers [--quick] [--reports N] [--seconds N] [--delay-ms N] [--switchboard PATH]
        bench numbers [--quick] [--seconds N] [--python PATH] [--switchboard PATH]
        bench dashboard [--quick] [--messages N] [--only sqlite|postgres] [--switchboard PATH]
        bench cluster [--quick] [--seconds N] [--kills N] [--switchboard PATH]
@@ -43,6 +44,8 @@ held     how fast messages go all that way on PostgreSQL while somebody holds a 
          beside a database that nobody holds, in turns
 history  how fast messages are delivered on PostgreSQL with millions that ended long ago in the
          store, beside an empty store
+receivers  how soon a healthy receiver gets its reports on PostgreSQL beside 20 that are dead or slow
+         and have a backlog, and what that costs the database
 numbers  how fast numbers are corrected, in one process and over HTTP, beside Google's library for
          Python, and how fast prices and prefixes are answered beside a bare handler
 dashboard  how soon each page of the dashboard begins to arrive with a million messages in the
@@ -55,10 +58,11 @@ smpp     wire: how many messages a second one SMPP session sends, beside a plain
 bare     that bare handler, on a free port of loopback; with a file, it answers GET with its bytes
 
 --quick        accept: 2 seconds each, 1 and 64 connections, no soak; deliver: 8 seconds each, 10000
-               waiting; held: 3 slices of 2 seconds; dashboard: 20000 messages; only to see that it
-               works
+               waiting; held: 3 slices of 2 seconds; dashboard: 20000 messages; receivers: 2000 reports
+               each; only to see that it works
 --messages     how many messages the store is filled with (default 1000000)
 --rows         how many messages of history (default 10000000), over 30 days
+--reports      how many reports wait for each dead or slow receiver (default 100000)
 --seconds      how long each row is measured, after a warm-up of 2 seconds (default: accept 8,
                deliver 60, of which the rows with messages waiting take a quarter)
 --minutes      how long each of the two is under load (default 3)
@@ -89,6 +93,9 @@ fn main() -> Result<()> {
         Some("deliver") => deliver::run(&deliver::Options::parse(&arguments[1..])?),
         Some("held") => deliver::held::run(&deliver::held::Options::parse(&arguments[1..])?),
         Some("history") => deliver::run_history(&deliver::HistoryOptions::parse(&arguments[1..])?),
+        Some("receivers") => deliver::receivers::run(&deliver::receivers::ReceiverOptions::parse(
+            &arguments[1..],
+        )?),
         Some("numbers") => numbers::run(&numbers::Options::parse(&arguments[1..])?),
         Some("dashboard") => dashboard::run(&dashboard::Options::parse(&arguments[1..])?),
         Some("cluster") => {

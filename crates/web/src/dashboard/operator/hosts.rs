@@ -1,13 +1,12 @@
 //! The hosts that receive reports: what waits for each, and sending it again.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use domain::Timestamp;
 use domain::ports::Receiver;
+use engine::PausedReceiver;
 use http::StatusCode;
 
 use super::counted;
@@ -36,7 +35,7 @@ struct Row {
     parked: String,
     oldest: Option<Moment>,
     reason: String,
-    /// Until when this process leaves it alone.
+    /// Until when this process has paused it, for one account at least.
     paused_until: Option<Moment>,
 }
 
@@ -81,8 +80,13 @@ pub(super) async fn replay(
 }
 
 impl Row {
-    fn of(receiver: Receiver, paused: &HashMap<String, Timestamp>) -> Self {
-        let paused_until = paused.get(&receiver.address).copied();
+    fn of(receiver: Receiver, paused: &[PausedReceiver]) -> Self {
+        let of_host = |paused: &&PausedReceiver| paused.origin.as_str() == receiver.address;
+        let paused_until = paused
+            .iter()
+            .filter(of_host)
+            .map(|paused| paused.until)
+            .max();
         Self {
             waiting: counted(receiver.waiting),
             parked: counted(receiver.parked),

@@ -8,6 +8,7 @@ pub(crate) mod held;
 mod history;
 mod ledger;
 mod options;
+pub(crate) mod receivers;
 mod report;
 mod site;
 

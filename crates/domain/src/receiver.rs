@@ -1,0 +1,127 @@
+//! The receivers of callbacks: which queue a callback waits in.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::CallbackUrl;
+use crate::ids::AccountId;
+
+/// The scheme, host and port of a callback URL, in lower case.
+///
+/// Two spellings of one host are two origins. That is harmless: each gets limits of its own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin(String);
+
+impl Origin {
+    /// The part of a URL before its path.
+    pub fn of(url: &CallbackUrl) -> Self {
+        let url = url.as_str();
+        let start = url.find("://").map_or(0, |at| at + 3);
+        let end = url[start..]
+            .find(['/', '?', '#', '\\'])
+            .map_or(url.len(), |at| start + at);
+        Self(url[..end].to_ascii_lowercase())
+    }
+
+    /// The origin as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A receiver: one account's callbacks to one origin. They share a queue, its limits and its pauses.
+///
+/// The ID is a hash of both, so that every node finds the same queue without a table of receivers. The hash is
+/// cryptographic: nobody can choose a host that shares a queue with another account's receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReceiverId(i64);
+
+impl ReceiverId {
+    /// Bits of the hash that are kept.
+    const BITS: u32 = 62;
+
+    /// The receiver of an account's callbacks to an origin.
+    pub fn new(account: AccountId, origin: &Origin) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(account.get().to_be_bytes());
+        hash.update(origin.0.as_bytes());
+        let hash = hash.finalize();
+        let first = hash.first_chunk().expect("a hash has 32 bytes");
+        let number = u64::from_be_bytes(*first) >> (u64::BITS - Self::BITS);
+        Self(number.cast_signed().max(1))
+    }
+
+    /// The number as both databases keep it, from 1 to 2^62-1.
+    pub const fn as_i64(self) -> i64 {
+        self.0
+    }
+
+    /// Reads back what [`Self::as_i64`] wrote.
+    pub const fn from_i64(number: i64) -> Option<Self> {
+        if number >= 1 && number < 1 << Self::BITS {
+            Some(Self(number))
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(url: &str) -> Origin {
+        Origin::of(&CallbackUrl::parse(url).expect(url))
+    }
+
+    fn account(id: u64) -> AccountId {
+        AccountId::new(id).expect("in range")
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        for (url, expected) in [
+            ("http://A.example/x?y", "http://a.example"),
+            ("https://a.example:8443", "https://a.example:8443"),
+            ("http://[::1]:80/a", "http://[::1]:80"),
+            ("http://a.example?x", "http://a.example"),
+        ] {
+            assert_eq!(origin(url).as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn accounts_and_origins_have_receivers_of_their_own() {
+        let here = origin("http://a.example/one");
+        let receiver = ReceiverId::new(account(1), &here);
+        assert_eq!(
+            receiver,
+            ReceiverId::new(account(1), &origin("http://a.example/two"))
+        );
+        assert_ne!(receiver, ReceiverId::new(account(2), &here));
+        assert_ne!(
+            receiver,
+            ReceiverId::new(account(1), &origin("https://a.example/one"))
+        );
+    }
+
+    /// Rows of the queue carry it: it must never change.
+    #[test]
+    fn the_number_is_stable() {
+        let receiver = ReceiverId::new(account(7), &origin("https://example.com/dlr"));
+        assert_eq!(receiver.as_i64(), STABLE);
+        assert_eq!(ReceiverId::from_i64(STABLE), Some(receiver));
+        assert_eq!(ReceiverId::from_i64(0), None);
+        assert_eq!(ReceiverId::from_i64(-STABLE), None);
+        assert_eq!(ReceiverId::from_i64(1 << 62), None);
+    }
+
+    const STABLE: i64 = 771_645_770_468_250_710;
+}

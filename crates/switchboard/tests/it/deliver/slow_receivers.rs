@@ -1,0 +1,127 @@
+//! Slow and failing receivers beside a healthy one: what they cost others, and the database.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OpenFlags};
+use serde_json::json;
+use testkit::Backend;
+use testkit::receiver::{Receiver, Reply};
+
+use super::post::start_with;
+use crate::rest::service::{Service, sms_with};
+
+/// For what takes a while on a machine with other things to do.
+const DEADLINE: Duration = Duration::from_mins(3);
+
+/// A service on a network that reports at once.
+fn start() -> Service {
+    start_with(Backend::Sqlite, |builder| {
+        builder.env("SWITCHBOARD_SIMULATOR__DELAY_MS", "0")
+    })
+}
+
+/// Sends messages that are reported to `url`, a thousand with each request.
+fn send_many(service: &Service, url: &str, count: usize) {
+    let numbers: Vec<String> = (0..count).map(|n| format!("+3712{n:07}")).collect();
+    for numbers in numbers.chunks(1_000) {
+        let body = sms_with(&json!({ "to": numbers, "dlrUrl": url, "testMode": 1 }));
+        assert_eq!(service.accept(&body).len(), numbers.len());
+    }
+}
+
+/// The service's database, to look into.
+struct Database(Connection);
+
+impl Database {
+    fn of(service: &Service) -> Self {
+        let path = service.server.data_dir().join("switchboard.db");
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        Self(Connection::open_with_flags(path, flags).expect("the file opens"))
+    }
+
+    fn number(&self, sql: &str) -> i64 {
+        let number = self.0.query_row(sql, [], |row| row.get(0));
+        number.expect("a number")
+    }
+
+    /// How often callbacks that wait have been claimed, all together.
+    fn claims(&self) -> i64 {
+        self.number("SELECT coalesce(sum(attempt), 0) FROM callback_queue")
+    }
+
+    fn wait_for_reports(&self, count: usize) {
+        wait_until("all messages have ended", || {
+            let created = self.number("SELECT count(*) FROM callback");
+            usize::try_from(created).is_ok_and(|created| created >= count)
+        });
+    }
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + DEADLINE;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what}: not in time");
+        thread::sleep(Duration::from_millis(20)); // tidy: between two looks at a state that has a deadline
+    }
+}
+
+/// They once filled the memory for callbacks, and everybody waited for them.
+#[test]
+fn slow_receivers_leave_a_healthy_one_alone() {
+    const SLOW: usize = 6;
+    const REPORTS: usize = 3_700;
+    const HEALTHY: usize = 100;
+
+    let service = start();
+    let answer = Duration::from_secs(9);
+    let slow: Vec<Receiver> = (0..SLOW)
+        .map(|_| {
+            let receiver = Receiver::builder().on_request(|_, _| {});
+            receiver.script(move |_| Reply::ok().after(answer)).start()
+        })
+        .collect();
+    for receiver in &slow {
+        send_many(&service, &receiver.url("/dlr"), REPORTS);
+    }
+    let database = Database::of(&service);
+    database.wait_for_reports(SLOW * REPORTS);
+    let healthy = Receiver::start();
+    send_many(&service, &healthy.url("/dlr"), HEALTHY);
+    let came = healthy.wait_for(HEALTHY, Duration::from_secs(30));
+    assert!(came, "{} of {HEALTHY} reports came", healthy.count());
+    let waiting = database.number("SELECT count(*) FROM callback_queue");
+    assert!(waiting > 0, "the slow ones still have theirs to come");
+}
+
+/// What waited for it was once claimed and put back with each pause, all of it.
+#[test]
+fn the_backlog_of_a_paused_receiver_costs_nothing() {
+    const REPORTS: usize = 2_000;
+    /// The first tries, and those that find out whether it is back.
+    const CLAIMS: i64 = 60;
+
+    let service = start();
+    let failing = Receiver::builder()
+        .script(|_| Reply::answer(500, "no"))
+        .start();
+    send_many(&service, &failing.url("/dlr"), REPORTS);
+    let database = Database::of(&service);
+    database.wait_for_reports(REPORTS);
+    wait_until("the receiver is paused", || {
+        let held = database.number("SELECT count(*) FROM callback_queue WHERE owner > 0");
+        failing.count() > 0 && held == 0
+    });
+    let (claims, tries) = (database.claims(), failing.count());
+    wait_until("it was tried again after two pauses", || {
+        failing.count() >= tries + 2
+    });
+    let more = database.claims() - claims;
+    assert!(
+        more <= CLAIMS,
+        "{more} claims for {} tries",
+        failing.count() - tries
+    );
+    let waiting = database.number("SELECT count(*) FROM callback_queue");
+    assert_eq!(usize::try_from(waiting), Ok(REPORTS), "none is lost");
+}
