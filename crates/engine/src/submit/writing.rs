@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use domain::kill_point::{KillPoint, pass};
-use domain::message::{SendTime, Submission};
+use domain::message::{SendTime, Submission, SubmitReceipt};
 use domain::ports::{Accepted, StoreError, WorkStore};
 use domain::{Channel, Clock};
 
 use super::health::WriteHealth;
 use crate::dispatch::{Dispatch, Places};
+use crate::id_blocks::IdBlocks;
 
 /// A submission, and the places that are kept for it in the lanes of this node.
 pub(super) struct Entry {
@@ -16,9 +17,20 @@ pub(super) struct Entry {
     pub(super) places: Option<Places>,
 }
 
+/// What became of a submission.
+pub(super) struct Written {
+    pub(super) outcome: Accepted,
+    /// The IDs under which it is stored, if it is.
+    pub(super) receipt: SubmitReceipt,
+}
+
+/// How often a batch gets other IDs when one of them is taken.
+const NUMBERED_ANEW: u32 = 5;
+
 /// What a write of submissions needs.
 pub(super) struct Writing {
     pub(super) store: Arc<dyn WorkStore>,
+    pub(super) ids: Arc<IdBlocks>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) health: Arc<WriteHealth>,
     pub(super) dispatch: Option<Arc<Dispatch>>,
@@ -30,15 +42,15 @@ impl Writing {
     pub(super) async fn write(
         self: Arc<Self>,
         batch: Vec<Entry>,
-    ) -> Result<Vec<Accepted>, StoreError> {
+    ) -> Result<Vec<Written>, StoreError> {
         let (batch, places): (Vec<_>, Vec<_>) = batch
             .into_iter()
             .map(|entry| (entry.submission, entry.places))
             .unzip();
-        let batch = Arc::new(batch);
+        let mut batch = Arc::new(batch);
         let _open = self.dispatch.as_ref().map(|dispatch| dispatch.open_write());
         pass(KillPoint::AcceptBegins);
-        let result = self.store.accept(batch.clone()).await;
+        let result = self.accept(&mut batch).await;
         match &result {
             Ok(outcomes) => {
                 pass(KillPoint::AcceptCommitted);
@@ -64,7 +76,42 @@ impl Writing {
                 }
             }
         }
-        result
+        let receipts = batch.iter().map(Submission::receipt);
+        let written = |outcomes: Vec<Accepted>| {
+            let pairs = outcomes.into_iter().zip(receipts);
+            pairs.map(|(outcome, receipt)| Written { outcome, receipt })
+        };
+        Ok(written(result?).collect())
+    }
+
+    /// Stores a batch, with other IDs when some of its own are taken.
+    async fn accept(&self, batch: &mut Arc<Vec<Submission>>) -> Result<Vec<Accepted>, StoreError> {
+        let mut numbered_anew = 0;
+        loop {
+            match self.store.accept(batch.clone()).await {
+                Err(StoreError::IdTaken { source }) if numbered_anew < NUMBERED_ANEW => {
+                    tracing::warn!(
+                        %source,
+                        "a message ID was handed out twice by the database; going on with other IDs"
+                    );
+                    numbered_anew += 1;
+                    self.number_anew(Arc::make_mut(batch).as_mut_slice()).await?;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Gives every submission other IDs, of another block: which of them is taken is not known.
+    async fn number_anew(&self, batch: &mut [Submission]) -> Result<(), StoreError> {
+        for submission in &mut *batch {
+            self.ids.discard(submission.receipt().first);
+        }
+        for submission in batch {
+            let count = submission.receipt().messages;
+            submission.number_from(self.ids.take(count).await?);
+        }
+        Ok(())
     }
 }
 
