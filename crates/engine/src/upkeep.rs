@@ -7,7 +7,7 @@ use domain::Clock;
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{Store, StoreError, WorkStore};
 use jiff::SignedDuration;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::callbacks::Callbacks;
 use crate::node::Node;
@@ -38,9 +38,13 @@ impl Upkeep {
         callbacks: Arc<Callbacks>,
         keep_messages: Option<SignedDuration>,
     ) -> Self {
-        let expiring = tokio::spawn(expire_all(store.clone(), node, callbacks));
-        let adding_up = tokio::spawn(add_up_all(store.clone()));
-        let pruning = tokio::spawn(prune_all(store, clock, keep_messages));
+        let expiring = spawn_expiry(store.clone(), node, callbacks);
+        let adding_up = supervise::spawn("traffic", {
+            let store = store.clone();
+            move || add_up_all(store.clone())
+        });
+        let prune = move || prune_all(store.clone(), clock.clone(), keep_messages);
+        let pruning = supervise::spawn("retention", prune);
         Self {
             tasks: [
                 expiring.abort_handle(),
@@ -57,11 +61,18 @@ impl Upkeep {
     }
 }
 
-pub(crate) async fn expire_all(
+/// Ends messages whose time is over.
+pub(crate) fn spawn_expiry(
     store: Arc<dyn WorkStore>,
     node: Arc<Node>,
     callbacks: Arc<Callbacks>,
-) {
+) -> JoinHandle<()> {
+    supervise::spawn("expiry", move || {
+        expire_all(store.clone(), node.clone(), callbacks.clone())
+    })
+}
+
+async fn expire_all(store: Arc<dyn WorkStore>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
     let mut tick = tokio::time::interval(EXPIRE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

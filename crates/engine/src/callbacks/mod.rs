@@ -115,7 +115,9 @@ impl Callbacks {
             under_way: Arc::new(Semaphore::new(UNDER_WAY as usize)),
             scanning: std::sync::OnceLock::new(),
         });
-        let scanning = tokio::spawn(callbacks.clone().scan_all()).abort_handle();
+        let kept = callbacks.clone();
+        let scanning = supervise::spawn("callback-scan", move || kept.clone().scan_all());
+        let scanning = scanning.abort_handle();
         callbacks.scanning.get_or_init(|| scanning);
         callbacks
     }

@@ -122,6 +122,8 @@ type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// A server that was reached at least once.
 pub(crate) struct PostgresStore {
     pool: Pool,
+    /// Its one connection is for heartbeats.
+    heartbeat: Pool,
     lanes: claims::Lanes,
     callbacks: floor::Floor,
     folds: traffic::Folds,
@@ -144,6 +146,8 @@ impl PostgresStore {
         };
         let pool = pool::build(config, connections, settings::SERVICE)
             .map_err(|error| cannot_open(Box::new(error)))?;
+        let heartbeat = pool::heartbeat(config, settings::SERVICE)
+            .map_err(|error| cannot_open(Box::new(error)))?;
         let mut client = pool::connect(&pool).await.map_err(cannot_open)?;
         pooler::refuse_mixed(&pool, &client)
             .await
@@ -161,6 +165,7 @@ impl PostgresStore {
         drop(client);
         Ok(Self {
             pool,
+            heartbeat,
             lanes: claims::Lanes::default(),
             callbacks: floor::Floor::default(),
             folds: traffic::Folds::default(),
