@@ -24,7 +24,7 @@ pub enum BatchError<E: std::error::Error + 'static> {
     /// More items wait than the queue may hold. Nothing was written.
     #[error("too many items wait to be written")]
     Full,
-    /// The batcher was stopped. Nothing was written.
+    /// The batcher was stopped, and nothing was written; or the write panicked, and nobody knows what was written.
     #[error("the service is shutting down")]
     Stopped,
     /// The write that held the item failed.
@@ -55,7 +55,11 @@ where
     {
         let (sender, receiver) = mpsc::channel(limits.queue);
         let stop = Arc::new(Notify::new());
-        let task = tokio::spawn(gather(limits, receiver, stop.clone(), Arc::new(write)));
+        let receiver = Arc::new(tokio::sync::Mutex::new(receiver));
+        let (stopping, write) = (stop.clone(), Arc::new(write));
+        let task = supervise::spawn("batcher", move || {
+            gather(limits, receiver.clone(), stopping.clone(), write.clone())
+        });
         Self {
             sender,
             stop,
@@ -78,6 +82,11 @@ where
         }
     }
 
+    /// Whether it takes nothing more.
+    pub fn is_stopped(&self) -> bool {
+        self.sender.is_closed()
+    }
+
     /// Takes nothing more and returns once everything taken is written.
     pub async fn stop(&self) {
         self.stop.notify_one();
@@ -91,7 +100,7 @@ where
 
 async fn gather<I, O, E, W, F>(
     limits: Limits,
-    mut receiver: mpsc::Receiver<Waiting<I, O, E>>,
+    receiver: Arc<tokio::sync::Mutex<mpsc::Receiver<Waiting<I, O, E>>>>,
     stop: Arc<Notify>,
     write: Arc<W>,
 ) where
@@ -101,6 +110,8 @@ async fn gather<I, O, E, W, F>(
     W: Fn(Vec<I>) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Vec<O>, E>> + Send + 'static,
 {
+    // Only this task takes it, and lets go of it when it panics.
+    let mut receiver = receiver.lock().await;
     loop {
         let mut waiting = Vec::with_capacity(limits.batch.min(64));
         let count = tokio::select! {

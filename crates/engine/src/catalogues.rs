@@ -155,7 +155,8 @@ impl Catalogues {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, StoreError> {
         let catalogues = Arc::new(Self::load(store, clock).await?);
-        let watching = tokio::spawn(watch_all(Arc::downgrade(&catalogues)));
+        let weak = Arc::downgrade(&catalogues);
+        let watching = supervise::spawn("catalogue-watch", move || watch_all(weak.clone()));
         catalogues.watcher.get_or_init(|| watching.abort_handle());
         Ok(catalogues)
     }

@@ -1,12 +1,13 @@
 //! The time that all nodes of a database share.
 //!
 //! What one node writes by its clock, another reads by its own: when a message is due, when it expires, when a key may be
-//! forgotten. So the time of a service is that of its database, carried on by the monotonic clock of the process between
-//! two looks. A machine whose wall clock is wrong, or is set while the service runs, sends nothing early and nothing late.
+//! forgotten. So the time of a service is that of its database, carried on between two looks by the machine's own clock
+//! since it started, which also counts the time for which the machine was suspended. A machine whose wall clock is wrong, or
+//! is set while the service runs, sends nothing early and nothing late.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use domain::ports::{Store, StoreError};
 use domain::{Clock, Timestamp};
@@ -22,8 +23,8 @@ const WORTH_A_LINE_US: i64 = 1_000_000;
 
 /// A clock that follows the database's.
 pub struct DatabaseClock {
-    started: Instant,
-    /// The database's time at `started`, in microseconds.
+    machine: MachineClock,
+    /// The database's time when `machine` began, in microseconds.
     base_us: AtomicI64,
 }
 
@@ -31,22 +32,26 @@ impl DatabaseClock {
     /// Reads the database's clock, and goes on reading it. Must be called inside a tokio runtime.
     pub async fn start(store: Arc<dyn Store>) -> Result<Arc<Self>, StoreError> {
         let clock = Arc::new(Self {
-            started: Instant::now(),
+            machine: MachineClock::start(),
             base_us: AtomicI64::new(0),
         });
         let (base_us, _) = clock.look(&*store).await?;
         clock.base_us.store(base_us, Ordering::Relaxed);
         // Weak, so that whoever closes the store is the last to hold it.
-        tokio::spawn(follow(Arc::downgrade(&clock), Arc::downgrade(&store)));
+        let (weak, store) = (Arc::downgrade(&clock), Arc::downgrade(&store));
+        supervise::spawn("database-clock", move || {
+            follow(weak.clone(), store.clone())
+        });
         Ok(clock)
     }
 
-    /// What the database's time was at `started`, and how long it took to ask. The answer is counted as if it had been
+    /// What the database's time was when `machine` began, and how long it took to ask. The answer is counted as if it had been
     /// given at the end of that, so that this clock is never ahead.
     async fn look(&self, store: &dyn Store) -> Result<(i64, Duration), StoreError> {
-        let began = Instant::now();
+        let began = self.machine.elapsed();
         let time = store.now().await?;
-        Ok((time.as_microsecond() - self.elapsed_us(), began.elapsed()))
+        let took = self.machine.elapsed().saturating_sub(began);
+        Ok((time.as_microsecond() - self.elapsed_us(), took))
     }
 
     fn correct(&self, base_us: i64) {
@@ -64,7 +69,7 @@ impl DatabaseClock {
     }
 
     fn elapsed_us(&self) -> i64 {
-        i64::try_from(self.started.elapsed().as_micros()).unwrap_or(i64::MAX)
+        i64::try_from(self.machine.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 }
 
@@ -78,9 +83,45 @@ impl Clock for DatabaseClock {
     }
 }
 
+/// The time that has gone by for a machine since a moment, with the time for which it was suspended.
+#[derive(Debug, Clone, Copy)]
+struct MachineClock {
+    began: Duration,
+}
+
+impl MachineClock {
+    fn start() -> Self {
+        Self {
+            began: since_boot(),
+        }
+    }
+
+    fn elapsed(self) -> Duration {
+        since_boot().saturating_sub(self.began)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn since_boot() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+/// Elsewhere the time of a suspension is missing until the next look.
+#[cfg(not(target_os = "linux"))]
+fn since_boot() -> Duration {
+    static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    FIRST.get_or_init(std::time::Instant::now).elapsed()
+}
+
 /// A look that came back sooner is nearer to the truth, so of two that agree the later time counts.
 fn corrected(before_us: i64, seen_us: i64) -> Option<i64> {
     (seen_us > before_us || before_us - seen_us > JITTER_US).then_some(seen_us)
+}
+
+/// A slow answer does not tell how late it is by now, but it does tell that the database's clock is at least so far.
+fn counts(took: Duration, before_us: i64, seen_us: i64) -> bool {
+    took <= LONGEST_LOOK || seen_us > before_us
 }
 
 async fn follow(clock: Weak<DatabaseClock>, store: Weak<dyn Store>) {
@@ -91,9 +132,9 @@ async fn follow(clock: Weak<DatabaseClock>, store: Weak<dyn Store>) {
         let (Some(clock), Some(store)) = (clock.upgrade(), store.upgrade()) else {
             return;
         };
-        // Without an answer the monotonic clock goes on: it drifts by less than a second in hours.
+        // Without an answer the machine's clock goes on: it drifts by less than a second in hours.
         if let Ok((base_us, took)) = clock.look(&*store).await
-            && took <= LONGEST_LOOK
+            && counts(took, clock.base_us.load(Ordering::Relaxed), base_us)
         {
             clock.correct(base_us);
         }
@@ -120,10 +161,30 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_on_by_the_monotonic_clock() {
-        let started = Instant::now().checked_sub(Duration::from_secs(5));
+    fn a_slow_look_only_moves_the_clock_forward() {
+        let (quick, slow) = (Duration::from_millis(1), Duration::from_secs(9));
+        for (case, took, seen, expected) in [
+            ("quick, behind", quick, 500, true),
+            ("quick, ahead", quick, 2_000, true),
+            ("slow, behind", slow, 500, false),
+            (
+                "slow, ahead: this machine stood still",
+                slow,
+                60_000_000,
+                true,
+            ),
+        ] {
+            assert_eq!(counts(took, 1_000, seen), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn time_goes_on_by_the_clock_of_the_machine() {
+        let began = since_boot().checked_sub(Duration::from_secs(5));
         let clock = DatabaseClock {
-            started: started.expect("the machine has run for longer"),
+            machine: MachineClock {
+                began: began.expect("the machine has run for longer"),
+            },
             base_us: AtomicI64::new(1_000_000),
         };
         let now = clock.now();

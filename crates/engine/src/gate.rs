@@ -131,8 +131,10 @@ impl Gate {
             throttle: Throttle::default(),
             tasks: std::sync::OnceLock::new(),
         });
-        let watching = tokio::spawn(watch(Arc::downgrade(&gate)));
-        let noting = tokio::spawn(note(Arc::downgrade(&gate)));
+        let weak = Arc::downgrade(&gate);
+        let watching = supervise::spawn("access-watch", move || watch(weak.clone()));
+        let weak = Arc::downgrade(&gate);
+        let noting = supervise::spawn("token-use", move || note(weak.clone()));
         gate.tasks
             .get_or_init(|| [watching.abort_handle(), noting.abort_handle()]);
         gate

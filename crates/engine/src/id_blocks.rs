@@ -20,6 +20,8 @@ pub struct IdBlocks {
 
 /// IDs that are left, and when they were reserved.
 struct Block {
+    /// The first that was reserved.
+    first: u64,
     left: Range<u64>,
     reserved: Instant,
 }
@@ -30,6 +32,7 @@ impl IdBlocks {
         Self {
             store,
             block: Mutex::new(Block {
+                first: 0,
                 left: 0..0,
                 reserved: Instant::now(),
             }),
@@ -52,10 +55,20 @@ impl IdBlocks {
         let first = self.store.reserve_ids(reserved).await?;
         pass(KillPoint::IdsReserved);
         *self.block.lock().expect("no holder panics") = Block {
+            first: first.get(),
             left: first.get() + count..first.get() + reserved,
             reserved: asked,
         };
         Ok(first)
+    }
+
+    /// Drops the block that an ID is from, if it is still in use: one of its IDs is taken, so the database handed it out
+    /// again.
+    pub(crate) fn discard(&self, taken: MessageId) {
+        let mut block = self.block.lock().expect("no holder panics");
+        if (block.first..block.left.end).contains(&taken.get()) {
+            block.left = 0..0;
+        }
     }
 
     fn take_from_block(&self, count: u64) -> Option<MessageId> {

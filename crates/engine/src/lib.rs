@@ -175,7 +175,7 @@ impl Engine {
             works: outside.is_some(),
             ..settings.card.clone()
         };
-        let node = Node::start(store.clone(), card).await?;
+        let node = Node::start(store.clone(), clock.clone(), card).await?;
         let worker = outside
             .map(|outside| Worker::start(&store, &clock, &node, &routing, outside, &settings));
         let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
@@ -275,6 +275,11 @@ impl Engine {
     /// Returns when a newer program has changed the database so that this one must not go on.
     pub async fn outdated(&self) {
         self.node.outdated().await;
+    }
+
+    /// Whether all of its background tasks run.
+    pub fn is_running(&self) -> bool {
+        supervise::all_up()
     }
 
     /// Stops taking work and returns once everything taken is stored and answered.

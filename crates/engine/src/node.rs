@@ -1,12 +1,12 @@
 //! This process as one of those that work on the database.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use domain::NodeId;
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{Beat, NodeCard, StoreError, WorkStore};
+use domain::{Clock, NodeId, Timestamp};
 use jiff::SignedDuration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -16,6 +16,13 @@ use tokio::time::Instant;
 const LIFETIME: SignedDuration = SignedDuration::from_secs(10);
 /// How often it proves that it lives.
 const BEAT_EVERY: Duration = Duration::from_secs(2);
+
+/// How long one try at a heartbeat may take: less than a third of the lifetime, so that there is time for others.
+const BEAT_WITHIN: Duration = Duration::from_millis(3_200);
+/// How soon after a heartbeat that failed the next one is tried.
+const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// How often the rows of dead nodes are looked for.
+const GIVE_UP_EVERY: Duration = Duration::from_secs(2);
 
 /// Without a heartbeat for so long a node sends nothing more: others may soon take it for dead, or have done so.
 const SURE_FOR: Duration = Duration::from_secs(7);
@@ -33,24 +40,57 @@ pub(crate) struct Held<T> {
     pub(crate) it: T,
 }
 
+/// When the last heartbeat that counted began, on two clocks: either of them can stand still while the node does.
+#[derive(Debug, Clone, Copy)]
+struct Lease {
+    /// The process's monotonic clock.
+    began: Instant,
+    /// The database's clock, as far as this process knows it.
+    began_at: Timestamp,
+}
+
+impl Lease {
+    fn begin(clock: &dyn Clock) -> Self {
+        Self {
+            began: Instant::now(),
+            began_at: clock.now(),
+        }
+    }
+
+    /// Whether nobody can have given the node up by now.
+    fn holds(&self, now: Instant, now_at: Timestamp) -> bool {
+        let database = Duration::try_from(now_at.duration_since(self.began_at));
+        now.saturating_duration_since(self.began) < SURE_FOR
+            // The database's clock may have been set back: then the other clock decides.
+            && database.unwrap_or(Duration::ZERO) < SURE_FOR
+    }
+}
+
 /// A node, alive by its heartbeat.
 pub struct Node {
     store: Arc<dyn WorkStore>,
+    clock: Arc<dyn Clock>,
     card: NodeCard,
     id: AtomicU64,
     started: Instant,
-    /// Milliseconds after `started` at which the last heartbeat that counted began.
-    beaten_ms: AtomicU64,
+    lease: Mutex<Lease>,
+    hurry: Arc<Notify>,
     beaten: Notify,
     renewed: Notify,
     broken: Notify,
     outdated: Notify,
-    beating: std::sync::OnceLock<AbortHandle>,
+    tasks: std::sync::OnceLock<[AbortHandle; 2]>,
 }
 
 impl Node {
     /// Joins, takes over what the dead left where it works, and goes on proving that it lives.
-    pub async fn start(store: Arc<dyn WorkStore>, card: NodeCard) -> Result<Arc<Self>, StoreError> {
+    /// `clock` tells the database's time.
+    pub async fn start(
+        store: Arc<dyn WorkStore>,
+        clock: Arc<dyn Clock>,
+        card: NodeCard,
+    ) -> Result<Arc<Self>, StoreError> {
+        let lease = Lease::begin(&*clock);
         let id = store.join(&card, SignedDuration::ZERO, LIFETIME).await?;
         pass(KillPoint::NodeJoined);
         let taken_over = if card.works {
@@ -61,18 +101,25 @@ impl Node {
         tracing::info!(node = id.get(), taken_over, "joined");
         let node = Arc::new(Self {
             store,
+            clock,
             card,
             id: AtomicU64::new(id.get()),
             started: Instant::now(),
-            beaten_ms: AtomicU64::new(0),
+            lease: Mutex::new(lease),
+            hurry: Arc::default(),
             beaten: Notify::new(),
             renewed: Notify::new(),
             broken: Notify::new(),
             outdated: Notify::new(),
-            beating: std::sync::OnceLock::new(),
+            tasks: std::sync::OnceLock::new(),
         });
-        let beating = tokio::spawn(beat_all(Arc::downgrade(&node)));
-        node.beating.get_or_init(|| beating.abort_handle());
+        let (weak, hurry) = (Arc::downgrade(&node), node.hurry.clone());
+        let beat = move || beat_all(weak.clone(), hurry.clone());
+        let beating = supervise::spawn("heartbeat", beat);
+        let weak = Arc::downgrade(&node);
+        let giving_up = supervise::spawn("dead-nodes", move || give_up_all(weak.clone()));
+        node.tasks
+            .get_or_init(|| [beating.abort_handle(), giving_up.abort_handle()]);
         Ok(node)
     }
 
@@ -89,6 +136,7 @@ impl Node {
             if self.is_sure() {
                 break;
             }
+            self.hurry.notify_one();
             beaten.await;
         }
         held.by == self.id()
@@ -96,13 +144,16 @@ impl Node {
 
     /// Whether it surely lives: nobody can have taken over what it has.
     pub(crate) fn is_sure(&self) -> bool {
-        let beaten = Duration::from_millis(self.beaten_ms.load(Ordering::Acquire));
-        self.started.elapsed().saturating_sub(beaten) < SURE_FOR
+        let lease = *self.lease();
+        lease.holds(Instant::now(), self.clock.now())
     }
 
-    fn has_beaten(&self, began: Duration) {
-        let began = u64::try_from(began.as_millis()).unwrap_or(u64::MAX);
-        self.beaten_ms.store(began, Ordering::Release);
+    fn lease(&self) -> MutexGuard<'_, Lease> {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_beaten(&self, lease: Lease) {
+        *self.lease() = lease;
         self.beaten.notify_waiters();
     }
 
@@ -128,8 +179,8 @@ impl Node {
 
     /// Gives back what it holds.
     pub async fn leave(&self) {
-        if let Some(beating) = self.beating.get() {
-            beating.abort();
+        for task in self.tasks.get().into_iter().flatten() {
+            task.abort();
         }
         pass(KillPoint::NodeLeaves);
         if let Err(error) = self.store.leave(self.id()).await {
@@ -139,10 +190,10 @@ impl Node {
     }
 
     async fn beat(&self) -> Result<(), StoreError> {
-        let began = self.started.elapsed();
-        match self.store.beat(self.id(), LIFETIME).await? {
+        let lease = Lease::begin(&*self.clock);
+        match within(self.store.beat(self.id(), LIFETIME)).await? {
             Beat::Alive => {}
-            Beat::GivenUp => self.join_anew(began).await?,
+            Beat::GivenUp => self.join_anew().await?,
             Beat::Outdated { known, oldest } => {
                 tracing::error!(
                     known,
@@ -153,11 +204,13 @@ impl Node {
                 return Ok(());
             }
         }
-        self.has_beaten(began);
-        if !self.card.works {
-            return Ok(());
-        }
+        self.has_beaten(lease);
         pass(KillPoint::NodeBeaten);
+        Ok(())
+    }
+
+    /// Puts back in the queue what dead nodes hold.
+    async fn give_up_dead(&self) -> Result<(), StoreError> {
         let taken_over = self.store.give_up_dead(self.id()).await?;
         if taken_over > 0 {
             pass(KillPoint::DeadGivenUp);
@@ -166,9 +219,10 @@ impl Node {
         Ok(())
     }
 
-    async fn join_anew(&self, up_for: Duration) -> Result<(), StoreError> {
-        let up_for = SignedDuration::try_from(up_for).unwrap_or(SignedDuration::MAX);
-        let id = self.store.join(&self.card, up_for, LIFETIME).await?;
+    async fn join_anew(&self) -> Result<(), StoreError> {
+        let up_for = SignedDuration::try_from(self.started.elapsed());
+        let up_for = up_for.unwrap_or(SignedDuration::MAX);
+        let id = within(self.store.join(&self.card, up_for, LIFETIME)).await?;
         tracing::warn!(
             old = self.id().get(),
             new = id.get(),
@@ -180,17 +234,83 @@ impl Node {
     }
 }
 
-async fn beat_all(node: std::sync::Weak<Node>) {
-    let mut tick = tokio::time::interval(BEAT_EVERY);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+async fn beat_all(node: Weak<Node>, hurry: Arc<Notify>) {
+    let mut pause = BEAT_EVERY;
     loop {
-        tick.tick().await;
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = hurry.notified() => tokio::time::sleep(BEAT_AGAIN_AFTER).await,
+        }
         let Some(node) = node.upgrade() else { return };
+        pause = BEAT_EVERY;
         if let Err(error) = node.beat().await {
             tracing::warn!(%error, "no heartbeat; trying again");
             if matches!(error, StoreError::Broken { .. }) {
                 node.broken.notify_one();
             }
+            pause = BEAT_AGAIN_AFTER;
+        }
+    }
+}
+
+/// A call without an answer in time counts as failed.
+async fn within<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let answer = tokio::time::timeout(BEAT_WITHIN, call).await;
+    answer.unwrap_or_else(|elapsed| {
+        Err(StoreError::Unavailable {
+            source: Box::new(elapsed),
+        })
+    })
+}
+
+/// Apart from the heartbeats: this waits for a connection like everything else, and they must not wait for it.
+async fn give_up_all(node: Weak<Node>) {
+    let mut tick = tokio::time::interval(GIVE_UP_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        let Some(node) = node.upgrade() else { return };
+        if !node.works() || !node.is_sure() {
+            continue;
+        }
+        if let Err(error) = node.give_up_dead().await {
+            tracing::warn!(%error, "the rows of dead nodes cannot be looked for; trying again");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds since the last heartbeat, by the process's clock and by the database's, and whether the node may send.
+    #[test]
+    fn a_node_sends_only_while_both_clocks_say_that_it_lives() {
+        for (case, own, database, holds) in [
+            ("both tell of little time", 2, 2, true),
+            ("both tell of much", 8, 8, false),
+            (
+                "the process stood still, and its clock with it",
+                2,
+                60,
+                false,
+            ),
+            ("the database does not answer", 8, 2, false),
+            ("the database's clock was set back", 2, -3_600, true),
+            (
+                "it was set back, and the process stood still",
+                8,
+                -3_600,
+                false,
+            ),
+        ] {
+            let lease = Lease {
+                began: Instant::now(),
+                began_at: Timestamp::from_second(1_800_000_000).expect("in range"),
+            };
+            let now = lease.began + Duration::from_secs(own);
+            let now_at = lease.began_at + SignedDuration::from_secs(database);
+            assert_eq!(lease.holds(now, now_at), holds, "{case}");
         }
     }
 }

@@ -144,7 +144,10 @@ impl Submit {
             queue: settings.accept_queue,
             batch: settings.accept_batch,
         };
-        let pruning = tokio::spawn(prune(store.clone(), clock.clone()));
+        let (kept, told) = (store.clone(), clock.clone());
+        let pruning = supervise::spawn("idempotency-keys", move || {
+            prune(kept.clone(), told.clone())
+        });
         Self {
             intake: Intake::start(store.clone(), clock.clone(), dispatch, limits),
             guard: guards.urls,

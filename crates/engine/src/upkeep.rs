@@ -7,7 +7,7 @@ use domain::Clock;
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{Store, StoreError, WorkStore};
 use jiff::SignedDuration;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::callbacks::Callbacks;
 use crate::node::Node;
@@ -50,10 +50,17 @@ impl Upkeep {
         callbacks: Arc<Callbacks>,
         keep: Retention,
     ) -> Self {
-        let expiring = tokio::spawn(expire_all(store.clone(), node, callbacks));
-        let adding_up = tokio::spawn(add_up_all(store.clone()));
-        let pruning = tokio::spawn(prune_all(store.clone(), clock, keep.messages));
-        let folding = keep.ledger.map(|age| tokio::spawn(fold_all(store, age)));
+        let expiring = spawn_expiry(store.clone(), node, callbacks);
+        let adding_up = supervise::spawn("traffic", {
+            let store = store.clone();
+            move || add_up_all(store.clone())
+        });
+        let pruning = supervise::spawn("retention", {
+            let store = store.clone();
+            move || prune_all(store.clone(), clock.clone(), keep.messages)
+        });
+        let fold = move |age| supervise::spawn("ledger", move || fold_all(store.clone(), age));
+        let folding = keep.ledger.map(fold);
         let tasks = [expiring, adding_up, pruning].into_iter().chain(folding);
         Self {
             tasks: tasks.map(|task| task.abort_handle()).collect(),
@@ -67,11 +74,18 @@ impl Upkeep {
     }
 }
 
-pub(crate) async fn expire_all(
+/// Ends messages whose time is over.
+pub(crate) fn spawn_expiry(
     store: Arc<dyn WorkStore>,
     node: Arc<Node>,
     callbacks: Arc<Callbacks>,
-) {
+) -> JoinHandle<()> {
+    supervise::spawn("expiry", move || {
+        expire_all(store.clone(), node.clone(), callbacks.clone())
+    })
+}
+
+async fn expire_all(store: Arc<dyn WorkStore>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
     let mut tick = tokio::time::interval(EXPIRE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

@@ -205,8 +205,13 @@ impl Simulator {
             book,
             tasks: OnceLock::new(),
         });
-        let heirs = tokio::spawn(network.clone().take_over(Arc::downgrade(&store)));
-        let reporting = tokio::spawn(network.clone().run(sink));
+        let (kept, weak) = (network.clone(), Arc::downgrade(&store));
+        let heirs = supervise::spawn("simulator-take-over", move || {
+            kept.clone().take_over(weak.clone())
+        });
+        let kept = network.clone();
+        let reporting =
+            supervise::spawn("simulator-reports", move || kept.clone().run(sink.clone()));
         let tasks = [reporting.abort_handle(), heirs.abort_handle()];
         network.tasks.get_or_init(|| tasks);
         Ok(network)

@@ -69,7 +69,10 @@ impl Upstream {
         let link = Arc::new(Link::new(&settings));
         let pulse = Arc::new(Pulse::new(&settings.name));
         let proofs = ProofKey::new(&settings.token);
-        let probing = tokio::spawn(probe::run(link.clone(), pulse.clone()));
+        let (probed, noted) = (link.clone(), pulse.clone());
+        let probing = supervise::spawn("upstream-probe", move || {
+            probe::run(probed.clone(), noted.clone())
+        });
         Arc::new(Self {
             orders: Orders::new(&settings.name, &settings.report_url, proofs.clone()),
             proofs,

@@ -67,6 +67,8 @@ async fn ready(State(observe): State<Arc<Observe>>) -> Response {
         "the database does not answer\n"
     } else if !observe.engine.submit.is_accepting() {
         "messages cannot be stored\n"
+    } else if !observe.engine.is_running() {
+        "a background task has failed and is being restarted\n"
     } else {
         return "ready\n".into_response();
     };

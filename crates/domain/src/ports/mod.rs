@@ -87,6 +87,14 @@ pub enum StoreError {
         #[source]
         source: Cause,
     },
+    /// A message has an ID that another one has already: the database handed out its block again, as one does that was
+    /// restored or promoted without its newest writes. Nothing was stored; other IDs may work.
+    #[error("a message ID is taken already")]
+    IdTaken {
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
     /// The database refused a statement or holds something that no version of ours wrote.
     #[error("the database did not do as asked: {operation}")]
     Unexpected {

@@ -154,9 +154,12 @@ impl Callbacks {
             under_way: Arc::new(Semaphore::new(UNDER_WAY as usize)),
             tasks: OnceLock::new(),
         });
-        let claiming = tokio::spawn(callbacks.clone().claim_all()).abort_handle();
-        let comparing = tokio::spawn(callbacks.clone().compare_all()).abort_handle();
-        callbacks.tasks.get_or_init(|| [claiming, comparing]);
+        let kept = callbacks.clone();
+        let claiming = supervise::spawn("callback-claims", move || kept.clone().claim_all());
+        let kept = callbacks.clone();
+        let comparing = supervise::spawn("callback-comparison", move || kept.clone().compare_all());
+        let tasks = [claiming.abort_handle(), comparing.abort_handle()];
+        callbacks.tasks.get_or_init(|| tasks);
         callbacks
     }
 

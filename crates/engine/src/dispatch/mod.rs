@@ -110,14 +110,28 @@ impl Dispatch {
             routing,
             held,
         });
-        let scanning = tokio::spawn(dispatch.clone().scan_all()).abort_handle();
-        let noting = tokio::spawn(dispatch.clone().note_all()).abort_handle();
-        let sharing = tokio::spawn(dispatch.clone().share_all()).abort_handle();
-        let reconciling = tokio::spawn(dispatch.clone().reconcile_all()).abort_handle();
+        let tasks = [
+            dispatch.supervise("dispatch-scan", Self::scan_all),
+            dispatch.supervise("dispatch-note", Self::note_all),
+            dispatch.supervise("dispatch-share", Self::share_all),
+            dispatch.supervise("dispatch-reconcile", Self::reconcile_all),
+        ];
         dispatch
             .watching
-            .get_or_init(|| [scanning, noting, sharing, reconciling]);
+            .get_or_init(|| tasks.map(|task| task.abort_handle()));
         dispatch
+    }
+
+    fn supervise<F>(
+        self: &Arc<Self>,
+        task: &'static str,
+        run: impl Fn(Arc<Self>) -> F + Send + 'static,
+    ) -> JoinHandle<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let dispatch = self.clone();
+        supervise::spawn(task, move || run(dispatch.clone()))
     }
 
     /// Goes over to another plan and to its carriers, in its order. One that was there before goes on as it is; one that
@@ -159,7 +173,10 @@ impl Dispatch {
         }
         let mut sending = self.sending.lock().expect("no holder panics");
         for line in fleet.lines.iter().filter(|line| !before.has(line)) {
-            let task = tokio::spawn(self.clone().send_all(line.clone()));
+            let kept = line.clone();
+            let task = self.supervise("dispatch-send", move |dispatch| {
+                dispatch.send_all(kept.clone())
+            });
             sending.insert(line.carrier.name().to_owned(), task);
         }
         drop(sending);

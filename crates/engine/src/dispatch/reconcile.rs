@@ -61,8 +61,10 @@ impl Dispatch {
             match self.release_unknown().await {
                 Ok(0) => {}
                 Ok(released) => {
+                    let known = self.rows.len();
                     tracing::warn!(
                         released,
+                        known,
                         "messages that this node held without knowing are back in the queue"
                     );
                     metrics::counter!("switchboard_rows_released_total", "queue" => "messages")

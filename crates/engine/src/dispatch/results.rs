@@ -60,8 +60,8 @@ impl Results {
             match self.batcher.write(settlement.clone()).await {
                 Ok(settled) => return settled != Settled::Stale,
                 // What was not stored is given back when the node leaves.
-                Err(BatchError::Stopped) => return true,
-                Err(BatchError::Full | BatchError::Write(_)) => {
+                Err(BatchError::Stopped) if self.batcher.is_stopped() => return true,
+                Err(BatchError::Full | BatchError::Stopped | BatchError::Write(_)) => {
                     tokio::time::sleep(STORE_AGAIN_AFTER).await;
                 }
             }

@@ -25,10 +25,29 @@ use super::world::World;
 /// How long a call may take before its caller gives up.
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// How late a call may be done whose caller gave up.
-const LATEST_MS: u64 = 12_000;
-/// As long as that for calls that make messages this node's: a commit may hang for as long as a standby is away.
-const LATEST_HOLD_MS: u64 = 45_000;
+/// What can go wrong with a call, besides that it is refused or unanswered.
+#[derive(Clone, Copy)]
+struct Hazards {
+    /// How late it may be done whose caller gave up.
+    latest_ms: u64,
+    /// Whether the caller may panic once it is done.
+    panics: bool,
+}
+
+const USUAL: Hazards = Hazards {
+    latest_ms: 12_000,
+    panics: false,
+};
+/// For calls whose callers panic without harm.
+const PANICS: Hazards = Hazards {
+    latest_ms: 12_000,
+    panics: true,
+};
+/// For calls that make messages a node's: a commit may hang for as long as a standby is away.
+const HOLDS: Hazards = Hazards {
+    latest_ms: 45_000,
+    panics: true,
+};
 
 /// What happens to a call.
 #[derive(Clone, Copy)]
@@ -37,6 +56,7 @@ enum Fate {
     Refused,
     Unanswered,
     Late(Duration),
+    Panics,
     DiesBefore,
     DiesAfter,
 }
@@ -52,8 +72,7 @@ impl Door {
         Self { world, life }
     }
 
-    /// `latest_ms`: how late it may be done at the latest.
-    fn fate(&self, latest_ms: u64) -> Fate {
+    fn fate(&self, hazards: Hazards) -> Fate {
         let mut state = self.world.state();
         let troubles = state.troubles;
         let dice = &mut state.dice;
@@ -62,7 +81,9 @@ impl Door {
         } else if dice.per_mille(troubles.unanswered) {
             Fate::Unanswered
         } else if dice.per_mille(troubles.late) {
-            Fate::Late(dice.between(10, latest_ms))
+            Fate::Late(dice.between(10, hazards.latest_ms))
+        } else if hazards.panics && dice.per_mille(troubles.panics) {
+            Fate::Panics
         } else if dice.per_mille(troubles.dies) {
             [Fate::DiesBefore, Fate::DiesAfter][usize::from(dice.per_mille(500))]
         } else {
@@ -75,12 +96,12 @@ impl Door {
         what: &'static str,
         work: impl FnOnce(&mut Model, Timestamp) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.call_until(LATEST_MS, what, work).await
+        self.call_with(USUAL, what, work).await
     }
 
-    async fn call_until<T: Send + 'static>(
+    async fn call_with<T: Send + 'static>(
         &self,
-        latest_ms: u64,
+        hazards: Hazards,
         what: &'static str,
         work: impl FnOnce(&mut Model, Timestamp) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -94,7 +115,7 @@ impl Door {
             return Err(away(what));
         }
         self.life.goes_on().await;
-        let fate = self.fate(latest_ms);
+        let fate = self.fate(hazards);
         let world = self.world.clone();
         let act = move || {
             let now = world.now();
@@ -118,6 +139,13 @@ impl Door {
                     act();
                 });
                 Err(away(what))
+            }
+            Fate::Panics => {
+                self.world
+                    .note(format_args!("{what}: done, the caller panics"));
+                act();
+                // Without the hook, which would print it.
+                std::panic::resume_unwind(Box::new("on purpose"))
             }
             Fate::DiesBefore => {
                 self.world
@@ -144,6 +172,12 @@ fn away(what: &str) -> StoreError {
     }
 }
 
+fn id_taken() -> StoreError {
+    StoreError::IdTaken {
+        source: "an ID that is taken".into(),
+    }
+}
+
 fn unused() -> StoreError {
     StoreError::Unexpected {
         operation: "nothing that is simulated",
@@ -166,10 +200,9 @@ impl MessageStore for Door {
             let (batch, count) = (batch.clone(), range.len());
             if count > 0 {
                 let accept = move |model: &mut Model, _| model.accept(&batch[range]);
-                results.extend(accept_results(
-                    self.call_until(LATEST_HOLD_MS, "accept", accept).await,
-                    count,
-                ));
+                let accepted = self.call_with(HOLDS, "accept", accept).await;
+                let accepted = accepted.and_then(|accepted| accepted.ok_or_else(id_taken));
+                results.extend(accept_results(accepted, count));
             }
         }
         results
@@ -244,7 +277,7 @@ impl DispatchStore for Door {
 
     async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<Beat, StoreError> {
         let beat = move |model: &mut Model, now| model.beat(node, now + lifetime);
-        let is_known = self.call("beat", beat).await?;
+        let is_known = self.call_with(PANICS, "beat", beat).await?;
         Ok(if is_known { Beat::Alive } else { Beat::GivenUp })
     }
 
@@ -265,7 +298,7 @@ impl DispatchStore for Door {
     ) -> Result<Claimed, StoreError> {
         let pools = pools.to_vec();
         let claim = move |model: &mut Model, now| model.claim_due(node, limits, &pools, now);
-        self.call_until(LATEST_HOLD_MS, "claim", claim).await
+        self.call_with(HOLDS, "claim", claim).await
     }
 
     async fn list_held(
@@ -276,13 +309,13 @@ impl DispatchStore for Door {
         limit: u32,
     ) -> Result<Vec<ClaimedRow>, StoreError> {
         let list = move |model: &mut Model, now| model.list_held(node, now - due_for, after, limit);
-        self.call("list held", list).await
+        self.call_with(PANICS, "list held", list).await
     }
 
     async fn release_held(&self, node: NodeId, rows: &[ClaimedRow]) -> Result<u64, StoreError> {
         let rows = rows.to_vec();
         let release = move |model: &mut Model, _| model.release_held(node, &rows);
-        self.call("release held", release).await
+        self.call_with(PANICS, "release held", release).await
     }
 
     async fn settle_sends(

@@ -2,7 +2,7 @@
 //!
 //! Three nodes run the real engine in one thread, on a clock that jumps to the next event. Around them stand a store in
 //! memory that keeps the promises of the ports ([`model`]), a network and a receiver. A seed decides when a call is slow,
-//! refused, done without an answer or done only later, when a node dies, stops for a while or comes back, when the store,
+//! refused, done without an answer or done only later, when a task panics, when a node dies, stops for a while or comes back, when the store,
 //! the network or the receiver is away. When all is well again and everything has come to rest, the [`checker`] looks at
 //! what is left. A seed gives the same run every time, so what failed once can be looked at:
 //!
@@ -125,7 +125,7 @@ async fn trouble(world: &Arc<World>, slots: &[Arc<Slot>; NODES]) {
         let (kind, place, time) = {
             let dice = &mut world.state().dice;
             let place = usize::try_from(dice.below(NODES as u64)).expect("small");
-            (dice.below(7), place, dice.between(100, 25_000))
+            (dice.below(8), place, dice.between(100, 25_000))
         };
         let until = (Instant::now() + time).min(end);
         match kind {
@@ -143,6 +143,10 @@ async fn trouble(world: &Arc<World>, slots: &[Arc<Slot>; NODES]) {
             }
             4 => world.state().network_down_until = [until; 2],
             5 => world.state().network_down_until[0] = until,
+            6 => {
+                world.note("the store hands out IDs again");
+                world.state().model.forget_ids(20_000);
+            }
             _ => world.state().receiver_down_until = until,
         }
     }

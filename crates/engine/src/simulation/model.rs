@@ -110,8 +110,23 @@ impl Model {
         MessageId::new(first).expect("small")
     }
 
-    pub(super) fn accept(&mut self, batch: &[Submission]) -> Vec<Accepted> {
-        batch.iter().map(|one| self.accept_one(one)).collect()
+    /// `None`: an ID is taken already, and nothing is stored.
+    pub(super) fn accept(&mut self, batch: &[Submission]) -> Option<Vec<Accepted>> {
+        let is_known = |one: &&Submission| {
+            let claim = one.idempotency.as_ref();
+            claim.is_some_and(|claim| self.keys.contains_key(&claim.key))
+        };
+        let fresh = batch.iter().filter(|one| !is_known(one));
+        let mut ids = fresh.flat_map(|one| &one.recipients).map(|one| one.id);
+        if ids.any(|id| self.messages.contains_key(&id.get())) {
+            return None;
+        }
+        Some(batch.iter().map(|one| self.accept_one(one)).collect())
+    }
+
+    /// Forgets that the newest IDs were reserved, as a standby does that is promoted without the newest writes.
+    pub(super) fn forget_ids(&mut self, count: u64) {
+        self.next_id = self.next_id.saturating_sub(count);
     }
 
     fn accept_one(&mut self, submission: &Submission) -> Accepted {

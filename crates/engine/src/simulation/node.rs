@@ -117,7 +117,7 @@ async fn start(
         host: String::new(),
         listen: String::new(),
     };
-    let node = crate::node::Node::start(store.clone(), card).await?;
+    let node = crate::node::Node::start(store.clone(), clock.clone(), card).await?;
     let receiver = Receiver {
         world: world.clone(),
         life: life.clone(),
@@ -142,7 +142,7 @@ async fn start(
         callbacks.clone(),
         HELD,
     );
-    tokio::spawn(upkeep::expire_all(store.clone(), node, callbacks));
+    upkeep::spawn_expiry(store.clone(), node, callbacks);
     let networks = NETWORKS.iter().enumerate();
     let (carriers, equipment) = networks
         .map(|(place, (name, _))| {

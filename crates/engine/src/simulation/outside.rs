@@ -163,6 +163,16 @@ impl Carrier for Network {
         tokio::time::sleep(self.world.pause(0, 10)).await;
         self.life.goes_on().await;
         let (id, parts) = (parcel.id.get(), parcel.shape.parts);
+        let panics = {
+            let mut state = self.world.state();
+            let share = state.troubles.panics;
+            state.dice.per_mille(share)
+        };
+        if panics {
+            self.world.note(format_args!("sending {id} panics"));
+            // Without the hook, which would print it.
+            std::panic::resume_unwind(Box::new("on purpose"));
+        }
         let is_busy = {
             let mut state = self.world.state();
             let is_well = state.is_well();

@@ -25,6 +25,8 @@ pub(super) struct Troubles {
     pub(super) late: u64,
     /// The node dies, before or after the store did it.
     pub(super) dies: u64,
+    /// The task that called panics: after the store did it, or before the network takes anything.
+    pub(super) panics: u64,
 }
 
 impl Troubles {
@@ -33,6 +35,7 @@ impl Troubles {
         unanswered: 0,
         late: 0,
         dies: 0,
+        panics: 0,
     };
 }
 
@@ -81,6 +84,7 @@ impl World {
             unanswered: share(20),
             late: share(10),
             dies: share(2),
+            panics: share(5),
         };
         let state = State {
             dice,

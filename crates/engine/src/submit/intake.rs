@@ -9,7 +9,7 @@ use domain::ports::{AcceptResult, Accepted, WorkStore};
 
 use super::SubmitError;
 use super::health::WriteHealth;
-use super::writing::{Entry, Writing};
+use super::writing::{Entry, Writing, Written};
 use crate::batcher::{Batcher, Limits};
 use crate::dispatch::Dispatch;
 use crate::id_blocks::IdBlocks;
@@ -17,8 +17,8 @@ use crate::id_blocks::IdBlocks;
 /// Stores what was checked.
 pub(crate) struct Intake {
     clock: Arc<dyn Clock>,
-    ids: IdBlocks,
-    batcher: Batcher<Entry, AcceptResult, Infallible>,
+    ids: Arc<IdBlocks>,
+    batcher: Batcher<Entry, Written, Infallible>,
     dispatch: Option<Arc<Dispatch>>,
     health: Arc<WriteHealth>,
 }
@@ -32,15 +32,17 @@ impl Intake {
         limits: Limits,
     ) -> Self {
         let health = Arc::new(WriteHealth::default());
+        let ids = Arc::new(IdBlocks::new(store.clone()));
         let writing = Arc::new(Writing {
-            store: store.clone(),
+            store,
+            ids: ids.clone(),
             clock: clock.clone(),
             health: health.clone(),
             dispatch: dispatch.clone(),
         });
         Self {
             clock,
-            ids: IdBlocks::new(store),
+            ids,
             batcher: Batcher::start(limits, move |batch| {
                 let writing = writing.clone();
                 async move { Ok(writing.write(batch).await) }
@@ -57,10 +59,9 @@ impl Intake {
     ) -> Result<SubmitReceipt, SubmitError> {
         let count = u32::try_from(submission.recipients.len()).expect("at most a thousand");
         submission.number_from(self.ids.take(count).await?);
-        let receipt = submission.receipt();
-        let result = self.batcher.write(self.entry(submission)).await?;
-        match result.map_err(SubmitError::Store)? {
-            Accepted::Stored => Ok(receipt),
+        let written = self.batcher.write(self.entry(submission)).await?;
+        match written.result.map_err(SubmitError::Store)? {
+            Accepted::Stored => Ok(written.receipt),
             Accepted::Replayed(earlier) => Ok(earlier),
             Accepted::KeyConflict => Err(SubmitError::KeyConflict),
             Accepted::NotPaid(not_paid) => {

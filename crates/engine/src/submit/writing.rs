@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use domain::kill_point::{KillPoint, pass};
-use domain::message::{SendTime, Submission};
-use domain::ports::{AcceptResult, Accepted, WorkStore};
+use domain::message::{SendTime, Submission, SubmitReceipt};
+use domain::ports::{AcceptResult, Accepted, StoreError, WorkStore};
 use domain::{Channel, Clock};
 
 use super::health::WriteHealth;
 use crate::dispatch::{Dispatch, Places};
+use crate::id_blocks::IdBlocks;
 
 /// A submission, and the places that are kept for it in the lanes of this node.
 pub(super) struct Entry {
@@ -16,9 +17,20 @@ pub(super) struct Entry {
     pub(super) places: Option<Places>,
 }
 
+/// What became of a submission.
+pub(super) struct Written {
+    pub(super) result: AcceptResult,
+    /// The IDs under which it is stored, if it is.
+    pub(super) receipt: SubmitReceipt,
+}
+
+/// How often a batch gets other IDs when one of them is taken.
+const NUMBERED_ANEW: u32 = 5;
+
 /// What a write of submissions needs.
 pub(super) struct Writing {
     pub(super) store: Arc<dyn WorkStore>,
+    pub(super) ids: Arc<IdBlocks>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) health: Arc<WriteHealth>,
     pub(super) dispatch: Option<Arc<Dispatch>>,
@@ -27,15 +39,15 @@ pub(super) struct Writing {
 impl Writing {
     /// Stores a batch and hands over what is stored. This happens here and not in the callers' own tasks: a caller that
     /// hangs up must not take its message with it.
-    pub(super) async fn write(&self, batch: Vec<Entry>) -> Vec<AcceptResult> {
+    pub(super) async fn write(&self, batch: Vec<Entry>) -> Vec<Written> {
         let (batch, places): (Vec<_>, Vec<_>) = batch
             .into_iter()
             .map(|entry| (entry.submission, entry.places))
             .unzip();
-        let batch = Arc::new(batch);
+        let mut batch = Arc::new(batch);
         let _open = self.dispatch.as_ref().map(|dispatch| dispatch.open_write());
         pass(KillPoint::AcceptBegins);
-        let results = self.store.accept(batch.clone()).await;
+        let results = self.accept(&mut batch).await;
         if results.iter().any(Result::is_ok) {
             pass(KillPoint::AcceptCommitted);
             self.health.succeeded();
@@ -55,7 +67,11 @@ impl Writing {
                 dispatch.write_failed();
             }
         }
-        results
+        let receipts = batch.iter().map(Submission::receipt);
+        let written = results.into_iter().zip(receipts);
+        written
+            .map(|(result, receipt)| Written { result, receipt })
+            .collect()
     }
 
     fn hand_over(&self, submission: &Submission, places: Option<Places>) {
@@ -65,6 +81,51 @@ impl Writing {
         if submission.send != SendTime::Now {
             pass(KillPoint::ScheduleStored);
         }
+    }
+
+    /// Stores a batch. Submissions whose IDs are taken are stored again under other IDs.
+    async fn accept(&self, batch: &mut Arc<Vec<Submission>>) -> Vec<AcceptResult> {
+        let mut results = self.store.accept(batch.clone()).await;
+        for _ in 0..NUMBERED_ANEW {
+            let is_taken = |result: &AcceptResult| {
+                matches!(result, Err(error) if matches!(**error, StoreError::IdTaken { .. }))
+            };
+            let taken: Vec<usize> = (0..results.len())
+                .filter(|place| is_taken(&results[*place]))
+                .collect();
+            if taken.is_empty() {
+                break;
+            }
+            tracing::warn!(
+                submissions = taken.len(),
+                "the database handed out message IDs twice; going on with other IDs"
+            );
+            let Ok(again) = self.number_anew(Arc::make_mut(batch), &taken).await else {
+                break;
+            };
+            let stored = self.store.accept(Arc::new(again)).await;
+            for (place, result) in taken.into_iter().zip(stored) {
+                results[place] = result;
+            }
+        }
+        results
+    }
+
+    /// Gives these submissions other IDs, of another block: which of them is taken is not known.
+    async fn number_anew(
+        &self,
+        batch: &mut [Submission],
+        places: &[usize],
+    ) -> Result<Vec<Submission>, StoreError> {
+        for place in places {
+            self.ids.discard(batch[*place].receipt().first);
+        }
+        for place in places {
+            let submission = &mut batch[*place];
+            let count = submission.receipt().messages;
+            submission.number_from(self.ids.take(count).await?);
+        }
+        Ok(places.iter().map(|place| batch[*place].clone()).collect())
     }
 }
 

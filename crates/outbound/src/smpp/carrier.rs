@@ -94,8 +94,12 @@ impl SmppCarrier {
         let links = links(&settings);
         let allowed = watch::Sender::new(Allowed::Binds(0));
         let keep = |link: &Arc<Link>| {
-            let trunk = trunk.clone();
-            tokio::spawn(trunk.keep_while_allowed(link.clone(), allowed.subscribe()))
+            let (trunk, link, allowed) = (trunk.clone(), link.clone(), allowed.subscribe());
+            supervise::spawn("smpp-link", move || {
+                trunk
+                    .clone()
+                    .keep_while_allowed(link.clone(), allowed.clone())
+            })
         };
         let tasks = match misfit {
             None => links.iter().map(keep).collect(),

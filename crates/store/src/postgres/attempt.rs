@@ -49,9 +49,19 @@ pub(super) async fn run<A: Attempt>(
     operation: &'static str,
     attempt: &A,
 ) -> Result<A::Output, StoreError> {
+    run_within(DEADLINE, pool, operation, attempt).await
+}
+
+/// As [`run`], with a deadline of its own for each try.
+pub(super) async fn run_within<A: Attempt>(
+    deadline: Duration,
+    pool: &Pool,
+    operation: &'static str,
+    attempt: &A,
+) -> Result<A::Output, StoreError> {
     let mut tries = 1;
     loop {
-        match run_once(pool, attempt).await {
+        match run_once(deadline, pool, attempt).await {
             Err(fault) if fault.asks_for_repetition() && tries < TRIES => {
                 tokio::time::sleep(pause()).await;
                 tries += 1;
@@ -68,9 +78,13 @@ fn pause() -> Duration {
     Duration::from_micros(chance % most)
 }
 
-async fn run_once<A: Attempt>(pool: &Pool, attempt: &A) -> Result<A::Output, Fault> {
+async fn run_once<A: Attempt>(
+    deadline: Duration,
+    pool: &Pool,
+    attempt: &A,
+) -> Result<A::Output, Fault> {
     let mut client = pool.get().await?;
-    if let Ok(outcome) = tokio::time::timeout(DEADLINE, attempt.run(&mut client)).await {
+    if let Ok(outcome) = tokio::time::timeout(deadline, attempt.run(&mut client)).await {
         return outcome;
     }
     // Whatever is still on its way over this connection, nobody else may get it.

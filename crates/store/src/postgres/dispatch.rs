@@ -1,6 +1,7 @@
 //! The port for sending.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::delivery::{CarrierRef, Receipt, Settlement};
@@ -13,6 +14,7 @@ use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 
+use super::attempt::Query;
 use super::claims::Claims;
 use super::ending::Seen;
 use super::receipts::Receipts;
@@ -95,6 +97,30 @@ const LIST_INBOX: &str = "
     SELECT m.originator, m.body, m.final_us FROM transit AS t JOIN message AS m ON m.id = t.id
     WHERE t.carrier = $1 AND t.part = 1 AND m.recipient = $2 AND m.status = 1 ORDER BY t.taken_us DESC LIMIT $3";
 
+/// A heartbeat that gets no answer for this long is tried again over another connection. A try and connecting anew take
+/// less than a third of the time that a node lives without one.
+const HEARTBEAT_DEADLINE: Duration = Duration::from_millis(1_500);
+
+impl PostgresStore {
+    /// Runs a statement that gives one row, over the connection that is kept for heartbeats.
+    async fn get_by_heartbeat<T>(
+        &self,
+        operation: &'static str,
+        sql: &'static str,
+        values: super::Values<'_>,
+        read: impl Fn(&Row) -> Result<T, Corrupt> + Send,
+    ) -> Result<T, StoreError> {
+        let query = Query { sql, values };
+        let run = attempt::run_within(HEARTBEAT_DEADLINE, &self.heartbeat, operation, &query);
+        let rows = run.await?;
+        let first = rows
+            .first()
+            .ok_or(Corrupt("table of one row"))
+            .and_then(read);
+        first.map_err(|corrupt| fault::corrupt(operation, corrupt))
+    }
+}
+
 #[async_trait]
 impl DispatchStore for PostgresStore {
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -119,13 +145,13 @@ impl DispatchStore for PostgresStore {
             &card.host,
             &card.listen,
         ];
-        self.get("join", JOIN, values, read).await
+        self.get_by_heartbeat("join", JOIN, values, read).await
     }
 
     async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<Beat, StoreError> {
         let values: super::Values<'_> = &[&node.as_i64(), &duration_us(lifetime)];
         let read = |row: &Row| beat(column(row, 0)?, column(row, 1)?, self.level);
-        self.get("beat", BEAT, values, read).await
+        self.get_by_heartbeat("beat", BEAT, values, read).await
     }
 
     async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError> {

@@ -44,6 +44,7 @@ pub(super) struct TookTooLong;
 enum Kind {
     Full,
     Unavailable,
+    IdTaken,
     Unexpected,
 }
 
@@ -64,6 +65,7 @@ impl Fault {
         match kind {
             Kind::Full => StoreError::Full { source },
             Kind::Unavailable => StoreError::Unavailable { source },
+            Kind::IdTaken => StoreError::IdTaken { source },
             Kind::Unexpected => StoreError::Unexpected { operation, source },
         }
     }
@@ -96,6 +98,18 @@ fn is_entered_already(error: &Error) -> bool {
     })
 }
 
+/// Whether a message's ID is another's already. Its table is that of a day.
+fn is_taken_id(error: &Error) -> bool {
+    error.as_db_error().is_some_and(|said| {
+        let constraint = said.constraint().unwrap_or_default();
+        *said.code() == SqlState::UNIQUE_VIOLATION
+            && said
+                .table()
+                .is_some_and(|table| table.starts_with("message"))
+            && constraint.ends_with("_pkey")
+    })
+}
+
 fn kind_of(error: &Error) -> Kind {
     let lost = || {
         error.is_closed()
@@ -104,6 +118,7 @@ fn kind_of(error: &Error) -> Kind {
                 .is_some_and(<dyn std::error::Error>::is::<io::Error>)
     };
     match error.code() {
+        Some(_) if is_taken_id(error) => Kind::IdTaken,
         Some(code) => kind_of_code(code.code()),
         None if lost() => Kind::Unavailable,
         None => Kind::Unexpected,

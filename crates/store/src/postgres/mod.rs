@@ -150,6 +150,8 @@ type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// A server that was reached at least once.
 pub(crate) struct PostgresStore {
     pool: Pool,
+    /// Its one connection is for heartbeats.
+    heartbeat: Pool,
     lanes: claims::Lanes,
     callbacks: floor::Floor,
     folds: traffic::Folds,
@@ -176,6 +178,8 @@ impl PostgresStore {
         };
         let pool = pool::build(config, connections, settings::SERVICE)
             .map_err(|error| cannot_open(Box::new(error)))?;
+        let heartbeat = pool::heartbeat(config, settings::SERVICE)
+            .map_err(|error| cannot_open(Box::new(error)))?;
         let mut client = pool::connect(&pool).await.map_err(cannot_open)?;
         pooler::refuse_mixed(&pool, &client)
             .await
@@ -193,6 +197,7 @@ impl PostgresStore {
         drop(client);
         Ok(Self {
             pool,
+            heartbeat,
             lanes: claims::Lanes::default(),
             callbacks: floor::Floor::default(),
             folds: traffic::Folds::default(),

@@ -17,6 +17,27 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long unacknowledged data may be on its way before the connection counts as dead.
 const NETWORK_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a heartbeat waits for a new connection. It is tried again at once, so none waits for a server that is gone.
+const HEARTBEAT_CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+/// The one connection that is kept for heartbeats, not open yet: no other work can keep a node from proving that it lives.
+/// It is replaced when it is closed.
+pub(super) fn heartbeat(config: &Config, settings: Settings) -> Result<Pool, BuildError> {
+    let mut limited = limited(config, settings);
+    let hosts = u32::try_from(limited.get_hosts().len()).unwrap_or(u32::MAX);
+    limited.connect_timeout(HEARTBEAT_CONNECT_TIMEOUT / hosts.max(1));
+    let recycling = ManagerConfig {
+        recycling_method: RecyclingMethod::Fast,
+    };
+    Pool::builder(Manager::from_config(limited, NoTls, recycling))
+        .max_size(1)
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(HEARTBEAT_CONNECT_TIMEOUT))
+        .create_timeout(Some(HEARTBEAT_CONNECT_TIMEOUT))
+        .recycle_timeout(Some(HEARTBEAT_CONNECT_TIMEOUT))
+        .build()
+}
+
 /// A pool of at most so many connections, none of them open yet.
 ///
 /// A connection is handed out without asking the server whether it still lives: that would cost each statement a round

@@ -19,6 +19,7 @@ enum Kind {
     Full,
     Broken,
     Unavailable,
+    IdTaken,
     Unexpected,
 }
 
@@ -37,7 +38,7 @@ impl Fault {
 
     /// Whether only the statement failed, so that the rest of the transaction can go on.
     pub(super) fn is_contained(&self) -> bool {
-        self.kind == Kind::Unexpected
+        matches!(self.kind, Kind::Unexpected | Kind::IdTaken)
     }
 
     /// Whether there was no room.
@@ -57,6 +58,7 @@ impl Fault {
             Kind::Full => StoreError::Full { source },
             Kind::Broken => StoreError::Broken { source },
             Kind::Unavailable => StoreError::Unavailable { source },
+            Kind::IdTaken => StoreError::IdTaken { source },
             Kind::Unexpected => StoreError::Unexpected { operation, source },
         }
     }
@@ -76,6 +78,11 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
+/// Whether a message's ID is another's already.
+fn is_taken_id(error: &rusqlite::Error) -> bool {
+    matches!(error, rusqlite::Error::SqliteFailure(_, Some(said)) if said.ends_with(" message.id"))
+}
+
 fn kind_of(error: &rusqlite::Error) -> Kind {
     let Some(failure) = error.sqlite_error() else {
         return Kind::Unexpected;
@@ -92,6 +99,7 @@ fn kind_of(error: &rusqlite::Error) -> Kind {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::CannotOpen => {
             Kind::Unavailable
         }
+        ErrorCode::ConstraintViolation if is_taken_id(error) => Kind::IdTaken,
         _ => Kind::Unexpected,
     }
 }

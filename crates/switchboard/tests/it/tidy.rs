@@ -13,11 +13,12 @@ const MAX_LINES: usize = 600;
 /// its own affair.
 const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
     ("domain", &[]),
-    ("engine", &["domain", "numbering"]),
+    ("engine", &["domain", "numbering", "supervise"]),
     ("numbering", &["domain"]),
-    ("outbound", &["domain", "smpp"]),
+    ("outbound", &["domain", "smpp", "supervise"]),
     ("smpp", &[]),
     ("store", &["domain"]),
+    ("supervise", &[]),
     (
         "switchboard",
         &[
@@ -27,6 +28,7 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
             "outbound",
             "smpp",
             "store",
+            "supervise",
             "web",
         ],
     ),

@@ -304,11 +304,13 @@ fn store_failed(error: &StoreError) -> Response {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     tracing::error!(%error, cause, "a page failed");
     match error {
-        StoreError::Full { .. } | StoreError::Unavailable { .. } => notice(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "Not now",
-            "The service cannot reach its database. Try again shortly.",
-        ),
+        StoreError::Full { .. } | StoreError::IdTaken { .. } | StoreError::Unavailable { .. } => {
+            notice(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Not now",
+                "The service cannot reach its database. Try again shortly.",
+            )
+        }
         StoreError::Broken { .. } | StoreError::Unexpected { .. } => notice(
             StatusCode::INTERNAL_SERVER_ERROR,
             "This page failed",

@@ -225,6 +225,7 @@ impl From<&StoreError> for Problem {
         match error {
             StoreError::Full { .. }
             | StoreError::Broken { .. }
+            | StoreError::IdTaken { .. }
             | StoreError::Unavailable { .. } => Self::unavailable(
                 "The service cannot reach or write its database at the moment; try again shortly.",
                 5,

@@ -140,7 +140,9 @@ impl Database {
     }
 }
 
-async fn connect(database: &TestDatabase) -> (tokio_postgres::Client, tokio::task::JoinHandle<()>) {
+pub(crate) async fn connect(
+    database: &TestDatabase,
+) -> (tokio_postgres::Client, tokio::task::JoinHandle<()>) {
     let connected = tokio_postgres::connect(database.url(), tokio_postgres::NoTls).await;
     let (client, connection) = connected.expect("the server answers");
     (

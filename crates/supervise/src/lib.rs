@@ -1,0 +1,137 @@
+//! Keeps long-running tasks going: one that panics is logged, counted and started again.
+//!
+//! What belongs here: starting such a task, and knowing whether one of them is down. What does not: work that ends by
+//! itself, such as one message or one request.
+//!
+//! Which tasks are down is known to the whole process, like the metrics in which restarts are counted.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::task::JoinHandle;
+
+/// The pause before the first restart. Each one that follows soon is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause before a restart.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// A task that was restarted counts as down until it has run for this long.
+const PROVEN_AFTER: Duration = Duration::from_secs(1);
+
+static DOWN: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether every task runs that was started with [`spawn`].
+pub fn all_up() -> bool {
+    DOWN.load(Ordering::Acquire) == 0
+}
+
+/// Starts a task that runs until its future returns or the handle is aborted. After a panic it is started again, with a
+/// future of its own. Must be called inside a tokio runtime.
+pub fn spawn<M, F>(task: &'static str, make: M) -> JoinHandle<()>
+where
+    M: FnMut() -> F + Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    // So that the metric is there before the first restart.
+    restarts(task).increment(0);
+    tokio::spawn(keep(task, make))
+}
+
+async fn keep<M, F>(task: &'static str, mut make: M)
+where
+    M: FnMut() -> F + Send,
+    F: Future<Output = ()> + Send,
+{
+    let mut down = None;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let running = AssertUnwindSafe(async { make().await }).catch_unwind();
+        tokio::pin!(running);
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut running => outcome,
+            () = tokio::time::sleep(PROVEN_AFTER), if down.is_some() => {
+                (down, pause) = (None, FIRST_PAUSE);
+                running.await
+            }
+        };
+        if outcome.is_ok() {
+            return;
+        }
+        // The panic's own words are on standard error: they may hold what no log should.
+        tracing::error!(task, "a background task panicked; it is started again");
+        restarts(task).increment(1);
+        down.get_or_insert_with(Down::count);
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+fn restarts(task: &'static str) -> metrics::Counter {
+    metrics::counter!("switchboard_task_restarts_total", "task" => task)
+}
+
+/// A task that is down, until this is dropped.
+struct Down(());
+
+impl Down {
+    fn count() -> Self {
+        DOWN.fetch_add(1, Ordering::AcqRel);
+        Self(())
+    }
+}
+
+impl Drop for Down {
+    fn drop(&mut self) {
+        DOWN.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    /// One test, because what is down is known to the whole process.
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_panics_is_started_again_and_counts_as_down_until_it_runs() {
+        let starts = Arc::new(AtomicU32::new(0));
+        let task = spawn("test", {
+            let starts = starts.clone();
+            move || {
+                let start = starts.fetch_add(1, Ordering::SeqCst);
+                async move {
+                    assert!(start >= 3, "on purpose");
+                    std::future::pending::<()>().await;
+                }
+            }
+        });
+        assert!(all_up(), "nothing has happened yet");
+        let mut was_down = false;
+        while starts.load(Ordering::SeqCst) < 4 {
+            was_down |= !all_up();
+            tokio::time::sleep(Duration::from_millis(10)).await; // tidy: on a clock that jumps
+        }
+        assert!(was_down && !all_up(), "started again, not proven");
+        tokio::time::sleep(PROVEN_AFTER * 2).await; // tidy: on a clock that jumps
+        assert!(all_up(), "it runs");
+        assert_eq!(starts.load(Ordering::SeqCst), 4);
+        task.abort();
+        assert!(task.await.is_err_and(|error| error.is_cancelled()));
+
+        let panics = spawn("test", || async { panic!("on purpose") });
+        while all_up() {
+            tokio::time::sleep(Duration::from_millis(10)).await; // tidy: on a clock that jumps
+        }
+        panics.abort();
+        assert!(panics.await.is_err());
+        assert!(all_up(), "what was stopped is not down");
+
+        let ends = spawn("test", || async {});
+        ends.await.expect("a task that returns has ended");
+    }
+}
