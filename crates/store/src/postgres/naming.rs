@@ -30,6 +30,8 @@ const FIND_UNNAMED: &str = "
 /// Whoever changes the uses of a reference locks its current one first.
 const LOCK_CURRENT: &str = "
     SELECT alias_of IS NOT NULL FROM transit WHERE carrier = $1 AND reference = $2 AND former = 0 FOR UPDATE";
+const HAS_CURRENT: &str = "
+    SELECT EXISTS (SELECT 1 FROM transit WHERE carrier = $1 AND reference = $2 AND former = 0)";
 /// A receipt that came first: in the same form, unless the recipient differs, or in another form for the same recipient.
 const FIND_EARLY: &str = "
     SELECT coalesce(alias_of, reference), tail, status, error, taken_us, report FROM transit
@@ -202,10 +204,18 @@ pub(super) struct Reference<'a> {
 impl Reference<'_> {
     /// Locks its current use; says whether that is another form of a receipt.
     pub(super) async fn lock(&self, transaction: &Transaction<'_>) -> Result<Option<bool>, Fault> {
-        let statement = transaction.prepare_cached(LOCK_CURRENT).await?;
+        let lock = transaction.prepare_cached(LOCK_CURRENT).await?;
+        let look = transaction.prepare_cached(HAS_CURRENT).await?;
         let values: super::Values<'_> = &[&self.carrier, &self.reference];
-        let found = transaction.query_opt(&statement, values).await?;
-        Ok(found.map(|row| column(&row, 0)).transpose()?)
+        loop {
+            if let Some(row) = transaction.query_opt(&lock, values).await? {
+                return Ok(Some(column(&row, 0)?));
+            }
+            // Whoever held the lock may have put another use in its place, which the wait did not see.
+            if !column::<bool>(&transaction.query_one(&look, values).await?, 0)? {
+                return Ok(None);
+            }
+        }
     }
 
     /// The number of its next former use. What is too old to be told apart is forgotten.

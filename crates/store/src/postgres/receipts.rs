@@ -46,6 +46,18 @@ const FIND: &str = "
     JOIN transit AS t ON t.carrier = g.carrier AND t.reference = g.reference
     WHERE CASE WHEN t.id IS NULL THEN g.form = 0 AND t.alias_of IS NULL AND t.tail IS NOT DISTINCT FROM g.tail
         ELSE t.tail = g.tail OR (g.form = 0 AND (t.tail IS NULL OR g.tail IS NULL)) END";
+/// The current uses of the references that are not the receipt itself: whoever names a part by one of them locks it, too.
+const LOCK_USES: &str = "
+    SELECT 1 FROM transit AS t
+    JOIN UNNEST($1::text[], $2::bytea[], $3::int[]) AS g (carrier, reference, tail)
+        ON t.carrier = g.carrier AND t.reference = g.reference
+    WHERE t.former = 0 AND (t.id IS NOT NULL OR t.tail IS DISTINCT FROM g.tail)
+    ORDER BY t.carrier, t.reference FOR UPDATE OF t";
+const COUNT_USES: &str = "
+    SELECT count(*) FROM transit AS t
+    JOIN UNNEST($1::text[], $2::bytea[], $3::int[]) AS g (carrier, reference, tail)
+        ON t.carrier = g.carrier AND t.reference = g.reference
+    WHERE t.former = 0 AND (t.id IS NOT NULL OR t.tail IS DISTINCT FROM g.tail)";
 const KEEP_BESIDE: &str = "
     INSERT INTO transit (carrier, reference, former, status, error, taken_us, report, tail)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
@@ -241,6 +253,21 @@ impl<'a> Columns<'a> {
         Ok(())
     }
 
+    /// Locks what else uses the references, so that nobody names a part by one of them until this is committed.
+    async fn lock(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
+        let lock = transaction.prepare_cached(LOCK_USES).await?;
+        let count = transaction.prepare_cached(COUNT_USES).await?;
+        let values: super::Values<'_> = &[&self.carrier, &self.reference, &self.tail];
+        loop {
+            let locked = transaction.query(&lock, values).await?.len();
+            let there: i64 = column(&transaction.query_one(&count, values).await?, 0)?;
+            // Whoever held a lock may have put another use in its place, which the wait did not see.
+            if usize::try_from(there).is_ok_and(|there| there <= locked) {
+                return Ok(());
+            }
+        }
+    }
+
     /// What is known under the references, by place.
     async fn find(&self, transaction: &Transaction<'_>) -> Result<HashMap<usize, Known>, Fault> {
         let statement = transaction.prepare_cached(FIND).await?;
@@ -300,6 +327,7 @@ async fn keep_unmatched(
         return Ok(());
     }
     new.keep(transaction).await?;
+    new.lock(transaction).await?;
     let known = new.find(transaction).await?;
     let open: Vec<_> = answers.open().collect();
     for (place, receipt) in open {

@@ -216,7 +216,7 @@ async fn receipts_of_one_batch_find_their_own_parts(store: Arc<dyn Store>) {
     let batch = vec![
         receipt_for("a", 1, ABSENT),
         receipt_for("a", 2, Outcome::Delivered),
-        receipt("a", Outcome::Delivered),
+        receipt("A", Outcome::Delivered),
         receipt_for("A", 3, Outcome::Delivered),
         receipt_for("10", 4, ABSENT),
         receipt_for("a", 1, ABSENT),
