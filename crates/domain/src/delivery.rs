@@ -14,6 +14,7 @@ use crate::message::{Priority, TestMode};
 use crate::msisdn::Msisdn;
 use crate::network::Network;
 use crate::originator::Originator;
+use crate::receipt_match::NumberTail;
 use crate::receiver::ReceiverId;
 use crate::text::{Shape, Udh};
 
@@ -47,6 +48,14 @@ impl Outcome {
         }
     }
 
+    /// How many parts stay charged when the others are refunded. `None`: nothing is refunded.
+    pub fn charged_parts(self, channel: Channel, taken: TakenParts) -> Option<u16> {
+        match taken {
+            TakenParts::All => self.is_refunded(channel, true).then_some(0),
+            TakenParts::Only(taken) => self.is_refunded(channel, false).then_some(taken),
+        }
+    }
+
     /// Whether the price is given back: no network took the message, or no answer to a lookup could be had. `taken` says
     /// that a carrier took it, or answered the lookup; what it then reports may still mean that no network did.
     pub fn is_refunded(self, channel: Channel, taken: bool) -> bool {
@@ -73,6 +82,15 @@ impl Outcome {
             _ => None,
         }
     }
+}
+
+/// How many parts of a message a carrier took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakenParts {
+    /// All of them, or it answered the lookup.
+    All,
+    /// Only so many; 0 when no carrier took the message.
+    Only(u16),
 }
 
 /// This node's right to work on a queued row. A settle that names another one changes nothing.
@@ -117,6 +135,8 @@ pub struct Parcel {
     pub tries: u32,
     /// The pool that it was taken from: the carriers before that one could not take it, or are others' to ask.
     pub pool: Option<PoolId>,
+    /// How many earlier tries were handed to a carrier and got no answer: each carrier may have the message.
+    pub unknown_tries: u32,
 }
 
 /// The name that a carrier gave to a part it took: what its receipt will name.
@@ -138,6 +158,18 @@ pub enum Sent {
         /// Its name for each part.
         references: Vec<String>,
     },
+    /// A carrier took some parts and refused the others for good, so the message is over.
+    PartlyTaken {
+        /// Which carrier.
+        carrier: String,
+        /// Its name for each part that it took.
+        references: Vec<String>,
+        /// How the message ended.
+        outcome: Outcome,
+    },
+    /// It was handed to a carrier, which did not answer and may have it. Tried again from this time on; the store
+    /// counts such tries.
+    Unknown(Timestamp),
     /// No carrier was tried: due again from this time on.
     Later(Timestamp),
     /// A carrier was tried and said "not now": due again from this time on.
@@ -165,6 +197,15 @@ pub enum Sent {
 pub enum Submitted {
     /// It took every part; these are its names for them, in order.
     Taken(Vec<String>),
+    /// It took some parts, which have these names, and refused the others for good.
+    PartlyTaken {
+        /// Its name for each part that it took.
+        references: Vec<String>,
+        /// Why it refused the others.
+        code: Code,
+    },
+    /// It did not answer, and may have the message. The message may be sent again.
+    Unknown,
     /// It answered a lookup.
     Answered(Subscriber),
     /// Not now, for this reason; another carrier may take it, or this one later.
@@ -184,6 +225,8 @@ pub struct Settlement {
     pub priority: Priority,
     /// The right under which it was tried.
     pub claim: Claim,
+    /// To whom.
+    pub to: Msisdn,
     /// When it is no longer waited for.
     pub expires_at: Timestamp,
     /// What came of it.
@@ -197,6 +240,8 @@ pub struct Settlement {
 pub struct Receipt {
     /// Which part, in the carrier's words.
     pub of: CarrierRef,
+    /// Who the message was for, where the receipt tells. Without it only the reference decides, in this very form.
+    pub to: Option<NumberTail>,
     /// How it ended. News that are not final never come this far.
     pub outcome: Outcome,
     /// What a lookup's caller is told: JSON. `None` for messages.

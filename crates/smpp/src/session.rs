@@ -62,7 +62,7 @@ pub enum SubmitError {
     /// The session is at its end. Not an octet of this message has left: it may go another way.
     #[error("the session is at its end, and nothing was sent")]
     NotSent,
-    /// It was sent, and then the link died, or no answer came in time. The SMSC may have it.
+    /// It was sent, and then the link died, or no answer came for [`SessionOptions::late_answer`]. The SMSC may have it.
     #[error("sent, and no answer came")]
     Unknown,
     /// It cannot be sent as it is.

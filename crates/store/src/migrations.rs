@@ -103,6 +103,7 @@ migrations! {
     15 "0015_partitions" Breaking,
     16 "0016_queue" Compatible,
     17 "0017_callbacks" Breaking,
+    18 "0018_receipts" Breaking,
 }
 
 /// The steps of the schema that a program knows.

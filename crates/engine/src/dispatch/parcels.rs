@@ -62,5 +62,6 @@ fn parcel(submission: &Submission, recipient: &Recipient) -> Parcel {
         },
         tries: 0,
         pool: None,
+        unknown_tries: 0,
     }
 }

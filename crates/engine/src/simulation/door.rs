@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::delivery::{
-    CallbackAttempt, CallbackSettlement, CarrierRef, Receipt, Settlement,
-};
+use domain::delivery::{CallbackAttempt, CallbackSettlement, CarrierRef, Receipt, Settlement};
 use domain::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
     AcceptResult, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,
-    CarrierSeen, Claimed, ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeldCallback, InTransit, Inbox, KeptAnswer, Matched,
-    MessageStore, NodeCard, Page, PoolClaim, ReplayRequest, Settled, StoreError, accept_results,
+    CarrierSeen, Claimed, ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeldCallback,
+    InTransit, Inbox, KeptAnswer, Matched, MessageStore, NodeCard, Page, PoolClaim, ReplayRequest,
+    Settled, StoreError, accept_results,
 };
 use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, ReceiverId, Timestamp};
 use jiff::SignedDuration;

@@ -10,7 +10,9 @@ use domain::delivery::{
     Sent, Settlement, report_payload,
 };
 use domain::message::{Holder, SendTime, Submission, SubmitReceipt};
-use domain::ports::{Accepted, ClaimedCallbacks, ClaimedRow, Ended, HeldCallback, Matched, Settled};
+use domain::ports::{
+    Accepted, ClaimedCallbacks, ClaimedRow, Ended, HeldCallback, Matched, Settled,
+};
 use domain::{
     AccountId, CallbackId, CallbackUrl, Channel, MessageId, NodeId, ReceiverId, Timestamp,
 };
@@ -289,7 +291,7 @@ impl Model {
             return Settled::Stale;
         };
         let ended = match &settlement.sent {
-            Sent::Later(time) => {
+            Sent::Later(time) | Sent::Unknown(time) => {
                 place.owner = Owner::Node(NOBODY);
                 place.due_at = *time;
                 None
@@ -312,9 +314,9 @@ impl Model {
                 place.due_at = settlement.expires_at;
                 self.name_parts(node, id, carrier, references, hold, now)
             }
-            Sent::Over(outcome) | Sent::Answered { outcome, .. } => {
-                self.end(node, id, *outcome, false, hold, now)
-            }
+            Sent::Over(outcome)
+            | Sent::Answered { outcome, .. }
+            | Sent::PartlyTaken { outcome, .. } => self.end(node, id, *outcome, false, hold, now),
         };
         ended.map_or(Settled::Stored, Settled::Ended)
     }
@@ -643,5 +645,6 @@ fn parcel(submission: &Submission, id: MessageId, to: domain::Msisdn) -> Parcel 
         },
         tries: 0,
         pool: None,
+        unknown_tries: 0,
     }
 }

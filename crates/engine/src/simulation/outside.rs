@@ -104,6 +104,7 @@ async fn bring(world: &Arc<World>, sinks: &Sinks, of: &CarrierRef, outcome: Outc
     loop {
         let receipt = Receipt {
             of: of.clone(),
+            to: None,
             outcome,
             report: None,
             at: world.now(),

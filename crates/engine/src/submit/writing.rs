@@ -87,9 +87,7 @@ impl Writing {
     async fn accept(&self, batch: &mut Arc<Vec<Submission>>) -> Vec<AcceptResult> {
         let mut results = self.store.accept(batch.clone()).await;
         for _ in 0..NUMBERED_ANEW {
-            let is_taken = |result: &AcceptResult| {
-                matches!(result, Err(error) if matches!(**error, StoreError::IdTaken { .. }))
-            };
+            let is_taken = |result: &AcceptResult| matches!(result, Err(error) if matches!(**error, StoreError::IdTaken { .. }));
             let taken: Vec<usize> = (0..results.len())
                 .filter(|place| is_taken(&results[*place]))
                 .collect();

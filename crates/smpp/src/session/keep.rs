@@ -18,13 +18,13 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(super) async fn keep(shared: &Shared) -> Ended {
     let mut wakers = Vec::new();
     loop {
-        let (next, late) = {
+        let (next, given_up) = {
             let now = Instant::now();
             let mut state = shared.lock();
-            let late = state.give_up_late(shared, now, &mut wakers);
-            (state.step(shared, now), late)
+            let given_up = state.give_up_late(shared, now, &mut wakers);
+            (state.step(shared, now), given_up)
         };
-        shared.release(late, &mut wakers);
+        shared.release(given_up, &mut wakers);
         match next {
             Err(ended) => return ended,
             Ok(until) => tokio::select! {
@@ -36,22 +36,45 @@ pub(super) async fn keep(shared: &Shared) -> Ended {
 }
 
 impl State {
-    /// Gives up those whose time is over; asks the link at once whether it is still there.
+    /// Gives up messages whose answer is later than a live link may take; returns how many.
     fn give_up_late(&mut self, shared: &Shared, now: Instant, wakers: &mut Vec<Waker>) -> usize {
-        let mut late = 0;
+        let mut given_up = 0;
         while let Some((sequence, sent)) = self.outstanding.oldest() {
-            if !self.clock.left(sent, now, shared.limits.response).is_zero() {
+            if !self.clock.left(sent, now, shared.limits.late).is_zero() {
                 break;
             }
-            debug!(sequence, "no answer in time");
+            debug!(sequence, "no answer, although the link is alive");
             self.outstanding
                 .answer(sequence, Err(SubmitError::Unknown), wakers);
-            late += 1;
+            given_up += 1;
         }
-        if late > 0 {
+        if given_up > 0 {
             self.ask(shared);
         }
-        late
+        given_up
+    }
+
+    /// Probes the link while the oldest answer is late, once in each response timeout; returns when to look again.
+    fn probe_late(&mut self, shared: &Shared, now: Instant) -> Option<Instant> {
+        let limits = shared.limits;
+        let (_, sent) = self.outstanding.oldest()?;
+        let left = self.clock.left(sent, now, limits.response);
+        if !left.is_zero() {
+            self.late_probe = None;
+            return Some(later(now, left));
+        }
+        let again = self
+            .late_probe
+            .map_or(now, |last| later(last, limits.response));
+        let again = if again <= now {
+            self.ask(shared);
+            self.late_probe = Some(now);
+            later(now, limits.response)
+        } else {
+            again
+        };
+        let give_up = later(now, self.clock.left(sent, now, limits.late));
+        Some(again.min(give_up))
     }
 
     fn ask(&mut self, shared: &Shared) {
@@ -77,12 +100,14 @@ impl State {
                 next = next.min(silent);
             }
         }
+        if let Some(until) = self.probe_late(shared, now) {
+            next = next.min(until);
+        }
         next = next.min(self.idle(shared, now));
         if let Some(until) = self.leave(shared, now)? {
             next = next.min(until);
         }
-        let waiting = [self.probe, self.outstanding.oldest()];
-        for (_, sent) in waiting.into_iter().flatten() {
+        if let Some((_, sent)) = self.probe {
             next = next.min(later(now, self.clock.left(sent, now, limits.response)));
         }
         Ok(next)

@@ -38,6 +38,7 @@ pub(super) struct Shared {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) response: Duration,
+    pub(super) late: Duration,
     pub(super) enquire: Duration,
     pub(super) idle: Option<Duration>,
     pub(super) max_pdu: usize,
@@ -54,6 +55,8 @@ pub(super) struct State {
     pub(super) outstanding: Outstanding,
     /// Our `enquire_link` that is not answered yet.
     pub(super) probe: Option<(u32, Sent)>,
+    /// When the link was last probed because an answer was late.
+    pub(super) late_probe: Option<Instant>,
     /// When the SMSC was heard last.
     pub(super) heard: Instant,
     /// When a message last went in either direction.
@@ -96,6 +99,7 @@ impl Shared {
             changed: Notify::new(),
             limits: Limits {
                 response: options.response_timeout,
+                late: options.late_answer.max(options.response_timeout),
                 enquire: match options.enquire_every {
                     Duration::ZERO => Duration::MAX,
                     every => every,
@@ -115,6 +119,7 @@ impl Shared {
                 replies: 0,
                 outstanding,
                 probe: None,
+                late_probe: None,
                 heard: now,
                 message_at: now,
                 clock: Clock::new(now),

@@ -31,8 +31,11 @@ pub struct SessionOptions {
     pub connect_timeout: Duration,
     /// How long the answer to the bind may take.
     pub bind_timeout: Duration,
-    /// How long any other answer may take.
+    /// How long any other answer may take before the link is probed with `enquire_link`. An answer to the probe is
+    /// awaited for as long.
     pub response_timeout: Duration,
+    /// How long the answer to a message is awaited while the link answers its probes. At least `response_timeout`.
+    pub late_answer: Duration,
     /// After so long without hearing from the SMSC it is asked whether it still hears. Zero: only when an answer is late.
     pub enquire_every: Duration,
     /// After so long without a message in either direction the session unbinds. None: it stays.
@@ -71,6 +74,7 @@ impl Default for SessionOptions {
             connect_timeout: Duration::from_secs(10),
             bind_timeout: Duration::from_secs(10),
             response_timeout: Duration::from_secs(30),
+            late_answer: Duration::from_mins(5),
             enquire_every: Duration::from_secs(30),
             idle: None,
             source: None,
@@ -107,6 +111,7 @@ impl fmt::Debug for SessionOptions {
             .field("connect_timeout", &self.connect_timeout)
             .field("bind_timeout", &self.bind_timeout)
             .field("response_timeout", &self.response_timeout)
+            .field("late_answer", &self.late_answer)
             .field("enquire_every", &self.enquire_every)
             .field("idle", &self.idle)
             .field("source", &self.source)

@@ -23,7 +23,8 @@ use crate::rows::{Corrupt, NOBODY, micros};
 macro_rules! parcel_columns {
     () => {
         "taken.id, m.account_id, m.recipient, m.originator, m.body, m.coding, m.udh, m.parts, m.priority, m.test_mode,
-        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive, taken.owner, taken.tries, taken.lane"
+        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive, taken.owner, taken.tries, taken.lane,
+        m.unknown_tries"
     };
 }
 pub(super) use parcel_columns;
@@ -58,7 +59,7 @@ const CLAIM: &str = concat!(
     ORDER BY taken.lane, taken.due_us, taken.id"
 );
 /// The column of the time in [`CLAIM`].
-const NOW: usize = 18;
+const NOW: usize = 19;
 
 /// Rows that cannot be read are not claimed again.
 const SET_ASIDE_ROWS: &str = "
@@ -222,6 +223,7 @@ fn parcel(row: &Row, id: i64) -> Result<Parcel, Corrupt> {
         interactive: column(row, 14)?,
         owner: column(row, 15)?,
         tries: column(row, 16)?,
+        unknown_tries: column::<Option<i16>>(row, 18)?.unwrap_or(0),
     };
     columns.parcel()
 }

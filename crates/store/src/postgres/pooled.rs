@@ -179,9 +179,9 @@ fn more(ranges: &[PoolRange], rows: &[Row]) -> Result<Vec<(PoolId, Priority)>, C
             .or_default();
         taken.rows += 1;
         taken.accounts = column(row, 20)?;
-        let second: i64 = column(row, 19)?;
+        let second: i64 = column(row, 20)?;
         if second > 0 {
-            let of_account = taken.second.entry(column(row, 18)?).or_default();
+            let of_account = taken.second.entry(column(row, 19)?).or_default();
             *of_account = (second, of_account.1 + 1);
         }
     }

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::{Object, Transaction};
 use domain::Outcome;
-use domain::delivery::Settlement;
+use domain::delivery::{Sent, Settlement, TakenParts};
 use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
+use domain::receipt_match::NumberTail;
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
@@ -15,7 +16,7 @@ use super::ending::{self, PartReport, Progress};
 use super::fault::Fault;
 use super::naming::{NameColumns, Names, count};
 use crate::rows::binds::SET_ASIDE;
-use crate::rows::dispatch::{self, EndedColumns, Move, SettledColumns};
+use crate::rows::dispatch::{self, EndedColumns, Move, Over, SettledColumns};
 use crate::rows::{Corrupt, micros};
 
 /// Moves rows of the queue, and names the first part of what a carrier took: nearly always the only one.
@@ -23,19 +24,19 @@ const MOVE: &str = "
     WITH given AS MATERIALIZED (
         SELECT $1::bigint AS node, g.*
         FROM UNNEST($2::bigint[], $3::smallint[], $4::bigint[], $5::int[], $6::bigint[], $7::smallint[], $8::bigint[],
-            $9::text[], $10::bytea[], $11::smallint[], $12::bigint[], $13::int[], $14::bigint[], $15::bigint[])
+            $9::text[], $10::bytea[], $11::smallint[], $12::bigint[], $13::int[], $14::bigint[], $15::bigint[], $16::int[])
             AS g (id, lane, due_us, attempt, owner, to_lane, to_us, carrier, reference, parts, at_us, tries, account_id,
-                expires_us)
+                expires_us, tail)
     ), moved AS (
         UPDATE queue AS q SET owner = g.owner, lane = g.to_lane, due_us = g.to_us, tries = q.tries + g.tries,
             account_id = g.account_id, expires_us = g.expires_us
         FROM given AS g
         WHERE q.owner = g.node AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
-        RETURNING g.id, g.carrier, g.reference, g.parts, g.at_us
+        RETURNING g.id, g.carrier, g.reference, g.parts, g.at_us, g.tail
     ), named AS (
-        INSERT INTO transit (carrier, reference, id, part, parts, taken_us)
-        SELECT carrier, reference, id, 1, parts, at_us FROM moved WHERE reference IS NOT NULL
-        ON CONFLICT (carrier, reference) DO NOTHING RETURNING id
+        INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail)
+        SELECT carrier, reference, id, 1, parts, at_us, tail FROM moved WHERE reference IS NOT NULL
+        ON CONFLICT (carrier, reference, former) DO NOTHING RETURNING id
     )
     SELECT id, (SELECT count(*) FROM named) FROM moved";
 const REMOVE: &str = "
@@ -46,6 +47,8 @@ const REMOVE: &str = "
     DELETE FROM queue AS q USING given AS g
     WHERE q.owner = g.node AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
     RETURNING q.id";
+const COUNT_UNKNOWN: &str =
+    "UPDATE message SET unknown_tries = unknown_tries + 1 WHERE id = ANY($1::bigint[])";
 const REMOVE_EXPIRED: &str = concat!(
     "DELETE FROM queue WHERE (owner, lane, due_us, id) IN (
         SELECT owner, lane, due_us, id FROM queue WHERE owner = -1 AND lane = 0 AND due_us <= ",
@@ -56,12 +59,16 @@ const REMOVE_EXPIRED: &str = concat!(
 );
 
 const REMOVE_EXPIRED_POOLED: &str = concat!(
-    "DELETE FROM queue WHERE (owner, lane, due_us, id) IN (
-        SELECT owner, lane, due_us, id FROM queue WHERE owner < -1 AND owner <> $2 AND expires_us <= ",
+    "WITH removed AS (
+        DELETE FROM queue WHERE (owner, lane, due_us, id) IN (
+            SELECT owner, lane, due_us, id FROM queue WHERE owner < -1 AND owner <> $2 AND expires_us <= ",
     now_us!(),
     " ORDER BY expires_us LIMIT $1 FOR UPDATE SKIP LOCKED
-    ) RETURNING id, ",
-    now_us!()
+        ) RETURNING id
+    )
+    SELECT removed.id, ",
+    now_us!(),
+    ", coalesce(m.unknown_tries, 0) > 0 FROM removed LEFT JOIN message AS m ON m.id = removed.id"
 );
 
 /// A batch of results.
@@ -92,8 +99,9 @@ impl Attempt for Sends<'_> {
         let names = NameColumns::of(&plan.names, &settled);
         stored += names.name_rest(&transaction).await?;
         if stored < names.len() as u64 {
-            names.rename(&transaction, &mut reports).await?;
+            names.name_again(&transaction, &mut reports).await?;
         }
+        plan.count_unknown(&transaction, &settled).await?;
         let ended = finish(&transaction, self.node, self.hold, &reports).await?;
         pass(KillPoint::SettleInside);
         transaction.commit().await?;
@@ -162,14 +170,13 @@ async fn remove(
         settled.insert(column(&row, 0)?);
     }
     let over = plan.over.iter().filter(|over| settled.contains(&over.0));
-    reports.extend(over.map(|&(id, outcome, at_us, report)| PartReport {
-        id,
+    reports.extend(over.map(|(id, at_us, over)| PartReport {
+        id: *id,
         parts: 1,
-        outcome,
-        // What nobody took has no answer, either.
-        taken: report.is_some(),
-        at_us,
-        report: report.map(str::to_owned),
+        outcome: over.outcome,
+        taken: over.taken_parts(),
+        at_us: *at_us,
+        report: over.report.map(str::to_owned),
     }));
     Ok(())
 }
@@ -198,7 +205,9 @@ struct Plan<'a> {
     moves: Moves<'a>,
     names: Vec<Names<'a>>,
     outs: Places,
-    over: Vec<(i64, Outcome, i64, Option<&'a str>)>,
+    over: Vec<(i64, i64, Over<'a>)>,
+    /// Messages whose try has an unknown outcome.
+    unknown: Vec<i64>,
 }
 
 impl<'a> Plan<'a> {
@@ -216,6 +225,15 @@ impl<'a> Plan<'a> {
 
     fn push(&mut self, settlement: &'a Settlement) {
         let (id, at_us) = (settlement.id.as_i64(), micros(settlement.at));
+        let tail = NumberTail::of(&settlement.to).as_i32();
+        let named = |(carrier, references): &(&'a str, Vec<&'a str>), is_moved| Names {
+            id,
+            carrier,
+            references: references.clone(),
+            at_us,
+            tail,
+            is_moved,
+        };
         match Move::of(settlement) {
             Move::To {
                 owner,
@@ -231,19 +249,37 @@ impl<'a> Plan<'a> {
                 self.moves.tries.push(tries);
                 self.moves.pool_account.push(pool_account);
                 self.moves.pool_expires_us.push(pool_expires_us);
-                self.moves.push_taken(taken.as_ref());
-                self.names.extend(taken.map(|(carrier, references)| Names {
-                    id,
-                    carrier,
-                    references,
-                    at_us,
-                }));
+                self.moves.push_taken(taken.as_ref(), tail);
+                let taken = taken
+                    .as_ref()
+                    .filter(|(_, references)| !references.is_empty());
+                self.names.extend(taken.map(|taken| named(taken, true)));
+                if matches!(settlement.sent, Sent::Unknown(_)) {
+                    self.unknown.push(id);
+                }
             }
-            Move::Out(outcome, report) => {
+            Move::Out(over) => {
                 self.outs.push(settlement);
-                self.over.push((id, outcome, at_us, report));
+                self.names
+                    .extend(over.taken.as_ref().map(|taken| named(taken, false)));
+                self.over.push((id, at_us, over));
             }
         }
+    }
+
+    /// Counts the tries whose outcome is unknown.
+    async fn count_unknown(
+        &self,
+        transaction: &Transaction<'_>,
+        settled: &HashSet<i64>,
+    ) -> Result<(), Fault> {
+        let unknown = self.unknown.iter().filter(|id| settled.contains(id));
+        let unknown: Vec<i64> = unknown.copied().collect();
+        if !unknown.is_empty() {
+            let statement = transaction.prepare_cached(COUNT_UNKNOWN).await?;
+            transaction.execute(&statement, &[&unknown]).await?;
+        }
+        Ok(())
     }
 }
 
@@ -261,6 +297,7 @@ struct Moves<'a> {
     tries: Vec<i32>,
     pool_account: Vec<i64>,
     pool_expires_us: Vec<Option<i64>>,
+    tail: Vec<i32>,
 }
 
 impl<'a> Moves<'a> {
@@ -271,7 +308,8 @@ impl<'a> Moves<'a> {
         self.at_us.push(at_us);
     }
 
-    fn push_taken(&mut self, taken: Option<&(&'a str, Vec<&'a str>)>) {
+    fn push_taken(&mut self, taken: Option<&(&'a str, Vec<&'a str>)>, tail: i32) {
+        self.tail.push(tail);
         let first = taken.and_then(|(_, references)| references.first());
         self.carrier.push(taken.map(|(carrier, _)| *carrier));
         self.reference.push(first.map(|first| first.as_bytes()));
@@ -303,6 +341,7 @@ impl<'a> Moves<'a> {
             &self.tries,
             &self.pool_account,
             &self.pool_expires_us,
+            &self.tail,
         ];
         let moved = transaction.query(&statement, values).await?;
         let mut named: i64 = 0;
@@ -336,13 +375,18 @@ impl Attempt for Expiry {
             let statement = transaction.prepare_cached(REMOVE_EXPIRED_POOLED).await?;
             transaction.query(&statement, &[&limit, &SET_ASIDE]).await?
         };
-        let outcome = dispatch::expired(self.taken);
         let read = |row: &Row| {
+            // A carrier that did not answer may have the message: then it counts as handed over.
+            let is_taken = self.taken || column(row, 2)?;
             Ok(PartReport {
                 id: column(row, 0)?,
                 parts: 1,
-                outcome,
-                taken: self.taken,
+                outcome: dispatch::expired(is_taken),
+                taken: if is_taken {
+                    TakenParts::All
+                } else {
+                    TakenParts::Only(0)
+                },
                 at_us: column(row, 1)?,
                 report: None,
             })

@@ -1,6 +1,6 @@
 //! Rows of sending: parcels, ends of messages, parts in transit.
 
-use domain::delivery::{Claim, Outcome, Parcel, Sent, Settlement};
+use domain::delivery::{Claim, Outcome, Parcel, Sent, Settlement, TakenParts};
 use domain::ids::{AccountId, MessageId, PoolId};
 use domain::interactive::Interactive;
 use domain::message::{Priority, TestMode};
@@ -32,6 +32,7 @@ pub(crate) struct ParcelColumns {
     pub(crate) tries: i32,
     /// Whose it was before.
     pub(crate) owner: i64,
+    pub(crate) unknown_tries: i16,
 }
 
 impl ParcelColumns {
@@ -51,6 +52,7 @@ impl ParcelColumns {
             claim: claim(self.due_us, self.attempt)?,
             tries: u32::try_from(self.tries).map_err(|_| Corrupt("tries"))?,
             pool: pool_of(self.owner),
+            unknown_tries: u32::from(self.unknown_tries.unsigned_abs()),
             text: utf8(self.body)?,
         })
     }
@@ -200,12 +202,45 @@ pub(crate) enum Move<'a> {
         /// The carrier that took the message, with its names for the parts.
         taken: Option<(&'a str, Vec<&'a str>)>,
     },
-    /// Out of it, with what a lookup's caller is told.
-    Out(Outcome, Option<&'a str>),
+    /// Out of it: the message is over.
+    Out(Over<'a>),
 }
 
 /// `queue.account_id` of rows outside of pools.
 pub(crate) const NO_ACCOUNT: i64 = 0;
+/// How a message is over once its try is settled.
+pub(crate) struct Over<'a> {
+    pub(crate) outcome: Outcome,
+    /// What a lookup's caller is told.
+    pub(crate) report: Option<&'a str>,
+    /// The carrier that took some of its parts, with its names for them.
+    pub(crate) taken: Option<(&'a str, Vec<&'a str>)>,
+}
+
+impl<'a> Over<'a> {
+    fn of(outcome: Outcome, report: Option<&'a str>) -> Self {
+        Self {
+            outcome,
+            report,
+            taken: None,
+        }
+    }
+
+    pub(crate) fn taken_parts(&self) -> TakenParts {
+        match (&self.taken, self.report) {
+            (Some((_, references)), _) => {
+                TakenParts::Only(u16::try_from(references.len()).unwrap_or(u16::MAX))
+            }
+            // What nobody took has no answer, either.
+            (None, Some(_)) => TakenParts::All,
+            (None, None) => TakenParts::Only(0),
+        }
+    }
+}
+
+/// How many former uses of a carrier's reference are told apart. Older ones are forgotten: their messages end when their
+/// time is over.
+pub(crate) const KEPT_USES: i32 = 32;
 
 /// `queue.owner`: a carrier, from which the message's receipt is awaited.
 const CARRIER: i64 = -1;
@@ -236,7 +271,7 @@ impl<'a> Move<'a> {
                 pool_expires_us: None,
                 taken: Some((carrier, distinct(references))),
             },
-            Sent::Later(time) => wait(*time, 0),
+            Sent::Later(time) | Sent::Unknown(time) => wait(*time, 0),
             Sent::Retry(time) => wait(*time, 1),
             // It keeps its position among what is due.
             Sent::Pooled { pool, account } => Self::To {
@@ -248,8 +283,16 @@ impl<'a> Move<'a> {
                 pool_expires_us: Some(micros(settlement.expires_at)),
                 taken: None,
             },
-            Sent::Over(outcome) => Self::Out(*outcome, None),
-            Sent::Answered { outcome, report } => Self::Out(*outcome, Some(report)),
+            Sent::Over(outcome) => Self::Out(Over::of(*outcome, None)),
+            Sent::Answered { outcome, report } => Self::Out(Over::of(*outcome, Some(report))),
+            Sent::PartlyTaken {
+                carrier,
+                references,
+                outcome,
+            } => Self::Out(Over {
+                taken: Some((carrier, distinct(references))),
+                ..Over::of(*outcome, None)
+            }),
         }
     }
 }

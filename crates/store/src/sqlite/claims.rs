@@ -27,7 +27,7 @@ const CLAIM: &str = "
 const WAKE: &str = "UPDATE message SET state = 0 WHERE id = ?1 AND state = 1";
 const PARCEL: &str = "
     SELECT account_id, recipient, originator, body, coding, udh, parts, priority, test_mode, expires_us, channel,
-        interactive FROM message
+        interactive, unknown_tries FROM message
     WHERE id = ?1";
 const SET_ROW_ASIDE: &str = "
     UPDATE queue SET owner = ?1 WHERE owner = ?2 AND lane = ?3 AND due_us = ?4 AND id = ?5";
@@ -172,6 +172,7 @@ impl Claims<'_> {
                 expires_us: row.get(9)?,
                 channel: row.get(10)?,
                 interactive: row.get(11)?,
+                unknown_tries: row.get(12)?,
                 due_us,
                 attempt,
                 tries,

@@ -3,21 +3,20 @@
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
-use domain::delivery::{
-    CallbackAttempt, CallbackSettlement, CarrierRef, Receipt, Settlement,
-};
+use domain::delivery::{CallbackAttempt, CallbackSettlement, CarrierRef, Receipt, Settlement};
 use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
     Beat, CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, Claimed,
-    ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeldCallback, InTransit, Inbox, Matched, NodeCard, Page, PoolClaim,
-    ReplayRequest, Settled, StoreError,
+    ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeldCallback, InTransit, Inbox, Matched,
+    NodeCard, Page, PoolClaim, ReplayRequest, Settled, StoreError,
 };
 use domain::{Msisdn, ReceiverId, Timestamp};
 use jiff::SignedDuration;
 
 use super::fault::Fault;
 use super::{
-    SqliteStore, callback_queue, callbacks, carriers, claims, clock, ending, held, nodes, prune, receipts, sends,
+    SqliteStore, callback_queue, callbacks, carriers, claims, clock, ending, held, nodes, prune,
+    receipts, sends,
 };
 use crate::rows::Corrupt;
 use crate::rows::callbacks::FilterColumns;

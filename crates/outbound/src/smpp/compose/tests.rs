@@ -31,6 +31,7 @@ fn parcel(id: u64, text: &str, shape: Shape) -> Parcel {
         },
         tries: 0,
         pool: None,
+        unknown_tries: 0,
     }
 }
 

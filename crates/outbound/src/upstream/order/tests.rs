@@ -48,6 +48,7 @@ fn of_shape(text: &str, shape: Shape) -> Parcel {
         },
         tries: 0,
         pool: None,
+        unknown_tries: 0,
     }
 }
 

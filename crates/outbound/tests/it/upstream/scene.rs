@@ -193,6 +193,7 @@ pub(crate) fn parcel(channel: Channel) -> Parcel {
         },
         tries: 0,
         pool: None,
+        unknown_tries: 0,
     }
 }
 

@@ -119,6 +119,7 @@ async fn that_never_come_are_unknown_and_the_link_is_asked() {
     let options = SessionOptions {
         window: 1,
         response_timeout: SHORT,
+        late_answer: SHORT,
         ..options()
     };
     let (session, mut peer) = bound(options).await;
@@ -142,6 +143,30 @@ async fn that_never_come_are_unknown_and_the_link_is_asked() {
     assert_eq!(two.expect("answered").message_id.as_ref(), b"second");
     assert!(session.is_open());
     assert_eq!(session.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn that_come_late_count_while_the_link_is_alive() {
+    let options = SessionOptions {
+        window: 1,
+        response_timeout: SHORT,
+        ..options()
+    };
+    let (session, mut peer) = bound(options).await;
+    let text = message("a");
+    let script = async {
+        let (late, _) = peer.take_message().await;
+        // Three response timeouts pass, and the link answers each probe.
+        for _ in 0..3 {
+            let probe = peer.expect(Body::EnquireLink).await;
+            assert_eq!(session.in_flight(), 1, "it keeps its place in the window");
+            peer.send(Pdu::new(probe, Body::EnquireLinkResp)).await;
+        }
+        peer.answer(late, "late").await;
+    };
+    let (answer, ()) = tokio::join!(session.submit(&text), script);
+    assert_eq!(answer.expect("answered").message_id.as_ref(), b"late");
+    assert!(session.is_open());
 }
 
 #[tokio::test]

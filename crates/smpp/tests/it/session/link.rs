@@ -122,6 +122,7 @@ async fn without_a_time_for_it_only_late_answers_make_it_ask() {
     let options = SessionOptions {
         enquire_every: Duration::ZERO,
         response_timeout: SHORT,
+        late_answer: SHORT,
         ..options()
     };
     let (session, mut peer) = bound(options).await;

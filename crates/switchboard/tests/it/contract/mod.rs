@@ -107,6 +107,7 @@ mod parts;
 mod people;
 mod pools;
 mod pruning;
+mod receipt_matching;
 mod receipts;
 mod receiver_queues;
 mod replay;
