@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::delivery::Sent;
 use domain::message::{Holder, Submission};
-use domain::{Code, PoolId};
+use domain::PoolId;
 use jiff::SignedDuration;
 use tokio::task::JoinSet;
 
@@ -13,7 +13,7 @@ use super::lanes::Admission;
 use super::line::Waiting;
 use super::parcels::HeldParcel;
 use super::pools::RouteNames;
-use super::results::over;
+use super::results::expired;
 use super::{Dispatch, Places};
 use crate::routing::Routed;
 
@@ -123,7 +123,7 @@ impl Dispatch {
     fn place_as(self: &Arc<Self>, parcel: HeldParcel, admission: Admission) -> Option<Unplaced> {
         let it = &parcel.it;
         if it.expires_at <= self.clock.now() {
-            let sent = over(it, Code::EXPIRED);
+            let sent = expired(it);
             return Some(Unplaced::Sent(parcel, sent));
         }
         let routed = self
