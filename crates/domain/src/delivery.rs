@@ -14,6 +14,7 @@ use crate::message::{Priority, TestMode};
 use crate::msisdn::Msisdn;
 use crate::network::Network;
 use crate::originator::Originator;
+use crate::receipt_match::NumberTail;
 use crate::text::{Shape, Udh};
 
 /// How a message ended. Never changes once it is stored.
@@ -46,6 +47,14 @@ impl Outcome {
         }
     }
 
+    /// How many parts stay charged when the others are refunded. `None`: nothing is refunded.
+    pub fn charged_parts(self, channel: Channel, taken: TakenParts) -> Option<u16> {
+        match taken {
+            TakenParts::All => self.is_refunded(channel, true).then_some(0),
+            TakenParts::Only(taken) => self.is_refunded(channel, false).then_some(taken),
+        }
+    }
+
     /// Whether the price is given back: no network took the message, or no answer to a lookup could be had. `taken` says
     /// that a carrier took it, or answered the lookup; what it then reports may still mean that no network did.
     pub fn is_refunded(self, channel: Channel, taken: bool) -> bool {
@@ -72,6 +81,15 @@ impl Outcome {
             _ => None,
         }
     }
+}
+
+/// How many parts of a message a carrier took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakenParts {
+    /// All of them, or it answered the lookup.
+    All,
+    /// Only so many; 0 when no carrier took the message.
+    Only(u16),
 }
 
 /// This node's right to work on a queued row. A settle that names another one changes nothing.
@@ -114,6 +132,8 @@ pub struct Parcel {
     pub claim: Claim,
     /// The pool that it was taken from: the carriers before that one could not take it, or are others' to ask.
     pub pool: Option<PoolId>,
+    /// How many earlier tries were handed to a carrier and got no answer: each carrier may have the message.
+    pub unknown_tries: u32,
 }
 
 /// The name that a carrier gave to a part it took: what its receipt will name.
@@ -135,8 +155,20 @@ pub enum Sent {
         /// Its name for each part.
         references: Vec<String>,
     },
+    /// A carrier took some parts and refused the others for good, so the message is over.
+    PartlyTaken {
+        /// Which carrier.
+        carrier: String,
+        /// Its name for each part that it took.
+        references: Vec<String>,
+        /// How the message ended.
+        outcome: Outcome,
+    },
     /// Not now: tried again from this time on.
     Later(Timestamp),
+    /// It was handed to a carrier, which did not answer and may have it. Tried again from this time on; the store
+    /// counts such tries.
+    Unknown(Timestamp),
     /// Not here: a node that has a link to the carrier of this pool sends it.
     Pooled(PoolId),
     /// It is over, without a network's report.
@@ -155,6 +187,15 @@ pub enum Sent {
 pub enum Submitted {
     /// It took every part; these are its names for them, in order.
     Taken(Vec<String>),
+    /// It took some parts, which have these names, and refused the others for good.
+    PartlyTaken {
+        /// Its name for each part that it took.
+        references: Vec<String>,
+        /// Why it refused the others.
+        code: Code,
+    },
+    /// It did not answer, and may have the message. The message may be sent again.
+    Unknown,
     /// It answered a lookup.
     Answered(Subscriber),
     /// Not now, for this reason; another carrier may take it, or this one later.
@@ -174,6 +215,8 @@ pub struct Settlement {
     pub priority: Priority,
     /// The right under which it was tried.
     pub claim: Claim,
+    /// To whom.
+    pub to: Msisdn,
     /// When it is no longer waited for.
     pub expires_at: Timestamp,
     /// What came of it.
@@ -187,6 +230,8 @@ pub struct Settlement {
 pub struct Receipt {
     /// Which part, in the carrier's words.
     pub of: CarrierRef,
+    /// Who the message was for, where the receipt tells. Without it only the reference decides, in this very form.
+    pub to: Option<NumberTail>,
     /// How it ended. News that are not final never come this far.
     pub outcome: Outcome,
     /// What a lookup's caller is told: JSON. `None` for messages.

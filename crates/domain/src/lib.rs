@@ -29,6 +29,7 @@ pub mod originator;
 pub mod permission;
 pub mod person;
 pub mod ports;
+pub mod receipt_match;
 pub mod schedule;
 pub mod sender;
 pub mod sharing;

@@ -266,6 +266,7 @@ impl Simulator {
     async fn report(&self, next: Pending, sink: &dyn ReceiptSink) {
         let receipt = Receipt {
             of: next.of,
+            to: None,
             outcome: next.outcome,
             report: None,
             at: self.clock.now(),

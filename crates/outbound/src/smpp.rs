@@ -8,6 +8,7 @@ mod compose;
 mod incoming;
 mod link;
 mod metrics;
+mod parts;
 pub(crate) mod receipt;
 mod reference;
 pub(crate) mod refusal;

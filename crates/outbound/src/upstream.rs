@@ -183,6 +183,7 @@ impl Upstream {
                 carrier: self.settings.name.clone(),
                 reference,
             },
+            to: None,
             outcome,
             report,
             at: self.clock.now(),

@@ -101,6 +101,7 @@ migrations! {
     13 "0013_binds" Breaking,
     14 "0014_nodes" Compatible,
     15 "0015_partitions" Breaking,
+    16 "0016_receipts" Breaking,
 }
 
 /// The steps of the schema that a program knows.

@@ -195,6 +195,7 @@ fn smpp_settings(carrier: &settings::SmppCarrier) -> anyhow::Result<SmppSettings
         }
     };
     let seconds = Duration::from_secs;
+    let late_answer_s = carrier.late_answer_s();
     Ok(SmppSettings {
         tls: carrier.tls.then_some(SmppTls {
             server_name: carrier.tls_name,
@@ -207,6 +208,8 @@ fn smpp_settings(carrier: &settings::SmppCarrier) -> anyhow::Result<SmppSettings
         window: carrier.window,
         max_per_second: carrier.max_per_second,
         response_timeout: seconds(carrier.response_timeout_s),
+        late_answer: seconds(late_answer_s),
+        unknown_tries: carrier.unknown_tries,
         enquire_every: seconds(carrier.enquire_every_s),
         source: carrier.source,
         gsm7: carrier.gsm7,
@@ -220,6 +223,8 @@ fn smpp_settings(carrier: &settings::SmppCarrier) -> anyhow::Result<SmppSettings
         registered_delivery: carrier.registered_delivery,
         answer_ids: carrier.answer_id,
         receipt_ids: carrier.receipt_id,
+        match_recipient: carrier.match_recipient,
+        unmarked_receipts: carrier.unmarked_receipts,
         ..SmppSettings::new(
             carrier.name,
             carrier.address,

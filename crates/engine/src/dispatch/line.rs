@@ -103,6 +103,7 @@ struct Answers {
     not_now: Counter,
     declined: Counter,
     refused: Counter,
+    unknown: Counter,
 }
 
 impl Answers {
@@ -117,6 +118,7 @@ impl Answers {
             not_now: count("not_now"),
             declined: count("declined"),
             refused: count("refused"),
+            unknown: count("unknown"),
         }
     }
 }
@@ -206,7 +208,8 @@ impl Line {
             Submitted::Answered(_) => &self.answers.answered,
             Submitted::NotNow(_) => &self.answers.not_now,
             Submitted::Declined(_) => &self.answers.declined,
-            Submitted::Refused(_) => &self.answers.refused,
+            Submitted::Refused(_) | Submitted::PartlyTaken { .. } => &self.answers.refused,
+            Submitted::Unknown => &self.answers.unknown,
         };
         counter.increment(1);
     }

@@ -24,7 +24,7 @@ use domain::delivery::{Parcel, Sent, Submitted};
 use domain::kill_point::{KillPoint, pass};
 use domain::message::{Holder, SendTime, Submission};
 use domain::ports::{Carrier, StoreError, WorkStore};
-use domain::{Clock, Code, Outcome, PoolId, TestMode};
+use domain::{Clock, Code, Outcome, PoolId, TestMode, Timestamp};
 use jiff::SignedDuration;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
@@ -38,7 +38,7 @@ use fleet::Kept;
 use lanes::LANES;
 use line::{LOOK_EVERY, Line, Waiting};
 use parcels::parcels;
-use results::{Results, answered, over};
+use results::{Results, answered, expired, over};
 
 pub(crate) use fleet::Fleet;
 
@@ -276,7 +276,7 @@ impl Dispatch {
         let is_wanted = |waiting: &Waiting| waiting.parcel.it.expires_at <= now || waiting.can_go();
         for waiting in line.lanes.take_out(is_wanted) {
             if waiting.parcel.it.expires_at <= now {
-                let sent = over(&waiting.parcel.it, Code::EXPIRED);
+                let sent = expired(&waiting.parcel.it);
                 self.settle_later(waiting.parcel, sent);
             } else {
                 self.place(waiting.parcel);
@@ -287,7 +287,7 @@ impl Dispatch {
     async fn try_once(self: &Arc<Self>, line: &Line, waiting: Waiting) {
         let parcel = &waiting.parcel.it;
         let sent = match parcel.test_mode {
-            _ if parcel.expires_at <= self.clock.now() => over(parcel, Code::EXPIRED),
+            _ if parcel.expires_at <= self.clock.now() => expired(parcel),
             Some(TestMode::Deliver) => Sent::Over(Outcome::Delivered),
             Some(TestMode::Fail) => Sent::Over(Outcome::Failed(Code::ABSENT)),
             None if waiting.route.is_empty() => return self.send_on(waiting, Code::NO_ROUTE, true),
@@ -301,6 +301,13 @@ impl Dispatch {
                         carrier: line.carrier.name().to_owned(),
                         references,
                     },
+                    Submitted::PartlyTaken { references, code } => Sent::PartlyTaken {
+                        carrier: line.carrier.name().to_owned(),
+                        references,
+                        outcome: Outcome::Failed(code),
+                    },
+                    // Another carrier would send it twice as well.
+                    Submitted::Unknown => Sent::Unknown(self.next_try(parcel)),
                     Submitted::Answered(subscriber) => answered(parcel, &subscriber),
                     Submitted::Refused(code) => over(parcel, code),
                     Submitted::Declined(code) => return self.send_on(waiting, code, false),
@@ -309,6 +316,13 @@ impl Dispatch {
             }
         };
         self.results.store(&waiting.parcel, sent).await;
+    }
+
+    /// When a message whose outcome is unknown is tried again.
+    fn next_try(&self, parcel: &Parcel) -> Timestamp {
+        metrics::counter!("switchboard_send_retries_total").increment(1);
+        let pause = send_pause(parcel.unknown_tries + 1, dice());
+        (self.clock.now() + pause).min(parcel.expires_at)
     }
 
     /// Sends what a carrier could not take on to the next of its route; after the last it waits for another try, or, when

@@ -35,5 +35,6 @@ fn parcel(submission: &Submission, recipient: &Recipient) -> Parcel {
             attempt: 1,
         },
         pool: None,
+        unknown_tries: 0,
     }
 }

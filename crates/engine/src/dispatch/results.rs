@@ -48,6 +48,7 @@ impl Results {
             id: parcel.id,
             priority: parcel.priority,
             claim: parcel.claim,
+            to: parcel.to,
             expires_at: parcel.expires_at,
             sent,
             at: self.clock.now(),
@@ -112,6 +113,14 @@ pub(super) fn over(parcel: &Parcel, code: Code) -> Sent {
     }
     let (outcome, report) = lookup::unanswered(parcel.id, Outcome::Failed(code));
     Sent::Answered { outcome, report }
+}
+
+/// The end of a message whose time is over. A carrier that did not answer may have it: then it counts as handed over.
+pub(super) fn expired(parcel: &Parcel) -> Sent {
+    if parcel.unknown_tries > 0 {
+        return Sent::Over(Outcome::Expired);
+    }
+    over(parcel, Code::EXPIRED)
 }
 
 /// The end of a lookup that was answered.

@@ -246,7 +246,7 @@ impl Model {
             return Settled::Stale;
         };
         let ended = match &settlement.sent {
-            Sent::Later(time) => {
+            Sent::Later(time) | Sent::Unknown(time) => {
                 place.owner = Owner::Node(NOBODY);
                 place.due_at = *time;
                 None
@@ -261,9 +261,9 @@ impl Model {
                 place.due_at = settlement.expires_at;
                 self.name_parts(node, id, carrier, references, hold, now)
             }
-            Sent::Over(outcome) | Sent::Answered { outcome, .. } => {
-                self.end(node, id, *outcome, false, hold, now)
-            }
+            Sent::Over(outcome)
+            | Sent::Answered { outcome, .. }
+            | Sent::PartlyTaken { outcome, .. } => self.end(node, id, *outcome, false, hold, now),
         };
         ended.map_or(Settled::Stored, Settled::Ended)
     }
@@ -520,5 +520,6 @@ fn parcel(submission: &Submission, id: MessageId, to: domain::Msisdn) -> Parcel 
             attempt: 0,
         },
         pool: None,
+        unknown_tries: 0,
     }
 }

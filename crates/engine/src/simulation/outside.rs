@@ -81,6 +81,7 @@ async fn bring(world: &Arc<World>, sinks: &Sinks, reference: &str, outcome: Outc
                 carrier: NAME.to_owned(),
                 reference: reference.to_owned(),
             },
+            to: None,
             outcome,
             report: None,
             at: world.now(),

@@ -1,57 +1,37 @@
-//! The carrier: messages go out through its links, in parts and at its pace.
+//! The carrier: its links, its pace and its state. How a message goes out is in `parts`.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use ::smpp::{BindKind, Session, SessionOptions, ShortMessage, Status, SubmitError};
+use ::smpp::{BindKind, Session, SessionOptions};
 use async_trait::async_trait;
+use domain::Clock;
 use domain::delivery::{Parcel, Submitted};
-use domain::kill_point::{KillPoint, pass};
 use domain::ports::{Carrier, CarrierState, Health, ReceiptSink};
-use domain::{Channel, Clock, Code};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
 
-use super::compose::{compose, unnamed};
+use super::compose::unnamed;
 use super::incoming::Inbox;
 use super::link::{Allowed, Link, Trunk};
 use super::metrics::Metrics;
 use super::tally::{Begun, Tally};
-use super::{BindMode, SmppSettings, refusal, tls};
+use super::{BindMode, SmppSettings, tls};
 use crate::pace::Pace;
-
-/// How long the rest of a message is tried after its first part was taken: to begin anew would send that part twice.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The pause between such tries.
-const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// A carrier that speaks SMPP. It connects as soon as it may have binds, and disconnects when it is stopped or dropped.
 pub struct SmppCarrier {
-    settings: SmppSettings,
-    clock: Arc<dyn Clock>,
-    links: Vec<Arc<Link>>,
-    trunk: Arc<Trunk>,
-    pace: Pace,
+    pub(super) settings: SmppSettings,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) links: Vec<Arc<Link>>,
+    pub(super) trunk: Arc<Trunk>,
+    pub(super) pace: Pace,
     /// How many links there should be on this node. Asked for every message.
     wanted: AtomicU16,
     /// Why it cannot connect at all, whatever is tried.
     misfit: Option<String>,
     allowed: watch::Sender<Allowed>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
-}
-
-/// What came of one part.
-enum PartSent {
-    Taken(String),
-    Refused(Status),
-    /// Surely not sent: no link is up.
-    NotSent,
-    /// Sent, perhaps taken.
-    Unknown,
-    /// It does not fit the protocol.
-    Unsendable,
 }
 
 impl SmppCarrier {
@@ -80,6 +60,7 @@ impl SmppCarrier {
                 window: settings.window.max(1),
                 bind_timeout: settings.response_timeout,
                 response_timeout: settings.response_timeout,
+                late_answer: settings.late_answer,
                 enquire_every: settings.enquire_every,
                 source: settings.source,
                 tls,
@@ -119,55 +100,8 @@ impl SmppCarrier {
         &self.settings
     }
 
-    async fn hand_over(&self, parcel: &Parcel) -> Submitted {
-        if parcel.channel != Channel::Sms {
-            return Submitted::Declined(Code::NO_ROUTE);
-        }
-        let messages = compose(&self.settings, parcel, self.clock.now());
-        let mut references = Vec::with_capacity(messages.len());
-        let mut give_up = None;
-        let mut begun = None;
-        for message in &messages {
-            loop {
-                let sent = self.send_part(message, begun.is_some()).await;
-                let answer = match sent {
-                    PartSent::Taken(id) => {
-                        references.push(self.reference(&id, parcel, references.len()));
-                        begun.get_or_insert_with(|| self.trunk.begun.begin());
-                        break;
-                    }
-                    PartSent::Unknown => return Submitted::NotNow(Code::LINK_DOWN),
-                    PartSent::NotSent => Submitted::NotNow(Code::LINK_DOWN),
-                    PartSent::Unsendable => Submitted::Declined(Code::INTERNAL),
-                    PartSent::Refused(status) => refusal::read(status),
-                };
-                if references.is_empty() {
-                    return answer;
-                }
-                match answer {
-                    // Another carrier would send the parts again that this one has.
-                    Submitted::Declined(code) => return Submitted::Refused(code),
-                    Submitted::NotNow(_) => {}
-                    other => return other,
-                }
-                let give_up = *give_up.get_or_insert_with(|| self.patience_ends(parcel));
-                if Instant::now() >= give_up {
-                    return answer;
-                }
-                sleep(AGAIN_AFTER).await;
-            }
-        }
-        Submitted::Taken(references)
-    }
-
-    /// Until when the rest of a message is tried.
-    fn patience_ends(&self, parcel: &Parcel) -> Instant {
-        let left = parcel.expires_at.duration_since(self.clock.now());
-        let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
-        Instant::now() + left.min(PATIENCE)
-    }
-
-    fn reference(&self, id: &str, parcel: &Parcel, part: usize) -> String {
+    /// The reference of a part that the carrier took under this ID.
+    pub(super) fn reference(&self, id: &str, parcel: &Parcel, part: usize) -> String {
         let reference = self.settings.answer_ids.canonical(id);
         if reference.is_empty() {
             unnamed(parcel.id, part + 1)
@@ -176,45 +110,7 @@ impl SmppCarrier {
         }
     }
 
-    /// Sends a part by the least busy link; by another one if that is lost before anything has left.
-    async fn send_part(&self, message: &ShortMessage, is_begun: bool) -> PartSent {
-        for _ in 0..=self.links.len() {
-            // Nobody waits for a turn that cannot be used.
-            if !is_begun && self.trunk.tally.sending() == 0 {
-                return PartSent::NotSent;
-            }
-            let turn = self.pace.turn().await;
-            let Some((link, session)) = self.least_busy(is_begun) else {
-                return PartSent::NotSent;
-            };
-            let _occupied = link.occupy();
-            match session.submit(message).await {
-                Ok(answer) if answer.status.is_ok() => {
-                    pass(KillPoint::PartAnswered);
-                    return PartSent::Taken(latin1(&answer.message_id));
-                }
-                Ok(answer) => {
-                    if refusal::is_throttling(answer.status) {
-                        self.pace.throttled(turn);
-                        self.trunk.metrics.throttled();
-                    }
-                    if refusal::is_unbound(answer.status) {
-                        tokio::spawn(async move { session.unbind().await });
-                    }
-                    return PartSent::Refused(answer.status);
-                }
-                Err(SubmitError::NotSent) => {}
-                Err(SubmitError::Unknown) => return PartSent::Unknown,
-                Err(SubmitError::Encode(error)) => {
-                    tracing::error!(carrier = self.settings.name, %error, "a message cannot be sent as it is");
-                    return PartSent::Unsendable;
-                }
-            }
-        }
-        PartSent::NotSent
-    }
-
-    fn least_busy(&self, is_begun: bool) -> Option<(&Link, Session)> {
+    pub(super) fn least_busy(&self, is_begun: bool) -> Option<(&Link, Session)> {
         let sending = self.links.iter().filter(|link| link.sends());
         let open = sending.filter_map(|link| Some((&**link, link.open(is_begun)?)));
         open.min_by_key(|(link, _)| link.busy())
@@ -272,10 +168,6 @@ fn kinds(mode: BindMode) -> &'static [BindKind] {
 
 fn count(links: usize) -> u16 {
     u16::try_from(links).unwrap_or(u16::MAX)
-}
-
-fn latin1(octets: &[u8]) -> String {
-    octets.iter().copied().map(char::from).collect()
 }
 
 #[async_trait]

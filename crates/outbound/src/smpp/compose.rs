@@ -169,5 +169,10 @@ pub(super) fn unnamed(id: MessageId, part: usize) -> String {
     format!("unnamed-{id}-{part}")
 }
 
+/// The name of a part that a carrier may have without having answered: no receipt names it.
+pub(super) fn unanswered(id: MessageId, part: usize) -> String {
+    format!("unanswered-{id}-{part}")
+}
+
 #[cfg(test)]
 mod tests;

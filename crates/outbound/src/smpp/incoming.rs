@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ::smpp::{DataMessage, Incoming, ShortMessage, Status, Tlvs, tag};
+use ::smpp::{Address, DataMessage, Incoming, ShortMessage, Status, Tlvs, tag};
 use async_trait::async_trait;
 use domain::delivery::{CarrierRef, Receipt};
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::ReceiptSink;
+use domain::receipt_match::NumberTail;
 use domain::{Clock, Outcome};
 
 use super::metrics::{Metrics, Received};
@@ -18,6 +19,8 @@ use super::{IdForm, SmppSettings};
 pub(super) struct Inbox {
     carrier: String,
     ids: IdForm,
+    match_recipient: bool,
+    unmarked_receipts: bool,
     sink: Arc<dyn ReceiptSink>,
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
@@ -35,6 +38,8 @@ impl Inbox {
         Self {
             carrier: settings.name.clone(),
             ids: settings.receipt_ids,
+            match_recipient: settings.match_recipient,
+            unmarked_receipts: settings.unmarked_receipts,
             sink,
             clock,
             metrics,
@@ -42,9 +47,20 @@ impl Inbox {
         }
     }
 
-    async fn take(&self, report: Report<'_>) -> Status {
+    /// Who the message was for: a receipt comes from there.
+    fn recipient(&self, from: &Address) -> Option<NumberTail> {
+        let digits = str::from_utf8(&from.digits).ok()?;
+        let tail = NumberTail::of_address(digits.trim());
+        tail.filter(|_| self.match_recipient)
+    }
+
+    async fn take(&self, report: Report<'_>, from: &Address) -> Status {
+        let report = Report {
+            may_be_unmarked: self.unmarked_receipts,
+            ..report
+        };
         let (kind, status) = match read(&report) {
-            Reading::Final { id, outcome } => self.hand_in(&id, outcome).await,
+            Reading::Final { id, outcome } => self.hand_in(&id, outcome, from).await,
             Reading::Passing => (Received::Passing, Status::OK),
             Reading::Nameless => {
                 if !self.told_of_nameless.swap(true, Ordering::Relaxed) {
@@ -68,12 +84,13 @@ impl Inbox {
         status
     }
 
-    async fn hand_in(&self, id: &str, outcome: Outcome) -> (Received, Status) {
+    async fn hand_in(&self, id: &str, outcome: Outcome, from: &Address) -> (Received, Status) {
         let receipt = Receipt {
             of: CarrierRef {
                 carrier: self.carrier.clone(),
                 reference: self.ids.canonical(id),
             },
+            to: self.recipient(from),
             outcome,
             report: None,
             at: self.clock.now(),
@@ -98,23 +115,23 @@ impl Incoming for Inbox {
     async fn deliver(&self, message: Box<ShortMessage>) -> Status {
         let id = message.tlvs.receipted_message_id();
         let report = with_tlvs(&message.tlvs, id.as_deref());
-        self.take(Report {
+        let report = Report {
             esm_class: message.esm_class,
             text: message.text(),
             ..report
-        })
-        .await
+        };
+        self.take(report, &message.source).await
     }
 
     async fn data(&self, message: Box<DataMessage>) -> Status {
         let id = message.tlvs.receipted_message_id();
         let report = with_tlvs(&message.tlvs, id.as_deref());
-        self.take(Report {
+        let report = Report {
             esm_class: message.esm_class,
             text: message.tlvs.message_payload().map_or(&[], |text| text),
             ..report
-        })
-        .await
+        };
+        self.take(report, &message.source).await
     }
 }
 

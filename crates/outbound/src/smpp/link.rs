@@ -244,7 +244,8 @@ impl Trunk {
         since.elapsed()
     }
 
-    /// Lets nothing new into a link, and waits for the answers to what is under way, as long as those may take.
+    /// Lets nothing new into a link, and waits for the answers to what is under way, for one response timeout: a node that
+    /// is to have the link does not wait for late answers.
     async fn empty(&self, link: &Link) {
         link.is_leaving.store(true, Ordering::Relaxed);
         let give_up = Instant::now() + self.options.response_timeout;

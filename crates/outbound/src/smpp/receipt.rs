@@ -34,6 +34,9 @@ pub(super) struct Report<'o> {
     pub(super) state: Option<u8>,
     /// The TLV `network_error_code`.
     pub(super) network_error: Option<&'o [u8]>,
+    /// Whether a text that reads as a receipt is one although `esm_class` does not say so. Anyone can write such a text on
+    /// a handset.
+    pub(super) may_be_unmarked: bool,
 }
 
 /// What it turned out to be.
@@ -63,9 +66,10 @@ pub(super) fn read(report: &Report<'_>) -> Reading {
     let text = report.letters();
     let fields = text::read(&text);
     let by_word = fields.stat.and_then(State::from_word);
-    // Some carriers do not mark their receipts: a TLV that only a receipt has will do, or a text that reads as one.
+    // Some carriers do not mark their receipts. A TLV that only a receipt has will do: no handset can set it.
+    let reads_as_one = fields.id.is_some() && by_word.is_some();
     let is_receipt =
-        kind == RECEIPT || report.id.is_some() || fields.id.is_some() && by_word.is_some();
+        kind == RECEIPT || report.id.is_some() || report.may_be_unmarked && reads_as_one;
     if !is_receipt {
         return Reading::Message;
     }

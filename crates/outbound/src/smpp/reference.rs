@@ -1,16 +1,20 @@
 //! The names that a carrier gives to parts, in one form.
 //!
-//! Some carriers answer in hexadecimal and report in decimal, or the other way round. Both are brought to one form here,
-//! so that a receipt finds its part.
+//! Some carriers answer in hexadecimal and report in decimal, or the other way round. By default the store matches both
+//! forms ([`domain::receipt_match`]); where a carrier's form is set, both are brought to one form here.
 
+use domain::receipt_match::normal_form;
 use serde::{Deserialize, Serialize};
 
 /// How a carrier writes its names for parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdForm {
-    /// Any text, which is compared letter for letter.
+    /// Any text. Where it can be a number, leading zeros and case do not matter, and a decimal number matches the same
+    /// number in hexadecimal.
     #[default]
+    Auto,
+    /// Any text, which is compared letter for letter.
     AsIs,
     /// A decimal number, with or without leading zeros.
     Decimal,
@@ -24,6 +28,7 @@ impl IdForm {
     pub(super) fn canonical(self, written: &str) -> String {
         let written = written.trim_matches(is_filling);
         let number = match self {
+            Self::Auto => return normal_form(written),
             Self::AsIs => None,
             Self::Decimal => number(written, 10),
             Self::Hex => {
@@ -59,6 +64,9 @@ mod tests {
     #[test]
     fn names_are_brought_to_one_form() {
         for (form, written, expected) in [
+            (IdForm::Auto, "0012aB", "12AB"),
+            (IdForm::Auto, "00012", "12"),
+            (IdForm::Auto, "7f3e-11", "7f3e-11"),
             (IdForm::AsIs, "0012aB", "0012aB"),
             (IdForm::AsIs, " 12\0", "12"),
             (IdForm::AsIs, "7f3e-11", "7f3e-11"),
@@ -101,7 +109,7 @@ mod tests {
 
         #[test]
         fn any_text_has_a_form_and_keeps_it(written: String) {
-            for form in [IdForm::AsIs, IdForm::Decimal] {
+            for form in [IdForm::Auto, IdForm::AsIs, IdForm::Decimal] {
                 let once = form.canonical(&written);
                 prop_assert_eq!(form.canonical(&once), once);
             }

@@ -80,8 +80,12 @@ pub struct SmppSettings {
     pub window: usize,
     /// How many parts may leave in a second, over all links.
     pub max_per_second: Option<u32>,
-    /// How long an answer may take.
+    /// How long an answer may take before the link is probed.
     pub response_timeout: Duration,
+    /// How long the answer to a message is awaited while the link answers its probes.
+    pub late_answer: Duration,
+    /// How many tries to send a message may end without an answer. After the last one the message is not sent again.
+    pub unknown_tries: u32,
     /// How long a link may be silent before it is asked whether it lives.
     pub enquire_every: Duration,
     /// The pause before a lost link is connected again; it doubles up to a minute while that fails.
@@ -110,6 +114,10 @@ pub struct SmppSettings {
     pub answer_ids: IdForm,
     /// How names of parts are written in receipts.
     pub receipt_ids: IdForm,
+    /// Whether a receipt is matched by its recipient, too.
+    pub match_recipient: bool,
+    /// Whether a message that reads as a receipt is one although `esm_class` does not say so.
+    pub unmarked_receipts: bool,
 }
 
 impl SmppSettings {
@@ -133,6 +141,8 @@ impl SmppSettings {
             window: 50,
             max_per_second: None,
             response_timeout: Duration::from_secs(10),
+            late_answer: Duration::from_mins(5),
+            unknown_tries: 2,
             enquire_every: Duration::from_secs(30),
             reconnect_after: Duration::from_secs(1),
             source: None,
@@ -147,6 +157,8 @@ impl SmppSettings {
             registered_delivery: 1,
             answer_ids: IdForm::default(),
             receipt_ids: IdForm::default(),
+            match_recipient: true,
+            unmarked_receipts: false,
         }
     }
 }

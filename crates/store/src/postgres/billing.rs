@@ -46,8 +46,10 @@ const REFUND: &str = concat!(
     SELECT a.id, coalesce(l.id, 0) + 1, $2::bigint, 3, owed.amount, coalesce(l.balance_micros, 0) + owed.amount,
         owed.messages, coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0)
     FROM (
-        SELECT m.account_id, CAST(sum(m.price_micros) AS bigint) AS amount, count(*) AS messages
-        FROM UNNEST($1::bigint[]) AS g (id) JOIN message AS m ON m.id = g.id
+        SELECT m.account_id, CAST(sum(m.price_micros - ",
+    cost!(),
+    ") AS bigint) AS amount, count(*) AS messages
+        FROM UNNEST($1::bigint[], $3::smallint[]) AS g (id, charged) JOIN message AS m ON m.id = g.id
         WHERE m.price_micros <> 0 GROUP BY m.account_id
     ) AS owed JOIN account AS a ON a.id = owed.account_id",
     newest_entry!("a.id"),
@@ -346,12 +348,13 @@ pub(super) async fn with_locked<T>(
 /// Gives back the price of messages that this transaction ended.
 pub(super) async fn refund(
     transaction: &Transaction<'_>,
-    messages: &[i64],
+    messages: &[(i64, i16)],
     at_us: i64,
 ) -> Result<(), Fault> {
+    let (ids, charged): (Vec<i64>, Vec<i16>) = messages.iter().copied().unzip();
     let lock = transaction.prepare_cached(LOCK_OWED).await?;
     let statement = transaction.prepare_cached(REFUND).await?;
-    let values: super::Values<'_> = &[&messages, &at_us];
+    let values: super::Values<'_> = &[&ids, &at_us, &charged];
     let (locked, refunded) = tokio::join!(
         biased;
         transaction.query(&lock, &values[..1]),

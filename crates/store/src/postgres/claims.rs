@@ -43,7 +43,8 @@ const CLAIM: &str = concat!(
         UPDATE message AS m SET state = 0 FROM due WHERE m.id = due.id AND m.state = 1
     )
     SELECT m.id, m.account_id, m.recipient, m.originator, m.body, m.coding, m.udh, m.parts, m.priority, m.test_mode,
-        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive, taken.owner, clock.now_us
+        m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive, taken.owner, clock.now_us,
+        m.unknown_tries
     FROM (SELECT ",
     now_us!(),
     ") AS clock (now_us) LEFT JOIN (taken JOIN message AS m ON m.id = taken.id) ON TRUE
@@ -241,6 +242,7 @@ fn parcel(row: &Row) -> Result<Option<Parcel>, Corrupt> {
         channel: column(row, 13)?,
         interactive: column(row, 14)?,
         owner: column(row, 15)?,
+        unknown_tries: column(row, 17)?,
     };
     columns.parcel().map(Some)
 }

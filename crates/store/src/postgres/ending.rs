@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use deadpool_postgres::{Object, Transaction};
-use domain::delivery::{CarrierRef, Outcome};
+use domain::delivery::{CarrierRef, Outcome, TakenParts};
 use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
 use domain::{Channel, Timestamp, lookup};
@@ -22,11 +22,13 @@ const END: &str = concat!(
     "WITH ended AS (
         UPDATE message AS m SET status = g.status, error = g.error, final_us = g.at_us,
             result = CASE WHEN m.channel = 2 THEN g.result END
-        FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[], $8::boolean[])
-            AS g (id, status, error, at_us, result, is_refunded)
+        FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[], $8::smallint[])
+            AS g (id, status, error, at_us, result, charged)
         WHERE m.id = g.id AND m.final_us IS NULL
         RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.channel, m.status, m.error,
-            m.parts, CASE WHEN g.is_refunded THEN 0 ELSE m.price_micros END AS cost_micros,
+            m.parts, ",
+    cost!(),
+    " AS cost_micros,
             -1::bigint AS owner, 0::smallint AS lane
     ), stopped AS (
         DELETE FROM queue USING ended
@@ -55,12 +57,15 @@ const TELL: &str = "
     WHERE m.id = g.id";
 const COUNT_LOOKUPS: &str = count_traffic!(
     "SELECT m.account_id, m.final_us, m.channel, m.network, m.status, m.error, m.parts,
-        CASE WHEN g.is_refunded THEN 0 ELSE m.price_micros END AS cost_micros
-    FROM message AS m JOIN UNNEST($1::bigint[], $2::boolean[]) AS g (id, is_refunded) ON m.id = g.id"
+        CASE WHEN g.charged IS NULL THEN m.price_micros ELSE 0 END AS cost_micros
+    FROM message AS m JOIN UNNEST($1::bigint[], $2::smallint[]) AS g (id, charged) ON m.id = g.id"
 );
 const SEE: &str = "
     UPDATE message SET seen_us = $3
-    WHERE id = (SELECT id FROM transit WHERE carrier = $1 AND reference = $2) AND status = 1 AND seen_us IS NULL
+    WHERE id = (
+        SELECT id FROM transit WHERE carrier = $1 AND reference = $2 AND id IS NOT NULL
+        ORDER BY former <> 0, former DESC LIMIT 1
+    ) AND status = 1 AND seen_us IS NULL
     RETURNING account_id, dlr_url, network, id";
 /// Stored whole: the message may be forgotten by another node in this moment, without this report.
 const REPORT_SEEN: &str = concat!(
@@ -84,8 +89,7 @@ pub(super) struct PartReport {
     pub(super) id: i64,
     pub(super) parts: i16,
     pub(super) outcome: Outcome,
-    /// Whether a carrier took it.
-    pub(super) taken: bool,
+    pub(super) taken: TakenParts,
     pub(super) at_us: i64,
     /// What a lookup's caller is told.
     pub(super) report: Option<String>,
@@ -105,9 +109,17 @@ pub(super) enum Progress {
 struct End {
     id: i64,
     outcome: Outcome,
-    taken: bool,
+    taken: TakenParts,
     at_us: i64,
     report: Option<String>,
+}
+
+impl End {
+    /// How many parts stay charged when the others are refunded.
+    fn charged(&self, channel: Channel) -> Option<i16> {
+        let charged = self.outcome.charged_parts(channel, self.taken)?;
+        Some(i16::try_from(charged).unwrap_or(i16::MAX))
+    }
 }
 
 /// The reports of one batch on one message.
@@ -221,11 +233,10 @@ async fn end(
     let owner = holder.map_or(NOBODY, NodeId::as_i64);
     let attempt = i32::from(holder.is_some());
     // Whichever of the two it is: lookups are counted by themselves.
-    let is_refunded = |end: &End| end.outcome.is_refunded(Channel::Sms, end.taken);
-    let refunded: Vec<bool> = ends.iter().map(is_refunded).collect();
+    let charged: Vec<Option<i16>> = ends.iter().map(|end| end.charged(Channel::Sms)).collect();
     let statement = transaction.prepare_cached(END).await?;
     let values: super::Values<'_> = &[
-        &ids, &statuses, &errors, &times, &results, &owner, &attempt, &refunded,
+        &ids, &statuses, &errors, &times, &results, &owner, &attempt, &charged,
     ];
     let mut messages = read_messages(&transaction.query(&statement, values).await?)?;
     tell(transaction, ends, &messages).await?;
@@ -236,8 +247,8 @@ async fn end(
         let Some(message) = messages.remove(&end.id) else {
             continue;
         };
-        if end.outcome.is_refunded(message.channel, end.taken) {
-            owed.push(end.id);
+        if let Some(charged) = end.charged(message.channel) {
+            owed.push((end.id, charged));
         }
         let callback = message.callback.filter(|_| holder.is_some());
         let callback = callback.map(|(id, due_us)| message.held(end, id, due_us));
@@ -265,13 +276,14 @@ async fn count_lookups(
         let message = messages.get(&end.id);
         message.is_some_and(|message| message.channel == Channel::Hlr)
     };
-    let lookup = |end: &End| (end.id, end.outcome.is_refunded(Channel::Hlr, end.taken));
-    let (ids, refunded): (Vec<i64>, Vec<bool>) = ends.iter().filter(is_lookup).map(lookup).unzip();
+    let lookup = |end: &End| (end.id, end.charged(Channel::Hlr));
+    let (ids, charged): (Vec<i64>, Vec<Option<i16>>) =
+        ends.iter().filter(is_lookup).map(lookup).unzip();
     if ids.is_empty() {
         return Ok(());
     }
     let statement = transaction.prepare_cached(COUNT_LOOKUPS).await?;
-    let values: super::Values<'_> = &[&ids, &refunded];
+    let values: super::Values<'_> = &[&ids, &charged];
     transaction.execute(&statement, values).await?;
     Ok(())
 }

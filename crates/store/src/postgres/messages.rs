@@ -222,7 +222,7 @@ impl Attempt for Cancelling {
         let values: super::Values<'_> = &[&id, &account, &CANCELLED, &now_us];
         let cancelled = transaction.query_opt(&statement, values).await?;
         if cancelled.is_some() {
-            billing::refund(&transaction, &[id], now_us).await?;
+            billing::refund(&transaction, &[(id, 0)], now_us).await?;
             transaction.commit().await?;
         }
         Ok(cancelled.is_some())

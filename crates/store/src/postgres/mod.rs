@@ -37,6 +37,14 @@ macro_rules! count_traffic {
     };
 }
 
+/// What a message `m` costs of which `g.charged` parts stay charged; all of them where that is NULL.
+macro_rules! cost {
+    () => {
+        "CASE WHEN g.charged IS NULL THEN m.price_micros
+            ELSE m.price_micros / greatest(m.parts, 1) * least(g.charged, m.parts) END"
+    };
+}
+
 /// The newest entry of an account's ledger as `l`: its balance, found at the end of the index however often it changed.
 macro_rules! newest_entry {
     ($account:literal) => {

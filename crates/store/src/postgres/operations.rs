@@ -85,7 +85,7 @@ const LIST_OVERDUE: &str = concat!(
     ORDER BY q.due_us, q.id LIMIT $2"
 );
 const LIST_UNMATCHED: &str = "
-    SELECT carrier, reference, status, error, taken_us FROM transit WHERE id IS NULL
+    SELECT carrier, reference, status, error, taken_us FROM transit WHERE id IS NULL AND alias_of IS NULL
     ORDER BY taken_us DESC LIMIT $1";
 const LIST_WAITING: &str = "
     SELECT coalesce(c.url, m.dlr_url), c.state, c.created_us, a.reason FROM (

@@ -12,8 +12,8 @@ const NOW: &str = concat!("SELECT ", now_us!());
 /// A part whose report never came is kept as long as its message waits for it.
 const PRUNE_RECEIPTS: &str = concat!(
     "WITH pruned AS (
-        DELETE FROM transit WHERE (carrier, reference) IN (
-            SELECT t.carrier, t.reference FROM transit AS t
+        DELETE FROM transit WHERE (carrier, reference, former) IN (
+            SELECT t.carrier, t.reference, t.former FROM transit AS t
             WHERE t.taken_us <= ",
     now_us!(),
     " - $1::bigint AND (t.status IS NOT NULL

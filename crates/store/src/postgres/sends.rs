@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::{Object, Transaction};
 use domain::Outcome;
-use domain::delivery::Settlement;
+use domain::delivery::{Sent, Settlement, TakenParts};
 use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
+use domain::receipt_match::NumberTail;
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
@@ -14,7 +15,7 @@ use super::column;
 use super::ending::{self, PartReport, Progress};
 use super::fault::Fault;
 use super::naming::{NameColumns, Names, count};
-use crate::rows::dispatch::{self, EndedColumns, Move, SettledColumns};
+use crate::rows::dispatch::{self, EndedColumns, Move, Over, SettledColumns};
 use crate::rows::{Corrupt, micros};
 
 /// Moves rows of the queue, and names the first part of what a carrier took: nearly always the only one.
@@ -22,16 +23,16 @@ const MOVE: &str = "
     WITH given AS MATERIALIZED (
         SELECT $1::bigint AS node, g.*
         FROM UNNEST($2::bigint[], $3::smallint[], $4::bigint[], $5::int[], $6::bigint[], $7::smallint[], $8::bigint[],
-            $9::text[], $10::bytea[], $11::smallint[], $12::bigint[])
-            AS g (id, lane, due_us, attempt, owner, to_lane, to_us, carrier, reference, parts, at_us)
+            $9::text[], $10::bytea[], $11::smallint[], $12::bigint[], $13::int[])
+            AS g (id, lane, due_us, attempt, owner, to_lane, to_us, carrier, reference, parts, at_us, tail)
     ), moved AS (
         UPDATE queue AS q SET owner = g.owner, lane = g.to_lane, due_us = g.to_us FROM given AS g
         WHERE q.owner = g.node AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
-        RETURNING g.id, g.carrier, g.reference, g.parts, g.at_us
+        RETURNING g.id, g.carrier, g.reference, g.parts, g.at_us, g.tail
     ), named AS (
-        INSERT INTO transit (carrier, reference, id, part, parts, taken_us)
-        SELECT carrier, reference, id, 1, parts, at_us FROM moved WHERE reference IS NOT NULL
-        ON CONFLICT (carrier, reference) DO NOTHING RETURNING id
+        INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail)
+        SELECT carrier, reference, id, 1, parts, at_us, tail FROM moved WHERE reference IS NOT NULL
+        ON CONFLICT (carrier, reference, former) DO NOTHING RETURNING id
     )
     SELECT id, (SELECT count(*) FROM named) FROM moved";
 const REMOVE: &str = "
@@ -42,6 +43,8 @@ const REMOVE: &str = "
     DELETE FROM queue AS q USING given AS g
     WHERE q.owner = g.node AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
     RETURNING q.id";
+const COUNT_UNKNOWN: &str =
+    "UPDATE message SET unknown_tries = unknown_tries + 1 WHERE id = ANY($1::bigint[])";
 const REMOVE_EXPIRED: &str = concat!(
     "DELETE FROM queue WHERE (owner, lane, due_us, id) IN (
         SELECT owner, lane, due_us, id FROM queue WHERE owner = -1 AND lane = 0 AND due_us <= ",
@@ -79,8 +82,9 @@ impl Attempt for Sends<'_> {
         let names = NameColumns::of(&plan.names, &settled);
         stored += names.name_rest(&transaction).await?;
         if stored < names.len() as u64 {
-            names.rename(&transaction, &mut reports).await?;
+            names.name_again(&transaction, &mut reports).await?;
         }
+        plan.count_unknown(&transaction, &settled).await?;
         let ended = finish(&transaction, self.node, self.hold, &reports).await?;
         pass(KillPoint::SettleInside);
         transaction.commit().await?;
@@ -149,14 +153,13 @@ async fn remove(
         settled.insert(column(&row, 0)?);
     }
     let over = plan.over.iter().filter(|over| settled.contains(&over.0));
-    reports.extend(over.map(|&(id, outcome, at_us, report)| PartReport {
-        id,
+    reports.extend(over.map(|(id, at_us, over)| PartReport {
+        id: *id,
         parts: 1,
-        outcome,
-        // What nobody took has no answer, either.
-        taken: report.is_some(),
-        at_us,
-        report: report.map(str::to_owned),
+        outcome: over.outcome,
+        taken: over.taken_parts(),
+        at_us: *at_us,
+        report: over.report.map(str::to_owned),
     }));
     Ok(())
 }
@@ -185,7 +188,9 @@ struct Plan<'a> {
     moves: Moves<'a>,
     names: Vec<Names<'a>>,
     outs: Places,
-    over: Vec<(i64, Outcome, i64, Option<&'a str>)>,
+    over: Vec<(i64, i64, Over<'a>)>,
+    /// Messages whose try has an unknown outcome.
+    unknown: Vec<i64>,
 }
 
 impl<'a> Plan<'a> {
@@ -203,6 +208,15 @@ impl<'a> Plan<'a> {
 
     fn push(&mut self, settlement: &'a Settlement) {
         let (id, at_us) = (settlement.id.as_i64(), micros(settlement.at));
+        let tail = NumberTail::of(&settlement.to).as_i32();
+        let named = |(carrier, references): &(&'a str, Vec<&'a str>), is_moved| Names {
+            id,
+            carrier,
+            references: references.clone(),
+            at_us,
+            tail,
+            is_moved,
+        };
         match Move::of(settlement) {
             Move::To {
                 owner,
@@ -212,19 +226,37 @@ impl<'a> Plan<'a> {
             } => {
                 self.moves.places.push(settlement);
                 self.moves.push(owner, lane, due_us, at_us);
-                self.moves.push_taken(taken.as_ref());
-                self.names.extend(taken.map(|(carrier, references)| Names {
-                    id,
-                    carrier,
-                    references,
-                    at_us,
-                }));
+                self.moves.push_taken(taken.as_ref(), tail);
+                let taken = taken
+                    .as_ref()
+                    .filter(|(_, references)| !references.is_empty());
+                self.names.extend(taken.map(|taken| named(taken, true)));
+                if matches!(settlement.sent, Sent::Unknown(_)) {
+                    self.unknown.push(id);
+                }
             }
-            Move::Out(outcome, report) => {
+            Move::Out(over) => {
                 self.outs.push(settlement);
-                self.over.push((id, outcome, at_us, report));
+                self.names
+                    .extend(over.taken.as_ref().map(|taken| named(taken, false)));
+                self.over.push((id, at_us, over));
             }
         }
+    }
+
+    /// Counts the tries whose outcome is unknown.
+    async fn count_unknown(
+        &self,
+        transaction: &Transaction<'_>,
+        settled: &HashSet<i64>,
+    ) -> Result<(), Fault> {
+        let unknown = self.unknown.iter().filter(|id| settled.contains(id));
+        let unknown: Vec<i64> = unknown.copied().collect();
+        if !unknown.is_empty() {
+            let statement = transaction.prepare_cached(COUNT_UNKNOWN).await?;
+            transaction.execute(&statement, &[&unknown]).await?;
+        }
+        Ok(())
     }
 }
 
@@ -239,6 +271,7 @@ struct Moves<'a> {
     reference: Vec<Option<&'a [u8]>>,
     parts: Vec<Option<i16>>,
     at_us: Vec<i64>,
+    tail: Vec<i32>,
 }
 
 impl<'a> Moves<'a> {
@@ -249,7 +282,8 @@ impl<'a> Moves<'a> {
         self.at_us.push(at_us);
     }
 
-    fn push_taken(&mut self, taken: Option<&(&'a str, Vec<&'a str>)>) {
+    fn push_taken(&mut self, taken: Option<&(&'a str, Vec<&'a str>)>, tail: i32) {
+        self.tail.push(tail);
         let first = taken.and_then(|(_, references)| references.first());
         self.carrier.push(taken.map(|(carrier, _)| *carrier));
         self.reference.push(first.map(|first| first.as_bytes()));
@@ -278,6 +312,7 @@ impl<'a> Moves<'a> {
             &self.reference,
             &self.parts,
             &self.at_us,
+            &self.tail,
         ];
         let moved = transaction.query(&statement, values).await?;
         let mut named: i64 = 0;
@@ -309,7 +344,7 @@ impl Attempt for Expiry {
                 id: column(row, 0)?,
                 parts: 1,
                 outcome: Outcome::Expired,
-                taken: true,
+                taken: TakenParts::All,
                 at_us: column(row, 1)?,
                 report: None,
             })

@@ -1,6 +1,6 @@
 //! Rows of sending: parcels, ends of messages, parts in transit.
 
-use domain::delivery::{Claim, Outcome, Parcel, Sent, Settlement};
+use domain::delivery::{Claim, Outcome, Parcel, Sent, Settlement, TakenParts};
 use domain::ids::{MessageId, PoolId};
 use domain::interactive::Interactive;
 use domain::message::{Priority, TestMode};
@@ -31,6 +31,7 @@ pub(crate) struct ParcelColumns {
     pub(crate) attempt: i32,
     /// Whose it was before.
     pub(crate) owner: i64,
+    pub(crate) unknown_tries: i16,
 }
 
 impl ParcelColumns {
@@ -49,6 +50,7 @@ impl ParcelColumns {
             expires_at: timestamp(self.expires_us)?,
             claim: claim(self.due_us, self.attempt)?,
             pool: pool_of(self.owner),
+            unknown_tries: u32::from(self.unknown_tries.unsigned_abs()),
             text: utf8(self.body)?,
         })
     }
@@ -139,9 +141,43 @@ pub(crate) enum Move<'a> {
         /// The carrier that took the message, with its names for the parts.
         taken: Option<(&'a str, Vec<&'a str>)>,
     },
-    /// Out of it, with what a lookup's caller is told.
-    Out(Outcome, Option<&'a str>),
+    /// Out of it: the message is over.
+    Out(Over<'a>),
 }
+
+/// How a message is over once its try is settled.
+pub(crate) struct Over<'a> {
+    pub(crate) outcome: Outcome,
+    /// What a lookup's caller is told.
+    pub(crate) report: Option<&'a str>,
+    /// The carrier that took some of its parts, with its names for them.
+    pub(crate) taken: Option<(&'a str, Vec<&'a str>)>,
+}
+
+impl<'a> Over<'a> {
+    fn of(outcome: Outcome, report: Option<&'a str>) -> Self {
+        Self {
+            outcome,
+            report,
+            taken: None,
+        }
+    }
+
+    pub(crate) fn taken_parts(&self) -> TakenParts {
+        match (&self.taken, self.report) {
+            (Some((_, references)), _) => {
+                TakenParts::Only(u16::try_from(references.len()).unwrap_or(u16::MAX))
+            }
+            // What nobody took has no answer, either.
+            (None, Some(_)) => TakenParts::All,
+            (None, None) => TakenParts::Only(0),
+        }
+    }
+}
+
+/// How many former uses of a carrier's reference are told apart. Older ones are forgotten: their messages end when their
+/// time is over.
+pub(crate) const KEPT_USES: i32 = 32;
 
 /// `queue.owner`: a carrier, from which the message's receipt is awaited.
 const CARRIER: i64 = -1;
@@ -159,7 +195,7 @@ impl<'a> Move<'a> {
                 due_us: micros(settlement.expires_at),
                 taken: Some((carrier, distinct(references))),
             },
-            Sent::Later(time) => Self::To {
+            Sent::Later(time) | Sent::Unknown(time) => Self::To {
                 owner: super::NOBODY,
                 lane: settlement.priority.lane(),
                 due_us: micros(*time),
@@ -172,8 +208,16 @@ impl<'a> Move<'a> {
                 due_us: micros(settlement.claim.due_at),
                 taken: None,
             },
-            Sent::Over(outcome) => Self::Out(*outcome, None),
-            Sent::Answered { outcome, report } => Self::Out(*outcome, Some(report)),
+            Sent::Over(outcome) => Self::Out(Over::of(*outcome, None)),
+            Sent::Answered { outcome, report } => Self::Out(Over::of(*outcome, Some(report))),
+            Sent::PartlyTaken {
+                carrier,
+                references,
+                outcome,
+            } => Self::Out(Over {
+                taken: Some((carrier, distinct(references))),
+                ..Over::of(*outcome, None)
+            }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How messages end: the final state, the timer, the report, all in the transaction of whoever brings the end about.
 
-use domain::delivery::{CallbackKind, CarrierRef, Outcome};
+use domain::delivery::{CallbackKind, CarrierRef, Outcome, TakenParts};
 use domain::ids::NodeId;
 use domain::{Channel, lookup};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
@@ -29,7 +29,10 @@ const REPORT_SEEN: &str = "
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0)";
 const SEE: &str = "
     UPDATE message SET seen_us = ?3
-    WHERE id = (SELECT id FROM transit WHERE carrier = ?1 AND reference = ?2) AND status = 1 AND seen_us IS NULL
+    WHERE id = (
+        SELECT id FROM transit WHERE carrier = ?1 AND reference = ?2 AND id IS NOT NULL
+        ORDER BY former <> 0, former DESC LIMIT 1
+    ) AND status = 1 AND seen_us IS NULL
     RETURNING account_id, dlr_url, network, id";
 const QUEUE_CALLBACK: &str =
     "INSERT INTO callback_queue (owner, due_us, id, attempt) VALUES (?1, ?2, ?3, ?4)";
@@ -40,8 +43,7 @@ const SET_PARTS_LEFT: &str = "UPDATE message SET parts_left = ?2 WHERE id = ?1";
 #[derive(Clone, Copy)]
 pub(super) struct End<'a> {
     pub(super) outcome: Outcome,
-    /// Whether a carrier took it.
-    pub(super) taken: bool,
+    pub(super) taken: TakenParts,
     /// What a lookup's caller is told.
     pub(super) report: Option<&'a str>,
     pub(super) at_us: i64,
@@ -129,9 +131,10 @@ impl<'db> Endings<'db> {
             (Channel::Sms | Channel::Viber, _) => (end.outcome, None),
         };
         let mut cost_micros = message.price_micros;
-        if outcome.is_refunded(channel, end.taken) {
-            billing::refund(self.db, message.account_id, cost_micros, end.at_us)?;
-            cost_micros = 0;
+        if let Some(charged) = outcome.charged_parts(channel, end.taken) {
+            cost_micros = message.price_of(charged);
+            let refund = message.price_micros - cost_micros;
+            billing::refund(self.db, message.account_id, refund, end.at_us)?;
         }
         self.tally
             .note(&message.ended(outcome, cost_micros, end.at_us));
@@ -201,6 +204,12 @@ struct Message {
 }
 
 impl Message {
+    /// What so many of its parts cost.
+    fn price_of(&self, parts: u16) -> i64 {
+        let whole = i64::from(self.parts.max(1));
+        self.price_micros / whole * i64::from(parts).min(whole)
+    }
+
     /// As it is counted.
     fn ended(&self, outcome: Outcome, cost_micros: i64, at_us: i64) -> EndedMessage {
         let (status, error) = outcome_numbers(outcome);

@@ -32,6 +32,7 @@ mod history;
 mod messages;
 mod migrate;
 mod money;
+mod naming;
 mod nodes;
 mod oauth;
 mod operations;

@@ -1,21 +1,40 @@
 //! Receipts, and the parts that they are about.
 
 use domain::Msisdn;
-use domain::delivery::Receipt;
+use domain::delivery::{Receipt, TakenParts};
 use domain::ids::NodeId;
 use domain::ports::{InTransit, Inbox};
+use domain::receipt_match::{NumberTail, other_forms};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::ending::{End, Endings, Progress};
 use crate::rows::dispatch::{InboxColumns, MatchedColumns, TransitColumns};
 use crate::rows::{micros, outcome_numbers};
 
+/// Reports on the newest part that waits for a report under a reference and that the receipt fits: one of the same
+/// recipient, or, where the reference is as the receipt has it (`?4`), one where either recipient is not known.
 const REPORT: &str = "
-    UPDATE transit SET status = ?3, error = ?4 WHERE carrier = ?1 AND reference = ?2 AND status IS NULL
+    UPDATE transit SET status = ?5, error = ?6 WHERE number = (
+        SELECT number FROM transit
+        WHERE carrier = ?1 AND reference = ?2 AND id IS NOT NULL AND status IS NULL
+            AND (tail = ?3 OR (?4 AND (tail IS NULL OR ?3 IS NULL)))
+        ORDER BY former <> 0, former DESC LIMIT 1
+    )
     RETURNING id, parts";
-const FIND_PART: &str = "SELECT id FROM transit WHERE carrier = ?1 AND reference = ?2";
+const FIND_PART: &str = "
+    SELECT 1 FROM transit
+    WHERE carrier = ?1 AND reference = ?2 AND id IS NOT NULL AND (tail = ?3 OR (?4 AND (tail IS NULL OR ?3 IS NULL)))";
+const FIND_KEPT: &str = "
+    SELECT 1 FROM transit
+    WHERE carrier = ?1 AND reference = ?2 AND id IS NULL AND alias_of IS NULL AND tail IS ?3";
+/// Beside what uses the reference already, if anything does.
 const KEEP: &str = "
-    INSERT INTO transit (carrier, reference, taken_us, status, error, report) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    INSERT INTO transit (carrier, reference, former, taken_us, status, error, report, tail)
+    SELECT ?1, ?2, CASE WHEN min(former) = 0 THEN max(former) + 1 ELSE 0 END, ?3, ?4, ?5, ?6, ?7
+    FROM transit WHERE carrier = ?1 AND reference = ?2";
+const KEEP_ALIAS: &str = "
+    INSERT INTO transit (carrier, reference, taken_us, status, error, report, tail, alias_of)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING";
 const LIST: &str = "
     SELECT transit.reference, message.recipient, transit.taken_us
     FROM transit JOIN message ON message.id = transit.id
@@ -57,16 +76,23 @@ struct Receipts<'db> {
 
 impl Receipts<'_> {
     fn settle(&mut self, receipt: &Receipt) -> Result<MatchedColumns> {
-        let (carrier, reference) = (&receipt.of.carrier, receipt.of.reference.as_bytes());
+        let others = others(receipt);
+        let (carrier, tail) = (&receipt.of.carrier, tail(receipt));
         let (status, error) = outcome_numbers(receipt.outcome);
-        let values = params![carrier, reference, status, error];
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let Some((id, parts)) = self.report.query_row(values, read).optional()? else {
-            return self.keep_or_repeat(receipt);
-        };
+        for (reference, is_own) in forms(receipt, &others) {
+            let values = params![carrier, reference, tail, is_own, status, error];
+            if let Some((id, parts)) = self.report.query_row(values, read).optional()? {
+                return self.report_part(receipt, id, parts);
+            }
+        }
+        self.keep_or_repeat(receipt, &others)
+    }
+
+    fn report_part(&mut self, receipt: &Receipt, id: i64, parts: i16) -> Result<MatchedColumns> {
         let end = End {
             outcome: receipt.outcome,
-            taken: true,
+            taken: TakenParts::All,
             report: receipt.report.as_deref(),
             at_us: micros(receipt.at),
         };
@@ -78,25 +104,52 @@ impl Receipts<'_> {
         })
     }
 
-    /// No part of that name waits for a report: it has one already, or is not known yet. Of several that come too early
+    /// No part that it fits waits for a report: it has one already, or is not known yet. Of several that come too early
     /// the first is kept.
-    fn keep_or_repeat(&self, receipt: &Receipt) -> Result<MatchedColumns> {
-        let (carrier, reference) = (&receipt.of.carrier, receipt.of.reference.as_bytes());
+    fn keep_or_repeat(&self, receipt: &Receipt, others: &[String]) -> Result<MatchedColumns> {
+        let (carrier, tail) = (&receipt.of.carrier, tail(receipt));
         let mut find = self.db.prepare_cached(FIND_PART)?;
-        let found: Option<Option<i64>> = find
-            .query_row(params![carrier, reference], |row| row.get(0))
-            .optional()?;
-        if let Some(Some(_)) = found {
-            return Ok(MatchedColumns::Repeated);
+        for (reference, is_own) in forms(receipt, others) {
+            if find.exists(params![carrier, reference, tail, is_own])? {
+                return Ok(MatchedColumns::Repeated);
+            }
         }
-        if found.is_none() {
-            let (status, error) = outcome_numbers(receipt.outcome);
-            let (at_us, report) = (micros(receipt.at), &receipt.report);
-            let values = params![carrier, reference, at_us, status, error, report];
-            self.db.prepare_cached(KEEP)?.execute(values)?;
+        let reference = receipt.of.reference.as_bytes();
+        let mut find = self.db.prepare_cached(FIND_KEPT)?;
+        if find.exists(params![carrier, reference, tail])? {
+            return Ok(MatchedColumns::Kept);
+        }
+        let (status, error) = outcome_numbers(receipt.outcome);
+        let (at_us, report) = (micros(receipt.at), &receipt.report);
+        let values = params![carrier, reference, at_us, status, error, report, tail];
+        self.db.prepare_cached(KEEP)?.execute(values)?;
+        for other in others {
+            let other = other.as_bytes();
+            let values = params![
+                carrier, other, at_us, status, error, report, tail, reference
+            ];
+            self.db.prepare_cached(KEEP_ALIAS)?.execute(values)?;
         }
         Ok(MatchedColumns::Kept)
     }
+}
+
+fn tail(receipt: &Receipt) -> Option<i32> {
+    receipt.to.map(NumberTail::as_i32)
+}
+
+/// The other forms of a receipt's reference. They count only for the same recipient.
+fn others(receipt: &Receipt) -> Vec<String> {
+    match receipt.to {
+        Some(_) => other_forms(&receipt.of.reference),
+        None => Vec::new(),
+    }
+}
+
+/// The forms of a receipt's reference, its own first.
+fn forms<'a>(receipt: &'a Receipt, others: &'a [String]) -> impl Iterator<Item = (&'a [u8], bool)> {
+    let others = others.iter().map(|other| (other.as_bytes(), false));
+    std::iter::once((receipt.of.reference.as_bytes(), true)).chain(others)
 }
 
 /// Parts that a carrier has, in the order of their names.

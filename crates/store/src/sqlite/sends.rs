@@ -1,13 +1,15 @@
 //! Claims, and what comes of them.
 
-use domain::delivery::{Parcel, Settlement};
+use domain::delivery::{Parcel, Sent, Settlement, TakenParts};
 use domain::ids::{NodeId, PoolId};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
+use domain::receipt_match::NumberTail;
+use rusqlite::{CachedStatement, Connection, Result, Row, params};
 
 use super::clock;
 use super::ending::{End, Endings, Progress};
-use crate::rows::dispatch::{self, EndedColumns, Move, ParcelColumns, SettledColumns};
-use crate::rows::{self, micros};
+use super::naming::{Naming, Part};
+use crate::rows::dispatch::{self, EndedColumns, Move, Over, ParcelColumns, SettledColumns};
+use crate::rows::micros;
 
 const FIND_DUE: &str = "
     SELECT due_us, id FROM queue WHERE owner = ?4 AND lane = ?1 AND due_us <= ?2 ORDER BY due_us, id LIMIT ?3";
@@ -17,27 +19,15 @@ const CLAIM: &str = "
 const WAKE: &str = "UPDATE message SET state = 0 WHERE id = ?1 AND state = 1";
 const PARCEL: &str = "
     SELECT account_id, recipient, originator, body, coding, udh, parts, priority, test_mode, expires_us, channel,
-        interactive FROM message
+        interactive, unknown_tries FROM message
     WHERE id = ?1";
+const COUNT_UNKNOWN: &str = "UPDATE message SET unknown_tries = unknown_tries + 1 WHERE id = ?1";
 
 const MOVE: &str = "
     UPDATE queue SET owner = ?6, lane = ?7, due_us = ?8
     WHERE owner = ?1 AND lane = ?2 AND due_us = ?3 AND id = ?4 AND attempt = ?5";
 const REMOVE: &str = "
     DELETE FROM queue WHERE owner = ?1 AND lane = ?2 AND due_us = ?3 AND id = ?4 AND attempt = ?5";
-const NAME_PART: &str = "
-    INSERT INTO transit (carrier, reference, id, part, parts, taken_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-    ON CONFLICT DO NOTHING";
-/// The row that is there may be a receipt that came first, which stays.
-const NAME_EARLY: &str = "
-    UPDATE transit SET id = ?3, part = ?4, parts = ?5 WHERE carrier = ?1 AND reference = ?2 AND id IS NULL
-    RETURNING status, error, taken_us, report";
-/// Else it is an older part of the same name. The newest part wins, also over one that is not reported yet: a carrier
-/// that uses a name again has forgotten what it meant before, and the older message ends when its time is over. It gets
-/// a new number, because it is forgotten by its own age.
-const RENAME_PART: &str = "
-    INSERT OR REPLACE INTO transit (carrier, reference, id, part, parts, taken_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-
 const FIND_EXPIRED: &str = "
     SELECT due_us, id FROM queue WHERE owner = -1 AND lane = 0 AND due_us <= ?1 ORDER BY due_us, id LIMIT ?2";
 const REMOVE_EXPIRED: &str =
@@ -106,6 +96,7 @@ fn claim(db: &Connection, node: NodeId, place: Place) -> Result<Parcel> {
             expires_us: row.get(9)?,
             channel: row.get(10)?,
             interactive: row.get(11)?,
+            unknown_tries: row.get(12)?,
             due_us,
             attempt,
             owner,
@@ -126,7 +117,7 @@ pub(super) fn settle(
         db,
         node,
         move_row: db.prepare_cached(MOVE)?,
-        name_part: db.prepare_cached(NAME_PART)?,
+        naming: Naming::prepare(db)?,
         endings: Endings::prepare(db, hold.then_some(node))?,
     };
     let settled = batch
@@ -142,7 +133,7 @@ struct Sends<'db> {
     db: &'db Connection,
     node: NodeId,
     move_row: CachedStatement<'db>,
-    name_part: CachedStatement<'db>,
+    naming: Naming<'db>,
     endings: Endings<'db>,
 }
 
@@ -161,30 +152,38 @@ impl Sends<'_> {
                 let values = params![node, lane, due_us, id, attempt, owner, to_lane, to_us];
                 (self.move_row.execute(values)?, Moved::On(taken))
             }
-            Move::Out(outcome, report) => {
+            Move::Out(over) => {
                 let values = params![node, lane, due_us, id, attempt];
                 let mut remove = self.db.prepare_cached(REMOVE)?;
-                (remove.execute(values)?, Moved::Out(outcome, report))
+                (remove.execute(values)?, Moved::Out(over))
             }
         };
         if changed == 0 {
             return Ok(SettledColumns::Stale);
         }
         let ended = match moved {
-            Moved::On(None) => None,
+            Moved::On(None) => {
+                if matches!(settlement.sent, Sent::Unknown(_)) {
+                    self.db.prepare_cached(COUNT_UNKNOWN)?.execute([id])?;
+                }
+                None
+            }
             Moved::On(Some((carrier, references))) => {
                 self.name_parts(settlement, carrier, &references)?
             }
-            Moved::Out(outcome, report) => {
-                let at_us = micros(settlement.at);
+            Moved::Out(over) => {
                 let end = End {
-                    outcome,
-                    // What nobody took has no answer, either.
-                    taken: report.is_some(),
-                    report,
-                    at_us,
+                    outcome: over.outcome,
+                    taken: over.taken_parts(),
+                    report: over.report,
+                    at_us: micros(settlement.at),
                 };
-                self.endings.end(id, end)?
+                let ended = self.endings.end(id, end)?;
+                // The message is over, so receipts that came first change nothing.
+                if let Some((carrier, references)) = over.taken {
+                    self.name_parts(settlement, carrier, &references)?;
+                }
+                ended
             }
         };
         Ok(ended.map_or(SettledColumns::Stored, SettledColumns::Ended))
@@ -201,15 +200,16 @@ impl Sends<'_> {
         let parts = i16::try_from(references.len()).unwrap_or(i16::MAX);
         let mut ended = None;
         for (reference, part) in references.iter().zip(1_i16..) {
-            let (reference, taken_us) = (reference.as_bytes(), micros(settlement.at));
-            let values = params![carrier, reference, id, part, parts, taken_us];
-            if self.name_part.execute(values)? > 0 {
-                continue;
-            }
-            let mut name = self.db.prepare_cached(NAME_EARLY)?;
-            let early = name.query_row(&values[..5], EarlyReceipt::read);
-            let Some(early) = early.optional()? else {
-                self.db.prepare_cached(RENAME_PART)?.execute(values)?;
+            let part = Part {
+                carrier,
+                reference,
+                id,
+                part,
+                parts,
+                taken_us: micros(settlement.at),
+                tail: NumberTail::of(&settlement.to).as_i32(),
+            };
+            let Some(early) = self.naming.name(&part)? else {
                 continue;
             };
             let progress = self.endings.report_part(id, parts, early.end()?)?;
@@ -221,38 +221,10 @@ impl Sends<'_> {
     }
 }
 
-/// A receipt that came before the carrier's answer.
-struct EarlyReceipt {
-    status: Option<i16>,
-    error: Option<i16>,
-    at_us: i64,
-    report: Option<String>,
-}
-
-impl EarlyReceipt {
-    fn read(row: &Row<'_>) -> Result<Self> {
-        Ok(Self {
-            status: row.get(0)?,
-            error: row.get(1)?,
-            at_us: row.get(2)?,
-            report: row.get(3)?,
-        })
-    }
-
-    fn end(&self) -> Result<End<'_>> {
-        Ok(End {
-            outcome: rows::outcome(self.status, self.error)?,
-            taken: true,
-            report: self.report.as_deref(),
-            at_us: self.at_us,
-        })
-    }
-}
-
 /// Where a row of the queue went.
 enum Moved<'a> {
     On(Option<(&'a str, Vec<&'a str>)>),
-    Out(domain::delivery::Outcome, Option<&'a str>),
+    Out(Over<'a>),
 }
 
 /// Ends what a carrier took and never reported on.
@@ -273,7 +245,7 @@ pub(super) fn expire(
         db.prepare_cached(REMOVE_EXPIRED)?.execute([due_us, id])?;
         let end = End {
             outcome: domain::Outcome::Expired,
-            taken: true,
+            taken: TakenParts::All,
             report: None,
             at_us: now_us,
         };

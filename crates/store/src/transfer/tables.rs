@@ -258,7 +258,7 @@ pub(crate) const TABLES: &[Table] = &[
     )
     .sums(&["id", "parts", "price_micros"])
     .by(&["state", "status"]),
-    Table::changing("transit", &["carrier", "reference"])
+    Table::changing("transit", &["carrier", "reference", "former"])
         .by(&["status"])
         // Rows are numbered as they come, so that the oldest are found first.
         .differing(

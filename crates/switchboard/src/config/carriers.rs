@@ -121,6 +121,13 @@ pub(crate) struct SimulatorCarrier {
     pub(crate) costs: Option<PathBuf>,
 }
 
+/// How long an answer is awaited while the link is alive, unless something else is set.
+const LATE_ANSWER_S: u64 = 300;
+/// The longest that can be set.
+const MAX_LATE_ANSWER_S: u64 = 3600;
+/// The most tries to send a message that may end without an answer.
+const MAX_UNKNOWN_TRIES: u32 = 100;
+
 /// An SMSC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -139,6 +146,8 @@ pub(crate) struct SmppCarrier {
     pub(crate) window: usize,
     pub(crate) max_per_second: Option<u32>,
     pub(crate) response_timeout_s: u64,
+    pub(crate) late_answer_s: Option<u64>,
+    pub(crate) unknown_tries: u32,
     pub(crate) enquire_every_s: u64,
     pub(crate) source: Option<IpAddr>,
     pub(crate) gsm7: Gsm7Form,
@@ -152,6 +161,8 @@ pub(crate) struct SmppCarrier {
     pub(crate) registered_delivery: u8,
     pub(crate) answer_id: IdForm,
     pub(crate) receipt_id: IdForm,
+    pub(crate) match_recipient: bool,
+    pub(crate) unmarked_receipts: bool,
     pub(crate) costs: Option<PathBuf>,
 }
 
@@ -172,6 +183,8 @@ impl Default for SmppCarrier {
             window: 50,
             max_per_second: None,
             response_timeout_s: 10,
+            late_answer_s: None,
+            unknown_tries: 2,
             enquire_every_s: 30,
             source: None,
             gsm7: Gsm7Form::Default,
@@ -183,14 +196,22 @@ impl Default for SmppCarrier {
             dest_npi: None,
             validity: true,
             registered_delivery: 1,
-            answer_id: IdForm::AsIs,
-            receipt_id: IdForm::AsIs,
+            answer_id: IdForm::Auto,
+            receipt_id: IdForm::Auto,
+            match_recipient: true,
+            unmarked_receipts: false,
             costs: None,
         }
     }
 }
 
 impl SmppCarrier {
+    /// How long the answer to a message is awaited while the link is alive.
+    pub(crate) fn late_answer_s(&self) -> u64 {
+        let default = LATE_ANSWER_S.max(self.response_timeout_s);
+        self.late_answer_s.unwrap_or(default)
+    }
+
     fn check(&self) -> anyhow::Result<()> {
         let has_port = self
             .address
@@ -217,6 +238,18 @@ impl SmppCarrier {
         check_window(self.window)?;
         check_rate(self.max_per_second)?;
         ensure!(self.response_timeout_s > 0, "response_timeout_s is 0");
+        ensure!(
+            self.late_answer_s.is_none_or(|late| {
+                (self.response_timeout_s..=MAX_LATE_ANSWER_S).contains(&late)
+            }),
+            "late_answer_s must be from response_timeout_s ({}) to {MAX_LATE_ANSWER_S}",
+            self.response_timeout_s
+        );
+        ensure!(
+            (1..=MAX_UNKNOWN_TRIES).contains(&self.unknown_tries),
+            "unknown_tries is {}; give 1 to {MAX_UNKNOWN_TRIES}",
+            self.unknown_tries
+        );
         ensure!(self.enquire_every_s > 0, "enquire_every_s is 0");
         Ok(())
     }

@@ -191,10 +191,12 @@ impl Connection {
                     self.order(Order::Write(octets)).await;
                 }
                 Act::Receipt(receipt) => {
+                    let receipt = receipt.or_from(&submit.destination.2);
                     let octets = receipt.to_pdu(self.desk.next_sequence());
                     self.order(Order::Write(octets)).await;
                 }
                 Act::ReceiptElsewhere(receipt) => {
+                    let receipt = receipt.or_from(&submit.destination.2);
                     let octets = receipt.to_pdu(self.desk.next_sequence());
                     let other = self.another();
                     let _ended = other.send(Order::Write(octets)).await;

@@ -23,6 +23,7 @@ pub struct Receipt {
     shape: ReceiptShape,
     esm_class: u8,
     text: Option<Vec<u8>>,
+    from: Option<String>,
     more: Vec<u8>,
 }
 
@@ -60,6 +61,7 @@ impl Receipt {
             shape: ReceiptShape::Both,
             esm_class: 0x04,
             text: None,
+            from: None,
             more: Vec::new(),
         }
     }
@@ -75,6 +77,19 @@ impl Receipt {
     #[must_use]
     pub fn esm_class(mut self, esm_class: u8) -> Self {
         self.esm_class = esm_class;
+        self
+    }
+
+    /// From this number: that of the message's recipient. Unless it is set, a receipt that a script sends has it, and
+    /// another one comes from nowhere.
+    #[must_use]
+    pub fn from(mut self, number: impl Into<String>) -> Self {
+        self.from = Some(number.into());
+        self
+    }
+
+    pub(super) fn or_from(mut self, number: &str) -> Self {
+        self.from.get_or_insert_with(|| number.to_owned());
         self
     }
 
@@ -98,7 +113,7 @@ impl Receipt {
         };
         let mut body = c_string("");
         body.extend([1, 1]);
-        body.extend(c_string("37120000001"));
+        body.extend(c_string(self.from.as_deref().unwrap_or_default()));
         body.extend([1, 1]);
         body.extend(c_string("37120000002"));
         body.extend([self.esm_class, 0, 0, 0, 0, 0, 0, 0, 0]);

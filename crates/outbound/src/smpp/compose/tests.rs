@@ -30,6 +30,7 @@ fn parcel(id: u64, text: &str, shape: Shape) -> Parcel {
             attempt: 1,
         },
         pool: None,
+        unknown_tries: 0,
     }
 }
 

@@ -120,11 +120,11 @@ fn receipts_are_told_from_messages() {
             delivered(),
         ),
         (
-            "not marked, but it reads as one",
+            "not marked, although it reads as one",
             0x00,
             receipt,
             None,
-            delivered(),
+            Reading::Message,
         ),
         (
             "not marked, but with a name",
@@ -198,6 +198,25 @@ fn receipts_are_told_from_messages() {
     }
 }
 
+#[test]
+fn a_carrier_may_be_set_to_send_unmarked_receipts() {
+    for (text, expected) in [
+        (
+            b"id:7 stat:DELIVRD err:000".as_slice(),
+            ended("7", Outcome::Delivered),
+        ),
+        (b"my id: 7, stat: fine", Reading::Message),
+        (b"Yes, please", Reading::Message),
+    ] {
+        let report = Report {
+            text,
+            may_be_unmarked: true,
+            ..Report::default()
+        };
+        assert_eq!(read(&report), expected);
+    }
+}
+
 proptest! {
     #[test]
     fn reading_anything_never_panics(
@@ -206,6 +225,7 @@ proptest! {
         id in prop::option::of(any::<Vec<u8>>()),
         state: Option<u8>,
         network_error in prop::option::of(any::<Vec<u8>>()),
+        may_be_unmarked: bool,
     ) {
         read(&Report {
             esm_class,
@@ -213,6 +233,7 @@ proptest! {
             id: id.as_deref(),
             state,
             network_error: network_error.as_deref(),
+            may_be_unmarked,
         });
     }
 

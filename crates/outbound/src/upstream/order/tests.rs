@@ -47,6 +47,7 @@ fn of_shape(text: &str, shape: Shape) -> Parcel {
             attempt: 1,
         },
         pool: None,
+        unknown_tries: 0,
     }
 }
 

@@ -78,7 +78,12 @@ async fn what_is_under_way_is_answered_before_the_last_link_goes() {
     let smsc = Smsc::builder()
         .on_submit(|_| vec![Act::Wait(Duration::from_millis(300)), Act::Answer])
         .start();
-    let carrier = start(four(&smsc), &Sink::new());
+    // So slow that the second part has not left when the link is to go.
+    let slow = SmppSettings {
+        max_per_second: Some(4),
+        ..four(&smsc)
+    };
+    let carrier = start(slow, &Sink::new());
     carrier.allow_binds(1);
     until_up(&carrier).await;
     let under_way = tokio::spawn({
@@ -119,5 +124,5 @@ async fn a_link_that_is_to_go_does_not_wait_for_ever() {
     carrier.allow_binds(0);
     eventually("it is closed", || carrier.open_binds() == 0).await;
     let answer = under_way.await.expect("no panic");
-    assert!(matches!(answer, Submitted::NotNow(_)), "{answer:?}");
+    assert_eq!(answer, Submitted::Unknown);
 }

@@ -4,15 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use domain::Code;
-use domain::delivery::Submitted;
+use domain::delivery::{Parcel, Submitted};
 use outbound::SmppSettings;
 use testkit::smsc::{Act, Receipt, Smsc, Submit};
 use tokio::task::JoinSet;
 
 use super::setup::{connected, insist, insist_on_all, parcel, settings, submit, taken, until_up};
-
-const LINK_DOWN: Submitted = Submitted::NotNow(Code::LINK_DOWN);
 
 /// A script that does one thing with the first message and answers all others.
 fn first(act: Vec<Act>) -> impl Fn(&Submit) -> Vec<Act> + Send + Sync {
@@ -49,7 +46,7 @@ async fn whatever_ends_a_link_the_message_goes_back_and_the_link_is_had_again() 
         let (carrier, _) = connected(settings(&smsc)).await;
         assert_eq!(
             submit(&carrier, &parcel(1, "Hi")).await,
-            LINK_DOWN,
+            Submitted::Unknown,
             "{name}"
         );
         smsc.wait_until(name, |seen| seen.binds.len() == 2).await;
@@ -95,31 +92,92 @@ async fn nonsense_between_answers_does_no_harm() {
 
 #[tokio::test]
 async fn an_answer_that_does_not_come_is_not_waited_for_longer_than_set() {
-    for (name, acts) in [
-        ("never", Vec::new()),
-        (
-            "too late",
-            vec![Act::Wait(Duration::from_millis(600)), Act::Answer],
-        ),
-    ] {
-        let smsc = Smsc::builder().on_submit(first(acts)).start();
-        let hasty = SmppSettings {
-            response_timeout: Duration::from_millis(200),
-            ..settings(&smsc)
-        };
-        let (carrier, _) = connected(hasty).await;
-        let since = Instant::now();
-        assert_eq!(
-            submit(&carrier, &parcel(1, "Hi")).await,
-            LINK_DOWN,
-            "{name}"
-        );
-        let waited = since.elapsed();
-        assert!(waited >= Duration::from_millis(200), "{name}: {waited:?}");
-        assert!(waited < Duration::from_secs(3), "{name}: {waited:?}");
-        insist(&carrier, &parcel(1, "Hi")).await;
-        assert_eq!(smsc.seen().taken, 2, "{name}");
-    }
+    let smsc = Smsc::builder().on_submit(first(Vec::new())).start();
+    let hasty = SmppSettings {
+        response_timeout: Duration::from_millis(200),
+        late_answer: Duration::from_millis(600),
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(hasty).await;
+    let since = Instant::now();
+    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, Submitted::Unknown);
+    let waited = since.elapsed();
+    assert!(waited >= Duration::from_millis(600), "{waited:?}");
+    insist(&carrier, &parcel(1, "Hi")).await;
+    assert_eq!(smsc.seen().taken, 2);
+    assert_eq!(smsc.seen().binds.len(), 1, "the link is alive");
+}
+
+#[tokio::test]
+async fn a_late_answer_counts_and_nothing_is_sent_twice() {
+    const MESSAGES: u64 = 20;
+    let smsc = Smsc::builder()
+        .on_submit(|_| vec![Act::Wait(Duration::from_millis(700)), Act::Answer])
+        .start();
+    let hasty = SmppSettings {
+        response_timeout: Duration::from_millis(200),
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(hasty).await;
+    let answers = submit_all(&carrier, 1..=MESSAGES).await;
+    let is_taken = |answer: &Submitted| matches!(answer, Submitted::Taken(_));
+    assert!(answers.values().all(is_taken), "{answers:?}");
+    let seen = smsc.seen();
+    assert_eq!((seen.taken as u64, seen.binds.len()), (MESSAGES, 1));
+}
+
+#[tokio::test]
+async fn a_part_that_waits_for_a_late_answer_keeps_its_place_in_the_window() {
+    let smsc = Smsc::builder()
+        .on_submit(|submit| match submit.number {
+            0 => vec![Act::Wait(Duration::from_millis(700)), Act::Answer],
+            _ => vec![Act::Answer],
+        })
+        .start();
+    let narrow = SmppSettings {
+        response_timeout: Duration::from_millis(100),
+        window: 1,
+        ..settings(&smsc)
+    };
+    let (carrier, _) = connected(narrow).await;
+    submit_all(&carrier, 1..=2).await;
+    let submits = smsc.seen().submits;
+    let pause = submits[1].at.duration_since(submits[0].at);
+    assert!(pause >= Duration::from_millis(700), "{pause:?}");
+}
+
+#[tokio::test]
+async fn after_its_last_try_without_an_answer_a_message_waits_for_a_receipt() {
+    let smsc = Smsc::builder().on_submit(|_| vec![Act::HangUp]).start();
+    let (carrier, _) = connected(settings(&smsc)).await;
+    assert_eq!(submit(&carrier, &parcel(7, "Hi")).await, Submitted::Unknown);
+    until_up(&carrier).await;
+    let again = Parcel {
+        unknown_tries: 1,
+        ..parcel(7, "Hi")
+    };
+    let unanswered = Submitted::Taken(vec!["unanswered-7-1".to_owned()]);
+    assert_eq!(submit(&carrier, &again).await, unanswered);
+    assert_eq!(smsc.seen().taken, 2);
+}
+
+#[tokio::test]
+async fn a_part_without_an_answer_is_sent_again_alone() {
+    // The first part is answered, then the link dies under the second one.
+    let smsc = Smsc::builder()
+        .on_submit(|submit| match submit.number {
+            0 => vec![Act::AfterSubmits(2), Act::Answer, Act::HangUp],
+            1 => Vec::new(),
+            _ => vec![Act::Answer],
+        })
+        .start();
+    let (carrier, _) = connected(settings(&smsc)).await;
+    let answer = submit(&carrier, &parcel(1, &"a".repeat(161))).await;
+    let names = ["1000000", "1000002"].map(str::to_owned);
+    assert_eq!(answer, Submitted::Taken(names.to_vec()));
+    let submits = smsc.seen().submits;
+    let parts: Vec<u8> = submits.iter().map(|s| s.short_message[5]).collect();
+    assert_eq!(parts, [1, 2, 2]);
 }
 
 #[tokio::test]
@@ -133,7 +191,7 @@ async fn a_link_that_falls_silent_is_found_out_and_had_again() {
         ..settings(&smsc)
     };
     let (carrier, _) = connected(hasty).await;
-    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, LINK_DOWN);
+    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, Submitted::Unknown);
     smsc.wait_until("it binds again", |seen| seen.binds.len() == 2)
         .await;
     insist(&carrier, &parcel(1, "Hi")).await;
@@ -214,10 +272,10 @@ async fn an_unbind_in_a_full_window_gives_every_message_an_answer() {
     let answers = submit_all(&carrier, 1..=10).await;
     let count = |wanted: fn(&Submitted) -> bool| answers.values().filter(|a| wanted(a)).count();
     assert_eq!(count(|answer| matches!(answer, Submitted::Taken(_))), 4);
-    assert_eq!(count(|answer| *answer == LINK_DOWN), 6);
+    assert_eq!(count(|answer| *answer == Submitted::Unknown), 6);
     until_up(&carrier).await;
     for (id, answer) in answers {
-        if answer == LINK_DOWN {
+        if answer == Submitted::Unknown {
             insist(&carrier, &parcel(id, "Hi")).await;
         }
     }
@@ -247,7 +305,7 @@ async fn parts_not_yet_sent_take_another_link() {
     let answers = submit_all(&carrier, 1..=6).await;
     let lost = answers
         .values()
-        .filter(|answer| **answer == LINK_DOWN)
+        .filter(|answer| **answer == Submitted::Unknown)
         .count();
     assert_eq!(lost, 1, "one was under way on the lost link: {answers:?}");
     let seen = smsc.seen();

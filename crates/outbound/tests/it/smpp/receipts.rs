@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use domain::Outcome;
 use domain::delivery::{CarrierRef, Receipt as Stored};
+use domain::receipt_match::NumberTail;
 use domain::{Code, Timestamp};
 use outbound::SmppSettings;
 use outbound::smpp::{BindMode, IdForm};
@@ -17,6 +18,7 @@ fn stored(reference: &str, outcome: Outcome) -> Stored {
             carrier: "alpha".to_owned(),
             reference: reference.to_owned(),
         },
+        to: None,
         outcome,
         report: None,
         at: Timestamp::UNIX_EPOCH,
@@ -172,12 +174,53 @@ async fn only_final_receipts_are_handed_in() {
         ),
         ("a message", Receipt::message("Yes, please"), 0x65),
         ("an empty message", Receipt::message(""), 0x65),
+        (
+            "a message that reads as a receipt",
+            Receipt::message("id:7 sub:001 dlvrd:001 stat:DELIVRD err:000"),
+            0x65,
+        ),
     ];
     for (count, (name, receipt, status)) in (1..).zip(cases) {
         smsc.send(&receipt).expect("a link takes it");
         assert_eq!(answered(&smsc, count).await[count - 1], status, "{name}");
     }
     assert!(sink.received().is_empty());
+}
+
+#[tokio::test]
+async fn unmarked_receipts_are_taken_where_that_is_set() {
+    let smsc = Smsc::start();
+    let unmarked = SmppSettings {
+        unmarked_receipts: true,
+        ..settings(&smsc)
+    };
+    let (_carrier, sink) = connected(unmarked).await;
+    smsc.send(&Receipt::message("Yes, please"));
+    smsc.send(&Receipt::message("id:7 stat:DELIVRD"));
+    assert_eq!(sink.wait_for(1).await, [stored("7", Outcome::Delivered)]);
+    let mut statuses = answered(&smsc, 2).await;
+    statuses.sort_unstable();
+    assert_eq!(statuses, [0, 0x65]);
+}
+
+#[tokio::test]
+async fn a_receipt_tells_its_recipient_unless_that_is_switched_off() {
+    for (match_recipient, from, expected) in [
+        (true, "37120000001", NumberTail::of_address("37120000001")),
+        (true, "Acme", None),
+        (false, "37120000001", None),
+    ] {
+        let smsc = Smsc::start();
+        let chosen = SmppSettings {
+            match_recipient,
+            ..settings(&smsc)
+        };
+        let (_carrier, sink) = connected(chosen).await;
+        smsc.send(&Receipt::delivered("007").from(from));
+        let received = sink.wait_for(1).await;
+        assert_eq!(received[0].to, expected, "{from} {match_recipient}");
+        assert_eq!(received[0].of.reference, "7");
+    }
 }
 
 #[tokio::test]
@@ -212,7 +255,11 @@ async fn a_pair_gets_its_receipts_by_the_receiver() {
     let (carrier, sink): (_, Arc<Sink>) = connected(pair).await;
     submit(&carrier, &parcel(1, "Hi")).await;
     let received = sink.wait_for(1).await;
-    assert_eq!(received, [stored("1000000", Outcome::Delivered)]);
+    let expected = Stored {
+        to: NumberTail::of_address("37120000001"),
+        ..stored("1000000", Outcome::Delivered)
+    };
+    assert_eq!(received, [expected]);
     answered(&smsc, 1).await;
     let seen = smsc.seen();
     assert_ne!(seen.answers[0].connection, seen.submits[0].connection);

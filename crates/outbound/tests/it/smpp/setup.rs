@@ -160,6 +160,7 @@ pub(crate) fn parcel(id: u64, text: &str) -> Parcel {
             attempt: 1,
         },
         pool: None,
+        unknown_tries: 0,
     }
 }
 
@@ -175,7 +176,7 @@ pub(crate) async fn insist(carrier: &SmppCarrier, parcel: &Parcel) -> usize {
     for tries in 1..2_000 {
         match submit(carrier, parcel).await {
             Submitted::Taken(_) => return tries,
-            Submitted::NotNow(_) => pauses.tick().await,
+            Submitted::NotNow(_) | Submitted::Unknown => pauses.tick().await,
             other => panic!("{:?} ended with {other:?}", parcel.id),
         };
     }

@@ -43,6 +43,7 @@ fn of(reference: &str) -> CarrierRef {
 fn receipt(reference: &str, outcome: Outcome) -> Receipt {
     Receipt {
         of: of(reference),
+        to: None,
         outcome,
         report: None,
         at: now(),

@@ -192,6 +192,7 @@ pub(crate) fn parcel(channel: Channel) -> Parcel {
             attempt: 1,
         },
         pool: None,
+        unknown_tries: 0,
     }
 }
 

@@ -45,9 +45,38 @@ pub(super) async fn undo_partitions(database: &Database) {
         DROP SEQUENCE callback_number;
         ALTER TABLE callback_queue DROP COLUMN message_id;
         DELETE FROM schema_migration WHERE name LIKE '%_partitions'";
+    undo_receipts(database).await;
     if let Database::Postgres(_) = database {
         database.execute(UNDO).await;
     }
+}
+
+/// The schema before references could be used again.
+async fn undo_receipts(database: &Database) {
+    const POSTGRES: &str = "
+        ALTER TABLE transit DROP CONSTRAINT transit_pkey;
+        ALTER TABLE transit DROP COLUMN former, DROP COLUMN tail, DROP COLUMN alias_of;
+        ALTER TABLE transit ADD PRIMARY KEY (carrier, reference)";
+    const SQLITE: &str = "
+        CREATE TABLE older AS
+        SELECT number, carrier, reference, id, part, parts, taken_us, status, error, report FROM transit;
+        DROP TABLE transit;
+        CREATE TABLE transit (number INTEGER PRIMARY KEY, carrier TEXT NOT NULL, reference BLOB NOT NULL, id INTEGER,
+            part INTEGER, parts INTEGER, taken_us INTEGER NOT NULL, status INTEGER, error INTEGER, report TEXT,
+            UNIQUE (carrier, reference));
+        INSERT INTO transit SELECT * FROM older;
+        DROP TABLE older;
+        CREATE INDEX transit_message ON transit (id) WHERE id IS NOT NULL;
+        CREATE INDEX transit_unmatched ON transit (taken_us) WHERE id IS NULL";
+    const BOTH: &str = "
+        ALTER TABLE message DROP COLUMN unknown_tries;
+        DELETE FROM schema_migration WHERE name LIKE '%_receipts'";
+    let undo = match database {
+        Database::Postgres(_) => POSTGRES,
+        Database::Sqlite(_) => SQLITE,
+    };
+    database.execute(undo).await;
+    database.execute(BOTH).await;
 }
 
 /// The partitions of a table, by the first ID of each.

@@ -117,6 +117,7 @@ async fn a_parcel_holds_what_was_submitted(store: Arc<dyn Store>) {
         account: submission.account,
         to: submission.recipients[0].to,
         pool: None,
+        unknown_tries: 0,
         claim: Claim {
             due_at: submission.due_at(),
             attempt: 1,

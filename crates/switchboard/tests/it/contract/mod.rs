@@ -103,6 +103,7 @@ mod parts;
 mod people;
 mod pools;
 mod pruning;
+mod receipt_matching;
 mod receipts;
 mod replay;
 mod roles;

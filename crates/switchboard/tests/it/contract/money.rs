@@ -22,6 +22,7 @@ on_both_stores!(
     what_only_pretends_costs_nothing_and_counts_for_nothing,
     the_key_of_what_was_not_paid_can_be_used_again,
     what_no_network_took_is_refunded,
+    parts_that_a_network_took_stay_charged,
     a_price_is_given_back_once,
     a_cancelled_message_is_refunded,
     credits_and_rules_are_kept,
@@ -373,6 +374,41 @@ async fn what_no_network_took_is_refunded(store: Arc<dyn Store>) {
             "{outcome:?} by receipt"
         );
     }
+    assert_balanced(&store).await;
+}
+
+async fn parts_that_a_network_took_stay_charged(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    let acme = create_account(&store, "acme").await;
+    let mut expected = START;
+    for (id, code, references) in [
+        (1, 53, vec!["a"]),
+        (2, 999, vec!["b", "c"]),
+        (3, 53, vec![]),
+    ] {
+        let mut long = priced(held(id, node), acme, 3_000);
+        long.shape.parts = 3;
+        accept(&store, vec![long]).await;
+        // One of the parts may be reported before the answer is stored; the message is over all the same.
+        let early = references
+            .first()
+            .map(|name| receipt(name, Outcome::Delivered));
+        report(&store, node, early.into_iter().collect()).await;
+        let partly = Sent::PartlyTaken {
+            carrier: "alpha".to_owned(),
+            references: references.iter().map(|&name| name.to_owned()).collect(),
+            outcome: Outcome::Failed(Code::new(code).expect("a code")),
+        };
+        let settled = settle(&store, node, vec![first_result(id, partly)]).await;
+        assert!(matches!(settled[0], Settled::Ended(_)), "{settled:?}");
+        expected -= 1_000 * i64::try_from(references.len()).expect("few");
+        assert_eq!(balance(&store, acme).await, expected, "{code}");
+        for name in references {
+            let late = report(&store, node, vec![receipt(name, Outcome::Delivered)]).await;
+            assert_eq!(late, [Matched::Repeated]);
+        }
+    }
+    assert_eq!(balance(&store, acme).await, expected);
     assert_balanced(&store).await;
 }
 

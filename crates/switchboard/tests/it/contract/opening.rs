@@ -238,10 +238,11 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
 async fn reports_and_parts_of_an_older_schema_are_carried_over(database: Database) {
     const BEFORE: &str = "
         DROP TABLE carrier;
-        ALTER TABLE transit RENAME TO later;
+        CREATE TABLE later AS SELECT * FROM transit;
+        DROP TABLE transit;
         CREATE TABLE transit (carrier TEXT NOT NULL, reference BYTEA NOT NULL, id BIGINT, part SMALLINT,
             parts SMALLINT, taken_us BIGINT NOT NULL, status SMALLINT, error SMALLINT,
-            CONSTRAINT transit_name PRIMARY KEY (carrier, reference));
+            PRIMARY KEY (carrier, reference));
         INSERT INTO transit SELECT carrier, reference, id, part, parts, taken_us, status, error FROM later;
         DROP TABLE later;
         CREATE INDEX transit_taken ON transit (taken_us);

@@ -272,6 +272,7 @@ impl House {
                 carrier: carrier.to_owned(),
                 reference: id.to_string(),
             },
+            to: None,
             outcome: Outcome::Delivered,
             report: None,
             at: SystemClock.now(),

@@ -3,6 +3,7 @@
 //! Where an SMSC has to do what no good one does, or only counts, the scripted one of `testkit` serves.
 
 mod killed;
+mod late;
 mod mass;
 mod octets;
 mod refused;

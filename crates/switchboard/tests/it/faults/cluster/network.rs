@@ -142,6 +142,7 @@ fn take(log: &Log, mail: &Mutex<Mail>, submit: &Submit) -> Vec<Act> {
     } else {
         Receipt::delivered(id)
     };
+    let receipt = receipt.from(submit.destination.2.clone());
     let mut mail = mail.lock().unwrap_or_else(PoisonError::into_inner);
     mail.due.push_back((Instant::now() + DELAY, receipt));
     vec![Act::Answer]

@@ -326,7 +326,7 @@ fn carriers(to_network: &Relay) -> String {
     let window = WINDOW / BINDS;
     format!(
         "[[carrier]]\nname = \"net\"\nkind = \"smpp\"\naddress = \"{}\"\nsystem_id = \"acme\"\npassword = \"s3cret\"\n\
-         binds = {BINDS}\nwindow = {window}\nresponse_timeout_s = 5\n",
+         binds = {BINDS}\nwindow = {window}\nresponse_timeout_s = 5\nunknown_tries = 100\n",
         to_network.addr()
     )
 }
