@@ -80,8 +80,8 @@ impl Callbacks {
                 self.set_aside(by, claimed.unreadable);
                 let due = claimed.due.into_iter();
                 let mut refused = self.add_all(by, &mut room, Source::Due, due);
-                let queued = claimed.queued.into_iter();
-                refused.extend(self.add_all(by, &mut room, Source::Queue, queued));
+                let waiting = claimed.queued.into_iter();
+                refused.extend(self.add_all(by, &mut room, Source::Queue, waiting));
                 self.requeue(refused);
                 more
             }
@@ -171,7 +171,7 @@ impl Callbacks {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "queues of receivers cannot be listed; trying again")
+                tracing::warn!(%error, "queues of receivers cannot be listed; trying again");
             }
         }
     }

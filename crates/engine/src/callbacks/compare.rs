@@ -38,7 +38,7 @@ impl Callbacks {
             match self.compare().await {
                 Ok(0) => {}
                 Ok(count) => {
-                    tracing::info!(count, "callbacks of unknown writes wait for delivery again")
+                    tracing::info!(count, "callbacks of unknown writes wait for delivery again");
                 }
                 Err(error) => {
                     tracing::warn!(%error, "callbacks cannot be compared with the database; trying again");

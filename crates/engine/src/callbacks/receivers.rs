@@ -61,7 +61,7 @@ pub(super) struct Try {
 
 /// All receivers that something waits for, or that failed lately. `T` is what waits.
 pub(super) struct Receivers<T> {
-    receivers: HashMap<ReceiverId, Receiver<T>>,
+    by_id: HashMap<ReceiverId, Receiver<T>>,
     hosts: HashMap<Origin, Host>,
     /// Hosts that may start a try as soon as one of all tries ends, in turn.
     blocked: VecDeque<Origin>,
@@ -101,7 +101,7 @@ struct Backlog {
 impl<T> Receivers<T> {
     pub(super) fn new(most_tries: usize) -> Self {
         Self {
-            receivers: HashMap::new(),
+            by_id: HashMap::new(),
             hosts: HashMap::new(),
             blocked: VecDeque::new(),
             backlog: Backlog::default(),
@@ -123,7 +123,7 @@ impl<T> Receivers<T> {
     ) -> Result<(), T> {
         let id = address.receiver;
         let may_wait = self
-            .receivers
+            .by_id
             .get(&id)
             .is_none_or(|receiver| receiver.may_wait(now));
         let share = if source == Source::Due && self.backlog.known.contains(&id) {
@@ -137,7 +137,7 @@ impl<T> Receivers<T> {
         }
         self.make_room();
         let receiver = self
-            .receivers
+            .by_id
             .entry(id)
             .or_insert_with(|| Receiver::new(address));
         receiver.waiting.push_back(item);
@@ -149,8 +149,8 @@ impl<T> Receivers<T> {
     }
 
     fn make_room(&mut self) {
-        if self.receivers.len() >= MOST_RECEIVERS {
-            self.receivers.retain(|_, receiver| receiver.is_busy());
+        if self.by_id.len() >= MOST_RECEIVERS {
+            self.by_id.retain(|_, receiver| receiver.is_busy());
         }
     }
 
@@ -179,7 +179,7 @@ impl<T> Receivers<T> {
             return None;
         }
         let id = host.turns.pop_front()?;
-        let receiver = self.receivers.get_mut(&id)?;
+        let receiver = self.by_id.get_mut(&id)?;
         let item = receiver.waiting.pop_front()?;
         if !receiver.waiting.is_empty() {
             host.turns.push_back(id);
@@ -217,7 +217,7 @@ impl<T> Receivers<T> {
             host.limit.note(answer, of.number, next, is_full);
         }
         let mut paused = Vec::new();
-        if let Some(receiver) = self.receivers.get_mut(&of.receiver) {
+        if let Some(receiver) = self.by_id.get_mut(&of.receiver) {
             if matches!(answer, Answer::Received { .. }) {
                 receiver.failures = 0;
                 receiver.paused_until = None;
@@ -243,10 +243,10 @@ impl<T> Receivers<T> {
 
     fn end(&mut self, of: &Try) {
         self.running -= 1;
-        if let Some(receiver) = self.receivers.get_mut(&of.receiver) {
+        if let Some(receiver) = self.by_id.get_mut(&of.receiver) {
             receiver.running -= 1;
             if !receiver.is_busy() && receiver.failures == 0 {
-                self.receivers.remove(&of.receiver);
+                self.by_id.remove(&of.receiver);
             }
         }
         if let Some(host) = self.hosts.get_mut(&of.origin) {
@@ -281,7 +281,7 @@ impl<T> Receivers<T> {
                 break;
             };
             self.backlog.turns.push_back(id);
-            match self.receivers.get(&id) {
+            match self.by_id.get(&id) {
                 Some(receiver) if !receiver.may_wait(now) => {}
                 Some(receiver) if receiver.is_doubtful() => claimable.probed.push(id),
                 _ => claimable.open.push(id),
@@ -292,7 +292,7 @@ impl<T> Receivers<T> {
 
     /// Ends the pauses of receivers, so that each is tried once now.
     pub(super) fn end_pauses(&mut self, of: impl Fn(AccountId, &Origin) -> bool) {
-        for receiver in self.receivers.values_mut() {
+        for receiver in self.by_id.values_mut() {
             if receiver.paused_until.is_some() && of(receiver.account, &receiver.origin) {
                 receiver.paused_until = None;
             }
@@ -302,7 +302,7 @@ impl<T> Receivers<T> {
     /// The receivers that are paused, in the order of their origins.
     pub(super) fn paused(&self, now: Timestamp) -> Vec<PausedReceiver> {
         let until = |receiver: &Receiver<T>| receiver.paused_until.filter(|until| *until > now);
-        let paused = self.receivers.values().filter_map(|receiver| {
+        let paused = self.by_id.values().filter_map(|receiver| {
             let key = (receiver.origin.clone(), receiver.account);
             Some((key, until(receiver)?))
         });

@@ -497,14 +497,14 @@ impl Model {
         now: Timestamp,
     ) -> ClaimedCallbacks {
         let due = self.claim_from(node, Owner::Node(NOBODY), limit, now);
-        let mut queued = Vec::new();
+        let mut taken = Vec::new();
         for (receiver, most) in queues {
             let owner = Owner::Receiver(*receiver);
-            queued.extend(self.claim_from(node, owner, *most, Timestamp::MAX));
+            taken.extend(self.claim_from(node, owner, *most, Timestamp::MAX));
         }
         ClaimedCallbacks {
             due,
-            queued,
+            queued: taken,
             unreadable: Vec::new(),
         }
     }

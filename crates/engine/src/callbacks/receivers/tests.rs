@@ -108,7 +108,7 @@ fn tries_at_one_host_are_bounded_and_grow_with_its_answers() {
     }
     assert_eq!(served, 1_000);
     assert_eq!((first, most), (8, super::super::limit::MOST));
-    assert!(receivers.receivers.is_empty() && receivers.hosts.is_empty());
+    assert!(receivers.by_id.is_empty() && receivers.hosts.is_empty());
     assert_eq!(receivers.running, 0);
 }
 
@@ -285,7 +285,7 @@ fn an_abandoned_try_leaves_no_trace() {
     let (item, running) = receivers.start(None).expect("the next scan starts it");
     assert_eq!(item, 8);
     receivers.finish(&running, OK, now());
-    assert!(receivers.receivers.is_empty() && receivers.hosts.is_empty());
+    assert!(receivers.by_id.is_empty() && receivers.hosts.is_empty());
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn receivers_are_bounded() {
         receivers.finish(&running, Answer::Refused, now());
         receivers.note_backlog(here.receiver);
     }
-    assert!(receivers.receivers.len() <= MOST_RECEIVERS);
+    assert!(receivers.by_id.len() <= MOST_RECEIVERS);
     assert!(receivers.hosts.is_empty());
     assert!(receivers.backlog.turns.len() <= MOST_RECEIVERS);
 }
