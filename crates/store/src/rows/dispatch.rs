@@ -123,12 +123,13 @@ pub(crate) fn lanes_after(after: Option<&ClaimedRow>) -> impl Iterator<Item = (i
         (row.lane, row.due_us, row.id)
     });
     let lanes = Priority::ALL.map(Priority::lane).into_iter();
-    lanes
-        .filter(move |lane| *lane >= first)
-        .map(move |lane| match lane == first {
-            true => (lane, due_us, id),
-            false => (lane, i64::MIN, i64::MIN),
-        })
+    lanes.filter(move |lane| *lane >= first).map(move |lane| {
+        if lane == first {
+            (lane, due_us, id)
+        } else {
+            (lane, i64::MIN, i64::MIN)
+        }
+    })
 }
 
 /// Reads how a text is coded and split.
