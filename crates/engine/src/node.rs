@@ -27,10 +27,6 @@ const GIVE_UP_EVERY: Duration = Duration::from_secs(2);
 /// Without a heartbeat for so long a node sends nothing more: others may soon take it for dead, or have done so.
 const SURE_FOR: Duration = Duration::from_secs(7);
 
-/// A write that got no answer may still be done for so long: by then the network has given up what was under way and the
-/// database what it had begun.
-pub(crate) const UNSURE_FOR: Duration = Duration::from_secs(25);
-
 /// Something that is held by a node. When the node had to start anew under another ID, it is not its own any more.
 #[derive(Debug, Clone)]
 pub(crate) struct Held<T> {

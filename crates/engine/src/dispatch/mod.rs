@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use domain::backoff::send_pause;
-use domain::delivery::{Sent, Submitted};
+use domain::delivery::{Parcel, Sent, Submitted};
 use domain::kill_point::{KillPoint, pass};
 use domain::message::{Holder, SendTime, Submission};
 use domain::ports::{Carrier, StoreError, WorkStore};

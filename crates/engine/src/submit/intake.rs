@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::Clock;
 use domain::message::{Submission, SubmitReceipt};
-use domain::ports::{AcceptResult, Accepted, WorkStore};
+use domain::ports::{Accepted, WorkStore};
 
 use super::SubmitError;
 use super::health::WriteHealth;

@@ -25,11 +25,12 @@ const HEARTBEAT_CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 pub(super) fn heartbeat(config: &Config, settings: Settings) -> Result<Pool, BuildError> {
     let mut limited = limited(config, settings);
     let hosts = u32::try_from(limited.get_hosts().len()).unwrap_or(u32::MAX);
-    limited.connect_timeout(HEARTBEAT_CONNECT_TIMEOUT / hosts.max(1));
+    let each = HEARTBEAT_CONNECT_TIMEOUT / hosts.max(1);
+    limited.connect_timeout(each);
     let recycling = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
-    Pool::builder(Manager::from_config(limited, NoTls, recycling))
+    Pool::builder(Manager::from_connect(limited, InTurn { each }, recycling))
         .max_size(1)
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(HEARTBEAT_CONNECT_TIMEOUT))

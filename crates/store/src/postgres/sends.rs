@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::{Object, Transaction};
-use domain::Outcome;
 use domain::delivery::{Sent, Settlement, TakenParts};
 use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
