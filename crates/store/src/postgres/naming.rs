@@ -205,14 +205,14 @@ impl Reference<'_> {
     /// Locks its current use; says whether that is another form of a receipt.
     pub(super) async fn lock(&self, transaction: &Transaction<'_>) -> Result<Option<bool>, Fault> {
         let lock = transaction.prepare_cached(LOCK_CURRENT).await?;
-        let look = transaction.prepare_cached(HAS_CURRENT).await?;
+        let exists = transaction.prepare_cached(HAS_CURRENT).await?;
         let values: super::Values<'_> = &[&self.carrier, &self.reference];
         loop {
             if let Some(row) = transaction.query_opt(&lock, values).await? {
                 return Ok(Some(column(&row, 0)?));
             }
             // Whoever held the lock may have put another use in its place, which the wait did not see.
-            if !column::<bool>(&transaction.query_one(&look, values).await?, 0)? {
+            if !column::<bool>(&transaction.query_one(&exists, values).await?, 0)? {
                 return Ok(None);
             }
         }

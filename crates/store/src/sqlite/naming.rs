@@ -38,7 +38,7 @@ pub(super) struct Part<'a> {
     pub(super) carrier: &'a str,
     pub(super) reference: &'a str,
     pub(super) id: i64,
-    pub(super) part: i16,
+    pub(super) number: i16,
     pub(super) parts: i16,
     pub(super) taken_us: i64,
     /// The last digits of the recipient's number.
@@ -81,7 +81,7 @@ impl<'db> Naming<'db> {
             part.carrier,
             part.reference.as_bytes(),
             part.id,
-            part.part,
+            part.number,
             part.parts,
             part.taken_us,
             part.tail

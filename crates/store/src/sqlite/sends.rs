@@ -138,12 +138,12 @@ impl Sends<'_> {
         let id = settlement.id.as_i64();
         let parts = i16::try_from(references.len()).unwrap_or(i16::MAX);
         let mut ended = None;
-        for (reference, part) in references.iter().zip(1_i16..) {
+        for (reference, number) in references.iter().zip(1_i16..) {
             let part = Part {
                 carrier,
                 reference,
                 id,
-                part,
+                number,
                 parts,
                 taken_us: micros(settlement.at),
                 tail: NumberTail::of(&settlement.to).as_i32(),
