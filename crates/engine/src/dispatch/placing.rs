@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use domain::PoolId;
 use domain::delivery::Sent;
 use domain::message::{Holder, Submission};
-use domain::PoolId;
 use jiff::SignedDuration;
 use tokio::task::JoinSet;
 

@@ -98,7 +98,10 @@ impl Writing {
                 submissions = taken.len(),
                 "the database handed out message IDs twice; going on with other IDs"
             );
-            let Ok(again) = self.number_anew(Arc::<Vec<_>>::make_mut(batch), &taken).await else {
+            let Ok(again) = self
+                .number_anew(Arc::<Vec<_>>::make_mut(batch), &taken)
+                .await
+            else {
                 break;
             };
             let stored = self.store.accept(Arc::new(again)).await;
