@@ -29,18 +29,13 @@ on_both_stores!(
     tries_without_an_answer_are_counted,
 );
 
-/// To the recipient of this message.
-fn to(id: u64) -> Option<NumberTail> {
-    Some(NumberTail::of(&number(id)))
-}
-
 fn number(id: u64) -> Msisdn {
     Msisdn::parse(&format!("+3712{id:07}")).expect("a number")
 }
 
 fn receipt_for(reference: &str, id: u64, outcome: Outcome) -> Receipt {
     Receipt {
-        to: to(id),
+        to: Some(NumberTail::of(&number(id))),
         ..receipt(&normal_form(reference), outcome)
     }
 }

@@ -128,11 +128,11 @@ async fn a_claim_takes_from_the_queues_that_it_names_and_no_more_than_it_says(
     let queues = [(receiver_of(&one[0]), 2), (receiver_of(&two[0]), 5)];
     let claimed = claim_from(&store, node, &queues).await;
     assert_eq!(ids(&claimed.due), [due.id.get()]);
-    let mut queued = ids(&claimed.queued);
-    queued.sort_unstable();
-    assert_eq!(queued, [ids(&one[..2]), ids(&two)].concat());
-    let none = store.claim_callbacks(node, 0, &[]).await;
-    assert_eq!(none.expect("answers"), ClaimedCallbacks::default());
+    let mut waiting = ids(&claimed.queued);
+    waiting.sort_unstable();
+    assert_eq!(waiting, [ids(&one[..2]), ids(&two)].concat());
+    let nothing = store.claim_callbacks(node, 0, &[]).await;
+    assert_eq!(nothing.expect("answers"), ClaimedCallbacks::default());
 }
 
 async fn queues_are_listed_step_by_step(store: Arc<dyn Store>) {
@@ -290,6 +290,6 @@ async fn what_was_claimed_again_is_not_released(store: Arc<dyn Store>) {
     assert_eq!(release(node, row(&callback)).await, 0, "an older claim");
     assert!(settle_callback(&store, node, tried(&again, CallbackNext::Done, 3)).await);
     assert_eq!(release(node, row(&again)).await, 0, "it is settled");
-    let none = store.release_callbacks(node, Vec::new()).await;
-    assert_eq!(none.expect("answers"), 0);
+    let nothing = store.release_callbacks(node, Vec::new()).await;
+    assert_eq!(nothing.expect("answers"), 0);
 }

@@ -96,8 +96,8 @@ async fn accounts_share_what_is_claimed_from_a_pool(database: Database) {
     let expected = [(1, range(1014, 86)), (3, range(3013, 37))];
     assert_eq!(by_account(&rest.parcels), expected.into());
     assert!(rest.more.is_empty(), "{:?}", rest.more);
-    let none = claim_some(&store, node, pool, 500, None).await;
-    assert_eq!(none, Claimed::default());
+    let nothing = claim_some(&store, node, pool, 500, None).await;
+    assert_eq!(nothing, Claimed::default());
 }
 
 async fn claims_take_turns_where_there_are_many_accounts(database: Database) {
