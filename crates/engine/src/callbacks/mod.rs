@@ -332,8 +332,9 @@ impl Callbacks {
     async fn store_result(&self, settlement: Held<CallbackSettlement>) {
         loop {
             match self.settle.write(settlement.clone()).await {
-                Ok(_) | Err(BatchError::Stopped) => return,
-                Err(BatchError::Full | BatchError::Write(_)) => {
+                Ok(_) => return,
+                Err(BatchError::Stopped) if self.settle.is_stopped() => return,
+                Err(BatchError::Full | BatchError::Stopped | BatchError::Write(_)) => {
                     tokio::time::sleep(STORE_AGAIN_AFTER).await;
                 }
             }

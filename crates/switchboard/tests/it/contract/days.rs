@@ -45,14 +45,14 @@ pub(super) async fn undo_partitions(database: &Database) {
         DROP SEQUENCE callback_number;
         ALTER TABLE callback_queue DROP COLUMN message_id;
         DELETE FROM schema_migration WHERE number >= 15";
-    undo_receipts(database).await;
+    undo_queues_and_receipts(database).await;
     if let Database::Postgres(_) = database {
         database.execute(UNDO).await;
     }
 }
 
-/// The schema before references could be used again.
-async fn undo_receipts(database: &Database) {
+/// The schema before pools of routes, queues of receivers, and references that can be used again.
+async fn undo_queues_and_receipts(database: &Database) {
     const POSTGRES: &str = "
         ALTER TABLE transit DROP CONSTRAINT transit_pkey;
         ALTER TABLE transit DROP COLUMN former, DROP COLUMN tail, DROP COLUMN alias_of;
@@ -70,7 +70,13 @@ async fn undo_receipts(database: &Database) {
         CREATE INDEX transit_unmatched ON transit (taken_us) WHERE id IS NULL";
     const BOTH: &str = "
         ALTER TABLE message DROP COLUMN unknown_tries;
-        DELETE FROM schema_migration WHERE name LIKE '%_receipts'";
+        DROP INDEX queue_pool;
+        DROP INDEX queue_pool_expiry;
+        ALTER TABLE queue DROP COLUMN tries;
+        ALTER TABLE queue DROP COLUMN account_id;
+        ALTER TABLE queue DROP COLUMN expires_us;
+        DROP TABLE callback_replay;
+        DELETE FROM schema_migration WHERE number >= 16";
     let undo = match database {
         Database::Postgres(_) => POSTGRES,
         Database::Sqlite(_) => SQLITE,

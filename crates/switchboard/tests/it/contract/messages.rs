@@ -132,16 +132,7 @@ async fn a_batch_with_an_id_that_exists_is_refused_whole(store: Arc<dyn Store>) 
     let error = try_accept(&store, vec![submission(4, 1), submission(5, 1)])
         .await
         .expect_err("an ID twice");
-    assert!(
-        matches!(
-            &*error,
-            StoreError::Unexpected {
-                operation: "accept messages",
-                ..
-            }
-        ),
-        "{error:?}"
-    );
+    assert!(matches!(&*error, StoreError::IdTaken { .. }), "{error:?}");
     assert_eq!(
         store
             .find_message(account(1), message(4))
