@@ -98,14 +98,14 @@ fn is_entered_already(error: &Error) -> bool {
     })
 }
 
-/// Whether a message's ID is another's already. Its table is that of a day.
+/// Whether a message's ID is another's already: in the table of a day, or in the queue.
 fn is_taken_id(error: &Error) -> bool {
     error.as_db_error().is_some_and(|said| {
         let constraint = said.constraint().unwrap_or_default();
         *said.code() == SqlState::UNIQUE_VIOLATION
             && said
                 .table()
-                .is_some_and(|table| table.starts_with("message"))
+                .is_some_and(|table| table.starts_with("message") || table == "queue")
             && constraint.ends_with("_pkey")
     })
 }
