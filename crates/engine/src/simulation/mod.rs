@@ -20,6 +20,7 @@ mod life;
 mod model;
 mod node;
 mod outside;
+mod reports;
 mod unused;
 mod world;
 
