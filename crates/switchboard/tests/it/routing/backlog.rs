@@ -68,6 +68,15 @@ async fn a_full_carrier_beside_an_idle_one_costs_no_writes() {
     house.equip(&[&alpha, &beta], rules).await;
     let ids = send_many(&house, 100, Sending::default()).await;
     all_pooled(&house, 50).await;
+    until(
+        "the oldest are in memory, the others in the pool",
+        async || {
+            let rows = rows(&house).await;
+            let mut others = rows.iter().skip_while(|row| row.0 > 0);
+            others.all(|row| row.0 < -1).then_some(())
+        },
+    )
+    .await;
     let before = rows(&house).await;
 
     // Each of these is found by a scan, so there were some.

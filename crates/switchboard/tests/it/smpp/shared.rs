@@ -209,7 +209,9 @@ fn a_pool_whose_carrier_is_removed_is_emptied() {
         crossing(),
     );
     let few = "[limits]\nheld_messages = 60\n";
-    let cluster = Cluster::start(format!("{few}{}", alpha(&mute, 1)), 2);
+    // An SMSC that never answers, so that it is not waited for any longer than it must be.
+    let alpha = format!("{}late_answer_s = 2\n", alpha(&mute, 1));
+    let cluster = Cluster::start(format!("{few}{alpha}"), 2);
     cluster.wait_for_links(&[1, 0]);
     let tally = Tally::start();
     let second = &cluster.nodes[1];
