@@ -86,7 +86,7 @@ pub struct Settings {
     pub callback_tries: usize,
     /// How long messages that have ended are kept; `None`: for ever.
     pub keep_messages: Option<SignedDuration>,
-    /// Ledger entries of days that ended so long ago are folded into daily sums; `None` keeps every entry.
+    /// Ledger entries older than this are folded into daily sums; `None` keeps every entry.
     pub fold_ledger_after: Option<SignedDuration>,
     /// Who the PINs to numbers that are registered as senders come from.
     pub pin_from: Originator,

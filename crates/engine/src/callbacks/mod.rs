@@ -66,7 +66,7 @@ pub struct Callbacks {
 /// What [`Callbacks`] works by.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallbackSettings {
-    /// Callbacks that fail for so long are parked.
+    /// Callbacks that keep failing for this long are parked.
     pub(crate) park_after: Option<SignedDuration>,
     /// Tries under way at once.
     pub(crate) most_tries: usize,

@@ -91,7 +91,7 @@ struct Host {
     is_blocked: bool,
 }
 
-/// Receivers of which more may wait in the database, in turn.
+/// Receivers that may have more callbacks in the database, served in turn.
 #[derive(Default)]
 struct Backlog {
     turns: VecDeque<ReceiverId>,

@@ -134,7 +134,7 @@ impl Room {
     /// One of its slots.
     pub(super) fn slot(&mut self) -> Slot {
         if self.count == 0 {
-            // More came than was reserved: counted all the same.
+            // More callbacks than reserved slots: they still count.
             self.slots.lock().reserved += 1;
         } else {
             self.count -= 1;

@@ -207,7 +207,7 @@ impl Line {
     pub(super) async fn next(&self) -> Option<(Waiting, OwnedSemaphorePermit)> {
         let mut place = self.acquire(1).await;
         self.is_ready.store(true, Ordering::Relaxed);
-        // What is inside the carrier keeps its order, whoever else sends; so it waits here, where accounts share.
+        // The carrier sends in FIFO order, so messages wait here, where accounts share.
         let announced = self.announced.swap(0, Ordering::Relaxed);
         self.carrier.ready(announced).await;
         let waiting = self.lanes.next().await;

@@ -14,12 +14,12 @@ use tokio::time::Instant;
 
 use super::Dispatch;
 
-/// So long carriers have time to connect.
+/// How long carriers have to connect.
 const AFTER: Duration = Duration::from_secs(30);
 /// The most messages that are released in one step.
 const STEP: u32 = 5_000;
 
-/// What is left to be released.
+/// Pools that are still to be released.
 #[derive(Default)]
 pub(super) struct Replan(Mutex<State>);
 

@@ -62,7 +62,7 @@ impl Writing {
         // The submissions of a transaction that failed share its error.
         if let Some(error) = results.iter().find_map(|result| result.as_ref().err()) {
             self.health.failed(error, self.clock.now());
-            // It may be stored all the same, or be stored later: the comparison puts it back in the queue.
+            // The batch may still be stored, now or later: the comparison puts it back in the queue.
             if let Some(dispatch) = &self.dispatch {
                 dispatch.write_failed();
             }

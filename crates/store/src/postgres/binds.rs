@@ -95,7 +95,7 @@ const RELEASE: &str = concat!(
     SELECT count(*) FROM released"
 );
 
-/// Whoever is second waits for the first, and finds the pool there.
+/// The second caller waits for the first and then finds the pool.
 const ADD_POOLS: &str = "
     INSERT INTO pool (carrier) SELECT g.carrier FROM UNNEST($1::text[]) AS g (carrier)
     WHERE NOT EXISTS (SELECT 1 FROM pool AS p WHERE p.carrier = g.carrier)
