@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};
 
 /// The pause after the first "throttled"; it doubles while the carrier goes on saying so.
@@ -34,6 +34,12 @@ pub(crate) struct Turn {
     at: Instant,
     /// How often the rate had been cut when it was given.
     cuts: u64,
+}
+
+/// A part whose turn has come. The next one waits until this is dropped, so that parts leave in the order of their turns.
+pub(crate) struct First<'a> {
+    pub(crate) turn: Turn,
+    _place: SemaphorePermit<'a>,
 }
 
 /// The rate of a carrier.
@@ -106,9 +112,9 @@ impl Pace {
     }
 
     /// Waits until a part may be sent.
-    pub(crate) async fn turn(&self) -> Turn {
+    pub(crate) async fn turn(&self) -> First<'_> {
         let _waiting = Waiting::new(self);
-        let _first = self.queue.acquire().await.expect("never closed");
+        let place = self.queue.acquire().await.expect("never closed");
         loop {
             let turn = self.lock().next(Instant::now());
             if turn.at > Instant::now() {
@@ -116,7 +122,10 @@ impl Pace {
             }
             // Whoever slept through a cut gets a new turn, at the new rate.
             if self.lock().cuts == turn.cuts {
-                return turn;
+                return First {
+                    turn,
+                    _place: place,
+                };
             }
         }
     }
@@ -368,7 +377,7 @@ mod tests {
         for number in 0..500 {
             pace.ready(u32::from(number > 0)).await;
             let pace_of_part = pace.clone();
-            sending.spawn(async move { pace_of_part.turn().await });
+            sending.spawn(async move { pace_of_part.turn().await.turn });
             most = most.max(pace.waiting.load(Ordering::Relaxed));
         }
         sending.join_all().await;
@@ -409,7 +418,7 @@ mod tests {
         let pace = Pace::new(Some(100));
         let mut storm = Vec::new();
         for _ in 0..50 {
-            storm.push(pace.turn().await);
+            storm.push(pace.turn().await.turn);
         }
         let at = Instant::now();
         for turn in storm {
@@ -434,10 +443,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_waits_while_the_rate_is_cut_waits_for_a_new_turn() {
         let pace = std::sync::Arc::new(Pace::new(Some(10)));
-        let first = pace.turn().await;
+        let first = pace.turn().await.turn;
         let waiting = tokio::spawn({
             let pace = pace.clone();
-            async move { pace.turn().await }
+            async move { pace.turn().await.turn }
         });
         tokio::task::yield_now().await;
         let cut = Instant::now();
@@ -450,13 +459,13 @@ mod tests {
     async fn those_who_wait_gain_by_a_rate_that_grows_back() {
         let pace = std::sync::Arc::new(Pace::new(Some(100)));
         for _ in 0..8 {
-            let turn = pace.turn().await;
+            let turn = pace.turn().await.turn;
             pace.throttled(turn);
         }
         let mut waiting = tokio::task::JoinSet::new();
         for _ in 0..200 {
             let pace = pace.clone();
-            waiting.spawn(async move { pace.turn().await });
+            waiting.spawn(async move { pace.turn().await.turn });
         }
         let from = Instant::now();
         waiting.join_all().await;
@@ -468,10 +477,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_a_limit_the_measured_rate_is_halved() {
         let pace = Pace::new(None);
-        let mut last = pace.turn().await;
+        let mut last = pace.turn().await.turn;
         for _ in 0..199 {
             tokio::time::advance(ms(5)).await;
-            last = pace.turn().await;
+            last = pace.turn().await.turn;
         }
         pace.throttled(last);
         pace.turn().await;

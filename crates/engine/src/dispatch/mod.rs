@@ -22,7 +22,11 @@ mod results;
 mod watch;
 
 use std::collections::HashMap;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 
 use domain::backoff::send_pause;
 use domain::delivery::{Parcel, Sent, Submitted};
@@ -31,7 +35,7 @@ use domain::message::{Holder, SendTime, Submission};
 use domain::ports::{Carrier, StoreError, WorkStore};
 use domain::{Clock, Code, MessageId, Outcome, PoolId, TestMode, Timestamp};
 use jiff::SignedDuration;
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::{AbortHandle, JoinHandle, unconstrained};
 
 use crate::callbacks::Callbacks;
 use crate::entropy;
@@ -262,14 +266,15 @@ impl Dispatch {
                 return;
             };
             let (dispatch, line) = (self.clone(), line.clone());
-            tokio::spawn(async move {
+            begin(async move {
                 // What is not this node's any more is sent by somebody else.
                 if dispatch.node.owns(&waiting.parcel).await {
                     dispatch.try_once(&line, waiting).await;
                 }
                 // Only now: an answer that is not stored yet still counts as being with the carrier.
                 drop(place);
-            });
+            })
+            .await;
         }
     }
 
@@ -408,6 +413,62 @@ impl Dispatch {
     }
 }
 
+/// Begins a future here and leaves the rest of it to a task. Tasks start in any order; what is begun here asks the carrier
+/// for its turn before the next one does, so messages leave in the order of their lane.
+async fn begin(future: impl Future<Output = ()> + Send + 'static) {
+    let mut future = Box::pin(future);
+    let begun = poll_fn(|context| {
+        // Without tokio's budget: once that is used up nothing is ready, and the next message would begin first.
+        let mut unlimited = unconstrained(&mut future);
+        let begin = AssertUnwindSafe(|| Pin::new(&mut unlimited).poll(context));
+        Poll::Ready(catch_unwind(begin))
+    });
+    // A panic ends it, as it ends a task, and not the loop.
+    if let Ok(Poll::Pending) = begun.await {
+        tokio::spawn(future);
+    }
+}
+
 fn dice() -> u32 {
     u32::from_le_bytes(entropy::bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn what_is_begun_queues_up_in_order() {
+        const MANY: usize = 2000;
+        let (turn, order) = (Arc::new(tokio::sync::Semaphore::new(0)), Arc::default());
+        let order: Arc<Mutex<Vec<usize>>> = order;
+        let (done, mut all_done) = tokio::sync::mpsc::channel::<()>(1);
+        for number in 0..MANY {
+            let (turn, order, done) = (turn.clone(), order.clone(), done.clone());
+            begin(async move {
+                let mine = turn.acquire().await.expect("never closed");
+                order.lock().expect("no holder panics").push(number);
+                drop(mine);
+                drop(done);
+            })
+            .await;
+        }
+        drop(done);
+        turn.add_permits(1);
+        assert_eq!(all_done.recv().await, None);
+        let order = order.lock().expect("no holder panics");
+        assert_eq!(*order, (0..MANY).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn a_panic_at_the_beginning_ends_only_what_panics() {
+        let kept = Arc::new(());
+        let held = kept.clone();
+        begin(async move {
+            let _held = held;
+            std::panic::resume_unwind(Box::new("on purpose"));
+        })
+        .await;
+        assert_eq!(Arc::strong_count(&kept), 1);
+    }
 }

@@ -4,7 +4,7 @@
 //! an answer may be with the carrier, so it is sent again only as often as `unknown_tries` says.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
@@ -171,13 +171,14 @@ impl SmppCarrier {
             if !is_begun.load(Ordering::Relaxed) && self.trunk.tally.sending() == 0 {
                 return PartSent::NotSent;
             }
-            let turn = self.pace.turn().await;
+            let first = self.pace.turn().await;
+            let turn = first.turn;
             let Some((link, session)) = self.least_busy(is_begun.load(Ordering::Relaxed)) else {
                 return PartSent::NotSent;
             };
             let _occupied = link.occupy();
             is_begun.store(true, Ordering::Relaxed);
-            match session.submit(message).await {
+            match begin_holding(first, session.submit(message)).await {
                 Ok(answer) if answer.status.is_ok() => {
                     pass(KillPoint::PartAnswered);
                     return PartSent::Taken(latin1(&answer.message_id));
@@ -250,6 +251,17 @@ async fn all_in_order<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     })
     .await;
     outputs.into_iter().flatten().collect()
+}
+
+/// Runs a future, and holds on to something until it has begun.
+async fn begin_holding<F: Future>(held: impl Sized, future: F) -> F::Output {
+    let (mut future, mut held) = (pin!(future), Some(held));
+    poll_fn(|context| {
+        let polled = future.as_mut().poll(context);
+        held = None;
+        polled
+    })
+    .await
 }
 
 fn latin1(octets: &[u8]) -> String {
