@@ -110,7 +110,8 @@ impl Routing {
             .store(Arc::new(Table::new(&plan, &accounts, fleet)));
         let looking = (missing > 0).then(|| {
             let routing = Arc::downgrade(self);
-            tokio::spawn(look_for_accounts(routing, plan, accounts)).abort_handle()
+            let look = move || look_for_accounts(routing.clone(), plan.clone(), accounts.clone());
+            supervise::spawn("routing-accounts", look).abort_handle()
         });
         let mut before = self.looking.lock().expect("no holder panics");
         if let Some(before) = std::mem::replace(&mut *before, looking) {

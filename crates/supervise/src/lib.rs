@@ -22,7 +22,7 @@ const PROVEN_AFTER: Duration = Duration::from_secs(1);
 
 static DOWN: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether every task runs that was started with [`spawn`].
+/// Whether every task runs that was started with [`spawn`] or [`run`].
 pub fn all_up() -> bool {
     DOWN.load(Ordering::Acquire) == 0
 }
@@ -34,16 +34,17 @@ where
     M: FnMut() -> F + Send + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    // So that the metric is there before the first restart.
-    restarts(task).increment(0);
-    tokio::spawn(keep(task, make))
+    tokio::spawn(run(task, make))
 }
 
-async fn keep<M, F>(task: &'static str, mut make: M)
+/// Runs a task as [`spawn`] does, within the one that waits for it.
+pub async fn run<M, F>(task: &'static str, mut make: M)
 where
     M: FnMut() -> F + Send,
     F: Future<Output = ()> + Send,
 {
+    // So that the metric is there before the first restart.
+    restarts(task).increment(0);
     let mut down = None;
     let mut pause = FIRST_PAUSE;
     loop {

@@ -241,7 +241,10 @@ impl App {
             tls: start_tls(config)?,
             limits: server_limits(config),
             observe,
-            upkeep: tokio::spawn(keep_metrics_small(metrics.clone())),
+            upkeep: supervise::spawn("metrics-upkeep", {
+                let metrics = metrics.clone();
+                move || keep_metrics_small(metrics.clone())
+            }),
         })
     }
 

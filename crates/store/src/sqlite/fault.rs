@@ -28,7 +28,19 @@ enum Kind {
 #[error("the database's thread has ended")]
 struct ThreadEnded;
 
+/// A piece of work panicked, which is a bug. What it wrote is rolled back.
+#[derive(Debug, thiserror::Error)]
+#[error("this work on the database panicked")]
+struct Panicked;
+
 impl Fault {
+    pub(super) fn panicked() -> Self {
+        Self {
+            kind: Kind::Unexpected,
+            cause: Arc::new(Panicked),
+        }
+    }
+
     pub(super) fn thread_ended() -> Self {
         Self {
             kind: Kind::Broken,

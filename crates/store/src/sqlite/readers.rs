@@ -48,7 +48,13 @@ impl Readers {
             let _permit = permit;
             idle.with_connection(work)
         });
-        let outcome = task.await.unwrap_or_else(|_| Err(Fault::thread_ended()));
+        let outcome = task.await.unwrap_or_else(|error| {
+            Err(if error.is_panic() {
+                Fault::panicked()
+            } else {
+                Fault::thread_ended()
+            })
+        });
         outcome.map_err(|fault| fault.into_error(operation))
     }
 }

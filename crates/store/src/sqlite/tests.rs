@@ -114,6 +114,36 @@ async fn a_lone_job_that_fails_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn one_job_that_panics_leaves_the_others_and_the_thread_alone() {
+    let file = File::create();
+    let store = Arc::new(file.open().await);
+    let panics = |db: &Connection| -> rusqlite::Result<()> {
+        add_version(db, 100)?;
+        std::panic::resume_unwind(Box::new("on purpose"))
+    };
+    let alone = store.write("alone", panics).await;
+    let gate = Gate::close(&store).await;
+    let (first, beside, last, ()) = tokio::join!(
+        store.write("first", |db| add_version(db, 10)),
+        store.write("beside", panics),
+        store.write("last", |db| add_version(db, 1_000)),
+        gate.open(),
+    );
+    assert!(first.is_ok() && last.is_ok());
+    let reading = store.read("reading", panics).await;
+    for panicked in [alone, beside, reading] {
+        assert!(
+            matches!(panicked, Err(StoreError::Unexpected { .. })),
+            "{panicked:?}"
+        );
+    }
+    assert_eq!(
+        store.read("version", version).await.expect("answers"),
+        1_011
+    );
+}
+
+#[tokio::test]
 async fn dropping_the_store_finishes_what_is_queued() {
     let file = File::create();
     let store = Arc::new(file.open().await);

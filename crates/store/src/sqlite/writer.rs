@@ -3,6 +3,7 @@
 //! It takes whatever has gathered while the disk was busy, runs it in one transaction, commits once and only then
 //! answers. Each piece of work has a savepoint, so that one that fails does not take the others with it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
 
 use domain::ports::StoreError;
@@ -46,7 +47,9 @@ where
 
     fn run(&mut self, db: &Connection) -> Result<(), Fault> {
         let work = self.work.take().expect("a job runs once");
-        self.outcome = Ok(work(db)?);
+        // A panic is the fault of this job alone: the thread must go on for all others.
+        let worked = catch_unwind(AssertUnwindSafe(|| work(db)));
+        self.outcome = Ok(worked.map_err(|_| Fault::panicked())??);
         Ok(())
     }
 

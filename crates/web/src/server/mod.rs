@@ -69,36 +69,56 @@ pub async fn serve(
     limits: Limits,
     ending: Ending,
 ) {
-    let mut stop = ending.stopped;
     let door = Door::new(router, limits, ending.leaving);
-    let connections = Connections::new(door, tls, limits, stop.clone());
     let places = Arc::new(Semaphore::new(limits.connections));
-    loop {
-        let place = places.clone().acquire_owned().await.expect("never closed");
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        match accepted {
-            Ok((stream, peer)) => {
-                let connection = connections.clone().run(stream, peer.ip());
-                tokio::spawn(async move {
-                    connection.await;
-                    drop(place);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-    drop(listener);
+    let accepting = Accepting {
+        listener: Arc::new(listener),
+        connections: Connections::new(door, tls, limits, ending.stopped.clone()),
+        places: places.clone(),
+        stop: ending.stopped,
+    };
+    supervise::run("web-accept", move || accepting.clone().accept()).await;
     let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
     if tokio::time::timeout(limits.grace, places.acquire_many(all))
         .await
         .is_err()
     {
         tracing::warn!("some connections did not end in time and were closed");
+    }
+}
+
+/// A listener with what its connections need.
+#[derive(Clone)]
+struct Accepting {
+    listener: Arc<TcpListener>,
+    connections: Arc<Connections>,
+    places: Arc<Semaphore>,
+    stop: watch::Receiver<bool>,
+}
+
+impl Accepting {
+    /// Takes connections until the service stops.
+    async fn accept(mut self) {
+        loop {
+            let place = self.places.clone().acquire_owned().await;
+            let place = place.expect("never closed");
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                _ = self.stop.wait_for(|stop| *stop) => return,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let connection = self.connections.clone().run(stream, peer.ip());
+                    tokio::spawn(async move {
+                        connection.await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
     }
 }

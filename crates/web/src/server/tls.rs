@@ -85,7 +85,8 @@ impl Tls {
             current,
             config: Arc::new(config),
         });
-        tokio::spawn(follow(Arc::downgrade(&tls)));
+        let followed = Arc::downgrade(&tls);
+        supervise::spawn("tls-files", move || follow(followed.clone()));
         Ok(tls)
     }
 

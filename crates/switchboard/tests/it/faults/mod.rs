@@ -20,6 +20,7 @@ mod database_away;
 mod disk;
 mod locks;
 mod overload;
+mod panics;
 mod slow_callers;
 mod stopping;
 mod way;
