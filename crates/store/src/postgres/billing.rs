@@ -38,7 +38,7 @@ const CHARGE: &str = "
 const LOCK_OWED: &str = "
     SELECT id FROM account
     WHERE id IN (
-        SELECT m.account_id FROM UNNEST($1::bigint[]) AS g (id) JOIN message AS m ON m.id = g.id
+        SELECT m.account_id FROM UNNEST($1::bigint[]) AS g (id) JOIN message AS m ON m.id = ANY(ARRAY[g.id])
         WHERE m.price_micros <> 0
     )
     ORDER BY id FOR NO KEY UPDATE";
@@ -50,7 +50,7 @@ const REFUND: &str = concat!(
         SELECT m.account_id, CAST(sum(m.price_micros - ",
     cost!(),
     ") AS bigint) AS amount, count(*) AS messages
-        FROM UNNEST($1::bigint[], $3::smallint[]) AS g (id, charged) JOIN message AS m ON m.id = g.id
+        FROM UNNEST($1::bigint[], $3::smallint[]) AS g (id, charged) JOIN message AS m ON m.id = ANY(ARRAY[g.id])
         WHERE m.price_micros <> 0 GROUP BY m.account_id
     ) AS owed JOIN account AS a ON a.id = owed.account_id",
     newest_entry!("a.id"),
@@ -106,18 +106,21 @@ const CHECK_LEDGER: &str = concat!(
 const COUNT_SENT: &str = "
     SELECT s.account_id, s.recipient, count(*) FROM recipient_sent AS s
     JOIN (SELECT DISTINCT * FROM UNNEST($1::bigint[], $2::bigint[])) AS w (account_id, recipient)
-        ON s.account_id = w.account_id AND s.recipient = w.recipient
+        ON s.account_id = ANY(ARRAY[w.account_id]) AND s.recipient = w.recipient
     WHERE s.at_us > $3 GROUP BY s.account_id, s.recipient";
 const REMEMBER_SENT: &str = "
     INSERT INTO recipient_sent (account_id, recipient, at_us, message_id)
     SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])";
 /// Rows that another node is pruning are left to it.
 const PRUNE_SENT: &str = "
-    WITH pruned AS (
-        DELETE FROM recipient_sent WHERE (account_id, recipient, at_us, message_id) IN (
-            SELECT account_id, recipient, at_us, message_id FROM recipient_sent WHERE at_us <= $1
-            ORDER BY at_us LIMIT $2 FOR UPDATE SKIP LOCKED
-        ) RETURNING 1
+    WITH old AS MATERIALIZED (
+        SELECT account_id, recipient, at_us, message_id FROM recipient_sent WHERE at_us <= $1
+        ORDER BY at_us LIMIT $2 FOR UPDATE SKIP LOCKED
+    ), pruned AS (
+        DELETE FROM recipient_sent AS s USING old
+        WHERE s.account_id = ANY(ARRAY[old.account_id]) AND s.recipient = old.recipient AND s.at_us = ANY(ARRAY[old.at_us])
+            AND s.message_id = old.message_id
+        RETURNING 1
     )
     SELECT count(*) FROM pruned";
 

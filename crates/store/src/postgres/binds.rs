@@ -90,7 +90,7 @@ const RELEASE: &str = concat!(
             END
     ), released AS (
         UPDATE queue AS q SET owner = 0 FROM stuck AS s
-        WHERE q.owner = s.owner AND q.lane = s.lane AND q.due_us = s.due_us AND q.id = s.id RETURNING 1
+        WHERE q.owner = ANY(ARRAY[s.owner]) AND q.lane = s.lane AND q.due_us = s.due_us AND q.id = s.id RETURNING 1
     )
     SELECT count(*) FROM released"
 );
@@ -108,7 +108,7 @@ const RELEASE_AFTER: &str = "
         ORDER BY q.lane, q.due_us, q.id LIMIT $5 FOR UPDATE SKIP LOCKED
     ), released AS (
         UPDATE queue AS q SET owner = 0 FROM listed AS l
-        WHERE q.owner = l.owner AND q.lane = l.lane AND q.due_us = l.due_us AND q.id = l.id
+        WHERE q.owner = ANY(ARRAY[l.owner]) AND q.lane = l.lane AND q.due_us = l.due_us AND q.id = l.id
     )
     SELECT lane, due_us, id FROM listed ORDER BY lane DESC, due_us DESC, id DESC LIMIT 1";
 

@@ -32,7 +32,7 @@ const CLAIM: &str = concat!(
         SELECT * FROM due UNION ALL SELECT * FROM queued
     ), taken AS (
         UPDATE callback_queue AS q SET owner = $1, attempt = q.attempt + 1 FROM chosen AS c
-        WHERE q.owner = c.owner AND q.due_us = c.due_us AND q.id = c.id
+        WHERE q.owner = ANY(ARRAY[c.owner]) AND q.due_us = c.due_us AND q.id = c.id
         RETURNING q.due_us, q.id, q.attempt, q.message_id, c.owner
     )
     SELECT taken.id, c.account_id, coalesce(c.url, m.dlr_url), c.created_us, c.tries, taken.due_us, taken.attempt, c.kind,
@@ -67,7 +67,7 @@ const RELEASE: &str = "
         UPDATE callback_queue AS q SET owner = 0
         FROM (SELECT $1::bigint AS node, g.* FROM UNNEST($2::bigint[], $3::bigint[], $4::int[])
             AS g (due_us, id, attempt)) AS g
-        WHERE q.owner = g.node AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt RETURNING 1
+        WHERE q.owner = ANY(ARRAY[g.node]) AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt RETURNING 1
     )
     SELECT count(*) FROM released";
 

@@ -31,23 +31,23 @@ const SETTLE: &str = "
     ), removed AS (
         DELETE FROM callback_queue AS q USING given AS g
         WHERE g.later_us IS NULL AND g.queue IS NULL
-            AND q.owner = g.node AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
+            AND q.owner = ANY(ARRAY[g.node]) AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
         RETURNING q.message_id, g.*
     ), postponed AS (
         UPDATE callback_queue AS q SET owner = 0, due_us = g.later_us FROM given AS g
         WHERE g.later_us IS NOT NULL
-            AND q.owner = g.node AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
+            AND q.owner = ANY(ARRAY[g.node]) AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
         RETURNING q.message_id, g.*
     ), requeued AS (
         UPDATE callback_queue AS q SET owner = g.queue FROM given AS g
         WHERE g.queue IS NOT NULL
-            AND q.owner = g.node AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
+            AND q.owner = ANY(ARRAY[g.node]) AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
         RETURNING g.id
     ), changed AS (
         UPDATE callback AS c SET state = s.state, due_us = coalesce(s.later_us, c.due_us),
             tries = c.tries + CASE WHEN s.at_us IS NULL THEN 0 ELSE 1 END
         FROM (SELECT * FROM removed UNION ALL SELECT * FROM postponed) AS s
-        WHERE c.id = s.id AND c.message_id = s.message_id
+        WHERE c.id = ANY(ARRAY[s.id]) AND c.message_id = ANY(ARRAY[s.message_id])
         RETURNING c.id, c.tries, c.message_id, s.at_us, s.status, s.elapsed_ms, s.body, s.address, s.reason
     ), logged AS (
         INSERT INTO callback_attempt (callback_id, number, message_id, at_us, status, elapsed_ms, body, address, reason)

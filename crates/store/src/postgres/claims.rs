@@ -45,10 +45,10 @@ const CLAIM: &str = concat!(
         ) AS d
     ), taken AS (
         UPDATE queue AS q SET owner = $1, attempt = q.attempt + 1 FROM due
-        WHERE q.owner = due.owner AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
+        WHERE q.owner = ANY(ARRAY[due.owner]) AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
         RETURNING q.lane, q.due_us, q.id, q.attempt, q.tries, due.owner
     ), woken AS (
-        UPDATE message AS m SET state = 0 FROM due WHERE m.id = due.id AND m.state = 1
+        UPDATE message AS m SET state = 0 FROM due WHERE m.id = ANY(ARRAY[due.id]) AND m.state = 1
     )
     SELECT ",
     parcel_columns!(),

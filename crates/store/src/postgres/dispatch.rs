@@ -74,10 +74,10 @@ const GIVE_UP_DEAD: &str = concat!(
             SELECT DISTINCT owner FROM bind WHERE owner <> 0 AND owner <> $1 AND owner NOT IN (SELECT id FROM alive)
         ) AS dead WHERE bind.owner = dead.owner
     ), messages AS (
-        UPDATE queue SET owner = 0 FROM holder WHERE queue.owner = holder.id RETURNING 1
+        UPDATE queue SET owner = 0 FROM holder WHERE queue.owner = ANY(ARRAY[holder.id]) RETURNING 1
     ), callbacks AS (
         UPDATE callback_queue SET owner = 0 FROM callback_holder AS holder
-        WHERE callback_queue.owner = holder.id RETURNING 1
+        WHERE callback_queue.owner = ANY(ARRAY[holder.id]) RETURNING 1
     )
     SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM callbacks)"
 );

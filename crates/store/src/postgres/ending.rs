@@ -24,7 +24,7 @@ const END: &str = concat!(
             result = CASE WHEN m.channel = 2 THEN g.result END
         FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::bigint[], $5::text[], $8::smallint[])
             AS g (id, status, error, at_us, result, charged)
-        WHERE m.id = g.id AND m.final_us IS NULL
+        WHERE m.id = ANY(ARRAY[g.id]) AND m.final_us IS NULL
         RETURNING m.id, m.account_id, m.dlr_url, m.expires_us, m.final_us, m.network, m.channel, m.status, m.error,
             m.parts, ",
     cost!(),
@@ -32,7 +32,7 @@ const END: &str = concat!(
             -1::bigint AS owner, 0::smallint AS lane
     ), stopped AS (
         DELETE FROM queue USING ended
-        WHERE queue.owner = ended.owner AND queue.lane = ended.lane AND queue.due_us = ended.expires_us
+        WHERE queue.owner = ANY(ARRAY[ended.owner]) AND queue.lane = ended.lane AND queue.due_us = ended.expires_us
             AND queue.id = ended.id
     ), created AS (
         INSERT INTO callback (account_id, message_id, kind, created_us, due_us, state, tries)
@@ -54,11 +54,11 @@ const END: &str = concat!(
 const TELL: &str = "
     UPDATE message AS m SET status = g.status, error = g.error, result = g.result
     FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::text[]) AS g (id, status, error, result)
-    WHERE m.id = g.id";
+    WHERE m.id = ANY(ARRAY[g.id])";
 const COUNT_LOOKUPS: &str = count_traffic!(
     "SELECT m.account_id, m.final_us, m.channel, m.network, m.status, m.error, m.parts,
         CASE WHEN g.charged IS NULL THEN m.price_micros ELSE 0 END AS cost_micros
-    FROM message AS m JOIN UNNEST($1::bigint[], $2::smallint[]) AS g (id, charged) ON m.id = g.id"
+    FROM message AS m JOIN UNNEST($1::bigint[], $2::smallint[]) AS g (id, charged) ON m.id = ANY(ARRAY[g.id])"
 );
 const SEE: &str = "
     UPDATE message SET seen_us = $3
@@ -82,7 +82,7 @@ const REPORT_SEEN: &str = concat!(
 const TAKE_PARTS_OFF: &str = "
     UPDATE message AS m SET parts_left = coalesce(m.parts_left, g.parts) - g.delivered
     FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[]) AS g (id, parts, delivered)
-    WHERE m.id = g.id AND m.final_us IS NULL RETURNING m.id, m.parts_left";
+    WHERE m.id = ANY(ARRAY[g.id]) AND m.final_us IS NULL RETURNING m.id, m.parts_left";
 
 /// How one of so many parts of a message ended.
 pub(super) struct PartReport {

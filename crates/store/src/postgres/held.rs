@@ -26,7 +26,7 @@ const RELEASE: &str = "
         UPDATE queue AS q SET owner = 0
         FROM UNNEST($1::bigint[], $2::smallint[], $3::bigint[], $4::bigint[], $5::int[])
             AS r (owner, lane, due_us, id, attempt)
-        WHERE q.owner = r.owner AND q.lane = r.lane AND q.due_us = r.due_us AND q.id = r.id AND q.attempt = r.attempt
+        WHERE q.owner = ANY(ARRAY[r.owner]) AND q.lane = r.lane AND q.due_us = r.due_us AND q.id = r.id AND q.attempt = r.attempt
         RETURNING 1
     )
     SELECT count(*) FROM released";

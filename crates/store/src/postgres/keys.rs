@@ -21,10 +21,12 @@ const CLAIM_KEYS: &str = "
         WHERE idempotency.expires_us <= $8::bigint
     RETURNING account_id, key";
 const RELEASE_KEYS: &str = "
-    DELETE FROM idempotency WHERE (account_id, key) IN (SELECT * FROM UNNEST($1::bigint[], $2::bytea[]))";
+    DELETE FROM idempotency AS i USING UNNEST($1::bigint[], $2::bytea[]) AS g (account_id, key)
+    WHERE i.account_id = ANY(ARRAY[g.account_id]) AND i.key = g.key";
 const FIND_ANSWERS: &str = "
-    SELECT account_id, key, body, first_id, messages, parts FROM idempotency
-    WHERE (account_id, key) IN (SELECT * FROM UNNEST($1::bigint[], $2::bytea[]))";
+    SELECT i.account_id, i.key, i.body, i.first_id, i.messages, i.parts
+    FROM UNNEST($1::bigint[], $2::bytea[]) AS g (account_id, key)
+    JOIN idempotency AS i ON i.account_id = ANY(ARRAY[g.account_id]) AND i.key = g.key";
 
 type Key = (i64, [u8; 32]);
 

@@ -19,9 +19,10 @@ use super::fault::Fault;
 use super::{PostgresStore, attempt, billing, column, keys};
 use crate::rows::{self, CANCELLED, Corrupt, MessageColumns, ScheduledColumns, micros};
 
+/// An expression, so that it is not the index of expiries that is read: nearly all keys expire later.
 const FIND_ANSWER: &str = "
     SELECT body, first_id, messages, parts FROM idempotency
-    WHERE account_id = $1 AND key = $2 AND expires_us > $3";
+    WHERE account_id = $1 AND key = $2 AND expires_us + 0 > $3";
 const FIND: &str = "
     SELECT id, state, scheduled_us, final_us, parts, status, error, network, channel, EXISTS (SELECT 1 FROM queue
         WHERE queue.owner = -1 AND queue.lane = 0 AND queue.due_us = message.expires_us AND queue.id = message.id)
@@ -41,7 +42,7 @@ const CANCEL: &str = concat!(
         WHERE id = $1 AND account_id = $2 AND state = 1
     ), taken AS (
         DELETE FROM queue AS q USING waiting AS w
-        WHERE q.owner = w.owner AND q.lane = w.priority AND q.due_us = w.scheduled_us AND q.id = w.id RETURNING q.id
+        WHERE q.owner = ANY(ARRAY[w.owner]) AND q.lane = w.priority AND q.due_us = w.scheduled_us AND q.id = w.id RETURNING q.id
     ), cancelled AS (
         UPDATE message SET state = $3, final_us = $4 WHERE id IN (SELECT id FROM taken)
         RETURNING id, account_id, price_micros, final_us, channel, network, parts
@@ -56,11 +57,12 @@ const CANCEL: &str = concat!(
 );
 /// Rows that another node is pruning are left to it.
 const PRUNE: &str = "
-    WITH pruned AS (
-        DELETE FROM idempotency WHERE (account_id, key) IN (
-            SELECT account_id, key FROM idempotency WHERE expires_us <= $1
-            ORDER BY expires_us LIMIT $2 FOR UPDATE SKIP LOCKED
-        ) RETURNING 1
+    WITH old AS MATERIALIZED (
+        SELECT account_id, key FROM idempotency WHERE expires_us <= $1
+        ORDER BY expires_us LIMIT $2 FOR UPDATE SKIP LOCKED
+    ), pruned AS (
+        DELETE FROM idempotency AS i USING old
+        WHERE i.account_id = ANY(ARRAY[old.account_id]) AND i.key = old.key RETURNING 1
     )
     SELECT count(*) FROM pruned";
 

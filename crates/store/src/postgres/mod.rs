@@ -91,7 +91,7 @@ macro_rules! not_done {
     () => {
         "(SELECT id, message_id, owner FROM callback_queue
             UNION ALL SELECT id, message_id, NULL::bigint FROM callback WHERE state = 1) AS open
-            JOIN callback AS c ON c.id = open.id AND c.message_id = open.message_id"
+            JOIN callback AS c ON c.id = ANY(ARRAY[open.id]) AND c.message_id = ANY(ARRAY[open.message_id])"
     };
 }
 

@@ -47,7 +47,7 @@ const LIST_QUEUES: &str = concat!(
     ), open (owner) AS MATERIALIZED (SELECT 0::bigint UNION ALL SELECT -1 - id FROM pool)
     SELECT 0::smallint, lane.lane,
         (SELECT count(*) FROM
-            (SELECT 1 FROM open AS o JOIN queue AS q ON q.owner = o.owner
+            (SELECT 1 FROM open AS o JOIN queue AS q ON q.owner = ANY(ARRAY[o.owner])
             WHERE q.lane = lane.lane AND q.due_us <= now_us LIMIT $1) AS due),
         (SELECT min(first_us) FROM (SELECT (SELECT min(q.due_us) FROM queue AS q
             WHERE q.owner = o.owner AND q.lane = lane.lane AND q.due_us <= now_us) AS first_us FROM open AS o) AS f)
@@ -102,7 +102,7 @@ const LIST_OVERDUE: &str = concat!(
         SELECT held.* FROM clock, (SELECT * FROM queue WHERE owner > 0 LIMIT $3) AS held
         WHERE held.due_us <= clock.before_us
     )
-    SELECT q.id, m.account_id, q.owner, q.due_us, q.tries FROM waiting AS q JOIN message AS m ON m.id = q.id
+    SELECT q.id, m.account_id, q.owner, q.due_us, q.tries FROM waiting AS q JOIN message AS m ON m.id = ANY(ARRAY[q.id])
     ORDER BY q.due_us, q.id LIMIT $2"
 );
 const LIST_UNMATCHED: &str = "
@@ -122,7 +122,7 @@ const LIST_WAITING: &str = concat!(
         (SELECT id, message_id, 1::bigint FROM callback_queue WHERE owner >= 0 LIMIT $1)
         UNION ALL
         (SELECT id, message_id, 1::bigint FROM callback WHERE state = 1 ORDER BY id DESC LIMIT $1)
-    ) AS open JOIN callback AS c ON c.id = open.id AND c.message_id = open.message_id
+    ) AS open JOIN callback AS c ON c.id = ANY(ARRAY[open.id]) AND c.message_id = ANY(ARRAY[open.message_id])
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries
             AND a.message_id = c.message_id
@@ -142,7 +142,7 @@ const LIST_WAITING_OF: &str = concat!(
         (SELECT id, message_id, 1::bigint FROM callback_queue WHERE owner >= 0 LIMIT $1)
         UNION ALL
         (SELECT id, message_id, 1::bigint FROM callback WHERE state = 1 AND account_id = $2 ORDER BY id DESC LIMIT $1)
-    ) AS open JOIN callback AS c ON c.id = open.id AND c.message_id = open.message_id AND c.account_id = $2
+    ) AS open JOIN callback AS c ON c.id = ANY(ARRAY[open.id]) AND c.message_id = ANY(ARRAY[open.message_id]) AND c.account_id = $2
         LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.callback_id = c.id AND a.number = c.tries
             AND a.message_id = c.message_id

@@ -108,7 +108,7 @@ const CLAIM: &str = concat!(
         UNION ALL SELECT owner, lane, due_us, id, accounts, share FROM rest
     ), taken AS (
         UPDATE queue AS q SET owner = $1, attempt = q.attempt + 1 FROM due
-        WHERE q.owner = due.owner AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
+        WHERE q.owner = ANY(ARRAY[due.owner]) AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
         RETURNING q.lane, q.due_us, q.id, q.attempt, q.tries, due.owner, due.second, due.accounts, q.account_id
     )
     SELECT ",

@@ -30,7 +30,7 @@ macro_rules! replay {
             now_us!(),
             " FROM found
                 WHERE found.state = 0 AND found.place = 0
-                    AND q.owner = found.owner AND q.due_us = found.due_us AND q.id = found.id
+                    AND q.owner = ANY(ARRAY[found.owner]) AND q.due_us = found.due_us AND q.id = found.id
                 RETURNING q.id, q.message_id
             ), queued AS (
                 INSERT INTO callback_queue (owner, due_us, id, attempt, message_id)
@@ -41,7 +41,7 @@ macro_rules! replay {
                 UPDATE callback AS c SET state = 0, due_us = ",
             now_us!(),
             " FROM (SELECT id, message_id FROM hurried UNION ALL SELECT id, message_id FROM queued) AS again
-                WHERE c.id = again.id AND c.message_id = again.message_id RETURNING 1
+                WHERE c.id = ANY(ARRAY[again.id]) AND c.message_id = ANY(ARRAY[again.message_id]) RETURNING 1
             )
             SELECT (SELECT count(*) FROM waiting) + (SELECT count(*) FROM found WHERE state = 0 AND place < 0)"
         )

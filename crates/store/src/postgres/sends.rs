@@ -30,7 +30,7 @@ const MOVE: &str = "
         UPDATE queue AS q SET owner = g.owner, lane = g.to_lane, due_us = g.to_us, tries = q.tries + g.tries,
             account_id = g.account_id, expires_us = g.expires_us
         FROM given AS g
-        WHERE q.owner = g.node AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
+        WHERE q.owner = ANY(ARRAY[g.node]) AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
         RETURNING g.id, g.carrier, g.reference, g.parts, g.at_us, g.tail
     ), named AS (
         INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail)
@@ -44,26 +44,31 @@ const REMOVE: &str = "
         FROM UNNEST($2::bigint[], $3::smallint[], $4::bigint[], $5::int[]) AS g (id, lane, due_us, attempt)
     )
     DELETE FROM queue AS q USING given AS g
-    WHERE q.owner = g.node AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
+    WHERE q.owner = ANY(ARRAY[g.node]) AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt
     RETURNING q.id";
 const COUNT_UNKNOWN: &str =
     "UPDATE message SET unknown_tries = unknown_tries + 1 WHERE id = ANY($1::bigint[])";
 const REMOVE_EXPIRED: &str = concat!(
-    "DELETE FROM queue WHERE (owner, lane, due_us, id) IN (
+    "WITH due AS MATERIALIZED (
         SELECT owner, lane, due_us, id FROM queue WHERE owner = -1 AND lane = 0 AND due_us <= ",
     now_us!(),
     " ORDER BY due_us, id LIMIT $1 FOR UPDATE SKIP LOCKED
-    ) RETURNING id, ",
+    )
+    DELETE FROM queue AS q USING due
+    WHERE q.owner = ANY(ARRAY[due.owner]) AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
+    RETURNING q.id, ",
     now_us!()
 );
 
 const REMOVE_EXPIRED_POOLED: &str = concat!(
-    "WITH removed AS (
-        DELETE FROM queue WHERE (owner, lane, due_us, id) IN (
-            SELECT owner, lane, due_us, id FROM queue WHERE owner < -1 AND owner <> $2 AND expires_us <= ",
+    "WITH due AS MATERIALIZED (
+        SELECT owner, lane, due_us, id FROM queue WHERE owner < -1 AND owner <> $2 AND expires_us <= ",
     now_us!(),
     " ORDER BY expires_us LIMIT $1 FOR UPDATE SKIP LOCKED
-        ) RETURNING id
+    ), removed AS (
+        DELETE FROM queue AS q USING due
+        WHERE q.owner = ANY(ARRAY[due.owner]) AND q.lane = due.lane AND q.due_us = due.due_us AND q.id = due.id
+        RETURNING q.id
     )
     SELECT removed.id, ",
     now_us!(),

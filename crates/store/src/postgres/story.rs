@@ -60,7 +60,7 @@ const LIST_ALL: &str =
 const LIST_FITTING: &str = concat!(
     list_callbacks!(
         "UNNEST($1::bigint[], $9::bigint[]) AS w (id, message_id)
-            JOIN callback AS c ON c.id = w.id AND c.message_id = w.message_id"
+            JOIN callback AS c ON c.id = ANY(ARRAY[w.id]) AND c.message_id = ANY(ARRAY[w.message_id])"
     ),
     " WHERE substring(coalesce(c.url, m.dlr_url, '') FROM 1 FOR length($2::bytea)) = $2::bytea
         AND c.created_us >= $3 AND c.created_us < $4 AND ($5::bigint IS NULL OR c.account_id = $5)

@@ -159,6 +159,12 @@ impl Administrator {
         ended.expect("an administrator may").get(0)
     }
 
+    /// Runs statements.
+    pub(super) fn run(&self, sql: &str) {
+        let ran = self.runtime.block_on(self.client.batch_execute(sql));
+        ran.expect("an administrator may");
+    }
+
     /// One number.
     pub(super) fn count(&self, sql: &str) -> i64 {
         let counted = self.runtime.block_on(self.client.query_one(sql, &[]));

@@ -21,6 +21,7 @@ mod disk;
 mod locks;
 mod overload;
 mod panics;
+mod plans;
 mod slow_callers;
 mod stopping;
 mod way;
