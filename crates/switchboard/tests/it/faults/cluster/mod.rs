@@ -13,6 +13,7 @@ mod disk;
 mod expiry;
 mod failover;
 mod fairness;
+mod late_answers;
 mod late_commits;
 mod log;
 mod lone_node;
@@ -129,6 +130,12 @@ const SCENARIOS: &[Scenario] = &[
         is_idle: false,
     },
     Scenario {
+        name: "an SMSC that answers after the response timeout",
+        cycles: 4,
+        run: late_answers::awaited,
+        is_idle: true,
+    },
+    Scenario {
         name: "six slow receivers of reports beside a healthy one",
         cycles: 40,
         run: slow_receivers::beside,
@@ -177,6 +184,7 @@ short! {
     a_member_of_patroni_takes_over, patroni::troubled, 2;
     commits_land_late, late_commits::landed, 1;
     accounts_share_a_busy_carrier, fairness::shared, 2;
+    answers_come_late, late_answers::awaited, 1;
     receivers_are_slow, slow_receivers::beside, 3;
     messages_expire_without_a_carrier, expiry::clock_moved, 1;
 }
