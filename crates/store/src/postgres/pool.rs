@@ -1,6 +1,6 @@
 //! The connections, and the limits on how long anything may take.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use deadpool_postgres::{
     BuildError, Manager, ManagerConfig, Object, Pool, PoolError, QueueMode, RecyclingMethod,
@@ -14,6 +14,8 @@ use super::settings::{self, Settings};
 
 /// How long a caller waits for a connection, free or new.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a slow server is waited for at the start.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long unacknowledged data may be on its way before the connection counts as dead.
 const NETWORK_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -67,13 +69,21 @@ pub(super) fn build(
         .build()
 }
 
-/// Takes a first connection, to find out whether there is a server.
+/// Takes a first connection, to find out whether there is a server. One that is there and slow is waited for; one that is
+/// not there says so at once.
 pub(super) async fn connect(pool: &Pool) -> Result<Object, Cause> {
-    pool.get().await.map_err(|error| match error {
-        // The pool's own words repeat those of the error within it.
-        PoolError::Backend(error) => Box::new(error) as Cause,
-        error => Box::new(error),
-    })
+    let give_up = Instant::now() + START_TIMEOUT;
+    loop {
+        match pool.get().await {
+            Ok(client) => return Ok(client),
+            Err(PoolError::Timeout(_)) if Instant::now() < give_up => {
+                tracing::warn!("the database does not answer yet; trying on");
+            }
+            // The pool's own words repeat those of the error within it.
+            Err(PoolError::Backend(error)) => return Err(Box::new(error)),
+            Err(error) => return Err(Box::new(error)),
+        }
+    }
 }
 
 /// The settings go behind the URL's own options and so overrule them.

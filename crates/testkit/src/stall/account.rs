@@ -9,8 +9,9 @@ pub(super) struct Account {
     pub(super) ran: Duration,
     /// Time that threads were ready and had no processor, all of them together.
     pub(super) waited: Duration,
-    /// The same of the thread that waited longest.
-    pub(super) longest_wait: Duration,
+    /// The same of the threads that waited longest in three processes: a message passes a node, the database and the test in
+    /// turn, and waits in each.
+    pub(super) longest_waits: Duration,
     /// Time that the processors of this machine worked.
     pub(super) busy: Duration,
     /// Time that the hypervisor took away from them.
@@ -20,9 +21,10 @@ pub(super) struct Account {
 /// The part of an interval that the machine took from the test.
 ///
 /// Threads that together got a share of the processor time they were ready for ran at that share of their speed, so the
-/// rest of the interval counts as a stall. Threads that were mostly idle lost no more than the longest of them waited.
+/// rest of the interval counts as a stall. Threads that were mostly idle lost no more than the longest of them waited, one
+/// after the other.
 pub(super) fn stall_in(length: Duration, overslept: Duration, account: Account) -> Duration {
-    let waiting = lost_share(length, account.waited, account.ran, account.longest_wait);
+    let waiting = lost_share(length, account.waited, account.ran, account.longest_waits);
     let stolen = lost_share(length, account.stolen, account.busy, account.stolen);
     let running = (1.0 - waiting) * (1.0 - stolen);
     length.mul_f64(1.0 - running).max(overslept).min(length)
@@ -68,7 +70,7 @@ mod tests {
             let account = Account {
                 ran: ms(ran),
                 waited: ms(waited),
-                longest_wait: ms(longest),
+                longest_waits: ms(longest),
                 busy: ms(busy),
                 stolen: ms(stolen),
             };
