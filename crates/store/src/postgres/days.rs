@@ -252,6 +252,7 @@ impl PostgresStore {
                 "no partitions could be made for the next days"
             );
         }
+        self.make_part_days(today.start_us()).await;
         true
     }
 

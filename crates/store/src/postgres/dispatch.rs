@@ -145,11 +145,7 @@ impl DispatchStore for PostgresStore {
             &card.host,
             &card.listen,
         ];
-        let node = self.get_by_heartbeat("join", JOIN, values, read).await?;
-        if card.works {
-            self.make_part_days().await;
-        }
-        Ok(node)
+        self.get_by_heartbeat("join", JOIN, values, read).await
     }
 
     async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<Beat, StoreError> {

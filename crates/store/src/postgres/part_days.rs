@@ -39,15 +39,14 @@ const BEFORE_ENDS: &str = "
 const BE_BRIEF: &str = "
     SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '500ms'; SET LOCAL enable_seqscan = on";
 const LOCK: &str = "LOCK TABLE ONLY transit IN ACCESS EXCLUSIVE MODE";
-const PRUNE_EARLY: &str = concat!(
-    "WITH pruned AS (
+const PRUNE_EARLY: &str = "
+    WITH pruned AS (
         DELETE FROM early_receipt WHERE (carrier, reference, tail) IN (
             SELECT carrier, reference, tail FROM early_receipt WHERE taken_us <= $1
             ORDER BY taken_us LIMIT $2 FOR UPDATE SKIP LOCKED
         ) RETURNING 1
     )
-    SELECT count(*) FROM pruned"
-);
+    SELECT count(*) FROM pruned";
 
 /// What a process knows of the days.
 #[derive(Default)]
@@ -68,13 +67,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl PostgresStore {
-    /// Makes the partitions of today and the next days, as far as they are missing. Nothing depends on them.
-    pub(super) async fn make_part_days(&self) {
-        let read = |row: &Row| column(row, 0);
-        let now_us = match self.get("read the clock", NOW, &[], read).await {
-            Ok(now_us) => now_us,
-            Err(error) => return not_made(&error),
-        };
+    /// Makes the partitions of the day of a time and of the next few, as far as they are missing. Nothing depends on them.
+    pub(super) async fn make_part_days(&self, now_us: i64) {
         let days = (0..=AHEAD).map(|ahead| Day::at(now_us).after(ahead));
         let made = lock(&self.parts.made).clone();
         for day in days.filter(|day| !made.contains(day)) {
@@ -88,7 +82,11 @@ impl PostgresStore {
                          stored already; they are deleted row by row"
                     );
                 }
-                Err(error) => return not_made(&error),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "partitions of parts are made later");
+                    return;
+                }
             }
             lock(&self.parts.made).insert(day);
         }
@@ -100,9 +98,9 @@ impl PostgresStore {
         age_us: i64,
         limit: u32,
     ) -> Result<u64, StoreError> {
-        self.make_part_days().await;
         let read = |row: &Row| column(row, 0);
         let now_us: i64 = self.get("prune receipts", NOW, &[], read).await?;
+        self.make_part_days(now_us).await;
         let before_us = now_us.saturating_sub(age_us);
         let limit = i64::from(limit);
         let values: super::Values<'_> = &[&before_us, &limit];
@@ -178,13 +176,6 @@ impl PostgresStore {
         lock(&self.parts.floors).insert(prune.rows.name, next);
         Ok(pruned)
     }
-}
-
-fn not_made(error: &StoreError) {
-    tracing::warn!(
-        error = error as &dyn std::error::Error,
-        "partitions of parts are made later"
-    );
 }
 
 /// The making of one day.
