@@ -35,6 +35,12 @@ impl NumberTail {
         tail.parse().ok().map(Self)
     }
 
+    /// What [`Self::as_i32`] gave; `None` for a number of another kind.
+    pub fn from_i32(tail: i32) -> Option<Self> {
+        let is_tail = (0..TAIL_MODULUS).contains(&i64::from(tail));
+        is_tail.then_some(Self(tail))
+    }
+
     /// As both databases keep it.
     pub const fn as_i32(self) -> i32 {
         self.0

@@ -14,6 +14,8 @@ use crate::node::Node;
 
 /// How often messages without a receipt are looked at.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
+/// How often receipts that are kept are compared with the parts that wait for one.
+const COMPARE_EVERY: Duration = Duration::from_secs(5);
 /// How often what was counted lately is added up.
 const ADD_UP_EVERY: Duration = Duration::from_secs(5);
 /// The most counts that one step adds up: of batches, so of many messages each.
@@ -24,7 +26,7 @@ const PRUNE_EVERY: Duration = Duration::from_mins(1);
 const FOLD_EVERY: Duration = Duration::from_hours(1);
 /// The most ledger entries that one step folds.
 const FOLD_STEP: u32 = 1_000;
-/// How long receipts that matched nothing are kept.
+/// How long parts, and receipts that matched nothing, are kept.
 const KEEP_RECEIPTS: SignedDuration = SignedDuration::from_hours(72);
 /// The most rows that one step touches, so that no other write waits long behind it.
 const STEP: u32 = 500;
@@ -50,6 +52,10 @@ impl Upkeep {
         callbacks: Arc<Callbacks>,
         keep: Retention,
     ) -> Self {
+        let comparing = supervise::spawn("early receipts", {
+            let (store, node, callbacks) = (store.clone(), node.clone(), callbacks.clone());
+            move || compare_all(store.clone(), node.clone(), callbacks.clone())
+        });
         let expiring = spawn_expiry(store.clone(), node, callbacks);
         let adding_up = supervise::spawn("traffic", {
             let store = store.clone();
@@ -61,7 +67,8 @@ impl Upkeep {
         });
         let fold = move |age| supervise::spawn("ledger", move || fold_all(store.clone(), age));
         let folding = keep.ledger.map(fold);
-        let tasks = [expiring, adding_up, pruning].into_iter().chain(folding);
+        let tasks = [comparing, expiring, adding_up, pruning];
+        let tasks = tasks.into_iter().chain(folding);
         Self {
             tasks: tasks.map(|task| task.abort_handle()).collect(),
         }
@@ -119,6 +126,24 @@ async fn expire(
             tracing::warn!(%error, "messages whose time is over wait a little longer");
             callbacks.write_failed();
             false
+        }
+    }
+}
+
+/// Settles receipts that a node left when it stopped between storing them and looking for their parts.
+async fn compare_all(store: Arc<dyn Store>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
+    let mut tick = tokio::time::interval(COMPARE_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        let hold = callbacks.reserve(STEP as usize);
+        let holder = node.id();
+        match store.compare_receipts(holder, STEP, hold.is_some()).await {
+            Ok(ended) => callbacks.take(holder, hold, ended.iter()),
+            Err(error) => {
+                tracing::warn!(%error, "receipts that are kept are compared later");
+                callbacks.write_failed();
+            }
         }
     }
 }

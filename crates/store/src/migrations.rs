@@ -104,6 +104,7 @@ migrations! {
     16 "0016_queue" Compatible,
     17 "0017_callbacks" Breaking,
     18 "0018_receipts" Breaking,
+    19 "0019_transit" Breaking,
 }
 
 /// The steps of the schema that a program knows.

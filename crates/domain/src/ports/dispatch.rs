@@ -241,6 +241,16 @@ pub trait DispatchStore: Send + Sync + 'static {
         hold: bool,
     ) -> Result<Vec<Matched>, StoreError>;
 
+    /// Compares receipts that are kept with the parts that wait for one: a node that stopped may have left both, although
+    /// they belong together. Looks at `limit` of them at most, the next time at those that follow, and settles what it
+    /// finds as in [`Self::settle_receipts`].
+    async fn compare_receipts(
+        &self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+    ) -> Result<Vec<Ended>, StoreError>;
+
     /// Notes that the recipient of a delivered message has seen it, and creates the report of that; nobody holds it.
     /// `false`: no delivered message is known by that name, or it was seen before.
     async fn mark_seen(&self, of: &CarrierRef, at: Timestamp) -> Result<bool, StoreError>;
@@ -284,7 +294,7 @@ pub trait DispatchStore: Send + Sync + 'static {
     ) -> Result<Vec<Inbox>, StoreError>;
 
     /// Forgets receipts that matched nothing and parts that were reported on, when they are older than `age`: at most
-    /// `limit` of each. Says how many.
+    /// `limit`, or whole days of parts. Says how many.
     async fn prune_receipts(&self, age: SignedDuration, limit: u32) -> Result<u64, StoreError>;
 
     /// Forgets messages that ended longer than `age` ago, with all that belongs to them: at most `limit`. Those whose

@@ -337,6 +337,10 @@ impl DispatchStore for Door {
         self.call("settle receipts", settle).await
     }
 
+    async fn compare_receipts(&self, _: NodeId, _: u32, _: bool) -> Result<Vec<Ended>, StoreError> {
+        Err(unused())
+    }
+
     async fn mark_seen(&self, _: &CarrierRef, _: Timestamp) -> Result<bool, StoreError> {
         Err(unused())
     }

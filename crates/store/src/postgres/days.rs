@@ -29,6 +29,9 @@ const DAY_BITS: u32 = 32;
 pub(super) const FIRST_ID: i64 = 1 << DAY_BITS;
 /// The day from which days are counted. It has no IDs of its own, so that no day does that has none before it.
 const EPOCH: Date = date(2026, 1, 1);
+/// That day, in days since 1970.
+const EPOCH_DAYS: i64 = 20_454;
+const DAY_US: i64 = 86_400_000_000;
 /// How many days are made ahead, so that a database that refuses to make tables is known long before it matters.
 const AHEAD: i64 = 3;
 /// What is partitioned, in the order in which locks are taken.
@@ -50,10 +53,10 @@ const RESERVE: &str = concat!(
     " / 86400000000 - 20454) << 32"
 );
 /// Whoever makes days holds the only row of that table: of two that make the same one, the second finds it.
-const ONE_AT_A_TIME: &str = "SELECT next FROM id_block FOR UPDATE";
+pub(super) const ONE_AT_A_TIME: &str = "SELECT next FROM id_block FOR UPDATE";
 /// Nobody who reserves IDs is to wait long behind somebody else's lock.
 const BE_BRIEF: &str = "SET LOCAL lock_timeout = '2s'";
-const IS_THERE: &str = "SELECT to_regclass($1::text) IS NOT NULL";
+pub(super) const IS_THERE: &str = "SELECT to_regclass($1::text) IS NOT NULL";
 
 /// A day that has partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,10 +78,24 @@ impl Day {
         (self.0 + 1) << DAY_BITS
     }
 
-    /// When this day is over, in microseconds since 1970.
+    /// The day of a time in microseconds since 1970.
+    pub(super) fn at(time_us: i64) -> Self {
+        Self(time_us.div_euclid(DAY_US) - EPOCH_DAYS)
+    }
+
+    /// So many days later.
+    pub(super) fn after(self, days: i64) -> Self {
+        Self(self.0 + days)
+    }
+
+    /// When this day begins, in microseconds since 1970.
+    pub(super) fn start_us(self) -> i64 {
+        (self.0 + EPOCH_DAYS) * DAY_US
+    }
+
+    /// When this day is over.
     pub(super) fn end_us(self) -> i64 {
-        const DAY_US: i64 = 86_400_000_000;
-        (self.0 + 20_454 + 1) * DAY_US
+        self.after(1).start_us()
     }
 
     /// Such as `20261115`: by it the names of the partitions end. The highest ID is of the year 7768.
@@ -92,9 +109,10 @@ impl Day {
         format!("{table}_{}", self.name())
     }
 
-    /// The day of a partition of `message`.
-    pub(super) fn of_partition(name: &str) -> Option<Self> {
-        let date = Date::strptime("%Y%m%d", name.strip_prefix("message_")?).ok()?;
+    /// The day of a partition of a table.
+    pub(super) fn of_partition(table: &str, name: &str) -> Option<Self> {
+        let name = name.strip_prefix(table)?.strip_prefix('_')?;
+        let date = Date::strptime("%Y%m%d", name).ok()?;
         let days = EPOCH.until(date).ok()?.get_days();
         (days > 0).then_some(Self(days.into()))
     }
@@ -234,6 +252,7 @@ impl PostgresStore {
                 "no partitions could be made for the next days"
             );
         }
+        self.make_part_days(today.start_us()).await;
         true
     }
 
@@ -336,10 +355,19 @@ mod tests {
             ("callback_20261115", None),
             ("message_20261301", None),
         ] {
-            assert_eq!(Day::of_partition(name), expected.map(Day), "{name}");
+            assert_eq!(
+                Day::of_partition("message", name),
+                expected.map(Day),
+                "{name}"
+            );
         }
         for day in [1, 59, 365, 366, 100_000].map(Day) {
-            assert_eq!(Day::of_partition(&day.partition("message")), Some(day));
+            let name = day.partition("transit");
+            assert_eq!(Day::of_partition("transit", &name), Some(day));
+            assert_eq!(
+                (Day::at(day.start_us()), Day::at(day.end_us() - 1)),
+                (day, day)
+            );
             assert_eq!(Day::of(day.first_id()), Some(day));
             assert_eq!(Day::of(day.end_id() - 1), Some(day));
         }

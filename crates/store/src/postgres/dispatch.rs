@@ -17,7 +17,7 @@ use tokio_postgres::Row;
 use super::attempt::Query;
 use super::claims::Claims;
 use super::ending::Seen;
-use super::receipts::Receipts;
+use super::receipts::{Holder, Receipts};
 use super::sends::{Expiry, Sends};
 use super::{PostgresStore, attempt, column, fault, prune};
 use crate::rows::dispatch::{
@@ -92,10 +92,10 @@ const LEAVE: &str = "
 const LIST_IN_TRANSIT: &str = "
     SELECT t.reference, m.recipient, t.taken_us FROM transit AS t JOIN message AS m ON m.id = t.id
     WHERE t.carrier = $1 AND t.reference > $2 AND t.status IS NULL ORDER BY t.reference LIMIT $3";
-/// Read from the newest part back. Without an index of its own: only people who try things out ask.
+/// Read from the newest message back. Without an index of its own: only people who try things out ask.
 const LIST_INBOX: &str = "
     SELECT m.originator, m.body, m.final_us FROM transit AS t JOIN message AS m ON m.id = t.id
-    WHERE t.carrier = $1 AND t.part = 1 AND m.recipient = $2 AND m.status = 1 ORDER BY t.taken_us DESC LIMIT $3";
+    WHERE t.carrier = $1 AND t.part = 1 AND m.recipient = $2 AND m.status = 1 ORDER BY t.id DESC LIMIT $3";
 
 /// A heartbeat that gets no answer for this long is tried again over another connection. A try and connecting anew take
 /// less than a third of the time that a node lives without one.
@@ -204,7 +204,8 @@ impl DispatchStore for PostgresStore {
         const OPERATION: &str = "settle sends";
         let batch = &batch;
         let sends = Sends { node, batch, hold };
-        let settled = attempt::run(&self.pool, OPERATION, &sends).await?;
+        let mut settled = attempt::run(&self.pool, OPERATION, &sends).await?;
+        self.settle_early(node, hold, batch, &mut settled).await?;
         read_all(OPERATION, settled, SettledColumns::settled)
     }
 
@@ -216,9 +217,21 @@ impl DispatchStore for PostgresStore {
     ) -> Result<Vec<Matched>, StoreError> {
         const OPERATION: &str = "settle receipts";
         let batch = &batch;
-        let receipts = Receipts { node, batch, hold };
-        let matched = attempt::run(&self.pool, OPERATION, &receipts).await?;
+        let holder = Holder::new(node, hold);
+        let receipts = Receipts { batch, holder };
+        let mut matched = attempt::run(&self.pool, OPERATION, &receipts).await?;
+        self.look_again(node, hold, batch, &mut matched).await?;
         read_all(OPERATION, matched, MatchedColumns::matched)
+    }
+
+    async fn compare_receipts(
+        &self,
+        node: NodeId,
+        limit: u32,
+        hold: bool,
+    ) -> Result<Vec<Ended>, StoreError> {
+        let ended = self.compare_kept(node, limit, hold).await?;
+        read_all("compare kept receipts", ended, EndedColumns::ended)
     }
 
     async fn mark_seen(&self, of: &CarrierRef, at: Timestamp) -> Result<bool, StoreError> {

@@ -63,8 +63,7 @@ const COUNT_LOOKUPS: &str = count_traffic!(
 const SEE: &str = "
     UPDATE message SET seen_us = $3
     WHERE id = (
-        SELECT id FROM transit WHERE carrier = $1 AND reference = $2 AND id IS NOT NULL
-        ORDER BY former <> 0, former DESC LIMIT 1
+        SELECT id FROM transit WHERE carrier = $1 AND reference = $2 ORDER BY taken_us DESC, id DESC LIMIT 1
     ) AND status = 1 AND seen_us IS NULL
     RETURNING account_id, dlr_url, network, id";
 /// Stored whole: the message may be forgotten by another node in this moment, without this report.

@@ -118,6 +118,7 @@ mod claims;
 mod connected;
 mod days;
 mod dispatch;
+mod early;
 mod ending;
 mod fault;
 mod floor;
@@ -130,6 +131,7 @@ mod migrate;
 mod naming;
 mod oauth;
 mod operations;
+mod part_days;
 mod people;
 mod pool;
 mod pooled;
@@ -169,7 +171,8 @@ pub(crate) struct PostgresStore {
     looked: retention::Looked,
     /// Where pruning is in the partition "before".
     sweep: Mutex<Sweep>,
-    receipts: prune::ReceiptFloor,
+    compared: early::Compared,
+    parts: part_days::PartDays,
     folding: Folding,
 }
 
@@ -213,7 +216,8 @@ impl PostgresStore {
             made: days::Made::default(),
             looked: retention::Looked::default(),
             sweep: Mutex::default(),
-            receipts: prune::ReceiptFloor::default(),
+            compared: early::Compared::default(),
+            parts: part_days::PartDays::default(),
             folding: Folding::default(),
         })
     }

@@ -106,7 +106,7 @@ const LIST_OVERDUE: &str = concat!(
     ORDER BY q.due_us, q.id LIMIT $2"
 );
 const LIST_UNMATCHED: &str = "
-    SELECT carrier, reference, status, error, taken_us FROM transit WHERE id IS NULL AND alias_of IS NULL
+    SELECT carrier, reference, status, error, taken_us FROM early_receipt
     ORDER BY taken_us DESC LIMIT $1";
 const LIST_WAITING: &str = concat!(
     "WITH RECURSIVE receiver (owner, step) AS MATERIALIZED (",

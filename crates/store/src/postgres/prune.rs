@@ -1,7 +1,7 @@
 //! Forgetting what is old.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use domain::ports::StoreError;
 use tokio_postgres::Row;
@@ -13,22 +13,6 @@ use crate::rows::dispatch::PruneColumns;
 use crate::rows::sweep::Sweep;
 
 const NOW: &str = concat!("SELECT ", now_us!());
-/// A part whose report never came is kept as long as its message waits for it.
-const PRUNE_RECEIPTS: &str = concat!(
-    "WITH pruned AS (
-        DELETE FROM transit WHERE (carrier, reference, former) IN (
-            SELECT t.carrier, t.reference, t.former FROM transit AS t
-            WHERE t.taken_us >= $3::bigint AND t.taken_us <= ",
-    now_us!(),
-    " - $1::bigint AND (t.status IS NOT NULL
-                OR NOT EXISTS (SELECT 1 FROM message WHERE message.id = t.id AND message.final_us IS NULL))
-            ORDER BY t.taken_us LIMIT $2 FOR UPDATE OF t SKIP LOCKED
-        ) RETURNING taken_us
-    )
-    SELECT count(*), coalesce(max(taken_us), 0), ",
-    now_us!(),
-    " FROM pruned"
-);
 const CANDIDATES: &str = "
     SELECT m.id, m.accepted_us, m.final_us,
         EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.kind <> 2 AND c.state = 0)
@@ -54,34 +38,6 @@ const PRUNE_MESSAGES: &str = "
 const STEP: i64 = 1_000;
 /// How many such statements one step has.
 const PAGES: usize = 20;
-/// How often pruning of receipts begins again at the oldest.
-const RECEIPTS_AGAIN_US: i64 = 600_000_000;
-
-/// Where pruning of receipts goes on. What was deleted stays in the index until the next vacuum, and longer while somebody
-/// holds a transaction open, so not every step begins at the oldest.
-#[derive(Default)]
-pub(super) struct ReceiptFloor(Mutex<(i64, i64)>);
-
-impl ReceiptFloor {
-    fn lock(&self) -> MutexGuard<'_, (i64, i64)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn get(&self) -> i64 {
-        self.lock().0
-    }
-
-    /// Goes on behind what was pruned, and at the oldest from time to time: a part may have been reported on since.
-    fn note(&self, last_us: i64, now_us: i64) {
-        let mut floor = self.lock();
-        if now_us >= floor.1 {
-            *floor = (0, now_us.saturating_add(RECEIPTS_AGAIN_US));
-        } else {
-            floor.0 = floor.0.max(last_us);
-        }
-    }
-}
-
 /// Messages of which a walk found that they may go.
 pub(super) struct Found {
     pub(super) ids: Vec<i64>,
@@ -90,20 +46,6 @@ pub(super) struct Found {
 }
 
 impl PostgresStore {
-    pub(super) async fn prune_old_receipts(
-        &self,
-        age_us: i64,
-        limit: u32,
-    ) -> Result<u64, StoreError> {
-        let (limit, floor_us) = (i64::from(limit), self.receipts.get());
-        let values: super::Values<'_> = &[&age_us, &limit, &floor_us];
-        let read = |row: &Row| Ok((count(row)?, column(row, 1)?, column(row, 2)?));
-        let pruned = self.get("prune receipts", PRUNE_RECEIPTS, values, read);
-        let (pruned, last_us, now_us): (u64, i64, i64) = pruned.await?;
-        self.receipts.note(last_us, now_us);
-        Ok(pruned)
-    }
-
     /// Rows of the partition "before" one by one; when there are none, days.
     pub(super) async fn prune_old_messages(
         &self,

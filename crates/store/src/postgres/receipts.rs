@@ -1,99 +1,159 @@
-//! Receipts.
+//! Receipts, and the parts that they are about.
+//!
+//! A receipt for which no part is known is kept in `early_receipt` until the part is named (`early.rs`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use deadpool_postgres::{Object, Transaction};
+use deadpool_postgres::{GenericClient, Object, Transaction};
 use domain::delivery::{CarrierRef, Receipt, TakenParts};
 use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
-use domain::receipt_match::NumberTail;
+use domain::receipt_match::{NumberTail, other_forms};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
 use super::column;
 use super::ending::{self, PartReport, Progress};
 use super::fault::{Fault, Raced};
-use super::naming::{self, Reference};
-use crate::rows::dispatch::MatchedColumns;
+use crate::rows::dispatch::{MatchedColumns, NO_TAIL, USES};
 use crate::rows::{Corrupt, micros, outcome_numbers};
 
-/// Reports on parts that wait for one: by the reference as it is written, else by another form of it for the same
-/// recipient; of several the newest. Without a recipient only the reference as it is written decides.
-const REPORT: &str = "
-    WITH given AS MATERIALIZED (
+/// The newest uses of the reference `g.reference` since a time.
+macro_rules! newest_uses {
+    ($since:literal, $limit:literal) => {
+        concat!(
+            "SELECT id, taken_us, status, tail FROM transit
+            WHERE carrier = g.carrier AND reference = g.reference AND taken_us >= ",
+            $since,
+            " ORDER BY taken_us DESC, id DESC LIMIT ",
+            $limit
+        )
+    };
+}
+
+/// Whether a receipt `g` may be about a part `t`: another form of the reference counts only for the same recipient.
+macro_rules! fits {
+    () => {
+        "(t.tail = g.tail OR (g.form = 0 AND (t.tail IS NULL OR g.tail IS NULL)))"
+    };
+}
+
+/// Reports on parts that wait for one: by the reference as it is written, else by another form of it; of several the
+/// newest. Receipts without such a part go through, too (LEFT JOIN): if the planner expected only one row there, it would
+/// read the whole partition of a day that was empty when it made the plan.
+const REPORT: &str = concat!(
+    "WITH given AS MATERIALIZED (
         SELECT * FROM UNNEST($1::int[], $2::text[], $3::bytea[], $4::smallint[], $5::int[], $6::smallint[], $7::smallint[])
             AS g (place, carrier, reference, form, tail, status, error)
     ), open AS MATERIALIZED (
-        SELECT DISTINCT ON (g.place) g.place, g.status, g.error, t.carrier, t.reference, t.former
-        FROM given AS g JOIN transit AS t ON t.carrier = g.carrier AND t.reference = g.reference
-        WHERE t.id IS NOT NULL AND t.status IS NULL
-            AND (t.tail = g.tail OR (g.form = 0 AND (t.tail IS NULL OR g.tail IS NULL)))
-        ORDER BY g.place, g.form, t.former <> 0, t.former DESC
+        SELECT DISTINCT ON (g.place) g.place, g.status, g.error, g.carrier, g.reference, t.taken_us, t.id
+        FROM given AS g LEFT JOIN LATERAL (
+            SELECT t.taken_us, t.id FROM (",
+    newest_uses!("$8::bigint", "$9"),
+    ") AS t WHERE t.status IS NULL AND ",
+    fits!(),
+    " ORDER BY t.taken_us DESC, t.id DESC LIMIT 1
+        ) AS t ON TRUE
+        ORDER BY g.place, t.id IS NULL, g.form
     )
     UPDATE transit AS t SET status = o.status, error = o.error FROM open AS o
-    WHERE t.carrier = o.carrier AND t.reference = o.reference AND t.former = o.former AND t.status IS NULL
-    RETURNING o.place, t.id, t.parts";
-/// Waits for a transaction that is naming the same part at this moment.
-const KEEP: &str = "
-    INSERT INTO transit (carrier, reference, status, error, taken_us, report, tail, alias_of)
-    SELECT * FROM UNNEST($1::text[], $2::bytea[], $3::smallint[], $4::smallint[], $5::bigint[], $6::text[], $7::int[],
-        $8::bytea[])
-    ON CONFLICT (carrier, reference, former) DO NOTHING";
-/// What is known under each reference: parts that the receipt fits, and the receipt itself.
-const FIND: &str = "
-    SELECT g.place, t.id IS NOT NULL, t.status IS NOT NULL
+    WHERE t.carrier = o.carrier AND t.reference = o.reference AND t.taken_us = o.taken_us AND t.id = o.id
+        AND t.status IS NULL
+    RETURNING o.place, t.id, t.parts"
+);
+/// Which receipts are about parts that are known, and whether one of these still waits.
+const FIND: &str = concat!(
+    "SELECT g.place, bool_or(t.status IS NULL)
     FROM UNNEST($1::int[], $2::text[], $3::bytea[], $4::smallint[], $5::int[]) AS g (place, carrier, reference, form, tail)
-    JOIN transit AS t ON t.carrier = g.carrier AND t.reference = g.reference
-    WHERE CASE WHEN t.id IS NULL THEN g.form = 0 AND t.alias_of IS NULL AND t.tail IS NOT DISTINCT FROM g.tail
-        ELSE t.tail = g.tail OR (g.form = 0 AND (t.tail IS NULL OR g.tail IS NULL)) END";
-/// The current uses of the references that are not the receipt itself: whoever names a part by one of them locks it, too.
-const LOCK_USES: &str = "
-    SELECT 1 FROM transit AS t
-    JOIN UNNEST($1::text[], $2::bytea[], $3::int[]) AS g (carrier, reference, tail)
-        ON t.carrier = g.carrier AND t.reference = g.reference
-    WHERE t.former = 0 AND (t.id IS NOT NULL OR t.tail IS DISTINCT FROM g.tail)
-    ORDER BY t.carrier, t.reference FOR UPDATE OF t";
-const COUNT_USES: &str = "
-    SELECT count(*) FROM transit AS t
-    JOIN UNNEST($1::text[], $2::bytea[], $3::int[]) AS g (carrier, reference, tail)
-        ON t.carrier = g.carrier AND t.reference = g.reference
-    WHERE t.former = 0 AND (t.id IS NOT NULL OR t.tail IS DISTINCT FROM g.tail)";
-const KEEP_BESIDE: &str = "
-    INSERT INTO transit (carrier, reference, former, status, error, taken_us, report, tail)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    CROSS JOIN LATERAL (",
+    newest_uses!("-9223372036854775807", "$6"),
+    ") AS t WHERE ",
+    fits!(),
+    " GROUP BY g.place"
+);
+const KEEP: &str = "
+    INSERT INTO early_receipt (carrier, reference, tail, status, error, taken_us, report)
+    SELECT * FROM UNNEST($1::text[], $2::bytea[], $3::int[], $4::smallint[], $5::smallint[], $6::bigint[], $7::text[])
+    ON CONFLICT (carrier, reference, tail) DO NOTHING";
+
+/// Most receipts come within this time after the part was taken.
+const RECENT_US: i64 = 86_400_000_000;
 
 /// A batch of receipts.
 pub(super) struct Receipts<'a> {
-    pub(super) node: NodeId,
     pub(super) batch: &'a [Receipt],
-    pub(super) hold: bool,
+    pub(super) holder: Holder<'a>,
+}
+
+/// Who holds the reports on what receipts end.
+#[derive(Clone, Copy)]
+pub(super) struct Holder<'a> {
+    node: Option<NodeId>,
+    /// The caller learns only of the ends of these messages; it must hold no report on others.
+    only: Option<&'a HashSet<i64>>,
+}
+
+impl<'a> Holder<'a> {
+    pub(super) fn new(node: NodeId, hold: bool) -> Self {
+        Self {
+            node: hold.then_some(node),
+            only: None,
+        }
+    }
+
+    pub(super) fn only(self, messages: &'a HashSet<i64>) -> Self {
+        Self {
+            only: Some(messages),
+            ..self
+        }
+    }
+
+    fn of(&self, reports: &[PartReport]) -> Option<NodeId> {
+        let is_known = |report: &PartReport| self.only.is_none_or(|only| only.contains(&report.id));
+        self.node.filter(|_| reports.iter().all(is_known))
+    }
 }
 
 impl Attempt for Receipts<'_> {
     type Output = Vec<MatchedColumns>;
 
     async fn run(&self, client: &mut Object) -> Result<Vec<MatchedColumns>, Fault> {
-        let mut answers = Answers::of(self.batch);
         let transaction = client.transaction().await?;
-        let holder = self.hold.then_some(self.node);
-        // Once, unless two receipts of the batch fit the same part and one of them fits another, too.
-        loop {
-            let columns = Columns::of(answers.open());
-            if columns.place.is_empty() {
-                break;
-            }
-            let (places, reports) = columns.report(&transaction, self.batch).await?;
-            if places.is_empty() {
-                keep_unmatched(&transaction, &mut answers).await?;
-                break;
-            }
-            let progress = ending::report(&transaction, holder, &reports).await?;
-            answers.note(places, progress);
-        }
+        let matched = settle(&transaction, self.holder, self.batch).await?;
         pass(KillPoint::ReceiptInside);
         transaction.commit().await?;
-        Ok(answers.finish())
+        Ok(matched)
     }
+}
+
+/// Reports on the parts that receipts are about, and keeps the receipts for which no part is known.
+pub(super) async fn settle(
+    transaction: &Transaction<'_>,
+    holder: Holder<'_>,
+    batch: &[Receipt],
+) -> Result<Vec<MatchedColumns>, Fault> {
+    let mut answers = Answers::of(batch);
+    let recent = Columns::of(answers.open(), Forms::Own);
+    if recent.place.is_empty() {
+        return Ok(answers.finish());
+    }
+    let earliest_us = recent.at_us.iter().copied().min().unwrap_or_default();
+    let since_us = earliest_us.saturating_sub(RECENT_US);
+    answers
+        .report(transaction, holder, &recent, since_us)
+        .await?;
+    // Once for what is left, unless two receipts of the batch fit the same part and one of them fits another, too.
+    loop {
+        let rest = Columns::of(answers.open(), Forms::All);
+        if rest.place.is_empty() {
+            break;
+        }
+        if !answers.report(transaction, holder, &rest, i64::MIN).await? {
+            keep_unmatched(transaction, &mut answers, &rest).await?;
+            break;
+        }
+    }
+    Ok(answers.finish())
 }
 
 /// What is known so far of each receipt of a batch.
@@ -125,6 +185,23 @@ impl<'a> Answers<'a> {
         batch.filter(|(place, _)| self.first[*place] == *place && self.known[*place].is_none())
     }
 
+    /// Reports on parts since a time; says whether any was found.
+    async fn report(
+        &mut self,
+        transaction: &Transaction<'_>,
+        holder: Holder<'_>,
+        columns: &Columns<'_>,
+        since_us: i64,
+    ) -> Result<bool, Fault> {
+        let (places, reports) = columns.report(transaction, self.batch, since_us).await?;
+        if places.is_empty() {
+            return Ok(false);
+        }
+        let progress = ending::report(transaction, holder.of(&reports), &reports).await?;
+        self.note(places, progress);
+        Ok(true)
+    }
+
     fn note(&mut self, places: Vec<usize>, progress: Vec<Progress>) {
         for (place, progress) in places.into_iter().zip(progress) {
             self.known[place] = Some(match progress {
@@ -152,9 +229,16 @@ impl<'a> Answers<'a> {
     }
 }
 
+/// The forms of a receipt's reference that are looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Forms {
+    Own,
+    All,
+}
+
 /// Receipts as the statements take them: one row for each form of the reference.
 #[derive(Default)]
-struct Columns<'a> {
+pub(super) struct Columns<'a> {
     place: Vec<i32>,
     carrier: Vec<&'a str>,
     reference: Vec<Vec<u8>>,
@@ -165,21 +249,19 @@ struct Columns<'a> {
     error: Vec<i16>,
     at_us: Vec<i64>,
     report: Vec<Option<&'a str>>,
-    alias_of: Vec<Option<&'a [u8]>>,
 }
 
 impl<'a> Columns<'a> {
-    fn of(receipts: impl Iterator<Item = (usize, &'a Receipt)>) -> Self {
+    pub(super) fn of(receipts: impl Iterator<Item = (usize, &'a Receipt)>, wanted: Forms) -> Self {
         let mut columns = Self::default();
         for (place, receipt) in receipts {
-            let own = receipt.of.reference.as_bytes();
+            let own = receipt.of.reference.as_str();
+            columns.push(place, receipt, 0, own.as_bytes().to_vec());
             // Another form counts only for the same recipient.
-            let forms = match receipt.to {
-                Some(_) => naming::forms(own),
-                None => vec![own.to_vec()],
-            };
-            for (form, reference) in (0..).zip(forms) {
-                columns.push(place, receipt, form, reference);
+            if wanted == Forms::All && receipt.to.is_some() {
+                for (form, other) in (1..).zip(other_forms(own)) {
+                    columns.push(place, receipt, form, other.into_bytes());
+                }
             }
         }
         columns
@@ -188,7 +270,6 @@ impl<'a> Columns<'a> {
     fn push(&mut self, place: usize, receipt: &'a Receipt, form: i16, reference: Vec<u8>) {
         let (status, error) = outcome_numbers(receipt.outcome);
         let place = i32::try_from(place).expect("a batch is bounded far below");
-        let own = receipt.of.reference.as_bytes();
         self.place.push(place);
         self.carrier.push(&receipt.of.carrier);
         self.reference.push(reference);
@@ -198,7 +279,6 @@ impl<'a> Columns<'a> {
         self.error.push(error);
         self.at_us.push(micros(receipt.at));
         self.report.push(receipt.report.as_deref());
-        self.alias_of.push((form > 0).then_some(own));
     }
 
     /// Stores reports on parts that wait for one, and returns them in the order of the batch, with their places.
@@ -206,6 +286,7 @@ impl<'a> Columns<'a> {
         &self,
         transaction: &Transaction<'_>,
         batch: &[Receipt],
+        since_us: i64,
     ) -> Result<(Vec<usize>, Vec<PartReport>), Fault> {
         let statement = transaction.prepare_cached(REPORT).await?;
         let values: super::Values<'_> = &[
@@ -216,6 +297,8 @@ impl<'a> Columns<'a> {
             &self.tail,
             &self.status,
             &self.error,
+            &since_us,
+            &i64::from(USES),
         ];
         let reported = transaction.query(&statement, values).await?;
         let read = |row: &Row| {
@@ -236,141 +319,70 @@ impl<'a> Columns<'a> {
         Ok(reports.into_iter().unzip())
     }
 
-    /// Stores receipts under each form of their reference that is free.
+    /// Keeps receipts until their parts are named.
     async fn keep(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
+        let tail: Vec<i32> = self
+            .tail
+            .iter()
+            .map(|tail| tail.unwrap_or(NO_TAIL))
+            .collect();
         let statement = transaction.prepare_cached(KEEP).await?;
         let values: super::Values<'_> = &[
             &self.carrier,
             &self.reference,
+            &tail,
             &self.status,
             &self.error,
             &self.at_us,
             &self.report,
-            &self.tail,
-            &self.alias_of,
         ];
         transaction.execute(&statement, values).await?;
         Ok(())
     }
 
-    /// Locks what else uses the references, so that nobody names a part by one of them until this is committed.
-    async fn lock(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
-        let lock = transaction.prepare_cached(LOCK_USES).await?;
-        let count = transaction.prepare_cached(COUNT_USES).await?;
-        let values: super::Values<'_> = &[&self.carrier, &self.reference, &self.tail];
-        loop {
-            let locked = transaction.query(&lock, values).await?.len();
-            let there: i64 = column(&transaction.query_one(&count, values).await?, 0)?;
-            // Whoever held a lock may have put another use in its place, which the wait did not see.
-            if usize::try_from(there).is_ok_and(|there| there <= locked) {
-                return Ok(());
-            }
-        }
-    }
-
-    /// What is known under the references, by place.
-    async fn find(&self, transaction: &Transaction<'_>) -> Result<HashMap<usize, Known>, Fault> {
-        let statement = transaction.prepare_cached(FIND).await?;
+    /// The receipts whose parts are known, by place, and whether one of these parts still waits.
+    pub(super) async fn find(
+        &self,
+        client: &impl GenericClient,
+    ) -> Result<HashMap<usize, bool>, Fault> {
+        let statement = client.prepare_cached(FIND).await?;
         let values: super::Values<'_> = &[
             &self.place,
             &self.carrier,
             &self.reference,
             &self.form,
             &self.tail,
+            &i64::from(USES),
         ];
-        let mut found: HashMap<usize, Known> = HashMap::new();
-        for row in transaction.query(&statement, values).await? {
-            let known = found.entry(read_place(&row)?).or_default();
-            match (column(&row, 1)?, column(&row, 2)?) {
-                (true, true) => known.is_reported = true,
-                (true, false) => known.is_open = true,
-                (false, _) => known.is_kept = true,
-            }
-        }
-        Ok(found)
+        let found = client.query(&statement, values).await?;
+        let read = |row: &Row| Ok((read_place(row)?, column(row, 1)?));
+        let found: Result<_, Corrupt> = found.iter().map(read).collect();
+        Ok(found?)
     }
-}
-
-/// What is known of the part that a receipt is about.
-#[derive(Default, Clone, Copy)]
-struct Known {
-    is_reported: bool,
-    is_open: bool,
-    /// The receipt, or the same one before it, is kept.
-    is_kept: bool,
 }
 
 /// Keeps receipts for which no part is known, the first for each reference and recipient.
 async fn keep_unmatched(
     transaction: &Transaction<'_>,
     answers: &mut Answers<'_>,
+    unmatched: &Columns<'_>,
 ) -> Result<(), Fault> {
-    let unmatched = Columns::of(answers.open());
-    if unmatched.place.is_empty() {
-        return Ok(());
-    }
-    let known = unmatched.find(transaction).await?;
-    for (place, known) in known {
-        match known {
+    for (place, waits) in unmatched.find(transaction).await? {
+        if waits {
             // It was named since we looked for it: the next try reports on it.
-            Known { is_open: true, .. } => return Err(Raced.into()),
-            Known {
-                is_reported: true, ..
-            } => answers.known[place] = Some(MatchedColumns::Repeated),
-            Known { is_kept, .. } => {
-                answers.known[place] = is_kept.then_some(MatchedColumns::Kept);
-            }
+            return Err(Raced.into());
         }
+        answers.known[place] = Some(MatchedColumns::Repeated);
     }
-    let new = Columns::of(answers.open());
+    let new = Columns::of(answers.open(), Forms::Own);
     if new.place.is_empty() {
         return Ok(());
     }
     new.keep(transaction).await?;
-    new.lock(transaction).await?;
-    let known = new.find(transaction).await?;
-    let open: Vec<_> = answers.open().collect();
-    for (place, receipt) in open {
-        let known = known.get(&place).copied().unwrap_or_default();
-        if known.is_open || known.is_reported {
-            return Err(Raced.into());
-        }
-        if !known.is_kept {
-            keep_beside(transaction, receipt).await?;
-        }
+    let places: Vec<usize> = answers.open().map(|(place, _)| place).collect();
+    for place in places {
         answers.known[place] = Some(MatchedColumns::Kept);
     }
-    Ok(())
-}
-
-/// Keeps a receipt whose reference is in use for another recipient.
-async fn keep_beside(transaction: &Transaction<'_>, receipt: &Receipt) -> Result<(), Fault> {
-    let used = Reference {
-        carrier: &receipt.of.carrier,
-        reference: receipt.of.reference.as_bytes(),
-    };
-    used.lock(transaction).await?;
-    // Only now nobody else can name a part by that reference.
-    let known = Columns::of(std::iter::once((0, receipt)))
-        .find(transaction)
-        .await?;
-    if !known.is_empty() {
-        return Err(Raced.into());
-    }
-    let former = used.next_use(transaction).await?;
-    let (status, error) = outcome_numbers(receipt.outcome);
-    let statement = transaction.prepare_cached(KEEP_BESIDE).await?;
-    let values: super::Values<'_> = &[
-        &used.carrier,
-        &used.reference,
-        &former,
-        &status,
-        &error,
-        &micros(receipt.at),
-        &receipt.report,
-        &receipt.to.map(NumberTail::as_i32),
-    ];
-    transaction.execute(&statement, values).await?;
     Ok(())
 }
 

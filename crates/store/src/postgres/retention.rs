@@ -152,7 +152,7 @@ impl PostgresStore {
     /// The days that may be over, the oldest first.
     async fn list_old_days(&self, now_us: i64, before_us: i64) -> Result<Vec<Day>, StoreError> {
         const OPERATION: &str = "list days of history";
-        let read = |row: &Row| Ok(Day::of_partition(&column::<String>(row, 0)?));
+        let read = |row: &Row| Ok(Day::of_partition(TABLES[0], &column::<String>(row, 0)?));
         let days = self.list(OPERATION, LIST_DAYS, &[], read).await?;
         let is_old = |day: &Day| {
             let stays = self.looked.find(*day);

@@ -13,7 +13,7 @@ use super::attempt::Attempt;
 use super::column;
 use super::ending::{self, PartReport, Progress};
 use super::fault::Fault;
-use super::naming::{NameColumns, Names, count};
+use super::naming::{self, Names, count};
 use crate::rows::binds::SET_ASIDE;
 use crate::rows::dispatch::{self, EndedColumns, Move, Over, SettledColumns};
 use crate::rows::{Corrupt, micros};
@@ -35,9 +35,8 @@ const MOVE: &str = "
     ), named AS (
         INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail)
         SELECT carrier, reference, id, 1, parts, at_us, tail FROM moved WHERE reference IS NOT NULL
-        ON CONFLICT (carrier, reference, former) DO NOTHING RETURNING id
     )
-    SELECT id, (SELECT count(*) FROM named) FROM moved";
+    SELECT id FROM moved";
 const REMOVE: &str = "
     WITH given AS MATERIALIZED (
         SELECT $1::bigint AS node, g.*
@@ -89,10 +88,8 @@ impl Attempt for Sends<'_> {
         let plan = Plan::of(self.batch);
         let transaction = client.transaction().await?;
         let mut settled = HashSet::with_capacity(self.batch.len());
-        let mut stored = 0;
         if !plan.moves.places.id.is_empty() {
-            stored = plan
-                .moves
+            plan.moves
                 .run(&transaction, self.node, &mut settled)
                 .await?;
         }
@@ -100,11 +97,7 @@ impl Attempt for Sends<'_> {
         if !plan.outs.id.is_empty() {
             remove(&transaction, self.node, &plan, &mut settled, &mut reports).await?;
         }
-        let names = NameColumns::of(&plan.names, &settled);
-        stored += names.name_rest(&transaction).await?;
-        if stored < names.len() as u64 {
-            names.name_again(&transaction, &mut reports).await?;
-        }
+        naming::name_rest(&transaction, &plan.names, &settled).await?;
         plan.count_unknown(&transaction, &settled).await?;
         let ended = finish(&transaction, self.node, self.hold, &reports).await?;
         pass(KillPoint::SettleInside);
@@ -321,13 +314,13 @@ impl<'a> Moves<'a> {
             .push(taken.map(|(_, references)| count(references)));
     }
 
-    /// Notes which rows were moved, and returns how many parts were named.
+    /// Notes which rows were moved.
     async fn run(
         &self,
         transaction: &Transaction<'_>,
         node: NodeId,
         settled: &mut HashSet<i64>,
-    ) -> Result<u64, Fault> {
+    ) -> Result<(), Fault> {
         let statement = transaction.prepare_cached(MOVE).await?;
         let values: super::Values<'_> = &[
             &node.as_i64(),
@@ -347,13 +340,10 @@ impl<'a> Moves<'a> {
             &self.pool_expires_us,
             &self.tail,
         ];
-        let moved = transaction.query(&statement, values).await?;
-        let mut named: i64 = 0;
-        for row in &moved {
-            settled.insert(column(row, 0)?);
-            named = column(row, 1)?;
+        for row in transaction.query(&statement, values).await? {
+            settled.insert(column(&row, 0)?);
         }
-        Ok(named.cast_unsigned())
+        Ok(())
     }
 }
 

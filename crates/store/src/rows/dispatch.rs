@@ -239,9 +239,12 @@ impl<'a> Over<'a> {
     }
 }
 
-/// How many former uses of a carrier's reference are told apart. Older ones are forgotten: their messages end when their
-/// time is over.
-pub(crate) const KEPT_USES: i32 = 32;
+/// How many uses of a carrier's reference are told apart, the newest ones. A message of an older use ends when its time is
+/// over.
+pub(crate) const USES: i32 = 33;
+
+/// `early_receipt.tail` of a receipt that does not tell the recipient.
+pub(crate) const NO_TAIL: i32 = -1;
 
 /// `queue.owner`: a carrier, from which the message's receipt is awaited.
 const CARRIER: i64 = -1;

@@ -120,6 +120,11 @@ impl DispatchStore for SqliteStore {
         read_all(OPERATION, matched, MatchedColumns::matched)
     }
 
+    /// A receipt and the answer to its submit are written one after the other, so the second always finds the first.
+    async fn compare_receipts(&self, _: NodeId, _: u32, _: bool) -> Result<Vec<Ended>, StoreError> {
+        Ok(Vec::new())
+    }
+
     async fn mark_seen(&self, of: &CarrierRef, at: Timestamp) -> Result<bool, StoreError> {
         let of = of.clone();
         self.write("note that a message was seen", move |db| {

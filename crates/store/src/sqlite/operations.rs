@@ -87,7 +87,7 @@ const LIST_OVERDUE: &str = "
     ) AS q JOIN message AS m ON m.id = q.id
     ORDER BY q.due_us, q.id LIMIT ?2";
 const LIST_UNMATCHED: &str = "
-    SELECT carrier, reference, status, error, taken_us FROM transit WHERE id IS NULL AND alias_of IS NULL
+    SELECT carrier, reference, status, error, taken_us FROM early_receipt
     ORDER BY taken_us DESC LIMIT ?1";
 /// CROSS JOIN: the few that wait come first, then their rows; the planner would read all reports instead.
 const LIST_WAITING: &str = concat!(

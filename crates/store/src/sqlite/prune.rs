@@ -12,6 +12,9 @@ const RECEIPTS: &str = "
         OR NOT EXISTS (SELECT 1 FROM message WHERE message.id = t.id AND message.final_us IS NULL)
     FROM transit AS t ORDER BY t.number";
 const PRUNE_RECEIPT: &str = "DELETE FROM transit WHERE number = ?1";
+const PRUNE_EARLY: &str = "
+    DELETE FROM early_receipt WHERE (carrier, reference, tail) IN (
+        SELECT carrier, reference, tail FROM early_receipt WHERE taken_us <= ?1 ORDER BY taken_us LIMIT ?2)";
 const CANDIDATES: &str = "
     SELECT m.id, m.accepted_us, m.final_us,
         EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.kind <> 2 AND c.state = 0)
@@ -30,12 +33,16 @@ const PRUNE_MESSAGE: &str = "
 /// Forgets parts that were reported on and receipts that matched nothing.
 pub(super) fn prune_receipts(db: &Connection, age_us: i64, limit: u32) -> Result<u64> {
     let before_us = clock::now_us(db)?.saturating_sub(age_us);
-    let old = find_old_receipts(db, before_us, limit)?;
+    let early = db
+        .prepare_cached(PRUNE_EARLY)?
+        .execute(params![before_us, limit])?;
+    let left = limit.saturating_sub(u32::try_from(early).unwrap_or(u32::MAX));
+    let old = find_old_receipts(db, before_us, left)?;
     let mut prune = db.prepare_cached(PRUNE_RECEIPT)?;
     for number in &old {
         prune.execute([number])?;
     }
-    Ok(old.len() as u64)
+    Ok((early + old.len()) as u64)
 }
 
 /// Rows are numbered as they come, so behind the first that is too young there is none that is old enough.

@@ -8,33 +8,30 @@ use domain::receipt_match::{NumberTail, other_forms};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::ending::{End, Endings, Progress};
-use crate::rows::dispatch::{InboxColumns, MatchedColumns, TransitColumns};
+use crate::rows::dispatch::{InboxColumns, MatchedColumns, NO_TAIL, TransitColumns, USES};
 use crate::rows::{micros, outcome_numbers};
 
 /// Reports on the newest part that waits for a report under a reference and that the receipt fits: one of the same
-/// recipient, or, where the reference is as the receipt has it (`?4`), one where either recipient is not known.
+/// recipient, or, where the reference is as the receipt has it (`?4`), one where either recipient is not known. Of a
+/// reference that is used again and again, so many uses (`?7`) are told apart.
 const REPORT: &str = "
     UPDATE transit SET status = ?5, error = ?6 WHERE number = (
-        SELECT number FROM transit
-        WHERE carrier = ?1 AND reference = ?2 AND id IS NOT NULL AND status IS NULL
-            AND (tail = ?3 OR (?4 AND (tail IS NULL OR ?3 IS NULL)))
-        ORDER BY former <> 0, former DESC LIMIT 1
+        SELECT number FROM (
+            SELECT number, status, tail FROM transit WHERE carrier = ?1 AND reference = ?2
+            ORDER BY number DESC LIMIT ?7
+        )
+        WHERE status IS NULL AND (tail = ?3 OR (?4 AND (tail IS NULL OR ?3 IS NULL)))
+        ORDER BY number DESC LIMIT 1
     )
     RETURNING id, parts";
 const FIND_PART: &str = "
-    SELECT 1 FROM transit
-    WHERE carrier = ?1 AND reference = ?2 AND id IS NOT NULL AND (tail = ?3 OR (?4 AND (tail IS NULL OR ?3 IS NULL)))";
-const FIND_KEPT: &str = "
-    SELECT 1 FROM transit
-    WHERE carrier = ?1 AND reference = ?2 AND id IS NULL AND alias_of IS NULL AND tail IS ?3";
-/// Beside what uses the reference already, if anything does.
+    SELECT 1 FROM (
+        SELECT tail FROM transit WHERE carrier = ?1 AND reference = ?2 ORDER BY number DESC LIMIT ?5
+    )
+    WHERE tail = ?3 OR (?4 AND (tail IS NULL OR ?3 IS NULL))";
 const KEEP: &str = "
-    INSERT INTO transit (carrier, reference, former, taken_us, status, error, report, tail)
-    SELECT ?1, ?2, CASE WHEN min(former) = 0 THEN max(former) + 1 ELSE 0 END, ?3, ?4, ?5, ?6, ?7
-    FROM transit WHERE carrier = ?1 AND reference = ?2";
-const KEEP_ALIAS: &str = "
-    INSERT INTO transit (carrier, reference, taken_us, status, error, report, tail, alias_of)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING";
+    INSERT INTO early_receipt (carrier, reference, tail, taken_us, status, error, report)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
 const LIST: &str = "
     SELECT transit.reference, message.recipient, transit.taken_us
     FROM transit JOIN message ON message.id = transit.id
@@ -81,7 +78,7 @@ impl Receipts<'_> {
         let (status, error) = outcome_numbers(receipt.outcome);
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         for (reference, is_own) in forms(receipt, &others) {
-            let values = params![carrier, reference, tail, is_own, status, error];
+            let values = params![carrier, reference, tail, is_own, status, error, USES];
             if let Some((id, parts)) = self.report.query_row(values, read).optional()? {
                 return self.report_part(receipt, id, parts);
             }
@@ -110,26 +107,16 @@ impl Receipts<'_> {
         let (carrier, tail) = (&receipt.of.carrier, tail(receipt));
         let mut find = self.db.prepare_cached(FIND_PART)?;
         for (reference, is_own) in forms(receipt, others) {
-            if find.exists(params![carrier, reference, tail, is_own])? {
+            if find.exists(params![carrier, reference, tail, is_own, USES])? {
                 return Ok(MatchedColumns::Repeated);
             }
         }
         let reference = receipt.of.reference.as_bytes();
-        let mut find = self.db.prepare_cached(FIND_KEPT)?;
-        if find.exists(params![carrier, reference, tail])? {
-            return Ok(MatchedColumns::Kept);
-        }
         let (status, error) = outcome_numbers(receipt.outcome);
         let (at_us, report) = (micros(receipt.at), &receipt.report);
-        let values = params![carrier, reference, at_us, status, error, report, tail];
+        let tail = tail.unwrap_or(NO_TAIL);
+        let values = params![carrier, reference, tail, at_us, status, error, report];
         self.db.prepare_cached(KEEP)?.execute(values)?;
-        for other in others {
-            let other = other.as_bytes();
-            let values = params![
-                carrier, other, at_us, status, error, report, tail, reference
-            ];
-            self.db.prepare_cached(KEEP_ALIAS)?.execute(values)?;
-        }
         Ok(MatchedColumns::Kept)
     }
 }

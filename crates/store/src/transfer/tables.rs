@@ -259,7 +259,8 @@ pub(crate) const TABLES: &[Table] = &[
     )
     .sums(&["id", "parts", "price_micros"])
     .by(&["state", "status"]),
-    Table::changing("transit", &["carrier", "reference", "former"])
+    Table::changing("transit", &["carrier", "reference", "taken_us", "id"])
+        .sums(&["id"])
         .by(&["status"])
         // Rows are numbered as they come, so that the oldest are found first.
         .differing(
@@ -269,10 +270,11 @@ pub(crate) const TABLES: &[Table] = &[
                 ..NONE
             },
             Differences {
-                order: &["taken_us"],
+                order: &["taken_us", "id"],
                 ..NONE
             },
         ),
+    Table::changing("early_receipt", &["carrier", "reference", "tail"]).by(&["status"]),
     // The owner of a row of the queue may be one of these.
     Table::changing("pool", &["id"]).sums(&["id"]),
     Table::changing("queue", &["owner", "lane", "due_us", "id"])

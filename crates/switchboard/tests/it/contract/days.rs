@@ -45,10 +45,48 @@ pub(super) async fn undo_partitions(database: &Database) {
         DROP SEQUENCE callback_number;
         ALTER TABLE callback_queue DROP COLUMN message_id;
         DELETE FROM schema_migration WHERE number >= 15";
+    undo_days_of_parts(database).await;
     undo_queues_and_receipts(database).await;
     if let Database::Postgres(_) = database {
         database.execute(UNDO).await;
     }
+}
+
+/// The schema before parts had days and early receipts a table of their own.
+pub(super) async fn undo_days_of_parts(database: &Database) {
+    const POSTGRES: &str = "
+        CREATE TABLE older (carrier TEXT NOT NULL, reference BYTEA NOT NULL, id BIGINT, part SMALLINT, parts SMALLINT,
+            taken_us BIGINT NOT NULL, status SMALLINT, error SMALLINT, report TEXT, former INTEGER NOT NULL DEFAULT 0,
+            tail INTEGER, alias_of BYTEA);
+        INSERT INTO older (carrier, reference, id, part, parts, taken_us, status, error, tail)
+            SELECT carrier, reference, id, part, parts, taken_us, status, error, tail FROM transit;
+        DROP TABLE transit;
+        ALTER TABLE older RENAME TO transit;
+        ALTER TABLE transit ADD CONSTRAINT transit_pkey PRIMARY KEY (carrier, reference, former);
+        CREATE INDEX transit_taken ON transit (taken_us)";
+    const SQLITE: &str = "
+        CREATE TABLE older (number INTEGER PRIMARY KEY, carrier TEXT NOT NULL, reference BLOB NOT NULL,
+            former INTEGER NOT NULL DEFAULT 0, id INTEGER, part INTEGER, parts INTEGER, taken_us INTEGER NOT NULL,
+            status INTEGER, error INTEGER, report TEXT, tail INTEGER, alias_of BLOB,
+            UNIQUE (carrier, reference, former));
+        INSERT INTO older (number, carrier, reference, id, part, parts, taken_us, status, error, tail)
+            SELECT number, carrier, reference, id, part, parts, taken_us, status, error, tail FROM transit;
+        DROP TABLE transit;
+        ALTER TABLE older RENAME TO transit";
+    const BOTH: &str = "
+        INSERT INTO transit (carrier, reference, taken_us, status, error, report, tail)
+            SELECT carrier, reference, taken_us, status, error, report, nullif(tail, -1) FROM early_receipt;
+        DROP TABLE early_receipt;
+        CREATE INDEX transit_message ON transit (id) WHERE id IS NOT NULL;
+        CREATE INDEX transit_unmatched ON transit (taken_us) WHERE id IS NULL;
+        DELETE FROM schema_migration WHERE number >= 19;
+        DELETE FROM schema_fit WHERE number >= 19";
+    let undo = match database {
+        Database::Postgres(_) => POSTGRES,
+        Database::Sqlite(_) => SQLITE,
+    };
+    database.execute(undo).await;
+    database.execute(BOTH).await;
 }
 
 /// The schema before pools of routes, queues of receivers, and references that can be used again.

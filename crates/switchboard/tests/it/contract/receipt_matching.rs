@@ -224,7 +224,9 @@ async fn receipts_of_one_batch_find_their_own_parts(store: Arc<dyn Store>) {
     );
 }
 
-async fn receipts_and_answers_in_other_forms_that_cross_always_meet(store: Arc<dyn Store>) {
+pub(super) async fn receipts_and_answers_in_other_forms_that_cross_always_meet(
+    store: Arc<dyn Store>,
+) {
     const MESSAGES: u64 = 60;
     let node = join(&store).await;
     let batch = (1..=MESSAGES).map(|id| held(id, node));

@@ -117,7 +117,7 @@ async fn an_end_never_changes(store: Arc<dyn Store>) {
     assert_eq!(state(&store, 1).await, before);
 }
 
-async fn receipts_and_answers_that_cross_always_meet(store: Arc<dyn Store>) {
+pub(super) async fn receipts_and_answers_that_cross_always_meet(store: Arc<dyn Store>) {
     const MESSAGES: u64 = 60;
     let node = join(&store).await;
     let batch = (1..=MESSAGES).map(|id| held(id, node));

@@ -1,0 +1,357 @@
+//! The days of `transit`: a partition for each day on which carriers took parts (UTC), so that a day is forgotten by
+//! dropping a table.
+//!
+//! Days are made ahead. What belongs to a day that has none is stored in the default partition, so nothing fails when a
+//! partition is missing. Rows of that partition, of "before", and of days that this role may not drop are deleted in
+//! steps.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use deadpool_postgres::Object;
+use domain::ports::StoreError;
+use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
+
+use super::attempt::{self, Attempt};
+use super::days::{self, Day};
+use super::fault::Fault;
+use super::{PostgresStore, column};
+
+const TABLE: &str = "transit";
+/// Partitions that are not of a day.
+const OTHERS: [&str; 2] = ["transit_before", "transit_default"];
+/// How many days are made ahead.
+const AHEAD: i64 = 3;
+/// Deleting rows of a table begins again at the oldest after so long.
+const ROWS_AGAIN_US: i64 = 600_000_000;
+/// A day that is waited for is looked at again after so long.
+const LOOK_AGAIN_US: i64 = 600_000_000;
+
+const NOW: &str = concat!("SELECT ", now_us!());
+const LIST_DAYS: &str = "
+    SELECT CAST(c.relname AS text) FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'transit'::regclass ORDER BY c.relname";
+const BEFORE_ENDS: &str = "
+    SELECT CAST(substring(pg_get_expr(relpartbound, oid) FROM 'TO \\(''?(\\d+)') AS BIGINT)
+    FROM pg_class WHERE oid = to_regclass('transit_before')";
+/// The locks keep everybody else from the table, while they are waited for and while they are held.
+const BE_BRIEF: &str = "
+    SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '500ms'; SET LOCAL enable_seqscan = on";
+const LOCK: &str = "LOCK TABLE ONLY transit IN ACCESS EXCLUSIVE MODE";
+const PRUNE_EARLY: &str = "
+    WITH pruned AS (
+        DELETE FROM early_receipt WHERE (carrier, reference, tail) IN (
+            SELECT carrier, reference, tail FROM early_receipt WHERE taken_us <= $1
+            ORDER BY taken_us LIMIT $2 FOR UPDATE SKIP LOCKED
+        ) RETURNING 1
+    )
+    SELECT count(*) FROM pruned";
+
+/// What a process knows of the days.
+#[derive(Default)]
+pub(super) struct PartDays {
+    /// Those that have a partition, or can have none.
+    made: Mutex<BTreeSet<Day>>,
+    /// Those that are waited for, until the time at which they are looked at again.
+    waiting: Mutex<BTreeMap<Day, i64>>,
+    /// Those that this role may not drop.
+    denied: Mutex<BTreeSet<Day>>,
+    /// Where deleting of rows goes on, and when it begins again. What was deleted stays in the index until the next vacuum,
+    /// so not every step begins at the oldest.
+    floors: Mutex<HashMap<String, (i64, i64)>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl PostgresStore {
+    /// Makes the partitions of the day of a time and of the next few, as far as they are missing. Nothing depends on them.
+    pub(super) async fn make_part_days(&self, now_us: i64) {
+        let days = (0..=AHEAD).map(|ahead| Day::at(now_us).after(ahead));
+        let made = lock(&self.parts.made).clone();
+        for day in days.filter(|day| !made.contains(day)) {
+            match attempt::run(&self.pool, "make a partition of parts", &Make(day)).await {
+                Ok(Made::There) => {}
+                Ok(Made::Busy) => return,
+                Ok(Made::Never) => {
+                    tracing::warn!(
+                        partition = day.partition(TABLE),
+                        "no partition could be made: this database user may not create it, or parts of that day are \
+                         stored already; they are deleted row by row"
+                    );
+                }
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "partitions of parts are made later");
+                    return;
+                }
+            }
+            lock(&self.parts.made).insert(day);
+        }
+    }
+
+    /// Forgets receipts that matched nothing and parts that nobody waits for, at most so many, and whole days of parts.
+    pub(super) async fn prune_old_receipts(
+        &self,
+        age_us: i64,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let read = |row: &Row| column(row, 0);
+        let now_us: i64 = self.get("prune receipts", NOW, &[], read).await?;
+        self.make_part_days(now_us).await;
+        let before_us = now_us.saturating_sub(age_us);
+        let limit = i64::from(limit);
+        let values: super::Values<'_> = &[&before_us, &limit];
+        let mut pruned: i64 = self
+            .get("prune receipts", PRUNE_EARLY, values, read)
+            .await?;
+        for table in OTHERS {
+            let rows = Rows::of(table, before_us);
+            pruned += self.prune_rows(rows, limit - pruned, now_us).await?;
+        }
+        for day in self.list_old_part_days(now_us, before_us).await? {
+            if lock(&self.parts.denied).contains(&day) {
+                pruned += self
+                    .prune_rows(Rows::of_day(day), limit - pruned, now_us)
+                    .await?;
+                continue;
+            }
+            match attempt::run(&self.pool, "drop a day of parts", &Drop(day)).await? {
+                Dropped::Gone => {
+                    let partition = day.partition(TABLE);
+                    tracing::info!(partition, "a day of parts was forgotten");
+                    pruned += 1;
+                }
+                Dropped::IsWaitedFor => {
+                    let again_us = now_us.saturating_add(LOOK_AGAIN_US);
+                    lock(&self.parts.waiting).insert(day, again_us);
+                }
+                Dropped::NotNow => {}
+                Dropped::Denied => {
+                    let partition = day.partition(TABLE);
+                    tracing::warn!(
+                        partition,
+                        "this database user may not drop it; its rows are deleted one by one"
+                    );
+                    lock(&self.parts.denied).insert(day);
+                }
+            }
+        }
+        Ok(pruned.cast_unsigned())
+    }
+
+    /// The days that ended before a time and are not known to be waited for.
+    async fn list_old_part_days(
+        &self,
+        now_us: i64,
+        before_us: i64,
+    ) -> Result<Vec<Day>, StoreError> {
+        let read = |row: &Row| Ok(Day::of_partition(TABLE, &column::<String>(row, 0)?));
+        let days = self
+            .list("list days of parts", LIST_DAYS, &[], read)
+            .await?;
+        let mut waiting = lock(&self.parts.waiting);
+        waiting.retain(|_, again_us| *again_us > now_us);
+        let is_old = |day: &Day| day.end_us() <= before_us && !waiting.contains_key(day);
+        Ok(days.into_iter().flatten().filter(is_old).collect())
+    }
+
+    async fn prune_rows(&self, rows: Rows, limit: i64, now_us: i64) -> Result<i64, StoreError> {
+        if limit <= 0 {
+            return Ok(0);
+        }
+        let (floor, again_us) = *lock(&self.parts.floors)
+            .entry(rows.name.clone())
+            .or_insert((i64::MIN, now_us.saturating_add(ROWS_AGAIN_US)));
+        let prune = PruneRows { rows, floor, limit };
+        let (pruned, last) = attempt::run(&self.pool, "prune parts", &prune).await?;
+        // At the oldest from time to time: a part may have been reported on since.
+        let next = if now_us >= again_us {
+            (i64::MIN, now_us.saturating_add(ROWS_AGAIN_US))
+        } else {
+            (last.unwrap_or(floor), again_us)
+        };
+        lock(&self.parts.floors).insert(prune.rows.name, next);
+        Ok(pruned)
+    }
+}
+
+/// The making of one day.
+struct Make(Day);
+
+enum Made {
+    There,
+    /// Others need the table now.
+    Busy,
+    Never,
+}
+
+impl Attempt for Make {
+    type Output = Made;
+
+    async fn run(&self, client: &mut Object) -> Result<Made, Fault> {
+        match make(client, self.0).await {
+            Err(Fault::Database(error)) if is_busy(error.code()) => Ok(Made::Busy),
+            // The second: the default partition has rows of that day.
+            Err(Fault::Database(error))
+                if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE)
+                    || error.code() == Some(&SqlState::CHECK_VIOLATION) =>
+            {
+                Ok(Made::Never)
+            }
+            Err(fault) => Err(fault),
+            Ok(()) => Ok(Made::There),
+        }
+    }
+}
+
+/// Attached, not created as a partition: that would wait for every statement under way, also on the other partitions.
+async fn make(client: &mut Object, day: Day) -> Result<(), Fault> {
+    let name = day.partition(TABLE);
+    let is_there = client.query_one(days::IS_THERE, &[&name]).await?;
+    let before_ends = client.query_opt(BEFORE_ENDS, &[]).await?;
+    let before_ends: Option<i64> = before_ends.map(|row| column(&row, 0)).transpose()?;
+    if column(&is_there, 0)? || before_ends.is_some_and(|end_us| day.start_us() < end_us) {
+        return Ok(());
+    }
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(BE_BRIEF).await?;
+    transaction.query_one(days::ONE_AT_A_TIME, &[]).await?;
+    let is_there = transaction.query_one(days::IS_THERE, &[&name]).await?;
+    if column(&is_there, 0)? {
+        return Ok(());
+    }
+    let (first, end) = (day.start_us(), day.end_us());
+    let make = format!(
+        "CREATE TABLE {name} (LIKE {TABLE} INCLUDING DEFAULTS INCLUDING CONSTRAINTS);
+        ALTER TABLE {TABLE} ATTACH PARTITION {name} FOR VALUES FROM ({first}) TO ({end})"
+    );
+    transaction.batch_execute(&make).await?;
+    transaction.commit().await?;
+    tracing::debug!(partition = name, "a day of parts begins");
+    Ok(())
+}
+
+/// The end of one day's partition.
+struct Drop(Day);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dropped {
+    Gone,
+    IsWaitedFor,
+    NotNow,
+    Denied,
+}
+
+impl Attempt for Drop {
+    type Output = Dropped;
+
+    async fn run(&self, client: &mut Object) -> Result<Dropped, Fault> {
+        match drop_partition(client, self.0).await {
+            Err(Fault::Database(error)) if is_busy(error.code()) => Ok(Dropped::NotNow),
+            Err(Fault::Database(error))
+                if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) =>
+            {
+                Ok(Dropped::Denied)
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+async fn drop_partition(client: &mut Object, day: Day) -> Result<Dropped, Fault> {
+    let partition = day.partition(TABLE);
+    // Every message that waits for a report has a row in the queue; those of the day have IDs between its lowest and its
+    // highest. Nothing is added to a day that is over, so this is not asked again under the lock.
+    let is_waited_for = format!(
+        "SELECT EXISTS (
+            SELECT 1 FROM (SELECT min(id) AS lowest, max(id) AS highest FROM {partition}) AS b
+            JOIN queue AS q ON q.owner = -1 AND q.lane = 0 AND q.id BETWEEN b.lowest AND b.highest
+            WHERE EXISTS (SELECT 1 FROM {partition} AS t WHERE t.id = q.id AND t.status IS NULL))"
+    );
+    let is_waited_for = client.query_one(&is_waited_for, &[]).await?;
+    if column(&is_waited_for, 0)? {
+        return Ok(Dropped::IsWaitedFor);
+    }
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(BE_BRIEF).await?;
+    transaction.batch_execute(LOCK).await?;
+    let drop = format!("DROP TABLE IF EXISTS {partition}");
+    transaction.batch_execute(&drop).await?;
+    transaction.commit().await?;
+    Ok(Dropped::Gone)
+}
+
+/// Whether a lock was not to be had in time, or what it was for took too long.
+fn is_busy(code: Option<&SqlState>) -> bool {
+    code == Some(&SqlState::LOCK_NOT_AVAILABLE) || code == Some(&SqlState::QUERY_CANCELED)
+}
+
+/// Rows that are deleted in steps.
+struct Rows {
+    name: String,
+    table: &'static str,
+    /// An indexed column, in whose order they go.
+    order: &'static str,
+    from_us: i64,
+    before_us: i64,
+}
+
+impl Rows {
+    /// Those of a partition that is not of a day.
+    fn of(table: &'static str, before_us: i64) -> Self {
+        Self {
+            name: table.to_owned(),
+            table,
+            order: "taken_us",
+            from_us: i64::MIN,
+            before_us,
+        }
+    }
+
+    fn of_day(day: Day) -> Self {
+        Self {
+            name: day.partition(TABLE),
+            table: TABLE,
+            order: "id",
+            from_us: day.start_us(),
+            before_us: day.end_us() - 1,
+        }
+    }
+}
+
+/// A step of deleting rows. A part whose report never came is kept as long as its message waits for it.
+struct PruneRows {
+    rows: Rows,
+    floor: i64,
+    limit: i64,
+}
+
+impl Attempt for PruneRows {
+    /// How many, and where the next step goes on.
+    type Output = (i64, Option<i64>);
+
+    async fn run(&self, client: &mut Object) -> Result<Self::Output, Fault> {
+        let Rows { table, order, .. } = self.rows;
+        let sql = format!(
+            "WITH pruned AS (
+                DELETE FROM {table} AS d USING (
+                    SELECT t.carrier, t.reference, t.taken_us, t.id FROM {table} AS t
+                    WHERE t.taken_us >= $1 AND t.taken_us <= $2 AND t.{order} >= $3 AND (t.status IS NOT NULL
+                        OR NOT EXISTS (SELECT 1 FROM message WHERE message.id = t.id AND message.final_us IS NULL))
+                    ORDER BY t.{order} LIMIT $4 FOR UPDATE OF t SKIP LOCKED
+                ) AS o
+                WHERE d.carrier = o.carrier AND d.reference = o.reference AND d.taken_us = o.taken_us AND d.id = o.id
+                RETURNING d.{order} AS place
+            )
+            SELECT count(*), max(place) FROM pruned"
+        );
+        let statement = client.prepare_cached(&sql).await?;
+        let (from_us, before_us) = (self.rows.from_us, self.rows.before_us);
+        let values: super::Values<'_> = &[&from_us, &before_us, &self.floor, &self.limit];
+        let row = client.query_one(&statement, values).await?;
+        Ok((column(&row, 0)?, column(&row, 1)?))
+    }
+}
