@@ -90,7 +90,7 @@ const LEAVE: &str = "
     UPDATE callback_queue SET owner = 0 WHERE owner = $1";
 
 const LIST_IN_TRANSIT: &str = "
-    SELECT t.reference, m.recipient, t.taken_us FROM transit AS t JOIN message AS m ON m.id = t.id
+    SELECT t.reference, m.recipient, t.taken_us FROM transit AS t JOIN message AS m ON m.id = ANY(ARRAY[t.id])
     WHERE t.carrier = $1 AND t.reference > $2 AND t.status IS NULL ORDER BY t.reference LIMIT $3";
 /// Read from the newest message back. Without an index of its own: only people who try things out ask.
 const LIST_INBOX: &str = "
@@ -205,7 +205,10 @@ impl DispatchStore for PostgresStore {
         let batch = &batch;
         let sends = Sends { node, batch, hold };
         let mut settled = attempt::run(&self.pool, OPERATION, &sends).await?;
-        self.settle_early(node, hold, batch, &mut settled).await?;
+        // The answers are stored, so this is no failure of theirs.
+        if let Err(error) = self.settle_early(node, hold, batch, &mut settled).await {
+            tracing::warn!(%error, "receipts that came before these answers are compared later");
+        }
         read_all(OPERATION, settled, SettledColumns::settled)
     }
 
@@ -220,7 +223,9 @@ impl DispatchStore for PostgresStore {
         let holder = Holder::new(node, hold);
         let receipts = Receipts { batch, holder };
         let mut matched = attempt::run(&self.pool, OPERATION, &receipts).await?;
-        self.look_again(node, hold, batch, &mut matched).await?;
+        if let Err(error) = self.look_again(node, hold, batch, &mut matched).await {
+            tracing::warn!(%error, "parts that were named meanwhile are compared with these receipts later");
+        }
         read_all(OPERATION, matched, MatchedColumns::matched)
     }
 

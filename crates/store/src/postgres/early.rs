@@ -36,7 +36,7 @@ const FIND_EARLY: &str = "
     WHERE EXISTS (SELECT 1 FROM early_receipt) ORDER BY g.place, g.form, e.taken_us";
 const TAKE: &str = "
     DELETE FROM early_receipt AS e USING UNNEST($1::text[], $2::bytea[], $3::int[]) AS g (carrier, reference, tail)
-    WHERE e.carrier = g.carrier AND e.reference = g.reference AND e.tail = g.tail
+    WHERE e.carrier = ANY(ARRAY[g.carrier]) AND e.reference = g.reference AND e.tail = g.tail
     RETURNING e.carrier, e.reference, e.tail, e.status, e.error, e.taken_us, e.report";
 const LIST: &str = "
     SELECT carrier, reference, tail, status, error, taken_us, report FROM early_receipt

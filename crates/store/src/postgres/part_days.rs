@@ -343,7 +343,8 @@ impl Attempt for PruneRows {
                         OR NOT EXISTS (SELECT 1 FROM message WHERE message.id = t.id AND message.final_us IS NULL))
                     ORDER BY t.{order} LIMIT $4 FOR UPDATE OF t SKIP LOCKED
                 ) AS o
-                WHERE d.carrier = o.carrier AND d.reference = o.reference AND d.taken_us = o.taken_us AND d.id = o.id
+                WHERE d.carrier = ANY(ARRAY[o.carrier]) AND d.reference = o.reference
+                    AND d.taken_us = ANY(ARRAY[o.taken_us]) AND d.id = ANY(ARRAY[o.id])
                 RETURNING d.{order} AS place
             )
             SELECT count(*), max(place) FROM pruned"

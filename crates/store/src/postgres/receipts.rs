@@ -39,26 +39,25 @@ macro_rules! fits {
 }
 
 /// Reports on parts that wait for one: by the reference as it is written, else by another form of it; of several the
-/// newest. Receipts without such a part go through, too (LEFT JOIN): if the planner expected only one row there, it would
-/// read the whole partition of a day that was empty when it made the plan.
+/// newest.
 const REPORT: &str = concat!(
     "WITH given AS MATERIALIZED (
         SELECT * FROM UNNEST($1::int[], $2::text[], $3::bytea[], $4::smallint[], $5::int[], $6::smallint[], $7::smallint[])
             AS g (place, carrier, reference, form, tail, status, error)
     ), open AS MATERIALIZED (
         SELECT DISTINCT ON (g.place) g.place, g.status, g.error, g.carrier, g.reference, t.taken_us, t.id
-        FROM given AS g LEFT JOIN LATERAL (
+        FROM given AS g CROSS JOIN LATERAL (
             SELECT t.taken_us, t.id FROM (",
     newest_uses!("$8::bigint", "$9"),
     ") AS t WHERE t.status IS NULL AND ",
     fits!(),
     " ORDER BY t.taken_us DESC, t.id DESC LIMIT 1
-        ) AS t ON TRUE
-        ORDER BY g.place, t.id IS NULL, g.form
+        ) AS t
+        ORDER BY g.place, g.form
     )
     UPDATE transit AS t SET status = o.status, error = o.error FROM open AS o
-    WHERE t.carrier = o.carrier AND t.reference = o.reference AND t.taken_us = o.taken_us AND t.id = o.id
-        AND t.status IS NULL
+    WHERE t.carrier = ANY(ARRAY[o.carrier]) AND t.reference = o.reference AND t.taken_us = ANY(ARRAY[o.taken_us])
+        AND t.id = ANY(ARRAY[o.id]) AND t.status IS NULL
     RETURNING o.place, t.id, t.parts"
 );
 /// Which receipts are about parts that are known, and whether one of these still waits.
