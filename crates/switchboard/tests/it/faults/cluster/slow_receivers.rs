@@ -39,10 +39,10 @@ fn deliver(backend: Backend, slow_reports: usize, control: &StallControl) -> Opt
     let port = receiver.addr().port();
     let url = |host: usize, path: &str| format!("http://{}:{port}{path}", address(host));
     let node = LoneNode::start(builder(backend).env("SWITCHBOARD_SIMULATOR__DELAY_MS", "0"));
-    let account = node.account("crowd");
+    let (crowd, other) = (node.account("crowd"), node.account("other"));
     let numbers: Vec<u64> = (NUMBER..).take(slow_reports).collect();
     for host in 1..=SLOW_HOSTS {
-        account.send(&numbers, &json!({ "dlrUrl": url(host, "/slow") }));
+        crowd.send(&numbers, &json!({ "dlrUrl": url(host, "/slow") }));
     }
     wait_within(PATIENCE, "the slow receivers are called", || {
         receiver.count() >= SLOW_HOSTS
@@ -50,7 +50,7 @@ fn deliver(backend: Backend, slow_reports: usize, control: &StallControl) -> Opt
     let mut accepted: HashMap<String, Instant> = HashMap::new();
     for report in 0..HEALTHY_REPORTS {
         let path = format!("/healthy/{report}");
-        let at = account.send(&[NUMBER], &json!({ "dlrUrl": url(HEALTHY, &path) }));
+        let at = other.send(&[NUMBER], &json!({ "dlrUrl": url(HEALTHY, &path) }));
         accepted.insert(path, at);
     }
     let mut delays: Vec<(Instant, Instant)> = Vec::new();
