@@ -37,8 +37,8 @@ impl<'a> NameColumns<'a> {
     /// Those parts that have no name yet.
     fn push(&mut self, names: &'a Names<'_>) {
         let parts = count(&names.references);
-        let named = usize::from(names.is_moved);
-        for (reference, part) in names.references.iter().zip(1..).skip(named) {
+        let done = usize::from(names.is_moved);
+        for (reference, part) in names.references.iter().zip(1..).skip(done) {
             self.carrier.push(names.carrier);
             self.reference.push(reference.as_bytes());
             self.id.push(names.id);

@@ -202,7 +202,7 @@ async fn a_role_that_may_create_nothing_opens_a_current_schema() {
 }
 
 /// The same database for another user.
-fn as_role(database: &Database, name: &str) -> DatabaseUrl {
+pub(super) fn as_role(database: &Database, name: &str) -> DatabaseUrl {
     let url = database.url();
     let (_, place) = url.rsplit_once('@').expect("a URL with a user");
     let url = format!("postgres://{name}@{place}");

@@ -7,8 +7,10 @@ use domain::ports::{Matched, Settled, Store};
 use domain::{NodeId, Outcome, Timestamp};
 use jiff::ToSpan;
 use jiff::tz::TimeZone;
+use store::Options;
 
 use super::fixture::{Database, connect};
+use super::handshake::as_role;
 use super::sample::accept;
 use super::way::{
     HOUR, first_result, future, held, join, kind, past, receipt, report, settle, taken,
@@ -184,6 +186,47 @@ async fn a_long_reader_only_puts_off_the_drop() {
     assert_eq!(forget(&store).await, 0);
     reader.batch_execute("COMMIT").await.expect("it ends");
     assert_eq!(forget(&store).await, 1);
+}
+
+/// Whoever may only read and write rows stores parts all the same, and deletes them one by one.
+#[tokio::test]
+async fn a_role_that_may_drop_nothing_deletes_rows() {
+    let database = database_of_a_while(&[9]).await;
+    let name = format!("parts_{}", std::process::id());
+    let role = format!(
+        "CREATE ROLE {name} LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {name};
+        GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {name}"
+    );
+    database.execute(&role).await;
+    let opened = store::open(&as_role(&database, &name), &Options::default()).await;
+    let store = opened.expect("there is nothing to create");
+    let node = join(&store).await;
+    for (id, day) in [(1, 9), (2, 9), (3, 9), (4, 8)] {
+        take(&store, node, id, days_ago(day)).await;
+    }
+    let stored = rows(&database).await;
+    let mut reports = Vec::new();
+    for id in 1..=4 {
+        reports.push(reported(&store, node, id).await);
+    }
+    let mut steps = Vec::new();
+    for _ in 0..4 {
+        let pruned = store.prune_receipts(HOUR, 2).await;
+        steps.push(pruned.expect("answers"));
+    }
+    let left = rows(&database).await;
+    drop(store);
+    let clean = format!("DROP OWNED BY {name}; DROP ROLE {name}");
+    database.execute(&clean).await;
+    assert_eq!(stored, [0, 1, 3]);
+    assert_eq!(reports, ["ended"; 4]);
+    assert_eq!(
+        steps,
+        [1, 2, 1, 0],
+        "the day itself from the second step on"
+    );
+    assert_eq!(left, [0, 0, 0]);
 }
 
 /// The newest open part is meant, on whatever day it was taken.
