@@ -140,8 +140,9 @@ impl PostgresStore {
             &named.tail,
         ];
         let read = |row: &Row| Ok((column::<i32>(row, 0)?, Key::read(row, 1)?));
-        let found = self.list("find early receipts", FIND_EARLY, values, read);
-        let found = or_later(found.await);
+        let found = self
+            .list("find early receipts", FIND_EARLY, values, read)
+            .await?;
         if found.is_empty() {
             return Ok(());
         }
@@ -184,8 +185,7 @@ impl PostgresStore {
             return Ok(());
         }
         let look = Look(Columns::of(kept.iter().copied(), Forms::All));
-        let found = attempt::run(&self.pool, "look for parts again", &look).await;
-        let found = or_later(found);
+        let found = attempt::run(&self.pool, "look for parts again", &look).await?;
         if found.is_empty() {
             return Ok(());
         }
@@ -252,15 +252,6 @@ impl Compared {
     fn lock(&self) -> std::sync::MutexGuard<'_, Key> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What a look found; nothing if it failed. All is stored before it, so the caller must not be told otherwise.
-fn or_later<T: Default>(found: Result<T, StoreError>) -> T {
-    found.unwrap_or_else(|error| {
-        let error = &error as &dyn std::error::Error;
-        tracing::warn!(error, "early receipts are left to the next comparison");
-        T::default()
-    })
 }
 
 /// A look for the parts of receipts.
