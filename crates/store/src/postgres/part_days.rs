@@ -40,11 +40,12 @@ const BE_BRIEF: &str = "
     SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '500ms'; SET LOCAL enable_seqscan = on";
 const LOCK: &str = "LOCK TABLE ONLY transit IN ACCESS EXCLUSIVE MODE";
 const PRUNE_EARLY: &str = "
-    WITH pruned AS (
-        DELETE FROM early_receipt WHERE (carrier, reference, tail) IN (
-            SELECT carrier, reference, tail FROM early_receipt WHERE taken_us <= $1
-            ORDER BY taken_us LIMIT $2 FOR UPDATE SKIP LOCKED
-        ) RETURNING 1
+    WITH old AS MATERIALIZED (
+        SELECT carrier, reference, tail FROM early_receipt WHERE taken_us <= $1
+        ORDER BY taken_us LIMIT $2 FOR UPDATE SKIP LOCKED
+    ), pruned AS (
+        DELETE FROM early_receipt AS e USING old
+        WHERE e.carrier = ANY(ARRAY[old.carrier]) AND e.reference = old.reference AND e.tail = old.tail RETURNING 1
     )
     SELECT count(*) FROM pruned";
 
