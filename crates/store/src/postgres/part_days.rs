@@ -70,8 +70,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl PostgresStore {
     /// Makes the partitions of the day of a time and of the next few, as far as they are missing. Nothing depends on them.
     pub(super) async fn make_part_days(&self, now_us: i64) {
-        let days = (0..=AHEAD).map(|ahead| Day::at(now_us).after(ahead));
-        let made = lock(&self.parts.made).clone();
+        let today = Day::at(now_us);
+        let made = {
+            let mut made = lock(&self.parts.made);
+            made.retain(|day| *day >= today);
+            made.clone()
+        };
+        let days = (0..=AHEAD).map(|ahead| today.after(ahead));
         for day in days.filter(|day| !made.contains(day)) {
             match attempt::run(&self.pool, "make a partition of parts", &Make(day)).await {
                 Ok(Made::There) => {}
