@@ -28,6 +28,12 @@ const IDLE: Duration = Duration::from_secs(20);
 /// For how long it is waited until what is due has been sorted by receiver.
 const SORTING: Duration = Duration::from_mins(20);
 const P95_MS: u64 = 1_000;
+/// A receiver that is not slow, only far away: how long it takes for an answer, how many reports it gets, of which the first
+/// ones teach the service how many it takes at once, and how many it is to get in a second.
+const FAR_ANSWER: Duration = Duration::from_millis(100);
+const FAR_REPORTS: u64 = 20_000;
+const FAR_LEARNING: usize = 5_000;
+const FAR_PER_SECOND: u64 = 1_000;
 /// An idle service asks a few times a second, whatever waits; those that slow receivers take are stored besides.
 const MORE_PER_SECOND: u64 = 40;
 
@@ -91,6 +97,7 @@ pub(crate) fn run(options: &ReceiverOptions) -> Result<()> {
         flow: flow::run(&site, &plan(half))?,
         waiting: look.number(WAITING)?,
     };
+    let far = measure_far(database)?;
     let others = Others::start()?;
     let begun = Instant::now();
     for url in others.urls() {
@@ -113,8 +120,29 @@ pub(crate) fn run(options: &ReceiverOptions) -> Result<()> {
             waiting: look.number(WAITING)?,
         });
     }
-    print!("{}", table(options.reports, &phases));
+    print!("{}", table(options.reports, &phases, far));
     Ok(())
+}
+
+/// How many reports a second a receiver gets that takes a while for each.
+fn measure_far(database: &TestDatabase) -> Result<u64> {
+    let receiver = Receiver::builder().script(|_| Reply::ok().after(FAR_ANSWER));
+    let receiver = receiver.try_start()?;
+    fill(database, &receiver.url("/dlr"), FAR_REPORTS)?;
+    let all = usize::try_from(FAR_REPORTS)?;
+    if !receiver.wait_for(all, SORTING) {
+        bail!(
+            "a receiver that takes 100 ms got {} of {all} reports",
+            receiver.count()
+        );
+    }
+    let mut at: Vec<Instant> = receiver.received().iter().map(|report| report.at).collect();
+    at.sort_unstable();
+    let took = at[all - 1].saturating_duration_since(at[FAR_LEARNING]);
+    let reports = u128::try_from(all - FAR_LEARNING)?;
+    let rate = u64::try_from(reports * 1000 / took.as_millis().max(1))?;
+    eprintln!("  {rate} reports a second to a receiver that takes 100 ms");
+    Ok(rate)
 }
 
 /// The receivers that are dead or slow.
@@ -217,7 +245,7 @@ impl Look {
     }
 }
 
-fn table(reports: u64, phases: &[Phase]) -> String {
+fn table(reports: u64, phases: &[Phase], far: u64) -> String {
     let mut text = format!(
         "\nOne healthy receiver beside {DEAD} that refuse connections, {HANGING} that never answer and {SLOW} that answer \
          after {} s, each with {reports} reports; {OUTSTANDING} messages under way to the healthy one:\n\n\
@@ -240,11 +268,11 @@ fn table(reports: u64, phases: &[Phase]) -> String {
             phase.waiting,
         );
     }
-    let _infallible = write_goals(&mut text, &goals(phases));
+    let _infallible = write_goals(&mut text, &goals(phases, far));
     text
 }
 
-fn goals(phases: &[Phase]) -> [Goal; 3] {
+fn goals(phases: &[Phase], far: u64) -> [Goal; 4] {
     let delays = phases.iter().map(|phase| &phase.flow.tally.delay);
     let worst = delays.map(|delay| delay.percentile(95)).max();
     let worst = worst.unwrap_or_default();
@@ -267,6 +295,10 @@ fn goals(phases: &[Phase]) -> [Goal; 3] {
                 format!("{first}/s, then at most {most}/s"),
                 most <= first + MORE_PER_SECOND,
             )),
+        ),
+        Goal::new(
+            "a receiver that takes 100 ms gets at least 1,000 reports a second",
+            Some((format!("{far}/s"), far >= FAR_PER_SECOND)),
         ),
         Goal::new(
             "no errors or lost callbacks",
