@@ -464,11 +464,7 @@ mod tests {
     async fn a_panic_at_the_beginning_ends_only_what_panics() {
         let kept = Arc::new(());
         let held = kept.clone();
-        begin(async move {
-            let _held = held;
-            std::panic::resume_unwind(Box::new("on purpose"));
-        })
-        .await;
+        begin(async move { std::panic::resume_unwind(Box::new(held)) }).await;
         assert_eq!(Arc::strong_count(&kept), 1);
     }
 }
