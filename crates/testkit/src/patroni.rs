@@ -116,10 +116,20 @@ impl Patroni {
         })
     }
 
-    /// Waits until [`Self::is_in_step`].
+    /// Waits until [`Self::is_in_step`]. A leader that is stuck by a fault of Patroni is helped once.
     pub fn wait_until_in_step(&mut self) -> Result<()> {
         let until = Instant::now() + PATIENCE;
+        let mut is_helped = false;
         while !self.is_in_step() {
+            let stuck = self.members.iter().position(Member::is_stuck);
+            if let Some(stuck) = stuck.filter(|_| !is_helped) {
+                println!(
+                    "{} appoints no synchronous standby; its Patroni is started again",
+                    self.members[stuck].name()
+                );
+                self.members[stuck].restart_patroni()?;
+                is_helped = true;
+            }
             for member in &mut self.members {
                 member.check_running()?;
             }

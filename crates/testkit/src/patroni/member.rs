@@ -24,6 +24,11 @@ const ENDS_WITHIN: Duration = Duration::from_secs(20);
 /// So many lines of a log are shown when something fails.
 const LOG_LINES: usize = 40;
 const POLL: Duration = Duration::from_millis(20);
+/// A leader that goes on writing this works with an old copy of a key in etcd and never appoints a synchronous standby: a
+/// fault of Patroni before 3.1, on machines where it did not get to run for a while.
+const STUCK: &str = "Synchronous replication key updated by someone else";
+/// It writes it every five seconds.
+const STUCK_LINES: usize = 6;
 /// What stands in the configuration of docs/SCALING.md for the places of a member.
 const NAME: &str = "name: member1";
 const POSTGRES: &str = "10.0.0.1:5432";
@@ -137,6 +142,18 @@ impl Member {
         let lines: Vec<&str> = log.lines().collect();
         let newest = &lines[lines.len().saturating_sub(LOG_LINES)..];
         format!("--- {} ---\n{}", self.places.name, newest.join("\n"))
+    }
+
+    /// Whether it needs a restart to appoint a synchronous standby.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.newest_log().matches(STUCK).count() >= STUCK_LINES
+    }
+
+    /// Starts Patroni again, as an operator would; `PostgreSQL` runs on.
+    pub(super) fn restart_patroni(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        self.restart()
     }
 
     pub(super) fn restart(&mut self) -> Result<()> {
