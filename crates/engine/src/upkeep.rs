@@ -52,7 +52,7 @@ impl Upkeep {
         callbacks: Arc<Callbacks>,
         keep: Retention,
     ) -> Self {
-        let comparing = supervise::spawn("early receipts", {
+        let comparing = supervise::spawn("early-receipts", {
             let (store, node, callbacks) = (store.clone(), node.clone(), callbacks.clone());
             move || compare_all(store.clone(), node.clone(), callbacks.clone())
         });
