@@ -11,7 +11,7 @@ use domain::kill_point::{KillPoint, set_hook};
 
 /// Names the place and the pass at which the process ends: `accept.committed:3`.
 const KILL: &str = "SWITCHBOARD_KILL_AT";
-/// Names the place where whoever passes panics, and the file that must exist for it: `claim.committed:/tmp/panic`.
+/// Names a place and a file: a task that passes the place panics while the file exists. `claim.committed:/tmp/panic`.
 const PANIC: &str = "SWITCHBOARD_PANIC_AT";
 
 static ORDERED: OnceLock<Ordered> = OnceLock::new();

@@ -239,8 +239,8 @@ impl<'a> Over<'a> {
     }
 }
 
-/// How many uses of a carrier's reference are told apart, the newest ones. A message of an older use ends when its time is
-/// over.
+/// A receipt is compared with at most this many parts that have its reference, the newest ones. Older parts get no receipt,
+/// and their messages end when they expire.
 pub(crate) const USES: i32 = 33;
 
 /// `early_receipt.tail` of a receipt that does not tell the recipient.

@@ -12,8 +12,8 @@ use crate::rows::dispatch::{InboxColumns, MatchedColumns, NO_TAIL, TransitColumn
 use crate::rows::{micros, outcome_numbers};
 
 /// Reports on the newest part that waits for a report under a reference and that the receipt fits: one of the same
-/// recipient, or, where the reference is as the receipt has it (`?4`), one where either recipient is not known. Of a
-/// reference that is used again and again, so many uses (`?7`) are told apart.
+/// recipient, or, where the reference is as the receipt has it (`?4`), one where either recipient is not known. At
+/// most `?7` parts with the same reference are looked at, the newest ones.
 const REPORT: &str = "
     UPDATE transit SET status = ?5, error = ?6 WHERE number = (
         SELECT number FROM (

@@ -167,7 +167,7 @@ async fn what_stopped_nodes_left_is_found_by_the_comparison() {
     assert_eq!(count_kept(&store).await, 4);
 }
 
-/// Of a message that is not in the batch, nobody is told, so nobody holds its report.
+/// The caller learns only about messages of its own batch, so no node holds the reports on others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_report_on_a_message_of_another_batch_waits_in_the_store() {
     let database = Database::postgres().await;

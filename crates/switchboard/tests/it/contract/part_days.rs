@@ -195,7 +195,7 @@ async fn a_long_reader_only_puts_off_the_drop() {
     assert_eq!(forget(&store).await, 1);
 }
 
-/// Whoever may only read and write rows stores parts all the same, and deletes them one by one.
+/// A database user that may only read and write rows still stores parts, and deletes them one by one.
 #[tokio::test]
 async fn a_role_that_may_drop_nothing_deletes_rows() {
     let database = database_of_a_while(&[9]).await;

@@ -28,7 +28,7 @@ fn a_service_is_not_ready_while_a_task_panics() {
     }
 }
 
-/// Whoever claims due messages panics after the commit: nobody knows these messages, until the comparison finds them.
+/// The task that claims due messages panics after the commit. No lane has these messages until the comparison finds them.
 #[test]
 fn what_a_task_claimed_before_it_panicked_is_sent() {
     for backend in Backend::ALL {

@@ -28,8 +28,8 @@ const IDLE: Duration = Duration::from_secs(20);
 /// For how long it is waited until what is due has been sorted by receiver.
 const SORTING: Duration = Duration::from_mins(20);
 const P95_MS: u64 = 1_000;
-/// A receiver that is not slow, only far away: how long it takes for an answer, how many reports it gets, of which the first
-/// ones teach the service how many it takes at once, and how many it is to get in a second.
+/// A receiver with a long round trip: the time until it answers, the number of reports for it, how many of these are not
+/// measured because the service is still raising its concurrency, and the rate to reach.
 const FAR_ANSWER: Duration = Duration::from_millis(100);
 const FAR_REPORTS: u64 = 20_000;
 const FAR_LEARNING: usize = 5_000;
