@@ -4,15 +4,13 @@
 //! survive, and would repair what the tests want to see. Every call has a deadline, so a server
 //! that hangs fails the test instead of stopping it.
 
+use crate::PATIENCE;
 use crate::answer;
 use serde_json::Value;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// How long an answer may take before the test fails, unless [`Connection::set_deadline`] says
-/// otherwise. Generous: it only matters when something is broken.
-const DEADLINE: Duration = Duration::from_mins(1);
 /// No answer of the service comes near this; a runaway one must not eat the machine.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
@@ -101,13 +99,13 @@ pub struct Connection {
 impl Connection {
     /// Connects.
     pub fn open(addr: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&addr, DEADLINE)?;
+        let stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(DEADLINE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self {
             stream,
             addr,
-            deadline: DEADLINE,
+            deadline: PATIENCE,
             received: Vec::new(),
         })
     }

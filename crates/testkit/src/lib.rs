@@ -27,6 +27,8 @@ pub mod smsc;
 pub mod stall;
 mod unique;
 
+use std::time::Duration;
+
 pub use folder::TempDir;
 pub use patroni::Patroni;
 pub use pooler::{Pooler, PoolerUser};
@@ -35,3 +37,7 @@ pub use postgres_server::PostgresServer;
 pub use process::Process;
 pub use server::{Backend, Server, ServerBuilder};
 pub use stall::StallControl;
+
+/// A wait for a state ends here, and only when something is broken: a machine that gives most of its processors to others
+/// for minutes is slow, and no test may fail for that.
+pub const PATIENCE: Duration = Duration::from_mins(10);

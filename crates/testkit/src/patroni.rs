@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use crate::PATIENCE;
 use crate::folder::TempDir;
 use crate::http;
 use crate::postgres_server::{newest_binaries, owner, send_signal};
@@ -21,8 +22,6 @@ use member::{Member, Places, basic_authorization};
 
 /// How many members there are.
 const MEMBERS: usize = 3;
-/// Far longer than three members take to start, also on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(3);
 const POLL: Duration = Duration::from_millis(200);
 
 /// The running members and their etcd. Ended on drop.

@@ -11,12 +11,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tokio_postgres::SimpleQueryMessage;
 
+use crate::PATIENCE;
 use crate::folder::TempDir;
 use crate::postgres::{connected, on_own_runtime};
 use crate::postgres_server::owner;
 
-/// It listens within milliseconds.
-const PATIENCE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(10);
 /// The name of the database that tells about the pooler itself.
 const CONSOLE: &str = "pgbouncer";

@@ -9,14 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::PATIENCE;
 use crate::folder::TempDir;
 
 /// Where Debian keeps the server's programs, one folder for each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 /// The account that a server of root's is run by, since it refuses to run as root.
 const OWNERS: [&str; 2] = ["postgres", "nobody"];
-/// Longer than a start after a crash takes.
-const PATIENCE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(100);
 /// `PostgreSQL`'s defaults, fsync included, apart from this.
 const SETTINGS: &str = "max_connections = 60\nshared_buffers = '16MB'\nlisten_addresses = '127.0.0.1'\n\

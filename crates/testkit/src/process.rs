@@ -9,11 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Debug builds on a busy machine with a cold cache start slowly; a healthy one takes well under
-/// a second.
-const START_DEADLINE: Duration = Duration::from_mins(1);
-/// Longer than any grace period a test configures.
-const STOP_DEADLINE: Duration = Duration::from_mins(1);
+use crate::PATIENCE;
+
 /// How often a wait looks whether the process is still there.
 const POLL: Duration = Duration::from_millis(5);
 /// What is kept of the output of a chatty server: the newest half megabyte at least.
@@ -102,7 +99,7 @@ impl Process {
 
     /// Waits for the process to end by itself; panics when it does not.
     pub fn wait(&mut self) -> ExitStatus {
-        let until = Instant::now() + STOP_DEADLINE;
+        let until = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
                 return status;
@@ -133,7 +130,7 @@ fn wait_for_address(
     child: &mut Child,
     announced: &Receiver<String>,
 ) -> Result<(String, SocketAddr)> {
-    let until = Instant::now() + START_DEADLINE;
+    let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
         match announced.recv_timeout(POLL) {
             Ok(url) => {
@@ -151,7 +148,7 @@ fn wait_for_address(
             bail!("the server ended with {status} before it listened");
         }
     }
-    bail!("the server did not say `listening on` within {START_DEADLINE:?}")
+    bail!("the server did not say `listening on` within {PATIENCE:?}")
 }
 
 #[derive(Debug, Default)]
@@ -214,7 +211,7 @@ impl Output {
 
 /// A process that has ended may have left lines that the threads have yet to read.
 fn wait_until_closed(announced: &Receiver<String>) {
-    let until = Instant::now() + Duration::from_mins(1);
+    let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
         if announced.recv_timeout(POLL) == Err(RecvTimeoutError::Disconnected) {
             return;

@@ -204,7 +204,7 @@ mod tests {
 
     fn connect(relay: &Relay) -> TcpStream {
         let stream = TcpStream::connect(relay.addr()).expect("it listens");
-        let patience = Some(Duration::from_mins(1));
+        let patience = Some(crate::PATIENCE);
         stream.set_read_timeout(patience).expect("a socket");
         stream
     }

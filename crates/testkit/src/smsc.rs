@@ -20,12 +20,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::PATIENCE;
+
 use connection::Order;
 use tokio::runtime;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// A wait in a test ends here: something is broken then.
-const DEADLINE: Duration = Duration::from_mins(1);
 /// A pause when the system has no connection to give: to ask again at once would be a busy loop.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// Of each kind so much is remembered; beyond, things are only counted.
@@ -186,7 +186,7 @@ impl Smsc {
     /// Waits until it has seen enough; panics when that takes too long. `what` says what is waited for.
     pub async fn wait_until(&self, what: &str, enough: impl FnMut(&Seen) -> bool) {
         let mut seen = self.desk.seen.subscribe();
-        let waited = tokio::time::timeout(DEADLINE, seen.wait_for(enough)).await;
+        let waited = tokio::time::timeout(PATIENCE, seen.wait_for(enough)).await;
         let Ok(seen) = waited else {
             panic!("waited in vain until {what}");
         };

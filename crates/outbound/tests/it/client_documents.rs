@@ -6,13 +6,11 @@ use domain::oauth::ClientIdUrl;
 use domain::ports::ClientDocuments as _;
 use outbound::client_document::MAX_DOCUMENT_BYTES;
 use outbound::{DocumentFetch, DocumentOptions, Guard};
+use testkit::PATIENCE;
 
 use crate::receiver::{Receiver, Then};
 use crate::setup::{SHORT, Scripted, options};
 use crate::tls::{self_signed, start, trusting};
-
-/// Longer than any test that does not wait for its end.
-const LONG: Duration = Duration::from_mins(1);
 
 /// A host that answers so, and a fetch that trusts it.
 async fn host(answer: String, then: Then, timeout: Duration) -> (Receiver, DocumentFetch) {
@@ -50,7 +48,7 @@ async fn a_document_comes_as_it_is() {
         ("application/client+json", ""),
         ("application/json", &largest),
     ] {
-        let (receiver, fetch) = host(document(kind, body), Then::Close, LONG).await;
+        let (receiver, fetch) = host(document(kind, body), Then::Close, PATIENCE).await;
         let fetched = fetch.fetch(&id_at(&receiver)).await;
         assert_eq!(fetched.as_deref(), Ok(body.as_bytes()), "{kind}");
         let head = &receiver.seen()[0].head;
@@ -122,7 +120,7 @@ async fn what_is_no_document_is_refused_without_repeating_it() {
         let timeout = if reason.contains("within") {
             SHORT
         } else {
-            LONG
+            PATIENCE
         };
         let (receiver, fetch) = host(answer, then, timeout).await;
         let refused = fetch.fetch(&id_at(&receiver)).await.expect_err(name).0;
@@ -135,7 +133,7 @@ async fn what_is_no_document_is_refused_without_repeating_it() {
 /// A name may lead elsewhere by the time it is dialled, so the address itself is judged.
 #[tokio::test]
 async fn a_name_that_leads_inside_is_not_dialled() {
-    let (receiver, _) = host(document("application/json", "{}"), Then::Close, LONG).await;
+    let (receiver, _) = host(document("application/json", "{}"), Then::Close, PATIENCE).await;
     let port = receiver.address.port();
     for (name, host, addresses) in [
         ("the address", "127.0.0.1", &["127.0.0.1"][..]),
@@ -152,7 +150,7 @@ async fn a_name_that_leads_inside_is_not_dialled() {
         dialer.resolver = Scripted::new(&[addresses]);
         let fetch = DocumentFetch::new(DocumentOptions {
             dialer,
-            fetch_timeout: LONG,
+            fetch_timeout: PATIENCE,
             max_fetches: 1,
         });
         let id = format!("https://{host}:{port}/client.json");

@@ -6,15 +6,13 @@ use std::time::Duration;
 use domain::ImageUrl;
 use domain::ports::ImageGuard as _;
 use outbound::{Guard, ImageCheck, ImageOptions};
+use testkit::PATIENCE;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::receiver::{Receiver, Then, answer};
 use crate::samples::{gif, jpeg, png};
 use crate::setup::{SHORT, Scripted, options};
-
-/// Longer than any test that does not wait for its end.
-const LONG: Duration = Duration::from_mins(1);
 
 const MAX_BYTES: usize = 1_048_576;
 
@@ -24,7 +22,7 @@ const MANY: usize = 8;
 fn image_options() -> ImageOptions {
     ImageOptions {
         dialer: options().dialer,
-        check_timeout: LONG,
+        check_timeout: PATIENCE,
         max_fetches: MANY,
     }
 }
@@ -84,7 +82,7 @@ async fn images_of_each_kind_are_taken_whatever_they_are_called() {
         ("one without a length", without_length, "x.jpeg"),
     ] {
         let mut host = host(answer, Then::Close).await;
-        let check = checker(LONG, MANY);
+        let check = checker(PATIENCE, MANY);
         assert_eq!(
             refusal(&check, &image_at(&host, path)).await,
             None,
@@ -149,7 +147,7 @@ async fn what_is_no_image_for_a_message_is_refused() {
         ),
     ] {
         let mut host = host(answer, then).await;
-        let check = checker(LONG, MANY);
+        let check = checker(PATIENCE, MANY);
         let got = refusal(&check, &image_at(&host, "x.png")).await;
         assert_eq!(got.as_deref(), Some(reason), "{name}");
         host.wait_until_closed(1).await;
@@ -192,7 +190,7 @@ async fn what_cannot_be_fetched_is_refused() {
         ),
     ] {
         let host = host(answer.into_bytes(), Then::Close).await;
-        let got = refusal(&checker(LONG, MANY), &image_at(&host, "x.png")).await;
+        let got = refusal(&checker(PATIENCE, MANY), &image_at(&host, "x.png")).await;
         let wanted = format!("the image cannot be fetched ({reason})");
         assert_eq!(got, Some(wanted), "{name}");
         assert_eq!(host.seen().len(), 1, "{name}");
@@ -288,7 +286,7 @@ async fn a_host_that_is_not_there_has_a_plain_reason() {
             "the name does not resolve",
         ),
     ] {
-        let got = refusal(&checker(LONG, MANY), &url).await;
+        let got = refusal(&checker(PATIENCE, MANY), &url).await;
         let wanted = format!("the image cannot be fetched ({reason})");
         assert_eq!(got, Some(wanted), "{url}");
     }
@@ -307,7 +305,7 @@ async fn what_was_found_is_remembered_and_what_went_wrong_is_not() {
         ),
     ] {
         let host = host(answer, Then::Close).await;
-        let check = checker(LONG, MANY);
+        let check = checker(PATIENCE, MANY);
         let url = image_at(&host, "x.png");
         let first = refusal(&check, &url).await;
         assert_eq!(refusal(&check, &url).await, first, "{name}");
@@ -320,7 +318,7 @@ async fn what_was_found_is_remembered_and_what_went_wrong_is_not() {
 #[tokio::test]
 async fn those_who_ask_at_once_share_a_fetch() {
     let host = host(file(&png()), Then::Continue).await;
-    let check = checker(LONG, 1);
+    let check = checker(PATIENCE, 1);
     let checks: Vec<_> = (0..50)
         .map(|_| start_check(&check, image_at(&host, "x.png")))
         .collect();
@@ -343,7 +341,7 @@ async fn hang(check: &Arc<ImageCheck>, hosts: usize) -> Vec<JoinHandle<Option<St
 #[tokio::test]
 async fn hosts_that_hang_leave_room_for_others_up_to_the_bound() {
     let good = host(file(&png()), Then::Continue).await;
-    let check = checker(LONG, 16);
+    let check = checker(PATIENCE, 16);
     let hanging = hang(&check, 15).await;
     assert_eq!(refusal(&check, &image_at(&good, "1.png")).await, None);
 

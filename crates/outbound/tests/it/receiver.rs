@@ -3,13 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use testkit::PATIENCE;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{interval, timeout};
-
-/// A wait in a test ends here: something is broken then.
-const DEADLINE: Duration = Duration::from_mins(1);
 
 /// What it does once it has sent its answer.
 #[derive(Debug, Clone, Copy)]
@@ -112,14 +110,14 @@ impl Receiver {
     pub(crate) async fn wait_until_asked(&self, requests: usize) {
         let mut seen = self.seen.clone();
         let asked = seen.wait_for(|seen| seen.len() >= requests);
-        let in_time = timeout(DEADLINE, asked).await;
+        let in_time = timeout(PATIENCE, asked).await;
         in_time.expect("asked in time").expect("the receiver runs");
     }
 
     /// Waits until so many connections have come and gone.
     pub(crate) async fn wait_until_closed(&mut self, connections: usize) {
         let closed = self.closed.wait_for(|count| *count >= connections);
-        let in_time = timeout(DEADLINE, closed).await;
+        let in_time = timeout(PATIENCE, closed).await;
         in_time.expect("closed in time").expect("the receiver runs");
     }
 }

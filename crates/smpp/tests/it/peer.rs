@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 /// No step of a test takes this long.
-pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
+pub(crate) const DEADLINE: Duration = Duration::from_mins(10);
 
 /// The result of a step, in time.
 pub(crate) async fn soon<T>(step: impl Future<Output = T>) -> T {

@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 
 use super::Running;
 use super::watch::Watch;
+use crate::PATIENCE;
 
-/// How long whatever is looked for may take.
-const PATIENCE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(15);
 /// What is shown of a page's text when something fails.
 const SHOWN_CHARS: usize = 3_000;

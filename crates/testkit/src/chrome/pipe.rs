@@ -6,15 +6,12 @@ use std::process::{ChildStdin, ChildStdout};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::watch::Watch;
-
-/// What a browser has not answered by then, it will not.
-const DEADLINE: Duration = Duration::from_mins(1);
+use crate::PATIENCE;
 
 type Answer = Result<Value, String>;
 
@@ -56,10 +53,10 @@ impl Pipe {
         };
         self.send(id, session, method, params)
             .map_err(|error| format!("{method}: {error}"))?;
-        match tokio::time::timeout(DEADLINE, told).await {
+        match tokio::time::timeout(PATIENCE, told).await {
             Ok(Ok(answer)) => answer.map_err(|error| format!("{method}: {error}")),
             Ok(Err(_)) => Err(format!("{method}: the browser is gone")),
-            Err(_) => Err(format!("{method}: no answer for {DEADLINE:?}")),
+            Err(_) => Err(format!("{method}: no answer for {PATIENCE:?}")),
         }
     }
 

@@ -8,7 +8,7 @@ mod receiver;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use testkit::load::{self, Load, Requests, Until};
-use testkit::{Backend, Server, ServerBuilder, http};
+use testkit::{Backend, PATIENCE, Server, ServerBuilder, http};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 const BODY: &[u8] = br#"{"to":"1","from":"a","message":"m"}"#;
@@ -156,9 +156,7 @@ fn a_server_killed_under_load_ends_the_run_with_failures() {
         let _full = answered.try_send(());
     }));
     let running = std::thread::spawn(move || load::run(addr, endless));
-    first_answer
-        .recv_timeout(Duration::from_mins(1))
-        .expect("an answer");
+    first_answer.recv_timeout(PATIENCE).expect("an answer");
     server.kill9();
     let report = running.join().expect("it ends by itself");
     assert!(report.answers() > 0);

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use testkit::PATIENCE;
 use testkit::http::{self, Connection};
 use testkit::receiver::{Receiver, Reply};
-
-const DEADLINE: Duration = Duration::from_mins(1);
 
 #[test]
 fn what_comes_is_answered_ok_and_remembered() {
@@ -20,7 +19,7 @@ fn what_comes_is_answered_ok_and_remembered() {
             .expect("an answer on the same connection");
         assert_eq!((answer.status, answer.text().as_str()), (200, "OK"));
     }
-    assert!(receiver.wait_for(3, DEADLINE));
+    assert!(receiver.wait_for(3, PATIENCE));
     let seen = receiver.received();
     assert_eq!(seen[0].json(), serde_json::json!({"id": "1"}));
     assert_eq!((seen[1].body.len(), seen[2].body.len()), (0, 100_000));
@@ -109,7 +108,7 @@ fn a_hanging_connection_holds_up_no_other() {
     let mut hanging = Connection::open(receiver.addr()).expect("connect");
     let bytes = http::encode(receiver.addr(), "POST", "/", &[], b"hang");
     hanging.send(&bytes).expect("sent");
-    assert!(receiver.wait_for(1, DEADLINE));
+    assert!(receiver.wait_for(1, PATIENCE));
     let answer = http::request(receiver.addr(), "POST", "/", &[], b"x").expect("an answer");
     assert_eq!(answer.status, 200);
 }

@@ -11,13 +11,12 @@ use domain::ports::{Carrier as _, Health, ReceiptError, ReceiptSink};
 use domain::text::measure;
 use domain::{AccountId, Channel, Clock, MessageId, Msisdn, Originator, Priority, Timestamp};
 use outbound::{SmppCarrier, SmppSettings};
+use testkit::PATIENCE;
 use testkit::smsc::Smsc;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
-/// A wait in a test ends here: something is broken then.
-pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 /// How often a state is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -73,7 +72,7 @@ impl Sink {
     pub(crate) async fn wait_for(&self, count: usize) -> Vec<Receipt> {
         let mut received = self.received.subscribe();
         let enough = received.wait_for(|receipts| receipts.len() >= count);
-        let in_time = timeout(DEADLINE, enough).await.expect("receipts in time");
+        let in_time = timeout(PATIENCE, enough).await.expect("receipts in time");
         in_time.expect("the sink lives").clone()
     }
 }
@@ -136,7 +135,7 @@ pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
             looks.tick().await;
         }
     };
-    let in_time = timeout(DEADLINE, looking).await;
+    let in_time = timeout(PATIENCE, looking).await;
     assert!(in_time.is_ok(), "waited in vain until {what}");
 }
 
@@ -167,7 +166,7 @@ pub(crate) fn parcel(id: u64, text: &str) -> Parcel {
 
 /// Hands a message over; every one has its answer in time.
 pub(crate) async fn submit(carrier: &SmppCarrier, parcel: &Parcel) -> Submitted {
-    let answer = timeout(DEADLINE, carrier.submit(parcel)).await;
+    let answer = timeout(PATIENCE, carrier.submit(parcel)).await;
     answer.expect("an answer in time")
 }
 

@@ -12,13 +12,12 @@ use domain::{AccountId, Channel, Clock, MessageId, Msisdn, Originator, Priority,
 use jiff::SignedDuration;
 use outbound::upstream::TOKEN_HEADER;
 use outbound::{Upstream, UpstreamSettings};
+use testkit::PATIENCE;
 use testkit::receiver::{Received, Receiver, Reply, Request};
 
 use crate::setup::now;
 
 pub(crate) const TOKEN: &str = "sb_test_token";
-/// A wait in a test ends here: something is broken then.
-const DEADLINE: Duration = Duration::from_mins(1);
 
 /// Always the same time.
 pub(crate) struct Still;
@@ -206,7 +205,7 @@ pub(crate) fn again() -> Parcel {
 
 /// Looks again and again until it is so.
 pub(crate) async fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
-    let until = tokio::time::Instant::now() + DEADLINE;
+    let until = tokio::time::Instant::now() + PATIENCE;
     while !look() {
         assert!(tokio::time::Instant::now() < until, "not so: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await; // tidy: between two looks at a state that has a deadline

@@ -7,8 +7,8 @@ mod lossy;
 mod passing;
 
 use serde_json::{Value, json};
-use testkit::Backend;
 use testkit::receiver::{Received, Receiver};
+use testkit::{Backend, PATIENCE};
 
 use crate::rest::service::{Service, ids};
 
@@ -65,7 +65,7 @@ fn carrier(url: &str, token: &str) -> String {
 
 /// What was reported, once there is so much: for each the ID, the status and the error, in any order.
 pub(crate) fn reported(receiver: &Receiver, count: usize) -> Vec<(String, u64, u64)> {
-    let came = receiver.wait_for(count, std::time::Duration::from_mins(1));
+    let came = receiver.wait_for(count, PATIENCE);
     let reports = receiver.received();
     assert!(came, "{} of {count} reports came", reports.len());
     let read = |report: &Received| {

@@ -1,11 +1,11 @@
 //! The days of history on `PostgreSQL`: partitions that are made as they are needed, and dropped as a whole.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use domain::delivery::{CallbackNext, Sent};
 use domain::ports::{Accepted, CallbackFilter, Cancel, Matched, Store};
 use domain::{Code, Outcome};
+use testkit::PATIENCE;
 use tokio::task::JoinSet;
 
 use super::fixture::Database;
@@ -436,7 +436,7 @@ async fn only_the_day_of_a_message_is_touched() {
     assert_eq!(cancelled.expect("answers"), Cancel::Done);
     drop(store);
     // What a connection has read is told when it ends.
-    let deadline = tokio::time::Instant::now() + Duration::from_mins(1);
+    let deadline = tokio::time::Instant::now() + PATIENCE;
     loop {
         let read = database.numbers(READ, 2).await;
         let others = database.numbers(OTHERS, 1).await;

@@ -1,12 +1,12 @@
 //! Receipts that come before the answer to their submit, while one of the two is being stored or a node stops.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use domain::delivery::{Receipt, Sent, Settlement};
 use domain::ports::{Matched, Settled, Store};
 use domain::receipt_match::NumberTail;
 use domain::{MessageState, NodeId, Outcome};
+use testkit::PATIENCE;
 
 use super::days::undo_days_of_parts;
 use super::fixture::{Database, connect};
@@ -52,7 +52,7 @@ impl Other {
     async fn is_waited_for(&self) {
         const WAITING: &str = "SELECT count(*) FROM pg_stat_activity
             WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        let deadline = tokio::time::Instant::now() + Duration::from_mins(1);
+        let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             let row = self.client.query_one(WAITING, &[]).await;
             if row.expect("answers").get::<_, i64>(0) > 0 {

@@ -1,10 +1,10 @@
 //! Heartbeats on `PostgreSQL`: other work cannot hold them up.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use domain::ports::{Beat, Store};
-use testkit::TestDatabase;
+use testkit::{PATIENCE, TestDatabase};
 use tokio::task::JoinSet;
 
 use super::fixture::{Database, Served, connect};
@@ -26,7 +26,7 @@ async fn keep_reading(store: Arc<dyn Store>) {
 }
 
 async fn until_all_connections_wait(database: &Database) {
-    let give_up = Instant::now() + Duration::from_mins(2);
+    let give_up = Instant::now() + PATIENCE;
     while database.numbers(WAITING, 1).await[0][0] != Some(CONNECTIONS) {
         assert!(Instant::now() < give_up, "the callers never all wait");
     }
@@ -64,7 +64,7 @@ async fn a_heartbeat_finds_the_server_again_after_its_connection_was_cut() {
     let store = database.open().await;
     let node = join(&store).await;
     database.execute(CUT).await;
-    let give_up = Instant::now() + Duration::from_mins(2);
+    let give_up = Instant::now() + PATIENCE;
     while !matches!(store.beat(node, HOUR).await, Ok(Beat::Alive)) {
         assert!(Instant::now() < give_up, "no heartbeat any more");
     }

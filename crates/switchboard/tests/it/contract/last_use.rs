@@ -8,6 +8,7 @@ use domain::ports::Store;
 use domain::token::SEED_BYTES;
 use domain::{Permission, TokenSecret};
 use engine::Gate;
+use testkit::PATIENCE;
 
 use super::sample::{create_account, new_token};
 
@@ -63,7 +64,7 @@ async fn what_was_used_before_a_change_is_not_forgotten(store: Arc<dyn Store>) {
     let suspended = store.set_suspended("acme", true).await;
     assert!(suspended.expect("answers"));
     // Once the gate refuses, it has forgotten what it knew.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
+    let deadline = std::time::Instant::now() + PATIENCE;
     while is_admitted(&gate, &sender).await {
         assert!(std::time::Instant::now() < deadline, "it hears of it");
         tokio::task::yield_now().await;

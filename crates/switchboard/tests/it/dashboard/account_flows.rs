@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::Backend;
 use testkit::chrome::{Chrome, Page};
 use testkit::receiver::{Receiver, Reply};
+use testkit::{Backend, PATIENCE};
 
 use super::joined;
 use crate::rest::service::{Service, sms_with, wait_for};
 
-/// What is sent again comes within a moment; this only matters when something is broken.
-const DEADLINE: Duration = Duration::from_mins(1);
 const ADMIN: [&str; 4] = ["--role", "admin", "--account", "main"];
 
 /// Makes a token and returns its secret.
@@ -98,7 +95,7 @@ async fn from_a_callback_that_failed_to_one_that_is_received() {
     let chrome = Chrome::start().await;
     let page = joined(&service, &chrome, "ann@example.com", &ADMIN).await;
     service.accept(&sms_with(&json!({ "dlrUrl": receiver.url("/dlr") })));
-    assert!(receiver.wait_for(1, DEADLINE), "a first try");
+    assert!(receiver.wait_for(1, PATIENCE), "a first try");
     let id = wait_for("the try in the list", || {
         let list = service.server.cli_json(&["callbacks", "list", "--json"]);
         let tried = |one: &&Value| one["tries"].as_u64() > Some(0);
@@ -121,7 +118,7 @@ async fn from_a_callback_that_failed_to_one_that_is_received() {
     let before = receiver.count();
     page.click("Send again").await;
     page.wait_for("It is sent again now").await;
-    assert!(receiver.wait_for(before + 1, DEADLINE), "it came again");
+    assert!(receiver.wait_for(before + 1, PATIENCE), "it came again");
     wait_for("the end", || {
         let list = service.server.cli_json(&["callbacks", "list", "--json"]);
         list.as_array().is_some_and(Vec::is_empty).then_some(())

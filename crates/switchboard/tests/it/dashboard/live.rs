@@ -5,17 +5,14 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use testkit::Backend;
 use testkit::chrome::Chrome;
 use testkit::http;
+use testkit::{Backend, PATIENCE};
 
 use super::operator;
 use crate::people::browser::Browser;
 use crate::people::joined;
 use crate::rest::service::{Service, sms, sms_with};
-
-/// Longer than any look or heartbeat, and than a busy machine takes for one.
-const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A stream, read as it comes.
 struct Stream {
@@ -28,7 +25,7 @@ impl Stream {
     fn open(service: &Service, browser: &Browser<'_>, path: &str) -> Self {
         let addr = service.server.addr();
         let mut stream = TcpStream::connect(addr).expect("it listens");
-        stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         let cookie = format!(
             "switchboard={}",
             browser.cookie("switchboard").unwrap_or_default()
@@ -60,7 +57,7 @@ impl Stream {
 
     /// Reads until there is a line like this.
     fn wait_until(&mut self, what: &str, fits: impl Fn(&str) -> bool) {
-        let until = Instant::now() + DEADLINE;
+        let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
             let line = self.line();
             if fits(&line.unwrap_or_else(|| panic!("it ended before {what}"))) {
@@ -81,7 +78,7 @@ impl Stream {
 
     /// Reads until the last chunk of the answer, or the end of the connection.
     fn wait_for_end(&mut self) {
-        let until = Instant::now() + DEADLINE;
+        let until = Instant::now() + PATIENCE;
         while self.line().is_some_and(|line| line != "0") {
             assert!(Instant::now() < until, "it goes on");
         }

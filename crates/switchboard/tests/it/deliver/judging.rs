@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::receiver::{Receiver, Reply};
-use testkit::{Backend, StallControl};
+use testkit::{Backend, PATIENCE, StallControl};
 
 use super::post::{callbacks, send, start, tries};
 use crate::rest::service::{Service, wait_for};
 
-/// Far longer than a try of ten seconds and a pause of up to six.
-const DEADLINE: Duration = Duration::from_mins(2);
 /// The first pause is five seconds, spread by a fifth.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(4);
 const LONGEST_PAUSE: Duration = Duration::from_secs(6);
@@ -190,7 +188,7 @@ fn check_first_try(service: &Service, receiver: &Receiver, case: &Case, count: u
 /// How long after the first try the second came, less what the first took.
 fn check_pause(receiver: &Receiver, case: &Case) {
     assert!(
-        receiver.wait_for(2, DEADLINE),
+        receiver.wait_for(2, PATIENCE),
         "{}: not tried again",
         case.name
     );

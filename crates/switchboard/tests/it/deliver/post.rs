@@ -1,15 +1,10 @@
 //! Sending with a report asked for, and seeing it arrive.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use testkit::receiver::{Received, Receiver};
-use testkit::{Backend, ServerBuilder};
+use testkit::{Backend, PATIENCE, ServerBuilder};
 
 use crate::rest::service::{Service, sms_with};
-
-/// Reports come within a fraction of a second; this only matters when something is broken.
-const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A service on a network that reports within milliseconds.
 pub(super) fn start(backend: Backend) -> Service {
@@ -58,7 +53,7 @@ pub(super) fn payload_to(number: &str, id: &str, status: u8, error: u64) -> Stri
 
 /// All requests that came, once there are so many.
 pub(super) fn wait_for_reports(receiver: &Receiver, count: usize) -> Vec<Received> {
-    let came = receiver.wait_for(count, DEADLINE);
+    let came = receiver.wait_for(count, PATIENCE);
     let reports = receiver.received();
     assert!(came, "{} of {count} reports came", reports.len());
     reports

@@ -5,14 +5,11 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
-use testkit::Backend;
 use testkit::receiver::{Receiver, Reply};
+use testkit::{Backend, PATIENCE};
 
 use super::post::start_with;
 use crate::rest::service::{Service, sms_with};
-
-/// For what takes a while on a machine with other things to do.
-const DEADLINE: Duration = Duration::from_mins(3);
 
 /// A service on a network that reports at once.
 fn start() -> Service {
@@ -59,7 +56,7 @@ impl Database {
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let until = Instant::now() + DEADLINE;
+    let until = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < until, "{what}: not in time");
         thread::sleep(Duration::from_millis(20)); // tidy: between two looks at a state that has a deadline
@@ -88,7 +85,7 @@ fn slow_receivers_leave_a_healthy_one_alone() {
     database.wait_for_reports(SLOW * REPORTS);
     let healthy = Receiver::start();
     send_many(&service, &healthy.url("/dlr"), HEALTHY);
-    let came = healthy.wait_for(HEALTHY, Duration::from_secs(30));
+    let came = healthy.wait_for(HEALTHY, PATIENCE);
     assert!(came, "{} of {HEALTHY} reports came", healthy.count());
     let waiting = database.number("SELECT count(*) FROM callback_queue");
     assert!(waiting > 0, "the slow ones still have theirs to come");

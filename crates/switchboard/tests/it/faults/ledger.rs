@@ -5,11 +5,11 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use testkit::PATIENCE;
 use testkit::http::Response;
 
 use super::dice::Dice;
 use super::subject::{Subject, id_of};
-use super::waiting::DEADLINE;
 
 /// Of the messages that were found by listing, so many are also asked for one by one.
 const SAMPLE: usize = 100;
@@ -113,7 +113,7 @@ impl Ledger {
     pub(super) fn wait_until(&self, what: &str, mut state: impl FnMut(&Entries) -> bool) {
         let waiting = self
             .changed
-            .wait_timeout_while(self.entries(), DEADLINE, |entries| !state(entries));
+            .wait_timeout_while(self.entries(), PATIENCE, |entries| !state(entries));
         let (entries, timeout) = waiting.unwrap_or_else(PoisonError::into_inner);
         let (accepted, refused) = (entries.accepted.len(), entries.refused.len());
         assert!(

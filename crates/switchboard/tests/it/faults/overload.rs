@@ -4,9 +4,9 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use testkit::Backend;
 use testkit::http::{self, Response};
 use testkit::load::{self, Load, Requests, Until};
+use testkit::{Backend, PATIENCE};
 
 use super::crowd::Crowd;
 use super::dice::Dice;
@@ -14,7 +14,6 @@ use super::ledger::{Ledger, is_refusal};
 use super::raw::Held;
 use super::shim::{Disk, Trouble};
 use super::subject::{Shape, Subject, builder};
-use super::waiting::DEADLINE;
 
 const IN_FLIGHT: u64 = 4;
 
@@ -85,7 +84,7 @@ fn a_full_queue_refuses_at_once_and_keeps_what_it_took() {
     drop(answers);
     // What is being written, at most a queue of it, and what waits.
     for _ in 0..usize::try_from(ORDERS).expect("few") - 2 * QUEUE {
-        let answer = answered.recv_timeout(DEADLINE).expect("refused at once");
+        let answer = answered.recv_timeout(PATIENCE).expect("refused at once");
         assert!(is_refusal(&answer), "{answer:?}");
     }
     let health = http::request(sender.addr, "GET", "/health/live", &[], b"");

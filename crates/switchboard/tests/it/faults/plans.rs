@@ -6,13 +6,13 @@
 use domain::Clock;
 use domain::clock::SystemClock;
 use serde_json::{Value, json};
-use testkit::Backend;
 use testkit::http::{self, Response};
 use testkit::receiver::Receiver;
+use testkit::{Backend, PATIENCE};
 
 use super::database_away::Administrator;
 use super::subject::{Subject, builder};
-use super::waiting::{DEADLINE, wait_until};
+use super::waiting::wait_until;
 
 /// Messages of a wave that are sent at once; and that are scheduled.
 const SENT: usize = 20;
@@ -114,7 +114,7 @@ impl Waves {
         }
         let all = SENT + SCHEDULED;
         assert!(
-            self.receiver.wait_for(self.number * all, DEADLINE),
+            self.receiver.wait_for(self.number * all, PATIENCE),
             "{} reports in wave {}",
             self.receiver.count(),
             self.number

@@ -3,8 +3,9 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use testkit::PATIENCE;
+
 use super::subject::Sender;
-use super::waiting::DEADLINE;
 
 /// A request in flight. It stays so for as long as the test likes.
 pub(super) struct Held {
@@ -19,7 +20,7 @@ impl Held {
         let end = order.windows(4).position(|bytes| bytes == b"\r\n\r\n");
         let (head, body) = order.split_at(end.expect("a head") + 4);
         let mut stream = TcpStream::connect(sender.addr).expect("the service takes connections");
-        stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a deadline");
         stream.write_all(head).expect("the service reads");
         let mut asked = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
         stream.read_exact(&mut asked).expect("an interim answer");

@@ -3,18 +3,13 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Far longer than anything here takes, also on a machine that does something else besides.
-pub(super) const DEADLINE: Duration = Duration::from_mins(1);
+use testkit::PATIENCE;
+
 pub(super) const POLL: Duration = Duration::from_millis(5);
 
 /// Returns once `state` holds.
-pub(super) fn wait_until(what: &str, state: impl FnMut() -> bool) {
-    wait_within(DEADLINE, what, state);
-}
-
-/// As [`wait_until`], with another deadline.
-pub(super) fn wait_within(deadline: Duration, what: &str, mut state: impl FnMut() -> bool) {
-    let until = Instant::now() + deadline;
+pub(super) fn wait_until(what: &str, mut state: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
     while !state() {
         assert!(Instant::now() < until, "waited in vain until {what}");
         thread::sleep(POLL); // tidy: between two looks at a state that nothing announces

@@ -1,6 +1,7 @@
 //! Each tool: what it says of itself, what it does, and how REST's refusals reach its caller.
 
 use serde_json::{Value, json};
+use testkit::PATIENCE;
 use testkit::receiver::Receiver;
 
 use super::{Client, Era, TOOLS, failure, result_of, start, told};
@@ -162,7 +163,7 @@ fn every_tool_works_in_both_eras() {
         assert_eq!(operator["country"], "LV");
         assert_eq!(operator["mcc"], first["MCC"]);
     }
-    assert!(receiver.wait_for(2, std::time::Duration::from_mins(1)));
+    assert!(receiver.wait_for(2, PATIENCE));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::http::{self, Connection};
 use testkit::receiver::{Received, Receiver, Reply, Request};
-use testkit::{Server, ServerBuilder};
+use testkit::{PATIENCE, Server, ServerBuilder};
 use url::Url;
 
 use super::Cluster;
@@ -33,8 +33,6 @@ const REPORTED: usize = SCHEDULED * ROLES.len() + LOOKUPS;
 const BRINGERS: usize = 4;
 /// Long enough to accept all that is scheduled.
 const AHEAD_S: i64 = 5;
-/// Nothing here takes so long unless something is broken.
-const DEADLINE: Duration = Duration::from_mins(1);
 /// So long a carrier takes: nobody is done before the others have begun.
 const CARRIER_TAKES: Duration = Duration::from_millis(20);
 /// Of a message.
@@ -78,7 +76,7 @@ impl Upstream {
     fn orders(&self, count: usize) -> Vec<Order> {
         let orders = self.taken.orders.lock().expect("not poisoned");
         let few = |orders: &mut Vec<Order>| orders.len() < count;
-        let waited = self.taken.added.wait_timeout_while(orders, DEADLINE, few);
+        let waited = self.taken.added.wait_timeout_while(orders, PATIENCE, few);
         let (orders, _) = waited.expect("not poisoned");
         assert!(orders.len() >= count, "{} of {count} sent", orders.len());
         orders.clone()
@@ -280,7 +278,7 @@ fn print_shares(orders: &[Order]) {
 
 /// The IDs of what was reported, once so many reports came and none is under way.
 fn reported(cluster: &Cluster, receiver: &Receiver, count: usize) -> Vec<String> {
-    let came = receiver.wait_for(count, DEADLINE);
+    let came = receiver.wait_for(count, PATIENCE);
     assert!(came, "{} of {count} reports came", receiver.count());
     wait_for("no report is under way", || {
         (cluster.cli(&["callbacks", "list", "--json"]) == json!([])).then_some(())

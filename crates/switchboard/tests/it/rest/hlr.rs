@@ -1,8 +1,8 @@
 //! Lookups from outside: the answer, the callback, the price.
 
 use serde_json::{Value, json};
-use testkit::Backend;
 use testkit::receiver::Receiver;
+use testkit::{Backend, PATIENCE};
 
 use super::service::{Service, message, wait_for};
 
@@ -32,7 +32,7 @@ fn a_lookup_is_answered_and_reported(backend: Backend) {
     let expected = json!({"id": id.to_string(), "error": 0, "imsi": 247_017_129_100_000_u64, "country": "LV",
         "operatorId": lmt, "mcc": "247", "mnc": "01"});
     assert_eq!(result(&service, id), expected);
-    assert!(receiver.wait_for(1, std::time::Duration::from_mins(1)));
+    assert!(receiver.wait_for(1, PATIENCE));
     assert_eq!(receiver.received()[0].json(), expected);
     assert_eq!(service.balance(), "99.995");
 

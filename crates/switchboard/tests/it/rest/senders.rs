@@ -1,17 +1,13 @@
 //! Senders as callers and the reviewer meet them: registered, confirmed, reviewed, told about, and sent under.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use testkit::Backend;
 use testkit::http::Response;
 use testkit::receiver::{Receiver, Reply};
+use testkit::{Backend, PATIENCE};
 
 use super::service::{Service, in_seconds, message, sms_with, wait_for, with_offset};
 
 const NUMBER: &str = "+37120000007";
-/// Notifications come within a moment; this only matters when something is broken.
-const DEADLINE: Duration = Duration::from_mins(1);
 
 fn start(backend: Backend) -> Service {
     Service::with(backend, |builder| {
@@ -102,7 +98,7 @@ fn watcher() -> Receiver {
 
 /// What was told so far, without the times, which must be times.
 fn told(receiver: &Receiver, count: usize) -> Vec<Value> {
-    assert!(receiver.wait_for(count, DEADLINE), "{count} notifications");
+    assert!(receiver.wait_for(count, PATIENCE), "{count} notifications");
     let payload = |text: String| {
         let mut payload: Value = serde_json::from_str(&text).expect("JSON");
         let timestamp = payload["timestamp"].take();

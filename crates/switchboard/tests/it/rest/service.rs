@@ -11,13 +11,11 @@ use jiff::SignedDuration;
 use jiff::tz::Offset;
 use serde_json::{Value, json};
 use testkit::http::{self, Response};
-use testkit::{Backend, Server, ServerBuilder};
+use testkit::{Backend, PATIENCE, Server, ServerBuilder};
 
 /// Names another program to test than the one that cargo built along with the tests, such as a release build. A path
 /// counts from the top of the repository.
 const OTHER_BINARY: &str = "BINARY_UNDER_TEST";
-/// Waiting longer than this means that the state will not come.
-const DEADLINE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(10);
 
 /// The program under test.
@@ -32,7 +30,7 @@ pub(crate) fn binary() -> &'static Path {
 
 /// Looks again and again until there is something to see.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let until = Instant::now() + DEADLINE;
+    let until = Instant::now() + PATIENCE;
     loop {
         if let Some(seen) = look() {
             return seen;

@@ -1,15 +1,12 @@
 //! Viber messages from outside: senders, buttons, images, and that they were seen.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
-use testkit::Backend;
 use testkit::http::Response;
 use testkit::receiver::{Receiver, Reply};
+use testkit::{Backend, PATIENCE};
 
 use super::service::{Service, ids, message, tomorrow, wait_for};
 
-const DEADLINE: Duration = Duration::from_mins(1);
 const SENDER: &str = "Acme & Co";
 
 /// One pixel, with so many frames.
@@ -70,7 +67,7 @@ fn a_viber_message_is_delivered_and_seen(backend: Backend) {
     assert_eq!(response.status, 200, "{}", response.text());
     assert_eq!(response.header("x-service-amount-sent"), Some("1"));
     let id = ids(&response).remove(0);
-    assert!(receiver.wait_for(2, DEADLINE));
+    assert!(receiver.wait_for(2, PATIENCE));
     let mut told: Vec<String> = receiver
         .received()
         .iter()

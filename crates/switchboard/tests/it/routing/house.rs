@@ -21,13 +21,11 @@ use engine::routing::{CarrierFacts, Rule};
 use engine::submit::{SmsOrder, SubmitError, To};
 use engine::{Engine, Equipment, GrantSettings, Guards, Outside, Plan, Settings};
 use jiff::SignedDuration;
+use testkit::PATIENCE;
 use tokio::sync::Semaphore;
 
 use crate::contract::fixture::Database;
 use crate::contract::sample;
-
-/// Longer than anything here takes.
-const DEADLINE: Duration = Duration::from_mins(1);
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -358,7 +356,7 @@ impl House {
 
 /// Waits for something.
 pub(super) async fn until<T>(what: &str, look: impl AsyncFn() -> Option<T>) -> T {
-    let deadline = Instant::now() + DEADLINE;
+    let deadline = Instant::now() + PATIENCE;
     let mut again = tokio::time::interval(LOOK_EVERY);
     loop {
         again.tick().await;

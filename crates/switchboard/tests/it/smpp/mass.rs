@@ -2,17 +2,16 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
+use testkit::PATIENCE;
 use testkit::receiver::Receiver;
 
 use crate::rest::service::Service;
 
 /// What a request may have at most.
 const BATCH: usize = 1000;
-/// Far longer than anything here takes, also on a machine that does something else besides.
-const DEADLINE: Duration = Duration::from_mins(3);
 
 /// Recipients in Latvia, each with a number of its own.
 pub(super) fn recipients(count: usize) -> Vec<String> {
@@ -51,7 +50,7 @@ impl Tally {
 
     /// Waits until so many messages are reported.
     pub(super) fn wait_for(&self, count: usize) {
-        let until = Instant::now() + DEADLINE;
+        let until = Instant::now() + PATIENCE;
         // A report that came again counts as a request, not as a message.
         let mut requests = count;
         loop {

@@ -3,18 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::receiver::Receiver;
-use testkit::{Backend, TestDatabase};
+use testkit::{Backend, PATIENCE, TestDatabase};
 
 use super::{file_url, json as printed, migrate, refusal, start_on, url};
 use crate::people::browser::Browser;
 use crate::people::{PASSWORD, joined};
 use crate::rest::service::{Service, binary, ids, in_seconds, sms_with, wait_for, with_offset};
-
-const DEADLINE: Duration = Duration::from_mins(1);
 
 fn send(service: &Service, dlr: &str, fields: &Value) -> String {
     let mut body = sms_with(fields);
@@ -73,7 +70,7 @@ fn a_service_moves_to_postgres_while_it_works() {
 
     let second: Vec<String> = (0..20).map(|_| send(&service, &dlr, &json!({}))).collect();
     delivered(&service, &second);
-    assert!(receiver.wait_for(40, DEADLINE));
+    assert!(receiver.wait_for(40, PATIENCE));
     let balance = service.balance();
     assert!(service.server.terminate().success());
     let complete = migrate(&service, target.url());
@@ -98,7 +95,7 @@ fn a_service_moves_to_postgres_while_it_works() {
     delivered(&moved, &third);
     delivered(&moved, &[later]);
     assert!(
-        receiver.wait_for(61, DEADLINE),
+        receiver.wait_for(61, PATIENCE),
         "{} reports",
         receiver.count()
     );

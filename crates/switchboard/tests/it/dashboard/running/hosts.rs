@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use serde_json::json;
-use testkit::Backend;
 use testkit::receiver::{Receiver, Reply};
+use testkit::{Backend, PATIENCE};
 
 use super::{operator, post};
 use crate::rest::on_both_backends;
 use crate::rest::service::{Service, wait_for};
 
 const HERE: &str = "/dashboard/operator/hosts";
-const DEADLINE: Duration = Duration::from_mins(1);
 
 on_both_backends!(what_waits_for_a_host_is_sent_again);
 
@@ -67,7 +65,7 @@ fn what_waits_for_a_host_is_sent_again(backend: Backend) {
         let said = replayed.header("location").unwrap_or_default().to_owned();
         said.ends_with("?replayed=1").then_some(())
     });
-    assert!(receiver.wait_for(tried + 1, DEADLINE), "it came");
+    assert!(receiver.wait_for(tried + 1, PATIENCE), "it came");
     wait_for("nothing waits", || {
         let page = browser.get(HERE).text();
         page.contains("Nothing waits").then_some(())

@@ -1,16 +1,12 @@
 //! Reviewing senders.
 
-use std::time::Duration;
-
 use serde_json::json;
-use testkit::Backend;
 use testkit::chrome::Chrome;
 use testkit::receiver::Receiver;
+use testkit::{Backend, PATIENCE};
 
 use super::{operator, post, register};
 use crate::rest::service::{Service, wait_for};
-
-const DEADLINE: Duration = Duration::from_mins(1);
 
 #[test]
 fn a_decision_needs_a_reason_and_is_made_once() {
@@ -80,7 +76,7 @@ async fn an_account_hears_what_became_of_its_sender() {
     page.click("Reject").await;
     page.wait_for("Nothing waits for you").await;
 
-    assert!(receiver.wait_for(2, DEADLINE), "both are told");
+    assert!(receiver.wait_for(2, PATIENCE), "both are told");
     let mut told: Vec<serde_json::Value> = receiver
         .received()
         .iter()

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use testkit::receiver::Receiver;
-use testkit::{Backend, ServerBuilder, StallControl, TempDir};
+use testkit::{Backend, PATIENCE, ServerBuilder, StallControl, TempDir};
 
 use super::lone_node::{LoneNode, verdict};
 use super::scenario::Ran;
 use crate::faults::shim::compile;
 use crate::faults::subject::builder;
-use crate::faults::waiting::wait_within;
+use crate::faults::waiting::wait_until;
 
 const SOURCE: &str = include_str!("../clock.c");
 const MESSAGES: usize = 500;
@@ -26,7 +26,6 @@ const STEPS: u64 = 13;
 const STEP_TAKES: Duration = Duration::from_secs(1);
 /// Messages have ended and are reported so long after their time, apart from the time that the machine stood still.
 const REPORTED_WITHIN: Duration = Duration::from_secs(30);
-const PATIENCE: Duration = Duration::from_mins(4);
 const NUMBER: u64 = 37_120_001_000;
 const EXPIRED: (u64, u64) = (2, 2);
 
@@ -92,7 +91,7 @@ fn expire(node: ServerBuilder, pass: impl FnOnce(Instant) -> Instant) -> Vec<Str
 /// All have ended, and their price is given back.
 fn check_books(node: &LoneNode) -> Vec<String> {
     let mut breaches = Vec::new();
-    wait_within(PATIENCE, "the node is up", || node.is_ready());
+    wait_until("the node is up", || node.is_ready());
     let books = node.books();
     let other = books
         .rows

@@ -10,7 +10,7 @@ use testkit::{Backend, StallControl};
 use super::lone_node::{Account, LoneNode, verdict};
 use super::scenario::Ran;
 use crate::faults::subject::builder;
-use crate::faults::waiting::wait_within;
+use crate::faults::waiting::wait_until;
 
 /// The backlog of the first account, and how fast its carrier takes it.
 const BACKLOG: usize = 3000;
@@ -21,7 +21,6 @@ const WINDOW: usize = 50;
 const LEAVES_WITHIN: Duration = Duration::from_secs(2);
 /// Between two messages of the other account so many of the first leave: three seconds' worth.
 const BETWEEN: usize = 150;
-const PATIENCE: Duration = Duration::from_mins(4);
 /// The first numbers of the backlog, of the other account by the same carrier, and of the idle carrier.
 const FIRST: u64 = 37_120_001_000;
 const OTHER: u64 = 37_120_005_000;
@@ -89,7 +88,7 @@ impl Passing<'_> {
     fn check(&self, account: &Account, control: &StallControl) -> Option<String> {
         let accepted = account.send(&[self.number], &json!({}));
         let mut left_at = accepted;
-        wait_within(PATIENCE, "the message leaves", || {
+        wait_until("the message leaves", || {
             let taken = self.network.taken();
             let mut taken = taken.iter();
             let found = taken.find(|(number, _)| *number == self.number);
@@ -116,9 +115,7 @@ fn check_order(network: &Network) -> Option<String> {
 }
 
 fn wait_for_taken(network: &Network, count: usize) {
-    wait_within(PATIENCE, "the carrier takes more", || {
-        network.taken().len() >= count
-    });
+    wait_until("the carrier takes more", || network.taken().len() >= count);
 }
 
 type Taken = Vec<(u64, Instant)>;

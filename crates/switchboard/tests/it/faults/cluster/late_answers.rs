@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::json;
-use testkit::Backend;
 use testkit::receiver::Receiver;
 use testkit::smsc::{Act, Receipt, Smsc};
+use testkit::{Backend, PATIENCE};
 
 use super::lone_node::{LoneNode, verdict};
 use super::scenario::Ran;
@@ -17,7 +17,6 @@ use crate::faults::subject::builder;
 const ANSWERED_AFTER: Duration = Duration::from_secs(12);
 /// The messages of a cycle.
 const MESSAGES: usize = 20;
-const PATIENCE: Duration = Duration::from_mins(4);
 const FIRST: u64 = 37_120_001_000;
 const DELIVERED: (u64, u64) = (1, 0);
 

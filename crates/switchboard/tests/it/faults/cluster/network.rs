@@ -16,6 +16,8 @@ use super::orders::{ABSENT, REFUSED, number_in};
 const DELAY: Duration = Duration::from_millis(50);
 /// A receipt without an acknowledgement is brought again after so long.
 const AGAIN_AFTER: Duration = Duration::from_secs(3);
+/// How the text of a PIN ends.
+const PIN_SAYS: &[u8] = b"It is valid for 10 minutes.";
 const POLL: Duration = Duration::from_millis(10);
 /// SMPP's status for a number that is none.
 const INVALID_NUMBER: u32 = 0x0B;
@@ -123,16 +125,17 @@ impl Mail {
 fn take(log: &Log, mail: &Mutex<Mail>, submit: &Submit) -> Vec<Act> {
     let (text, part) = split(submit);
     let to = submit.destination.2.parse().unwrap_or(0);
-    let Some(number) = number_in(text) else {
-        // A PIN, or something that no order asked for; the latter shows in the books.
-        return vec![Act::Answer];
-    };
-    log.submitted(Noted {
-        number,
-        to,
-        part,
-        at_ms: log.ms_of(submit.at),
-    });
+    match number_in(text) {
+        Some(number) => log.submitted(Noted {
+            number,
+            to,
+            part,
+            at_ms: log.ms_of(submit.at),
+        }),
+        None if text.ends_with(PIN_SAYS) => {}
+        // Something that no order asked for: it shows in the books.
+        None => return vec![Act::Answer],
+    }
     if to == REFUSED.0 {
         return vec![Act::Refuse(INVALID_NUMBER)];
     }

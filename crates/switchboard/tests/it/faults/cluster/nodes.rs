@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testkit::receiver::{Receiver, Reply, Request};
 use testkit::relay::Relay;
-use testkit::{Backend, Server, ServerBuilder, TempDir};
+use testkit::{Backend, PATIENCE, Server, ServerBuilder, TempDir};
 
 use super::books::{self, Administrator, Books};
 use super::callers::{Caller, Callers, Way};
@@ -18,7 +18,7 @@ use super::log::{Log, Report, Told};
 use super::network::Network;
 use super::orders::Order;
 use crate::faults::subject::builder;
-use crate::faults::waiting::{DEADLINE, POLL, wait_until};
+use crate::faults::waiting::{POLL, wait_until};
 
 /// The most parts that a node has with the network at once.
 pub(super) const WINDOW: usize = 24;
@@ -30,6 +30,8 @@ const IN_TIME: usize = 24;
 const REFUSED: u64 = 13;
 const SLOW: u64 = 29;
 const SLOWLY: Duration = Duration::from_secs(2);
+/// Where nothing has ended for so long, nothing will.
+const QUIET: Duration = Duration::from_mins(3);
 const RATES: &str = "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate\n\
     Latvia,LV,All,All,247,,0.05\n";
 
@@ -163,7 +165,7 @@ impl Cluster {
         let Database::Postgres { checker, .. } = &self.database else {
             panic!("on SQLite there is none");
         };
-        let until = Instant::now() + DEADLINE;
+        let until = Instant::now() + PATIENCE;
         loop {
             match Administrator::connect(checker) {
                 Ok(administrator) => return administrator,
@@ -292,7 +294,7 @@ fn wait_while_fewer(left: impl Fn() -> i64) {
     let (mut fewest, mut since) = (i64::MAX, Instant::now());
     loop {
         let now = left();
-        if now == 0 || since.elapsed() > DEADLINE {
+        if now == 0 || since.elapsed() > QUIET {
             return;
         }
         if now < fewest {

@@ -10,7 +10,7 @@ use super::nodes::{Cluster, Database, Setup, WINDOW};
 use super::pooler::{OVERDUE, REGISTERED, count};
 use super::scenario::Ran;
 use crate::faults::dice::Dice;
-use crate::faults::waiting::wait_within;
+use crate::faults::waiting::wait_until;
 
 const PAGE: &str = include_str!("../../../../../../docs/SCALING.md");
 const DATABASE: &str = "postgres";
@@ -18,8 +18,6 @@ const NODES: usize = 2;
 const UP: Duration = Duration::from_secs(3);
 /// Longer than the leader's key lives in etcd.
 const ETCD_AWAY: Duration = Duration::from_secs(30);
-/// Far longer than Patroni takes to elect a leader, also on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(4);
 
 /// What happens to the cluster, one after the other.
 #[derive(Debug, Clone, Copy)]
@@ -68,12 +66,10 @@ pub(super) fn troubled(cycles: usize) -> Ran {
         // Nodes without a database for longer than they count as alive may take each other for dead.
         cluster.log.fault(from, NODES * WINDOW);
     }
-    wait_within(PATIENCE, "the dead are forgotten", || {
+    wait_until("the dead are forgotten", || {
         count(&cluster, REGISTERED) == NODES
     });
-    wait_within(PATIENCE, "the backlog is gone", || {
-        count(&cluster, OVERDUE) == 0
-    });
+    wait_until("the backlog is gone", || count(&cluster, OVERDUE) == 0);
     Ran::Through(cycles, cluster.finish(callers, VANISHING))
 }
 
@@ -91,14 +87,12 @@ impl Trouble {
             }
         }
         if !matches!(self, Self::EtcdFrozen) {
-            wait_within(PATIENCE, "another member leads", || {
+            wait_until("another member leads", || {
                 patroni.leader().is_some_and(|now| now != leader)
             });
         }
         let goal = cluster.answered() + 20;
-        wait_within(PATIENCE, "messages are answered again", || {
-            cluster.answered() >= goal
-        });
+        wait_until("messages are answered again", || cluster.answered() >= goal);
         match self {
             Self::SwitchOver => {}
             Self::LeaderKilled => patroni.restart(leader).expect("it starts again"),

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use domain::kill_point::KillPoint;
 use serde_json::json;
-use testkit::TestDatabase;
+use testkit::{PATIENCE, TestDatabase};
 
 use super::callers::Caller;
 use super::nodes::Cluster;
@@ -13,7 +13,7 @@ use super::processes::{STRICT, three_on};
 use super::scenario::Ran;
 use crate::faults::dice::Dice;
 use crate::faults::signal;
-use crate::faults::waiting::{DEADLINE, wait_until};
+use crate::faults::waiting::wait_until;
 use crate::rest::service::binary;
 
 const VARIABLE: &str = "SWITCHBOARD_KILL_AT";
@@ -126,7 +126,7 @@ fn die(cluster: &mut Cluster, point: KillPoint, pass: u64, mut provoke: impl FnM
 }
 
 fn wait_for_death(cluster: &mut Cluster, order: &str) {
-    let until = Instant::now() + DEADLINE;
+    let until = Instant::now() + PATIENCE;
     wait_until("the node dies at its place", || {
         let victim = &mut cluster.nodes[VICTIM].server;
         let dead = !victim.is_running();

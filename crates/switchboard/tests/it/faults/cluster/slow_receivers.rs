@@ -10,7 +10,7 @@ use testkit::{Backend, StallControl};
 use super::lone_node::{LoneNode, verdict};
 use super::scenario::Ran;
 use crate::faults::subject::builder;
-use crate::faults::waiting::wait_within;
+use crate::faults::waiting::wait_until;
 
 const SLOW_HOSTS: usize = 6;
 const SLOWLY: Duration = Duration::from_secs(4);
@@ -20,7 +20,6 @@ const SLOW_REPORTS: usize = 100;
 const HEALTHY_REPORTS: usize = 100;
 /// A report for the healthy receiver comes within this, apart from the time that the machine stood still.
 const COMES_WITHIN: Duration = Duration::from_secs(5);
-const PATIENCE: Duration = Duration::from_mins(4);
 const NUMBER: u64 = 37_120_001_000;
 
 /// A hundred reports for each slow receiver a cycle.
@@ -44,7 +43,7 @@ fn deliver(backend: Backend, slow_reports: usize, control: &StallControl) -> Opt
     for host in 1..=SLOW_HOSTS {
         crowd.send(&numbers, &json!({ "dlrUrl": url(host, "/slow") }));
     }
-    wait_within(PATIENCE, "the slow receivers are called", || {
+    wait_until("the slow receivers are called", || {
         receiver.count() >= SLOW_HOSTS
     });
     let mut accepted: HashMap<String, Instant> = HashMap::new();
@@ -54,7 +53,7 @@ fn deliver(backend: Backend, slow_reports: usize, control: &StallControl) -> Opt
         accepted.insert(path, at);
     }
     let mut delays: Vec<(Instant, Instant)> = Vec::new();
-    wait_within(PATIENCE, "the healthy receiver has its reports", || {
+    wait_until("the healthy receiver has its reports", || {
         let reports = receiver.received();
         let reports = reports.iter();
         delays = reports

@@ -18,11 +18,11 @@ use std::time::Instant;
 use serde_json::json;
 use testkit::http::{self, Connection};
 use testkit::receiver::Receiver;
-use testkit::{Backend, ServerBuilder, TempDir};
+use testkit::{Backend, PATIENCE, ServerBuilder, TempDir};
 
 use super::crowd::Crowd;
 use super::subject::{State, Subject, builder};
-use super::waiting::{DEADLINE, POLL};
+use super::waiting::POLL;
 use log::Log;
 
 pub(super) use checker::Bounds;
@@ -177,7 +177,7 @@ impl Way {
             if missing < fewest {
                 (fewest, since) = (missing, Instant::now());
             }
-            if since.elapsed() > DEADLINE {
+            if since.elapsed() > PATIENCE {
                 println!("{}", self.subject.server.output());
                 // What is missing is among the broken promises.
                 return;
@@ -195,7 +195,7 @@ impl Way {
         });
         let ids: Vec<(u64, bool)> = ids.collect();
         drop(pages);
-        let until = Instant::now() + DEADLINE;
+        let until = Instant::now() + PATIENCE;
         let size = ids.len().div_ceil(LOOKERS).max(1);
         thread::scope(|scope| {
             let lookers: Vec<_> = ids
