@@ -21,6 +21,9 @@ const BEAT_EVERY: Duration = Duration::from_secs(2);
 const BEAT_WITHIN: Duration = Duration::from_millis(3_200);
 /// How soon after a heartbeat that failed the next one is tried.
 const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// How long a slow database is waited for at the start. Its connection for heartbeats must be there in a moment, which
+/// nobody depends on yet.
+const JOIN_WITHIN: Duration = Duration::from_secs(20);
 /// How often the rows of dead nodes are looked for.
 const GIVE_UP_EVERY: Duration = Duration::from_secs(2);
 
@@ -86,8 +89,7 @@ impl Node {
         clock: Arc<dyn Clock>,
         card: NodeCard,
     ) -> Result<Arc<Self>, StoreError> {
-        let lease = Lease::begin(&*clock);
-        let id = store.join(&card, SignedDuration::ZERO, LIFETIME).await?;
+        let (lease, id) = join_first(&*store, &*clock, &card).await?;
         pass(KillPoint::NodeJoined);
         let taken_over = if card.works {
             store.give_up_dead(id).await?
@@ -227,6 +229,26 @@ impl Node {
         self.id.store(id.get(), Ordering::Release);
         self.renewed.notify_one();
         Ok(())
+    }
+}
+
+/// Makes this process known for the first time, also on a database that takes its time.
+async fn join_first(
+    store: &dyn WorkStore,
+    clock: &dyn Clock,
+    card: &NodeCard,
+) -> Result<(Lease, NodeId), StoreError> {
+    let give_up = Instant::now() + JOIN_WITHIN;
+    loop {
+        let lease = Lease::begin(clock);
+        match store.join(card, SignedDuration::ZERO, LIFETIME).await {
+            Ok(id) => return Ok((lease, id)),
+            Err(error @ StoreError::Unavailable { .. }) if Instant::now() < give_up => {
+                tracing::warn!(%error, "the node cannot join yet; trying on");
+                tokio::time::sleep(BEAT_AGAIN_AFTER).await;
+            }
+            Err(error) => return Err(error),
+        }
     }
 }
 

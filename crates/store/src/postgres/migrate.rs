@@ -31,6 +31,12 @@ const OLDER_NODES: &str = concat!(
     " AND coalesce(schema_level, 0) < $1 ORDER BY id"
 );
 
+/// A big step, or a wait for another node's, takes as long as it takes; and nobody takes over from a node that stands still in
+/// the middle of one, so it need not be quick to go on.
+const TAKE_TIME: &str = "
+    SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
+    SET LOCAL idle_in_transaction_session_timeout = '5min'";
+
 /// What came of a step.
 enum Applied {
     /// It is applied; or the schema has gone further since.
@@ -109,10 +115,7 @@ async fn apply(
     step: &Migration,
 ) -> Result<Applied, Error> {
     let transaction = client.transaction().await?;
-    // A big step, or a wait for another node's, takes as long as it takes.
-    transaction
-        .batch_execute("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0")
-        .await?;
+    transaction.batch_execute(TAKE_TIME).await?;
     transaction.batch_execute(CREATE_LOCK).await?;
     transaction.query(TAKE_LOCK, &[]).await?;
     let at = standing(&transaction, migrations::level(steps)).await?;

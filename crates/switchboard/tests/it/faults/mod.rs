@@ -23,5 +23,6 @@ mod overload;
 mod panics;
 mod plans;
 mod slow_callers;
+mod slow_start;
 mod stopping;
 mod way;
