@@ -3,12 +3,13 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool};
+use deadpool_postgres::Object;
 use domain::ports::StoreError;
 use tokio_postgres::Row;
 
 use super::Values;
 use super::fault::{Fault, TookTooLong};
+use super::pool::Connections;
 
 /// How long one try may take, all statements together. A server that is stopped, not dead, would keep callers forever.
 pub(super) const DEADLINE: Duration = Duration::from_secs(15);
@@ -45,7 +46,7 @@ impl Attempt for Query<'_> {
 
 /// Does a piece of work, again if the database asks for that.
 pub(super) async fn run<A: Attempt>(
-    pool: &Pool,
+    pool: &Connections,
     operation: &'static str,
     attempt: &A,
 ) -> Result<A::Output, StoreError> {
@@ -55,7 +56,7 @@ pub(super) async fn run<A: Attempt>(
 /// As [`run`], with a deadline of its own for each try.
 pub(super) async fn run_within<A: Attempt>(
     deadline: Duration,
-    pool: &Pool,
+    pool: &Connections,
     operation: &'static str,
     attempt: &A,
 ) -> Result<A::Output, StoreError> {
@@ -80,7 +81,7 @@ fn pause() -> Duration {
 
 async fn run_once<A: Attempt>(
     deadline: Duration,
-    pool: &Pool,
+    pool: &Connections,
     attempt: &A,
 ) -> Result<A::Output, Fault> {
     let mut client = pool.get().await?;

@@ -5,8 +5,8 @@
 //! whatever the database asks to be repeated is repeated.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
-use deadpool_postgres::Pool;
 use domain::ports::{Cause, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -153,15 +153,16 @@ mod transfer;
 pub(crate) use transfer::PostgresSide;
 
 use attempt::Query;
+use pool::Connections;
 
 /// The values of a statement.
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// A server that was reached at least once.
 pub(crate) struct PostgresStore {
-    pool: Pool,
+    pool: Connections,
     /// Its one connection is for heartbeats.
-    heartbeat: Pool,
+    heartbeat: Connections,
     lanes: claims::Lanes,
     callbacks: floor::Floor,
     folds: traffic::Folds,
@@ -207,8 +208,8 @@ impl PostgresStore {
         migrate::run(&mut client, steps).await?;
         drop(client);
         Ok(Self {
-            pool,
-            heartbeat,
+            pool: Connections::new(pool, pool::STARTING),
+            heartbeat: Connections::new(heartbeat, Duration::ZERO),
             lanes: claims::Lanes::default(),
             callbacks: floor::Floor::default(),
             folds: traffic::Folds::default(),

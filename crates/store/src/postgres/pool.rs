@@ -16,11 +16,42 @@ use super::settings::{self, Settings};
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a slow server is waited for at the start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long after the start connections are waited for longer than [`ACQUIRE_TIMEOUT`].
+pub(super) const STARTING: Duration = Duration::from_mins(1);
 /// How long unacknowledged data may be on its way before the connection counts as dead.
 const NETWORK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a heartbeat waits for a new connection. It is tried again at once, so none waits for a server that is gone.
 const HEARTBEAT_CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+/// Connections for whoever asks.
+///
+/// Just after the start they are waited for longer: who starts asks for many things at once of a server that may be slow, and
+/// a node that gave up would only start again.
+#[derive(Debug)]
+pub(super) struct Connections {
+    pool: Pool,
+    patient_until: Instant,
+}
+
+impl Connections {
+    /// Those of a pool, with this much patience from now on.
+    pub(super) fn new(pool: Pool, patience: Duration) -> Self {
+        Self {
+            pool,
+            patient_until: Instant::now() + patience,
+        }
+    }
+
+    pub(super) async fn get(&self) -> Result<Object, PoolError> {
+        loop {
+            match self.pool.get().await {
+                Err(PoolError::Timeout(_)) if Instant::now() < self.patient_until => {}
+                outcome => return outcome,
+            }
+        }
+    }
+}
 
 /// The one connection that is kept for heartbeats, not open yet: no other work can keep a node from proving that it lives.
 /// It is replaced when it is closed.

@@ -245,10 +245,14 @@ fn report(cluster: &Cluster, orders: &[Order]) {
         for (place, order) in orders.iter().enumerate() {
             let (path, body) = (order.report.path(), order.outcome().to_string());
             let headers = [("Content-Type", "application/json")];
-            let answer = connections[(place + shift) % WORKERS]
-                .request("POST", path, &headers, body.as_bytes())
-                .expect("an answer");
-            assert_eq!(answer.status, 200, "{}", answer.text());
+            let connection = &mut connections[(place + shift) % WORKERS];
+            // On a slow machine it may be told to come again, and does.
+            wait_for("the report is taken", || {
+                let answer = connection.request("POST", path, &headers, body.as_bytes());
+                let answer = answer.expect("an answer");
+                assert!([200, 503].contains(&answer.status), "{}", answer.text());
+                (answer.status == 200).then_some(())
+            });
         }
     };
     thread::scope(|scope| {
