@@ -170,7 +170,7 @@ impl Gate {
     ) -> Result<Arc<Access>, Refusal> {
         let token = token.ok_or(Refusal::Missing)?;
         let now = self.clock.now();
-        let token = match self.find(token).await? {
+        let token = match self.find(token, address).await? {
             Some(token) if token.access.is_expired(now) => {
                 return Err(self.wrong(address, Refusal::Expired));
             }
@@ -207,7 +207,8 @@ impl Gate {
         }
     }
 
-    async fn find(&self, token: &str) -> Result<Option<Arc<KnownToken>>, StoreError> {
+    /// An address that has used up its tries costs the store little: what is not in memory is looked up for it slowly.
+    async fn find(&self, token: &str, address: IpAddr) -> Result<Option<Arc<KnownToken>>, Refusal> {
         let hash = TokenHash::of(token);
         let version = {
             let known = self.known.read().expect("no holder panics");
@@ -220,6 +221,9 @@ impl Gate {
         };
         if TokenSecret::parse(token).is_none() {
             return Ok(None);
+        }
+        if let Some(retry_after_s) = self.throttle.ask(address, self.clock.now()) {
+            return Err(Refusal::Throttled { retry_after_s });
         }
         let Some(access) = self.store.find_access(&hash).await? else {
             return Ok(None);

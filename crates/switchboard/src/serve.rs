@@ -408,6 +408,7 @@ fn rest_settings(config: &Config) -> anyhow::Result<RestSettings> {
 
 fn oauth_settings(config: &Config, listening: SocketAddr) -> OAuthSettings {
     OAuthSettings {
+        secure: config.dashboard_url(listening).starts_with("https:"),
         consent_url: format!("{}/oauth/consent", config.dashboard_url(listening)),
         trusted_proxies: config.auth.trusted_proxies.clone(),
     }
