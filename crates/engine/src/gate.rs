@@ -11,9 +11,10 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use domain::ports::{Store, StoreError};
-use domain::{Access, Clock, Permission, Timestamp, TokenHash, TokenSecret};
+use domain::{Access, AccountId, Clock, Permission, Timestamp, TokenHash, TokenSecret};
 use tokio::task::AbortHandle;
 
+use crate::rate::{Allowance, RateLimits, Requester};
 use crate::throttle::Throttle;
 
 /// How often the version is asked for.
@@ -73,6 +74,7 @@ pub struct Gate {
     /// Milliseconds after `started` at which the version was last confirmed.
     confirmed_ms: AtomicU64,
     throttle: Throttle,
+    rates: RateLimits,
     tasks: std::sync::OnceLock<[AbortHandle; 2]>,
 }
 
@@ -129,6 +131,7 @@ impl Gate {
             started: Instant::now(),
             confirmed_ms: AtomicU64::new(0),
             throttle: Throttle::default(),
+            rates: RateLimits::default(),
             tasks: std::sync::OnceLock::new(),
         });
         let weak = Arc::downgrade(&gate);
@@ -191,6 +194,17 @@ impl Gate {
         } else {
             Err(Refusal::NotGranted(permissions))
         }
+    }
+
+    /// Counts a request of an account that may make so many in a second; `None`: it may make any number.
+    pub fn count(
+        &self,
+        account: AccountId,
+        requester: Requester,
+        per_second: u32,
+    ) -> Option<Allowance> {
+        let now = self.started.elapsed();
+        (per_second > 0).then(|| self.rates.count(account, requester, per_second, now))
     }
 
     /// Refuses a request that came without a token. Where such requests cost something, they count against their address

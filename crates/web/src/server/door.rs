@@ -18,6 +18,7 @@ use tower::ServiceExt;
 
 use super::Limits;
 use super::unread::{Lent, lend};
+use crate::rate::RateNote;
 use crate::rest::Problem;
 use crate::rest::caller::Peer;
 
@@ -72,12 +73,15 @@ impl Door {
         let id = self.request_id(&request);
         drop_trailing_slash(request.uri_mut());
         request.extensions_mut().insert(Peer(peer));
+        let rate = RateNote::default();
+        request.extensions_mut().insert(rate.clone());
         let method = request.method().clone();
         let (request, left) = lend(request);
         let mut response = self.route(request).await;
         let headers = response.headers_mut();
         headers.entry(CACHE_CONTROL).or_insert(NO_CACHE);
         headers.insert(REQUEST_ID, id);
+        rate.write(headers);
         self.count(&response, started.elapsed());
         tracing::debug!(
             target: "access",

@@ -41,6 +41,7 @@ mod money;
 mod mutations;
 mod observing;
 mod permissions;
+mod rate_limits;
 mod rates;
 mod reading;
 mod reference_data;
