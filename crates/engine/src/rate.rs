@@ -59,7 +59,7 @@ impl RateLimits {
         let is_exceeded = before + one > now + SECOND;
         let after = if is_exceeded { before } else { before + one };
         *entry = after;
-        let used = after - now;
+        let used = after.saturating_sub(now);
         let free = SECOND.saturating_sub(used).as_nanos() / one.as_nanos().max(1);
         Allowance {
             per_second,

@@ -203,7 +203,7 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
         DROP TABLE sender; DROP INDEX message_scheduled;
         ALTER TABLE message DROP COLUMN channel; ALTER TABLE message DROP COLUMN interactive;
         ALTER TABLE message DROP COLUMN result; ALTER TABLE message DROP COLUMN seen_us;
-        ALTER TABLE account DROP COLUMN approved_senders_only; ALTER TABLE account DROP COLUMN requests_per_second;
+        ALTER TABLE account DROP COLUMN approved_senders_only;
         CREATE INDEX message_scheduled ON message (account_id, scheduled_us, id) WHERE state = 1;
         DELETE FROM schema_migration WHERE number >= 3";
 
