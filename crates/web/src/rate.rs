@@ -9,8 +9,6 @@ use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-/// Every allowance is for a second.
-const RETRY_AFTER_S: u32 = 1;
 
 /// What is left of the caller's allowance. The server puts one into each request, and what was noted there into the headers
 /// of the answer.
@@ -28,9 +26,8 @@ pub(crate) struct TooManyRequests {
 }
 
 impl TooManyRequests {
-    pub(crate) const fn retry_after_s(self) -> u32 {
-        RETRY_AFTER_S
-    }
+    /// Every allowance is for a second.
+    pub(crate) const RETRY_AFTER_S: u32 = 1;
 
     pub(crate) fn message(self) -> String {
         let rate = self.per_second;

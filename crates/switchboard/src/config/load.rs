@@ -225,10 +225,7 @@ mod tests {
             ("[oauth]\nrefresh_days = 366", "oauth.refresh_days is 366"),
             ("[limits]\nin_flight = 0", "limits.in_flight is 0"),
             ("[limits]\nin_flight = -1", "in_flight"),
-            (
-                "[limits]\nconnections_per_address = 0",
-                "limits.connections_per_address is 0",
-            ),
+            ("[limits]\nconnections_per_address = 0", "per_address is 0"),
             ("[limits]\nwrite_seconds = 0", "limits.write_seconds is 0"),
             ("[billing]\ncurrency = 'Euro'", "ISO 4217"),
             ("[urls]\nbase = 'ftp://x'", "urls.base"),

@@ -309,7 +309,7 @@ impl IntoResponse for Failure {
                     "Too many requests",
                     &error.message(),
                 ),
-                error.retry_after_s(),
+                TooManyRequests::RETRY_AFTER_S,
             ),
             Self::Store(error) => store_failed(&error),
         }

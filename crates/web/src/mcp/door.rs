@@ -21,7 +21,7 @@ use super::api::Bearer;
 use super::envelope::{Envelope, ErrorCode};
 use super::message::{self, Malformed, Message};
 use super::metadata::Challenge;
-use crate::rate;
+use crate::rate::{self, TooManyRequests};
 use crate::rest::Problem;
 use crate::rest::body::{check_content_type, read_body_within};
 use crate::rest::caller::client_address;
@@ -100,7 +100,9 @@ impl Mcp {
                 );
                 counted.map(|()| None).map_err(|error| {
                     let envelope = Envelope::new(ErrorCode::RateLimited, error.message());
-                    envelope.into_throttled(error.retry_after_s()).into()
+                    envelope
+                        .into_throttled(TooManyRequests::RETRY_AFTER_S)
+                        .into()
                 })
             }
             Err(refusal @ (Refusal::Suspended | Refusal::Address(_))) => {

@@ -252,7 +252,7 @@ impl From<StoreError> for Problem {
 impl From<TooManyRequests> for Problem {
     fn from(error: TooManyRequests) -> Self {
         Self {
-            retry_after_s: Some(error.retry_after_s()),
+            retry_after_s: Some(TooManyRequests::RETRY_AFTER_S),
             ..Self::new(StatusCode::TOO_MANY_REQUESTS, error.message())
         }
     }
