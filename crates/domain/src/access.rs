@@ -27,6 +27,8 @@ pub struct Access {
     pub countries: Countries,
     /// Whether the account may send only under senders of its own that are approved.
     pub approved_senders_only: bool,
+    /// The most requests of the account in a second, on each node; 0 for no limit.
+    pub requests_per_second: u32,
     /// What it may do.
     pub permissions: Permissions,
     /// From where.

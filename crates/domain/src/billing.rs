@@ -40,11 +40,13 @@ pub struct SpendingRules {
     pub countries: Countries,
     /// Whether it may send only under senders of its own that are approved.
     pub approved_senders_only: bool,
+    /// The most requests in a second, on each node; 0 for no limit.
+    pub requests_per_second: u32,
 }
 
 impl SpendingRules {
     /// Each rule under the key that people set it by, and its value as they write it.
-    pub fn in_words(&self) -> [(&'static str, String); 5] {
+    pub fn in_words(&self) -> [(&'static str, String); 6] {
         let off = || "off".to_owned();
         let codes = self.countries.to_string();
         let countries = if codes.is_empty() {
@@ -65,6 +67,7 @@ impl SpendingRules {
                 "approved_senders_only",
                 self.approved_senders_only.to_string(),
             ),
+            ("requests_per_second", self.requests_per_second.to_string()),
         ]
     }
 

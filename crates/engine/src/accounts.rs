@@ -147,6 +147,7 @@ impl Accounts {
             suspended: account.suspended,
             countries: account.rules.countries.clone(),
             approved_senders_only: account.rules.approved_senders_only,
+            requests_per_second: account.rules.requests_per_second,
             permissions: Permissions::all(),
             allow: AllowList::default(),
             expires: None,

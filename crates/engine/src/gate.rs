@@ -11,9 +11,10 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use domain::ports::{Store, StoreError};
-use domain::{Access, Clock, Permission, Timestamp, TokenHash, TokenSecret};
+use domain::{Access, AccountId, Clock, Permission, Timestamp, TokenHash, TokenSecret};
 use tokio::task::AbortHandle;
 
+use crate::rate::{Allowance, RateLimits, Requester};
 use crate::throttle::Throttle;
 
 /// How often the version is asked for.
@@ -73,6 +74,7 @@ pub struct Gate {
     /// Milliseconds after `started` at which the version was last confirmed.
     confirmed_ms: AtomicU64,
     throttle: Throttle,
+    rates: RateLimits,
     tasks: std::sync::OnceLock<[AbortHandle; 2]>,
 }
 
@@ -129,6 +131,7 @@ impl Gate {
             started: Instant::now(),
             confirmed_ms: AtomicU64::new(0),
             throttle: Throttle::default(),
+            rates: RateLimits::default(),
             tasks: std::sync::OnceLock::new(),
         });
         let weak = Arc::downgrade(&gate);
@@ -170,7 +173,7 @@ impl Gate {
     ) -> Result<Arc<Access>, Refusal> {
         let token = token.ok_or(Refusal::Missing)?;
         let now = self.clock.now();
-        let token = match self.find(token).await? {
+        let token = match self.find(token, address).await? {
             Some(token) if token.access.is_expired(now) => {
                 return Err(self.wrong(address, Refusal::Expired));
             }
@@ -193,6 +196,17 @@ impl Gate {
         }
     }
 
+    /// Counts a request of an account that may make so many in a second; `None`: it may make any number.
+    pub fn count(
+        &self,
+        account: AccountId,
+        requester: Requester,
+        per_second: u32,
+    ) -> Option<Allowance> {
+        let now = self.started.elapsed();
+        (per_second > 0).then(|| self.rates.count(account, requester, per_second, now))
+    }
+
     /// Refuses a request that came without a token. Where such requests cost something, they count against their address
     /// like a wrong token does.
     pub fn refuse_missing(&self, address: IpAddr) -> Refusal {
@@ -207,7 +221,8 @@ impl Gate {
         }
     }
 
-    async fn find(&self, token: &str) -> Result<Option<Arc<KnownToken>>, StoreError> {
+    /// An address that has used up its tries costs the store little: what is not in memory is looked up for it slowly.
+    async fn find(&self, token: &str, address: IpAddr) -> Result<Option<Arc<KnownToken>>, Refusal> {
         let hash = TokenHash::of(token);
         let version = {
             let known = self.known.read().expect("no holder panics");
@@ -220,6 +235,9 @@ impl Gate {
         };
         if TokenSecret::parse(token).is_none() {
             return Ok(None);
+        }
+        if let Some(retry_after_s) = self.throttle.ask(address, self.clock.now()) {
+            return Err(Refusal::Throttled { retry_after_s });
         }
         let Some(access) = self.store.find_access(&hash).await? else {
             return Ok(None);

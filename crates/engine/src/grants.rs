@@ -20,7 +20,7 @@ use domain::{AccountId, Clock, GrantId, Permission, Permissions, Timestamp, Toke
 use jiff::SignedDuration;
 use url::Url;
 
-pub use authorize::{AuthorizeError, AuthorizeParams};
+pub use authorize::{AuthorizeError, AuthorizeParams, WrongQuestion};
 pub use exchange::{TokenAnswer, TokenError, TokenParams};
 pub use register::{RegisterError, RegisteredClient};
 
@@ -36,6 +36,8 @@ const MAX_REQUESTS: u32 = 100_000;
 const ASKING: (u32, i64) = (60, 1);
 const FAILING: (u32, i64) = (30, 2);
 const REGISTERING: (u32, i64) = (20, 60);
+/// The same for all of an IPv6 site.
+const REGISTERING_BY_SITE: (u32, i64) = (100, 12);
 
 /// Who grants, for what, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,6 +98,7 @@ pub struct Grants {
     asking: Throttle,
     failing: Throttle,
     registering: Throttle,
+    registering_by_site: Throttle,
 }
 
 impl Grants {
@@ -117,12 +120,23 @@ impl Grants {
             asking: throttle(ASKING),
             failing: throttle(FAILING),
             registering: throttle(REGISTERING),
+            registering_by_site: throttle(REGISTERING_BY_SITE).by_site(),
         }
     }
 
     /// The clients that may act for an account, the newest grant first.
     pub async fn list_connected(&self, account: AccountId) -> Result<Vec<GrantRecord>, StoreError> {
         self.store.list_grants(account, self.clock.now()).await
+    }
+
+    /// Whether an account has granted something to this client.
+    pub async fn is_connected(
+        &self,
+        account: AccountId,
+        client_id: &str,
+    ) -> Result<bool, StoreError> {
+        let granted = self.list_connected(account).await?;
+        Ok(granted.iter().any(|grant| grant.client_id == client_id))
     }
 
     /// Ends what an account granted to a client, with all its tokens; every node refuses them within a second. `false`
@@ -172,7 +186,8 @@ impl Grants {
         if kept.await? {
             Ok(pending(id, request))
         } else {
-            Err(self.redirected(&request.redirect, params, authorize::BUSY))
+            let (client, redirect) = (&request.client_id, &request.redirect);
+            Err(self.wrong(client, redirect, params, authorize::BUSY))
         }
     }
 

@@ -29,6 +29,7 @@ pub mod node;
 pub mod operations;
 pub mod people;
 pub mod prices;
+pub mod rate;
 pub mod receipts;
 pub mod reports;
 pub mod routing;

@@ -335,6 +335,7 @@ pub(crate) struct TokenColumns {
     pub(crate) created_us: i64,
     pub(crate) last_used_us: Option<i64>,
     pub(crate) grant_id: Option<i64>,
+    pub(crate) requests_per_second: i64,
 }
 
 impl TokenColumns {
@@ -348,6 +349,7 @@ impl TokenColumns {
                 suspended: self.suspended,
                 countries: self.countries.parse().map_err(|_| Corrupt("country"))?,
                 approved_senders_only: self.approved_senders_only,
+                requests_per_second: billing::per_second(self.requests_per_second)?,
                 permissions: Permissions::from_names(&self.permissions)
                     .map_err(|_| Corrupt("permission"))?,
                 allow: self.allow_ips.parse().map_err(|_| Corrupt("network"))?,

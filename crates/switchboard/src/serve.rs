@@ -19,9 +19,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal as unix_signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use utoipa_swagger_ui::SwaggerUi;
 use web::dashboard::{Dashboard, DashboardSettings, assets_router};
-use web::rest::with_unknown_addresses;
+use web::rest::{document_router, with_unknown_addresses};
 use web::server::{self, Ending, Tls};
 use web::{OAuth, OAuthSettings, Observe, Rest, RestSettings};
 
@@ -204,10 +203,7 @@ impl App {
         }
         if let Some(rest) = rest {
             public = public.merge(rest);
-            public = public.merge(SwaggerUi::new("/docs").url(
-                "/openapi.json",
-                web::rest::document(&config.server.header_prefix),
-            ));
+            public = public.merge(document_router(&config.server.header_prefix));
         }
         let shows_pages = [Role::Dashboard, Role::Auth];
         if shows_pages.iter().any(|role| roles.contains(role)) {
@@ -233,7 +229,7 @@ impl App {
             None => None,
         };
         if private.is_none() && config.is_loopback() {
-            public = public.merge(observe.metrics_router());
+            public = public.merge(observe.local_metrics_router());
         }
         Ok(Self {
             public: with_unknown_addresses(public),
@@ -255,7 +251,7 @@ impl App {
                 listener,
                 router,
                 tls,
-                self.limits,
+                self.limits.clone(),
                 ending.clone(),
             ))
         };
@@ -408,6 +404,7 @@ fn rest_settings(config: &Config) -> anyhow::Result<RestSettings> {
 
 fn oauth_settings(config: &Config, listening: SocketAddr) -> OAuthSettings {
     OAuthSettings {
+        secure: config.dashboard_url(listening).starts_with("https:"),
         consent_url: format!("{}/oauth/consent", config.dashboard_url(listening)),
         trusted_proxies: config.auth.trusted_proxies.clone(),
     }
@@ -430,9 +427,12 @@ fn server_limits(config: &Config) -> server::Limits {
     let limits = &config.limits;
     server::Limits {
         connections: limits.connections,
+        connections_per_address: limits.per_address(),
+        trusted_proxies: config.auth.trusted_proxies.clone(),
         in_flight: limits.in_flight,
         header_time: Duration::from_secs(limits.header_seconds),
         request_time: Duration::from_secs(limits.request_seconds),
+        write_time: Duration::from_secs(limits.write_seconds),
         grace: Duration::from_secs(limits.shutdown_seconds),
     }
 }

@@ -76,6 +76,14 @@ fn describe() {
         "switchboard_http_requests_shed_total",
         "Requests answered 503 because too many were in flight."
     );
+    metrics::describe_counter!(
+        "switchboard_http_connections_refused_total",
+        "Connections closed at once because their address had too many."
+    );
+    metrics::describe_counter!(
+        "switchboard_http_connections_stalled_total",
+        "Connections closed because the client did not read its answer."
+    );
     metrics::describe_histogram!(
         "switchboard_http_request_seconds",
         "Time from a request's head to its answer."

@@ -12,6 +12,7 @@ pub mod dashboard;
 pub mod mcp;
 pub mod oauth;
 mod observe;
+mod rate;
 pub mod rest;
 pub mod server;
 

@@ -1,17 +1,35 @@
 //! For those who watch the service: is it alive, does it accept, what has it counted.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use engine::Engine;
-use http::StatusCode;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, FORWARDED, HOST, VIA};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName, StatusCode};
 
-use crate::rest::wrong_method;
+use crate::rest::caller::Peer;
+use crate::rest::{Problem, wrong_method};
+
+/// Headers that proxies add.
+const FORWARDING: [HeaderName; 10] = [
+    FORWARDED,
+    VIA,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-forwarded-server"),
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("x-client-ip"),
+    HeaderName::from_static("true-client-ip"),
+];
 
 /// Writes all metrics in Prometheus' text form.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -47,13 +65,49 @@ impl Observe {
             .method_not_allowed_fallback(wrong_method)
     }
 
-    /// `/metrics`.
+    /// `/metrics`, for a listener of its own: everybody who reaches that may read it.
     pub fn metrics_router(self: &Arc<Self>) -> Router {
         Router::new()
             .route("/metrics", get(metrics))
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }
+
+    /// `/metrics`, for programs on this machine alone: a proxy that runs here too does not publish it.
+    pub fn local_metrics_router(self: &Arc<Self>) -> Router {
+        self.metrics_router()
+            .layer(middleware::from_fn(only_direct_and_local))
+    }
+}
+
+async fn only_direct_and_local(request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
+    if is_direct_and_local(peer, request.headers()) {
+        return next.run(request).await;
+    }
+    Problem::forbidden(
+        "Metrics are for programs on the service's own machine; its operator can give them a listener of their own (metrics.listen).",
+    )
+    .into_response()
+}
+
+/// A proxy on this machine connects from loopback too. Most say whom they stand for, or pass the public name on.
+fn is_direct_and_local(peer: Option<IpAddr>, headers: &HeaderMap) -> bool {
+    let is_local = peer.is_some_and(|peer| peer.to_canonical().is_loopback());
+    let is_forwarded = FORWARDING.iter().any(|name| headers.contains_key(name));
+    let host = headers.get(HOST).map(|host| host.to_str().unwrap_or(""));
+    is_local && !is_forwarded && host.is_none_or(is_loopback_name)
+}
+
+fn is_loopback_name(host: &str) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else {
+        return false;
+    };
+    let name = authority.host().trim_matches(['[', ']']);
+    name.eq_ignore_ascii_case("localhost")
+        || name
+            .parse::<IpAddr>()
+            .is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
 async fn live() -> &'static str {
@@ -78,4 +132,36 @@ async fn ready(State(observe): State<Arc<Observe>>) -> Response {
 async fn metrics(State(observe): State<Arc<Observe>>) -> Response {
     let headers = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     (headers, (observe.render)()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_direct_connections_from_this_machine_read_metrics() {
+        for (peer, header, expected) in [
+            ("127.0.0.1", ("Host", "127.0.0.1:8080"), true),
+            ("127.0.0.1", ("Host", "localhost:8080"), true),
+            ("::1", ("Host", "[::1]:8080"), true),
+            ("::ffff:127.0.0.1", ("Accept", "*/*"), true),
+            ("192.0.2.1", ("Host", "127.0.0.1:8080"), false),
+            ("127.0.0.1", ("Host", "sms.example.com"), false),
+            ("127.0.0.1", ("Host", "127.0.0.1.example.com"), false),
+            ("127.0.0.1", ("Host", ""), false),
+            ("127.0.0.1", ("Forwarded", "for=192.0.2.1"), false),
+            ("127.0.0.1", ("X-Forwarded-For", "127.0.0.1"), false),
+            ("127.0.0.1", ("X-Forwarded-Proto", "https"), false),
+            ("127.0.0.1", ("X-Real-IP", ""), false),
+            ("127.0.0.1", ("Via", "1.1 proxy"), false),
+        ] {
+            let mut headers = HeaderMap::new();
+            let name = HeaderName::try_from(header.0).expect("a name");
+            headers.insert(name, header.1.parse().expect("a value"));
+            let peer = Some(peer.parse().expect("an address"));
+            let answered = is_direct_and_local(peer, &headers);
+            assert_eq!(answered, expected, "{peer:?} {header:?}");
+        }
+        assert!(!is_direct_and_local(None, &HeaderMap::new()));
+    }
 }

@@ -11,6 +11,7 @@ const COUNTRIES: &str = "countries";
 const DAILY_CAP: &str = "daily_cap";
 const PER_RECIPIENT_HOUR: &str = "per_recipient_hour";
 const APPROVED_SENDERS_ONLY: &str = "approved_senders_only";
+const REQUESTS_PER_SECOND: &str = "requests_per_second";
 
 /// What switches a limit off.
 const OFF: &str = "off";
@@ -18,6 +19,8 @@ const OFF: &str = "off";
 const ALL: &str = "all";
 /// Balances end there, so a limit beyond it would mean nothing.
 const MAX_AMOUNT: Money = Money::from_micros(1_000_000_000 * 1_000_000);
+/// More than a node answers.
+const MAX_REQUESTS_PER_SECOND: u32 = 1_000_000;
 
 /// A change of what an account may spend.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub enum RuleChange {
     PerRecipientHour(Option<u32>),
     /// Whether only approved senders will do.
     ApprovedSendersOnly(bool),
+    /// The most requests in a second; 0 for no limit.
+    RequestsPerSecond(u32),
 }
 
 impl RuleChange {
@@ -43,6 +48,7 @@ impl RuleChange {
             Self::DailyCap(_) => DAILY_CAP,
             Self::PerRecipientHour(_) => PER_RECIPIENT_HOUR,
             Self::ApprovedSendersOnly(_) => APPROVED_SENDERS_ONLY,
+            Self::RequestsPerSecond(_) => REQUESTS_PER_SECOND,
         }
     }
 
@@ -54,6 +60,7 @@ impl RuleChange {
             Self::DailyCap(cap) => rules.daily_cap = cap,
             Self::PerRecipientHour(limit) => rules.per_recipient_hour = limit,
             Self::ApprovedSendersOnly(only) => rules.approved_senders_only = only,
+            Self::RequestsPerSecond(rate) => rules.requests_per_second = rate,
         }
     }
 }
@@ -64,7 +71,7 @@ impl FromStr for RuleChange {
     fn from_str(text: &str) -> Result<Self, String> {
         let keys = || {
             format!(
-                "{CREDIT_LIMIT}, {COUNTRIES}, {DAILY_CAP}, {PER_RECIPIENT_HOUR}, {APPROVED_SENDERS_ONLY}"
+                "{CREDIT_LIMIT}, {COUNTRIES}, {DAILY_CAP}, {PER_RECIPIENT_HOUR}, {APPROVED_SENDERS_ONLY}, {REQUESTS_PER_SECOND}"
             )
         };
         let (key, value) = text
@@ -80,6 +87,7 @@ impl FromStr for RuleChange {
                 .map(Self::PerRecipientHour)
                 .map_err(|reason| format!("{reason}, or write {OFF}")),
             APPROVED_SENDERS_ONLY => yes_or_no(value).map(Self::ApprovedSendersOnly),
+            REQUESTS_PER_SECOND => rate(value).map(Self::RequestsPerSecond),
             unknown => Err(format!(
                 "there is no key {}; the keys are {}",
                 Shown(unknown),
@@ -133,6 +141,21 @@ fn count(value: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("{} is no limit; give a whole number from 1", Shown(value)))
 }
 
+fn rate(value: &str) -> Result<u32, String> {
+    if value == "0" || value == OFF {
+        return Ok(0);
+    }
+    count(value)
+        .ok()
+        .filter(|rate| *rate <= MAX_REQUESTS_PER_SECOND)
+        .ok_or_else(|| {
+            format!(
+                "{} is no rate; give a whole number from 1 to {MAX_REQUESTS_PER_SECOND}, or 0 for no limit",
+                Shown(value)
+            )
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +188,9 @@ mod tests {
                 "approved_senders_only=false",
                 RuleChange::ApprovedSendersOnly(false),
             ),
+            ("requests_per_second=0", RuleChange::RequestsPerSecond(0)),
+            ("requests_per_second=off", RuleChange::RequestsPerSecond(0)),
+            ("requests_per_second=25", RuleChange::RequestsPerSecond(25)),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
@@ -190,6 +216,9 @@ mod tests {
             ("per_recipient_hour=1.5", "whole number"),
             ("per_recipient_hour=+1", "whole number"),
             ("per_recipient_hour=4294967296", "whole number"),
+            ("requests_per_second=-1", "or 0 for no limit"),
+            ("requests_per_second=0.5", "whole number"),
+            ("requests_per_second=1000001", "from 1 to 1000000"),
         ] {
             let reason = text.parse::<RuleChange>().expect_err(text);
             assert!(reason.contains(fragment), "{text}: {reason}");
@@ -216,6 +245,7 @@ mod tests {
             per_recipient_hour: Some(3),
             countries: "LV".parse().expect("a country"),
             approved_senders_only: true,
+            requests_per_second: 0,
         };
         assert_eq!(rules, expected);
     }

@@ -113,7 +113,8 @@ pub struct GrantRecord {
 /// refresh token at once one is given something, and the others betray it.
 #[async_trait]
 pub trait OAuthStore: Send + Sync + 'static {
-    /// Keeps a client; `false` when there are `most` already.
+    /// Keeps a client. When there are `most` already, those that registered first and were never given tokens make room;
+    /// `false` when there are none of those.
     async fn create_client(&self, client: &KeptClient, most: u32) -> Result<bool, StoreError>;
 
     /// The client of this ID, unless its time is over.

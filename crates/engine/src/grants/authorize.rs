@@ -51,12 +51,28 @@ pub enum AuthorizeError {
     /// It is not certain who asks or where the answer would go, so nobody is sent anywhere: the person is told.
     #[error("{0}")]
     Shown(String),
-    /// The client is told, at its own address.
-    #[error("the client is told at its own address what is wrong")]
-    Redirect(Box<Url>),
+    /// The client would be told, at its own address.
+    #[error("{}", .0.description)]
+    Wrong(Box<WrongQuestion>),
     /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// A question that its client put wrongly. Anybody can register a client and make it ask wrongly, so only those who know
+/// the client are sent to it without a word (RFC 9700, section 4.11.2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongQuestion {
+    /// What the client is named by.
+    pub client_id: String,
+    /// A code of the standard.
+    pub error: &'static str,
+    /// In words.
+    pub description: &'static str,
+    /// Where the client is told.
+    pub redirect: Url,
+    /// Whether that is a program on the person's own machine.
+    pub is_loopback: bool,
 }
 
 impl AuthorizeParams {
@@ -107,7 +123,7 @@ impl Grants {
     ) -> Result<AuthorizationRequest, AuthorizeError> {
         let client = self.find_client(params).await?;
         let redirect = find_redirect(&client, params)?;
-        let wrong = |wrong| self.redirected(&redirect, params, wrong);
+        let wrong = |wrong| self.wrong(&client.id, &redirect, params, wrong);
         check_form(params).map_err(wrong)?;
         let challenge = find_challenge(params).map_err(wrong)?;
         let resource = self.find_resource(params).map_err(wrong)?;
@@ -176,9 +192,10 @@ impl Grants {
         Ok(ours.clone())
     }
 
-    /// Sends the client what is wrong, and the state by which it knows its question.
-    pub(super) fn redirected(
+    /// What the client is told: what is wrong, and the state by which it knows its question.
+    pub(super) fn wrong(
         &self,
+        client_id: &str,
         redirect: &RedirectUri,
         params: &AuthorizeParams,
         (error, description): Wrong,
@@ -189,7 +206,13 @@ impl Grants {
         let told = [("error", error), ("error_description", description)];
         let told = told.into_iter().chain(state.map(|state| ("state", state)));
         let told = told.chain([("iss", self.settings.issuer.as_str())]);
-        AuthorizeError::Redirect(Box::new(redirect.with(told)))
+        AuthorizeError::Wrong(Box::new(WrongQuestion {
+            client_id: client_id.to_owned(),
+            error,
+            description,
+            redirect: redirect.with(told),
+            is_loopback: redirect.is_loopback(),
+        }))
     }
 }
 

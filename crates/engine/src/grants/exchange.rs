@@ -102,6 +102,7 @@ impl Grants {
         params: &TokenParams,
         from: IpAddr,
     ) -> Result<TokenAnswer, TokenError> {
+        self.ask(from)?;
         let given = match params.grant_type.as_deref() {
             None => Err(TokenError::Request("grant_type is missing")),
             Some("authorization_code") => self.redeem(params).await,
@@ -134,13 +135,14 @@ impl Grants {
     }
 
     /// Takes back a token that a client no longer wants; with a refresh token all of its family. `false`: it was given
-    /// to another client.
+    /// to another client. What is not there counts against the caller's address, like a wrong code.
     pub async fn revoke(
         &self,
         from: IpAddr,
         token: &str,
         client_id: &str,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool, TokenError> {
+        self.ask(from)?;
         if token.len() > MAX_SECRET_BYTES {
             return Ok(true);
         }
@@ -157,7 +159,19 @@ impl Grants {
                 .note(&by, None, Action::GrantRevoke, "its own tokens", "")
                 .await?;
         }
+        if revoked != Revoked::Done {
+            self.fail(from)?;
+        }
         Ok(revoked != Revoked::OtherClient)
+    }
+
+    /// Asked before the database is.
+    fn ask(&self, from: IpAddr) -> Result<(), TokenError> {
+        throttled(self.failing.ask(from, self.clock.now()))
+    }
+
+    fn fail(&self, from: IpAddr) -> Result<(), TokenError> {
+        throttled(self.failing.fail(from, self.clock.now()))
     }
 
     async fn redeem(&self, params: &TokenParams) -> Result<TokenAnswer, TokenError> {
@@ -255,12 +269,15 @@ impl Grants {
         }
         match error {
             TokenError::Store(_) => error,
-            _ => match self.failing.fail(from, self.clock.now()) {
-                Some(retry_after_s) => TokenError::Throttled { retry_after_s },
-                None => error,
-            },
+            _ => self.fail(from).err().unwrap_or(error),
         }
     }
+}
+
+fn throttled(wait: Option<u32>) -> Result<(), TokenError> {
+    wait.map_or(Ok(()), |retry_after_s| {
+        Err(TokenError::Throttled { retry_after_s })
+    })
 }
 
 fn required<'a>(value: Option<&'a str>, missing: &'static str) -> Result<&'a str, TokenError> {

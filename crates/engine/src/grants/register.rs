@@ -38,7 +38,7 @@ pub enum RegisterError {
         /// When to try again.
         retry_after_s: u32,
     },
-    /// Too many are known already.
+    /// Too many are in use.
     #[error("too many clients are registered; try again later")]
     Full,
     /// The store could not.
@@ -55,7 +55,9 @@ impl Grants {
         from: IpAddr,
     ) -> Result<RegisteredClient, RegisterError> {
         let now = self.clock.now();
-        if let Some(retry_after_s) = self.registering.fail(from, now) {
+        // One after the other, so that an address that is refused does not use up what its site may do.
+        let registering = [&self.registering, &self.registering_by_site];
+        if let Some(retry_after_s) = registering.iter().find_map(|by| by.fail(from, now)) {
             return Err(RegisterError::Throttled { retry_after_s });
         }
         let letters = TokenSecret::from_seed(&entropy::bytes());

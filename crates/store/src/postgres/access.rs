@@ -20,7 +20,8 @@ macro_rules! account {
     ($condition:literal) => {
         concat!(
             "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, callback_secret, created_us,
-                credit_limit_micros, daily_cap_micros, per_recipient_hour, countries, approved_senders_only
+                credit_limit_micros, daily_cap_micros, per_recipient_hour, countries, approved_senders_only,
+                requests_per_second
             FROM account AS a",
             newest_entry!("a.id"),
             $condition
@@ -40,7 +41,7 @@ macro_rules! token {
         concat!(
             "SELECT token.id, token.name, account.id, account.name, account.suspended, token.permissions,
                 token.allow_ips, token.expires_us, token.created_us, account.countries, account.approved_senders_only,
-                token.last_used_us, token.grant_id
+                token.last_used_us, token.grant_id, account.requests_per_second
             FROM token JOIN account ON account.id = token.account_id
             WHERE token.revoked_us IS NULL AND ",
             $condition
@@ -238,6 +239,7 @@ fn token(row: &Row) -> Result<TokenRecord, Corrupt> {
         approved_senders_only: column(row, 10)?,
         last_used_us: column(row, 11)?,
         grant_id: column(row, 12)?,
+        requests_per_second: column(row, 13)?,
     };
     columns.record()
 }
@@ -256,6 +258,7 @@ fn account(row: &Row) -> Result<AccountRecord, Corrupt> {
             per_recipient_hour: column(row, 8)?,
             countries: column(row, 9)?,
             approved_senders_only: column(row, 10)?,
+            requests_per_second: column(row, 11)?,
         },
     };
     columns.record()

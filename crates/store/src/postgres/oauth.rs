@@ -25,9 +25,17 @@ use crate::rows::oauth::{
 };
 use crate::rows::{Corrupt, micros};
 
+/// Makes room by the oldest of those that were never given tokens, which is seen by their lifetime.
 const CREATE_CLIENT: &str = "
+    WITH evicted AS (
+        DELETE FROM oauth_client WHERE id IN (
+            SELECT id FROM oauth_client WHERE expires_us - created_us <= $5::bigint - $4::bigint ORDER BY expires_us
+            LIMIT greatest(0, (SELECT count(*) FROM oauth_client) - $6::bigint + 1) FOR UPDATE SKIP LOCKED)
+        RETURNING id
+    )
     INSERT INTO oauth_client (id, name, redirects, created_us, expires_us)
-    SELECT $1, $2, $3, $4::bigint, $5::bigint WHERE (SELECT count(*) FROM oauth_client) < $6::bigint RETURNING id";
+    SELECT $1, $2, $3, $4::bigint, $5::bigint
+    WHERE (SELECT count(*) FROM oauth_client) - (SELECT count(*) FROM evicted) < $6::bigint RETURNING id";
 const FIND_CLIENT: &str =
     "SELECT id, name, redirects FROM oauth_client WHERE id = $1 AND expires_us > $2";
 const KEEP_CLIENT: &str =

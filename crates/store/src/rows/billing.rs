@@ -13,6 +13,7 @@ pub(crate) struct RulesColumns {
     pub(crate) per_recipient_hour: Option<i64>,
     pub(crate) countries: String,
     pub(crate) approved_senders_only: bool,
+    pub(crate) requests_per_second: i64,
 }
 
 impl RulesColumns {
@@ -23,6 +24,7 @@ impl RulesColumns {
             per_recipient_hour: rules.per_recipient_hour.map(i64::from),
             countries: rules.countries.to_string(),
             approved_senders_only: rules.approved_senders_only,
+            requests_per_second: i64::from(rules.requests_per_second),
         }
     }
 
@@ -33,8 +35,14 @@ impl RulesColumns {
             per_recipient_hour: per_hour(self.per_recipient_hour)?,
             countries: self.countries.parse().map_err(|_| Corrupt("country"))?,
             approved_senders_only: self.approved_senders_only,
+            requests_per_second: per_second(self.requests_per_second)?,
         })
     }
+}
+
+/// The request rate of an account.
+pub(crate) fn per_second(number: i64) -> Result<u32, Corrupt> {
+    u32::try_from(number).map_err(|_| Corrupt("request rate"))
 }
 
 fn per_hour(number: Option<i64>) -> Result<Option<u32>, Corrupt> {

@@ -13,7 +13,7 @@ use crate::rows::{self, AccountColumns, TokenColumns, micros};
 
 const ACCOUNT: &str = concat!(
     "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, callback_secret, created_us, credit_limit_micros,
-        daily_cap_micros, per_recipient_hour, countries, approved_senders_only FROM",
+        daily_cap_micros, per_recipient_hour, countries, approved_senders_only, requests_per_second FROM",
     account_with_balance!(),
 );
 const CREATE_ACCOUNT: &str = "
@@ -24,7 +24,7 @@ const SET_SUSPENDED: &str = "UPDATE account SET suspended = ?2 WHERE name = ?1";
 const TOKEN: &str = "
     SELECT token.id, token.name, account.id, account.name, account.suspended, token.permissions, token.allow_ips,
         token.expires_us, token.created_us, account.countries, account.approved_senders_only, token.last_used_us,
-        token.grant_id
+        token.grant_id, account.requests_per_second
     FROM token JOIN account ON account.id = token.account_id
     WHERE token.revoked_us IS NULL";
 const CREATE_TOKEN: &str = "
@@ -215,6 +215,7 @@ fn token(row: &Row<'_>) -> Result<TokenRecord> {
         approved_senders_only: row.get(10)?,
         last_used_us: row.get(11)?,
         grant_id: row.get(12)?,
+        requests_per_second: row.get(13)?,
     };
     Ok(columns.record()?)
 }
@@ -233,6 +234,7 @@ fn account(row: &Row<'_>) -> Result<AccountRecord> {
             per_recipient_hour: row.get(8)?,
             countries: row.get(9)?,
             approved_senders_only: row.get(10)?,
+            requests_per_second: row.get(11)?,
         },
     };
     Ok(columns.record()?)

@@ -18,6 +18,11 @@ use crate::rows::oauth::{
     ClientColumns, GrantColumns, KEPT_EXPIRED_US, RequestColumns, redirects, refresh_token,
 };
 
+/// The oldest of those that were never given tokens, which is seen by their lifetime, as many as it takes for one more.
+const EVICT_CLIENTS: &str = "
+    DELETE FROM oauth_client WHERE id IN (
+        SELECT id FROM oauth_client WHERE expires_us - created_us <= ?1 ORDER BY expires_us
+        LIMIT max(0, (SELECT count(*) FROM oauth_client) - ?2 + 1))";
 const CREATE_CLIENT: &str = "
     INSERT INTO oauth_client (id, name, redirects, created_us, expires_us)
     SELECT ?1, ?2, ?3, ?4, ?5 WHERE (SELECT count(*) FROM oauth_client) < ?6";
@@ -218,6 +223,9 @@ impl OAuthStore for SqliteStore {
 }
 
 fn create_client(db: &Connection, kept: &KeptClient, most: u32) -> Result<bool> {
+    let unused_kept_us = micros(kept.expires) - micros(kept.created_at);
+    db.prepare_cached(EVICT_CLIENTS)?
+        .execute(params![unused_kept_us, most])?;
     let values = params![
         kept.client.id,
         kept.client.name.as_str(),

@@ -143,6 +143,7 @@ fn add_rules(shown: &mut Value, rules: &SpendingRules) {
     shown["dailyCap"] = json!(rules.daily_cap.map(|cap| cap.to_string()));
     shown["perRecipientHour"] = json!(rules.per_recipient_hour);
     shown["approvedSendersOnly"] = json!(rules.approved_senders_only);
+    shown["requestsPerSecond"] = json!(rules.requests_per_second);
 }
 
 fn print_table(accounts: &[AccountRecord]) {
@@ -178,7 +179,7 @@ mod tests {
     fn the_table_shows_what_is_set_as_it_would_be_typed() {
         let mut rules = SpendingRules::default();
         assert_eq!(limits(&rules), "");
-        let typed = "credit_limit=5.00 countries=EE,LV daily_cap=0.50 per_recipient_hour=3 approved_senders_only=true";
+        let typed = "credit_limit=5.00 countries=EE,LV daily_cap=0.50 per_recipient_hour=3 approved_senders_only=true requests_per_second=25";
         for change in typed.split(' ') {
             change
                 .parse::<RuleChange>()

@@ -14,9 +14,12 @@ use web::server::{self, Ending, Limits};
 
 const LIMITS: Limits = Limits {
     connections: 256,
+    connections_per_address: 256,
+    trusted_proxies: Vec::new(),
     in_flight: 256,
     header_time: Duration::from_secs(30),
     request_time: Duration::from_secs(30),
+    write_time: Duration::from_secs(30),
     grace: Duration::from_secs(1),
 };
 

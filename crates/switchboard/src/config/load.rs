@@ -117,6 +117,7 @@ mod tests {
         tls = { cert = 'cert.pem', key = 'key.pem' }
         database = { url = 'sqlite:x.db' }
         urls = { base = 'http://x', mcp = 'http://x', auth = 'http://x', dashboard = 'http://x' }
+        limits = { connections_per_address = 9 }
         metrics = { listen = '127.0.0.1:9' }
         callbacks = { allow = [], park_after_days = 7 }
         simulator = { journal = 'journal.log' }
@@ -224,6 +225,8 @@ mod tests {
             ("[oauth]\nrefresh_days = 366", "oauth.refresh_days is 366"),
             ("[limits]\nin_flight = 0", "limits.in_flight is 0"),
             ("[limits]\nin_flight = -1", "in_flight"),
+            ("[limits]\nconnections_per_address = 0", "per_address is 0"),
+            ("[limits]\nwrite_seconds = 0", "limits.write_seconds is 0"),
             ("[billing]\ncurrency = 'Euro'", "ISO 4217"),
             ("[urls]\nbase = 'ftp://x'", "urls.base"),
             ("[senders]\npin_from = 'A@B'", "senders.pin_from"),

@@ -94,6 +94,7 @@ pub(crate) struct OAuth {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Limits {
     pub(crate) connections: usize,
+    pub(crate) connections_per_address: Option<usize>,
     pub(crate) in_flight: usize,
     pub(crate) accept_queue: usize,
     pub(crate) held_messages: usize,
@@ -101,6 +102,7 @@ pub(crate) struct Limits {
     pub(crate) header_seconds: u64,
     pub(crate) body_seconds: u64,
     pub(crate) request_seconds: u64,
+    pub(crate) write_seconds: u64,
     pub(crate) shutdown_seconds: u64,
     pub(crate) drain_seconds: u64,
 }
@@ -222,6 +224,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_000,
+            connections_per_address: None,
             in_flight: 4096,
             accept_queue: 8192,
             held_messages: 30_000,
@@ -229,6 +232,7 @@ impl Default for Limits {
             header_seconds: 30,
             body_seconds: 10,
             request_seconds: 30,
+            write_seconds: 30,
             shutdown_seconds: 30,
             drain_seconds: 0,
         }
@@ -449,10 +453,17 @@ impl OAuth {
 }
 
 impl Limits {
-    fn positive(&self) -> [(&'static str, u64); 9] {
+    /// How many connections one address may have: a quarter of all, unless the configuration says otherwise.
+    pub(crate) fn per_address(&self) -> usize {
+        self.connections_per_address
+            .unwrap_or_else(|| (self.connections / 4).max(1))
+    }
+
+    fn positive(&self) -> [(&'static str, u64); 11] {
         let wide = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         [
             ("connections", wide(self.connections)),
+            ("connections_per_address", wide(self.per_address())),
             ("in_flight", wide(self.in_flight)),
             ("accept_queue", wide(self.accept_queue)),
             ("held_messages", wide(self.held_messages)),
@@ -460,6 +471,7 @@ impl Limits {
             ("header_seconds", self.header_seconds),
             ("body_seconds", self.body_seconds),
             ("request_seconds", self.request_seconds),
+            ("write_seconds", self.write_seconds),
             ("shutdown_seconds", self.shutdown_seconds),
         ]
     }

@@ -8,6 +8,7 @@
 //! Streams are few, and each ends with the session that it belongs to, and when the service stops.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,8 +16,10 @@ use askama::Template;
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use domain::AccountId;
 use domain::person::SignedIn;
 use domain::token::TokenHash;
+use engine::throttle::network;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
 use tokio::sync::{Notify, watch};
@@ -30,6 +33,9 @@ use super::visitor::Visitor;
 const MAX_STREAMS: usize = 64;
 /// Streams of one session. A browser opens no more than six connections to a server, and pages need some of them.
 const MAX_OF_SESSION: usize = 4;
+/// Streams of one account, and from one address: nobody takes those of all others.
+const MAX_OF_ACCOUNT: usize = 16;
+const MAX_OF_ADDRESS: usize = 16;
 /// How long a stream waits for its place: a browser that went on to the next page may not have been noticed yet.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// When to come again while there are too many.
@@ -78,7 +84,33 @@ pub(super) struct Streams {
 #[derive(Default)]
 struct Open {
     all: usize,
-    by_session: HashMap<TokenHash, usize>,
+    by_holder: HashMap<Holder, usize>,
+}
+
+/// Whom a stream counts for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Holder {
+    Session(TokenHash),
+    Account(AccountId),
+    Address(IpAddr),
+}
+
+impl Holder {
+    /// All whom a visitor's stream counts for. Operators belong to no account.
+    fn all_of(visitor: &Visitor) -> Vec<Self> {
+        let session = Self::Session(TokenHash::of(&visitor.session));
+        let address = Self::Address(network(visitor.address));
+        let account = visitor.signed_in.account().map(Self::Account);
+        [session, address].into_iter().chain(account).collect()
+    }
+
+    const fn most(self) -> usize {
+        match self {
+            Self::Session(_) => MAX_OF_SESSION,
+            Self::Account(_) => MAX_OF_ACCOUNT,
+            Self::Address(_) => MAX_OF_ADDRESS,
+        }
+    }
 }
 
 impl Streams {
@@ -92,30 +124,33 @@ impl Streams {
     }
 
     /// A place, as soon as there is one; `None` when there is none for a while.
-    async fn wait(&self, session: TokenHash) -> Option<Place> {
+    async fn wait(&self, holders: &[Holder]) -> Option<Place> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let mut given_back = std::pin::pin!(self.given_back.notified());
             given_back.as_mut().enable();
-            if let Some(place) = self.take(session) {
+            if let Some(place) = self.take(holders) {
                 return Some(place);
             }
             tokio::time::timeout_at(deadline, given_back).await.ok()?;
         }
     }
 
-    fn take(&self, session: TokenHash) -> Option<Place> {
+    fn take(&self, holders: &[Holder]) -> Option<Place> {
         let mut open = self.open.lock().expect("no holder panics");
-        let of_session = open.by_session.get(&session).copied().unwrap_or(0);
-        if open.all >= MAX_STREAMS || of_session >= MAX_OF_SESSION {
+        let is_full =
+            |holder: &Holder| open.by_holder.get(holder).copied().unwrap_or(0) >= holder.most();
+        if open.all >= MAX_STREAMS || holders.iter().any(is_full) {
             return None;
         }
         open.all += 1;
-        open.by_session.insert(session, of_session + 1);
+        for holder in holders {
+            *open.by_holder.entry(*holder).or_default() += 1;
+        }
         Some(Place {
             open: self.open.clone(),
             given_back: self.given_back.clone(),
-            session,
+            holders: holders.to_vec(),
         })
     }
 }
@@ -124,17 +159,19 @@ impl Streams {
 struct Place {
     open: Arc<Mutex<Open>>,
     given_back: Arc<Notify>,
-    session: TokenHash,
+    holders: Vec<Holder>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut open = self.open.lock().expect("no holder panics");
         open.all -= 1;
-        if let Some(count) = open.by_session.get_mut(&self.session) {
-            *count -= 1;
-            if *count == 0 {
-                open.by_session.remove(&self.session);
+        for holder in &self.holders {
+            if let Some(count) = open.by_holder.get_mut(holder) {
+                *count -= 1;
+                if *count == 0 {
+                    open.by_holder.remove(holder);
+                }
             }
         }
         drop(open);
@@ -168,8 +205,7 @@ where
     F: Fn() -> R + Send + Sync + 'static,
     R: Future<Output = Result<Fragment, Failure>> + Send,
 {
-    let session = TokenHash::of(&visitor.session);
-    let Some(place) = dashboard.streams.wait(session).await else {
+    let Some(place) = dashboard.streams.wait(&Holder::all_of(visitor)).await else {
         let refused = StatusCode::SERVICE_UNAVAILABLE.into_response();
         return with_retry_after(refused, AGAIN_AFTER_S);
     };
@@ -293,22 +329,50 @@ mod tests {
     fn places_are_few_and_given_back() {
         let (_stop, stopped) = watch::channel(false);
         let streams = Streams::new(stopped);
-        let session = |number: usize| TokenHash::of(&number.to_string());
+        let session = |number: usize| [Holder::Session(TokenHash::of(&number.to_string()))];
         let mut places: Vec<_> = (0..MAX_OF_SESSION)
-            .map(|_| streams.take(session(0)).expect("room"))
+            .map(|_| streams.take(&session(0)).expect("room"))
             .collect();
         assert!(
-            streams.take(session(0)).is_none(),
+            streams.take(&session(0)).is_none(),
             "a session has its share"
         );
         places.pop();
-        places.push(streams.take(session(0)).expect("given back"));
+        places.push(streams.take(&session(0)).expect("given back"));
         for number in 1..=MAX_STREAMS - MAX_OF_SESSION {
-            places.push(streams.take(session(number)).expect("room"));
+            places.push(streams.take(&session(number)).expect("room"));
         }
-        assert!(streams.take(session(1000)).is_none(), "so has the process");
+        assert!(streams.take(&session(1000)).is_none(), "so has the process");
         drop(places);
         let open = streams.open.lock().expect("free");
-        assert_eq!((open.all, open.by_session.len()), (0, 0));
+        assert_eq!((open.all, open.by_holder.len()), (0, 0));
+    }
+
+    #[test]
+    fn sessions_of_an_account_or_an_address_share_its_places() {
+        let (_stop, stopped) = watch::channel(false);
+        let streams = Streams::new(stopped);
+        let account = |id| Holder::Account(AccountId::new(id).expect("an ID"));
+        let address = |last| Holder::Address([192, 0, 2, last].into());
+        let session = |number: usize| Holder::Session(TokenHash::of(&number.to_string()));
+        let mut places = Vec::new();
+        for number in 0..MAX_OF_ACCOUNT {
+            let last = u8::try_from(number).expect("few");
+            let holders = [session(number), account(1), address(last)];
+            places.push(streams.take(&holders).expect("room"));
+        }
+        let same_account = [session(100), account(1), address(100)];
+        assert!(streams.take(&same_account).is_none());
+        let other_account = [session(100), account(2), address(100)];
+        assert!(streams.take(&other_account).is_some());
+        drop(places);
+        let places: Vec<_> = (0..MAX_OF_ADDRESS)
+            .map(|number| streams.take(&[session(number), address(1)]).expect("room"))
+            .collect();
+        assert!(streams.take(&[session(100), address(1)]).is_none());
+        assert!(streams.take(&[session(100), address(2)]).is_some());
+        drop(places);
+        let open = streams.open.lock().expect("free");
+        assert_eq!((open.all, open.by_holder.len()), (0, 0));
     }
 }

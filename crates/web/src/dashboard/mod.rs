@@ -59,6 +59,7 @@ use page::Failure;
 pub(crate) use refused::refused;
 use return_path::ReturnPath;
 use visit::Visit;
+pub(crate) use visit::session_of;
 
 /// How the dashboard is reached.
 #[derive(Debug, Clone)]

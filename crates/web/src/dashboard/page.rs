@@ -15,6 +15,7 @@ use super::assets::{ICON_ADDRESS, SCRIPT_ADDRESS, STYLE_ADDRESS};
 use super::nav::{self, Section};
 use super::return_path::ReturnPath;
 use super::visit::form_token;
+use crate::rate::TooManyRequests;
 
 /// No outside asset, no script but our own file, no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
@@ -227,6 +228,8 @@ pub(super) enum Failure {
     NotFound(Box<Frame>),
     /// Too many passwords wait to be looked at.
     Busy,
+    /// The account has made too many requests.
+    TooMany(TooManyRequests),
     /// The store could not.
     Store(StoreError),
 }
@@ -247,6 +250,12 @@ impl From<StoreError> for Failure {
 impl From<Busy> for Failure {
     fn from(_: Busy) -> Self {
         Self::Busy
+    }
+}
+
+impl From<TooManyRequests> for Failure {
+    fn from(error: TooManyRequests) -> Self {
+        Self::TooMany(error)
     }
 }
 
@@ -293,6 +302,14 @@ impl IntoResponse for Failure {
                     "Too many people sign in at this moment. Try again shortly.",
                 ),
                 BUSY_AGAIN_AFTER_S,
+            ),
+            Self::TooMany(error) => with_retry_after(
+                notice(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "Too many requests",
+                    &error.message(),
+                ),
+                TooManyRequests::RETRY_AFTER_S,
             ),
             Self::Store(error) => store_failed(&error),
         }

@@ -151,22 +151,33 @@ pub(super) struct CookieNames {
     key: &'static str,
 }
 
-impl Dashboard {
+impl CookieNames {
     /// `__Host-` binds a cookie to this host over HTTPS; a browser would not take it over plain HTTP.
-    fn cookie_names(&self) -> CookieNames {
-        if self.settings.secure {
-            CookieNames {
+    const fn of(secure: bool) -> Self {
+        if secure {
+            Self {
                 session: "__Host-switchboard",
                 half: "__Host-switchboard-half",
                 key: "__Host-switchboard-form",
             }
         } else {
-            CookieNames {
+            Self {
                 session: "switchboard",
                 half: "switchboard-half",
                 key: "switchboard-form",
             }
         }
+    }
+}
+
+/// The session's secret that a browser brought along, not yet looked up.
+pub(crate) fn session_of(headers: &HeaderMap, secure: bool) -> Option<&str> {
+    cookie(headers, CookieNames::of(secure).session)
+}
+
+impl Dashboard {
+    fn cookie_names(&self) -> CookieNames {
+        CookieNames::of(self.settings.secure)
     }
 
     /// The cookie of a session that begins.

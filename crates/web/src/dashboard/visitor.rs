@@ -13,6 +13,7 @@ use axum::response::Redirect;
 use domain::Access;
 use domain::person::{Role, SignedIn};
 use domain::ports::AccountRecord;
+use engine::rate::Requester;
 use engine::{Accounts, By};
 use http::request::Parts;
 
@@ -21,6 +22,7 @@ use super::form::{self, Form};
 use super::page::{Failure, Frame};
 use super::return_path::ReturnPath;
 use super::visit::{Visit, form_token};
+use crate::rate;
 
 /// What the token of every form behind the sign-in is for.
 const FORM: &str = "dashboard";
@@ -109,7 +111,16 @@ impl FromRequestParts<Arc<Dashboard>> for Member {
             None => None,
         };
         match account {
-            Some(account) => Ok(Self { visitor, account }),
+            Some(account) => {
+                rate::count(
+                    &dashboard.engine.gate,
+                    &parts.extensions,
+                    account.id,
+                    Requester::People,
+                    account.rules.requests_per_second,
+                )?;
+                Ok(Self { visitor, account })
+            }
             // Whoever only runs the service begins with that.
             None if visitor.is_operator() && visitor.path == "/dashboard" => {
                 let accounts = Redirect::to("/dashboard/operator/accounts");

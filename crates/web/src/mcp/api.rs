@@ -13,6 +13,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
 
+use crate::rate::Counted;
 use crate::rest::caller::Peer;
 use crate::rest::with_unknown_addresses;
 
@@ -117,6 +118,7 @@ impl Question {
             *request.body_mut() = body.to_string().into();
         }
         request.extensions_mut().insert(Peer(bearer.address));
+        request.extensions_mut().insert(Counted);
         request
     }
 }

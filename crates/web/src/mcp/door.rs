@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::Permission;
 use engine::gate::Refusal;
+use engine::rate::Requester;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -20,6 +21,7 @@ use super::api::Bearer;
 use super::envelope::{Envelope, ErrorCode};
 use super::message::{self, Malformed, Message};
 use super::metadata::Challenge;
+use crate::rate::{self, TooManyRequests};
 use crate::rest::Problem;
 use crate::rest::body::{check_content_type, read_body_within};
 use crate::rest::caller::client_address;
@@ -65,7 +67,7 @@ impl Mcp {
             .map_err(|foreign| forbidden(foreign.to_string()))?;
         let (parts, body) = request.into_parts();
         let bearer = self.find_bearer(&parts)?;
-        let refused = self.admit(&bearer).await?;
+        let refused = self.admit(&parts, &bearer).await?;
         let message = self.read(&parts.headers, body).await?;
         // What REST refuses to everybody who holds this token it also says to whom calls a tool, in its own words.
         if let Some(refused) = refused.filter(|_| message.method != "tools/call") {
@@ -84,11 +86,25 @@ impl Mcp {
     }
 
     /// Whether the token is one. What is said against its bearer all the same is handed back.
-    async fn admit(&self, bearer: &Bearer) -> Result<Option<String>, Box<Response>> {
+    async fn admit(&self, parts: &Parts, bearer: &Bearer) -> Result<Option<String>, Box<Response>> {
         let token = bearer.token.to_str().unwrap_or("");
         let admitted = self.engine.gate.admit(Some(token), bearer.address, &[]);
         match admitted.await {
-            Ok(_) => Ok(None),
+            Ok(access) => {
+                let counted = rate::count(
+                    &self.engine.gate,
+                    &parts.extensions,
+                    access.account,
+                    Requester::Programs,
+                    access.requests_per_second,
+                );
+                counted.map(|()| None).map_err(|error| {
+                    let envelope = Envelope::new(ErrorCode::RateLimited, error.message());
+                    envelope
+                        .into_throttled(TooManyRequests::RETRY_AFTER_S)
+                        .into()
+                })
+            }
             Err(refusal @ (Refusal::Suspended | Refusal::Address(_))) => {
                 Ok(Some(Problem::from(refusal).into_message()))
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use engine::grants::{AuthorizeError, AuthorizeParams};
+use engine::grants::{AuthorizeError, AuthorizeParams, WrongQuestion};
 use http::header::{
     ACCEPT, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, RETRY_AFTER,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::refusal::Refusal;
 use super::{OAuth, not_stored};
-use crate::dashboard::refused;
+use crate::dashboard::{refused, session_of};
 
 /// Of answers that show nothing.
 const POLICY: &str =
@@ -29,9 +29,41 @@ pub(super) async fn authorize(State(oauth): State<Arc<OAuth>>, request: Request)
     let asked = AuthorizeParams::from_pairs(pairs);
     match oauth.grants().begin(&asked).await {
         Ok(pending) => sent_to(&format!("{}/{}", oauth.settings.consent_url, pending.id)),
-        Err(AuthorizeError::Redirect(url)) => sent_to(url.as_str()),
+        Err(AuthorizeError::Wrong(wrong)) if oauth.may_send_back(&parts.headers, &wrong).await => {
+            sent_to(wrong.redirect.as_str())
+        }
+        Err(AuthorizeError::Wrong(wrong)) => {
+            let (error, words) = (wrong.error, wrong.description);
+            let refusal = Refusal::new(StatusCode::BAD_REQUEST, error, words);
+            told(&parts.headers, refusal)
+        }
         Err(AuthorizeError::Shown(words)) => told(&parts.headers, Refusal::invalid_request(words)),
         Err(AuthorizeError::Store(error)) => told(&parts.headers, error.into()),
+    }
+}
+
+impl OAuth {
+    /// Whether a person may be sent to a client that asked wrongly: it runs on their own machine, or they are signed in and
+    /// their account has granted it something. Others are told, so that a link to this service leads to nobody's page.
+    async fn may_send_back(&self, headers: &HeaderMap, wrong: &WrongQuestion) -> bool {
+        if wrong.is_loopback {
+            return true;
+        }
+        let Some(session) = session_of(headers, self.settings.secure) else {
+            return false;
+        };
+        let known = async {
+            let signed_in = self.engine.sign_in.find(session).await?;
+            let account = signed_in.and_then(|signed_in| signed_in.account());
+            match account {
+                Some(account) => self.grants().is_connected(account, &wrong.client_id).await,
+                None => Ok(false),
+            }
+        };
+        known.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "it is not known whether a person knows a client");
+            false
+        })
     }
 }
 

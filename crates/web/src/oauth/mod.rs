@@ -45,6 +45,8 @@ const METADATA: &str = "/.well-known/oauth-authorization-server";
 pub struct OAuthSettings {
     /// The address of the consent page; the name of a question is put behind it.
     pub consent_url: String,
+    /// Whether the dashboard is served over HTTPS, which its cookies are named by.
+    pub secure: bool,
     /// The proxies whose `X-Forwarded-For` counts.
     pub trusted_proxies: Vec<IpNet>,
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use domain::access::any_contains;
 use domain::{Access, Permission};
+use engine::rate::Requester;
 use http::HeaderMap;
 use http::request::Parts;
 use ipnet::IpNet;
 
 use super::{Problem, Rest};
+use crate::rate;
 
 /// The address at the other end of the connection, put there by the server.
 #[derive(Debug, Clone, Copy)]
@@ -72,6 +74,13 @@ impl<N: Need> FromRequestParts<Arc<Rest>> for Caller<N> {
             .gate
             .admit(token, address, N::PERMISSIONS)
             .await?;
+        rate::count(
+            &rest.engine.gate,
+            &parts.extensions,
+            access.account,
+            Requester::Programs,
+            access.requests_per_second,
+        )?;
         Ok(Self {
             access,
             need: PhantomData,

@@ -1,9 +1,15 @@
 //! The OpenAPI document: its frame, and the shapes that requests are described by.
 
+use axum::Router;
+use axum::middleware::map_response;
+use axum::response::Response;
+use http::HeaderValue;
+use http::header::CONTENT_SECURITY_POLICY;
 use serde::Serialize;
 use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 use utoipa::{Modify, OpenApi, ToSchema};
+use utoipa_swagger_ui::SwaggerUi;
 
 use super::operations;
 
@@ -11,11 +17,28 @@ use super::operations;
 const PREFIX: &str = "X-Service-";
 
 /// The OpenAPI 3.1 document, read off the routes, with headers that start with `header_prefix`.
-pub fn document(header_prefix: &str) -> Document {
+fn document(header_prefix: &str) -> Document {
     let document = operations().into_openapi();
     let text = serde_json::to_string(&document).expect("a document is JSON");
     let text = text.replace(PREFIX, &format!("{header_prefix}-"));
     serde_json::from_str(&text).expect("a header's name needs no escapes")
+}
+
+/// What the page for people may load: its own files. Swagger UI writes styles into the page.
+const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+);
+
+/// The document at `/openapi.json`, and the page for people at `/docs`.
+pub fn document_router(header_prefix: &str) -> Router {
+    let page = SwaggerUi::new("/docs").url("/openapi.json", document(header_prefix));
+    Router::new()
+        .merge(page)
+        .layer(map_response(async |mut response: Response| {
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
+            response
+        }))
 }
 
 /// What stands around the operations.

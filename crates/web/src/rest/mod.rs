@@ -28,7 +28,7 @@ use ipnet::IpNet;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use document::document;
+pub use document::document_router;
 pub(crate) use problem::{Problem, REQUIRED_PERMISSION};
 
 use correction::Corrections;

@@ -11,6 +11,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::json::BodyError;
+use crate::rate::TooManyRequests;
 
 /// Names the permission that a token lacks, so that programs need not read it off the message.
 pub(crate) const REQUIRED_PERMISSION: HeaderName = HeaderName::from_static("x-required-permission");
@@ -28,6 +29,11 @@ impl Problem {
     /// The request itself is wrong.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// It is understood, and refused.
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, message)
     }
 
     /// There is nothing at this address, or not for this caller.
@@ -240,6 +246,15 @@ impl From<StoreError> for Problem {
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         tracing::error!(%error, cause, "a request failed");
         Self::from(&error)
+    }
+}
+
+impl From<TooManyRequests> for Problem {
+    fn from(error: TooManyRequests) -> Self {
+        Self {
+            retry_after_s: Some(TooManyRequests::RETRY_AFTER_S),
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, error.message())
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::door::Door;
+use super::progress::Progress;
 use super::{Limits, Tls};
 
 /// The time for a TLS handshake.
@@ -34,6 +35,7 @@ pub(super) struct Connections {
     tls: Option<Arc<Tls>>,
     http: http1::Builder,
     header_time: Duration,
+    write_time: Duration,
     stop: watch::Receiver<bool>,
 }
 
@@ -41,7 +43,7 @@ impl Connections {
     pub(super) fn new(
         door: Door,
         tls: Option<Arc<Tls>>,
-        limits: Limits,
+        limits: &Limits,
         stop: watch::Receiver<bool>,
     ) -> Arc<Self> {
         let mut http = http1::Builder::new();
@@ -56,6 +58,7 @@ impl Connections {
             tls,
             http,
             header_time: limits.header_time,
+            write_time: limits.write_time,
             stop,
         })
     }
@@ -67,6 +70,7 @@ impl Connections {
             tracing::debug!(%error, "a connection ended before it began");
             return;
         }
+        let stream = Progress::new(stream, self.write_time, reset);
         let Some(tls) = &self.tls else {
             return self.talk(stream, peer).await;
         };
@@ -124,6 +128,14 @@ impl Connections {
     }
 }
 
+/// Makes the kernel forget the unread answer along with the connection, which it would keep for minutes otherwise.
+fn reset(stream: &TcpStream) {
+    metrics::counter!("switchboard_http_connections_stalled_total").increment(1);
+    if let Err(error) = stream.set_zero_linger() {
+        tracing::debug!(%error, "a connection that nobody reads could not be reset");
+    }
+}
+
 /// Closes in order. What the peer still sends is read and dropped until it pauses: left unread it would make the
 /// kernel reset the connection, and a peer that is told so while it sends may never read its answer.
 async fn take_leave<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, patience: Duration) {
@@ -140,7 +152,7 @@ async fn answer_half_sent<S: AsyncWrite + Unpin>(stream: &mut S, message: &str) 
     let body = serde_json::json!({ "message": message }).to_string();
     let answer = format!(
         "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncache-control: no-cache\r\n\
-         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+         x-content-type-options: nosniff\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     tokio::time::timeout(FAREWELL_TIME, stream.write_all(answer.as_bytes()))

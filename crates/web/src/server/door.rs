@@ -17,7 +17,9 @@ use tokio::sync::watch;
 use tower::ServiceExt;
 
 use super::Limits;
+use super::security::{Transport, secure};
 use super::unread::{Lent, lend};
+use crate::rate::RateNote;
 use crate::rest::Problem;
 use crate::rest::caller::Peer;
 
@@ -35,6 +37,7 @@ pub(super) struct Door {
     request_time: Duration,
     next_id: AtomicU64,
     counted: Counted,
+    transport: Transport,
     leaving: watch::Receiver<bool>,
 }
 
@@ -46,7 +49,12 @@ struct Counted {
 }
 
 impl Door {
-    pub(super) fn new(router: Router, limits: Limits, leaving: watch::Receiver<bool>) -> Self {
+    pub(super) fn new(
+        router: Router,
+        limits: &Limits,
+        is_tls: bool,
+        leaving: watch::Receiver<bool>,
+    ) -> Self {
         let class = |name: &'static str| metrics::counter!("switchboard_http_requests_total", "status" => name);
         let mut start = [0; 8];
         getrandom::fill(&mut start).expect("the operating system gives random bytes");
@@ -61,6 +69,10 @@ impl Door {
                 shed: metrics::counter!("switchboard_http_requests_shed_total"),
                 seconds: metrics::histogram!("switchboard_http_request_seconds"),
             },
+            transport: Transport {
+                is_tls,
+                trusted_proxies: limits.trusted_proxies.clone(),
+            },
             leaving,
         }
     }
@@ -72,12 +84,17 @@ impl Door {
         let id = self.request_id(&request);
         drop_trailing_slash(request.uri_mut());
         request.extensions_mut().insert(Peer(peer));
+        let rate = RateNote::default();
+        request.extensions_mut().insert(rate.clone());
+        let is_https = self.transport.is_https(peer, request.headers());
         let method = request.method().clone();
         let (request, left) = lend(request);
         let mut response = self.route(request).await;
         let headers = response.headers_mut();
         headers.entry(CACHE_CONTROL).or_insert(NO_CACHE);
         headers.insert(REQUEST_ID, id);
+        rate.write(headers);
+        secure(headers, is_https);
         self.count(&response, started.elapsed());
         tracing::debug!(
             target: "access",

@@ -1,21 +1,27 @@
 //! The server: connections, their limits, TLS, and an orderly end.
 
+mod addresses;
 mod connection;
 mod door;
+mod progress;
+mod security;
 mod tls;
 mod unread;
 
 use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use axum::Router;
+use ipnet::IpNet;
+use metrics::Counter;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 
 pub use tls::{Tls, TlsError};
 
+use addresses::Addresses;
 use connection::Connections;
 use door::Door;
 
@@ -23,18 +29,29 @@ use door::Door;
 const BACKLOG: u32 = 4096;
 /// After an accept failed (out of file handles, say), so long nothing is accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// What the kernel may hold of the answers of one connection. Bounds the memory that clients who do not read can take, and
+/// makes those who read slowly visible: a write succeeds each time a part of it was taken.
+const SEND_BUFFER_BYTES: u32 = 128 * 1024;
+/// Refused connections are logged at most this often.
+const REFUSALS_LOGGED_EVERY: Duration = Duration::from_mins(1);
 
 /// What one listener may take upon itself.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Limits {
     /// Connections open at once; more wait in the kernel.
     pub connections: usize,
+    /// Connections that one address may have open; more are closed at once. As many as `connections`: no such limit.
+    pub connections_per_address: usize,
+    /// Proxies, which are exempt from that.
+    pub trusted_proxies: Vec<IpNet>,
     /// Requests worked on at once; one more is answered 503.
     pub in_flight: usize,
     /// The time for a request's headers to arrive; an idle connection is closed after it too.
     pub header_time: Duration,
     /// The time for an answer.
     pub request_time: Duration,
+    /// How long the peer may take nothing of its answer before the connection is closed.
+    pub write_time: Duration,
     /// The time that connections get to end when the service stops.
     pub grace: Duration,
 }
@@ -57,6 +74,8 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
         TcpSocket::new_v6()?
     };
     socket.set_reuseaddr(true)?;
+    // Connections inherit it from their listener.
+    socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
@@ -69,12 +88,20 @@ pub async fn serve(
     limits: Limits,
     ending: Ending,
 ) {
-    let door = Door::new(router, limits, ending.leaving);
+    let door = Door::new(router, &limits, tls.is_some(), ending.leaving);
     let places = Arc::new(Semaphore::new(limits.connections));
+    let is_limited = limits.connections_per_address < limits.connections;
     let accepting = Accepting {
         listener: Arc::new(listener),
-        connections: Connections::new(door, tls, limits, ending.stopped.clone()),
+        connections: Connections::new(door, tls, &limits, ending.stopped.clone()),
         places: places.clone(),
+        addresses: is_limited.then(|| {
+            Addresses::new(
+                limits.connections_per_address,
+                limits.trusted_proxies.clone(),
+            )
+        }),
+        refused: Arc::default(),
         stop: ending.stopped,
     };
     supervise::run("web-accept", move || accepting.clone().accept()).await;
@@ -93,7 +120,42 @@ struct Accepting {
     listener: Arc<TcpListener>,
     connections: Arc<Connections>,
     places: Arc<Semaphore>,
+    /// `None`: one address may have all of them.
+    addresses: Option<Arc<Addresses>>,
+    refused: Arc<Refused>,
     stop: watch::Receiver<bool>,
+}
+
+/// Connections that were closed at once because their address had enough.
+struct Refused {
+    count: Counter,
+    logged_at: Mutex<Option<Instant>>,
+}
+
+impl Default for Refused {
+    fn default() -> Self {
+        Self {
+            count: metrics::counter!("switchboard_http_connections_refused_total"),
+            logged_at: Mutex::default(),
+        }
+    }
+}
+
+impl Refused {
+    fn note(&self, peer: IpAddr) {
+        self.count.increment(1);
+        let now = Instant::now();
+        let mut logged_at = self.logged_at.lock().expect("no holder panics");
+        if logged_at.is_some_and(|at| now.duration_since(at) < REFUSALS_LOGGED_EVERY) {
+            return;
+        }
+        *logged_at = Some(now);
+        drop(logged_at);
+        tracing::warn!(
+            address = %peer,
+            "too many connections from one address: limits.connections_per_address; proxies belong in auth.trusted_proxies"
+        );
+    }
 }
 
 impl Accepting {
@@ -108,10 +170,18 @@ impl Accepting {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    let connection = self.connections.clone().run(stream, peer.ip());
+                    let peer = peer.ip();
+                    // The place that this one has is free for it.
+                    let free = self.places.available_permits() + 1;
+                    let held = self.addresses.as_ref().map(|by| by.take(peer, free));
+                    if let Some(None) = held {
+                        self.refused.note(peer);
+                        continue;
+                    }
+                    let connection = self.connections.clone().run(stream, peer);
                     tokio::spawn(async move {
                         connection.await;
-                        drop(place);
+                        drop((held, place));
                     });
                 }
                 Err(error) => {

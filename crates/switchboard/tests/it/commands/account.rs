@@ -64,6 +64,7 @@ fn rules(backend: Backend) {
             "dailyCap",
             "perRecipientHour",
             "approvedSendersOnly",
+            "requestsPerSecond",
         ];
         keys.map(|key| acme[key].clone())
     };
@@ -73,6 +74,7 @@ fn rules(backend: Backend) {
         json!(null),
         json!(null),
         json!(false),
+        json!(0),
     ];
     assert_eq!(listed(), untouched);
 
@@ -94,12 +96,13 @@ fn rules(backend: Backend) {
         "daily_cap=2.50",
         "per_recipient_hour=3",
         "approved_senders_only=true",
+        "requests_per_second=25",
         "--json",
     ];
     let json = run(&service, &[&set[..], &more].concat()).json();
     let expected = json!({
         "name": "acme", "creditLimit": "5.00", "countries": ["EE", "LV"], "dailyCap": "2.50", "perRecipientHour": 3,
-        "approvedSendersOnly": true,
+        "approvedSendersOnly": true, "requestsPerSecond": 25,
     });
     assert_eq!(json, expected);
     let in_force = [
@@ -108,11 +111,12 @@ fn rules(backend: Backend) {
         json!("2.50"),
         json!(3),
         json!(true),
+        json!(25),
     ];
     assert_eq!(listed(), in_force);
     let table = run(&service, &["account", "list"]).done();
     assert!(
-        table.contains("credit_limit=5.00 countries=EE,LV daily_cap=2.50 per_recipient_hour=3 approved_senders_only=true"),
+        table.contains("credit_limit=5.00 countries=EE,LV daily_cap=2.50 per_recipient_hour=3 approved_senders_only=true requests_per_second=25"),
         "{table}"
     );
 
@@ -125,6 +129,7 @@ fn rules(backend: Backend) {
         "daily_cap=off",
         "per_recipient_hour=off",
         "approved_senders_only=false",
+        "requests_per_second=0",
     ];
     run(&service, &[&set[..], &off].concat()).done();
     assert_eq!(listed(), untouched);
@@ -136,7 +141,7 @@ on_both_backends!(credits, rules);
 fn what_cannot_be_set_says_what_can() {
     let desk = Desk::new();
     desk.run(CREATE).done();
-    let keys = "credit_limit, countries, daily_cap, per_recipient_hour, approved_senders_only";
+    let keys = "credit_limit, countries, daily_cap, per_recipient_hour, approved_senders_only, requests_per_second";
     for (change, fragments) in [
         ("limit=1", ["'limit'", keys]),
         (

@@ -102,6 +102,7 @@ async fn a_token_keeps_what_it_was_created_with(store: Arc<dyn Store>) {
             suspended: false,
             countries: Countries::default(),
             approved_senders_only: false,
+            requests_per_second: 0,
             permissions: token.permissions,
             allow: token.allow,
             expires: token.expires,

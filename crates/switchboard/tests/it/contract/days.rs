@@ -79,6 +79,7 @@ pub(super) async fn undo_days_of_parts(database: &Database) {
         DROP TABLE early_receipt;
         CREATE INDEX transit_message ON transit (id) WHERE id IS NOT NULL;
         CREATE INDEX transit_unmatched ON transit (taken_us) WHERE id IS NULL;
+        ALTER TABLE account DROP COLUMN requests_per_second;
         DELETE FROM schema_migration WHERE number >= 19;
         DELETE FROM schema_fit WHERE number >= 19";
     let undo = match database {

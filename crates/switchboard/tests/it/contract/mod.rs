@@ -121,5 +121,6 @@ mod sessions;
 mod shares;
 mod sign_in;
 mod taken_ids;
+mod throttles;
 mod traffic;
 mod unreadable_callbacks;

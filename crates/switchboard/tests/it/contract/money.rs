@@ -510,6 +510,7 @@ async fn credits_and_rules_are_kept(store: Arc<dyn Store>) {
         per_recipient_hour: Some(3),
         countries: "LV EE".parse().expect("countries"),
         approved_senders_only: true,
+        requests_per_second: 25,
     };
     let version = store.access_version().await.expect("answers");
     set_rules(&store, acme, rules.clone()).await;
@@ -533,6 +534,7 @@ async fn credits_and_rules_are_kept(store: Arc<dyn Store>) {
         .expect("it exists");
     assert!(access.countries.allows(Country::parse("EE").ok()));
     assert!(!access.countries.allows(Country::parse("LT").ok()));
+    assert_eq!(access.requests_per_second, 25);
     assert_balanced(&store).await;
 }
 

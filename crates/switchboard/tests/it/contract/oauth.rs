@@ -17,7 +17,8 @@ use super::sample::{at, create_account, hash, new_token};
 
 on_both_stores!(
     a_client_is_kept_until_its_time_is_over,
-    there_are_never_more_clients_or_requests_than_may_be,
+    the_oldest_client_that_was_never_used_makes_room,
+    there_are_never_more_requests_than_may_be,
     a_request_is_answered_once,
     what_has_expired_is_not_answered,
     a_code_gives_two_tokens_that_the_list_shows,
@@ -139,14 +140,14 @@ async fn renew(store: &Arc<dyn Store>, from: &str, name: &str) -> Outcome {
 }
 
 /// An account with a grant whose first pair of tokens is named so.
-async fn granted(store: &Arc<dyn Store>, name: &str) -> AccountId {
+pub(super) async fn granted(store: &Arc<dyn Store>, name: &str) -> AccountId {
     let account = create_account(store, name).await;
     approve(store, account, name).await;
     redeem(store, name, name).await.expect("given");
     account
 }
 
-async fn opens(store: &Arc<dyn Store>, secret: &str) -> bool {
+pub(super) async fn opens(store: &Arc<dyn Store>, secret: &str) -> bool {
     let found = store.find_access(&hash(secret)).await;
     found.expect("answers").is_some()
 }
@@ -187,11 +188,32 @@ async fn a_client_is_kept_until_its_time_is_over(store: Arc<dyn Store>) {
     assert_eq!(found.expect("answers"), Some(kept.client));
 }
 
-async fn there_are_never_more_clients_or_requests_than_may_be(store: Arc<dyn Store>) {
+async fn the_oldest_client_that_was_never_used_makes_room(store: Arc<dyn Store>) {
+    let create = async |id: &str, expires, most| {
+        let kept = store.create_client(&client(id, expires), most).await;
+        kept.expect("answers")
+    };
+    assert!(create("client", at(100), 2).await);
+    granted(&store, "acme").await;
+    assert!(create("old", at(DAY), 2).await);
+    assert!(create("new", at(DAY + 1), 2).await, "it takes a place");
+    for (id, known) in [("client", true), ("old", false), ("new", true)] {
+        let found = store.find_client(id, at(200)).await.expect("answers");
+        assert_eq!(found.is_some(), known, "{id}");
+    }
+    assert!(
+        !create("late", at(DAY + 2), 1).await,
+        "no place of a used one"
+    );
+    let found = store.find_client("client", at(200)).await;
+    assert!(found.expect("answers").is_some());
+}
+
+async fn there_are_never_more_requests_than_may_be(store: Arc<dyn Store>) {
     for (n, taken) in [true, true, false].into_iter().enumerate() {
         let id = n.to_string();
-        let kept = store.create_client(&client(&id, at(9)), 2).await;
-        assert_eq!(kept.expect("answers"), taken, "client {n}");
+        let kept = store.create_client(&client(&id, at(9)), 9).await;
+        assert!(kept.expect("answers"), "client {n}");
         let kept = store.create_request(&hash(&id), &request(), 2).await;
         assert_eq!(kept.expect("answers"), taken, "request {n}");
     }

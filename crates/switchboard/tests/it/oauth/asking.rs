@@ -183,12 +183,8 @@ const WRONG: &str = "
     a state too long     | invalid_request           | state={long}
 ";
 
-/// The client is told at its own address, with its state and the server's name; nothing is kept.
-#[test]
-fn a_client_that_asks_wrongly_is_told_so() {
-    let site = Site::start(Backend::Sqlite);
-    let client = site.register(REDIRECT);
-    let good = site.question(&client, REDIRECT);
+/// What the cases of [`WRONG`] are made of.
+fn wrong_questions(site: &Site, good: &Params) -> Vec<(&'static str, &'static str, Params)> {
     let words = [
         ("challenge", CHALLENGE),
         ("short", &CHALLENGE[1..]),
@@ -196,9 +192,73 @@ fn a_client_that_asks_wrongly_is_told_so() {
         ("resource", &site.resource()),
         ("long", &"s".repeat(2049)),
     ];
-    for [name, error, changed] in table(WRONG) {
+    table(WRONG)
+        .map(|[name, error, changed]| (name, error, change(good, changed, &words)))
+        .collect()
+}
+
+/// Anybody can register a client: a link to this service must not lead to a page of theirs. RFC 9700, section 4.11.
+#[test]
+fn nobody_is_sent_to_a_client_that_they_do_not_know() {
+    let site = Site::start(Backend::Sqlite);
+    site.service.create_account("second");
+    let (known, fresh) = (site.register(REDIRECT), site.register(REDIRECT));
+    site.tokens(&known);
+    let member = site.signed_in("ann@example.com", "main");
+    let stranger = site.signed_in("bob@example.com", "second");
+    let (known, fresh) = (
+        site.question(&known, REDIRECT),
+        site.question(&fresh, REDIRECT),
+    );
+    for (name, code, params) in wrong_questions(&site, &fresh) {
         let before = site.issued();
-        let back = location(&site.authorize(&change(&good, changed, &words)));
+        let answer = site.authorize(&params);
+        assert_eq!(answer.status, 400, "{name}: {}", answer.text());
+        assert_eq!(answer.header("location"), None, "{name}");
+        assert_eq!(error(&answer), code, "{name}");
+        assert_eq!(site.issued(), before, "{name}");
+    }
+    let wrong = |question: &Params| with(question, "response_type", "token");
+    for (name, answer) in [
+        ("a fresh client", site.authorize_as(&member, &wrong(&fresh))),
+        (
+            "another account's client",
+            site.authorize_as(&stranger, &wrong(&known)),
+        ),
+        ("no session", site.authorize(&wrong(&known))),
+        (
+            "a session that is none",
+            site.authorize_as("guessed", &wrong(&known)),
+        ),
+    ] {
+        assert_eq!(answer.status, 400, "{name}");
+        assert_eq!(answer.header("location"), None, "{name}");
+    }
+    let page = format!("/oauth/authorize?{}", super::site::encode(&wrong(&fresh)));
+    let page = site.call("GET", &page, &[("Accept", "text/html")], b"");
+    assert_eq!((page.status, page.header("location")), (400, None));
+    assert!(
+        page.text().contains("Only the response_type code"),
+        "{}",
+        page.text()
+    );
+    // A program on the person's own machine is nobody else's page.
+    let local = "http://127.0.0.1:4711/cb";
+    let local = site.question(&site.register(local), local);
+    location(&site.authorize(&wrong(&local)));
+}
+
+/// The client is told at its own address, with its state and the server's name; nothing is kept.
+#[test]
+fn a_client_that_asks_wrongly_is_told_so() {
+    let site = Site::start(Backend::Sqlite);
+    let client = site.register(REDIRECT);
+    site.tokens(&client);
+    let session = site.signed_in("ann@example.com", "main");
+    let good = site.question(&client, REDIRECT);
+    for (name, error, params) in wrong_questions(&site, &good) {
+        let before = site.issued();
+        let back = location(&site.authorize_as(&session, &params));
         let told = back
             .as_str()
             .starts_with("https://client.example/cb?error=");

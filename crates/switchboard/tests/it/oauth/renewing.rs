@@ -155,3 +155,23 @@ fn a_token_is_given_back_by_its_own_client_only() {
     assert_eq!(site.call("GET", "/oauth/revoke", &[], b"").status, 405);
     site.given(&site.renewal(&client, &given.refresh));
 }
+
+#[test]
+fn whoever_guesses_tokens_to_revoke_is_slowed_down() {
+    let site = Site::start(Backend::Sqlite);
+    let client = site.register(REDIRECT);
+    let headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("X-Forwarded-For", "203.0.113.9"),
+    ];
+    let guess = |number: usize| {
+        let body = format!("client_id={client}&token=sbr_guess{number}");
+        site.service
+            .raw("POST", "/oauth/revoke", &headers, body.as_bytes())
+    };
+    assert_eq!(guess(0).status, 200, "nobody learns whether it was there");
+    // Few are forgiven while these come, however slow the machine is.
+    let slowed = (1..2000).map(guess).find(|answer| answer.status == 429);
+    let slowed = slowed.expect("it is slowed down");
+    assert!(slowed.header("retry-after").is_some());
+}

@@ -17,6 +17,7 @@ use testkit::{Backend, ServerBuilder};
 use tokio::runtime::Runtime;
 use url::Url;
 
+use crate::people::joined;
 use crate::rest::service::Service;
 
 /// The example of RFC 7636, appendix B.
@@ -161,6 +162,20 @@ impl Site {
     pub(super) fn authorize(&self, params: &Params) -> Response {
         let path = format!("/oauth/authorize?{}", encode(params));
         self.call("GET", &path, &[], b"")
+    }
+
+    /// A question that comes by a browser in which somebody is signed in.
+    pub(super) fn authorize_as(&self, session: &str, params: &Params) -> Response {
+        let path = format!("/oauth/authorize?{}", encode(params));
+        let cookie = format!("switchboard={session}");
+        self.call("GET", &path, &[("Cookie", &cookie)], b"")
+    }
+
+    /// The session of somebody who belongs to an account.
+    pub(super) fn signed_in(&self, email: &str, account: &str) -> String {
+        let browser = joined(&self.service, email, &["--account", account]);
+        let session = browser.cookie("switchboard").expect("a session");
+        session.to_owned()
     }
 
     /// The name of a question that was taken.

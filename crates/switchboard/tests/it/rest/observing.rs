@@ -68,6 +68,27 @@ fn free_address() -> SocketAddr {
 }
 
 #[test]
+fn metrics_are_not_published_through_a_proxy_on_the_same_machine() {
+    let service = Service::start(Backend::Sqlite);
+    for header in [
+        ("X-Forwarded-For", "203.0.113.7"),
+        ("Forwarded", "for=203.0.113.7"),
+        ("X-Real-IP", "203.0.113.7"),
+        ("Via", "1.1 proxy"),
+    ] {
+        let response = service.raw("GET", "/metrics", &[header], b"");
+        check("/metrics", &response);
+        assert_eq!(response.status, 403, "{header:?}");
+        assert!(!response.text().contains("switchboard_"), "{header:?}");
+    }
+    let mut connection = super::bad_http::open(&service);
+    let named = "GET /metrics HTTP/1.1\r\nHost: sms.example.com\r\n\r\n";
+    connection.send(named.as_bytes()).expect("sent");
+    assert_eq!(connection.read_response().expect("an answer").status, 403);
+    assert_eq!(service.raw("GET", "/metrics", &[], b"").status, 200);
+}
+
+#[test]
 fn metrics_with_a_listener_of_their_own_are_only_there() {
     let private = free_address();
     let service = Service::with(Backend::Sqlite, |server| {

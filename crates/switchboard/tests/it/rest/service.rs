@@ -211,6 +211,17 @@ pub(crate) fn check(context: &str, response: &Response) {
         .header("x-request-id")
         .is_some_and(|id| !id.is_empty());
     assert!(traceable, "no request ID: {}", shown());
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("referrer-policy", "no-referrer"),
+    ] {
+        assert_eq!(response.header(name), Some(value), "{name}: {}", shown());
+    }
+    let policy = response
+        .header("content-security-policy")
+        .unwrap_or_default();
+    assert!(policy.contains("frame-ancestors 'none'"), "{}", shown());
     assert!(response.status < 500, "{}", shown());
     if response.status >= 400 && !response.body.is_empty() {
         assert_eq!(

@@ -105,6 +105,15 @@ fn https_is_served_and_a_renewed_certificate_picked_up() {
         run(&mut command)
     };
     assert!(send(&first.cert).starts_with("[\""));
+    let mut head = Command::new("curl");
+    head.args(["--silent", "--noproxy", "*", "--head", "--cacert"])
+        .arg(&first.cert)
+        .arg(service.server.url("/dashboard/sign-in"));
+    let head = run(&mut head).to_ascii_lowercase();
+    assert!(
+        head.contains("strict-transport-security: max-age=31536000"),
+        "{head}"
+    );
     assert!(
         service
             .server

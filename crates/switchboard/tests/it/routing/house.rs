@@ -296,6 +296,7 @@ impl House {
             suspended: false,
             countries: Countries::default(),
             approved_senders_only: false,
+            requests_per_second: 0,
             permissions: Permissions::all(),
             allow: AllowList::default(),
             expires: None,

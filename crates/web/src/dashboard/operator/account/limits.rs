@@ -11,6 +11,7 @@ pub(super) struct Limits {
     pub(super) credit_limit: Field,
     pub(super) daily_cap: Field,
     pub(super) per_recipient_hour: Field,
+    pub(super) requests_per_second: Field,
     pub(super) countries: Field,
     pub(super) approved_senders_only: bool,
 }
@@ -20,6 +21,7 @@ pub(super) struct Values {
     pub(super) credit_limit: String,
     pub(super) daily_cap: String,
     pub(super) per_recipient_hour: String,
+    pub(super) requests_per_second: String,
     pub(super) countries: String,
     pub(super) approved_senders_only: bool,
 }
@@ -28,7 +30,9 @@ impl Values {
     fn of(rules: &SpendingRules) -> Self {
         let cap = rules.daily_cap.map(|cap| cap.to_string());
         let per_hour = rules.per_recipient_hour.map(|limit| limit.to_string());
+        let rate = Some(rules.requests_per_second).filter(|rate| *rate > 0);
         Self {
+            requests_per_second: rate.map(|rate| rate.to_string()).unwrap_or_default(),
             credit_limit: rules.credit_limit.to_string(),
             daily_cap: cap.unwrap_or_default(),
             per_recipient_hour: per_hour.unwrap_or_default(),
@@ -44,6 +48,7 @@ impl Values {
             credit_limit: carried("was_credit_limit"),
             daily_cap: carried("was_daily_cap"),
             per_recipient_hour: carried("was_per_recipient_hour"),
+            requests_per_second: carried("was_requests_per_second"),
             countries: carried("was_countries"),
             approved_senders_only: form.get("was_approved_senders_only") == Some("true"),
         }
@@ -57,6 +62,7 @@ impl Limits {
             credit_limit: Field::with(&*now.credit_limit),
             daily_cap: Field::with(&*now.daily_cap),
             per_recipient_hour: Field::with(&*now.per_recipient_hour),
+            requests_per_second: Field::with(&*now.requests_per_second),
             countries: Field::with(&*now.countries),
             approved_senders_only: now.approved_senders_only,
             before: now,
@@ -69,6 +75,7 @@ impl Limits {
             credit_limit: Field::typed(form, "credit_limit"),
             daily_cap: Field::typed(form, "daily_cap"),
             per_recipient_hour: Field::typed(form, "per_recipient_hour"),
+            requests_per_second: Field::typed(form, "requests_per_second"),
             countries: Field::typed(form, "countries"),
             approved_senders_only: form.get("approved_senders_only").is_some(),
         }
@@ -90,6 +97,12 @@ impl Limits {
                 "off",
                 &mut self.per_recipient_hour,
                 &before.per_recipient_hour,
+            ),
+            (
+                "requests_per_second",
+                "0",
+                &mut self.requests_per_second,
+                &before.requests_per_second,
             ),
             ("countries", "all", &mut self.countries, &before.countries),
         ];
@@ -119,6 +132,7 @@ impl Limits {
             &self.credit_limit,
             &self.daily_cap,
             &self.per_recipient_hour,
+            &self.requests_per_second,
             &self.countries,
         ];
         fields.iter().any(|field| field.problem.is_some())

@@ -1,0 +1,141 @@
+//! How many requests an account may make in a second. Each node counts for itself, in memory.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use domain::AccountId;
+
+/// Accounts that are counted at once; when more come, those whose allowance is whole again are dropped.
+const MAX_COUNTED: usize = 10_000;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Who makes requests for an account. Programs cannot keep people out of the dashboard, where they can stop them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Requester {
+    /// REST and MCP, together.
+    Programs,
+    /// The dashboard.
+    People,
+}
+
+/// What is left of an account's allowance after a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowance {
+    /// Requests in a second, which is also how many may come at once.
+    pub per_second: u32,
+    /// Requests that may still be made now.
+    pub remaining: u32,
+    /// The seconds until the allowance is whole again, rounded up.
+    pub whole_in_s: u32,
+    /// Whether the request is refused.
+    pub is_exceeded: bool,
+}
+
+/// Token buckets, each as the time at which it is full again.
+#[derive(Default)]
+pub(crate) struct RateLimits {
+    full_at: Mutex<HashMap<(AccountId, Requester), Duration>>,
+}
+
+impl RateLimits {
+    /// Counts a request at `now`, a time that never goes back, against an allowance of `per_second`, which is not 0.
+    pub(crate) fn count(
+        &self,
+        account: AccountId,
+        requester: Requester,
+        per_second: u32,
+        now: Duration,
+    ) -> Allowance {
+        let per_second = per_second.max(1);
+        let one = SECOND / per_second;
+        let mut full_at = self.full_at.lock().expect("no holder panics");
+        if full_at.len() >= MAX_COUNTED {
+            full_at.retain(|_, full_at| *full_at > now);
+        }
+        let entry = full_at.entry((account, requester)).or_default();
+        // A lower limit takes effect at once: no allowance is older than the second it is for.
+        let before = (*entry).clamp(now, now + SECOND);
+        let is_exceeded = before + one > now + SECOND;
+        let after = if is_exceeded { before } else { before + one };
+        *entry = after;
+        let used = after.saturating_sub(now);
+        let free = SECOND.saturating_sub(used).as_nanos() / one.as_nanos().max(1);
+        Allowance {
+            per_second,
+            remaining: u32::try_from(free).map_or(per_second, |free| free.min(per_second)),
+            whole_in_s: u32::try_from(used.as_nanos().div_ceil(SECOND.as_nanos())).unwrap_or(1),
+            is_exceeded,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(id: u64) -> AccountId {
+        AccountId::new(id).expect("an ID")
+    }
+
+    fn at(ms: u64) -> Duration {
+        Duration::from_millis(1_000_000 + ms)
+    }
+
+    #[test]
+    fn so_many_pass_at_once_and_then_one_after_the_other() {
+        let limits = RateLimits::default();
+        let count = |ms| limits.count(account(1), Requester::Programs, 4, at(ms));
+        for remaining in [3, 2, 1, 0] {
+            let allowance = count(0);
+            assert_eq!(
+                (allowance.remaining, allowance.is_exceeded),
+                (remaining, false)
+            );
+            assert_eq!((allowance.per_second, allowance.whole_in_s), (4, 1));
+        }
+        for (ms, is_exceeded) in [
+            (0, true),
+            (249, true),
+            (250, false),
+            (250, true),
+            (500, false),
+            (5000, false),
+        ] {
+            assert_eq!(count(ms).is_exceeded, is_exceeded, "after {ms} ms");
+        }
+        assert_eq!(count(10_000).remaining, 3, "it is whole again");
+    }
+
+    #[test]
+    fn accounts_people_and_programs_count_apart() {
+        let limits = RateLimits::default();
+        let count = |id, who| limits.count(account(id), who, 1, at(0)).is_exceeded;
+        assert!(!count(1, Requester::Programs));
+        assert!(count(1, Requester::Programs));
+        assert!(!count(1, Requester::People));
+        assert!(!count(2, Requester::Programs));
+    }
+
+    #[test]
+    fn a_changed_limit_counts_at_once() {
+        let limits = RateLimits::default();
+        let count = |rate, ms| limits.count(account(1), Requester::Programs, rate, at(ms));
+        for _ in 0..100 {
+            assert!(!count(100, 0).is_exceeded);
+        }
+        assert!(count(1, 999).is_exceeded);
+        assert!(!count(1, 1000).is_exceeded);
+        assert!(!count(1000, 1001).is_exceeded);
+    }
+
+    #[test]
+    fn memory_stays_bounded() {
+        let limits = RateLimits::default();
+        let flood = u64::try_from(MAX_COUNTED).expect("few") + 100;
+        for id in 1..=flood {
+            limits.count(account(id), Requester::Programs, 1, at(id * 1000));
+        }
+        assert!(limits.full_at.lock().expect("free").len() <= MAX_COUNTED);
+    }
+}

@@ -1,0 +1,74 @@
+//! Security headers on every kind of answer; HSTS where it was asked over HTTPS.
+
+use testkit::Backend;
+use testkit::chrome::Chrome;
+
+use super::service::Service;
+
+/// Pages, files, documents, refusals.
+const PATHS: [&str; 14] = [
+    "/token",
+    "/nothing",
+    "/health/ready",
+    "/metrics",
+    "/docs/",
+    "/docs/swagger-ui.css",
+    "/openapi.json",
+    "/mcp",
+    "/dashboard",
+    "/dashboard/sign-in",
+    "/dashboard/style.css",
+    "/oauth/authorize",
+    "/.well-known/oauth-authorization-server",
+    "/.well-known/oauth-protected-resource",
+];
+
+#[test]
+fn every_answer_has_them() {
+    let service = Service::start(Backend::Sqlite);
+    for path in PATHS {
+        let response = service.raw("GET", path, &[], b"");
+        for (name, value) in [
+            ("x-content-type-options", "nosniff"),
+            ("x-frame-options", "DENY"),
+            ("referrer-policy", "no-referrer"),
+        ] {
+            assert_eq!(response.header(name), Some(value), "{path}: {name}");
+        }
+        let policy = response.header("content-security-policy");
+        let policy = policy.unwrap_or_default();
+        for part in ["default-src 'none'", "frame-ancestors 'none'"] {
+            assert!(policy.contains(part), "{path}: {policy}");
+        }
+        assert!(!policy.contains("script-src 'unsafe"), "{path}: {policy}");
+        let hsts = response.header("strict-transport-security");
+        assert_eq!(hsts, None, "{path} came over plain HTTP");
+    }
+}
+
+#[test]
+fn what_came_to_a_trusted_proxy_over_https_stays_there() {
+    let service = Service::with(Backend::Sqlite, |server| {
+        server.env("SWITCHBOARD_AUTH__TRUSTED_PROXIES", "['127.0.0.1/32']")
+    });
+    for (proto, expected) in [("https", Some("max-age=31536000")), ("http", None)] {
+        let forwarded = [("X-Forwarded-Proto", proto)];
+        let response = service.raw("GET", "/dashboard/sign-in", &forwarded, b"");
+        let hsts = response.header("strict-transport-security");
+        assert_eq!(hsts, expected, "{proto}");
+    }
+    let anybody = Service::start(Backend::Sqlite);
+    let claimed = [("X-Forwarded-Proto", "https")];
+    let response = anybody.raw("GET", "/dashboard/sign-in", &claimed, b"");
+    assert_eq!(response.header("strict-transport-security"), None);
+}
+
+#[tokio::test]
+async fn the_page_of_the_api_works_under_its_policy() {
+    let service = Service::start(Backend::Sqlite);
+    let chrome = Chrome::start().await;
+    let page = chrome.page().await;
+    page.open(&service.server.url("/docs/")).await;
+    page.wait_for("/numberCorrection").await;
+    page.assert_quiet();
+}
