@@ -169,6 +169,19 @@ impl KeyRing {
         self.keys.iter().map(|key| key.id)
     }
 
+    /// What every value starts with that the active key encrypts.
+    pub fn head(&self) -> Vec<u8> {
+        let mut head = vec![VERSION];
+        head.extend(self.active().0);
+        head
+    }
+
+    /// What every text starts with that the active key encrypts.
+    pub fn text_head(&self) -> String {
+        // Nine bytes are twelve letters of Base64, so the head of a text does not depend on what follows.
+        format!("{TEXT_PREFIX}{}", BASE64.encode(self.head()))
+    }
+
     /// Encrypts a value for one place, such as `person.totp 7`. The salt must be random and never be used again.
     pub fn encrypt(&self, place: &str, plain: &[u8], salt: [u8; SALT_BYTES]) -> Vec<u8> {
         let key = &self.keys[self.active];
@@ -400,6 +413,8 @@ mod tests {
             let ring = KeyRing::new(ServiceKey::new(secret), []);
             let text = ring.encrypt_text(&place, &plain, salt);
             prop_assert_eq!(key_of_text(&text), Some(ring.active()));
+            prop_assert!(text.starts_with(&ring.text_head()));
+            prop_assert!(ring.encrypt(&place, plain.as_bytes(), salt).starts_with(&ring.head()));
             prop_assert!(plain.len() < 4 || !text.contains(&plain));
             prop_assert_eq!(ring.decrypt_text(&place, &text), Ok(plain));
         }

@@ -105,6 +105,7 @@ migrations! {
     17 "0017_callbacks" Breaking,
     18 "0018_receipts" Breaking,
     19 "0019_transit" Breaking,
+    22 "0022_encrypted" Breaking,
 }
 
 /// The steps of the schema that a program knows.

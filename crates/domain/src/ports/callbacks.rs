@@ -1,5 +1,6 @@
 //! Reports on their way to the callers.
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,6 +10,32 @@ use super::{Page, StoreError};
 use crate::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackSettlement, Claim};
 use crate::ids::{AccountId, CallbackId, MessageId, NodeId, SenderId};
 use crate::receiver::ReceiverId;
+
+/// The secrets that sign an account's callbacks. Their debug form is blank.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SigningSecrets {
+    /// The one that people are shown.
+    pub newest: String,
+    /// The one before, and until when it signs besides.
+    pub former: Option<(String, Timestamp)>,
+}
+
+impl SigningSecrets {
+    /// Those that sign now, the newest first.
+    pub fn at(&self, now: Timestamp) -> Vec<&str> {
+        let former = self.former.as_ref().filter(|(_, until)| now < *until);
+        let former = former.map(|(secret, _)| secret.as_str());
+        std::iter::once(self.newest.as_str())
+            .chain(former)
+            .collect()
+    }
+}
+
+impl fmt::Debug for SigningSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningSecrets")
+    }
+}
 
 /// What a callback is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +206,18 @@ pub trait CallbackStore: Send + Sync + 'static {
     /// Requests to send callbacks again of the last hour, above this number, in ascending order.
     async fn list_replay_requests(&self, above: u64) -> Result<Vec<ReplayRequest>, StoreError>;
 
-    /// The secret that signs an account's callbacks.
-    async fn find_callback_secret(&self, account: AccountId) -> Result<Option<String>, StoreError>;
+    /// The secrets that sign an account's callbacks; `None` where there is no such account.
+    async fn find_signing_secrets(
+        &self,
+        account: AccountId,
+    ) -> Result<Option<SigningSecrets>, StoreError>;
+
+    /// Gives an account a new secret; the one before it signs besides until the given time. `false` where there is no
+    /// such account.
+    async fn replace_signing_secret(
+        &self,
+        account: AccountId,
+        secret: &str,
+        former_until: Timestamp,
+    ) -> Result<bool, StoreError>;
 }

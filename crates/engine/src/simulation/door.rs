@@ -11,7 +11,7 @@ use domain::ports::{
     AcceptResult, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,
     CarrierSeen, Claimed, ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeldCallback,
     InTransit, Inbox, KeptAnswer, Matched, MessageStore, NodeCard, Page, PoolClaim, ReplayRequest,
-    Settled, StoreError, accept_results,
+    Settled, SigningSecrets, StoreError, accept_results,
 };
 use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, ReceiverId, Timestamp};
 use jiff::SignedDuration;
@@ -470,7 +470,22 @@ impl CallbackStore for Door {
         Ok(Vec::new())
     }
 
-    async fn find_callback_secret(&self, _: AccountId) -> Result<Option<String>, StoreError> {
-        Ok(Some("secret".to_owned()))
+    async fn find_signing_secrets(
+        &self,
+        _: AccountId,
+    ) -> Result<Option<SigningSecrets>, StoreError> {
+        Ok(Some(SigningSecrets {
+            newest: "secret".to_owned(),
+            former: None,
+        }))
+    }
+
+    async fn replace_signing_secret(
+        &self,
+        _: AccountId,
+        _: &str,
+        _: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(false)
     }
 }

@@ -7,16 +7,18 @@
 use std::sync::Mutex;
 
 use deadpool_postgres::Pool;
+use domain::KeyRing;
 use domain::ports::{Cause, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::OpenError;
+use crate::encrypted::Encrypting;
 use crate::migrations::{self, Migration};
 use crate::rows::Corrupt;
 use crate::rows::fold::Folding;
 use crate::rows::sweep::Sweep;
 use crate::url::describe;
+use crate::{OpenError, Options};
 
 /// The database's own time in microseconds, as an expression: when the statement arrived, so never too late a time to be
 /// called due.
@@ -119,6 +121,7 @@ mod connected;
 mod days;
 mod dispatch;
 mod early;
+mod encrypted;
 mod ending;
 mod fault;
 mod floor;
@@ -174,20 +177,22 @@ pub(crate) struct PostgresStore {
     compared: early::Compared,
     parts: part_days::PartDays,
     folding: Folding,
+    keys: KeyRing,
 }
 
 impl PostgresStore {
-    /// Connects and migrates.
+    /// Connects and migrates. Says also how many rows it encrypted.
     pub(crate) async fn open(
         config: &tokio_postgres::Config,
-        connections: usize,
+        options: &Options,
         steps: &[Migration],
-    ) -> Result<Self, OpenError> {
+        encrypting: Encrypting,
+    ) -> Result<(Self, u64), OpenError> {
         let cannot_open = |source: Cause| OpenError::Open {
             database: describe(config),
             source,
         };
-        let pool = pool::build(config, connections, settings::SERVICE)
+        let pool = pool::build(config, options.postgres_connections, settings::SERVICE)
             .map_err(|error| cannot_open(Box::new(error)))?;
         let heartbeat = pool::heartbeat(config, settings::SERVICE)
             .map_err(|error| cannot_open(Box::new(error)))?;
@@ -205,8 +210,11 @@ impl PostgresStore {
             );
         }
         migrate::run(&mut client, steps).await?;
+        let database = describe(config);
+        let (keys, renewed) =
+            encrypted::prepare(&mut client, &database, &options.keys, encrypting).await?;
         drop(client);
-        Ok(Self {
+        let store = Self {
             pool,
             heartbeat,
             lanes: claims::Lanes::default(),
@@ -219,7 +227,9 @@ impl PostgresStore {
             compared: early::Compared::default(),
             parts: part_days::PartDays::default(),
             folding: Folding::default(),
-        })
+            keys,
+        };
+        Ok((store, renewed))
     }
 
     /// Runs one statement.

@@ -1,18 +1,19 @@
 //! Reports on their way to the callers.
 
-use domain::CallbackUrl;
 use domain::delivery::{CallbackAttempt, CallbackSettlement};
 use domain::ids::{AccountId, CallbackId, NodeId};
-use domain::ports::{CallbackFilter, CallbackRecord, Page, ReplayRequest};
+use domain::ports::{CallbackFilter, CallbackRecord, Page, ReplayRequest, SigningSecrets};
 use domain::receiver::{Origin, ReceiverId};
+use domain::{CallbackUrl, KeyRing};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::clock;
+use crate::encrypted::{self, secret_place};
 use crate::rows::callbacks::{
     AttemptColumns, FilterColumns, RecordColumns, TextColumns, next_columns, next_queue,
     queue_owner, replay_request,
 };
-use crate::rows::{dispatch, micros};
+use crate::rows::{SecretColumns, dispatch, micros};
 
 const REMOVE: &str =
     "DELETE FROM callback_queue WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
@@ -50,7 +51,11 @@ const NOT_DONE: &str = "
 const LIST_ATTEMPTS: &str = "
     SELECT at_us, status, elapsed_ms, body, address, reason FROM callback_attempt
     WHERE id BETWEEN ?1 * 1048576 AND ?1 * 1048576 + 1048575 ORDER BY id";
-const FIND_SECRET: &str = "SELECT callback_secret FROM account WHERE id = ?1";
+const FIND_SECRETS: &str = "SELECT name, callback_secret, former_secret, former_secret_until_us FROM account WHERE id = ?1";
+const FIND_NAME: &str = "SELECT name FROM account WHERE id = ?1";
+const REPLACE_SECRET: &str = "
+    UPDATE account SET former_secret = callback_secret, former_secret_until_us = ?3, callback_secret = ?2
+    WHERE id = ?1";
 
 /// One that waits for its time moves to the front.
 const HURRY: &str = "
@@ -316,9 +321,39 @@ pub(super) fn list_requests(db: &Connection, above: u64) -> Result<Vec<ReplayReq
     list.query_map([above], read)?.collect()
 }
 
-/// The secret that signs an account's callbacks.
-pub(super) fn find_secret(db: &Connection, account: AccountId) -> Result<Option<String>> {
-    let mut find = db.prepare_cached(FIND_SECRET)?;
-    find.query_row([account.as_i64()], |row| row.get(0))
-        .optional()
+/// The secrets that sign an account's callbacks.
+pub(super) fn find_secrets(
+    db: &Connection,
+    keys: &KeyRing,
+    account: AccountId,
+) -> Result<Option<SigningSecrets>> {
+    let read = |row: &Row<'_>| {
+        let columns = SecretColumns {
+            name: row.get(0)?,
+            newest: row.get(1)?,
+            former: row.get(2)?,
+            until_us: row.get(3)?,
+        };
+        Ok(columns.secrets(keys)?)
+    };
+    let mut find = db.prepare_cached(FIND_SECRETS)?;
+    find.query_row([account.as_i64()], read).optional()
+}
+
+/// Gives an account a new secret and keeps the one before.
+pub(super) fn replace_secret(
+    db: &Connection,
+    keys: &KeyRing,
+    account: AccountId,
+    secret: &str,
+    until_us: i64,
+) -> Result<bool> {
+    let id = account.as_i64();
+    let mut find = db.prepare_cached(FIND_NAME)?;
+    let name: Option<String> = find.query_row([id], |row| row.get(0)).optional()?;
+    let Some(name) = name else { return Ok(false) };
+    let secret = encrypted::encrypt_text(keys, &secret_place(&name), secret);
+    db.prepare_cached(REPLACE_SECRET)?
+        .execute(params![id, secret, until_us])?;
+    Ok(true)
 }

@@ -1,5 +1,6 @@
 //! The one integration-test binary: black-box tests over the real program, and the suites that need several rooms.
 
+mod at_rest;
 mod chain;
 mod commands;
 mod contract;

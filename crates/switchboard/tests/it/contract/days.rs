@@ -85,8 +85,20 @@ pub(super) async fn undo_days_of_parts(database: &Database) {
         Database::Postgres(_) => POSTGRES,
         Database::Sqlite(_) => SQLITE,
     };
+    undo_encryption(database).await;
     database.execute(undo).await;
     database.execute(BOTH).await;
+}
+
+/// The schema before secrets were encrypted. What is encrypted already stays so.
+pub(super) async fn undo_encryption(database: &Database) {
+    const UNDO: &str = "
+        DROP TABLE service_key;
+        ALTER TABLE account DROP COLUMN former_secret;
+        ALTER TABLE account DROP COLUMN former_secret_until_us;
+        DELETE FROM schema_migration WHERE number >= 22;
+        DELETE FROM schema_fit WHERE number >= 22";
+    database.execute(UNDO).await;
 }
 
 /// The schema before pools of routes, queues of receivers, and references that can be used again.
