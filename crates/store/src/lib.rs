@@ -23,7 +23,7 @@ mod url;
 
 use encrypted::Encrypting;
 pub use migrations::{Fit, Schema};
-pub use url::{DatabaseUrl, DatabaseUrlError};
+pub use url::{DatabaseUrl, DatabaseUrlError, PostgresUrl};
 
 /// How a store is opened.
 #[derive(Debug, Clone)]
@@ -178,9 +178,8 @@ async fn open_encrypting(
             let opened = sqlite::SqliteStore::open(path, steps, keys, encrypting).await?;
             Ok((Arc::new(opened.0), opened.1))
         }
-        DatabaseUrl::Postgres(config) => {
-            let opened =
-                postgres::PostgresStore::open(config, options, &schema.postgres, encrypting);
+        DatabaseUrl::Postgres(url) => {
+            let opened = postgres::PostgresStore::open(url, options, &schema.postgres, encrypting);
             let (store, renewed) = opened.await?;
             Ok((Arc::new(store), renewed))
         }

@@ -17,7 +17,7 @@ use crate::migrations::{self, Migration};
 use crate::rows::Corrupt;
 use crate::rows::fold::Folding;
 use crate::rows::sweep::Sweep;
-use crate::url::describe;
+use crate::url::{PostgresUrl, describe};
 use crate::{OpenError, Options};
 
 /// The database's own time in microseconds, as an expression: when the statement arrived, so never too late a time to be
@@ -150,6 +150,7 @@ mod servers;
 mod sessions;
 mod settings;
 mod story;
+mod tls;
 mod traffic;
 mod transfer;
 
@@ -183,18 +184,18 @@ pub(crate) struct PostgresStore {
 impl PostgresStore {
     /// Connects and migrates. Says also how many rows it encrypted.
     pub(crate) async fn open(
-        config: &tokio_postgres::Config,
+        url: &PostgresUrl,
         options: &Options,
         steps: &[Migration],
         encrypting: Encrypting,
     ) -> Result<(Self, u64), OpenError> {
         let cannot_open = |source: Cause| OpenError::Open {
-            database: describe(config),
+            database: describe(&url.config),
             source,
         };
-        let pool = pool::build(config, options.postgres_connections, settings::SERVICE)
+        let pool = pool::build(url, options.postgres_connections, settings::SERVICE)
             .map_err(|error| cannot_open(Box::new(error)))?;
-        let heartbeat = pool::heartbeat(config, settings::SERVICE)
+        let heartbeat = pool::heartbeat(url, settings::SERVICE)
             .map_err(|error| cannot_open(Box::new(error)))?;
         let mut client = pool::connect(&pool).await.map_err(cannot_open)?;
         pooler::refuse_mixed(&pool, &client)
@@ -210,7 +211,7 @@ impl PostgresStore {
             );
         }
         migrate::run(&mut client, steps).await?;
-        let database = describe(config);
+        let database = describe(&url.config);
         let (keys, renewed) =
             encrypted::prepare(&mut client, &database, &options.keys, encrypting).await?;
         drop(client);

@@ -12,6 +12,7 @@ mod nodes;
 mod oauth;
 mod people;
 mod pooled;
+mod postgres_tls;
 mod rest;
 mod routing;
 mod smpp;
