@@ -8,7 +8,7 @@ use domain::delivery::{CallbackAttempt, CallbackSettlement};
 use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
     CallbackFilter, CallbackRecord, CallbackStore, ClaimedCallbacks, HeldCallback, Page,
-    ReplayRequest, SigningSecrets, StoreError,
+    ReplayCursor, ReplayRequest, Replayed, SigningSecrets, StoreError,
 };
 use domain::receiver::ReceiverId;
 use jiff::{SignedDuration, Timestamp};
@@ -169,8 +169,12 @@ impl CallbackStore for PostgresStore {
         .await
     }
 
-    async fn replay_callbacks(&self, filter: &CallbackFilter) -> Result<u64, StoreError> {
-        self.replay(filter).await
+    async fn replay_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        from: ReplayCursor,
+    ) -> Result<Replayed, StoreError> {
+        self.replay(filter, from).await
     }
 
     async fn list_replay_requests(&self, above: u64) -> Result<Vec<ReplayRequest>, StoreError> {

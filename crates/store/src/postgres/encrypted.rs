@@ -14,7 +14,8 @@ const NAME_KEY: &str =
 const NAME_NEWEST: &str = "UPDATE service_key SET key_id = $1, proof = $2";
 const PLAIN_ACCOUNTS: &str = "
     SELECT id, name, callback_secret, former_secret FROM account
-    WHERE left(callback_secret, length($1)) <> $1 OR left(former_secret, length($1)) <> $1 LIMIT $2";
+    WHERE left(callback_secret, length($1::text)) <> $1::text
+        OR left(former_secret, length($1::text)) <> $1::text LIMIT $2";
 /// What another node has changed since stays as that left it.
 const RENEW_ACCOUNTS: &str = "
     UPDATE account AS a SET callback_secret = g.newest, former_secret = g.former
@@ -23,8 +24,8 @@ const RENEW_ACCOUNTS: &str = "
     WHERE a.id = g.id AND a.callback_secret = g.was_newest AND a.former_secret IS NOT DISTINCT FROM g.was_former";
 const PLAIN_PEOPLE: &str = "
     SELECT id, totp_secret, totp_offered FROM person
-    WHERE substring(totp_secret FROM 1 FOR length($1)) <> $1
-        OR substring(totp_offered FROM 1 FOR length($1)) <> $1 LIMIT $2";
+    WHERE substring(totp_secret FROM 1 FOR length($1::bytea)) <> $1::bytea
+        OR substring(totp_offered FROM 1 FOR length($1::bytea)) <> $1::bytea LIMIT $2";
 const RENEW_PEOPLE: &str = "
     UPDATE person AS p SET totp_secret = g.active, totp_offered = g.offered
     FROM UNNEST($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[])

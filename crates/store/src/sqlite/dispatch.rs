@@ -8,7 +8,8 @@ use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
     Beat, CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, Claimed,
     ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeldCallback, InTransit, Inbox, Matched,
-    NodeCard, Page, PoolClaim, ReplayRequest, Settled, SigningSecrets, StoreError,
+    NodeCard, Page, PoolClaim, ReplayCursor, ReplayRequest, Replayed, Settled, SigningSecrets,
+    StoreError,
 };
 use domain::{Msisdn, ReceiverId, Timestamp};
 use jiff::SignedDuration;
@@ -299,10 +300,16 @@ impl CallbackStore for SqliteStore {
         .await
     }
 
-    async fn replay_callbacks(&self, filter: &CallbackFilter) -> Result<u64, StoreError> {
+    async fn replay_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        from: ReplayCursor,
+    ) -> Result<Replayed, StoreError> {
         let filter = filter.clone();
-        self.write("replay callbacks", move |db| callbacks::replay(db, &filter))
-            .await
+        self.write("replay callbacks", move |db| {
+            callbacks::replay(db, &filter, from)
+        })
+        .await
     }
 
     async fn list_replay_requests(&self, above: u64) -> Result<Vec<ReplayRequest>, StoreError> {

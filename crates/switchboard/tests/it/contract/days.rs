@@ -12,7 +12,7 @@ use super::fixture::Database;
 use super::sample::{EVERYTHING, accept, account, message, submission};
 use super::way::{
     HOUR, claim, claim_callbacks, deliver, due, due_at, first_result, future, held, join, past,
-    receipt, release_all, report, send, settle, settle_callback, taken, tried,
+    receipt, release_all, replay_all, report, send, settle, settle_callback, taken, tried,
 };
 
 /// The schema before there were days. There is nothing to undo on `SQLite`.
@@ -372,7 +372,7 @@ async fn a_long_reader_and_a_report_that_is_asked_for_again_keep_a_day() {
         with_done: true,
         ..CallbackFilter::default()
     };
-    let again = store.replay_callbacks(&done).await;
+    let again = replay_all(&store, &done).await;
     assert_eq!(again.expect("answers"), 1);
     assert_eq!(
         forget(&store).await,
