@@ -329,7 +329,7 @@ pub(crate) const TABLES: &[Table] = &[
         .sums(&["id", "attempt"])
         .differing(NOBODYS_REPORTS, NOBODYS_ROWS),
     // Values that are encrypted are copied as they are, and need the same key afterwards.
-    Table::changing("service_key", &["one"]).by(&["key_id"]),
+    Table::changing("service_key", &["one"]),
     Table::changing("id_block", &[]).differing(BY_ROWID, NONE),
     Table::changing("access_version", &[])
         .sums(&["version"])
