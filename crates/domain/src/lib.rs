@@ -15,6 +15,7 @@ pub mod clock;
 pub mod code;
 pub mod country;
 pub mod delivery;
+pub mod encryption;
 pub mod ids;
 pub mod interactive;
 pub mod kill_point;
@@ -45,6 +46,7 @@ pub use clock::Clock;
 pub use code::Code;
 pub use country::Country;
 pub use delivery::Outcome;
+pub use encryption::{KeyId, KeyRing, ServiceKey};
 pub use ids::{
     AccountId, CallbackId, GrantId, MessageId, NodeId, PersonId, PoolId, SenderId, TokenId,
 };

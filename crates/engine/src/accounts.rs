@@ -90,13 +90,13 @@ impl Accounts {
         }
     }
 
-    /// Creates an account with a secret of its own for callbacks.
+    /// Creates an account with a secret of its own for callbacks, which is in the answer.
     pub async fn create(
         &self,
         by: &By,
         name: &str,
         balance: Money,
-    ) -> Result<AccountRecord, AccountError> {
+    ) -> Result<(AccountRecord, String), AccountError> {
         let account = NewAccount {
             name: name.parse::<AccountName>()?,
             balance,
@@ -114,15 +114,15 @@ impl Accounts {
             Err(error) => Err(error.into()),
         };
         let id = noted.done(created).await?;
-        Ok(AccountRecord {
+        let record = AccountRecord {
             id,
             name: name.to_owned(),
             balance,
             rules: SpendingRules::default(),
             suspended: false,
-            callback_secret: account.callback_secret,
             created_at: account.created_at,
-        })
+        };
+        Ok((record, account.callback_secret))
     }
 
     /// The account of this name.
@@ -352,8 +352,30 @@ impl Accounts {
         let noted = self
             .note(by, account, Action::SecretShow, String::new())
             .await?;
-        let secret: Result<String, StoreError> = Ok(account.callback_secret.clone());
+        let secrets = self.store.find_signing_secrets(account.id).await;
+        let secret = secrets.map(|secrets| secrets.map_or_else(String::new, |two| two.newest));
         noted.done(secret).await
+    }
+
+    /// Gives an account a new secret for its callbacks, which is in the answer. The one before signs besides it for
+    /// `overlap`, so that receivers can change theirs meanwhile.
+    pub async fn rotate_callback_secret(
+        &self,
+        by: &By,
+        account: &AccountRecord,
+        overlap: SignedDuration,
+    ) -> Result<String, AccountError> {
+        let until = self.clock.now() + overlap;
+        let detail = format!("the former one signs until {until}");
+        let noted = self.note(by, account, Action::SecretRotate, detail).await?;
+        let secret = callback_secret();
+        let id = account.id;
+        let rotated = match self.store.replace_signing_secret(id, &secret, until).await {
+            Ok(true) => Ok(secret),
+            Ok(false) => Err(AccountError::UnknownAccount(account.name.clone())),
+            Err(error) => Err(error.into()),
+        };
+        noted.done(rotated).await
     }
 
     /// Revokes a token of this account, or of any. Every node refuses it within a second.
@@ -405,6 +427,9 @@ fn in_words(token: &NewToken) -> String {
     let permissions = token.permissions.to_names();
     format!("may {permissions}; from {from}; {until}")
 }
+
+/// How long a former secret signs besides the new one, unless somebody asks for another time.
+pub const SECRET_OVERLAP: SignedDuration = SignedDuration::from_hours(24);
 
 /// In the form that the Standard Webhooks specification gives secrets.
 fn callback_secret() -> String {

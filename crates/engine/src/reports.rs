@@ -4,10 +4,12 @@
 use std::sync::Arc;
 
 use domain::delivery::CallbackAttempt;
-use domain::ports::{CallbackFilter, CallbackRecord, Found, Look, Page, Store, StoreError};
+use domain::ports::{
+    CallbackFilter, CallbackRecord, Found, Look, Page, ReplayCursor, Store, StoreError,
+};
 use domain::{AccountId, CallbackId, Clock};
 
-use crate::audit::{Action, Audit, By};
+use crate::audit::{Action, Audit, By, Noted};
 use crate::history::look_on;
 
 /// Shows callbacks and sends them again.
@@ -70,19 +72,38 @@ impl Reports {
         Ok(Some((record, tries)))
     }
 
-    /// Makes callbacks due now, parked ones too, and says how many.
+    /// Makes callbacks due now, parked ones too, and says how many. It goes on although its caller hangs up.
     pub async fn replay(&self, by: &By, filter: &CallbackFilter) -> Result<u64, StoreError> {
+        let (store, filter) = (self.store.clone(), filter.clone());
+        let noted = self.note_replay(by, &filter).await?;
+        let task = tokio::spawn(async move { replay_all(&*store, &filter, |_| {}).await });
+        let replayed = task.await;
+        let replayed =
+            replayed.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        noted.done(replayed).await
+    }
+
+    /// The same for a caller who watches how many there are so far.
+    pub async fn replay_watched(
+        &self,
+        by: &By,
+        filter: &CallbackFilter,
+        watch: impl FnMut(u64) + Send,
+    ) -> Result<u64, StoreError> {
+        let noted = self.note_replay(by, filter).await?;
+        let replayed = replay_all(&*self.store, filter, watch).await;
+        noted.done(replayed).await
+    }
+
+    async fn note_replay(&self, by: &By, filter: &CallbackFilter) -> Result<Noted<'_>, StoreError> {
         let subject = match filter.id {
             Some(id) => format!("callback {id}"),
             None => "callbacks".to_owned(),
         };
         let (account, detail) = (filter.account, in_words(filter));
-        let noted = self
-            .audit
+        self.audit
             .note(by, account, Action::CallbackReplay, subject, detail)
-            .await?;
-        let replayed = self.store.replay_callbacks(filter).await;
-        noted.done(replayed).await
+            .await
     }
 
     /// Sends what waits or is parked for a receiver again, of all accounts, and says how many. The receiver is named by
@@ -99,6 +120,22 @@ impl Reports {
         }
         Ok(replayed)
     }
+}
+
+/// Replays step by step, each a transaction of its own: no one holds many rows, and deliveries begin with the first.
+async fn replay_all(
+    store: &dyn Store,
+    filter: &CallbackFilter,
+    mut watch: impl FnMut(u64) + Send,
+) -> Result<u64, StoreError> {
+    let (mut replayed, mut next) = (0, Some(ReplayCursor::START));
+    while let Some(from) = next {
+        let step = store.replay_callbacks(filter, from).await?;
+        replayed += step.count;
+        next = step.next;
+        watch(replayed);
+    }
+    Ok(replayed)
 }
 
 /// The conditions. Of an address only the host is named: what follows may be somebody's secret.

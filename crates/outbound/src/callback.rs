@@ -74,7 +74,7 @@ pub struct CallbackClient {
 /// What is to be delivered.
 struct Order<'a> {
     callback: &'a Callback,
-    secret: &'a str,
+    secrets: &'a [&'a str],
     now: Timestamp,
 }
 
@@ -96,13 +96,14 @@ impl CallbackClient {
         }
     }
 
-    /// Tries once to deliver a callback, signed with the account's secret. `now` is the time that is signed and logged.
-    pub async fn deliver(&self, callback: &Callback, secret: &str, now: Timestamp) -> Delivery {
+    /// Tries once to deliver a callback, signed with each of the account's secrets. `now` is the time that is signed and
+    /// logged.
+    pub async fn deliver(&self, callback: &Callback, secrets: &[&str], now: Timestamp) -> Delivery {
         let started = Instant::now();
         let mut trace = Trace::default();
         let order = Order {
             callback,
-            secret,
+            secrets,
             now,
         };
         let deadline = started + self.try_timeout;
@@ -234,7 +235,7 @@ impl Order<'_> {
         let body = Bytes::copy_from_slice(self.callback.payload.as_bytes());
         let id = self.callback.id.to_string();
         let timestamp = self.now.as_second().to_string();
-        let signature = sign(self.secret, &id, &timestamp, &body)?;
+        let signature = sign(self.secrets, &id, &timestamp, &body)?;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = uri_of(&self.callback.url)?;
@@ -256,7 +257,7 @@ fn header_value(text: String) -> HeaderValue {
 
 #[async_trait]
 impl CallbackSender for CallbackClient {
-    async fn deliver(&self, callback: &Callback, secret: &str, now: Timestamp) -> Delivery {
-        self.deliver(callback, secret, now).await
+    async fn deliver(&self, callback: &Callback, secrets: &[&str], now: Timestamp) -> Delivery {
+        self.deliver(callback, secrets, now).await
     }
 }

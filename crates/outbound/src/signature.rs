@@ -14,8 +14,24 @@ const PREFIX: &str = "whsec_";
 #[error("the account's callback secret is not 'whsec_' and a key in Base64")]
 pub struct BadSecret;
 
-/// The value of `webhook-signature`: the version and the hash over ID, time and body.
+/// The value of `webhook-signature`: for each secret, separated by spaces, the version and the hash over ID, time and body.
 pub fn sign(
+    secrets: &[&str],
+    webhook_id: &str,
+    timestamp: &str,
+    body: &[u8],
+) -> Result<String, BadSecret> {
+    if secrets.is_empty() {
+        return Err(BadSecret);
+    }
+    let signatures: Vec<String> = secrets
+        .iter()
+        .map(|secret| sign_with(secret, webhook_id, timestamp, body))
+        .collect::<Result<_, _>>()?;
+    Ok(signatures.join(" "))
+}
+
+fn sign_with(
     secret: &str,
     webhook_id: &str,
     timestamp: &str,
@@ -63,7 +79,7 @@ mod tests {
             ),
         ] {
             let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-            let got = sign(secret, id, time, body.as_bytes());
+            let got = sign(&[secret], id, time, body.as_bytes());
             assert_eq!(got.as_deref(), Ok(signature), "{name}");
         }
     }
@@ -71,7 +87,20 @@ mod tests {
     #[test]
     fn a_secret_without_a_key_is_refused() {
         for secret in ["", "whsec", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_?"] {
-            assert_eq!(sign(secret, "1", "2", b"3"), Err(BadSecret), "{secret:?}");
+            assert_eq!(
+                sign(&[secret], "1", "2", b"3"),
+                Err(BadSecret),
+                "{secret:?}"
+            );
         }
+        assert_eq!(sign(&[], "1", "2", b"3"), Err(BadSecret));
+    }
+
+    #[test]
+    fn two_secrets_give_two_signatures() {
+        let (new, old) = ("whsec_bmV3", "whsec_b2xk");
+        let one = |secret| sign(&[secret], "1", "2", b"3").expect("a key");
+        let both = sign(&[new, old], "1", "2", b"3").expect("keys");
+        assert_eq!(both, format!("{} {}", one(new), one(old)));
     }
 }

@@ -8,8 +8,11 @@
 
 use std::sync::Arc;
 
+use domain::KeyRing;
+use domain::encryption::DecryptError;
 use domain::ports::{Cause, Store};
 
+mod encrypted;
 mod migrations;
 mod postgres;
 mod rows;
@@ -18,19 +21,24 @@ mod sqlite;
 pub mod transfer;
 mod url;
 
+use encrypted::Encrypting;
 pub use migrations::{Fit, Schema};
-pub use url::{DatabaseUrl, DatabaseUrlError};
+pub use url::{DatabaseUrl, DatabaseUrlError, PostgresUrl};
 
-/// What can be tuned of a store. The defaults serve.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a store is opened.
+#[derive(Debug, Clone)]
 pub struct Options {
+    /// The keys that encrypt and decrypt secrets.
+    pub keys: KeyRing,
     /// How many connections a node keeps to `PostgreSQL`, at most. `SQLite` has no use for it.
     pub postgres_connections: usize,
 }
 
-impl Default for Options {
-    fn default() -> Self {
+impl Options {
+    /// These keys, and defaults that serve for everything else.
+    pub fn new(keys: KeyRing) -> Self {
         Self {
+            keys,
             postgres_connections: 8,
         }
     }
@@ -79,6 +87,39 @@ pub enum OpenError {
         /// Which nodes, each with what it said of itself.
         nodes: Vec<String>,
     },
+    /// The database names a key that this node does not have.
+    #[error(
+        "secrets in the database {database} are encrypted with the key {named}, and this node has only {}; \
+         set security.key to the key of the other nodes (or copy their file service.key into the data folder). \
+         After a rotation: list the former key in security.former_keys (docs/SECURITY.md, Keys)",
+        ours.join(", ")
+    )]
+    WrongKey {
+        /// Which, without its password.
+        database: String,
+        /// The ID of the key that the database names.
+        named: String,
+        /// The IDs of the keys that there are.
+        ours: Vec<String>,
+    },
+    /// A value in it is encrypted with a key that this node does not have, or was changed.
+    #[error("cannot decrypt {place} in the database")]
+    Undecryptable {
+        /// Which value.
+        place: String,
+        /// Why.
+        #[source]
+        source: DecryptError,
+    },
+    /// Encrypting what was not encrypted did not work.
+    #[error("cannot encrypt the secrets in the database {database}")]
+    Encrypt {
+        /// Which, without its password.
+        database: String,
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
     /// A copy that was begun and not completed is in it.
     #[error("the database is an unfinished {what}; {remedy}")]
     Unfinished {
@@ -111,15 +152,36 @@ pub async fn open_with(
     options: &Options,
     schema: &Schema,
 ) -> Result<Arc<dyn Store>, OpenError> {
+    let (store, _) = open_encrypting(url, options, schema, Encrypting::AsBefore).await?;
+    Ok(store)
+}
+
+/// Makes the newest key the one that encrypts, and encrypts everything again with it. Says how many rows that were.
+///
+/// Every node must have the newest key by then: one that has not cannot read what the others write.
+pub async fn rotate_key(url: &DatabaseUrl, options: &Options) -> Result<u64, OpenError> {
+    let schema = Schema::current();
+    let (_, renewed) = open_encrypting(url, options, &schema, Encrypting::Newest).await?;
+    Ok(renewed)
+}
+
+async fn open_encrypting(
+    url: &DatabaseUrl,
+    options: &Options,
+    schema: &Schema,
+    encrypting: Encrypting,
+) -> Result<(Arc<dyn Store>, u64), OpenError> {
     match url {
         DatabaseUrl::Sqlite(path) => {
-            let store = sqlite::SqliteStore::open(path, schema.sqlite.clone()).await?;
-            Ok(Arc::new(store))
+            let steps = schema.sqlite.clone();
+            let keys = options.keys.clone();
+            let opened = sqlite::SqliteStore::open(path, steps, keys, encrypting).await?;
+            Ok((Arc::new(opened.0), opened.1))
         }
-        DatabaseUrl::Postgres(config) => {
-            let connections = options.postgres_connections;
-            let store = postgres::PostgresStore::open(config, connections, &schema.postgres);
-            Ok(Arc::new(store.await?))
+        DatabaseUrl::Postgres(url) => {
+            let opened = postgres::PostgresStore::open(url, options, &schema.postgres, encrypting);
+            let (store, renewed) = opened.await?;
+            Ok((Arc::new(store), renewed))
         }
     }
 }

@@ -106,6 +106,7 @@ migrations! {
     18 "0018_receipts" Breaking,
     19 "0019_transit" Breaking,
     21 "0021_account_rate" Compatible,
+    22 "0022_encrypted" Breaking,
 }
 
 /// The steps of the schema that a program knows.

@@ -8,9 +8,11 @@ use domain::ids::{AccountId, MessageId, NodeId, TokenId};
 use domain::message::{
     Holder, MessageRecord, MessageState, ScheduledRecord, SendTime, Submission, SubmitReceipt,
 };
-use domain::ports::{Accepted, AccountRecord, KeptAnswer, TokenRecord};
-use domain::{Channel, Money, Msisdn, Originator, Permissions, Timestamp};
+use domain::ports::{Accepted, AccountRecord, KeptAnswer, NewAccount, SigningSecrets, TokenRecord};
+use domain::{Channel, KeyRing, Money, Msisdn, Originator, Permissions, Timestamp};
 use jiff::SignedDuration;
+
+use crate::encrypted::{self, secret_place};
 
 pub(crate) mod audit;
 pub(crate) mod billing;
@@ -302,7 +304,6 @@ pub(crate) struct AccountColumns {
     pub(crate) balance_micros: i64,
     pub(crate) rules: billing::RulesColumns,
     pub(crate) suspended: bool,
-    pub(crate) callback_secret: String,
     pub(crate) created_us: i64,
 }
 
@@ -314,8 +315,41 @@ impl AccountColumns {
             balance: Money::from_micros(self.balance_micros),
             rules: self.rules.rules()?,
             suspended: self.suspended,
-            callback_secret: self.callback_secret,
             created_at: timestamp(self.created_us)?,
+        })
+    }
+}
+
+/// An account to create, as both databases keep it.
+pub(crate) fn with_encrypted_secret(keys: &KeyRing, account: &NewAccount) -> NewAccount {
+    let place = secret_place(account.name.as_str());
+    NewAccount {
+        callback_secret: encrypted::encrypt_text(keys, &place, &account.callback_secret),
+        ..account.clone()
+    }
+}
+
+/// The columns of an account's secrets: its name, the secret, the one before it and until when that signs.
+pub(crate) struct SecretColumns {
+    pub(crate) name: String,
+    pub(crate) newest: String,
+    pub(crate) former: Option<String>,
+    pub(crate) until_us: Option<i64>,
+}
+
+impl SecretColumns {
+    pub(crate) fn secrets(self, keys: &KeyRing) -> Result<SigningSecrets, Corrupt> {
+        let place = secret_place(&self.name);
+        let former = match (self.former, self.until_us) {
+            (Some(text), Some(until_us)) => Some((
+                encrypted::decrypt_text(keys, &place, &text)?,
+                timestamp(until_us)?,
+            )),
+            _ => None,
+        };
+        Ok(SigningSecrets {
+            newest: encrypted::decrypt_text(keys, &place, &self.newest)?,
+            former,
         })
     }
 }

@@ -4,13 +4,130 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use percent_encoding::percent_decode_str;
+use tokio_postgres::config;
+
 /// Which database: a file or a server. Shown without its password.
 #[derive(Clone, PartialEq)]
 pub enum DatabaseUrl {
     /// `sqlite:PATH`: a file on this machine.
     Sqlite(PathBuf),
     /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`: a server, shared by any number of nodes.
-    Postgres(Box<tokio_postgres::Config>),
+    Postgres(Box<PostgresUrl>),
+}
+
+/// A server, and how connections to it are encrypted.
+#[derive(Clone, PartialEq)]
+pub struct PostgresUrl {
+    pub(crate) config: tokio_postgres::Config,
+    pub(crate) tls: TlsSettings,
+}
+
+/// How much of TLS is asked for, by the names of libpq.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum SslMode {
+    Disable,
+    #[default]
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+impl SslMode {
+    const ALL: [Self; 5] = [
+        Self::Disable,
+        Self::Prefer,
+        Self::Require,
+        Self::VerifyCa,
+        Self::VerifyFull,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Prefer => "prefer",
+            Self::Require => "require",
+            Self::VerifyCa => "verify-ca",
+            Self::VerifyFull => "verify-full",
+        }
+    }
+}
+
+impl fmt::Display for SslMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// `sslmode`, `sslrootcert`, `sslcert` and `sslkey` of a URL.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct TlsSettings {
+    pub(crate) mode: SslMode,
+    /// Whom to trust; the public authorities where none is named.
+    pub(crate) root: Option<PathBuf>,
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+}
+
+impl TlsSettings {
+    /// Whether the server's certificate must be signed by somebody who is trusted. As with libpq, `require` with
+    /// authorities checks them.
+    pub(crate) fn checks_chain(&self) -> bool {
+        match self.mode {
+            SslMode::VerifyCa | SslMode::VerifyFull => true,
+            SslMode::Require => self.root.is_some(),
+            SslMode::Disable | SslMode::Prefer => false,
+        }
+    }
+
+    /// Takes what is about TLS out of a URL.
+    fn take(url: &str) -> Result<(Self, String), DatabaseUrlError> {
+        let Some((base, query)) = url.split_once('?') else {
+            return Ok((Self::default(), url.to_owned()));
+        };
+        let mut tls = Self::default();
+        let mut others = Vec::new();
+        for pair in query.split('&') {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = percent_decode_str(value).decode_utf8_lossy();
+            let file = || Some(PathBuf::from(&*value)).filter(|path| path.as_os_str() != "");
+            match key {
+                "sslmode" => {
+                    let mode = SslMode::ALL.into_iter().find(|mode| mode.name() == value);
+                    tls.mode = mode.ok_or(DatabaseUrlError::SslMode)?;
+                }
+                // libpq's word for the authorities that everybody trusts.
+                "sslrootcert" => tls.root = file().filter(|path| path.as_os_str() != "system"),
+                "sslcert" => tls.cert = file(),
+                "sslkey" => tls.key = file(),
+                _ => others.push(pair),
+            }
+        }
+        if tls.cert.is_some() != tls.key.is_some() {
+            return Err(DatabaseUrlError::ClientCertificate);
+        }
+        let rest = if others.is_empty() {
+            base.to_owned()
+        } else {
+            format!("{base}?{}", others.join("&"))
+        };
+        Ok((tls, rest))
+    }
+}
+
+impl PostgresUrl {
+    fn parse(url: &str) -> Result<Self, DatabaseUrlError> {
+        let (tls, rest) = TlsSettings::take(url)?;
+        let mut config: tokio_postgres::Config =
+            rest.parse().map_err(DatabaseUrlError::Postgres)?;
+        config.ssl_mode(match tls.mode {
+            SslMode::Disable => config::SslMode::Disable,
+            SslMode::Prefer => config::SslMode::Prefer,
+            _ => config::SslMode::Require,
+        });
+        Ok(Self { config, tls })
+    }
 }
 
 /// Why a URL chooses no database. Never repeats the URL: it may hold a password.
@@ -28,6 +145,14 @@ pub enum DatabaseUrlError {
     /// Not a `PostgreSQL` URL.
     #[error("the database URL is no valid PostgreSQL URL")]
     Postgres(#[source] tokio_postgres::Error),
+    /// An unknown `sslmode`.
+    #[error(
+        "sslmode in the database URL must be disable, prefer, require, verify-ca or verify-full"
+    )]
+    SslMode,
+    /// Half of a client's certificate.
+    #[error("sslcert and sslkey in the database URL belong together; give both or none")]
+    ClientCertificate,
 }
 
 impl FromStr for DatabaseUrl {
@@ -35,8 +160,7 @@ impl FromStr for DatabaseUrl {
 
     fn from_str(url: &str) -> Result<Self, DatabaseUrlError> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            let config = url.parse().map_err(DatabaseUrlError::Postgres)?;
-            return Ok(Self::Postgres(Box::new(config)));
+            return Ok(Self::Postgres(Box::new(PostgresUrl::parse(url)?)));
         }
         let path = url
             .strip_prefix("sqlite://")
@@ -54,7 +178,7 @@ impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Postgres(config) => f.write_str(&describe(config)),
+            Self::Postgres(url) => f.write_str(&describe(&url.config)),
         }
     }
 }
@@ -83,6 +207,8 @@ pub(crate) fn describe(config: &tokio_postgres::Config) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -102,6 +228,69 @@ mod tests {
     }
 
     #[test]
+    fn tls_is_set_as_libpq_does() {
+        let settings = |query: &str| {
+            let url = format!("postgres://u:p%3F@db/x{query}").parse();
+            let Ok(DatabaseUrl::Postgres(url)) = url else {
+                panic!("{query}");
+            };
+            assert_eq!(url.config.get_dbname(), Some("x"), "{query}");
+            (url.tls, url.config)
+        };
+        for (query, mode, asked, checks_chain) in [
+            ("", SslMode::Prefer, config::SslMode::Prefer, false),
+            (
+                "?sslmode=disable",
+                SslMode::Disable,
+                config::SslMode::Disable,
+                false,
+            ),
+            (
+                "?sslmode=prefer",
+                SslMode::Prefer,
+                config::SslMode::Prefer,
+                false,
+            ),
+            (
+                "?sslmode=require",
+                SslMode::Require,
+                config::SslMode::Require,
+                false,
+            ),
+            (
+                "?sslmode=require&sslrootcert=ca",
+                SslMode::Require,
+                config::SslMode::Require,
+                true,
+            ),
+            (
+                "?sslmode=verify-ca",
+                SslMode::VerifyCa,
+                config::SslMode::Require,
+                true,
+            ),
+            (
+                "?sslmode=verify-full",
+                SslMode::VerifyFull,
+                config::SslMode::Require,
+                true,
+            ),
+        ] {
+            let (tls, config) = settings(query);
+            assert_eq!((tls.mode, config.get_ssl_mode()), (mode, asked), "{query}");
+            assert_eq!(tls.checks_chain(), checks_chain, "{query}");
+        }
+        let (tls, config) = settings(
+            "?application_name=n&sslrootcert=%2Fa%20b%2Fca.pem&sslcert=c.pem&sslkey=c.key&connect_timeout=3",
+        );
+        assert_eq!(tls.root.as_deref(), Some(Path::new("/a b/ca.pem")));
+        assert_eq!(tls.cert.as_deref(), Some(Path::new("c.pem")));
+        assert_eq!(tls.key.as_deref(), Some(Path::new("c.key")));
+        assert_eq!(config.get_application_name(), Some("n"));
+        assert_eq!(settings("?sslrootcert=system").0.root, None);
+    }
+
+    #[test]
     fn what_names_no_database_says_how_to_name_one() {
         for (url, reason) in [
             ("", "must start with sqlite:"),
@@ -111,6 +300,12 @@ mod tests {
             ("sqlite://", "names no file"),
             ("sqlite::memory:", "in memory keeps nothing"),
             ("postgres://u:hidden@db:port/x", "no valid PostgreSQL URL"),
+            ("postgres://u:hidden@db/x?sslmode=on", "verify-full"),
+            (
+                "postgres://u:hidden@db/x?sslmode=require&sslcert=a",
+                "belong together",
+            ),
+            ("postgres://u:hidden@db/x?sslkey=a", "belong together"),
         ] {
             let error = url.parse::<DatabaseUrl>().expect_err(url).to_string();
             assert!(

@@ -6,6 +6,7 @@ mod callbacks;
 mod carrier;
 mod catalogues;
 mod invite;
+mod key;
 mod node;
 mod numbers;
 mod sender;
@@ -27,6 +28,7 @@ pub(crate) use catalogues::{
     WhichList,
 };
 pub(crate) use invite::{InviteArgs, InviteCommand};
+pub(crate) use key::KeyCommand;
 pub(crate) use node::NodeCommand;
 pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
 pub(crate) use sender::{Decision, SenderCommand};
@@ -109,6 +111,9 @@ pub(crate) enum Command {
     Backup(BackupArgs),
     /// Put a backup into the configured database, which must be empty
     Restore(RestoreArgs),
+    /// Rotate the key that encrypts secrets in the database
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),

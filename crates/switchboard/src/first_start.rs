@@ -3,17 +3,23 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 
-use domain::{AllowList, Money, Permissions};
+use domain::clock::SystemClock;
+use domain::{AllowList, Clock as _, Money, Permissions};
 use engine::accounts::{AccountError, TokenOrder};
 use engine::{By, Engine};
+use jiff::SignedDuration;
 
 use crate::cli::Role;
 use crate::config::Config;
+use crate::keys;
 
 /// The first account's name.
 const ACCOUNT: &str = "main";
 /// What the first account starts with, so that its first messages can be paid.
 const BALANCE: Money = Money::from_micros(100_000_000);
+
+/// How long the first token lives: long enough to look around, too short to be forgotten in a script.
+const TOKEN_LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// What only the first start can show.
 pub(crate) struct Welcome {
@@ -28,7 +34,7 @@ pub(crate) async fn prepare(engine: &Engine) -> anyhow::Result<Option<Welcome>> 
     }
     let by = By::first_start();
     let account = match engine.accounts.create(&by, ACCOUNT, BALANCE).await {
-        Ok(account) => account,
+        Ok((account, _)) => account,
         // Another node was first.
         Err(AccountError::Taken(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
@@ -37,7 +43,7 @@ pub(crate) async fn prepare(engine: &Engine) -> anyhow::Result<Option<Welcome>> 
         name: "first token".to_owned(),
         permissions: Permissions::all(),
         allow: AllowList::default(),
-        expires: None,
+        expires: Some(SystemClock.now() + TOKEN_LIFETIME),
     };
     let (_, token) = engine.accounts.create_token(&by, account.id, order).await?;
     let link = engine.sign_in.create_link(&by, account.id).await?;
@@ -45,6 +51,14 @@ pub(crate) async fn prepare(engine: &Engine) -> anyhow::Result<Option<Welcome>> 
         token: token.reveal().to_owned(),
         link,
     }))
+}
+
+/// What a command needs besides to find the same database.
+fn location(config: &Config) -> String {
+    if config.data_dir == Config::default().data_dir {
+        return String::new();
+    }
+    format!(" --data-dir {}", config.data_dir.display())
 }
 
 impl Welcome {
@@ -70,7 +84,20 @@ impl Welcome {
                 self.link
             )?;
         }
-        writeln!(out, "API token:\n  {}\n", self.token)?;
+        writeln!(out, "API token, for a week:\n  {}\n", self.token)?;
+        writeln!(
+            out,
+            "Make another, for as long as it is needed and with no more than it needs:\n  \
+             switchboard token create --account {ACCOUNT} --name NAME --expires 90d --permission sms:send{}\n",
+            location(config)
+        )?;
+        if config.security.key.is_none() {
+            writeln!(
+                out,
+                "Secrets in the database are encrypted with the key in this file; keep a copy of it apart from backups:\n  {}\n",
+                keys::file(config).display()
+            )?;
+        }
         writeln!(out, "Send a message:")?;
         writeln!(
             out,

@@ -11,11 +11,13 @@ mod commands;
 mod config;
 mod first_start;
 mod follower;
+mod keys;
 #[cfg(debug_assertions)]
 mod kill;
 mod mcp;
 mod open_files;
 mod outside;
+mod private;
 mod rules;
 mod serve;
 mod telemetry;

@@ -2,19 +2,19 @@
 
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use axum::Router;
-use domain::Clock;
 use domain::ports::{CarrierReports, NodeCard, Store};
+use domain::{Clock, KeyRing};
 use engine::database_clock::DatabaseClock;
 use engine::{Engine, GrantSettings, Guards, Outside};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::PrometheusHandle;
-use store::DatabaseUrl;
+use store::{DatabaseUrl, OpenError};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal as unix_signal};
 use tokio::sync::watch;
@@ -28,7 +28,7 @@ use crate::carriers::Carriers;
 use crate::cli::{Place, Role, ServeArgs};
 use crate::config::Config;
 use crate::follower::Follower;
-use crate::{first_start, mcp, open_files, outside, telemetry};
+use crate::{first_start, keys, mcp, open_files, outside, private, telemetry};
 
 /// The most submissions that one transaction stores.
 const ACCEPT_BATCH: usize = 512;
@@ -281,25 +281,29 @@ pub(crate) async fn open_store(
     database: &DatabaseUrl,
 ) -> anyhow::Result<Arc<dyn Store>> {
     create_folder(database)?;
-    let options = store::Options {
+    private::folder(&config.data_dir)?;
+    let keys = keys::load(config)?;
+    let options = store_options(config, keys.ring.clone());
+    let opened = store::open(database, &options).await;
+    if let Err(OpenError::WrongKey { .. }) = &opened {
+        keys.discard();
+    }
+    opened.context("the service cannot start without its database")
+}
+
+pub(crate) fn store_options(config: &Config, keys: KeyRing) -> store::Options {
+    store::Options {
         postgres_connections: config.database.connections,
-    };
-    store::open(database, &options)
-        .await
-        .context("the service cannot start without its database")
+        ..store::Options::new(keys)
+    }
 }
 
 /// Creates the folder of a file where there is none.
 pub(crate) fn create_folder(database: &DatabaseUrl) -> anyhow::Result<()> {
-    if let DatabaseUrl::Sqlite(file) = database
-        && let Some(folder) = file
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
+    match database {
+        DatabaseUrl::Sqlite(file) => private::folder(file.parent().unwrap_or(Path::new(""))),
+        DatabaseUrl::Postgres(_) => Ok(()),
     }
-    Ok(())
 }
 
 /// Who works on a database.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread;
@@ -154,6 +155,19 @@ impl PostgresServer {
     pub fn reconfigure(&self, settings: &str) -> Result<()> {
         self.configure(settings)?;
         succeed(&self.control(&["reload", "--silent"])?, "pg_ctl reload")
+    }
+
+    /// Puts a file into its data folder, for nobody but the server to read; one of this name is replaced.
+    pub fn add_file(&self, name: &str, contents: &[u8]) -> Result<()> {
+        let path = self.data.join(name);
+        fs::write(&path, contents)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        if let Some(owner) = owner() {
+            let path = path.to_str().context("a plain path")?;
+            let given = Command::new("chown").args([owner, path]).output()?;
+            succeed(&given, "chown")?;
+        }
+        Ok(())
     }
 
     /// The postmaster's process ID, while there is one.

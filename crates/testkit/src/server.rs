@@ -7,6 +7,7 @@ use crate::process::Process;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 use std::{env, fs};
@@ -14,6 +15,8 @@ use std::{env, fs};
 /// Every setting of the service can come from a variable with this start.
 const VARIABLE_PREFIX: &str = "SWITCHBOARD_";
 const DATABASE_VARIABLE: &str = "SWITCHBOARD_DATABASE__URL";
+/// The service's key of every test: nodes that share a database need the same one.
+pub const SERVICE_KEY: &str = "dGhlIGtleSBvZiBhbGwgdGVzdHMsIDMyIGJ5dGVzISE=";
 
 /// Which store the server runs on. A black-box test runs once for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +40,17 @@ pub struct ServerBuilder {
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
     config: Option<String>,
+    has_key: bool,
 }
 
 impl ServerBuilder {
+    /// Leaves the data folder to the service, which has to make a key of its own.
+    #[must_use]
+    pub fn without_key(mut self) -> Self {
+        self.has_key = false;
+        self
+    }
+
     /// Adds an argument to `serve`.
     #[must_use]
     pub fn arg(mut self, argument: impl Into<String>) -> Self {
@@ -71,6 +82,9 @@ impl ServerBuilder {
         let home = TempDir::create("server").context("cannot create a temporary folder")?;
         if let Some(config) = &self.config {
             fs::write(config_path(&home), config).context("cannot write the configuration")?;
+        }
+        if self.has_key {
+            write_key(&home.path().join("data")).context("cannot write the key")?;
         }
         let database = match self.backend {
             Backend::Sqlite => None,
@@ -136,6 +150,17 @@ impl Site {
     }
 }
 
+/// Gives a data folder the key of all tests.
+pub fn write_key(data_dir: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(data_dir)?;
+    let file = data_dir.join("service.key");
+    fs::write(&file, SERVICE_KEY)?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600))
+}
+
 fn config_path(home: &TempDir) -> PathBuf {
     home.path().join("switchboard.toml")
 }
@@ -162,6 +187,7 @@ impl Server {
             arguments: Vec::new(),
             variables: Vec::new(),
             config: None,
+            has_key: true,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Accounts and tokens.
 
+use std::fmt;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 
@@ -24,14 +26,12 @@ pub struct AccountRecord {
     pub rules: SpendingRules,
     /// Whether it is suspended.
     pub suspended: bool,
-    /// The secret that signs its callbacks.
-    pub callback_secret: String,
     /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// An account to create.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An account to create. Its debug form leaves the secret out.
+#[derive(Clone, PartialEq, Eq)]
 pub struct NewAccount {
     /// Its name, unique.
     pub name: AccountName,
@@ -41,6 +41,16 @@ pub struct NewAccount {
     pub callback_secret: String,
     /// Now.
     pub created_at: Timestamp,
+}
+
+impl fmt::Debug for NewAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewAccount")
+            .field("name", &self.name)
+            .field("balance", &self.balance)
+            .field("created_at", &self.created_at)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A token to create.

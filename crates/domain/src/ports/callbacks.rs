@@ -1,5 +1,6 @@
 //! Reports on their way to the callers.
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,6 +10,80 @@ use super::{Page, StoreError};
 use crate::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackSettlement, Claim};
 use crate::ids::{AccountId, CallbackId, MessageId, NodeId, SenderId};
 use crate::receiver::ReceiverId;
+
+/// Where a replay looks for callbacks, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplaySource {
+    /// Those that wait.
+    Queue,
+    /// Those that are tried no more.
+    Parked,
+    /// Those that were received.
+    Done,
+}
+
+/// How far a replay has come: the last row that it has looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplayCursor {
+    /// Among which callbacks.
+    pub source: ReplaySource,
+    /// In whose queue.
+    pub owner: i64,
+    /// Due when.
+    pub due_us: i64,
+    /// Which.
+    pub id: i64,
+}
+
+impl ReplayCursor {
+    /// Nothing is looked at yet.
+    pub const START: Self = Self::before(ReplaySource::Queue);
+
+    /// The beginning of a source.
+    pub const fn before(source: ReplaySource) -> Self {
+        Self {
+            source,
+            owner: i64::MIN,
+            due_us: i64::MIN,
+            id: i64::MIN,
+        }
+    }
+}
+
+/// What a step of a replay did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replayed {
+    /// How many callbacks are due now.
+    pub count: u64,
+    /// Where to go on; `None` at the end.
+    pub next: Option<ReplayCursor>,
+}
+
+/// The secrets that sign an account's callbacks. Their debug form is blank.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SigningSecrets {
+    /// The one that people are shown.
+    pub newest: String,
+    /// The one before, and until when it signs besides.
+    pub former: Option<(String, Timestamp)>,
+}
+
+impl SigningSecrets {
+    /// Those that sign now, the newest first.
+    pub fn at(&self, now: Timestamp) -> Vec<&str> {
+        let former = self.former.as_ref().filter(|(_, until)| now < *until);
+        let former = former.map(|(secret, _)| secret.as_str());
+        std::iter::once(self.newest.as_str())
+            .chain(former)
+            .collect()
+    }
+}
+
+impl fmt::Debug for SigningSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningSecrets")
+    }
+}
 
 /// What a callback is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,14 +246,30 @@ pub trait CallbackStore: Send + Sync + 'static {
     /// Every try of a callback, in order.
     async fn list_attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError>;
 
-    /// Makes callbacks due now, parked ones too; those that a node holds at the moment are left alone. Those in a
-    /// receiver's queue are due already and keep their place. Says how many, and tells the nodes to end the pauses of
-    /// the receivers ([`Self::list_replay_requests`]).
-    async fn replay_callbacks(&self, filter: &CallbackFilter) -> Result<u64, StoreError>;
+    /// Makes callbacks due now, parked ones too: one bounded step, and where to go on. Those that a node holds at the
+    /// moment are left alone. Those in a receiver's queue are due already and keep their place. The last step tells the
+    /// nodes to end the pauses of the receivers ([`Self::list_replay_requests`]).
+    async fn replay_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        from: ReplayCursor,
+    ) -> Result<Replayed, StoreError>;
 
     /// Requests to send callbacks again of the last hour, above this number, in ascending order.
     async fn list_replay_requests(&self, above: u64) -> Result<Vec<ReplayRequest>, StoreError>;
 
-    /// The secret that signs an account's callbacks.
-    async fn find_callback_secret(&self, account: AccountId) -> Result<Option<String>, StoreError>;
+    /// The secrets that sign an account's callbacks; `None` where there is no such account.
+    async fn find_signing_secrets(
+        &self,
+        account: AccountId,
+    ) -> Result<Option<SigningSecrets>, StoreError>;
+
+    /// Gives an account a new secret; the one before it signs besides until the given time. `false` where there is no
+    /// such account.
+    async fn replace_signing_secret(
+        &self,
+        account: AccountId,
+        secret: &str,
+        former_until: Timestamp,
+    ) -> Result<bool, StoreError>;
 }

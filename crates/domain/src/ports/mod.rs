@@ -28,7 +28,8 @@ pub use billing::{BillingStore, Imbalance};
 pub use binds::{BindShare, BindStore, BindWish, PoolCursor, RoutePool, Shared};
 pub use callbacks::{
     CallbackFilter, CallbackRecord, CallbackState, CallbackStore, CallbackSubject,
-    ClaimedCallbacks, HeldCallback, ReplayRequest, UnreadableCallback,
+    ClaimedCallbacks, HeldCallback, ReplayCursor, ReplayRequest, ReplaySource, Replayed,
+    SigningSecrets, UnreadableCallback,
 };
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use dispatch::{

@@ -174,8 +174,8 @@ pub trait CarrierReports: Send + Sync + 'static {
 /// The way to those who asked for reports.
 #[async_trait]
 pub trait CallbackSender: Send + Sync + 'static {
-    /// Tries once, signed with the account's secret.
-    async fn deliver(&self, callback: &Callback, secret: &str, now: Timestamp) -> Delivery;
+    /// Tries once, signed with each of the account's secrets.
+    async fn deliver(&self, callback: &Callback, secrets: &[&str], now: Timestamp) -> Delivery;
 }
 
 /// An address that callbacks may not go to. The text is for the caller.

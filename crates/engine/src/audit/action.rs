@@ -19,6 +19,8 @@ pub enum Action {
     TokenRevoke,
     /// The secret that signs an account's callbacks was shown.
     SecretShow,
+    /// An account got a new secret for its callbacks.
+    SecretRotate,
     /// Somebody was invited.
     PersonInvite,
     /// Somebody accepted an invitation, or the operator of the first start said who they are.
@@ -72,7 +74,7 @@ pub const REFUSED: &str = ".refused";
 
 impl Action {
     /// Every action, in the order of the documentation.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::AccountCreate,
         Self::AccountCredit,
         Self::AccountRules,
@@ -81,6 +83,7 @@ impl Action {
         Self::TokenCreate,
         Self::TokenRevoke,
         Self::SecretShow,
+        Self::SecretRotate,
         Self::PersonInvite,
         Self::PersonJoin,
         Self::PersonReset,
@@ -117,6 +120,7 @@ impl Action {
             Self::TokenCreate => "token.create",
             Self::TokenRevoke => "token.revoke",
             Self::SecretShow => "secret.show",
+            Self::SecretRotate => "secret.rotate",
             Self::PersonInvite => "person.invite",
             Self::PersonJoin => "person.join",
             Self::PersonReset => "person.reset",

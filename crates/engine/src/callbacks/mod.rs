@@ -18,7 +18,7 @@ use std::time::Duration;
 use domain::backoff::callback_pause;
 use domain::delivery::{Callback, CallbackNext, CallbackSettlement, Delivery};
 use domain::kill_point::{KillPoint, pass};
-use domain::ports::{CallbackSender, Ended, StoreError, WorkStore};
+use domain::ports::{CallbackSender, Ended, SigningSecrets, StoreError, WorkStore};
 use domain::{AccountId, CallbackId, Clock, NodeId, Origin, ReceiverId, Timestamp};
 use jiff::SignedDuration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -74,7 +74,7 @@ pub(crate) struct CallbackSettings {
 
 #[derive(Default)]
 struct Secrets {
-    known: HashMap<AccountId, Arc<str>>,
+    known: HashMap<AccountId, Option<Arc<SigningSecrets>>>,
     since: Timestamp,
 }
 
@@ -287,11 +287,13 @@ impl Callbacks {
     }
 
     async fn deliver(&self, callback: &Callback) -> Delivery {
-        let secret = self.secret(callback.account).await;
+        let secrets = self.secrets(callback.account).await;
+        let now = self.clock.now();
+        let secrets = secrets.as_ref().map(|secrets| secrets.at(now));
         pass(KillPoint::CallbackBegins);
         let delivery = self
             .sender
-            .deliver(callback, &secret, self.clock.now())
+            .deliver(callback, &secrets.unwrap_or_default(), now)
             .await;
         if delivery.received {
             pass(KillPoint::CallbackReceived);
@@ -358,8 +360,8 @@ impl Callbacks {
         });
     }
 
-    /// The account's secret. Without one the try fails, says so, and is made again later.
-    async fn secret(&self, account: AccountId) -> Arc<str> {
+    /// The account's secrets. Without one the try fails, says so, and is made again later.
+    async fn secrets(&self, account: AccountId) -> Option<Arc<SigningSecrets>> {
         let now = self.clock.now();
         {
             let mut secrets = self.secrets.lock().expect("no holder panics");
@@ -369,23 +371,23 @@ impl Callbacks {
                     since: now,
                 };
             }
-            if let Some(secret) = secrets.known.get(&account) {
-                return secret.clone();
+            if let Some(known) = secrets.known.get(&account) {
+                return known.clone();
             }
         }
-        match self.store.find_callback_secret(account).await {
-            Ok(secret) => {
-                let secret: Arc<str> = secret.unwrap_or_default().into();
+        match self.store.find_signing_secrets(account).await {
+            Ok(found) => {
+                let found = found.map(Arc::new);
                 self.secrets
                     .lock()
                     .expect("no holder panics")
                     .known
-                    .insert(account, secret.clone());
-                secret
+                    .insert(account, found.clone());
+                found
             }
             Err(error) => {
                 tracing::warn!(%error, "a report cannot be signed: the account's secret cannot be read");
-                "".into()
+                None
             }
         }
     }

@@ -10,8 +10,8 @@ use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
     AcceptResult, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,
     CarrierSeen, Claimed, ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeldCallback,
-    InTransit, Inbox, KeptAnswer, Matched, MessageStore, NodeCard, Page, PoolClaim, ReplayRequest,
-    Settled, StoreError, accept_results,
+    InTransit, Inbox, KeptAnswer, Matched, MessageStore, NodeCard, Page, PoolClaim, ReplayCursor,
+    ReplayRequest, Replayed, Settled, SigningSecrets, StoreError, accept_results,
 };
 use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, ReceiverId, Timestamp};
 use jiff::SignedDuration;
@@ -462,7 +462,11 @@ impl CallbackStore for Door {
         Err(unused())
     }
 
-    async fn replay_callbacks(&self, _: &CallbackFilter) -> Result<u64, StoreError> {
+    async fn replay_callbacks(
+        &self,
+        _: &CallbackFilter,
+        _: ReplayCursor,
+    ) -> Result<Replayed, StoreError> {
         Err(unused())
     }
 
@@ -470,7 +474,22 @@ impl CallbackStore for Door {
         Ok(Vec::new())
     }
 
-    async fn find_callback_secret(&self, _: AccountId) -> Result<Option<String>, StoreError> {
-        Ok(Some("secret".to_owned()))
+    async fn find_signing_secrets(
+        &self,
+        _: AccountId,
+    ) -> Result<Option<SigningSecrets>, StoreError> {
+        Ok(Some(SigningSecrets {
+            newest: "secret".to_owned(),
+            former: None,
+        }))
+    }
+
+    async fn replace_signing_secret(
+        &self,
+        _: AccountId,
+        _: &str,
+        _: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(false)
     }
 }

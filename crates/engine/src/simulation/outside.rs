@@ -213,7 +213,7 @@ pub(super) struct Receiver {
 
 #[async_trait]
 impl CallbackSender for Receiver {
-    async fn deliver(&self, callback: &Callback, _: &str, now: Timestamp) -> Delivery {
+    async fn deliver(&self, callback: &Callback, _: &[&str], now: Timestamp) -> Delivery {
         self.life.goes_on().await;
         tokio::time::sleep(self.world.pause(0, 50)).await;
         self.life.goes_on().await;

@@ -79,7 +79,7 @@ impl Case {
             kind: self.kind,
             ..callback(&receiver.url())
         };
-        let delivery = client().deliver(&order, SECRET, now()).await;
+        let delivery = client().deliver(&order, &[SECRET], now()).await;
         let reason = delivery.attempt.reason.as_str();
         assert_eq!(delivery.received, self.reason.is_none(), "{}", self.name);
         assert_eq!(reason, self.reason.unwrap_or("received"), "{}", self.name);
@@ -268,10 +268,10 @@ async fn a_receiver_that_never_ends_is_left_in_time() {
 async fn a_damaged_secret_sends_nothing() {
     let receiver = Receiver::kind().await;
     let report = callback(&receiver.url());
-    let delivery = client().deliver(&report, "whsec_%", now()).await;
+    let delivery = client().deliver(&report, &["whsec_%"], now()).await;
     assert!(!delivery.received);
     let reason = "the account's callback secret is not 'whsec_' and a key in Base64";
     assert_eq!(delivery.attempt.reason, reason);
     assert!(receiver.seen().is_empty());
-    assert!(client().deliver(&report, SECRET, now()).await.received);
+    assert!(client().deliver(&report, &[SECRET], now()).await.received);
 }

@@ -96,5 +96,5 @@ pub(crate) fn now() -> Timestamp {
 
 /// One try with the usual secret and time.
 pub(crate) async fn deliver(client: &CallbackClient, url: &str) -> Delivery {
-    client.deliver(&callback(url), SECRET, now()).await
+    client.deliver(&callback(url), &[SECRET], now()).await
 }

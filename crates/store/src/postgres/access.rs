@@ -19,7 +19,7 @@ const VERSION: &str = "SELECT version FROM access_version";
 macro_rules! account {
     ($condition:literal) => {
         concat!(
-            "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, callback_secret, created_us,
+            "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, created_us,
                 credit_limit_micros, daily_cap_micros, per_recipient_hour, countries, approved_senders_only,
                 requests_per_second
             FROM account AS a",
@@ -107,6 +107,7 @@ impl AccessStore for PostgresStore {
     }
 
     async fn create_account(&self, account: &NewAccount) -> Result<Option<AccountId>, StoreError> {
+        let account = rows::with_encrypted_secret(&self.keys, account);
         let (balance, created_us) = (account.balance.micros(), micros(account.created_at));
         let name = account.name.as_str();
         let values: super::Values<'_> = &[&name, &balance, &account.callback_secret, &created_us];
@@ -250,15 +251,14 @@ fn account(row: &Row) -> Result<AccountRecord, Corrupt> {
         name: column(row, 1)?,
         balance_micros: column(row, 2)?,
         suspended: column(row, 3)?,
-        callback_secret: column(row, 4)?,
-        created_us: column(row, 5)?,
+        created_us: column(row, 4)?,
         rules: RulesColumns {
-            credit_limit_micros: column(row, 6)?,
-            daily_cap_micros: column(row, 7)?,
-            per_recipient_hour: column(row, 8)?,
-            countries: column(row, 9)?,
-            approved_senders_only: column(row, 10)?,
-            requests_per_second: column(row, 11)?,
+            credit_limit_micros: column(row, 5)?,
+            daily_cap_micros: column(row, 6)?,
+            per_recipient_hour: column(row, 7)?,
+            countries: column(row, 8)?,
+            approved_senders_only: column(row, 9)?,
+            requests_per_second: column(row, 10)?,
         },
     };
     columns.record()

@@ -8,18 +8,19 @@ use domain::delivery::{CallbackAttempt, CallbackSettlement};
 use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
     CallbackFilter, CallbackRecord, CallbackStore, ClaimedCallbacks, HeldCallback, Page,
-    ReplayRequest, StoreError,
+    ReplayCursor, ReplayRequest, Replayed, SigningSecrets, StoreError,
 };
 use domain::receiver::ReceiverId;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::{PostgresStore, column};
+use crate::encrypted::{self, secret_place};
 use crate::rows::callbacks::{
     AttemptColumns, FilterColumns, RecordColumns, TextColumns, next_columns, next_queue,
 };
-use crate::rows::{Corrupt, dispatch, micros};
+use crate::rows::{Corrupt, SecretColumns, dispatch, micros};
 
 /// Done and parked ones leave the queue, the others move within it; each is changed and its try written down. One that
 /// goes back into its receiver's queue untried is moved and nothing else.
@@ -69,7 +70,11 @@ const LIST_WITH_DONE: &str = list!("callback AS c");
 const LIST_ATTEMPTS: &str = "
     SELECT at_us, status, elapsed_ms, body, address, reason FROM callback_attempt
     WHERE callback_id = $1 ORDER BY number";
-const FIND_SECRET: &str = "SELECT callback_secret FROM account WHERE id = $1";
+const FIND_SECRETS: &str = "SELECT name, callback_secret, former_secret, former_secret_until_us FROM account WHERE id = $1";
+const FIND_NAME: &str = "SELECT name FROM account WHERE id = $1";
+const REPLACE_SECRET: &str = "
+    UPDATE account SET former_secret = callback_secret, former_secret_until_us = $3, callback_secret = $2
+    WHERE id = $1 RETURNING 1";
 
 #[async_trait]
 impl CallbackStore for PostgresStore {
@@ -164,20 +169,53 @@ impl CallbackStore for PostgresStore {
         .await
     }
 
-    async fn replay_callbacks(&self, filter: &CallbackFilter) -> Result<u64, StoreError> {
-        self.replay(filter).await
+    async fn replay_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        from: ReplayCursor,
+    ) -> Result<Replayed, StoreError> {
+        self.replay(filter, from).await
     }
 
     async fn list_replay_requests(&self, above: u64) -> Result<Vec<ReplayRequest>, StoreError> {
         self.list_requests(above).await
     }
 
-    async fn find_callback_secret(&self, account: AccountId) -> Result<Option<String>, StoreError> {
+    async fn find_signing_secrets(
+        &self,
+        account: AccountId,
+    ) -> Result<Option<SigningSecrets>, StoreError> {
         let account = account.as_i64();
-        self.find("find a callback secret", FIND_SECRET, &[&account], |row| {
-            column(row, 0)
-        })
-        .await
+        let read = |row: &Row| {
+            let columns = SecretColumns {
+                name: column(row, 0)?,
+                newest: column(row, 1)?,
+                former: column(row, 2)?,
+                until_us: column(row, 3)?,
+            };
+            columns.secrets(&self.keys)
+        };
+        self.find("find signing secrets", FIND_SECRETS, &[&account], read)
+            .await
+    }
+
+    async fn replace_signing_secret(
+        &self,
+        account: AccountId,
+        secret: &str,
+        former_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        const OPERATION: &str = "replace a signing secret";
+        let account = account.as_i64();
+        let name = |row: &Row| column::<String>(row, 0);
+        // Names do not change.
+        let Some(name) = self.find(OPERATION, FIND_NAME, &[&account], name).await? else {
+            return Ok(false);
+        };
+        let secret = encrypted::encrypt_text(&self.keys, &secret_place(&name), secret);
+        let values: super::Values<'_> = &[&account, &secret, &micros(former_until)];
+        let replaced = self.query(OPERATION, REPLACE_SECRET, values).await?;
+        Ok(!replaced.is_empty())
     }
 }
 

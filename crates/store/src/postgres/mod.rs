@@ -7,16 +7,18 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use domain::KeyRing;
 use domain::ports::{Cause, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use crate::OpenError;
+use crate::encrypted::Encrypting;
 use crate::migrations::{self, Migration};
 use crate::rows::Corrupt;
 use crate::rows::fold::Folding;
 use crate::rows::sweep::Sweep;
-use crate::url::describe;
+use crate::url::{PostgresUrl, describe};
+use crate::{OpenError, Options};
 
 /// The database's own time in microseconds, as an expression: when the statement arrived, so never too late a time to be
 /// called due.
@@ -119,6 +121,7 @@ mod connected;
 mod days;
 mod dispatch;
 mod early;
+mod encrypted;
 mod ending;
 mod fault;
 mod floor;
@@ -147,6 +150,7 @@ mod servers;
 mod sessions;
 mod settings;
 mod story;
+mod tls;
 mod traffic;
 mod transfer;
 
@@ -175,22 +179,24 @@ pub(crate) struct PostgresStore {
     compared: early::Compared,
     parts: part_days::PartDays,
     folding: Folding,
+    keys: KeyRing,
 }
 
 impl PostgresStore {
-    /// Connects and migrates.
+    /// Connects and migrates. Says also how many rows it encrypted.
     pub(crate) async fn open(
-        config: &tokio_postgres::Config,
-        connections: usize,
+        url: &PostgresUrl,
+        options: &Options,
         steps: &[Migration],
-    ) -> Result<Self, OpenError> {
+        encrypting: Encrypting,
+    ) -> Result<(Self, u64), OpenError> {
         let cannot_open = |source: Cause| OpenError::Open {
-            database: describe(config),
+            database: describe(&url.config),
             source,
         };
-        let pool = pool::build(config, connections, settings::SERVICE)
+        let pool = pool::build(url, options.postgres_connections, settings::SERVICE)
             .map_err(|error| cannot_open(Box::new(error)))?;
-        let heartbeat = pool::heartbeat(config, settings::SERVICE)
+        let heartbeat = pool::heartbeat(url, settings::SERVICE)
             .map_err(|error| cannot_open(Box::new(error)))?;
         let mut client = pool::connect(&pool).await.map_err(cannot_open)?;
         pooler::refuse_mixed(&pool, &client)
@@ -206,8 +212,11 @@ impl PostgresStore {
             );
         }
         migrate::run(&mut client, steps).await?;
+        let database = describe(&url.config);
+        let (keys, renewed) =
+            encrypted::prepare(&mut client, &database, &options.keys, encrypting).await?;
         drop(client);
-        Ok(Self {
+        let store = Self {
             pool: Connections::new(pool, pool::STARTING),
             heartbeat: Connections::new(heartbeat, Duration::ZERO),
             lanes: claims::Lanes::default(),
@@ -220,7 +229,9 @@ impl PostgresStore {
             compared: early::Compared::default(),
             parts: part_days::PartDays::default(),
             folding: Folding::default(),
-        })
+            keys,
+        };
+        Ok((store, renewed))
     }
 
     /// Runs one statement.

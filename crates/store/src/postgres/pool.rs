@@ -11,6 +11,8 @@ use tokio_postgres::Config;
 
 use super::servers::InTurn;
 use super::settings::{self, Settings};
+use super::tls::Connector;
+use crate::url::PostgresUrl;
 
 /// How long a caller waits for a connection, free or new.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -55,15 +57,19 @@ impl Connections {
 
 /// The one connection that is kept for heartbeats, not open yet: no other work can keep a node from proving that it lives.
 /// It is replaced when it is closed.
-pub(super) fn heartbeat(config: &Config, settings: Settings) -> Result<Pool, BuildError> {
-    let mut limited = limited(config, settings);
+pub(super) fn heartbeat(url: &PostgresUrl, settings: Settings) -> Result<Pool, BuildError> {
+    let mut limited = limited(&url.config, settings);
     let hosts = u32::try_from(limited.get_hosts().len()).unwrap_or(u32::MAX);
     let each = HEARTBEAT_CONNECT_TIMEOUT / hosts.max(1);
     limited.connect_timeout(each);
     let recycling = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
-    Pool::builder(Manager::from_connect(limited, InTurn { each }, recycling))
+    let servers = InTurn {
+        each,
+        tls: Connector(url.tls.clone()),
+    };
+    Pool::builder(Manager::from_connect(limited, servers, recycling))
         .max_size(1)
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(HEARTBEAT_CONNECT_TIMEOUT))
@@ -77,16 +83,17 @@ pub(super) fn heartbeat(config: &Config, settings: Settings) -> Result<Pool, Bui
 /// A connection is handed out without asking the server whether it still lives: that would cost each statement a round
 /// trip. One that is known to be closed is replaced, which is how a restarted server is found again.
 pub(super) fn build(
-    config: &Config,
+    url: &PostgresUrl,
     connections: usize,
     settings: Settings,
 ) -> Result<Pool, BuildError> {
     let recycling = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
-    let limited = limited(config, settings);
+    let limited = limited(&url.config, settings);
     let servers = InTurn {
-        each: patience_with_each(config),
+        each: patience_with_each(&url.config),
+        tls: Connector(url.tls.clone()),
     };
     let manager = Manager::from_connect(limited, servers, recycling);
     let pool = Pool::builder(manager)

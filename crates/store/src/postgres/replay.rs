@@ -1,54 +1,92 @@
 //! Sending callbacks again.
 
 use deadpool_postgres::{Object, Transaction};
-use domain::ports::{CallbackFilter, ReplayRequest, StoreError};
+use domain::ports::{
+    CallbackFilter, ReplayCursor, ReplayRequest, ReplaySource, Replayed, StoreError,
+};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use super::attempt::{self, Attempt};
 use super::fault::Fault;
 use super::{PostgresStore, column, prune};
 use crate::rows::Corrupt;
-use crate::rows::callbacks::{FilterColumns, replay_request};
+use crate::rows::callbacks::{FilterColumns, REPLAY_ROWS, replay_next, replay_request};
 
-/// One that waits for its time moves to the front; one in its receiver's queue is due already; one that a node holds is
-/// left alone; the others get into the queue again. The lock keeps two that replay at once from queueing one callback
-/// twice.
-macro_rules! replay {
-    ($place:literal, $from:expr, $condition:literal) => {
+/// Of those that wait: one that waits for its time moves to the front; one in its receiver's queue, or due anyway, stays
+/// where it is. What a node holds is not looked at.
+const REPLAY_QUEUE: &str = concat!(
+    "WITH page AS MATERIALIZED (
+        SELECT owner, due_us, id, message_id FROM callback_queue
+        WHERE owner <= 0 AND (owner, due_us, id) > ($7::bigint, $8::bigint, $9::bigint) AND id BETWEEN $1 AND $2
+        ORDER BY owner, due_us, id LIMIT $10
+    ), found AS MATERIALIZED (
+        SELECT p.owner AS place, 0::bigint AS owner, c.id, c.message_id, c.due_us, c.state
+        FROM page AS p
+            JOIN callback AS c ON c.id = ANY(ARRAY[p.id]) AND c.message_id = ANY(ARRAY[p.message_id])",
+    subject!(),
+    matches_filter!(),
+    " FOR UPDATE OF c
+    ), hurried AS (
+        UPDATE callback_queue AS q SET due_us = ",
+    now_us!(),
+    " FROM found
+        WHERE found.state = 0 AND found.place = 0 AND found.due_us > ",
+    now_us!(),
+    " AND q.owner = ANY(ARRAY[found.owner]) AND q.due_us = found.due_us AND q.id = found.id
+        RETURNING q.id, q.message_id
+    ), waiting AS (
+        UPDATE callback AS c SET due_us = ",
+    now_us!(),
+    " FROM hurried AS again
+        WHERE c.id = ANY(ARRAY[again.id]) AND c.message_id = ANY(ARRAY[again.message_id]) RETURNING 1
+    )
+    SELECT (SELECT count(*) FROM waiting)
+            + (SELECT count(*) FROM found WHERE state = 0 AND (place < 0 OR due_us <= ",
+    now_us!(),
+    ")),
+        (SELECT count(*) FROM page), last.owner, last.due_us, last.id
+    FROM (VALUES (1)) AS one LEFT JOIN LATERAL (
+        SELECT owner, due_us, id FROM page ORDER BY owner DESC, due_us DESC, id DESC LIMIT 1
+    ) AS last ON TRUE"
+);
+/// Of those in another state: they get into the queue again. The lock keeps two that replay at once from queueing one
+/// callback twice.
+macro_rules! replay_state {
+    ($state:literal) => {
         concat!(
-            "WITH found AS MATERIALIZED (
-                SELECT 0::bigint AS owner, ",
-            $place,
-            " AS place, c.id, c.message_id, c.due_us, c.state, c.tries FROM ",
-            $from,
+            "WITH page AS MATERIALIZED (
+                SELECT id, message_id FROM callback
+                WHERE state = ",
+            $state,
+            " AND id > $7 AND id BETWEEN $1 AND $2 ORDER BY id LIMIT $8
+            ), found AS MATERIALIZED (
+                SELECT c.id, c.message_id, c.tries
+                FROM page AS p
+                    JOIN callback AS c ON c.id = ANY(ARRAY[p.id]) AND c.message_id = ANY(ARRAY[p.message_id])",
             subject!(),
             matches_filter!(),
-            $condition,
+            " AND c.state = ",
+            $state,
             " FOR UPDATE OF c
-            ), hurried AS (
-                UPDATE callback_queue AS q SET due_us = ",
-            now_us!(),
-            " FROM found
-                WHERE found.state = 0 AND found.place = 0
-                    AND q.owner = ANY(ARRAY[found.owner]) AND q.due_us = found.due_us AND q.id = found.id
-                RETURNING q.id, q.message_id
             ), queued AS (
                 INSERT INTO callback_queue (owner, due_us, id, attempt, message_id)
                 SELECT 0, ",
             now_us!(),
-            ", id, tries, message_id FROM found WHERE state <> 0 RETURNING id, message_id
+            ", id, tries, message_id FROM found RETURNING id, message_id
             ), waiting AS (
                 UPDATE callback AS c SET state = 0, due_us = ",
             now_us!(),
-            " FROM (SELECT id, message_id FROM hurried UNION ALL SELECT id, message_id FROM queued) AS again
+            " FROM queued AS again
                 WHERE c.id = ANY(ARRAY[again.id]) AND c.message_id = ANY(ARRAY[again.message_id]) RETURNING 1
             )
-            SELECT (SELECT count(*) FROM waiting) + (SELECT count(*) FROM found WHERE state = 0 AND place < 0)"
+            SELECT (SELECT count(*) FROM waiting), (SELECT count(*) FROM page), 0::bigint, 0::bigint,
+                (SELECT max(id) FROM page)"
         )
     };
 }
-const REPLAY: &str = replay!("open.owner", not_done!(), "");
-const REPLAY_DONE: &str = replay!("NULL::bigint", "callback AS c", " AND c.state = 2");
+const REPLAY_PARKED: &str = replay_state!("1");
+const REPLAY_DONE: &str = replay_state!("2");
 const FORGET_REQUESTS: &str = concat!(
     "DELETE FROM callback_replay WHERE at_us < ",
     now_us!(),
@@ -70,31 +108,47 @@ const REQUEST: &str = concat!(
 const LIST_REQUESTS: &str =
     "SELECT number, account_id, url_prefix FROM callback_replay WHERE number > $1 ORDER BY number";
 
-/// Makes callbacks due now.
-struct Replay<'a>(&'a CallbackFilter);
+/// A step that makes callbacks due now.
+struct Replay<'a> {
+    filter: &'a CallbackFilter,
+    from: ReplayCursor,
+}
 
 impl Attempt for Replay<'_> {
-    type Output = u64;
+    type Output = Replayed;
 
-    async fn run(&self, client: &mut Object) -> Result<u64, Fault> {
-        let filter = FilterColumns::of(self.0);
+    async fn run(&self, client: &mut Object) -> Result<Replayed, Fault> {
+        let filter = FilterColumns::of(self.filter);
         let transaction = client.transaction().await?;
-        let mut replayed = replay(&transaction, REPLAY, &filter).await?;
-        if self.0.with_done {
-            replayed += replay(&transaction, REPLAY_DONE, &filter).await?;
+        let row = step(&transaction, &filter, self.from).await?;
+        let last: Option<i64> = column(&row, 4)?;
+        let last = match last {
+            Some(id) => Some(ReplayCursor {
+                source: self.from.source,
+                owner: column(&row, 2)?,
+                due_us: column(&row, 3)?,
+                id,
+            }),
+            None => None,
+        };
+        let next = replay_next(self.from, column(&row, 1)?, last, self.filter.with_done);
+        if next.is_none() {
+            request(&transaction, self.filter, &filter).await?;
         }
-        request(&transaction, self.0, &filter).await?;
         transaction.commit().await?;
-        Ok(replayed)
+        Ok(Replayed {
+            count: prune::count(&row)?,
+            next,
+        })
     }
 }
 
-async fn replay(
+async fn step(
     transaction: &Transaction<'_>,
-    sql: &'static str,
     filter: &FilterColumns,
-) -> Result<u64, Fault> {
-    let values: super::Values<'_> = &[
+    from: ReplayCursor,
+) -> Result<Row, Fault> {
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![
         &filter.first_id,
         &filter.last_id,
         &filter.url_prefix,
@@ -102,9 +156,17 @@ async fn replay(
         &filter.until_us,
         &filter.account_id,
     ];
+    let sql = match from.source {
+        ReplaySource::Queue => {
+            values.extend([&from.owner as &(dyn ToSql + Sync), &from.due_us]);
+            REPLAY_QUEUE
+        }
+        ReplaySource::Parked => REPLAY_PARKED,
+        ReplaySource::Done => REPLAY_DONE,
+    };
+    values.extend([&from.id as &(dyn ToSql + Sync), &REPLAY_ROWS]);
     let statement = transaction.prepare_cached(sql).await?;
-    let counted = transaction.query_one(&statement, values).await?;
-    Ok(prune::count(&counted)?)
+    Ok(transaction.query_one(&statement, &values).await?)
 }
 
 /// Tells the nodes whose receivers are to be tried now.
@@ -127,9 +189,14 @@ async fn request(
 }
 
 impl PostgresStore {
-    /// Makes callbacks due now, and says how many.
-    pub(super) async fn replay(&self, filter: &CallbackFilter) -> Result<u64, StoreError> {
-        attempt::run(&self.pool, "replay callbacks", &Replay(filter)).await
+    /// Makes some callbacks due now.
+    pub(super) async fn replay(
+        &self,
+        filter: &CallbackFilter,
+        from: ReplayCursor,
+    ) -> Result<Replayed, StoreError> {
+        let replay = Replay { filter, from };
+        attempt::run(&self.pool, "replay callbacks", &replay).await
     }
 
     /// Requests to send callbacks again.

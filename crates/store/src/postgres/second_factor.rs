@@ -152,7 +152,7 @@ impl SecondFactorStore for PostgresStore {
                 step: column(row, 2)?,
                 codes: column(row, 3)?,
             };
-            columns.factor()
+            columns.factor(&self.keys, person)
         };
         let found = self
             .find("find a second factor", FIND, &[&person.as_i64()], read)
@@ -165,7 +165,8 @@ impl SecondFactorStore for PostgresStore {
         person: PersonId,
         secret: &TotpSecret,
     ) -> Result<bool, StoreError> {
-        let values: Values<'_> = &[&person.as_i64(), &secret.as_bytes().as_slice()];
+        let secret = people::encrypted_totp(&self.keys, person, secret);
+        let values: Values<'_> = &[&person.as_i64(), &secret];
         let offered = self.query("offer a second factor", OFFER, values).await?;
         Ok(!offered.is_empty())
     }
@@ -226,7 +227,10 @@ impl SecondFactorStore for PostgresStore {
         now: Timestamp,
     ) -> Result<Option<HalfOpen>, StoreError> {
         let values: Values<'_> = &[&bytes(half), &micros(now), &i64::from(most)];
-        let read = |row: &Row| people::half_open(person(row)?, column(row, 4)?, column(row, 5)?);
+        let read = |row: &Row| {
+            let secret: &[u8] = column(row, 4)?;
+            people::half_open(&self.keys, person(row)?, secret, column(row, 5)?)
+        };
         self.find("try a second factor", TRY, values, read).await
     }
 

@@ -7,8 +7,10 @@ use std::time::Duration;
 use deadpool_postgres::Connect;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_postgres::config::Host;
-use tokio_postgres::{Client, Config, Error, NoTls};
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Client, Config, Error};
+
+use super::tls::Connector;
 
 /// Asks one server after the other, each for at most this long, handshake included.
 ///
@@ -17,6 +19,7 @@ use tokio_postgres::{Client, Config, Error, NoTls};
 #[derive(Debug)]
 pub(super) struct InTurn {
     pub(super) each: Duration,
+    pub(super) tls: Connector,
 }
 
 type Connecting<'a> =
@@ -29,17 +32,22 @@ impl Connect for InTurn {
         let last = servers.pop().unwrap_or_else(|| config.clone());
         Box::pin(async move {
             for server in servers {
-                if let Ok(Ok(connected)) = timeout(self.each, open(server)).await {
+                if let Ok(Ok(connected)) = timeout(self.each, open(server, &self.tls)).await {
                     return Ok(connected);
                 }
             }
-            open(last).await
+            open(last, &self.tls).await
         })
     }
 }
 
-async fn open(server: Config) -> Result<(Client, JoinHandle<()>), Error> {
-    let (client, connection) = server.connect(NoTls).await?;
+async fn open(mut server: Config, tls: &Connector) -> Result<(Client, JoinHandle<()>), Error> {
+    // Nobody can listen to a socket on this machine, and the server offers no TLS there.
+    let is_local = |host: &Host| matches!(host, Host::Unix(_));
+    if server.get_hostaddrs().is_empty() && server.get_hosts().iter().all(is_local) {
+        server.ssl_mode(SslMode::Disable);
+    }
+    let (client, connection) = server.connect(tls.clone()).await?;
     let task = tokio::spawn(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection to the database ended");

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::pin::pin;
 
 use deadpool_postgres::{Object, Pool};
+use tokio_postgres::Error;
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Config, Error};
 
 use super::days::{self, Day};
 use super::{migrate, pool, settings};
@@ -17,7 +17,7 @@ use crate::transfer::side::{Hold, Stream};
 use crate::transfer::tables::{LEFT_OUT, ONLY_POSTGRES, TABLES as COPIED};
 use crate::transfer::value::{Column, Value, kind_of};
 use crate::transfer::{Row, TransferError};
-use crate::url::describe;
+use crate::url::{PostgresUrl, describe};
 
 /// Partitions are parts of their tables.
 const TABLES: &str = "
@@ -52,14 +52,14 @@ pub(crate) struct PostgresSide {
 
 impl PostgresSide {
     /// Connects.
-    pub(crate) async fn connect(config: &Config) -> Result<Self, TransferError> {
-        let name = describe(config);
+    pub(crate) async fn connect(url: &PostgresUrl) -> Result<Self, TransferError> {
+        let name = describe(&url.config);
         let cannot_open = |source| OpenError::Open {
             database: name.clone(),
             source,
         };
         let pool =
-            pool::build(config, 1, settings::COPY).map_err(|error| cannot_open(Box::new(error)))?;
+            pool::build(url, 1, settings::COPY).map_err(|error| cannot_open(Box::new(error)))?;
         let client = pool::connect(&pool).await.map_err(cannot_open)?;
         let missing = settings::missing(&client, settings::COPY).await;
         let missing = missing.map_err(|error| cannot_open(Box::new(error)))?;

@@ -5,7 +5,7 @@ use domain::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackNext};
 use domain::ids::{AccountId, CallbackId};
 use domain::ports::{
     CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, Found, HeldCallback,
-    ReplayRequest,
+    ReplayCursor, ReplayRequest, ReplaySource,
 };
 use domain::receiver::ReceiverId;
 
@@ -233,6 +233,24 @@ impl FilterColumns {
             from_us: filter.from.map_or(i64::MIN, micros),
             until_us: filter.until.map_or(i64::MAX, micros),
         }
+    }
+}
+
+/// How many rows one step of a replay looks at, and locks at most.
+pub(crate) const REPLAY_ROWS: i64 = 1_000;
+
+/// Where a replay goes on after a step that looked at so many rows, the last of which is given.
+pub(crate) fn replay_next(
+    from: ReplayCursor,
+    rows: i64,
+    last: Option<ReplayCursor>,
+    with_done: bool,
+) -> Option<ReplayCursor> {
+    match (last, from.source) {
+        (Some(last), _) if rows >= REPLAY_ROWS => Some(last),
+        (_, ReplaySource::Queue) => Some(ReplayCursor::before(ReplaySource::Parked)),
+        (_, ReplaySource::Parked) if with_done => Some(ReplayCursor::before(ReplaySource::Done)),
+        _ => None,
     }
 }
 

@@ -1,6 +1,5 @@
 //! Rows of people, invitations and sessions.
 
-use domain::TokenHash;
 use domain::ids::{AccountId, PersonId};
 use domain::person::{
     Device, Email, OpenSession, PasswordHash, Person, Role, SessionRecord, SignedIn, TotpSecret,
@@ -8,8 +7,10 @@ use domain::person::{
 use domain::ports::{
     Credentials, HalfOpen, Invitation, InvitationRecord, PersonRecord, Purpose, SecondFactor,
 };
+use domain::{KeyRing, TokenHash};
 
 use super::{Corrupt, account_id, timestamp};
+use crate::encrypted::{self, totp_place};
 
 /// The columns of a person, in the order in which both databases select them.
 pub(crate) struct PersonColumns {
@@ -163,7 +164,8 @@ pub(crate) struct FactorColumns {
 }
 
 impl FactorColumns {
-    pub(crate) fn factor(self) -> Result<SecondFactor, Corrupt> {
+    pub(crate) fn factor(self, keys: &KeyRing, person: PersonId) -> Result<SecondFactor, Corrupt> {
+        let totp = |value: Vec<u8>| totp(keys, person.as_i64(), &value);
         Ok(SecondFactor {
             active: self.secret.map(totp).transpose()?,
             offered: self.offered.map(totp).transpose()?,
@@ -175,20 +177,29 @@ impl FactorColumns {
 
 /// What is half open: the columns of a person, their secret and the last step.
 pub(crate) fn half_open(
+    keys: &KeyRing,
     person: PersonColumns,
-    secret: Vec<u8>,
+    secret: &[u8],
     last_step: i64,
 ) -> Result<HalfOpen, Corrupt> {
+    let secret = totp(keys, person.id, secret)?;
     Ok(HalfOpen {
         person: person.person()?,
-        secret: totp(secret)?,
+        secret,
         last_step,
     })
 }
 
-fn totp(bytes: Vec<u8>) -> Result<TotpSecret, Corrupt> {
+fn totp(keys: &KeyRing, person: i64, value: &[u8]) -> Result<TotpSecret, Corrupt> {
+    let bytes = encrypted::decrypt(keys, &totp_place(person), value)?;
     let bytes = bytes.try_into().map_err(|_| Corrupt("second factor"))?;
     Ok(TotpSecret::new(bytes))
+}
+
+/// A TOTP key as both databases keep it.
+pub(crate) fn encrypted_totp(keys: &KeyRing, person: PersonId, secret: &TotpSecret) -> Vec<u8> {
+    let place = totp_place(person.as_i64());
+    encrypted::encrypt(keys, &place, secret.as_bytes())
 }
 
 /// The address of a device, as both databases keep it.

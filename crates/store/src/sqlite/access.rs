@@ -12,7 +12,7 @@ use crate::rows::billing::RulesColumns;
 use crate::rows::{self, AccountColumns, TokenColumns, micros};
 
 const ACCOUNT: &str = concat!(
-    "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, callback_secret, created_us, credit_limit_micros,
+    "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, created_us, credit_limit_micros,
         daily_cap_micros, per_recipient_hour, countries, approved_senders_only, requests_per_second FROM",
     account_with_balance!(),
 );
@@ -116,6 +116,7 @@ pub(super) fn note_used(db: &Connection, used: &[(TokenHash, i64)]) -> Result<()
 }
 
 /// Creates an account; `None` when the name is taken.
+/// Its secret is encrypted already.
 pub(super) fn create_account(db: &Connection, account: &NewAccount) -> Result<Option<AccountId>> {
     let values = params![
         account.name.as_str(),
@@ -226,15 +227,14 @@ fn account(row: &Row<'_>) -> Result<AccountRecord> {
         name: row.get(1)?,
         balance_micros: row.get(2)?,
         suspended: row.get(3)?,
-        callback_secret: row.get(4)?,
-        created_us: row.get(5)?,
+        created_us: row.get(4)?,
         rules: RulesColumns {
-            credit_limit_micros: row.get(6)?,
-            daily_cap_micros: row.get(7)?,
-            per_recipient_hour: row.get(8)?,
-            countries: row.get(9)?,
-            approved_senders_only: row.get(10)?,
-            requests_per_second: row.get(11)?,
+            credit_limit_micros: row.get(5)?,
+            daily_cap_micros: row.get(6)?,
+            per_recipient_hour: row.get(7)?,
+            countries: row.get(8)?,
+            approved_senders_only: row.get(9)?,
+            requests_per_second: row.get(10)?,
         },
     };
     Ok(columns.record()?)

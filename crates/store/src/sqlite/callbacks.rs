@@ -1,18 +1,21 @@
 //! Reports on their way to the callers.
 
-use domain::CallbackUrl;
+use domain::KeyRing;
 use domain::delivery::{CallbackAttempt, CallbackSettlement};
 use domain::ids::{AccountId, CallbackId, NodeId};
-use domain::ports::{CallbackFilter, CallbackRecord, Page, ReplayRequest};
-use domain::receiver::{Origin, ReceiverId};
+use domain::ports::{
+    CallbackFilter, CallbackRecord, Page, ReplayCursor, ReplayRequest, ReplaySource, Replayed,
+    SigningSecrets,
+};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::clock;
+use crate::encrypted::{self, secret_place};
 use crate::rows::callbacks::{
-    AttemptColumns, FilterColumns, RecordColumns, TextColumns, next_columns, next_queue,
-    queue_owner, replay_request,
+    AttemptColumns, FilterColumns, REPLAY_ROWS, RecordColumns, TextColumns, next_columns,
+    next_queue, replay_next, replay_request,
 };
-use crate::rows::{dispatch, micros};
+use crate::rows::{SecretColumns, dispatch, micros};
 
 const REMOVE: &str =
     "DELETE FROM callback_queue WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
@@ -37,9 +40,8 @@ pub(super) const RECORD: &str = "
     FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.id = c.id * 1048576 + min(c.tries, 1048575)";
 /// As much of it as conditions need.
-const SUBJECT: &str = "
-    SELECT c.id, c.account_id, coalesce(c.url, m.dlr_url, x''), c.due_us
-    FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL";
+const FITS: &str = "
+    SELECT EXISTS (SELECT 1 FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL WHERE ";
 pub(super) const MATCHES: &str = "
     c.id BETWEEN ?1 AND ?2 AND substr(coalesce(c.url, m.dlr_url, x''), 1, length(?3)) = ?3
     AND c.created_us >= ?4 AND c.created_us < ?5 AND (?6 IS NULL OR c.account_id = ?6)";
@@ -50,18 +52,27 @@ const NOT_DONE: &str = "
 const LIST_ATTEMPTS: &str = "
     SELECT at_us, status, elapsed_ms, body, address, reason FROM callback_attempt
     WHERE id BETWEEN ?1 * 1048576 AND ?1 * 1048576 + 1048575 ORDER BY id";
-const FIND_SECRET: &str = "SELECT callback_secret FROM account WHERE id = ?1";
+const FIND_SECRETS: &str = "SELECT name, callback_secret, former_secret, former_secret_until_us FROM account WHERE id = ?1";
+const FIND_NAME: &str = "SELECT name FROM account WHERE id = ?1";
+const REPLACE_SECRET: &str = "
+    UPDATE account SET former_secret = callback_secret, former_secret_until_us = ?3, callback_secret = ?2
+    WHERE id = ?1";
 
+/// What a node holds is not looked at.
+const REPLAY_QUEUE: &str = "
+    SELECT owner, due_us, id FROM callback_queue
+    WHERE owner <= 0 AND (owner, due_us, id) > (?1, ?2, ?3) AND id BETWEEN ?4 AND ?5
+    ORDER BY owner, due_us, id LIMIT ?6";
+const REPLAY_PARKED: &str = "
+    SELECT 0, 0, id FROM callback WHERE state = 1 AND id > ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id LIMIT ?4";
+const REPLAY_DONE: &str = "
+    SELECT 0, 0, id FROM callback WHERE state = 2 AND id > ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id LIMIT ?4";
 /// One that waits for its time moves to the front.
-const HURRY: &str = "
-    UPDATE callback_queue SET due_us = ?1
-    WHERE owner = 0 AND id = ?2 AND due_us = (SELECT due_us FROM callback WHERE id = ?2 AND state = 0)";
+const HURRY: &str =
+    "UPDATE callback_queue SET due_us = ?1 WHERE owner = 0 AND due_us = ?2 AND id = ?3";
 const QUEUE_AGAIN: &str = "
     INSERT INTO callback_queue (owner, due_us, id, attempt)
     SELECT 0, ?1, id, tries FROM callback WHERE id = ?2 AND state <> 0";
-/// What waits in a receiver's queue is due already and keeps its place.
-const IS_READY: &str =
-    "SELECT EXISTS (SELECT 1 FROM callback_queue WHERE owner = ?1 AND due_us = ?2 AND id = ?3)";
 const WAIT_AGAIN: &str = "UPDATE callback SET state = 0, due_us = ?1 WHERE id = ?2";
 const FORGET_REQUESTS: &str = "DELETE FROM callback_replay WHERE at_us < ?1 - 3600000000";
 /// One callback stands for its receiver.
@@ -220,71 +231,75 @@ pub(super) fn list_attempts(db: &Connection, id: CallbackId) -> Result<Vec<Callb
     list.query_map([id.as_i64()], read)?.collect()
 }
 
-/// Makes callbacks due now.
-pub(super) fn replay(db: &Connection, filter: &CallbackFilter) -> Result<u64> {
+/// Makes some callbacks due now. Those in a receiver's queue, or due anyway, stay where they are.
+pub(super) fn replay(
+    db: &Connection,
+    filter: &CallbackFilter,
+    from: ReplayCursor,
+) -> Result<Replayed> {
     let columns = FilterColumns::of(filter);
-    let sql = if filter.with_done {
-        format!("{SUBJECT} WHERE {MATCHES}")
-    } else {
-        format!("{SUBJECT} WHERE {MATCHES} AND {NOT_DONE}")
-    };
-    let values = params![
-        columns.first_id,
-        columns.last_id,
-        columns.url_prefix,
-        columns.from_us,
-        columns.until_us,
-        columns.account_id,
-    ];
-    let mut find = db.prepare_cached(&sql)?;
-    let found = find.query_map(values, Waiting::read)?;
-    let found: Vec<Waiting> = found.collect::<Result<_>>()?;
     let now_us = clock::now_us(db)?;
-    let mut replayed = 0;
-    for waiting in found {
-        let id = waiting.id;
-        let hurried = db.prepare_cached(HURRY)?.execute([now_us, id])?;
-        let queued = db.prepare_cached(QUEUE_AGAIN)?.execute([now_us, id])?;
-        if hurried + queued > 0 {
-            db.prepare_cached(WAIT_AGAIN)?.execute([now_us, id])?;
-            replayed += 1;
-        } else if waiting.is_ready(db)? {
-            replayed += 1;
+    let page = replay_page(db, &columns, from)?;
+    let mut fits = db.prepare_cached(&format!("{FITS} {MATCHES})"))?;
+    let mut count = 0;
+    for at in &page {
+        let values = params![
+            at.id,
+            at.id,
+            columns.url_prefix,
+            columns.from_us,
+            columns.until_us,
+            columns.account_id,
+        ];
+        if !fits.query_row(values, |row| row.get(0))? {
+            continue;
         }
+        count += 1;
+        if from.source != ReplaySource::Queue {
+            db.prepare_cached(QUEUE_AGAIN)?.execute([now_us, at.id])?;
+        } else if at.owner == 0 && at.due_us > now_us {
+            let values = [now_us, at.due_us, at.id];
+            db.prepare_cached(HURRY)?.execute(values)?;
+        } else {
+            continue;
+        }
+        db.prepare_cached(WAIT_AGAIN)?.execute([now_us, at.id])?;
     }
-    request(db, filter, &columns, now_us)?;
-    Ok(replayed)
+    let rows = i64::try_from(page.len()).unwrap_or(i64::MAX);
+    let next = replay_next(from, rows, page.last().copied(), filter.with_done);
+    if next.is_none() {
+        request(db, filter, &columns, now_us)?;
+    }
+    Ok(Replayed { count, next })
 }
 
-/// A callback that is to be sent again.
-struct Waiting {
-    id: i64,
-    due_us: i64,
-    /// The owner in the queue while it waits for its receiver.
-    queue: Option<i64>,
-}
-
-impl Waiting {
-    fn read(row: &Row<'_>) -> Result<Self> {
-        let account = AccountId::from_i64(row.get(1)?);
-        let url = String::from_utf8(row.get(2)?).ok();
-        let url = url.and_then(|url| CallbackUrl::parse(&url).ok());
-        let receiver = account
-            .zip(url)
-            .map(|(account, url)| ReceiverId::new(account, &Origin::of(&url)));
-        Ok(Self {
-            id: row.get(0)?,
-            due_us: row.get(3)?,
-            queue: receiver.map(queue_owner),
+/// The next rows to look at.
+fn replay_page(
+    db: &Connection,
+    columns: &FilterColumns,
+    from: ReplayCursor,
+) -> Result<Vec<ReplayCursor>> {
+    let read = |row: &Row<'_>| {
+        Ok(ReplayCursor {
+            source: from.source,
+            owner: row.get(0)?,
+            due_us: row.get(1)?,
+            id: row.get(2)?,
         })
-    }
-
-    /// Whether it is in its receiver's queue.
-    fn is_ready(&self, db: &Connection) -> Result<bool> {
-        let mut find = db.prepare_cached(IS_READY)?;
-        let values = params![self.queue, self.due_us, self.id];
-        find.query_row(values, |row| row.get(0))
-    }
+    };
+    let (first, last) = (columns.first_id, columns.last_id);
+    let sql = match from.source {
+        ReplaySource::Queue => {
+            let values = [from.owner, from.due_us, from.id, first, last, REPLAY_ROWS];
+            let mut list = db.prepare_cached(REPLAY_QUEUE)?;
+            return list.query_map(values, read)?.collect();
+        }
+        ReplaySource::Parked => REPLAY_PARKED,
+        ReplaySource::Done => REPLAY_DONE,
+    };
+    let mut list = db.prepare_cached(sql)?;
+    let values = [from.id, first, last, REPLAY_ROWS];
+    list.query_map(values, read)?.collect()
 }
 
 /// Tells the nodes whose receivers are to be tried now.
@@ -316,9 +331,39 @@ pub(super) fn list_requests(db: &Connection, above: u64) -> Result<Vec<ReplayReq
     list.query_map([above], read)?.collect()
 }
 
-/// The secret that signs an account's callbacks.
-pub(super) fn find_secret(db: &Connection, account: AccountId) -> Result<Option<String>> {
-    let mut find = db.prepare_cached(FIND_SECRET)?;
-    find.query_row([account.as_i64()], |row| row.get(0))
-        .optional()
+/// The secrets that sign an account's callbacks.
+pub(super) fn find_secrets(
+    db: &Connection,
+    keys: &KeyRing,
+    account: AccountId,
+) -> Result<Option<SigningSecrets>> {
+    let read = |row: &Row<'_>| {
+        let columns = SecretColumns {
+            name: row.get(0)?,
+            newest: row.get(1)?,
+            former: row.get(2)?,
+            until_us: row.get(3)?,
+        };
+        Ok(columns.secrets(keys)?)
+    };
+    let mut find = db.prepare_cached(FIND_SECRETS)?;
+    find.query_row([account.as_i64()], read).optional()
+}
+
+/// Gives an account a new secret and keeps the one before.
+pub(super) fn replace_secret(
+    db: &Connection,
+    keys: &KeyRing,
+    account: AccountId,
+    secret: &str,
+    until_us: i64,
+) -> Result<bool> {
+    let id = account.as_i64();
+    let mut find = db.prepare_cached(FIND_NAME)?;
+    let name: Option<String> = find.query_row([id], |row| row.get(0)).optional()?;
+    let Some(name) = name else { return Ok(false) };
+    let secret = encrypted::encrypt_text(keys, &secret_place(&name), secret);
+    db.prepare_cached(REPLACE_SECRET)?
+        .execute(params![id, secret, until_us])?;
+    Ok(true)
 }

@@ -1,5 +1,8 @@
 //! How each connection to the file is set up.
 
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,10 +36,41 @@ const READER_SETTINGS: &str = "
 /// A connection that may write; creates the file when there is none.
 pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    close_to_others(path);
     let connection = open(path, flags)?;
     retry_while_busy(|| switch_to_log(&connection))?;
     connection.execute_batch(WRITER_SETTINGS)?;
     Ok(connection)
+}
+
+/// Creates the file for its owner alone, and closes one that is open to others. The log and the index beside it get the
+/// file's own permissions when they are made.
+fn close_to_others(path: &Path) {
+    let created = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
+    match created {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        // What is wrong with it, the database will say.
+        _ => return,
+    }
+    for end in ["", "-wal", "-shm"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(end);
+        let Ok(found) = fs::metadata(&file) else {
+            continue;
+        };
+        if found.permissions().mode() & 0o077 == 0 {
+            continue;
+        }
+        let closed = fs::set_permissions(&file, Permissions::from_mode(0o600));
+        if let Err(error) = closed {
+            let file = file.display();
+            tracing::warn!(%file, %error, "other users can read the database; run chmod 600 on it");
+        }
+    }
 }
 
 /// A connection that only reads.

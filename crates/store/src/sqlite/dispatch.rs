@@ -8,7 +8,8 @@ use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
     Beat, CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, Claimed,
     ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeldCallback, InTransit, Inbox, Matched,
-    NodeCard, Page, PoolClaim, ReplayRequest, Settled, StoreError,
+    NodeCard, Page, PoolClaim, ReplayCursor, ReplayRequest, Replayed, Settled, SigningSecrets,
+    StoreError,
 };
 use domain::{Msisdn, ReceiverId, Timestamp};
 use jiff::SignedDuration;
@@ -299,10 +300,16 @@ impl CallbackStore for SqliteStore {
         .await
     }
 
-    async fn replay_callbacks(&self, filter: &CallbackFilter) -> Result<u64, StoreError> {
+    async fn replay_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        from: ReplayCursor,
+    ) -> Result<Replayed, StoreError> {
         let filter = filter.clone();
-        self.write("replay callbacks", move |db| callbacks::replay(db, &filter))
-            .await
+        self.write("replay callbacks", move |db| {
+            callbacks::replay(db, &filter, from)
+        })
+        .await
     }
 
     async fn list_replay_requests(&self, above: u64) -> Result<Vec<ReplayRequest>, StoreError> {
@@ -312,9 +319,26 @@ impl CallbackStore for SqliteStore {
         .await
     }
 
-    async fn find_callback_secret(&self, account: AccountId) -> Result<Option<String>, StoreError> {
-        self.read("find a callback secret", move |db| {
-            callbacks::find_secret(db, account)
+    async fn find_signing_secrets(
+        &self,
+        account: AccountId,
+    ) -> Result<Option<SigningSecrets>, StoreError> {
+        let keys = self.keys.clone();
+        self.read("find signing secrets", move |db| {
+            callbacks::find_secrets(db, &keys, account)
+        })
+        .await
+    }
+
+    async fn replace_signing_secret(
+        &self,
+        account: AccountId,
+        secret: &str,
+        former_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let (keys, secret) = (self.keys.clone(), secret.to_owned());
+        self.write("replace a signing secret", move |db| {
+            callbacks::replace_secret(db, &keys, account, &secret, micros(former_until))
         })
         .await
     }

@@ -7,10 +7,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use domain::KeyRing;
 use domain::ports::StoreError;
 use rusqlite::Connection;
 
 use crate::OpenError;
+use crate::encrypted::Encrypting;
 use crate::migrations::{self, Migration};
 use crate::rows::fold::Folding;
 use crate::rows::sweep::Sweep;
@@ -31,6 +33,7 @@ mod connected;
 mod connection;
 mod dashboard;
 mod dispatch;
+mod encrypted;
 mod ending;
 mod fault;
 mod fold;
@@ -76,33 +79,50 @@ pub(crate) struct SqliteStore {
     /// Where pruning is in the table of messages.
     sweep: Mutex<Sweep>,
     folding: Arc<Folding>,
+    keys: Arc<KeyRing>,
 }
 
 impl SqliteStore {
     /// Opens a file, creates it when there is none, and migrates it.
-    pub(crate) async fn open(path: &Path, steps: Vec<Migration>) -> Result<Self, OpenError> {
+    /// Says also how many rows it encrypted.
+    pub(crate) async fn open(
+        path: &Path,
+        steps: Vec<Migration>,
+        keys: KeyRing,
+        encrypting: Encrypting,
+    ) -> Result<(Self, u64), OpenError> {
         let path = path.to_owned();
-        let opened = tokio::task::spawn_blocking(move || Self::open_blocking(path, &steps));
+        let open = move || Self::open_blocking(path, &steps, &keys, encrypting);
+        let opened = tokio::task::spawn_blocking(open);
         opened.await.expect("opening a database does not panic")
     }
 
-    fn open_blocking(path: PathBuf, steps: &[Migration]) -> Result<Self, OpenError> {
+    fn open_blocking(
+        path: PathBuf,
+        steps: &[Migration],
+        keys: &KeyRing,
+        encrypting: Encrypting,
+    ) -> Result<(Self, u64), OpenError> {
         let cannot_open = |source: rusqlite::Error| OpenError::Open {
             database: path.display().to_string(),
             source: Box::new(source),
         };
         let mut connection = connection::open_writer(&path).map_err(cannot_open)?;
         migrate::run(&mut connection, steps)?;
+        let database = path.display().to_string();
+        let (keys, renewed) = encrypted::prepare(&mut connection, &database, keys, encrypting)?;
         // After a failed wait for the disk the log may be whole in memory only. Copied into the file it is safe, and
         // nothing new is written behind a hole.
         checkpoint::copy_log(&connection).map_err(cannot_open)?;
-        Ok(Self {
+        let store = Self {
             readers: Readers::new(path),
             writer: Writer::start(connection),
             level: migrations::level(steps),
             sweep: Mutex::default(),
             folding: Arc::default(),
-        })
+            keys: Arc::new(keys),
+        };
+        Ok((store, renewed))
     }
 
     /// Does a piece of work in a transaction of the writer and waits until it is durable.

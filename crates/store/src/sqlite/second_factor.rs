@@ -6,7 +6,7 @@ use domain::person::TotpSecret;
 use domain::ports::{
     HalfOpen, NewSession, SecondFactor, SecondFactorStore, SecondProof, StoreError,
 };
-use domain::{Timestamp, TokenHash};
+use domain::{KeyRing, Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
@@ -49,7 +49,7 @@ pub(super) fn open_half(
         .map(drop)
 }
 
-fn find(db: &Connection, person: PersonId) -> Result<SecondFactor> {
+fn find(db: &Connection, keys: &KeyRing, person: PersonId) -> Result<SecondFactor> {
     let read = |row: &Row<'_>| {
         let columns = FactorColumns {
             secret: row.get(0)?,
@@ -57,7 +57,7 @@ fn find(db: &Connection, person: PersonId) -> Result<SecondFactor> {
             step: row.get(2)?,
             codes: row.get(3)?,
         };
-        Ok(columns.factor()?)
+        Ok(columns.factor(keys, person)?)
     };
     let found = db
         .prepare_cached(FIND)?
@@ -85,13 +85,22 @@ fn replace_codes(db: &Connection, person: PersonId, codes: &[TokenHash]) -> Resu
     Ok(())
 }
 
-fn try_half(db: &Connection, half: &TokenHash, most: u32, now_us: i64) -> Result<Option<HalfOpen>> {
+fn try_half(
+    db: &Connection,
+    keys: &KeyRing,
+    half: &TokenHash,
+    most: u32,
+    now_us: i64,
+) -> Result<Option<HalfOpen>> {
     let tried: Option<i64> = db
         .prepare_cached(TRY)?
         .query_row(params![half.as_bytes(), now_us, most], |row| row.get(0))
         .optional()?;
     let Some(id) = tried else { return Ok(None) };
-    let read = |row: &Row<'_>| Ok(people::half_open(person(row)?, row.get(4)?, row.get(5)?)?);
+    let read = |row: &Row<'_>| {
+        let secret: Vec<u8> = row.get(4)?;
+        Ok(people::half_open(keys, person(row)?, &secret, row.get(5)?)?)
+    };
     db.prepare_cached(FIND_PERSON)?
         .query_row([id], read)
         .optional()
@@ -134,7 +143,8 @@ fn close_half(
 #[async_trait]
 impl SecondFactorStore for SqliteStore {
     async fn find_second_factor(&self, person: PersonId) -> Result<SecondFactor, StoreError> {
-        self.read("find a second factor", move |db| find(db, person))
+        let keys = self.keys.clone();
+        self.read("find a second factor", move |db| find(db, &keys, person))
             .await
     }
 
@@ -143,9 +153,9 @@ impl SecondFactorStore for SqliteStore {
         person: PersonId,
         secret: &TotpSecret,
     ) -> Result<bool, StoreError> {
-        let secret = secret.clone();
+        let secret = people::encrypted_totp(&self.keys, person, secret);
         self.write("offer a second factor", move |db| {
-            let values = params![person.as_i64(), secret.as_bytes()];
+            let values = params![person.as_i64(), secret];
             Ok(db.prepare_cached(OFFER)?.execute(values)? > 0)
         })
         .await
@@ -212,9 +222,9 @@ impl SecondFactorStore for SqliteStore {
         most: u32,
         now: Timestamp,
     ) -> Result<Option<HalfOpen>, StoreError> {
-        let half = *half;
+        let (half, keys) = (*half, self.keys.clone());
         self.write("try a second factor", move |db| {
-            try_half(db, &half, most, micros(now))
+            try_half(db, &keys, &half, most, micros(now))
         })
         .await
     }

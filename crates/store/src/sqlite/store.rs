@@ -133,7 +133,7 @@ impl AccessStore for SqliteStore {
     }
 
     async fn create_account(&self, account: &NewAccount) -> Result<Option<AccountId>, StoreError> {
-        let account = account.clone();
+        let account = rows::with_encrypted_secret(&self.keys, account);
         self.write("create an account", move |db| {
             access::create_account(db, &account)
         })

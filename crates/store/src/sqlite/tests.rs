@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use domain::ports::StoreError;
+use domain::{KeyRing, ServiceKey};
 use rusqlite::{Connection, ffi};
 use testkit::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::SqliteStore;
+use crate::encrypted::Encrypting;
 
 struct File {
     folder: TempDir,
@@ -27,9 +29,10 @@ impl File {
     }
 
     async fn open(&self) -> SqliteStore {
-        SqliteStore::open(&self.path(), crate::migrations::SQLITE.to_vec())
-            .await
-            .expect("the file opens")
+        let keys = KeyRing::new(ServiceKey::new([7; 32]), []);
+        let steps = crate::migrations::SQLITE.to_vec();
+        let opened = SqliteStore::open(&self.path(), steps, keys, Encrypting::AsBefore).await;
+        opened.expect("the file opens").0
     }
 }
 

@@ -328,11 +328,13 @@ pub(crate) const TABLES: &[Table] = &[
     Table::changing("callback_queue", &["owner", "due_us", "id"])
         .sums(&["id", "attempt"])
         .differing(NOBODYS_REPORTS, NOBODYS_ROWS),
+    // Values that are encrypted are copied as they are, and need the same key afterwards.
+    Table::changing("service_key", &["one"]),
     Table::changing("id_block", &[]).differing(BY_ROWID, NONE),
     Table::changing("access_version", &[])
         .sums(&["version"])
         .differing(BY_ROWID, NONE),
 ];
 
-/// Tables whose one row a new database has from the beginning.
-pub(crate) const NEVER_EMPTY: &[&str] = &["id_block", "access_version"];
+/// Tables whose one row a new database has from the beginning, or once somebody has opened it.
+pub(crate) const NEVER_EMPTY: &[&str] = &["id_block", "access_version", "service_key"];

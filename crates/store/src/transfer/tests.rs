@@ -5,6 +5,7 @@ mod refusing;
 
 use std::path::PathBuf;
 
+use domain::{KeyRing, ServiceKey};
 use testkit::{TempDir, TestDatabase};
 
 use super::plan::{End, Plan};
@@ -78,7 +79,11 @@ impl Place {
 }
 
 async fn open(url: &DatabaseUrl) -> Result<(), OpenError> {
-    crate::open(url, &Options::default()).await.map(drop)
+    crate::open(url, &Options::new(keys())).await.map(drop)
+}
+
+fn keys() -> KeyRing {
+    KeyRing::new(ServiceKey::new([7; 32]), [])
 }
 
 async fn execute(url: &DatabaseUrl, sql: &str) {

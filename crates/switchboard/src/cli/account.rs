@@ -67,6 +67,16 @@ pub(crate) enum AccountCommand {
         #[command(flatten)]
         output: Output,
     },
+    /// Make a new secret for the signatures of an account's callbacks
+    RotateSecret {
+        /// Its name
+        name: String,
+        /// How long callbacks are signed with the former secret, too; 0 when it has leaked
+        #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u16).range(0..=720))]
+        overlap_hours: u16,
+        #[command(flatten)]
+        output: Output,
+    },
     /// Suspend an account: its tokens are refused
     Suspend {
         /// Its name

@@ -6,6 +6,7 @@ use anyhow::ensure;
 use domain::billing::{RuleChange, SpendingRules};
 use domain::ports::AccountRecord;
 use engine::{Accounts, By};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::{TIME, accounts, print_json};
@@ -20,8 +21,8 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
             balance,
             output,
         } => {
-            let account = accounts.create(&By::command_line(), &name, balance).await?;
-            print_created(&account, output);
+            let created = accounts.create(&By::command_line(), &name, balance).await?;
+            print_created(&created.0, &created.1, output);
         }
         AccountCommand::List { output } => {
             let list = accounts.list().await?;
@@ -57,6 +58,11 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
             output,
         } => ledger::show(&accounts, &name, limit, output).await?,
         AccountCommand::Check { output } => ledger::check(&accounts, output).await?,
+        AccountCommand::RotateSecret {
+            name,
+            overlap_hours,
+            output,
+        } => rotate_secret(&accounts, &name, overlap_hours, output).await?,
         AccountCommand::Suspend { name } => {
             accounts
                 .set_suspended(&By::command_line(), &name, true)
@@ -104,10 +110,35 @@ async fn set(
     Ok(())
 }
 
-fn print_created(account: &AccountRecord, output: Output) {
+async fn rotate_secret(
+    accounts: &Accounts,
+    name: &str,
+    overlap_hours: u16,
+    output: Output,
+) -> anyhow::Result<()> {
+    let account = accounts.get(name).await?;
+    let overlap = SignedDuration::from_hours(i64::from(overlap_hours));
+    let secret = accounts
+        .rotate_callback_secret(&By::command_line(), &account, overlap)
+        .await?;
+    if output.json {
+        print_json(&json!({
+            "name": name, "callbackSecret": secret, "overlapHours": overlap_hours,
+        }));
+        return Ok(());
+    }
+    println!("Callbacks of account '{name}' are signed with {secret} within a minute.");
+    match overlap_hours {
+        0 => println!("The former secret signs nothing any more."),
+        hours => println!("The former secret signs besides for {hours} hours."),
+    }
+    Ok(())
+}
+
+fn print_created(account: &AccountRecord, secret: &str, output: Output) {
     if output.json {
         let mut shown = as_json(account);
-        shown["callbackSecret"] = json!(account.callback_secret);
+        shown["callbackSecret"] = json!(secret);
         print_json(&shown);
         return;
     }
@@ -115,7 +146,7 @@ fn print_created(account: &AccountRecord, output: Output) {
         "Account '{}' was created with ID {} and a balance of {}.",
         account.name, account.id, account.balance
     );
-    println!("Its callbacks are signed with {}", account.callback_secret);
+    println!("Its callbacks are signed with {secret}");
 }
 
 fn as_json(account: &AccountRecord) -> Value {

@@ -13,6 +13,9 @@ use super::{print_json, store};
 use crate::cli::{CallbacksCommand, WhichCallbacks};
 use crate::config::Config;
 
+/// How many callbacks a replay makes due between two lines that say so.
+const SHOWN_EVERY: u64 = 10_000;
+
 pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::Result<()> {
     let reports = Reports::new(store(config).await?, Arc::new(SystemClock));
     match command {
@@ -52,7 +55,15 @@ pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::R
                 chosen,
                 "say which: --id ID, --url PREFIX, --from TIME or --until TIME"
             );
-            let count = reports.replay(&By::command_line(), &filter).await?;
+            let mut shown = 0;
+            let watch = |count: u64| {
+                if count >= shown + SHOWN_EVERY {
+                    shown = count;
+                    eprintln!("{count} so far");
+                }
+            };
+            let by = By::command_line();
+            let count = reports.replay_watched(&by, &filter, watch).await?;
             println!("{count} callbacks are sent again.");
         }
     }

@@ -9,6 +9,7 @@ mod checked;
 mod files;
 mod history;
 mod invite;
+mod key;
 mod listen;
 mod migrate;
 mod node;
@@ -76,6 +77,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Migrate(args) => migrate::run(&config, args).await,
             Command::Backup(args) => backup::run(&config, args).await,
             Command::Restore(args) => backup::restore(&config, args).await,
+            Command::Key(command) => key::run(&config, command).await,
             Command::Config(ConfigCommand::Check)
             | Command::Numbers(NumbersCommand::Correct(_)) => {
                 unreachable!("answered above, without a runtime")

@@ -13,23 +13,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::routes::{Known, Route};
-
-/// A secret in the configuration; `config check` shows that there is one, not which.
-#[derive(Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Secret(pub(crate) String);
-
-impl Serialize for Secret {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        "(hidden)".serialize(serializer)
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("(hidden)")
-    }
-}
+use super::secret::Secret;
 
 /// A way to a network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,6 +64,18 @@ impl Carrier {
             Self::Simulator(carrier) => carrier.costs.as_deref(),
             Self::Smpp(carrier) => carrier.costs.as_deref(),
             Self::Upstream(carrier) => carrier.costs.as_deref(),
+        }
+    }
+
+    /// Reads its secret from where it is kept.
+    pub(super) fn resolve_secrets(&mut self) -> anyhow::Result<()> {
+        let name = self.name().to_owned();
+        match self {
+            Self::Simulator(_) => Ok(()),
+            Self::Smpp(carrier) => carrier
+                .password
+                .resolve(&format!("carrier '{name}': password")),
+            Self::Upstream(carrier) => carrier.token.resolve(&format!("carrier '{name}': token")),
         }
     }
 

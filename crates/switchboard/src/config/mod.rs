@@ -3,12 +3,13 @@
 pub(crate) mod carriers;
 mod load;
 pub(crate) mod routes;
+mod secret;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail, ensure};
-use domain::Originator;
+use domain::{Originator, ServiceKey};
 use http::HeaderName;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ use url::Url;
 use carriers::Carrier;
 pub(crate) use load::{load, modified_at};
 use routes::Route;
+pub(crate) use secret::Secret;
 
 /// Every key with its default. `switchboard.example.toml` says what each is for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +40,7 @@ pub(crate) struct Config {
     pub(crate) callbacks: Callbacks,
     pub(crate) simulator: Simulator,
     pub(crate) retention: Retention,
+    pub(crate) security: Security,
     #[serde(rename = "carrier")]
     carriers: Vec<Carrier>,
     #[serde(rename = "route")]
@@ -62,7 +65,7 @@ pub(crate) struct Tls {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Database {
     #[serde(serialize_with = "hide_password")]
-    pub(crate) url: Option<String>,
+    pub(crate) url: Option<Secret>,
     pub(crate) connections: usize,
 }
 
@@ -168,6 +171,30 @@ pub(crate) struct Retention {
     pub(crate) ledger_days: u32,
 }
 
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Security {
+    pub(crate) key: Option<Secret>,
+    pub(crate) former_keys: Vec<Secret>,
+}
+
+impl Security {
+    /// The configured key, if there is one, and those that can still decrypt.
+    pub(crate) fn keys(&self) -> anyhow::Result<(Option<ServiceKey>, Vec<ServiceKey>)> {
+        let read = |secret: &Secret| crate::keys::parse(&secret.0);
+        let mut keys = Vec::new();
+        if let Some(key) = &self.key {
+            keys = read(key).context("security.key")?;
+            ensure!(!keys.is_empty(), "security.key is empty");
+        }
+        let newest = (!keys.is_empty()).then(|| keys.remove(0));
+        for key in &self.former_keys {
+            keys.extend(read(key).context("security.former_keys")?);
+        }
+        Ok((newest, keys))
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -186,6 +213,7 @@ impl Default for Config {
             callbacks: Callbacks::default(),
             simulator: Simulator::default(),
             retention: Retention::default(),
+            security: Security::default(),
             carriers: Vec::new(),
             routes: Vec::new(),
         }
@@ -284,9 +312,26 @@ impl Default for Retention {
 }
 
 impl Config {
+    /// Reads secrets from where they are kept.
+    pub(crate) fn resolve_secrets(&mut self) -> anyhow::Result<()> {
+        if let Some(url) = &mut self.database.url {
+            url.resolve("database.url")?;
+        }
+        if let Some(key) = &mut self.security.key {
+            key.resolve("security.key")?;
+        }
+        for key in &mut self.security.former_keys {
+            key.resolve("security.former_keys")?;
+        }
+        self.carriers
+            .iter_mut()
+            .try_for_each(Carrier::resolve_secrets)
+    }
+
     /// Says what contradicts itself. A service with such a configuration does not start.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         self.database_url()?;
+        self.security.keys()?;
         self.token_header()?;
         self.amount_header()?;
         match (&self.tls.cert, &self.tls.key) {
@@ -343,7 +388,7 @@ impl Config {
     /// The database: the one that is set, or a file in the data folder.
     pub(crate) fn database_url(&self) -> anyhow::Result<DatabaseUrl> {
         match &self.database.url {
-            Some(url) => url.parse().context("database.url"),
+            Some(url) => url.0.parse().context("database.url"),
             None => Ok(DatabaseUrl::Sqlite(self.data_dir.join("switchboard.db"))),
         }
     }
@@ -480,11 +525,12 @@ impl Limits {
 /// `config check` shows what is in force, but no password.
 #[expect(clippy::ref_option, reason = "the signature is serde's")]
 fn hide_password<S: serde::Serializer>(
-    url: &Option<String>,
+    url: &Option<Secret>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let shown = url.as_deref().map(|url| {
-        url.parse::<DatabaseUrl>()
+    let shown = url.as_ref().map(|url| {
+        url.0
+            .parse::<DatabaseUrl>()
             .map_or("(unreadable)".into(), |url| url.to_string())
     });
     shown.serialize(serializer)

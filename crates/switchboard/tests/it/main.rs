@@ -1,5 +1,6 @@
 //! The one integration-test binary: black-box tests over the real program, and the suites that need several rooms.
 
+mod at_rest;
 mod chain;
 mod commands;
 mod contract;
@@ -11,6 +12,7 @@ mod nodes;
 mod oauth;
 mod people;
 mod pooled;
+mod postgres_tls;
 mod rest;
 mod routing;
 mod smpp;

@@ -15,7 +15,7 @@ use axum::routing::{get, post};
 use domain::clock::SystemClock;
 use domain::ports::TokenRecord;
 use domain::{Clock, Timestamp, TokenId};
-use engine::accounts::AccountError;
+use engine::accounts::{AccountError, SECRET_OVERLAP};
 use http::StatusCode;
 use ipnet::IpNet;
 
@@ -28,6 +28,8 @@ use clients::Client;
 
 /// Where the page is.
 const HERE: &str = "/dashboard/settings/api";
+/// Where a new secret for callbacks is asked for.
+const ROTATE: &str = "/dashboard/settings/api/secret/rotate";
 /// How a receiver finds out that a callback is genuine.
 const VERIFY: &str = r#"import base64, hashlib, hmac, os, time
 
@@ -37,7 +39,8 @@ def is_genuine(headers, body: bytes) -> bool:
     digest = hmac.new(key, f"{name}.{sent}.".encode() + body, hashlib.sha256).digest()
     expected = "v1," + base64.b64encode(digest).decode()
     is_fresh = abs(time.time() - int(sent)) < 300
-    return is_fresh and hmac.compare_digest(expected, headers["webhook-signature"])"#;
+    signatures = headers["webhook-signature"].split(" ")
+    return is_fresh and any(hmac.compare_digest(expected, one) for one in signatures)"#;
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
     Router::new()
@@ -55,6 +58,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             get(clients::ask).post(clients::disconnect),
         )
         .route("/dashboard/settings/api/secret", post(show_secret))
+        .route(ROTATE, get(ask_rotate).post(rotate_secret))
 }
 
 #[derive(Template)]
@@ -167,6 +171,43 @@ async fn show_secret(
         .callback_secret(&admin.by(), &admin.account)
         .await?;
     page(&dashboard, &admin, admin.frame(), Some(secret)).await
+}
+
+#[derive(Template)]
+#[template(path = "tokens/rotate.html")]
+struct RotatePage {
+    frame: Frame,
+    hours: i64,
+}
+
+/// Says what a new secret means before one is made.
+async fn ask_rotate(admin: Admin) -> Response {
+    let page = RotatePage {
+        frame: admin.frame(),
+        hours: SECRET_OVERLAP.as_hours(),
+    };
+    show_page(StatusCode::OK, &page)
+}
+
+/// Makes a new secret for callbacks and shows it.
+async fn rotate_secret(
+    State(dashboard): State<Arc<Dashboard>>,
+    admin: Admin,
+    _form: Posted,
+) -> Result<Response, Failure> {
+    let accounts = &dashboard.engine.accounts;
+    let rotated = accounts
+        .rotate_callback_secret(&admin.by(), &admin.account, SECRET_OVERLAP)
+        .await;
+    let secret = match rotated {
+        Ok(secret) => secret,
+        Err(AccountError::Store(error)) => return Err(error.into()),
+        Err(_) => return Err(Failure::NotFound(Box::new(admin.frame()))),
+    };
+    let frame = admin
+        .frame()
+        .saying("This is the new secret. Callbacks are signed with both for a day.");
+    page(&dashboard, &admin, frame, Some(secret)).await
 }
 
 #[derive(Template)]

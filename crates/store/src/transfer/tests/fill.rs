@@ -3,6 +3,7 @@
 use super::super::side::Side;
 use super::super::tables::{NEVER_EMPTY, TABLES};
 use super::super::value::{Column, Kind};
+use super::keys;
 
 /// Enough for every rule of the databases to be met in more than one way.
 const ROWS: i64 = 40;
@@ -74,6 +75,20 @@ fn literal(table: &str, column: &Column, row: i64) -> String {
 pub(super) async fn fill(file: &mut Side) {
     for table in TABLES.iter().map(|table| table.name) {
         let columns = file.columns(table).await.expect("columns");
+        if table == "service_key" {
+            let keys = keys();
+            let proof: String = keys
+                .proof([7; 16])
+                .iter()
+                .map(|byte| format!("{byte:02X}"))
+                .collect();
+            let name = format!(
+                "INSERT INTO service_key (one, key_id, proof) VALUES (1, '{}', X'{proof}')",
+                keys.active()
+            );
+            file.execute(name).await.expect("named");
+            continue;
+        }
         if NEVER_EMPTY.contains(&table) {
             let column = &columns[0].name;
             let set = format!("UPDATE {table} SET {column} = {}", message_id(1235));

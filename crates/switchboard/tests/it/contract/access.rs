@@ -30,7 +30,6 @@ async fn an_account_keeps_what_it_was_created_with(store: Arc<dyn Store>) {
         balance: Money::from_micros(12_345_678),
         rules: SpendingRules::default(),
         suspended: false,
-        callback_secret: "secret of Ácme 'Ltd'".to_owned(),
         created_at: at(1),
     };
     assert_eq!(

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use domain::delivery::{Callback, CallbackKind, CallbackNext, CallbackSettlement, Claim};
 use domain::message::Submission;
 use domain::ports::{
-    CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, HeldCallback, Matched, Store,
+    CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, HeldCallback, Matched,
+    SigningSecrets, Store,
 };
 use domain::{Network, Outcome};
 
-use super::sample::{EVERYTHING, accept, account, create_account, message};
+use super::sample::{EVERYTHING, accept, account, at, create_account, message};
 use super::way::{
     ABSENT, attempt, claim_callbacks, deliver, first_result, future, held, join, past, receipt,
     settle, settle_callback, taken, tried, url,
@@ -28,6 +29,7 @@ on_both_stores!(
     every_try_is_written_down,
     what_a_node_does_not_know_of_is_released,
     an_account_has_its_secret,
+    a_replaced_secret_signs_besides_for_a_while,
 );
 
 fn ids(callbacks: &[Callback]) -> Vec<u64> {
@@ -289,8 +291,30 @@ async fn what_a_node_does_not_know_of_is_released(store: Arc<dyn Store>) {
 
 async fn an_account_has_its_secret(store: Arc<dyn Store>) {
     let owner = create_account(&store, "acme").await;
-    let secret = store.find_callback_secret(owner).await.expect("answers");
-    assert_eq!(secret.as_deref(), Some("secret of acme"));
-    let unknown = store.find_callback_secret(account(99)).await;
+    let secrets = store.find_signing_secrets(owner).await.expect("answers");
+    let first = SigningSecrets {
+        newest: "secret of acme".to_owned(),
+        former: None,
+    };
+    assert_eq!(secrets, Some(first));
+    let unknown = store.find_signing_secrets(account(99)).await;
     assert_eq!(unknown.expect("answers"), None);
+}
+
+/// Each rotation keeps the secret before it, for its time.
+async fn a_replaced_secret_signs_besides_for_a_while(store: Arc<dyn Store>) {
+    let owner = create_account(&store, "acme").await;
+    let mut before = "secret of acme".to_owned();
+    for (secret, until) in [("second", at(50)), ("third", at(90))] {
+        let replaced = store.replace_signing_secret(owner, secret, until).await;
+        assert!(replaced.expect("answers"));
+        let secrets = store.find_signing_secrets(owner).await.expect("answers");
+        let secrets = secrets.expect("there is such an account");
+        assert_eq!(secrets.at(at(49)), [secret, &before]);
+        assert_eq!(secrets.at(until), [secret]);
+        assert_eq!(format!("{secrets:?}"), "SigningSecrets");
+        secret.clone_into(&mut before);
+    }
+    let unknown = store.replace_signing_secret(account(99), "x", at(1)).await;
+    assert!(!unknown.expect("answers"));
 }

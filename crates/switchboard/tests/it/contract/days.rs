@@ -12,7 +12,7 @@ use super::fixture::Database;
 use super::sample::{EVERYTHING, accept, account, message, submission};
 use super::way::{
     HOUR, claim, claim_callbacks, deliver, due, due_at, first_result, future, held, join, past,
-    receipt, release_all, report, send, settle, settle_callback, taken, tried,
+    receipt, release_all, replay_all, report, send, settle, settle_callback, taken, tried,
 };
 
 /// The schema before there were days. There is nothing to undo on `SQLite`.
@@ -86,8 +86,20 @@ pub(super) async fn undo_days_of_parts(database: &Database) {
         Database::Postgres(_) => POSTGRES,
         Database::Sqlite(_) => SQLITE,
     };
+    undo_encryption(database).await;
     database.execute(undo).await;
     database.execute(BOTH).await;
+}
+
+/// The schema before secrets were encrypted. What is encrypted already stays so.
+pub(super) async fn undo_encryption(database: &Database) {
+    const UNDO: &str = "
+        DROP TABLE service_key;
+        ALTER TABLE account DROP COLUMN former_secret;
+        ALTER TABLE account DROP COLUMN former_secret_until_us;
+        DELETE FROM schema_migration WHERE number >= 22;
+        DELETE FROM schema_fit WHERE number >= 22";
+    database.execute(UNDO).await;
 }
 
 /// The schema before pools of routes, queues of receivers, and references that can be used again.
@@ -361,7 +373,7 @@ async fn a_long_reader_and_a_report_that_is_asked_for_again_keep_a_day() {
         with_done: true,
         ..CallbackFilter::default()
     };
-    let again = store.replay_callbacks(&done).await;
+    let again = replay_all(&store, &done).await;
     assert_eq!(again.expect("answers"), 1);
     assert_eq!(
         forget(&store).await,

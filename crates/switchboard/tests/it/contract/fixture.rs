@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::ports::Store;
+use domain::{KeyRing, ServiceKey};
 use store::{DatabaseUrl, OpenError, Options};
 use testkit::{TempDir, TestDatabase};
 
@@ -28,6 +29,12 @@ impl Served {
             Self::ByPooler(pooled) => pooled.database(),
         }
     }
+}
+
+/// As a service of the tests opens its database.
+pub(crate) fn options() -> Options {
+    let key = ServiceKey::parse(testkit::SERVICE_KEY).expect("a key");
+    Options::new(KeyRing::new(key, []))
 }
 
 /// When this is set, the suite reaches `PostgreSQL` through a pooler wherever it can.
@@ -80,6 +87,7 @@ impl Database {
             &url,
             &Options {
                 postgres_connections: 4,
+                ..options()
             },
         )
         .await

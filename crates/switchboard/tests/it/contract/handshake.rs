@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use domain::ports::{Beat, NodeCard, Store};
 use jiff::SignedDuration;
-use store::{DatabaseUrl, Fit, OpenError, Options, Schema};
+use store::{DatabaseUrl, Fit, OpenError, Schema};
 
-use super::fixture::Database;
+use super::fixture::{Database, options};
 use super::sample::accept;
 use super::way::{HOUR, beat, card, claim, due, join, join_for};
 
@@ -47,7 +47,7 @@ fn newest(first: Fit, second: Fit) -> Schema {
 
 async fn try_open_as(database: &Database, schema: &Schema) -> Result<Arc<dyn Store>, OpenError> {
     let url = database.url().parse().expect("a valid URL");
-    store::open_with(&url, &Options::default(), schema).await
+    store::open_with(&url, &options(), schema).await
 }
 
 async fn open_as(database: &Database, schema: &Schema) -> Arc<dyn Store> {
@@ -189,11 +189,11 @@ async fn a_role_that_may_create_nothing_opens_a_current_schema() {
     );
     database.execute(&role).await;
     let url = as_role(&database, &name);
-    let opened = store::open(&url, &Options::default()).await;
+    let opened = store::open(&url, &options()).await;
     let store = opened.expect("there is nothing to create");
     let node = join(&store).await;
     let worked = (beat(&store, node).await, store.reserve_ids(1).await.is_ok());
-    let refused = store::open_with(&url, &Options::default(), &newer(Fit::Compatible)).await;
+    let refused = store::open_with(&url, &options(), &newer(Fit::Compatible)).await;
     drop(store);
     let clean = format!("DROP OWNED BY {name}; DROP ROLE {name}");
     database.execute(&clean).await;

@@ -13,7 +13,7 @@ use domain::{AccountId, CallbackId, Channel, Code, MessageId, Msisdn, Originator
 use super::sample::{accept, account, at, message};
 use super::way::{
     ABSENT, attempt, claim, deliver, due, due_at, first_result, future, held, join, past, receipt,
-    report, result, send, settle, settle_callback, taken, tried, url,
+    replay_all, report, result, send, settle, settle_callback, taken, tried, url,
 };
 
 on_both_stores!(
@@ -429,7 +429,7 @@ async fn replaying_keeps_to_the_account(store: Arc<dyn Store>) {
     };
     let replay = |filter: CallbackFilter| {
         let store = store.clone();
-        async move { store.replay_callbacks(&filter).await.expect("answers") }
+        async move { replay_all(&store, &filter).await.expect("answers") }
     };
     assert_eq!(replay(only(1, Some(theirs))).await, 0);
     assert_eq!(replay(only(1, None)).await, 1);

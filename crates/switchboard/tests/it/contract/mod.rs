@@ -85,6 +85,7 @@ mod columns;
 mod days;
 mod dispatch;
 mod early_receipts;
+mod encrypted;
 mod folding;
 mod handshake;
 mod heartbeat;

@@ -8,9 +8,8 @@ use domain::ports::{Matched, Settled, Store};
 use domain::{NodeId, Outcome, Timestamp};
 use jiff::ToSpan;
 use jiff::tz::TimeZone;
-use store::Options;
 
-use super::fixture::{Database, connect};
+use super::fixture::{Database, connect, options};
 use super::handshake::as_role;
 use super::sample::accept;
 use super::way::{
@@ -206,7 +205,7 @@ async fn a_role_that_may_drop_nothing_deletes_rows() {
         GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {name}"
     );
     database.execute(&role).await;
-    let opened = store::open(&as_role(&database, &name), &Options::default()).await;
+    let opened = store::open(&as_role(&database, &name), &options()).await;
     let store = opened.expect("there is nothing to create");
     let node = join(&store).await;
     for (id, day) in [(1, 9), (2, 9), (3, 9), (4, 8)] {

@@ -13,8 +13,8 @@ use jiff::SignedDuration;
 
 use super::sample::{EVERYTHING, accept, account};
 use super::way::{
-    claim_callbacks, claim_from, first_result, future, held, join, join_for, past, receipt, report,
-    settle, settle_callback, taken, tried, url,
+    claim_callbacks, claim_from, first_result, future, held, join, join_for, past, receipt,
+    replay_all, report, settle, settle_callback, taken, tried, url,
 };
 
 on_both_stores!(
@@ -200,19 +200,19 @@ async fn a_replay_counts_what_is_in_a_queue_and_leaves_it_there(store: Arc<dyn S
     assert!(settle_callback(&store, node, tried(&later, next, 3)).await);
     assert!(settle_callback(&store, node, tried(&done, CallbackNext::Done, 3)).await);
     let everything = CallbackFilter::default();
-    let replayed = store.replay_callbacks(&everything).await;
+    let replayed = replay_all(&store, &everything).await;
     assert_eq!(replayed.expect("answers"), 4, "three queued, one later");
     let with_done = CallbackFilter {
         with_done: true,
         ..everything
     };
-    let replayed = store.replay_callbacks(&with_done).await;
+    let replayed = replay_all(&store, &with_done).await;
     assert_eq!(replayed.expect("answers"), 5);
     let one = CallbackFilter {
         id: Some(queued[1].id),
         ..CallbackFilter::default()
     };
-    let replayed = store.replay_callbacks(&one).await;
+    let replayed = replay_all(&store, &one).await;
     assert_eq!(replayed.expect("answers"), 1);
     let claimed = claim_from(&store, node, &[(receiver_of(&held), 10)]).await;
     assert_eq!(claimed.due.len(), 2);
@@ -234,7 +234,7 @@ async fn a_replay_tells_the_nodes_whom_to_try(store: Arc<dyn Store>) {
             ..CallbackFilter::default()
         },
     ] {
-        store.replay_callbacks(&filter).await.expect("answers");
+        replay_all(&store, &filter).await.expect("answers");
     }
     let requests = store.list_replay_requests(0).await.expect("answers");
     let shown = |request: &ReplayRequest| (request.account, request.url_prefix.clone());

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use domain::NodeId;
 use domain::delivery::{CallbackNext, Receipt, Settlement};
 use domain::message::Submission;
-use domain::ports::{CallbackFilter, Matched, Page, Store};
+use domain::ports::{CallbackFilter, Matched, Page, ReplayCursor, Store};
 use tokio::task::JoinSet;
 
+use super::fixture::Database;
 use super::sample::{EVERYTHING, accept};
 use super::way::{
-    claim_callbacks, first_result, future, held, join, past, receipt, report, settle,
+    claim_callbacks, first_result, future, held, join, past, receipt, replay_all, report, settle,
     settle_callback, taken, tried, url,
 };
 
@@ -21,6 +22,13 @@ on_both_stores!(
     a_replay_hurries_what_waits,
     of_two_replays_at_once_one_counts,
 );
+
+/// Cases that look at the database itself.
+mod steps {
+    use super::a_replay_locks_a_bounded_number_of_rows_at_once;
+
+    on_both_databases!(a_replay_locks_a_bounded_number_of_rows_at_once);
+}
 
 /// Five reports, each made a second after the other: 1 and 2 to one host, of which 2 is done; 3 and 4 to another, of
 /// which 4 waits for its time; 5 is parked, too, and to an address like the first's. Returns who held them.
@@ -130,7 +138,7 @@ async fn a_list_shows_what_fits_the_newest_first(store: Arc<dyn Store>) {
 async fn a_replay_makes_due_what_fits(store: Arc<dyn Store>) {
     let node = five(&store).await;
     for (name, filter, mut expected) in filters() {
-        let replayed = store.replay_callbacks(&filter).await.expect("answers");
+        let replayed = replay_all(&store, &filter).await.expect("answers");
         assert_eq!(replayed, expected.len() as u64, "{name}");
         let claimed = claim_callbacks(&store, node).await;
         let mut due = subjects(claimed.iter().map(|callback| callback.payload.as_str()));
@@ -151,7 +159,7 @@ async fn a_replay_makes_due_what_fits(store: Arc<dyn Store>) {
 async fn a_replay_leaves_alone_what_a_node_holds(store: Arc<dyn Store>) {
     let node = five(&store).await;
     let everything = CallbackFilter::default();
-    let replay = async || store.replay_callbacks(&everything).await.expect("answers");
+    let replay = async || replay_all(&store, &everything).await.expect("answers");
     assert_eq!(replay().await, 4);
     let claimed = claim_callbacks(&store, node).await;
     assert_eq!(claimed.len(), 4);
@@ -169,10 +177,59 @@ async fn a_replay_hurries_what_waits(store: Arc<dyn Store>) {
         ..CallbackFilter::default()
     };
     for _ in 0..2 {
-        let replayed = store.replay_callbacks(&waiting).await;
+        let replayed = replay_all(&store, &waiting).await;
         assert_eq!(replayed.expect("answers"), 1);
     }
     assert_eq!(claim_callbacks(&store, node).await.len(), 1);
+}
+
+/// Many parked reports and many that wait for their time.
+async fn a_replay_locks_a_bounded_number_of_rows_at_once(database: Database) {
+    const EACH: i64 = 2_500;
+    const MOST: u64 = 1_000;
+    let store = database.open().await;
+    let url = match database {
+        Database::Sqlite(_) => "CAST('https://one.example/' AS BLOB)",
+        Database::Postgres(_) => "CAST('https://one.example/' AS BYTEA)",
+    };
+    let queue_columns = match database {
+        Database::Sqlite(_) => ("", ""),
+        Database::Postgres(_) => (", message_id", ", message_id"),
+    };
+    let far = future(0).as_microsecond();
+    let fill = format!(
+        "INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, state, tries, kind)
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {EACH})
+        SELECT 1, i, {url}, 'x', 1, {far}, state, 0, 0 FROM n CROSS JOIN (SELECT 0 AS state UNION ALL SELECT 1) AS s;
+        INSERT INTO callback_queue (owner, due_us, id, attempt{})
+        SELECT 0, due_us, id, 0{} FROM callback WHERE state = 0",
+        queue_columns.0, queue_columns.1
+    );
+    database.execute(&fill).await;
+    let filter = CallbackFilter {
+        url_prefix: Some("https://one.example/".to_owned()),
+        ..CallbackFilter::default()
+    };
+    let due = "SELECT count(*) FROM callback_queue WHERE due_us < 4000000000000000";
+    let (mut replayed, mut next) = (0, Some(ReplayCursor::START));
+    while let Some(from) = next {
+        let step = store
+            .replay_callbacks(&filter, from)
+            .await
+            .expect("answers");
+        assert!(step.count <= MOST, "{step:?}");
+        replayed += step.count;
+        let due = database.numbers(due, 1).await[0][0].expect("a number");
+        assert_eq!(
+            due.cast_unsigned(),
+            replayed,
+            "each step is there before the next"
+        );
+        next = step.next;
+    }
+    assert_eq!(replayed, 2 * EACH.cast_unsigned());
+    let again = replay_all(&store, &filter).await.expect("answers");
+    assert_eq!(again, replayed, "they are due, and keep their place");
 }
 
 async fn of_two_replays_at_once_one_counts(store: Arc<dyn Store>) {
@@ -182,7 +239,7 @@ async fn of_two_replays_at_once_one_counts(store: Arc<dyn Store>) {
         let store = Arc::clone(&store);
         tasks.spawn(async move {
             let everything = CallbackFilter::default();
-            store.replay_callbacks(&everything).await.expect("answers")
+            replay_all(&store, &everything).await.expect("answers")
         });
     }
     tasks.join_all().await;

@@ -7,7 +7,10 @@ use domain::delivery::{
     Receipt, Sent, Settlement,
 };
 use domain::message::{Holder, SendTime, Submission};
-use domain::ports::{Beat, ClaimedCallbacks, Ended, Matched, NodeCard, Settled, Store};
+use domain::ports::{
+    Beat, CallbackFilter, ClaimedCallbacks, Ended, Matched, NodeCard, ReplayCursor, Settled, Store,
+    StoreError,
+};
 use domain::{CallbackUrl, Code, MessageState, NodeId, Outcome, ReceiverId, Timestamp};
 use jiff::SignedDuration;
 
@@ -245,4 +248,18 @@ pub(crate) async fn release_all(store: &Arc<dyn Store>, node: NodeId) -> u64 {
     let held = store.list_held_callbacks(node, age, None, 1_000).await;
     let held = held.expect("answers");
     store.release_callbacks(node, held).await.expect("answers")
+}
+
+/// Makes callbacks due, step by step, and says how many.
+pub(crate) async fn replay_all(
+    store: &Arc<dyn Store>,
+    filter: &CallbackFilter,
+) -> Result<u64, StoreError> {
+    let (mut count, mut next) = (0, Some(ReplayCursor::START));
+    while let Some(from) = next {
+        let step = store.replay_callbacks(filter, from).await?;
+        count += step.count;
+        next = step.next;
+    }
+    Ok(count)
 }

@@ -100,6 +100,11 @@ const PAGES: &[(&str, Who, &str)] = &[
         Operator,
         "/dashboard/settings/api/tokens/1",
     ),
+    (
+        "settings-api-rotate",
+        Operator,
+        "/dashboard/settings/api/secret/rotate",
+    ),
     ("settings-people", Operator, "/dashboard/settings/people"),
     ("settings-audit", Operator, "/dashboard/settings/audit"),
     ("security", Member, "/dashboard/settings/security"),

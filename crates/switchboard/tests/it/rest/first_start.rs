@@ -2,11 +2,12 @@
 
 use std::process::Command;
 
+use domain::Timestamp;
 use serde_json::Value;
 use testkit::Backend;
 use testkit::http::Response;
 
-use super::service::{Service, wait_for};
+use super::service::{Service, in_seconds, wait_for};
 use crate::people::browser::Browser;
 
 /// Runs a printed line as a person would.
@@ -41,6 +42,16 @@ fn the_printed_lines_work(backend: Backend) {
     let [send, read] = commands[..] else {
         panic!("{output}");
     };
+    assert!(output.contains("API token, for a week:"), "{output}");
+    assert!(
+        output.contains("switchboard token create --account main"),
+        "{output}"
+    );
+    let tokens = service.server.cli_json(&["token", "list", "--json"]);
+    let expires = tokens[0]["expires"].as_str().expect("it expires");
+    let expires: Timestamp = expires.parse().expect("a time");
+    let (soonest, latest) = (in_seconds(6 * 86_400), in_seconds(7 * 86_400 + 1));
+    assert!(soonest < expires && expires < latest, "{expires}");
     let answer = paste(send);
     let id = answer[0].as_str().expect("one ID");
     let read = read.replace("/ID", &format!("/{id}"));

@@ -166,7 +166,7 @@ impl ClientDocuments for Open {
 
 #[async_trait]
 impl CallbackSender for Open {
-    async fn deliver(&self, _callback: &Callback, _secret: &str, _now: Timestamp) -> Delivery {
+    async fn deliver(&self, _callback: &Callback, _secrets: &[&str], _now: Timestamp) -> Delivery {
         unreachable!("no message here asks for a report")
     }
 }

@@ -81,7 +81,7 @@ pub(super) async fn create(
             let accounts = &dashboard.engine.accounts;
             let by = operator.by();
             match accounts.create(&by, &new.name.text, balance).await {
-                Ok(account) => {
+                Ok((account, _)) => {
                     let address = super::account::address(account.id, Some("created"));
                     return Ok(Redirect::to(&address).into_response());
                 }

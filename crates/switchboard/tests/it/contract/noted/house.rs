@@ -15,7 +15,7 @@ use domain::{
     AccountId, AllowList, Channel, Clock, Money, Permission, Permissions, Person, Role, SenderId,
     TokenId,
 };
-use engine::accounts::TokenOrder;
+use engine::accounts::{SECRET_OVERLAP, TokenOrder};
 use engine::audit::Action;
 use engine::catalogues::ReferenceFiles;
 use engine::people::{Hasher, OwnAccess, Reach, RecoveryCodes};
@@ -238,7 +238,8 @@ impl House {
             | Action::AccountResume
             | Action::TokenCreate
             | Action::TokenRevoke
-            | Action::SecretShow => {
+            | Action::SecretShow
+            | Action::SecretRotate => {
                 return self.perform_on_account(action).await;
             }
             Action::PersonInvite
@@ -312,8 +313,7 @@ impl House {
         match action {
             Action::AccountCreate => {
                 let made = self.accounts.create(&by, "second", Money::ZERO).await;
-                self.secrets
-                    .push(made.expect("a free name").callback_secret);
+                self.secrets.push(made.expect("a free name").1);
                 return (ANN, false);
             }
             Action::AccountCredit => {
@@ -337,6 +337,15 @@ impl House {
                 let id = self.token().await;
                 let revoked = self.accounts.revoke_token(&by, None, id).await;
                 revoked.expect("there is such a token");
+            }
+            Action::SecretRotate => {
+                let account = self.accounts.get("acme").await.expect("there is");
+                let rotated = self
+                    .accounts
+                    .rotate_callback_secret(&by, &account, SECRET_OVERLAP)
+                    .await;
+                self.secrets
+                    .push(rotated.expect("there is such an account"));
             }
             Action::SecretShow => {
                 let account = self.accounts.get("acme").await.expect("there is");

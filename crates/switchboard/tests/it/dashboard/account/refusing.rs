@@ -16,7 +16,7 @@ on_both_backends!(
 );
 
 /// The forms that change something, and those that show what is secret.
-const FORMS: [&str; 12] = [
+const FORMS: [&str; 13] = [
     "/dashboard/senders/name",
     "/dashboard/senders/number",
     "/dashboard/senders/1/confirm",
@@ -26,6 +26,7 @@ const FORMS: [&str; 12] = [
     "/dashboard/settings/api/new",
     "/dashboard/settings/api/tokens/1",
     "/dashboard/settings/api/secret",
+    "/dashboard/settings/api/secret/rotate",
     "/dashboard/scheduled/1",
     "/dashboard/callbacks/replay",
     "/dashboard/callbacks/1/replay",
@@ -72,6 +73,7 @@ fn a_member_is_refused_the_settings_of_the_api() {
     for path in [
         "/dashboard/settings/api/new",
         "/dashboard/settings/api/secret",
+        "/dashboard/settings/api/secret/rotate",
         &delete,
     ] {
         let refused = send(&mut member, path, &fields);

@@ -162,6 +162,27 @@ fn the_signing_secret_is_shown_to_whoever_asks_and_that_is_noted() {
     assert!(!log.to_string().contains("whsec_"), "{log}");
 }
 
+#[test]
+fn the_signing_secret_is_replaced_and_shown_once() {
+    let service = Service::start(Backend::Sqlite);
+    let mut browser = admin(&service);
+    let rotate = "/dashboard/settings/api/secret/rotate";
+    assert!(browser.get(HERE).text().contains(rotate));
+    assert!(browser.get(rotate).text().contains("For 24 hours"));
+    let first = send(&mut browser, "/dashboard/settings/api/secret", &[]).text();
+    let second = send(&mut browser, rotate, &[]).text();
+    let secret = |page: &str| {
+        let (_, rest) = page.split_once("whsec_").expect("a secret");
+        rest.chars().take(32).collect::<String>()
+    };
+    assert_ne!(secret(&first), secret(&second));
+    let now = send(&mut browser, "/dashboard/settings/api/secret", &[]).text();
+    assert_eq!(secret(&now), secret(&second));
+    let log = service.server.cli_json(&["audit", "--json"]).to_string();
+    assert!(log.contains("secret.rotate"), "{log}");
+    assert!(!log.contains("whsec_"), "{log}");
+}
+
 fn what_is_scheduled_is_paged_and_cancelled_once(backend: Backend) {
     let service = Service::start(backend);
     let mut browser = admin(&service);

@@ -1,0 +1,150 @@
+//! Encrypts what is not encrypted with the key that the database names.
+
+use deadpool_postgres::{GenericClient, Object};
+use domain::KeyRing;
+use tokio_postgres::Error;
+
+use crate::OpenError;
+use crate::encrypted::{BATCH, Encrypting, NamedKey, renew, renew_text, secret_place, totp_place};
+
+const FIND_KEY: &str = "SELECT key_id, proof FROM service_key";
+/// Of several nodes that start at once, one names its key and the others find that.
+const NAME_KEY: &str =
+    "INSERT INTO service_key (one, key_id, proof) VALUES (1, $1, $2) ON CONFLICT (one) DO NOTHING";
+const NAME_NEWEST: &str = "UPDATE service_key SET key_id = $1, proof = $2";
+const PLAIN_ACCOUNTS: &str = "
+    SELECT id, name, callback_secret, former_secret FROM account
+    WHERE left(callback_secret, length($1::text)) <> $1::text
+        OR left(former_secret, length($1::text)) <> $1::text LIMIT $2";
+/// What another node has changed since stays as that left it.
+const RENEW_ACCOUNTS: &str = "
+    UPDATE account AS a SET callback_secret = g.newest, former_secret = g.former
+    FROM UNNEST($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[])
+        AS g (id, was_newest, was_former, newest, former)
+    WHERE a.id = g.id AND a.callback_secret = g.was_newest AND a.former_secret IS NOT DISTINCT FROM g.was_former";
+const PLAIN_PEOPLE: &str = "
+    SELECT id, totp_secret, totp_offered FROM person
+    WHERE substring(totp_secret FROM 1 FOR length($1::bytea)) <> $1::bytea
+        OR substring(totp_offered FROM 1 FOR length($1::bytea)) <> $1::bytea LIMIT $2";
+const RENEW_PEOPLE: &str = "
+    UPDATE person AS p SET totp_secret = g.active, totp_offered = g.offered
+    FROM UNNEST($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[])
+        AS g (id, was_active, was_offered, active, offered)
+    WHERE p.id = g.id AND p.totp_secret IS NOT DISTINCT FROM g.was_active
+        AND p.totp_offered IS NOT DISTINCT FROM g.was_offered";
+
+/// Finds the key that encrypts, or names one, and encrypts again what it does not encrypt yet. Says how many rows.
+pub(super) async fn prepare(
+    client: &mut Object,
+    database: &str,
+    keys: &KeyRing,
+    encrypting: Encrypting,
+) -> Result<(KeyRing, u64), OpenError> {
+    let failed = |source: Error| OpenError::Encrypt {
+        database: database.to_owned(),
+        source: Box::new(source),
+    };
+    let named = match find(client).await.map_err(failed)? {
+        Some(named) => named,
+        None => name(client, keys).await.map_err(failed)?,
+    };
+    let mut active = named.check(keys, database)?;
+    if encrypting == Encrypting::Newest && active.active() != keys.newest() {
+        active = keys.with_active(keys.newest()).expect("it is among them");
+        let named = NamedKey::of(&active);
+        client
+            .execute(NAME_NEWEST, &[&named.key_id, &named.proof])
+            .await
+            .map_err(failed)?;
+    }
+    let renewed = renew_accounts(client, &active, &failed).await?
+        + renew_people(client, &active, &failed).await?;
+    Ok((active, renewed))
+}
+
+async fn find(client: &impl GenericClient) -> Result<Option<NamedKey>, Error> {
+    let row = client.query_opt(FIND_KEY, &[]).await?;
+    row.map(|row| {
+        Ok(NamedKey {
+            key_id: row.try_get(0)?,
+            proof: row.try_get(1)?,
+        })
+    })
+    .transpose()
+}
+
+async fn name(client: &impl GenericClient, keys: &KeyRing) -> Result<NamedKey, Error> {
+    let named = NamedKey::of(keys);
+    client
+        .execute(NAME_KEY, &[&named.key_id, &named.proof])
+        .await?;
+    Ok(find(client).await?.unwrap_or(named))
+}
+
+async fn renew_accounts(
+    client: &impl GenericClient,
+    keys: &KeyRing,
+    failed: &impl Fn(Error) -> OpenError,
+) -> Result<u64, OpenError> {
+    let (head, batch) = (keys.text_head(), i64::from(BATCH));
+    let mut renewed = 0;
+    loop {
+        let found = client.query(PLAIN_ACCOUNTS, &[&head, &batch]).await;
+        let found = found.map_err(failed)?;
+        if found.is_empty() {
+            return Ok(renewed);
+        }
+        let (mut ids, mut were_newest, mut were_former) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut newest, mut former) = (Vec::new(), Vec::new());
+        for row in &found {
+            let place = secret_place(row.try_get(1).map_err(failed)?);
+            let was_newest: &str = row.try_get(2).map_err(failed)?;
+            let was_former: Option<&str> = row.try_get(3).map_err(failed)?;
+            ids.push(row.try_get::<_, i64>(0).map_err(failed)?);
+            newest.push(renew_text(keys, &place, was_newest)?);
+            let again = was_former.map(|text| renew_text(keys, &place, text));
+            former.push(again.transpose()?);
+            were_newest.push(was_newest);
+            were_former.push(was_former);
+        }
+        let values: super::Values<'_> = &[&ids, &were_newest, &were_former, &newest, &former];
+        let changed = client.execute(RENEW_ACCOUNTS, values).await;
+        renewed += changed.map_err(failed)?;
+    }
+}
+
+async fn renew_people(
+    client: &impl GenericClient,
+    keys: &KeyRing,
+    failed: &impl Fn(Error) -> OpenError,
+) -> Result<u64, OpenError> {
+    let (head, batch) = (keys.head(), i64::from(BATCH));
+    let mut renewed = 0;
+    loop {
+        let found = client.query(PLAIN_PEOPLE, &[&head, &batch]).await;
+        let found = found.map_err(failed)?;
+        if found.is_empty() {
+            return Ok(renewed);
+        }
+        let (mut ids, mut were_active, mut were_offered) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut active, mut offered) = (Vec::new(), Vec::new());
+        for row in &found {
+            let id: i64 = row.try_get(0).map_err(failed)?;
+            let place = totp_place(id);
+            let again = |value: Option<&[u8]>| {
+                let again = value.map(|value| renew(keys, &place, value));
+                again.transpose()
+            };
+            let was_active: Option<&[u8]> = row.try_get(1).map_err(failed)?;
+            let was_offered: Option<&[u8]> = row.try_get(2).map_err(failed)?;
+            ids.push(id);
+            active.push(again(was_active)?);
+            offered.push(again(was_offered)?);
+            were_active.push(was_active);
+            were_offered.push(was_offered);
+        }
+        let values: super::Values<'_> = &[&ids, &were_active, &were_offered, &active, &offered];
+        let changed = client.execute(RENEW_PEOPLE, values).await;
+        renewed += changed.map_err(failed)?;
+    }
+}

@@ -1,0 +1,199 @@
+//! The keys of the service: from the configuration, or from a file in the data folder that the first start makes.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use domain::encryption::KEY_BYTES;
+use domain::{KeyRing, ServiceKey};
+
+use crate::config::Config;
+
+/// The file in the data folder: a key on each line, the newest first.
+const FILE_NAME: &str = "service.key";
+
+/// The keys of this process.
+pub(crate) struct Keys {
+    pub(crate) ring: KeyRing,
+    /// The file that was just made, because there was no key.
+    made: Option<PathBuf>,
+}
+
+impl Keys {
+    /// Takes back a file that was made for nothing: the database has another key.
+    pub(crate) fn discard(&self) {
+        if let Some(path) = &self.made
+            && let Err(error) = fs::remove_file(path)
+        {
+            tracing::warn!(file = %path.display(), %error, "a key that serves nothing cannot be removed");
+        }
+    }
+}
+
+/// Where the data folder keeps its key.
+pub(crate) fn file(config: &Config) -> PathBuf {
+    config.data_dir.join(FILE_NAME)
+}
+
+/// Reads the keys; makes one where there is none. The data folder must be there by then.
+pub(crate) fn load(config: &Config) -> anyhow::Result<Keys> {
+    let path = file(config);
+    let (configured, mut former) = config.security.keys()?;
+    let in_file = read(&path)?;
+    if let Some(newest) = configured {
+        former.extend(in_file);
+        return Ok(Keys {
+            ring: KeyRing::new(newest, former),
+            made: None,
+        });
+    }
+    if let Some((newest, others)) = in_file.split_first() {
+        former.extend(others.iter().cloned());
+        return Ok(Keys {
+            ring: KeyRing::new(newest.clone(), former),
+            made: None,
+        });
+    }
+    let (key, made) = make(&path).with_context(|| {
+        format!(
+            "cannot make the service's key in {}; make the folder writable, or set security.key",
+            path.display()
+        )
+    })?;
+    if made {
+        tracing::warn!(
+            file = %path.display(), key = %key.id(),
+            "a key was made that encrypts secrets in the database; keep a copy of it apart from backups, and give it to \
+             every other node"
+        );
+    }
+    Ok(Keys {
+        ring: KeyRing::new(key, former),
+        made: made.then_some(path),
+    })
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<ServiceKey>> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text.with_context(|| format!("cannot read {}", path.display()))?,
+    };
+    parse(&text).with_context(|| path.display().to_string())
+}
+
+/// The keys of a text, one on each line.
+pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<ServiceKey>> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let keys = lines.map(|line| Ok(ServiceKey::parse(line)?));
+    keys.collect()
+}
+
+/// Makes a key that is on the disk, whole, when it first appears under its name. Where another process was faster its key
+/// is read.
+fn make(path: &Path) -> anyhow::Result<(ServiceKey, bool)> {
+    let mut bytes = [0; KEY_BYTES];
+    getrandom::fill(&mut bytes).context("the operating system gives no random bytes")?;
+    let key = ServiceKey::new(bytes);
+    let draft = path.with_extension(format!("key.{}", std::process::id()));
+    let written = write(&draft, &key).and_then(|()| fs::hard_link(&draft, path));
+    // It has its name by now, or is of no use.
+    drop(fs::remove_file(&draft));
+    match written {
+        Ok(()) => {
+            let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
+            fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+            Ok((key, true))
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let first = read(path)?.into_iter().next();
+            Ok((first.context("it is empty")?, false))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn write(path: &Path, key: &ServiceKey) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(path)?;
+    writeln!(file, "{}", key.reveal())?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use testkit::TempDir;
+
+    use super::*;
+    use crate::config::{Secret, Security};
+
+    fn config(folder: &TempDir, key: Option<&str>, former: &[&str]) -> Config {
+        let mut config = Config::default();
+        folder.path().clone_into(&mut config.data_dir);
+        config.security = Security {
+            key: key.map(|text| Secret(text.to_owned())),
+            former_keys: former
+                .iter()
+                .map(|text| Secret((*text).to_owned()))
+                .collect(),
+        };
+        config
+    }
+
+    fn text(byte: u8) -> String {
+        ServiceKey::new([byte; KEY_BYTES]).reveal()
+    }
+
+    #[test]
+    fn a_key_is_made_once_for_its_owner_alone() {
+        let folder = TempDir::create("keys").expect("a temporary folder");
+        let config = config(&folder, None, &[]);
+        let first = load(&config).expect("made");
+        assert!(first.made.is_some());
+        let mode = fs::metadata(file(&config)).expect("a file").permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600);
+        let second = load(&config).expect("read");
+        assert!(second.made.is_none() && second.ring == first.ring);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+        first.discard();
+        assert_ne!(load(&config).expect("made").ring, first.ring);
+    }
+
+    #[test]
+    fn the_configured_key_is_the_newest_and_all_others_decrypt() {
+        let folder = TempDir::create("keys").expect("a temporary folder");
+        let ids = |config: &Config| {
+            let keys = load(config).expect("keys");
+            assert!(keys.made.is_none());
+            keys.ring.ids().map(|id| id.to_string()).collect::<Vec<_>>()
+        };
+        let id = |byte| ServiceKey::new([byte; KEY_BYTES]).id().to_string();
+        let configured = config(&folder, Some(&text(1)), &[&text(2)]);
+        assert_eq!(ids(&configured), [id(1), id(2)]);
+        fs::write(file(&configured), format!("{}\n\n{}\n", text(3), text(4))).expect("written");
+        assert_eq!(ids(&configured), [id(1), id(2), id(3), id(4)]);
+        assert_eq!(
+            ids(&config(&folder, None, &[&text(2)])),
+            [id(3), id(2), id(4)]
+        );
+        let several = format!("{}\n{}", text(5), text(1));
+        assert_eq!(
+            ids(&config(&folder, Some(&several), &[])),
+            [id(5), id(1), id(3), id(4)]
+        );
+    }
+
+    #[test]
+    fn a_file_without_a_key_is_named() {
+        let folder = TempDir::create("keys").expect("a temporary folder");
+        let config = config(&folder, None, &[]);
+        fs::write(file(&config), "hunter2").expect("written");
+        let error = format!("{:#}", load(&config).err().expect("refused"));
+        assert!(error.contains("service.key: a key must be"), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}

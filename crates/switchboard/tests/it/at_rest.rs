@@ -1,0 +1,156 @@
+//! What is on the disk: who can read it, and what it needs to be read.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::{Value, json};
+use testkit::receiver::Receiver;
+use testkit::{Backend, Server, TempDir};
+
+use crate::rest::service::{Service, binary, sms_with, wait_for};
+
+const DATABASE: &str = "SWITCHBOARD_DATABASE__URL";
+const KEY: &str = "SWITCHBOARD_SECURITY__KEY";
+const NEW_KEY: &str = "bmV3IGtleSBuZXcga2V5IG5ldyBrZXkgbmV3IGtleSE=";
+
+fn mode(path: &Path) -> u32 {
+    let found = fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    found.permissions().mode() & 0o777
+}
+
+fn printed(output: &Output) -> Value {
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn refused(output: &Output) -> String {
+    assert!(!output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_data_folder_and_its_files_are_their_owners_alone() {
+    let mut service = Service::with(Backend::Sqlite, testkit::ServerBuilder::without_key);
+    let data = service.server.data_dir();
+    let files = ["service.key", "switchboard.db", "switchboard.db-wal"];
+    let check = |case: &str| {
+        assert_eq!(mode(&data), 0o700, "{case}");
+        for file in files {
+            assert_eq!(mode(&data.join(file)), 0o600, "{case}: {file}");
+        }
+    };
+    check("new");
+    assert!(service.server.output().contains("service.key"));
+    fs::set_permissions(&data, Permissions::from_mode(0o755)).expect("set");
+    for file in &files[1..] {
+        fs::set_permissions(data.join(file), Permissions::from_mode(0o644)).expect("set");
+    }
+    service.server.restart();
+    check("made by an older version");
+}
+
+/// A second node on the same database needs the first one's key, and says so; nothing is left in its folder.
+#[test]
+fn a_node_with_another_key_does_not_start() {
+    let first = Service::with(Backend::Postgres, testkit::ServerBuilder::without_key);
+    let url = first.server.database_url().expect("a server").to_owned();
+    let second = || {
+        Server::builder(binary(), Backend::Sqlite)
+            .env(DATABASE, &url)
+            .without_key()
+    };
+    for other in [second(), second().env(KEY, NEW_KEY)] {
+        let error = format!("{:?}", other.try_start().expect_err("another key"));
+        for part in ["security.key", "service.key", "docs/SECURITY.md"] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+    }
+    let file = first.server.data_dir().join("service.key");
+    second()
+        .env(KEY, format!("file:{}", file.display()))
+        .start();
+}
+
+/// A backup holds what is encrypted; without the key it opens nothing.
+fn a_backup_needs_the_key(backend: Backend) {
+    let service = Service::start(backend);
+    let folder = TempDir::create("at-rest").expect("a folder");
+    let file = folder.path().join("backup.db").display().to_string();
+    printed(&service.server.cli(&["backup", "--to", &file, "--json"]));
+    let backup = fs::read(&file).expect("a backup");
+    let account = ["account", "create", "--name", "x", "--json"];
+    let secret = printed(&service.server.cli(&account))["callbackSecret"].clone();
+    assert!(secret.as_str().expect("a secret").starts_with("whsec_"));
+    let holds = |text: &[u8]| backup.windows(text.len()).any(|part| part == text);
+    assert!(holds(b"encrypted:") && !holds(b"whsec_"));
+
+    let data = folder.path().join("data");
+    let run = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(binary());
+        command.args(arguments).arg("--data-dir").arg(&data);
+        command
+            .current_dir(folder.path())
+            .output()
+            .expect("it runs")
+    };
+    printed(&run(&["restore", "--from", &file, "--json"]));
+    let error = refused(&run(&["account", "list", "--json"]));
+    assert!(error.contains("security.key"), "{error}");
+    assert!(
+        !data.join("service.key").exists(),
+        "no key that serves nothing"
+    );
+    testkit::write_key(&data).expect("written");
+    let accounts = printed(&run(&["account", "list", "--json"]));
+    assert_eq!(accounts[0]["name"], json!("main"));
+}
+
+/// The new key beside the old, the rotation, the old one gone.
+fn the_key_is_rotated_by_command(backend: Backend) {
+    let mut service = Service::start(backend);
+    let rotate = |service: &Service| {
+        let rotated = printed(&service.server.cli(&["key", "rotate", "--json"]));
+        rotated["encrypted"].as_u64().expect("a number")
+    };
+    assert_eq!(rotate(&service), 0, "there is no newer one");
+    service.server.set_env(KEY, Some(NEW_KEY));
+    service.server.restart();
+    assert_eq!(rotate(&service), 1, "one account");
+    assert_eq!(rotate(&service), 0);
+    fs::remove_file(service.server.data_dir().join("service.key")).expect("removed");
+    service.server.restart();
+    assert_eq!(service.get("/token").status, 200);
+    service.server.set_env(KEY, None);
+    let error = refused(&service.server.cli(&["account", "list"]));
+    assert!(error.contains("security.key"), "{error}");
+    service.server.set_env(KEY, Some(NEW_KEY));
+}
+
+/// Receivers can change their secret at any time of the overlap.
+fn a_replaced_webhook_secret_signs_besides(backend: Backend) {
+    let service = Service::start(backend);
+    let receiver = Receiver::start();
+    let rotate = ["account", "rotate-secret", "main", "--json"];
+    let rotated = printed(&service.server.cli(&rotate));
+    assert_eq!(rotated["overlapHours"], json!(24));
+    let secret = rotated["callbackSecret"].as_str().expect("a secret");
+    assert!(secret.starts_with("whsec_"));
+    service.accept(&sms_with(&json!({ "dlrUrl": receiver.url("/dlr") })));
+    let report = wait_for("the report", || receiver.received().into_iter().next());
+    let header = report.header("webhook-signature").expect("signed");
+    let signatures: Vec<&str> = header.split(' ').collect();
+    assert_eq!(signatures.len(), 2, "{header}");
+    assert!(signatures.iter().all(|one| one.starts_with("v1,")));
+    let unknown = service.server.cli(&["account", "rotate-secret", "nobody"]);
+    assert!(refused(&unknown).contains("nobody"));
+    let log = service.server.cli_json(&["audit", "--json"]).to_string();
+    assert!(log.contains("secret.rotate") && !log.contains("whsec_"));
+}
+
+crate::rest::on_both_backends!(
+    a_backup_needs_the_key,
+    the_key_is_rotated_by_command,
+    a_replaced_webhook_secret_signs_besides,
+);
