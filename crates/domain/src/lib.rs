@@ -13,6 +13,7 @@ pub mod callback_url;
 pub mod channel;
 pub mod clock;
 pub mod code;
+pub mod code_cap;
 pub mod country;
 pub mod delivery;
 pub mod ids;

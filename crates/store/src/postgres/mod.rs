@@ -115,6 +115,7 @@ mod callbacks;
 mod carriers;
 mod catalogue;
 mod claims;
+mod codes;
 mod connected;
 mod days;
 mod dispatch;
