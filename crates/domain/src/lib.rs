@@ -16,6 +16,7 @@ pub mod code;
 pub mod code_cap;
 pub mod country;
 pub mod delivery;
+pub mod encryption;
 pub mod ids;
 pub mod interactive;
 pub mod kill_point;
@@ -46,6 +47,7 @@ pub use clock::Clock;
 pub use code::Code;
 pub use country::Country;
 pub use delivery::Outcome;
+pub use encryption::{KeyId, KeyRing, ServiceKey};
 pub use ids::{
     AccountId, CallbackId, GrantId, MessageId, NodeId, PersonId, PoolId, SenderId, TokenId,
 };

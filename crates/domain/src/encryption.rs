@@ -1,0 +1,407 @@
+//! Encryption of what the database must not show: TOTP keys, webhook secrets, texts that carry codes.
+//!
+//! AES-256-GCM with a key of its own for each value, derived from the service's key and 16 random bytes (HKDF-SHA256), so
+//! that no number of values repeats a nonce. Each value is bound to its place: moved to another row, it does not decrypt.
+//!
+//! An encrypted value: a version byte, the key's ID (8 bytes), the salt (16 bytes), the ciphertext with its tag.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use ring::{aead, hkdf};
+
+/// How long a key is.
+pub const KEY_BYTES: usize = 32;
+/// How many random bytes each value needs.
+pub const SALT_BYTES: usize = 16;
+
+const VERSION: u8 = 1;
+const ID_BYTES: usize = 8;
+const HEAD_BYTES: usize = 1 + ID_BYTES + SALT_BYTES;
+/// What an encrypted value starts with where a column holds text; Base64 follows.
+const TEXT_PREFIX: &str = "encrypted:";
+/// What derived keys are for, so that none of them serves two purposes.
+const ID_INFO: &[u8] = b"switchboard key id";
+const VALUE_INFO: &[u8] = b"switchboard value";
+/// What the database keeps to prove that a key is the right one.
+const PROOF: &[u8] = b"switchboard";
+const PROOF_PLACE: &str = "service_key.proof";
+
+/// Padding may be there or not: people cut it off.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// What a key is known by, in the database and in errors. It tells nothing about the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KeyId([u8; ID_BYTES]);
+
+impl KeyId {
+    /// Reads what its `Display` wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        unhex(text).map(Self)
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// A text that is no key. It is not repeated: it may be a secret all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a key must be 32 random bytes in Base64 or hex; `openssl rand -base64 32` prints a new one"
+)]
+pub struct BadKey;
+
+/// A key of the service. Its debug form shows its ID alone.
+#[derive(Clone)]
+pub struct ServiceKey {
+    id: KeyId,
+    bytes: [u8; KEY_BYTES],
+}
+
+impl ServiceKey {
+    /// Makes a key of random bytes.
+    pub fn new(bytes: [u8; KEY_BYTES]) -> Self {
+        let id = derive(&[], &bytes, ID_INFO);
+        Self {
+            id: KeyId(id),
+            bytes,
+        }
+    }
+
+    /// Reads a key in Base64 or hex; white space around it does not count.
+    pub fn parse(text: &str) -> Result<Self, BadKey> {
+        let text = text.trim();
+        if let Some(bytes) = unhex(text) {
+            return Ok(Self::new(bytes));
+        }
+        let url_safe = text.replace('-', "+").replace('_', "/");
+        let bytes = BASE64.decode(url_safe).map_err(|_| BadKey)?;
+        Ok(Self::new(bytes.try_into().map_err(|_| BadKey)?))
+    }
+
+    /// The key as a file or the configuration holds it. A secret.
+    pub fn reveal(&self) -> String {
+        BASE64.encode(self.bytes)
+    }
+
+    /// What it is known by.
+    pub const fn id(&self) -> KeyId {
+        self.id
+    }
+}
+
+impl PartialEq for ServiceKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl fmt::Debug for ServiceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ServiceKey({})", self.id)
+    }
+}
+
+/// Why a value does not decrypt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DecryptError {
+    /// Not an encrypted value.
+    #[error("the value is not encrypted")]
+    NotEncrypted,
+    /// Encrypted with a key that is not in the ring.
+    #[error(
+        "the value is encrypted with the key {0}, which this node does not have; add it to security.former_keys"
+    )]
+    UnknownKey(KeyId),
+    /// Changed, or moved from another place.
+    #[error("the encrypted value was changed, or belongs to another row")]
+    Forged,
+}
+
+/// The keys of the service: one encrypts, all decrypt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyRing {
+    keys: Vec<ServiceKey>,
+    active: usize,
+}
+
+impl KeyRing {
+    /// The newest key, which encrypts, and former ones, which can still decrypt.
+    pub fn new(newest: ServiceKey, former: impl IntoIterator<Item = ServiceKey>) -> Self {
+        let mut keys = vec![newest];
+        for key in former {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        Self { keys, active: 0 }
+    }
+
+    /// The same keys, of which another one encrypts; `None` where it is not among them.
+    pub fn with_active(&self, id: KeyId) -> Option<Self> {
+        let active = self.keys.iter().position(|key| key.id == id)?;
+        Some(Self {
+            keys: self.keys.clone(),
+            active,
+        })
+    }
+
+    /// The key that encrypts.
+    pub fn active(&self) -> KeyId {
+        self.keys[self.active].id
+    }
+
+    /// The key that was given first.
+    pub fn newest(&self) -> KeyId {
+        self.keys[0].id
+    }
+
+    /// Every key, the newest first.
+    pub fn ids(&self) -> impl Iterator<Item = KeyId> {
+        self.keys.iter().map(|key| key.id)
+    }
+
+    /// Encrypts a value for one place, such as `person.totp 7`. The salt must be random and never be used again.
+    pub fn encrypt(&self, place: &str, plain: &[u8], salt: [u8; SALT_BYTES]) -> Vec<u8> {
+        let key = &self.keys[self.active];
+        let mut value = Vec::with_capacity(HEAD_BYTES + plain.len() + 16);
+        value.push(VERSION);
+        value.extend(key.id.0);
+        value.extend(salt);
+        let mut cipher = plain.to_vec();
+        sealing_key(key, &salt)
+            .seal_in_place_append_tag(
+                nonce(),
+                aead::Aad::from(bound_to(&value, place)),
+                &mut cipher,
+            )
+            .expect("a value is shorter than 64 GiB");
+        value.append(&mut cipher);
+        value
+    }
+
+    /// Decrypts what [`Self::encrypt`] made for the same place.
+    pub fn decrypt(&self, place: &str, value: &[u8]) -> Result<Vec<u8>, DecryptError> {
+        let id = key_of(value).ok_or(DecryptError::NotEncrypted)?;
+        let key = self.keys.iter().find(|key| key.id == id);
+        let key = key.ok_or(DecryptError::UnknownKey(id))?;
+        let (head, cipher) = value.split_at(HEAD_BYTES);
+        let salt = &head[1 + ID_BYTES..];
+        let mut cipher = cipher.to_vec();
+        let plain = sealing_key(key, salt)
+            .open_in_place(nonce(), aead::Aad::from(bound_to(head, place)), &mut cipher)
+            .map_err(|_| DecryptError::Forged)?;
+        Ok(plain.to_vec())
+    }
+
+    /// [`Self::encrypt`] for a column that holds text.
+    pub fn encrypt_text(&self, place: &str, plain: &str, salt: [u8; SALT_BYTES]) -> String {
+        let value = self.encrypt(place, plain.as_bytes(), salt);
+        format!("{TEXT_PREFIX}{}", BASE64.encode(value))
+    }
+
+    /// Decrypts what [`Self::encrypt_text`] made.
+    pub fn decrypt_text(&self, place: &str, text: &str) -> Result<String, DecryptError> {
+        let value = value_in(text).ok_or(DecryptError::NotEncrypted)?;
+        let plain = self.decrypt(place, &value)?;
+        String::from_utf8(plain).map_err(|_| DecryptError::Forged)
+    }
+
+    /// A known value, encrypted: whoever decrypts it has the right key.
+    pub fn proof(&self, salt: [u8; SALT_BYTES]) -> Vec<u8> {
+        self.encrypt(PROOF_PLACE, PROOF, salt)
+    }
+
+    /// Whether the active key decrypts what [`Self::proof`] made.
+    pub fn proves(&self, proof: &[u8]) -> bool {
+        key_of(proof) == Some(self.active())
+            && self.decrypt(PROOF_PLACE, proof).as_deref() == Ok(PROOF)
+    }
+}
+
+/// The key that a value is encrypted with; `None` where it is not encrypted.
+pub fn key_of(value: &[u8]) -> Option<KeyId> {
+    if value.first() != Some(&VERSION) || value.len() < HEAD_BYTES + 16 {
+        return None;
+    }
+    let id = value[1..=ID_BYTES].try_into().expect("as many bytes");
+    Some(KeyId(id))
+}
+
+/// The key that a text is encrypted with; `None` where it is not encrypted.
+pub fn key_of_text(text: &str) -> Option<KeyId> {
+    key_of(&value_in(text)?)
+}
+
+fn value_in(text: &str) -> Option<Vec<u8>> {
+    BASE64.decode(text.strip_prefix(TEXT_PREFIX)?).ok()
+}
+
+/// What a tag covers besides the ciphertext.
+fn bound_to(head: &[u8], place: &str) -> Vec<u8> {
+    [head, place.as_bytes()].concat()
+}
+
+/// Always the same: each value has a key of its own.
+fn nonce() -> aead::Nonce {
+    aead::Nonce::assume_unique_for_key([0; aead::NONCE_LEN])
+}
+
+fn sealing_key(key: &ServiceKey, salt: &[u8]) -> aead::LessSafeKey {
+    let bytes: [u8; KEY_BYTES] = derive(salt, &key.bytes, VALUE_INFO);
+    let key = aead::UnboundKey::new(&aead::AES_256_GCM, &bytes);
+    aead::LessSafeKey::new(key.expect("as many bytes as the cipher's key has"))
+}
+
+fn derive<const BYTES: usize>(salt: &[u8], key: &[u8], info: &[u8]) -> [u8; BYTES] {
+    struct Length(usize);
+    impl hkdf::KeyType for Length {
+        fn len(&self) -> usize {
+            self.0
+        }
+    }
+    let mut bytes = [0; BYTES];
+    hkdf::Salt::new(hkdf::HKDF_SHA256, salt)
+        .extract(key)
+        .expand(&[info], Length(BYTES))
+        .and_then(|derived| derived.fill(&mut bytes))
+        .expect("shorter than HKDF's limit");
+    bytes
+}
+
+fn unhex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
+    if text.len() != BYTES * 2 || !text.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; BYTES];
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
+        let pair = std::str::from_utf8(pair).ok()?;
+        *byte = u8::from_str_radix(pair, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(byte: u8) -> ServiceKey {
+        ServiceKey::new([byte; KEY_BYTES])
+    }
+
+    #[test]
+    fn a_key_is_read_in_every_usual_form() {
+        let expected = ServiceKey::new([0xfb; KEY_BYTES]);
+        for text in [
+            "+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/s=",
+            "+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/s",
+            "-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_v7-_s\n",
+            &"fb".repeat(32),
+            &"FB".repeat(32),
+        ] {
+            assert_eq!(ServiceKey::parse(text).as_ref(), Ok(&expected), "{text}");
+        }
+        assert_eq!(ServiceKey::parse(&expected.reveal()), Ok(expected));
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_and_not_repeated() {
+        for text in ["", "hunter2", &"fb".repeat(31), &"fg".repeat(32)] {
+            let error = ServiceKey::parse(text).expect_err(text).to_string();
+            assert!(text.is_empty() || !error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_shows_its_id_and_nothing_of_itself() {
+        let ring = KeyRing::new(key(1), [key(2)]);
+        let shown = format!("{ring:?}");
+        assert!(shown.contains(&ring.active().to_string()), "{shown}");
+        assert!(!shown.contains("1, 1") && !shown.contains(&key(1).reveal()));
+        let id = ring.active();
+        assert_eq!(KeyId::parse(&id.to_string()), Some(id));
+        assert_ne!(key(1).id(), key(2).id());
+    }
+
+    #[test]
+    fn a_former_key_decrypts_and_the_newest_encrypts() {
+        let old = KeyRing::new(key(1), []);
+        let value = old.encrypt("place", b"plain", [7; SALT_BYTES]);
+        let both = KeyRing::new(key(2), [key(1), key(2)]);
+        assert_eq!(both.ids().count(), 2);
+        assert_eq!(both.decrypt("place", &value).as_deref(), Ok(&b"plain"[..]));
+        let renewed = both.encrypt("place", b"plain", [8; SALT_BYTES]);
+        assert_eq!(key_of(&renewed), Some(both.newest()));
+        assert_eq!(
+            old.decrypt("place", &renewed),
+            Err(DecryptError::UnknownKey(both.newest()))
+        );
+        let as_before = both.with_active(old.active()).expect("it is there");
+        let value = as_before.encrypt("place", b"plain", [9; SALT_BYTES]);
+        assert!(old.decrypt("place", &value).is_ok());
+        assert_eq!(old.with_active(both.newest()), None);
+    }
+
+    #[test]
+    fn a_value_decrypts_only_in_its_own_place_and_unchanged() {
+        let ring = KeyRing::new(key(1), []);
+        let value = ring.encrypt("person.totp 1", b"plain", [7; SALT_BYTES]);
+        assert_eq!(
+            ring.decrypt("person.totp 2", &value),
+            Err(DecryptError::Forged)
+        );
+        for at in 0..value.len() {
+            let mut changed = value.clone();
+            changed[at] ^= 1;
+            assert!(ring.decrypt("person.totp 1", &changed).is_err(), "{at}");
+        }
+        for short in 0..value.len() {
+            assert!(ring.decrypt("person.totp 1", &value[..short]).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_not_encrypted_says_so() {
+        let ring = KeyRing::new(key(1), []);
+        for text in ["", "whsec_abc", "encrypted:", "encrypted:???"] {
+            assert_eq!(key_of_text(text), None, "{text}");
+            let got = ring.decrypt_text("place", text);
+            assert_eq!(got, Err(DecryptError::NotEncrypted), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_proof_is_good_for_its_own_key_alone() {
+        let ring = KeyRing::new(key(1), []);
+        let proof = ring.proof([3; SALT_BYTES]);
+        assert!(ring.proves(&proof));
+        assert!(!KeyRing::new(key(2), []).proves(&proof));
+        let both = KeyRing::new(key(2), [key(1)]);
+        assert!(!both.proves(&proof));
+        let as_before = both.with_active(ring.active()).expect("it is there");
+        assert!(as_before.proves(&proof));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encrypted_is_decrypted(
+            plain in ".{0,200}", place in ".{0,40}", salt in any::<[u8; SALT_BYTES]>(), secret in any::<[u8; KEY_BYTES]>(),
+        ) {
+            let ring = KeyRing::new(ServiceKey::new(secret), []);
+            let text = ring.encrypt_text(&place, &plain, salt);
+            prop_assert_eq!(key_of_text(&text), Some(ring.active()));
+            prop_assert!(plain.len() < 4 || !text.contains(&plain));
+            prop_assert_eq!(ring.decrypt_text(&place, &text), Ok(plain));
+        }
+    }
+}
