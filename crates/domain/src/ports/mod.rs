@@ -10,6 +10,7 @@ mod billing;
 mod binds;
 mod callbacks;
 mod catalogue;
+mod codes;
 mod dispatch;
 mod history;
 mod messages;
@@ -31,6 +32,7 @@ pub use callbacks::{
     ClaimedCallbacks, HeldCallback, ReplayRequest, UnreadableCallback,
 };
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
+pub use codes::CodeStore;
 pub use dispatch::{
     Beat, CarrierNote, CarrierSeen, Claimed, ClaimedRow, DispatchStore, Ended, InTransit, Inbox,
     Matched, NodeCard, PoolClaim, SetAside, Settled,
@@ -121,6 +123,7 @@ pub trait Store:
     + BillingStore
     + CatalogueStore
     + SenderStore
+    + CodeStore
     + OAuthStore
     + PeopleStore
     + SessionStore
@@ -138,6 +141,7 @@ impl<T> Store for T where
         + BillingStore
         + CatalogueStore
         + SenderStore
+        + CodeStore
         + OAuthStore
         + PeopleStore
         + SessionStore

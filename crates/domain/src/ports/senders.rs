@@ -144,9 +144,6 @@ pub trait SenderStore: Send + Sync + 'static {
         limit: u32,
     ) -> Result<u64, StoreError>;
 
-    /// Forgets codes that no longer count, at most `limit`. Says how many.
-    async fn prune_codes(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
-
     /// Whether the account has an approved sender that compares as this name.
     async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError>;
 }

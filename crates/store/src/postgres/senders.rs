@@ -364,13 +364,6 @@ impl SenderStore for PostgresStore {
         attempt::run(&self.pool, "expire senders", &expiry).await
     }
 
-    async fn prune_codes(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let values = (micros(before), i64::from(limit));
-        let read = |row: &Row| u64::try_from(column::<i64>(row, 0)?).map_err(|_| Corrupt("count"));
-        let values: Values<'_> = &[&values.0, &values.1];
-        self.get("prune codes", codes::PRUNE, values, read).await
-    }
-
     async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError> {
         let values: Values<'_> = &[&account.as_i64(), &name];
         self.get("look for an approved sender", IS_APPROVED, values, |row| {

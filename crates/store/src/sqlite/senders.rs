@@ -119,11 +119,6 @@ impl SenderStore for SqliteStore {
         .await
     }
 
-    async fn prune_codes(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        self.write("prune codes", move |db| codes::prune(db, before, limit))
-            .await
-    }
-
     async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError> {
         let name = name.to_owned();
         self.read("look for an approved sender", move |db| {
