@@ -139,6 +139,9 @@ pub struct Parcel {
     pub unknown_tries: u32,
 }
 
+/// The name of the simulated network, as a carrier.
+pub const SIMULATOR: &str = "simulator";
+
 /// The name that a carrier gave to a part it took: what its receipt will name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CarrierRef {

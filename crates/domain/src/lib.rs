@@ -13,6 +13,8 @@ pub mod callback_url;
 pub mod channel;
 pub mod clock;
 pub mod code;
+pub mod code_cap;
+pub mod code_text;
 pub mod country;
 pub mod delivery;
 pub mod encryption;

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
 use crate::channel::Channel;
+use crate::code_text::SHOWN;
 use crate::delivery::Outcome;
 use crate::ids::{AccountId, MessageId, NodeId, PoolId};
 use crate::interactive::Interactive;
@@ -133,6 +134,9 @@ pub struct Submission {
     pub from: Option<Originator>,
     /// The text as it was sent; empty for a lookup.
     pub text: String,
+    /// The text once more, encrypted ([`crate::code_text`]), where it carries a code: nobody reads it back, and
+    /// [`Self::text`] is not stored.
+    pub code_text: Option<Vec<u8>>,
     /// What a Viber message has besides its text.
     pub interactive: Option<Interactive>,
     /// How the text is coded and into how many parts it splits.
@@ -187,6 +191,14 @@ impl Submission {
         match self.send {
             SendTime::Now => self.accepted_at,
             SendTime::At(time) => time,
+        }
+    }
+
+    /// The text as it is stored and shown.
+    pub fn shown_text(&self) -> &str {
+        match self.code_text {
+            Some(_) => SHOWN,
+            None => &self.text,
         }
     }
 

@@ -6,6 +6,8 @@ mod review;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use domain::code_text;
+use domain::encryption::KeyRing;
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{
     Confirmed, NewSender, Page, Registered, SenderFilter, Store, StoreError, UrlGuard,
@@ -53,6 +55,12 @@ pub enum RegisterError {
     /// A PIN was sent to this number less than a minute ago.
     #[error("a PIN for sender {0} was sent less than a minute ago")]
     TooSoon(SenderId),
+    /// The number got, or the account had sent, as many codes as they may.
+    #[error("too many codes were sent")]
+    Capped {
+        /// In how many seconds another one may be.
+        retry_after_s: u32,
+    },
     /// Too many numbers of the account wait for their PIN.
     #[error("{MAX_AWAITING} numbers of the account wait for their PIN")]
     TooMany,
@@ -100,6 +108,7 @@ pub struct Senders {
     guard: Arc<dyn UrlGuard>,
     submit: Arc<Submit>,
     pin_from: Originator,
+    keys: Arc<KeyRing>,
 }
 
 impl Senders {
@@ -110,6 +119,7 @@ impl Senders {
         guard: Arc<dyn UrlGuard>,
         submit: Arc<Submit>,
         pin_from: Originator,
+        keys: Arc<KeyRing>,
     ) -> Self {
         Self {
             store,
@@ -117,6 +127,7 @@ impl Senders {
             guard,
             submit,
             pin_from,
+            keys,
         }
     }
 
@@ -133,7 +144,7 @@ impl Senders {
             checked.map_err(|forbidden| Invalid::new("notificationUrl", forbidden))?;
         }
         let SenderName::Msisdn(number) = sender.name else {
-            return registered(self.store.register_sender(&sender).await?);
+            return self.registered(self.store.register_sender(&sender).await?);
         };
         self.submit
             .check_destination(access, &number)
@@ -142,12 +153,26 @@ impl Senders {
         let pin = Pin::draw(|| u32::from_le_bytes(entropy::bytes()));
         let hash = pin.hash(entropy::bytes());
         sender.pin = Some(hash);
-        let id = registered(self.store.register_sender(&sender).await?)?;
+        let id = self.registered(self.store.register_sender(&sender).await?)?;
         pass(KillPoint::PinStored);
         self.send_pin(access.account, id, number, pin, &hash)
             .await?;
         pass(KillPoint::PinSent);
         Ok(id)
+    }
+
+    fn registered(&self, outcome: Registered) -> Result<SenderId, RegisterError> {
+        match outcome {
+            Registered::New(id) | Registered::PinAgain(id) => Ok(id),
+            Registered::TooSoon(id) => Err(RegisterError::TooSoon(id)),
+            Registered::Exists(id, state) => Err(RegisterError::Exists(id, state)),
+            Registered::Capped(capped) => {
+                let wait = capped.until.duration_since(self.clock.now());
+                let seconds = u32::try_from(wait.as_secs()).unwrap_or(0);
+                let retry_after_s = seconds + 1;
+                Err(RegisterError::Capped { retry_after_s })
+            }
+        }
     }
 
     /// Whether one more number may wait for its PIN.
@@ -182,10 +207,12 @@ impl Senders {
         pin: Pin,
         hash: &PinHash,
     ) -> Result<(), RegisterError> {
+        let text = pin_text(pin, &number);
         let notice = Notice {
             to: number,
             from: self.pin_from.clone(),
-            text: pin_text(pin, &number),
+            code_text: code_text::encrypt(&self.keys, &number, &text, entropy::bytes()),
+            text,
             lifetime: PIN_LIFETIME,
         };
         let Err(error) = self.submit.send_notice(account, notice).await else {
@@ -238,14 +265,6 @@ impl Senders {
             ..SenderFilter::default()
         };
         self.store.list_senders(filter, page).await
-    }
-}
-
-fn registered(outcome: Registered) -> Result<SenderId, RegisterError> {
-    match outcome {
-        Registered::New(id) | Registered::PinAgain(id) => Ok(id),
-        Registered::TooSoon(id) => Err(RegisterError::TooSoon(id)),
-        Registered::Exists(id, state) => Err(RegisterError::Exists(id, state)),
     }
 }
 

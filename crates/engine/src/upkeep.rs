@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Clock;
+use domain::code_cap;
+use domain::delivery::SIMULATOR;
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{Store, StoreError, WorkStore};
 use jiff::SignedDuration;
@@ -28,6 +30,11 @@ const FOLD_EVERY: Duration = Duration::from_hours(1);
 const FOLD_STEP: u32 = 1_000;
 /// How long parts, and receipts that matched nothing, are kept.
 const KEEP_RECEIPTS: SignedDuration = SignedDuration::from_hours(72);
+/// How long a simulated handset shows a confirmation code.
+const KEEP_INBOX_CODES: SignedDuration = SignedDuration::from_hours(1);
+/// Why a number is rejected that nobody confirmed.
+const NOT_CONFIRMED: &str =
+    "nobody gave its PIN within a day; register it again to get another one";
 /// The most rows that one step touches, so that no other write waits long behind it.
 const STEP: u32 = 500;
 
@@ -199,6 +206,28 @@ async fn fold_all(store: Arc<dyn Store>, age: SignedDuration) {
     }
 }
 
+async fn prune_codes(store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+    let day_ago = || clock.now() - code_cap::DAY;
+    while store.prune_codes(day_ago(), STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
+    while store
+        .prune_code_texts(SIMULATOR, KEEP_INBOX_CODES, STEP)
+        .await?
+        >= u64::from(STEP)
+    {
+        tokio::task::yield_now().await;
+    }
+    while store
+        .expire_senders(day_ago(), NOT_CONFIRMED, clock.now(), STEP)
+        .await?
+        >= u64::from(STEP)
+    {
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
 async fn prune(
     store: &dyn Store,
     clock: &dyn Clock,
@@ -213,6 +242,7 @@ async fn prune(
     while store.prune_grants(clock.now(), STEP).await? >= u64::from(STEP) {
         tokio::task::yield_now().await;
     }
+    prune_codes(store, clock).await?;
     pass(KillPoint::PruneStep);
     let Some(age) = keep_messages else {
         return Ok(());

@@ -54,8 +54,8 @@ pub struct DocumentFetch {
 enum Problem {
     #[error("its host may not be called")]
     Forbidden,
-    #[error("{0}")]
-    Exchange(ExchangeError),
+    #[error("its host does not answer by HTTPS")]
+    Unreachable,
     #[error("its host answered {}; only 200 counts, and redirects are not followed", .0.as_u16())]
     Status(StatusCode),
     #[error("it does not say that it is application/json")]
@@ -87,7 +87,7 @@ impl DocumentFetch {
             .check_url(id.as_url())
             .map_err(|_| Problem::Forbidden)?;
         let answer = self.http.request(request_for(id)?).await;
-        let response = answer.map_err(|error| explain(ExchangeError::from_http(&error)))?;
+        let response = answer.map_err(|error| explain(&ExchangeError::from_http(&error)))?;
         if response.status() != StatusCode::OK {
             return Err(Problem::Status(response.status()));
         }
@@ -103,19 +103,19 @@ impl DocumentFetch {
     }
 }
 
-/// Which address a name leads to, and what ours are, is nobody's business.
-fn explain(error: ExchangeError) -> Problem {
+/// Anybody may ask, so nobody is told why: whether a port is open is not for strangers.
+fn explain(error: &ExchangeError) -> Problem {
     match error {
         ExchangeError::Dial(
             DialProblem::Forbidden(_) | DialProblem::NoSource(_) | DialProblem::Source(..),
         ) => Problem::Forbidden,
-        other => Problem::Exchange(other),
+        _ => Problem::Unreachable,
     }
 }
 
 fn request_for(id: &ClientIdUrl) -> Result<Request<Full<Bytes>>, Problem> {
     let mut request = Request::new(Full::default());
-    *request.uri_mut() = uri_of(id.as_url()).map_err(Problem::Exchange)?;
+    *request.uri_mut() = uri_of(id.as_url()).map_err(|_| Problem::Unreachable)?;
     let headers = request.headers_mut();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));

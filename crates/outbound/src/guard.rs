@@ -5,7 +5,7 @@
 //! caller gives the address, so that it learns at once, and again for the very address that is dialled, because a name
 //! may lead elsewhere by then.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
 
 use domain::CallbackUrl;
@@ -146,7 +146,7 @@ impl Guard {
         if self.allow.iter().any(|net| net.contains(&judged)) {
             return Ok(());
         }
-        match forbidden_kind(address) {
+        match forbidden_kind(address).or_else(|| own_kind(address)) {
             Some(kind) => Err(Forbidden::Address { address, kind }),
             None => Ok(()),
         }
@@ -221,6 +221,21 @@ fn forbidden_kind(address: IpAddr) -> Option<&'static str> {
         IpAddr::V6(ip) => first_kind(&FORBIDDEN_V6, |net| net.contains(&ip))
             .or((!GLOBAL_V6.contains(&ip)).then_some("a reserved address")),
     }
+}
+
+/// What an address of this machine is, whatever it is called outside: what listens there may be meant for those on the same
+/// machine alone, and a service that calls itself goes round in circles.
+///
+/// The system is asked from which address it would send there. Nothing is sent.
+fn own_kind(address: IpAddr) -> Option<&'static str> {
+    let any: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect((address, 9)).ok()?;
+    let own = socket.local_addr().ok()?.ip();
+    (own == address).then_some("an address of this machine")
 }
 
 fn first_kind<N>(table: &[(N, &'static str)], holds: impl Fn(&N) -> bool) -> Option<&'static str> {

@@ -23,7 +23,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 /// The name of this carrier.
-pub const NAME: &str = "simulator";
+pub const NAME: &str = domain::delivery::SIMULATOR;
 /// The numbers that behave on purpose start so and end in three digits: the code.
 const MAGIC_PREFIX: &str = "447700900";
 /// The number that a lookup finds with another operator than it was given to.

@@ -105,6 +105,7 @@ migrations! {
     17 "0017_callbacks" Breaking,
     18 "0018_receipts" Breaking,
     19 "0019_transit" Breaking,
+    20 "0020_codes" Breaking,
     21 "0021_account_rate" Compatible,
     22 "0022_encrypted" Breaking,
 }

@@ -378,6 +378,7 @@ fn engine_settings(
         fold_ledger_after: Some(config.retention.ledger_days)
             .filter(|days| *days > 0)
             .map(days),
+        keys: todo!("the service's keys"),
         pin_from: config.pin_from()?,
         grants: grant_settings(config, listening),
     })

@@ -35,7 +35,7 @@ pub use pooler::{Pooler, PoolerUser};
 pub use postgres::{HeldSnapshot, POSTGRES_VARIABLE, TestDatabase};
 pub use postgres_server::PostgresServer;
 pub use process::Process;
-pub use server::{Backend, SERVICE_KEY, Server, ServerBuilder, write_key};
+pub use server::{Backend, CALLBACKS_ALLOW, SERVICE_KEY, Server, ServerBuilder, write_key};
 pub use stall::StallControl;
 
 /// A wait for a state ends here, and only when something is broken: a machine that gives most of its processors to others

@@ -32,6 +32,10 @@ impl Backend {
     pub const ALL: [Self; 2] = [Self::Sqlite, Self::Postgres];
 }
 
+/// The variable that permits callbacks to networks that are not public.
+pub const CALLBACKS_ALLOW: &str = "SWITCHBOARD_CALLBACKS__ALLOW";
+const LOOPBACK: &str = r#"["127.0.0.0/8", "::1/128"]"#;
+
 /// What is decided before a server starts.
 #[derive(Debug)]
 pub struct ServerBuilder {
@@ -62,6 +66,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    /// Leaves out a variable that is set by default: [`CALLBACKS_ALLOW`].
+    #[must_use]
+    pub fn without_env(mut self, name: &str) -> Self {
+        self.variables.retain(|(known, _)| known != name);
         self
     }
 
@@ -185,7 +196,8 @@ impl Server {
             binary: binary.as_ref().to_owned(),
             backend,
             arguments: Vec::new(),
-            variables: Vec::new(),
+            // Receivers of tests are on loopback, whatever else a test sets.
+            variables: vec![(CALLBACKS_ALLOW.to_owned(), LOOPBACK.to_owned())],
             config: None,
             has_key: true,
         }

@@ -10,6 +10,7 @@ mod billing;
 mod binds;
 mod callbacks;
 mod catalogue;
+mod codes;
 mod dispatch;
 mod history;
 mod messages;
@@ -32,6 +33,7 @@ pub use callbacks::{
     SigningSecrets, UnreadableCallback,
 };
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
+pub use codes::CodeStore;
 pub use dispatch::{
     Beat, CarrierNote, CarrierSeen, Claimed, ClaimedRow, DispatchStore, Ended, InTransit, Inbox,
     Matched, NodeCard, PoolClaim, SetAside, Settled,
@@ -122,6 +124,7 @@ pub trait Store:
     + BillingStore
     + CatalogueStore
     + SenderStore
+    + CodeStore
     + OAuthStore
     + PeopleStore
     + SessionStore
@@ -139,6 +142,7 @@ impl<T> Store for T where
         + BillingStore
         + CatalogueStore
         + SenderStore
+        + CodeStore
         + OAuthStore
         + PeopleStore
         + SessionStore

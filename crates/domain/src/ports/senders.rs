@@ -5,7 +5,9 @@ use jiff::Timestamp;
 
 use super::{Page, StoreError};
 use crate::callback_url::CallbackUrl;
+use crate::code_cap::Capped;
 use crate::ids::{AccountId, SenderId};
+use crate::msisdn::Msisdn;
 use crate::sender::{
     Category, Judgement, Pin, PinHash, SenderName, SenderRecord, SenderState, Step, WrongState,
 };
@@ -29,6 +31,16 @@ pub struct NewSender {
     pub created_at: Timestamp,
 }
 
+impl NewSender {
+    /// The number that gets a PIN, if one does.
+    pub fn pin_goes_to(&self) -> Option<Msisdn> {
+        match (&self.name, self.pin) {
+            (SenderName::Msisdn(number), Some(_)) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
 /// What came of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registered {
@@ -40,6 +52,8 @@ pub enum Registered {
     TooSoon(SenderId),
     /// The account has a live sender of this name; nothing changed.
     Exists(SenderId, SenderState),
+    /// The number got, or the account had sent, as many codes as they may; nothing changed.
+    Capped(Capped),
 }
 
 /// What came of a guess at a PIN.
@@ -81,10 +95,11 @@ pub struct SenderFilter {
 /// same transaction, and with it stores the notification for its account, if that asked for one.
 #[async_trait]
 pub trait SenderStore: Send + Sync + 'static {
-    /// Registers a sender, or renews the PIN of one that waits for it.
+    /// Registers a sender, or renews the PIN of one that waits for it. Each PIN counts as a code ([`crate::code_cap`]), in
+    /// the same transaction.
     async fn register_sender(&self, sender: &NewSender) -> Result<Registered, StoreError>;
 
-    /// Forgets a PIN that could not be sent, so that another one may be asked for at once.
+    /// Forgets a PIN that could not be sent, so that another one may be asked for at once. It does not count.
     async fn withdraw_pin(&self, id: SenderId, pin: &PinHash) -> Result<(), StoreError>;
 
     /// Judges a guess, however many come at once at most [`MAX_TRIES`](crate::sender::MAX_TRIES) for one PIN.
@@ -118,6 +133,16 @@ pub trait SenderStore: Send + Sync + 'static {
         reason: Option<&str>,
         now: Timestamp,
     ) -> Result<Reviewed, StoreError>;
+
+    /// Rejects numbers that wait for a PIN and were sent none since `before`, at most `limit`, for this reason. Says how
+    /// many.
+    async fn expire_senders(
+        &self,
+        before: Timestamp,
+        reason: &str,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError>;
 
     /// Whether the account has an approved sender that compares as this name.
     async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError>;

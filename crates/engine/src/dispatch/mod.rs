@@ -30,6 +30,7 @@ use std::task::Poll;
 
 use domain::backoff::send_pause;
 use domain::delivery::{Parcel, Sent, Submitted};
+use domain::encryption::KeyRing;
 use domain::kill_point::{KillPoint, pass};
 use domain::message::{Holder, SendTime, Submission};
 use domain::ports::{Carrier, StoreError, WorkStore};
@@ -84,6 +85,7 @@ pub struct Dispatch {
     binds: Binds,
     pools: Pools,
     replan: Replan,
+    keys: Arc<KeyRing>,
 }
 
 /// Places that are kept for a submission, one for each recipient, with their routes.
@@ -98,6 +100,7 @@ impl Dispatch {
         routing: Arc<Routing>,
         callbacks: Arc<Callbacks>,
         held: usize,
+        keys: Arc<KeyRing>,
     ) -> Arc<Self> {
         let dispatch = Arc::new(Self {
             results: Results::start(store.clone(), clock.clone(), callbacks, held),
@@ -113,6 +116,7 @@ impl Dispatch {
             node,
             routing,
             held,
+            keys,
         });
         let tasks = [
             dispatch.supervise("dispatch-scan", Self::scan_all),

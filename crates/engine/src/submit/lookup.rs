@@ -46,6 +46,7 @@ impl LookupOrder<'_> {
             recipients,
             from: None,
             text: String::new(),
+            code_text: None,
             interactive: None,
             shape: Shape {
                 coding: Coding::Gsm7,

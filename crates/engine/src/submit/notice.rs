@@ -13,6 +13,8 @@ pub(crate) struct Notice {
     pub(crate) to: Msisdn,
     pub(crate) from: Originator,
     pub(crate) text: String,
+    /// The text, encrypted: it carries a code.
+    pub(crate) code_text: Vec<u8>,
     /// How long it is worth sending.
     pub(crate) lifetime: SignedDuration,
 }
@@ -38,6 +40,7 @@ impl Notice {
             recipients: vec![recipient],
             from: Some(self.from),
             text: self.text,
+            code_text: Some(self.code_text),
             shape,
             udh: None,
             coding_given: false,

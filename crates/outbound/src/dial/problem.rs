@@ -18,14 +18,14 @@ pub enum DialProblem {
     /// The name server is slow.
     #[error("the name was not resolved within {} s", .0.as_secs())]
     LookupTimeout(Duration),
-    /// The guard says no.
-    #[error("the address {0} may not be called")]
+    /// The guard says no. Which address a name leads to from here, and what our own are, is not for callers.
+    #[error("the host leads to an address that may not be called")]
     Forbidden(IpAddr),
     /// There are source addresses, but none of this one's family.
-    #[error("the address {0} cannot be called: no source address of its family is set")]
+    #[error("the host cannot be called: no source address of the family of its address is set")]
     NoSource(IpAddr),
     /// The source address is not this machine's.
-    #[error("the source address {0} cannot be used: {1}")]
+    #[error("the source address that is set cannot be used: {1}")]
     Source(IpAddr, io::ErrorKind),
     /// Nobody listens there.
     #[error("refused the connection")]

@@ -114,7 +114,7 @@ async fn what_is_no_document_is_refused_without_repeating_it() {
             "no HTTP",
             "secret\r\n\r\n".to_owned(),
             Then::Close,
-            "not HTTP",
+            "does not answer by HTTPS",
         ),
     ] {
         let timeout = if reason.contains("within") {

@@ -13,6 +13,9 @@ use crate::setup::{Scripted, callback, deliver, options};
 
 const KIND: Script = |_| (answer("200 OK", "OK"), Then::Continue);
 
+/// Which address it is, is not for callers.
+const FORBIDDEN: &str = "the host leads to an address that may not be called";
+
 fn only(network: &str) -> Guard {
     Guard::new(vec![network.parse().expect(network)])
 }
@@ -21,19 +24,16 @@ fn only(network: &str) -> Guard {
 async fn a_forbidden_address_is_not_dialled_in_any_notation() {
     let receiver = Receiver::kind().await;
     let port = receiver.address.port();
-    for (host, reason) in [
-        ("127.0.0.1", "the address 127.0.0.1 may not be called"),
-        ("0x7f.1", "the address 127.0.0.1 may not be called"),
-        ("2130706433", "the address 127.0.0.1 may not be called"),
-        ("017700000001", "the address 127.0.0.1 may not be called"),
-        (
-            "[::ffff:127.0.0.1]",
-            "the address ::ffff:127.0.0.1 may not be called",
-        ),
-        ("[::127.0.0.1]", "the address ::7f00:1 may not be called"),
-        ("0.0.0.0", "the address 0.0.0.0 may not be called"),
-        ("[::]", "the address :: may not be called"),
-        ("inside.example", "the address 127.0.0.1 may not be called"),
+    for host in [
+        "127.0.0.1",
+        "0x7f.1",
+        "2130706433",
+        "017700000001",
+        "[::ffff:127.0.0.1]",
+        "[::127.0.0.1]",
+        "0.0.0.0",
+        "[::]",
+        "inside.example",
     ] {
         let mut options = options();
         options.dialer.guard = Guard::default();
@@ -42,7 +42,7 @@ async fn a_forbidden_address_is_not_dialled_in_any_notation() {
         let attempt = deliver(&client, &format!("http://{host}:{port}/"))
             .await
             .attempt;
-        assert_eq!(attempt.reason, reason, "{host}");
+        assert_eq!(attempt.reason, FORBIDDEN, "{host}");
         assert_eq!((attempt.status, attempt.address), (None, None), "{host}");
     }
     assert!(receiver.seen().is_empty());
@@ -87,7 +87,7 @@ async fn a_name_that_changes_after_the_check_is_refused_when_dialled() {
 
     assert_eq!(check.check_url(&callback(&url).url).await, Ok(()));
     let attempt = deliver(&CallbackClient::new(options), &url).await.attempt;
-    assert_eq!(attempt.reason, "the address 127.0.0.1 may not be called");
+    assert_eq!(attempt.reason, FORBIDDEN);
     assert_eq!(resolver.asked(), 2);
     assert!(permitted.seen().is_empty() && forbidden.seen().is_empty());
 }
@@ -153,13 +153,13 @@ async fn a_callback_leaves_from_the_source_that_is_set() {
             "not this machine's",
             "192.0.2.1",
             format!("http://127.0.0.1:{port}/"),
-            "the source address 192.0.2.1 cannot be used: address not available",
+            "the source address that is set cannot be used: address not available",
         ),
         (
             "of the other family",
             "127.0.0.2",
             format!("http://[::1]:{port}/"),
-            "the address ::1 cannot be called: no source address of its family is set",
+            "the host cannot be called: no source address of the family of its address is set",
         ),
     ] {
         let mut options = options();

@@ -17,7 +17,7 @@ use tokio_postgres::types::ToSql;
 use super::attempt::Attempt;
 use super::billing::Till;
 use super::fault::Fault;
-use super::{billing, column, keys};
+use super::{billing, codes, column, keys};
 use crate::rows::{self, SendColumns, micros};
 
 /// The IDs of a submission are consecutive, so each text travels once, whatever the number of its recipients. What is
@@ -140,7 +140,9 @@ impl Attempt for CarefulBatch<'_> {
         keys::release_unpaid(&transaction, batch, &mut outcomes).await?;
         let stored = batch.iter().zip(&outcomes);
         let stored = stored.filter(|(_, outcome)| **outcome == Accepted::Stored);
-        let columns = MessageColumns::of_paid(stored.map(|(submission, _)| *submission));
+        let stored = stored.map(|(submission, _)| *submission);
+        codes::keep_texts(&transaction, stored.clone()).await?;
+        let columns = MessageColumns::of_paid(stored);
         let statement = transaction.prepare_cached(INSERT).await?;
         let charged_already = Charges::default();
         transaction
@@ -260,7 +262,7 @@ impl<'a> MessageColumns<'a> {
         self.channel.push(rows::channel_number(submission.channel));
         let interactive = submission.interactive.as_ref().map(Interactive::to_json);
         self.interactive.push(interactive.map(String::into_bytes));
-        self.body.push(submission.text.as_bytes());
+        self.body.push(submission.shown_text().as_bytes());
         self.coding.push(submission.shape.coding.number().into());
         self.coding_given.push(submission.coding_given);
         self.udh.push(submission.udh.as_ref().map(Udh::as_bytes));

@@ -11,10 +11,9 @@ use domain::ports::{Claimed, PoolClaim, SetAside};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
-use super::column;
 use super::fault::Fault;
 use super::floor::{Floor, Scan};
-use super::pooled;
+use super::{codes, column, pooled};
 use crate::rows::binds::SET_ASIDE;
 use crate::rows::dispatch::ParcelColumns;
 use crate::rows::{Corrupt, NOBODY, micros};
@@ -93,6 +92,7 @@ impl Attempt for Claims<'_> {
         // Some lanes are from pools; the most urgent come first.
         reading.parcels.sort_by_key(|parcel| parcel.priority.lane());
         reading.set_aside(&transaction, self.node).await?;
+        let code_texts = codes::find_texts(&transaction, &reading.parcels).await?;
         pass(KillPoint::ClaimInside);
         transaction.commit().await?;
         let clock = due.first().ok_or(Corrupt("clock"))?;
@@ -100,6 +100,7 @@ impl Attempt for Claims<'_> {
             .end(&scans, self.limits, column(clock, NOW)?, &reading.parcels);
         Ok(Claimed {
             parcels: reading.parcels,
+            code_texts,
             more: pooled.more,
             set_aside: reading.set_aside,
         })

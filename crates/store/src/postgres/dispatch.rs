@@ -94,7 +94,8 @@ const LIST_IN_TRANSIT: &str = "
     WHERE t.carrier = $1 AND t.reference > $2 AND t.status IS NULL ORDER BY t.reference LIMIT $3";
 /// Read from the newest message back. Without an index of its own: only people who try things out ask.
 const LIST_INBOX: &str = "
-    SELECT m.originator, m.body, m.final_us FROM transit AS t JOIN message AS m ON m.id = t.id
+    SELECT m.originator, m.body, m.final_us, c.text FROM transit AS t JOIN message AS m ON m.id = t.id
+        LEFT JOIN code_text AS c ON c.message_id = m.id
     WHERE t.carrier = $1 AND t.part = 1 AND m.recipient = $2 AND m.status = 1 ORDER BY t.id DESC LIMIT $3";
 
 /// A heartbeat that gets no answer for this long is tried again over another connection. A try and connecting anew take
@@ -339,6 +340,7 @@ fn inbox(row: &Row) -> Result<Inbox, Corrupt> {
         originator: column(row, 0)?,
         body: column(row, 1)?,
         final_us: column(row, 2)?,
+        code_text: column(row, 3)?,
     };
     columns.inbox()
 }

@@ -75,8 +75,10 @@ impl MessageStore for PostgresStore {
 
     async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult> {
         const OPERATION: &str = "accept messages";
-        let has_key = |submission: &Submission| submission.idempotency.is_some();
-        if batch.iter().any(has_key) {
+        let has_more = |submission: &Submission| {
+            submission.idempotency.is_some() || submission.code_text.is_some()
+        };
+        if batch.iter().any(has_more) {
             let whole = CarefulBatch(batch.iter().collect());
             let stored = self.store_by(OPERATION, &batch, &whole).await;
             return accept_results(stored, batch.len());

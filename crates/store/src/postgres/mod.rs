@@ -117,6 +117,7 @@ mod callbacks;
 mod carriers;
 mod catalogue;
 mod claims;
+mod codes;
 mod connected;
 mod days;
 mod dispatch;

@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
 use super::fault::{Fault, Raced};
-use super::{PostgresStore, Values, column};
+use super::{PostgresStore, Values, codes, column};
 use crate::rows::senders::{PinColumns, Sender, SenderColumns, first_columns, is_try, sender_id};
 use crate::rows::{Corrupt, micros};
 
@@ -31,6 +31,9 @@ macro_rules! sender {
 const LOCK_LIVE: &str =
     sender!("WHERE account_id = $1 AND name = $2 AND state IN (1, 2, 3) FOR UPDATE");
 const LOCK: &str = sender!("WHERE id = $1 FOR UPDATE");
+const LOCK_WAITING: &str = sender!(
+    "WHERE state = 2 AND coalesce(pin_sent_us, created_us) <= $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED"
+);
 const LOCK_OWN: &str = sender!("WHERE id = $1 AND account_id = $2 FOR UPDATE");
 const FIND: &str = sender!("WHERE id = $1 AND ($2::bigint IS NULL OR account_id = $2)");
 const LIST: &str = sender!(
@@ -46,6 +49,10 @@ const RENEW_PIN: &str = "
     UPDATE sender SET pin_hash = $2, pin_salt = $3, pin_expires_us = $4, pin_sent_us = $5, pin_tries = 0,
         notification_url = coalesce($6, notification_url) WHERE id = $1";
 const WITHDRAW_PIN: &str = "
+    WITH uncounted AS (
+        DELETE FROM code_sent WHERE (account_id, sent_us) =
+            (SELECT account_id, pin_sent_us FROM sender WHERE id = $1 AND pin_hash = $2)
+    )
     UPDATE sender SET pin_hash = NULL, pin_salt = NULL, pin_expires_us = NULL, pin_sent_us = NULL
     WHERE id = $1 AND pin_hash = $2";
 const COUNT_TRY: &str = "UPDATE sender SET pin_tries = pin_tries + 1 WHERE id = $1";
@@ -78,9 +85,17 @@ impl Attempt for Registration<'_> {
         let new = self.0;
         let transaction = client.transaction().await?;
         let (account, name) = (new.account.as_i64(), new.name.compared());
-        let registered = match lock(&transaction, LOCK_LIVE, &[&account, &name]).await? {
+        let known = lock(&transaction, LOCK_LIVE, &[&account, &name]).await?;
+        let met = known.map(|known| known.meet(new));
+        if let (None | Some(Registered::PinAgain(_)), Some(number)) = (met, new.pin_goes_to())
+            && let Err(capped) =
+                codes::count(&transaction, number, new.account, new.created_at).await?
+        {
+            return Ok(Registered::Capped(capped));
+        }
+        let registered = match met {
             None => Registered::New(create(&transaction, new).await?),
-            Some(known) => known.meet(new),
+            Some(met) => met,
         };
         if let (Registered::PinAgain(id), Some(pin)) = (registered, &new.pin) {
             renew_pin(&transaction, id, new, pin).await?;
@@ -194,6 +209,31 @@ impl Attempt for Review<'_> {
     }
 }
 
+/// Rejects numbers whose holder gave no PIN.
+struct Expiry<'a> {
+    before: Timestamp,
+    reason: &'a str,
+    now: Timestamp,
+    limit: u32,
+}
+
+impl Attempt for Expiry<'_> {
+    type Output = u64;
+
+    async fn run(&self, client: &mut Object) -> Result<u64, Fault> {
+        let transaction = client.transaction().await?;
+        let statement = transaction.prepare_cached(LOCK_WAITING).await?;
+        let values: Values<'_> = &[&micros(self.before), &i64::from(self.limit)];
+        let waiting = transaction.query(&statement, values).await?;
+        for row in &waiting {
+            let (found, rejected) = (record(row)?, SenderState::Rejected);
+            change(&transaction, found, rejected, Some(self.reason), self.now).await?;
+        }
+        transaction.commit().await?;
+        Ok(waiting.len() as u64)
+    }
+}
+
 /// Changes the state, raises the version, and leaves the notification to be sent.
 async fn change(
     transaction: &Transaction<'_>,
@@ -220,7 +260,7 @@ async fn change(
     Ok(sender)
 }
 
-async fn run(
+pub(super) async fn run(
     transaction: &Transaction<'_>,
     sql: &'static str,
     values: Values<'_>,
@@ -306,6 +346,22 @@ impl SenderStore for PostgresStore {
             now,
         };
         attempt::run(&self.pool, "review a sender", &review).await
+    }
+
+    async fn expire_senders(
+        &self,
+        before: Timestamp,
+        reason: &str,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let expiry = Expiry {
+            before,
+            reason,
+            now,
+            limit,
+        };
+        attempt::run(&self.pool, "expire senders", &expiry).await
     }
 
     async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError> {

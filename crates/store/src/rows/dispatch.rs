@@ -397,6 +397,7 @@ pub(crate) struct InboxColumns {
     pub(crate) originator: String,
     pub(crate) body: Vec<u8>,
     pub(crate) final_us: i64,
+    pub(crate) code_text: Option<Vec<u8>>,
 }
 
 impl InboxColumns {
@@ -404,6 +405,7 @@ impl InboxColumns {
         Ok(Inbox {
             from: self.originator,
             text: utf8(self.body)?,
+            code_text: self.code_text,
             at: timestamp(self.final_us)?,
         })
     }

@@ -9,6 +9,7 @@ use domain::text::Udh;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::billing::Till;
+use super::codes;
 use crate::rows::{self, AnswerColumns, SendColumns, micros};
 
 const INSERT_MESSAGE: &str = "
@@ -70,6 +71,9 @@ impl Inserts<'_> {
             let network = recipient.network.map(Network::code);
             self.message.raw_bind_parameter(18, network)?;
             self.message.raw_execute()?;
+            if let Some(text) = &submission.code_text {
+                codes::keep_text(db, id, text)?;
+            }
             self.queue.raw_bind_parameter(1, id)?;
             self.queue.raw_execute()?;
         }
@@ -91,7 +95,7 @@ impl Inserts<'_> {
         let message = &mut self.message;
         message.raw_bind_parameter(3, submission.account.as_i64())?;
         message.raw_bind_parameter(4, &*from)?;
-        message.raw_bind_parameter(5, submission.text.as_bytes())?;
+        message.raw_bind_parameter(5, submission.shown_text().as_bytes())?;
         message.raw_bind_parameter(6, submission.shape.coding.number())?;
         message.raw_bind_parameter(7, submission.coding_given)?;
         message.raw_bind_parameter(8, submission.udh.as_ref().map(Udh::as_bytes))?;

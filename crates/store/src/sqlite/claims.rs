@@ -1,12 +1,13 @@
 //! Claims of messages that are due.
 
+use domain::code_text::SHOWN;
 use domain::delivery::Parcel;
 use domain::ids::NodeId;
 use domain::message::Priority;
 use domain::ports::{Claimed, PoolClaim, SetAside};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::clock;
+use super::{clock, codes};
 use crate::rows::binds::SET_ASIDE;
 use crate::rows::dispatch::{ACCOUNTS, ParcelColumns, PoolRange, pool_ranges, priority};
 use crate::rows::{Corrupt, NOBODY};
@@ -145,7 +146,14 @@ impl Claims<'_> {
         let (attempt, tries) = claim.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
         self.db.prepare_cached(WAKE)?.execute([id])?;
         match self.read(owner, due_us, id, attempt, tries) {
-            Ok(parcel) => self.claimed.parcels.push(parcel),
+            Ok(parcel) => {
+                if parcel.text == SHOWN
+                    && let Some(text) = codes::find_text(self.db, id)?
+                {
+                    self.claimed.code_texts.push((parcel.id, text));
+                }
+                self.claimed.parcels.push(parcel);
+            }
             Err(error) => {
                 let what = unreadable(error)?;
                 let mut set_aside = self.db.prepare_cached(SET_ROW_ASIDE)?;

@@ -29,6 +29,7 @@ mod catalogue;
 mod checkpoint;
 mod claims;
 mod clock;
+mod codes;
 mod connected;
 mod connection;
 mod dashboard;

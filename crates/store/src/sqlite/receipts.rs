@@ -39,8 +39,9 @@ const LIST: &str = "
     ORDER BY transit.reference LIMIT ?3";
 /// Read from the newest part back. Without an index of its own: only people who try things out ask.
 const LIST_INBOX: &str = "
-    SELECT message.originator, message.body, message.final_us
+    SELECT message.originator, message.body, message.final_us, code_text.text
     FROM transit NOT INDEXED CROSS JOIN message ON message.id = transit.id
+        LEFT JOIN code_text ON code_text.message_id = message.id
     WHERE transit.carrier = ?1 AND transit.part = 1 AND message.recipient = ?2 AND message.status = 1
     ORDER BY transit.number DESC LIMIT ?3";
 
@@ -171,6 +172,7 @@ pub(super) fn list_inbox(
             originator: row.get(0)?,
             body: row.get(1)?,
             final_us: row.get(2)?,
+            code_text: row.get(3)?,
         };
         Ok(columns.inbox()?)
     };

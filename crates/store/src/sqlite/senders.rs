@@ -10,7 +10,7 @@ use domain::ports::{
 use domain::sender::{Judgement, Pin, PinHash, SenderRecord, SenderState, Step, notification};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{SqliteStore, access, clock};
+use super::{SqliteStore, access, clock, codes};
 use crate::rows::senders::{PinColumns, Sender, SenderColumns, first_columns, is_try, sender_id};
 use crate::rows::{NOBODY, micros};
 
@@ -28,6 +28,12 @@ const RENEW_PIN: &str = "
 const WITHDRAW_PIN: &str = "
     UPDATE sender SET pin_hash = NULL, pin_salt = NULL, pin_expires_us = NULL, pin_sent_us = NULL
     WHERE id = ?1 AND pin_hash = ?2";
+/// Before the PIN itself is forgotten.
+const UNCOUNT_PIN: &str = "
+    DELETE FROM code_sent WHERE (account_id, sent_us) =
+        (SELECT account_id, pin_sent_us FROM sender WHERE id = ?1 AND pin_hash = ?2)";
+const LIST_WAITING: &str =
+    "WHERE state = 2 AND coalesce(pin_sent_us, created_us) <= ?1 ORDER BY id LIMIT ?2";
 const COUNT_TRY: &str = "UPDATE sender SET pin_tries = pin_tries + 1 WHERE id = ?1";
 const CHANGE: &str = "
     UPDATE sender SET state = ?2, reason = ?3, changed_us = ?4, pin_hash = NULL, pin_salt = NULL, pin_expires_us = NULL
@@ -99,6 +105,20 @@ impl SenderStore for SqliteStore {
         .await
     }
 
+    async fn expire_senders(
+        &self,
+        before: Timestamp,
+        reason: &str,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let reason = reason.to_owned();
+        self.write("expire senders", move |db| {
+            expire(db, before, &reason, now, limit)
+        })
+        .await
+    }
+
     async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError> {
         let name = name.to_owned();
         self.read("look for an approved sender", move |db| {
@@ -112,10 +132,16 @@ impl SenderStore for SqliteStore {
 fn register(db: &Connection, new: &NewSender) -> rusqlite::Result<Registered> {
     let mut live = db.prepare_cached(&format!("{SENDER} WHERE {LIVE}"))?;
     let values = params![new.account.as_i64(), new.name.compared()];
-    let Some(known) = live.query_row(values, sender).optional()? else {
+    let known = live.query_row(values, sender).optional()?;
+    let met = known.map(|known| known.meet(new));
+    if let (None | Some(Registered::PinAgain(_)), Some(number)) = (met, new.pin_goes_to())
+        && let Err(capped) = codes::count(db, number, new.account, new.created_at)?
+    {
+        return Ok(Registered::Capped(capped));
+    }
+    let Some(registered) = met else {
         return create(db, new).map(Registered::New);
     };
-    let registered = known.meet(new);
     if let (Registered::PinAgain(id), Some(pin)) = (registered, &new.pin) {
         let (_, expires_us) = first_columns(new);
         db.prepare_cached(RENEW_PIN)?.execute(params![
@@ -160,8 +186,9 @@ fn url(new: &NewSender) -> Option<&[u8]> {
 
 /// Forgets a PIN that could not be sent.
 fn withdraw_pin(db: &Connection, id: SenderId, pin: &PinHash) -> rusqlite::Result<()> {
-    let mut withdraw = db.prepare_cached(WITHDRAW_PIN)?;
-    withdraw.execute(params![id.as_i64(), pin.hash]).map(drop)
+    let values = params![id.as_i64(), pin.hash];
+    db.prepare_cached(UNCOUNT_PIN)?.execute(values)?;
+    db.prepare_cached(WITHDRAW_PIN)?.execute(values).map(drop)
 }
 
 /// Judges a guess. The writer does one thing after the other, so no two guesses see the same number of tries.
@@ -203,6 +230,25 @@ fn review(
         Ok(state) => change(db, found.record, state, reason, now).map(Reviewed::Done),
         Err(wrong) => Ok(Reviewed::Refused(wrong)),
     }
+}
+
+/// Rejects numbers whose holder gave no PIN.
+fn expire(
+    db: &Connection,
+    before: Timestamp,
+    reason: &str,
+    now: Timestamp,
+    limit: u32,
+) -> rusqlite::Result<u64> {
+    let waiting = db
+        .prepare_cached(&format!("{SENDER} {LIST_WAITING}"))?
+        .query_map(params![micros(before), limit], sender)?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    let count = waiting.len();
+    for found in waiting {
+        change(db, found.record, SenderState::Rejected, Some(reason), now)?;
+    }
+    Ok(count as u64)
 }
 
 /// Changes the state, raises the version, and leaves the notification to be sent.

@@ -275,6 +275,8 @@ pub(crate) const TABLES: &[Table] = &[
             },
         ),
     Table::changing("early_receipt", &["carrier", "reference", "tail"]).by(&["status"]),
+    Table::changing("code_text", &["message_id"]).sums(&["message_id"]),
+    Table::changing("code_sent", &["number", "sent_us", "account_id"]).sums(&["sent_us"]),
     // The owner of a row of the queue may be one of these.
     Table::changing("pool", &["id"]).sums(&["id"]),
     Table::changing("queue", &["owner", "lane", "due_us", "id"])

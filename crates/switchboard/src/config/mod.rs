@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail, ensure};
 use domain::{Originator, ServiceKey};
 use http::HeaderName;
 use ipnet::IpNet;
+use outbound::Guard;
 use serde::{Deserialize, Serialize};
 use store::DatabaseUrl;
 use url::Url;
@@ -428,14 +429,20 @@ impl Config {
         self.server.listen.ip().to_canonical().is_loopback()
     }
 
-    /// The networks that callbacks may go to although they are not public: this machine itself, as long as nobody else
-    /// can reach the service, unless the configuration says otherwise.
+    /// Whether somebody tries the service out: everything is on this machine, and nothing says that others come by a
+    /// proxy, which looks like this from here.
+    fn is_development(&self) -> bool {
+        let is_sqlite = matches!(self.database_url(), Ok(DatabaseUrl::Sqlite(_)));
+        let is_alone = self.urls == Urls::default() && self.auth.trusted_proxies.is_empty();
+        self.is_loopback() && is_sqlite && is_alone && self.tls == Tls::default()
+    }
+
+    /// The networks that callbacks may go to although they are not public: this machine itself in development, unless
+    /// the configuration says otherwise.
     pub(crate) fn callback_allow(&self) -> Vec<IpNet> {
         match &self.callbacks.allow {
             Some(networks) => networks.clone(),
-            None if self.is_loopback() => ["127.0.0.0/8", "::1/128"]
-                .map(|net| net.parse().expect("a network"))
-                .to_vec(),
+            None if self.is_development() => Guard::loopback(),
             None => Vec::new(),
         }
     }

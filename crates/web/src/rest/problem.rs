@@ -3,6 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use domain::Permission;
 use domain::billing::NotPaid;
+use domain::code_cap::{NUMBER_DAY, NUMBER_HOUR};
 use domain::ports::StoreError;
 use engine::gate::{Refusal, either};
 use engine::senders::{ConfirmError, MAX_AWAITING, RegisterError};
@@ -164,6 +165,16 @@ impl Problem {
             RegisterError::TooSoon(id) => Self::conflict(format!(
                 "A confirmation code for sender {id} was sent less than a minute ago; a new one can be asked for a minute after the last."
             )),
+            RegisterError::Capped { retry_after_s } => Self {
+                retry_after_s: Some(retry_after_s),
+                ..Self::new(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    format!(
+                        "Too many confirmation codes were sent. A number gets at most {NUMBER_HOUR} in an hour and {NUMBER_DAY} in a day, and an account has a daily limit of its own; another one can be asked for in {}.",
+                        in_words(retry_after_s)
+                    ),
+                )
+            },
             RegisterError::TooMany => Self::new(
                 StatusCode::FORBIDDEN,
                 format!(
@@ -173,6 +184,15 @@ impl Problem {
             RegisterError::Pin(error) => Self::of_submit(error, currency),
             RegisterError::Store(error) => error.into(),
         }
+    }
+}
+
+/// A time as people say it, rounded up.
+fn in_words(seconds: u32) -> String {
+    match seconds.div_ceil(60) {
+        1 => "a minute".to_owned(),
+        minutes @ 2..=119 => format!("{minutes} minutes"),
+        minutes => format!("{} hours", minutes.div_ceil(60)),
     }
 }
 

@@ -42,6 +42,7 @@ const MAX_LIST: u32 = 1000;
         (status = 401, description = "No valid token.", body = Failure),
         (status = 403, description = "The token lacks `sender:write`, or the account may not send to this number.", body = Failure),
         (status = 409, description = "The account has a live sender of this name, or a PIN was sent less than a minute ago.", body = Failure),
+        (status = 429, description = "The number got, or the account had sent, as many confirmation codes as they may; `Retry-After` says when to try again.", body = Failure),
         (status = 503, description = "Overloaded or without its database; `Retry-After` says when to try again.", body = Failure),
     ),
 )]

@@ -77,6 +77,7 @@ pub(super) async fn undo_days_of_parts(database: &Database) {
         INSERT INTO transit (carrier, reference, taken_us, status, error, report, tail)
             SELECT carrier, reference, taken_us, status, error, report, nullif(tail, -1) FROM early_receipt;
         DROP TABLE early_receipt;
+        DROP TABLE code_text; DROP TABLE code_sent; ALTER TABLE account DROP COLUMN codes_per_day;
         CREATE INDEX transit_message ON transit (id) WHERE id IS NOT NULL;
         CREATE INDEX transit_unmatched ON transit (taken_us) WHERE id IS NULL;
         ALTER TABLE account DROP COLUMN requests_per_second;

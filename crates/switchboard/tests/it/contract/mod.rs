@@ -81,6 +81,7 @@ mod binds;
 mod callbacks;
 mod carriers;
 mod catalogues;
+mod codes;
 mod columns;
 mod days;
 mod dispatch;

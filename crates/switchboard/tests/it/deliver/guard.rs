@@ -1,9 +1,10 @@
 //! Where reports may not go: said when the address is given, and again when it is dialled.
 
 use std::fs;
+use std::net::{IpAddr, UdpSocket};
 
 use serde_json::{Value, json};
-use testkit::Backend;
+use testkit::{Backend, CALLBACKS_ALLOW, ServerBuilder};
 use testkit::receiver::{Receiver, Reply};
 
 use super::post::{callbacks, send, start_with};
@@ -146,7 +147,7 @@ fn check_refused(service: &Service, case: &str, url: &str, reason: &str) {
 #[test]
 fn forbidden_addresses_are_a_bad_request() {
     let service = start_with(Backend::Sqlite, |builder| {
-        builder.env("SWITCHBOARD_CALLBACKS__ALLOW", "[]")
+        builder.env(CALLBACKS_ALLOW, "[]")
     });
     for (case, url, reason) in FORBIDDEN {
         check_refused(&service, case, url, reason);
@@ -159,7 +160,7 @@ fn forbidden_addresses_are_a_bad_request() {
 #[test]
 fn what_the_operator_permits_is_permitted_and_no_more() {
     let service = start_with(Backend::Sqlite, |builder| {
-        builder.env("SWITCHBOARD_CALLBACKS__ALLOW", r#"["10.1.0.0/16"]"#)
+        builder.env(CALLBACKS_ALLOW, r#"["10.1.0.0/16"]"#)
     });
     let mapped = "http://[::ffff:10.1.2.3]/dlr";
     for url in ["http://10.1.2.3/dlr", "http://167838211/dlr", mapped] {
@@ -173,9 +174,12 @@ fn what_the_operator_permits_is_permitted_and_no_more() {
     }
 }
 
+/// Whoever tries the service out on a machine has the receiver there, too.
 #[test]
-fn a_service_on_loopback_may_call_its_own_machine_only() {
-    let service = start_with(Backend::Sqlite, |builder| builder);
+fn a_service_in_development_may_call_its_own_machine_only() {
+    let service = start_with(Backend::Sqlite, |builder| {
+        builder.without_env(CALLBACKS_ALLOW)
+    });
     for url in [
         "http://127.0.0.1:9/",
         "http://localhost:9/",
@@ -191,10 +195,65 @@ fn a_service_on_loopback_may_call_its_own_machine_only() {
     );
 }
 
+/// A service behind a proxy on the same machine listens on loopback, too, and others come by it.
+#[test]
+fn a_service_that_others_may_reach_does_not_call_its_own_machine() {
+    let settings: [(&str, Backend, &[(&str, &str)]); 4] = [
+        ("PostgreSQL", Backend::Postgres, &[]),
+        (
+            "an address",
+            Backend::Sqlite,
+            &[("SWITCHBOARD_URLS__BASE", "https://sms.example")],
+        ),
+        (
+            "another address",
+            Backend::Sqlite,
+            &[("SWITCHBOARD_URLS__DASHBOARD", "https://sms.example")],
+        ),
+        (
+            "a proxy",
+            Backend::Sqlite,
+            &[("SWITCHBOARD_AUTH__TRUSTED_PROXIES", r#"["127.0.0.1/32"]"#)],
+        ),
+    ];
+    for (name, backend, variables) in settings {
+        let service = start_with(backend, |builder| {
+            let builder = builder.without_env(CALLBACKS_ALLOW);
+            let set = |builder: ServerBuilder, (key, value): &(&str, &str)| builder.env(*key, *value);
+            variables.iter().fold(builder, set)
+        });
+        for url in ["http://127.0.0.1:9/", "http://localhost:9/", "http://[::1]:9/"] {
+            check_refused(&service, name, url, "a loopback address");
+        }
+    }
+}
+
+/// Its own public addresses lead to the same machine.
+#[test]
+fn a_service_does_not_call_its_own_public_address() {
+    let Some(own) = own_address() else {
+        println!("this machine has no address but loopback");
+        return;
+    };
+    let service = start_with(Backend::Sqlite, |builder| builder);
+    let url = format!("http://{own}:9/");
+    check_refused(&service, "own address", &url, "address");
+}
+
+/// An address of this machine that is not loopback.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("203.0.113.1:9").ok()?;
+    let own = socket.local_addr().ok()?.ip();
+    (!own.is_loopback()).then_some(own)
+}
+
 /// What was permitted when it was given is not called once it no longer is.
 #[test]
 fn what_is_dialled_is_judged_again() {
-    let mut service = start_with(Backend::Sqlite, |builder| builder.config(""));
+    let mut service = start_with(Backend::Sqlite, |builder| {
+        builder.without_env(CALLBACKS_ALLOW).config("")
+    });
     let receiver = Receiver::builder()
         .script(|_| Reply::answer(500, ""))
         .start();
@@ -215,7 +274,8 @@ fn what_is_dialled_is_judged_again() {
     let replayed = service.server.cli(&["callbacks", "replay", "--url", &url]);
     assert!(replayed.status.success(), "{replayed:?}");
     wait_for("a try that is refused here", || {
-        (last_reason(&service) == "the address 127.0.0.1 may not be called").then_some(())
+        let reason = "the host leads to an address that may not be called";
+        (last_reason(&service) == reason).then_some(())
     });
     assert_eq!(receiver.count(), called, "it was called nevertheless");
 }

@@ -198,22 +198,26 @@ fn no_document_is_fetched_from_where_nobody_may_look() {
     }
 }
 
-/// A host that says nothing of use is not repeated to whoever asked.
+/// Anybody can ask, so the answer must not tell an open port of this machine from a closed one.
 #[test]
-fn a_host_that_is_no_web_server_is_no_client() {
+fn nobody_finds_out_which_ports_of_this_machine_are_open() {
     let site = Site::start(Backend::Sqlite);
-    let trap = TcpListener::bind("127.0.0.1:0").expect("binds");
-    let port = trap.local_addr().expect("an address").port();
-    drop(trap);
-    let id = format!("https://127.0.0.1:{port}/client.json");
+    let open = TcpListener::bind("127.0.0.1:0").expect("binds");
+    open.set_nonblocking(true).expect("a setting");
+    let closed = TcpListener::bind("127.0.0.1:0").expect("binds");
+    let ports = [&open, &closed].map(|socket| socket.local_addr().expect("an address").port());
+    drop(closed);
     let before = site.issued();
-    let params = with(&site.question("", REDIRECT), "client_id", &id);
-    let answer = site.authorize(&params);
-    assert_eq!((answer.status, answer.header("location")), (400, None));
-    assert!(
-        answer.text().contains("refused the connection"),
-        "{}",
-        answer.text()
-    );
+    let [open_says, closed_says] = ports.map(|port| {
+        let id = format!("https://127.0.0.1:{port}/client.json");
+        let params = with(&site.question("", REDIRECT), "client_id", &id);
+        let answer = site.authorize(&params);
+        assert_eq!((answer.status, answer.header("location")), (400, None));
+        answer.text().replace(&port.to_string(), "PORT")
+    });
+    assert_eq!(open_says, closed_says);
+    assert!(open_says.contains("may not be called"), "{open_says}");
+    let knocked = open.accept().expect_err("nobody knocked");
+    assert_eq!(knocked.kind(), ErrorKind::WouldBlock);
     assert_eq!(site.issued(), before);
 }

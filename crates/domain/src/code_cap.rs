@@ -1,0 +1,91 @@
+//! How many confirmation codes a number and an account get: each is an SMS that nobody pays for.
+
+use jiff::{SignedDuration, Timestamp};
+
+/// The most codes for one number within an hour, whoever asks for them.
+pub const NUMBER_HOUR: u32 = 5;
+/// The most codes for one number within a day, whoever asks for them.
+pub const NUMBER_DAY: u32 = 10;
+
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+/// The longest time that codes are counted for.
+pub const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// Too many codes were sent; from this time on another one may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capped {
+    /// Until when none is sent.
+    pub until: Timestamp,
+}
+
+/// Whether a number may get another code.
+///
+/// `sent` are the times of its newest codes, the newest first: at least [`NUMBER_DAY`] of them where there are so many.
+pub fn check_number(sent: &[Timestamp], now: Timestamp) -> Result<(), Capped> {
+    let limits = [(NUMBER_HOUR, HOUR), (NUMBER_DAY, DAY)];
+    let until = limits.into_iter().filter_map(|(limit, window)| {
+        let until = *sent.get(limit as usize - 1)? + window;
+        (until > now).then_some(until)
+    });
+    until.max().map_or(Ok(()), |until| Err(Capped { until }))
+}
+
+/// Whether an account may have another code sent. `last` is the time of its newest code but as many as it may have sent in
+/// a day, less one.
+pub fn check_account(last: Option<Timestamp>, now: Timestamp) -> Result<(), Capped> {
+    match last.map(|last| last + DAY) {
+        Some(until) if until > now => Err(Capped { until }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(minute: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + minute * 60).expect("in range")
+    }
+
+    #[test]
+    fn a_number_gets_five_codes_in_an_hour_and_ten_in_a_day() {
+        const DAY: i64 = 24 * 60;
+        for (name, sent, now, until) in [
+            ("none", vec![], 0, None),
+            ("four", vec![3, 2, 1, 0], 4, None),
+            ("five", vec![4, 3, 2, 1, 0], 5, Some(60)),
+            ("the first is an hour ago", vec![4, 3, 2, 1, 0], 60, None),
+            ("five of six", vec![30, 4, 3, 2, 1, 0], 40, Some(61)),
+            (
+                "ten",
+                vec![309, 300, 240, 180, 120, 100, 90, 80, 70, 0],
+                310,
+                Some(DAY),
+            ),
+            (
+                "ten, and five in an hour",
+                vec![1439, 1438, 1437, 1436, 1435, 4, 3, 2, 1, 0],
+                1439,
+                Some(1435 + 60),
+            ),
+            (
+                "the first is a day ago",
+                vec![900, 800, 700, 600, 500, 400, 300, 200, 100, 0],
+                DAY,
+                None,
+            ),
+        ] {
+            let sent: Vec<Timestamp> = sent.into_iter().map(at).collect();
+            let expected = until.map_or(Ok(()), |until| Err(Capped { until: at(until) }));
+            assert_eq!(check_number(&sent, at(now)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_account_waits_until_its_first_code_is_a_day_old() {
+        let until = at(24 * 60);
+        assert_eq!(check_account(None, at(0)), Ok(()));
+        assert_eq!(check_account(Some(at(0)), at(5)), Err(Capped { until }));
+        assert_eq!(check_account(Some(at(0)), until), Ok(()));
+    }
+}

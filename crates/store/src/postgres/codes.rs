@@ -1,0 +1,148 @@
+//! Confirmation codes: counted, and their texts until the message has ended.
+
+use async_trait::async_trait;
+use deadpool_postgres::Transaction;
+use domain::code_cap::{self, Capped, NUMBER_DAY};
+use domain::code_text::SHOWN;
+use domain::delivery::Parcel;
+use domain::ids::AccountId;
+use domain::message::Submission;
+use domain::ports::{CodeStore, StoreError};
+use domain::{MessageId, Msisdn, Timestamp};
+use jiff::SignedDuration;
+use tokio_postgres::Row;
+
+use super::fault::Fault;
+use super::senders::run;
+use super::{PostgresStore, Values, column};
+use crate::rows::{self, Corrupt, duration_us, micros, timestamp};
+
+/// Whoever counts codes of the same account or number waits here, and then sees this one. The first number keeps these
+/// locks apart from others.
+const LOCK: &str = "
+    SELECT pg_advisory_xact_lock(1668244580, hashint8($1)), pg_advisory_xact_lock(1668244581, hashint8($2))";
+const SENT_TO: &str =
+    "SELECT sent_us FROM code_sent WHERE number = $1 ORDER BY sent_us DESC LIMIT $2";
+const SENT_BY: &str = "
+    SELECT sent_us FROM code_sent WHERE account_id = $1 ORDER BY sent_us DESC
+    LIMIT 1 OFFSET (SELECT codes_per_day - 1 FROM account WHERE id = $1)";
+const COUNT: &str = "
+    INSERT INTO code_sent (number, account_id, sent_us) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+const PRUNE: &str = "
+    WITH old AS MATERIALIZED (
+        SELECT number, sent_us, account_id FROM code_sent WHERE sent_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED
+    ), pruned AS (
+        DELETE FROM code_sent AS s USING old
+        WHERE s.number = ANY(ARRAY[old.number]) AND s.sent_us = old.sent_us AND s.account_id = old.account_id
+        RETURNING 1
+    )
+    SELECT count(*) FROM pruned";
+
+const KEEP_TEXTS: &str = "
+    INSERT INTO code_text (message_id, text) SELECT * FROM UNNEST($1::bigint[], $2::bytea[])";
+const FIND_TEXTS: &str =
+    "SELECT message_id, text FROM code_text WHERE message_id = ANY($1::bigint[])";
+const PRUNE_TEXTS: &str = concat!(
+    "WITH pruned AS (
+        DELETE FROM code_text WHERE message_id IN (
+            SELECT c.message_id FROM code_text AS c LEFT JOIN message AS m ON m.id = c.message_id
+            WHERE m.id IS NULL OR m.final_us <= ",
+    now_us!(),
+    " - $2 OR m.final_us IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM transit AS t WHERE t.id = c.message_id AND t.carrier = $1)
+            LIMIT $3)
+        RETURNING 1
+    )
+    SELECT count(*) FROM pruned"
+);
+
+#[async_trait]
+impl CodeStore for PostgresStore {
+    async fn prune_codes(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let values: Values<'_> = &[&micros(before), &i64::from(limit)];
+        self.get("prune codes", PRUNE, values, read_count).await
+    }
+
+    async fn prune_code_texts(
+        &self,
+        inbox: &str,
+        age: SignedDuration,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let values: Values<'_> = &[&inbox, &duration_us(age), &i64::from(limit)];
+        self.get("prune the texts of codes", PRUNE_TEXTS, values, read_count)
+            .await
+    }
+}
+
+fn read_count(row: &Row) -> Result<u64, Corrupt> {
+    u64::try_from(column::<i64>(row, 0)?).map_err(|_| Corrupt("count"))
+}
+
+/// Keeps the encrypted texts of these submissions, of those that have one.
+pub(super) async fn keep_texts<'a>(
+    transaction: &Transaction<'_>,
+    submissions: impl Iterator<Item = &'a Submission>,
+) -> Result<(), Fault> {
+    let (mut messages, mut texts) = (Vec::new(), Vec::new());
+    for submission in submissions {
+        if let Some(text) = &submission.code_text {
+            for recipient in &submission.recipients {
+                messages.push(recipient.id.as_i64());
+                texts.push(text.as_slice());
+            }
+        }
+    }
+    if messages.is_empty() {
+        return Ok(());
+    }
+    run(transaction, KEEP_TEXTS, &[&messages, &texts]).await
+}
+
+/// The encrypted texts of these messages, of those that have one.
+pub(super) async fn find_texts(
+    transaction: &Transaction<'_>,
+    parcels: &[Parcel],
+) -> Result<Vec<(MessageId, Vec<u8>)>, Fault> {
+    let hidden = parcels.iter().filter(|parcel| parcel.text == SHOWN);
+    let ids: Vec<i64> = hidden.map(|parcel| parcel.id.as_i64()).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let statement = transaction.prepare_cached(FIND_TEXTS).await?;
+    let found = transaction.query(&statement, &[&ids]).await?;
+    let read = |row: &Row| -> Result<_, Corrupt> {
+        Ok((rows::message_id(column(row, 0)?)?, column(row, 1)?))
+    };
+    Ok(found.iter().map(read).collect::<Result<_, _>>()?)
+}
+
+/// Counts a code that is about to be sent, unless that is one too many.
+pub(super) async fn count(
+    transaction: &Transaction<'_>,
+    number: Msisdn,
+    account: AccountId,
+    now: Timestamp,
+) -> Result<Result<(), Capped>, Fault> {
+    let (number, account) = (number.as_i64(), account.as_i64());
+    run(transaction, LOCK, &[&account, &number]).await?;
+    let sent_to = list(transaction, SENT_TO, &[&number, &i64::from(NUMBER_DAY)]).await?;
+    let sent_by = list(transaction, SENT_BY, &[&account]).await?;
+    let checked = code_cap::check_number(&sent_to, now)
+        .and_then(|()| code_cap::check_account(sent_by.first().copied(), now));
+    if checked.is_ok() {
+        run(transaction, COUNT, &[&number, &account, &micros(now)]).await?;
+    }
+    Ok(checked)
+}
+
+async fn list(
+    transaction: &Transaction<'_>,
+    sql: &'static str,
+    values: Values<'_>,
+) -> Result<Vec<Timestamp>, Fault> {
+    let statement = transaction.prepare_cached(sql).await?;
+    let found = transaction.query(&statement, values).await?;
+    let read = |row: &Row| -> Result<Timestamp, Corrupt> { timestamp(column(row, 0)?) };
+    Ok(found.iter().map(read).collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,107 @@
+//! Confirmation codes: counted, and their texts until the message has ended.
+
+use async_trait::async_trait;
+use domain::code_cap::{self, Capped, NUMBER_DAY};
+use domain::ids::AccountId;
+use domain::ports::{CodeStore, StoreError};
+use domain::{Msisdn, Timestamp};
+use jiff::SignedDuration;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::{SqliteStore, clock};
+use crate::rows::{duration_us, micros, timestamp};
+
+const SENT_TO: &str =
+    "SELECT sent_us FROM code_sent WHERE number = ?1 ORDER BY sent_us DESC LIMIT ?2";
+const SENT_BY: &str = "
+    SELECT sent_us FROM code_sent WHERE account_id = ?1 ORDER BY sent_us DESC
+    LIMIT 1 OFFSET (SELECT codes_per_day - 1 FROM account WHERE id = ?1)";
+const COUNT: &str = "
+    INSERT INTO code_sent (number, account_id, sent_us) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+const PRUNE: &str = "
+    DELETE FROM code_sent WHERE (number, sent_us, account_id) IN
+        (SELECT number, sent_us, account_id FROM code_sent WHERE sent_us <= ?1 LIMIT ?2)";
+
+const KEEP_TEXT: &str = "INSERT INTO code_text (message_id, text) VALUES (?1, ?2)";
+const FIND_TEXT: &str = "SELECT text FROM code_text WHERE message_id = ?1";
+const PRUNE_TEXTS: &str = "
+    DELETE FROM code_text WHERE message_id IN (
+        SELECT c.message_id FROM code_text AS c LEFT JOIN message AS m ON m.id = c.message_id
+        WHERE m.id IS NULL OR m.final_us <= ?2 OR m.final_us IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM transit AS t WHERE t.id = c.message_id AND t.carrier = ?1)
+        LIMIT ?3)";
+
+#[async_trait]
+impl CodeStore for SqliteStore {
+    async fn prune_codes(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.write("prune codes", move |db| prune(db, before, limit))
+            .await
+    }
+
+    async fn prune_code_texts(
+        &self,
+        inbox: &str,
+        age: SignedDuration,
+        limit: u32,
+    ) -> Result<u64, StoreError> {
+        let inbox = inbox.to_owned();
+        self.write("prune the texts of codes", move |db| {
+            prune_texts(db, &inbox, duration_us(age), limit)
+        })
+        .await
+    }
+}
+
+/// Keeps the encrypted text of a message.
+pub(super) fn keep_text(db: &Connection, message: i64, text: &[u8]) -> rusqlite::Result<()> {
+    let values = params![message, text];
+    db.prepare_cached(KEEP_TEXT)?.execute(values).map(drop)
+}
+
+/// The encrypted text of a message, if it has one.
+pub(super) fn find_text(db: &Connection, message: i64) -> rusqlite::Result<Option<Vec<u8>>> {
+    db.prepare_cached(FIND_TEXT)?
+        .query_row([message], |row| row.get(0))
+        .optional()
+}
+
+fn prune_texts(db: &Connection, inbox: &str, age_us: i64, limit: u32) -> rusqlite::Result<u64> {
+    let values = params![inbox, clock::now_us(db)? - age_us, limit];
+    let pruned = db.prepare_cached(PRUNE_TEXTS)?.execute(values)?;
+    Ok(pruned as u64)
+}
+
+/// Counts a code that is about to be sent, unless that is one too many.
+pub(super) fn count(
+    db: &Connection,
+    number: Msisdn,
+    account: AccountId,
+    now: Timestamp,
+) -> rusqlite::Result<Result<(), Capped>> {
+    let sent_to = db
+        .prepare_cached(SENT_TO)?
+        .query_map(params![number.as_i64(), NUMBER_DAY], sent_at)?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    let sent_by = db
+        .prepare_cached(SENT_BY)?
+        .query_row([account.as_i64()], sent_at)
+        .optional()?;
+    let checked =
+        code_cap::check_number(&sent_to, now).and_then(|()| code_cap::check_account(sent_by, now));
+    if checked.is_ok() {
+        let values = params![number.as_i64(), account.as_i64(), micros(now)];
+        db.prepare_cached(COUNT)?.execute(values)?;
+    }
+    Ok(checked)
+}
+
+fn sent_at(row: &Row<'_>) -> rusqlite::Result<Timestamp> {
+    Ok(timestamp(row.get(0)?)?)
+}
+
+/// Forgets codes that no longer count.
+fn prune(db: &Connection, before: Timestamp, limit: u32) -> rusqlite::Result<u64> {
+    let values = params![micros(before), limit];
+    let pruned = db.prepare_cached(PRUNE)?.execute(values)?;
+    Ok(pruned as u64)
+}
