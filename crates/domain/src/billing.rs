@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
+use crate::code_cap::ACCOUNT_DAY;
 use crate::country::{Country, UnknownCountry};
 use crate::money::Money;
 use crate::msisdn::Msisdn;
@@ -28,7 +29,7 @@ pub fn day_of(time: Timestamp) -> i32 {
 }
 
 /// What an account may spend besides its balance, and what it may not although the balance would cover it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpendingRules {
     /// How far the balance may go below zero.
     pub credit_limit: Money,
@@ -42,11 +43,27 @@ pub struct SpendingRules {
     pub approved_senders_only: bool,
     /// The most requests in a second, on each node; 0 for no limit.
     pub requests_per_second: u32,
+    /// The most confirmation codes in a day.
+    pub codes_per_day: u32,
+}
+
+impl Default for SpendingRules {
+    fn default() -> Self {
+        Self {
+            credit_limit: Money::ZERO,
+            daily_cap: None,
+            per_recipient_hour: None,
+            countries: Countries::default(),
+            approved_senders_only: false,
+            requests_per_second: 0,
+            codes_per_day: ACCOUNT_DAY,
+        }
+    }
 }
 
 impl SpendingRules {
     /// Each rule under the key that people set it by, and its value as they write it.
-    pub fn in_words(&self) -> [(&'static str, String); 6] {
+    pub fn in_words(&self) -> [(&'static str, String); 7] {
         let off = || "off".to_owned();
         let codes = self.countries.to_string();
         let countries = if codes.is_empty() {
@@ -68,6 +85,7 @@ impl SpendingRules {
                 self.approved_senders_only.to_string(),
             ),
             ("requests_per_second", self.requests_per_second.to_string()),
+            ("codes_per_day", self.codes_per_day.to_string()),
         ]
     }
 

@@ -6,6 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 pub const NUMBER_HOUR: u32 = 5;
 /// The most codes for one number within a day, whoever asks for them.
 pub const NUMBER_DAY: u32 = 10;
+/// The most codes of one account within a day, unless its operator says otherwise.
+pub const ACCOUNT_DAY: u32 = 500;
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 /// The longest time that codes are counted for.

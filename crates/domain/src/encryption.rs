@@ -154,9 +154,23 @@ impl KeyRing {
         })
     }
 
+    /// The same keys and one more that decrypts.
+    pub fn with_former(&self, key: ServiceKey) -> Self {
+        let mut ring = self.clone();
+        if !ring.keys.contains(&key) {
+            ring.keys.push(key);
+        }
+        ring
+    }
+
     /// The key that encrypts.
     pub fn active(&self) -> KeyId {
-        self.keys[self.active].id
+        self.active_key().id
+    }
+
+    /// The key that encrypts, itself.
+    pub fn active_key(&self) -> &ServiceKey {
+        &self.keys[self.active]
     }
 
     /// The key that was given first.

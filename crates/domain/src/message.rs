@@ -134,9 +134,8 @@ pub struct Submission {
     pub from: Option<Originator>,
     /// The text as it was sent; empty for a lookup.
     pub text: String,
-    /// The text once more, encrypted ([`crate::code_text`]), where it carries a code: nobody reads it back, and
-    /// [`Self::text`] is not stored.
-    pub code_text: Option<Vec<u8>>,
+    /// Whether the text carries a confirmation code: it is stored encrypted and nobody reads it back ([`crate::code_text`]).
+    pub carries_code: bool,
     /// What a Viber message has besides its text.
     pub interactive: Option<Interactive>,
     /// How the text is coded and into how many parts it splits.
@@ -196,10 +195,7 @@ impl Submission {
 
     /// The text as it is stored and shown.
     pub fn shown_text(&self) -> &str {
-        match self.code_text {
-            Some(_) => SHOWN,
-            None => &self.text,
-        }
+        if self.carries_code { SHOWN } else { &self.text }
     }
 
     /// What it costs, all recipients together.

@@ -44,7 +44,6 @@ mod upkeep;
 
 use std::sync::Arc;
 
-use domain::encryption::KeyRing;
 use domain::ports::{
     CallbackSender, ClientDocuments, ImageGuard, NodeCard, ReceiptSink, Store, StoreError, UrlGuard,
 };
@@ -90,8 +89,6 @@ pub struct Settings {
     pub keep_messages: Option<SignedDuration>,
     /// Ledger entries older than this are folded into daily sums; `None` keeps every entry.
     pub fold_ledger_after: Option<SignedDuration>,
-    /// What the database must not show is encrypted with these.
-    pub keys: Arc<KeyRing>,
     /// Who the PINs to numbers that are registered as senders come from.
     pub pin_from: Originator,
     /// Who grants to clients, for what, and for how long.
@@ -203,7 +200,6 @@ impl Engine {
                 urls,
                 submit.clone(),
                 settings.pin_from,
-                settings.keys,
             ),
             submit,
             sender_review: SenderReview::new(store.clone(), clock.clone()),
@@ -326,7 +322,6 @@ impl Worker {
             routing.clone(),
             callbacks.clone(),
             settings.held,
-            settings.keys.clone(),
         );
         let upkeep = upkeep::Upkeep::start(
             store.clone(),

@@ -6,8 +6,6 @@ mod review;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use domain::code_text;
-use domain::encryption::KeyRing;
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{
     Confirmed, NewSender, Page, Registered, SenderFilter, Store, StoreError, UrlGuard,
@@ -108,7 +106,6 @@ pub struct Senders {
     guard: Arc<dyn UrlGuard>,
     submit: Arc<Submit>,
     pin_from: Originator,
-    keys: Arc<KeyRing>,
 }
 
 impl Senders {
@@ -119,7 +116,6 @@ impl Senders {
         guard: Arc<dyn UrlGuard>,
         submit: Arc<Submit>,
         pin_from: Originator,
-        keys: Arc<KeyRing>,
     ) -> Self {
         Self {
             store,
@@ -127,7 +123,6 @@ impl Senders {
             guard,
             submit,
             pin_from,
-            keys,
         }
     }
 
@@ -211,8 +206,8 @@ impl Senders {
         let notice = Notice {
             to: number,
             from: self.pin_from.clone(),
-            code_text: code_text::encrypt(&self.keys, &number, &text, entropy::bytes()),
             text,
+            carries_code: true,
             lifetime: PIN_LIFETIME,
         };
         let Err(error) = self.submit.send_notice(account, notice).await else {

@@ -3,10 +3,10 @@
 //! The database names one key, which encrypts. A node without it does not start. Whoever opens the database encrypts again
 //! what is not encrypted with that key: what an older version left plain, and what a rotation left.
 
-use domain::encryption::{KeyId, KeyRing, SALT_BYTES};
+use domain::encryption::{KeyId, KeyRing, SALT_BYTES, ServiceKey};
 
-use crate::OpenError;
 use crate::rows::Corrupt;
+use crate::{KeepKey, OpenError};
 
 /// How many rows are encrypted again by one statement.
 pub(crate) const BATCH: u16 = 500;
@@ -24,19 +24,27 @@ pub(crate) enum Encrypting {
 pub(crate) struct NamedKey {
     pub(crate) key_id: String,
     pub(crate) proof: Vec<u8>,
+    /// A key that is kept in the database itself.
+    pub(crate) kept: Option<String>,
 }
 
 impl NamedKey {
     /// For a database that names no key yet, and for one that is to name another.
-    pub(crate) fn of(keys: &KeyRing) -> Self {
+    pub(crate) fn of(keys: &KeyRing, keep: KeepKey) -> Self {
         Self {
             key_id: keys.active().to_string(),
             proof: keys.proof(salt()),
+            kept: (keep == KeepKey::InDatabase).then(|| keys.active_key().reveal()),
         }
     }
 
-    /// The keys, of which the one encrypts that the database names.
+    /// The keys, of which the one encrypts that the database names; the one that it keeps is among them.
     pub(crate) fn check(&self, keys: &KeyRing, database: &str) -> Result<KeyRing, OpenError> {
+        let kept = self.kept.as_deref().map(ServiceKey::parse);
+        let keys = match kept {
+            Some(Ok(kept)) => &keys.with_former(kept),
+            _ => keys,
+        };
         let named = KeyId::parse(&self.key_id).and_then(|id| keys.with_active(id));
         match named {
             Some(keys) if keys.proves(&self.proof) => Ok(keys),
@@ -123,8 +131,6 @@ fn undecryptable(place: &str, source: domain::encryption::DecryptError) -> OpenE
 
 #[cfg(test)]
 mod tests {
-    use domain::ServiceKey;
-
     use super::*;
 
     fn ring(newest: u8, former: &[u8]) -> KeyRing {
@@ -134,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_database_decides_which_key_encrypts() {
-        let named = NamedKey::of(&ring(1, &[]));
+        let named = NamedKey::of(&ring(1, &[]), KeepKey::Elsewhere);
         for (name, keys, fits) in [
             ("the same", ring(1, &[]), true),
             ("a newer one besides", ring(2, &[1]), true),
@@ -154,8 +160,22 @@ mod tests {
         let forged = NamedKey {
             proof: ring(2, &[]).proof(salt()),
             key_id: named.key_id,
+            kept: None,
         };
         assert!(forged.check(&ring(1, &[]), "db").is_err(), "a forged proof");
+    }
+
+    #[test]
+    fn a_kept_key_serves_whoever_opens_the_database() {
+        let named = NamedKey::of(&ring(1, &[]), KeepKey::InDatabase);
+        let keys = named.check(&ring(2, &[]), "db").expect("it is kept");
+        assert_eq!(keys.active(), ring(1, &[]).active());
+        assert_eq!(keys.newest(), ring(2, &[]).active());
+        let broken = NamedKey {
+            kept: Some("no key".to_owned()),
+            ..named
+        };
+        assert!(broken.check(&ring(2, &[]), "db").is_err());
     }
 
     #[test]

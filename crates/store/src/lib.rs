@@ -30,6 +30,8 @@ pub use url::{DatabaseUrl, DatabaseUrlError, PostgresUrl};
 pub struct Options {
     /// The keys that encrypt and decrypt secrets.
     pub keys: KeyRing,
+    /// Where the key that encrypts is kept.
+    pub keep_key: KeepKey,
     /// How many connections a node keeps to `PostgreSQL`, at most. `SQLite` has no use for it.
     pub postgres_connections: usize,
 }
@@ -39,9 +41,19 @@ impl Options {
     pub fn new(keys: KeyRing) -> Self {
         Self {
             keys,
+            keep_key: KeepKey::Elsewhere,
             postgres_connections: 8,
         }
     }
+}
+
+/// Where the key that encrypts is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeepKey {
+    /// In the configuration, or in a file.
+    Elsewhere,
+    /// In the database, for nodes that share it and have no other way to the key.
+    InDatabase,
 }
 
 /// Why a store could not be opened.

@@ -84,14 +84,14 @@ impl Welcome {
                 self.link
             )?;
         }
-        writeln!(out, "API token, for a week:\n  {}\n", self.token)?;
+        writeln!(out, "API token:\n  {}\n", self.token)?;
         writeln!(
             out,
-            "Make another, for as long as it is needed and with no more than it needs:\n  \
+            "It ends in a week. Make another that lives as long as you need and may do no more than you need:\n  \
              switchboard token create --account {ACCOUNT} --name NAME --expires 90d --permission sms:send{}\n",
             location(config)
         )?;
-        if config.security.key.is_none() {
+        if keys::file(config).exists() && config.security.key.is_none() {
             writeln!(
                 out,
                 "Secrets in the database are encrypted with the key in this file; keep a copy of it apart from backups:\n  {}\n",

@@ -4,10 +4,12 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use anyhow::Context as _;
 use domain::encryption::KEY_BYTES;
 use domain::{KeyRing, ServiceKey};
+use store::{DatabaseUrl, KeepKey};
 
 use crate::config::Config;
 
@@ -17,6 +19,7 @@ const FILE_NAME: &str = "service.key";
 /// The keys of this process.
 pub(crate) struct Keys {
     pub(crate) ring: KeyRing,
+    pub(crate) keep: KeepKey,
     /// The file that was just made, because there was no key.
     made: Option<PathBuf>,
 }
@@ -38,7 +41,9 @@ pub(crate) fn file(config: &Config) -> PathBuf {
 }
 
 /// Reads the keys; makes one where there is none. The data folder must be there by then.
-pub(crate) fn load(config: &Config) -> anyhow::Result<Keys> {
+///
+/// Nodes that share a server and have no key in their configuration share one that the server keeps: the first one's.
+pub(crate) fn load(config: &Config, database: &DatabaseUrl) -> anyhow::Result<Keys> {
     let path = file(config);
     let (configured, mut former) = config.security.keys()?;
     let in_file = read(&path)?;
@@ -46,13 +51,26 @@ pub(crate) fn load(config: &Config) -> anyhow::Result<Keys> {
         former.extend(in_file);
         return Ok(Keys {
             ring: KeyRing::new(newest, former),
+            keep: KeepKey::Elsewhere,
             made: None,
         });
     }
+    let keep = match database {
+        DatabaseUrl::Sqlite(_) => KeepKey::Elsewhere,
+        DatabaseUrl::Postgres(_) => KeepKey::InDatabase,
+    };
     if let Some((newest, others)) = in_file.split_first() {
         former.extend(others.iter().cloned());
         return Ok(Keys {
             ring: KeyRing::new(newest.clone(), former),
+            keep,
+            made: None,
+        });
+    }
+    if keep == KeepKey::InDatabase {
+        return Ok(Keys {
+            ring: KeyRing::new(random_key()?, former),
+            keep,
             made: None,
         });
     }
@@ -71,6 +89,7 @@ pub(crate) fn load(config: &Config) -> anyhow::Result<Keys> {
     }
     Ok(Keys {
         ring: KeyRing::new(key, former),
+        keep,
         made: made.then_some(path),
     })
 }
@@ -93,11 +112,9 @@ pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<ServiceKey>> {
 /// Makes a key that is on the disk, whole, when it first appears under its name. Where another process was faster its key
 /// is read.
 fn make(path: &Path) -> anyhow::Result<(ServiceKey, bool)> {
-    let mut bytes = [0; KEY_BYTES];
-    getrandom::fill(&mut bytes).context("the operating system gives no random bytes")?;
-    let key = ServiceKey::new(bytes);
+    let key = random_key()?;
     let draft = path.with_extension(format!("key.{}", std::process::id()));
-    let written = write(&draft, &key).and_then(|()| fs::hard_link(&draft, path));
+    let written = write(&draft, slice::from_ref(&key)).and_then(|()| fs::hard_link(&draft, path));
     // It has its name by now, or is of no use.
     drop(fs::remove_file(&draft));
     match written {
@@ -114,11 +131,53 @@ fn make(path: &Path) -> anyhow::Result<(ServiceKey, bool)> {
     }
 }
 
-fn write(path: &Path, key: &ServiceKey) -> io::Result<()> {
+/// Copies the file with the key to the side of a backup. Where the key is in the configuration, or in the database that
+/// was copied, there is no such file.
+pub(crate) fn copy_beside(config: &Config, backup: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let keys = read(&file(config))?;
+    if config.security.key.is_some() || keys.is_empty() {
+        return Ok(None);
+    }
+    let copy = beside(backup);
+    write(&copy, &keys).with_context(|| format!("cannot write {}", copy.display()))?;
+    Ok(Some(copy))
+}
+
+/// Adds the keys beside a backup to those of the data folder, if there are any.
+pub(crate) fn take_from_beside(config: &Config, backup: &Path) -> anyhow::Result<()> {
+    let path = file(config);
+    let mut keys = read(&path)?;
+    let before = keys.len();
+    for key in read(&beside(backup))? {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    if keys.len() == before {
+        return Ok(());
+    }
+    write(&path, &keys).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn beside(backup: &Path) -> PathBuf {
+    let mut name = backup.as_os_str().to_owned();
+    name.push(".key");
+    name.into()
+}
+
+fn random_key() -> anyhow::Result<ServiceKey> {
+    let mut bytes = [0; KEY_BYTES];
+    getrandom::fill(&mut bytes).context("the operating system gives no random bytes")?;
+    Ok(ServiceKey::new(bytes))
+}
+
+fn write(path: &Path, keys: &[ServiceKey]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     let mut file = options.open(path)?;
-    writeln!(file, "{}", key.reveal())?;
+    for key in keys {
+        writeln!(file, "{}", key.reveal())?;
+    }
     file.sync_all()
 }
 
@@ -144,6 +203,10 @@ mod tests {
         config
     }
 
+    fn sqlite() -> DatabaseUrl {
+        DatabaseUrl::Sqlite("any".into())
+    }
+
     fn text(byte: u8) -> String {
         ServiceKey::new([byte; KEY_BYTES]).reveal()
     }
@@ -152,22 +215,22 @@ mod tests {
     fn a_key_is_made_once_for_its_owner_alone() {
         let folder = TempDir::create("keys").expect("a temporary folder");
         let config = config(&folder, None, &[]);
-        let first = load(&config).expect("made");
+        let first = load(&config, &sqlite()).expect("made");
         assert!(first.made.is_some());
         let mode = fs::metadata(file(&config)).expect("a file").permissions();
         assert_eq!(mode.mode() & 0o777, 0o600);
-        let second = load(&config).expect("read");
+        let second = load(&config, &sqlite()).expect("read");
         assert!(second.made.is_none() && second.ring == first.ring);
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
         first.discard();
-        assert_ne!(load(&config).expect("made").ring, first.ring);
+        assert_ne!(load(&config, &sqlite()).expect("made").ring, first.ring);
     }
 
     #[test]
     fn the_configured_key_is_the_newest_and_all_others_decrypt() {
         let folder = TempDir::create("keys").expect("a temporary folder");
         let ids = |config: &Config| {
-            let keys = load(config).expect("keys");
+            let keys = load(config, &sqlite()).expect("keys");
             assert!(keys.made.is_none());
             keys.ring.ids().map(|id| id.to_string()).collect::<Vec<_>>()
         };
@@ -188,11 +251,42 @@ mod tests {
     }
 
     #[test]
+    fn on_a_server_no_file_is_made() {
+        let folder = TempDir::create("keys").expect("a temporary folder");
+        let server = "postgres://localhost/x".parse().expect("a URL");
+        let unset = config(&folder, None, &[]);
+        let keys = load(&unset, &server).expect("made");
+        assert_eq!(keys.keep, KeepKey::InDatabase);
+        assert!(!file(&unset).exists());
+        let set = load(&config(&folder, Some(&text(1)), &[]), &server).expect("read");
+        assert_eq!(set.keep, KeepKey::Elsewhere);
+    }
+
+    #[test]
+    fn a_backup_has_its_key_beside_it() {
+        let folders = ["from", "to"].map(|name| TempDir::create(name).expect("a temporary folder"));
+        let [from, to] = [&folders[0], &folders[1]].map(|folder| config(folder, None, &[]));
+        let backup = folders[0].path().join("backup.db");
+        assert_eq!(copy_beside(&from, &backup).expect("read"), None);
+        let made = load(&from, &sqlite()).expect("made");
+        let copy = copy_beside(&from, &backup).expect("copied").expect("a key");
+        let mode = fs::metadata(copy).expect("a file").permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600);
+        for _ in 0..2 {
+            take_from_beside(&to, &backup).expect("taken");
+            assert_eq!(read(&file(&to)).expect("read").len(), 1);
+        }
+        assert!(load(&to, &sqlite()).expect("read").ring == made.ring);
+        let configured = config(&folders[0], Some(&text(1)), &[]);
+        assert_eq!(copy_beside(&configured, &backup).expect("read"), None);
+    }
+
+    #[test]
     fn a_file_without_a_key_is_named() {
         let folder = TempDir::create("keys").expect("a temporary folder");
         let config = config(&folder, None, &[]);
         fs::write(file(&config), "hunter2").expect("written");
-        let error = format!("{:#}", load(&config).err().expect("refused"));
+        let error = format!("{:#}", load(&config, &sqlite()).err().expect("refused"));
         assert!(error.contains("service.key: a key must be"), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
     }

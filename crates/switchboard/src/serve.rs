@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use axum::Router;
+use domain::Clock;
 use domain::ports::{CarrierReports, NodeCard, Store};
-use domain::{Clock, KeyRing};
 use engine::database_clock::DatabaseClock;
 use engine::{Engine, GrantSettings, Guards, Outside};
 use jiff::SignedDuration;
@@ -28,6 +28,7 @@ use crate::carriers::Carriers;
 use crate::cli::{Place, Role, ServeArgs};
 use crate::config::Config;
 use crate::follower::Follower;
+use crate::keys::Keys;
 use crate::{first_start, keys, mcp, open_files, outside, private, telemetry};
 
 /// The most submissions that one transaction stores.
@@ -49,6 +50,12 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
     let listening = listener.local_addr()?;
     let database = config.database_url()?;
     let store = open_store(&config, &database).await?;
+    if matches!(database, DatabaseUrl::Postgres(_)) && config.security.key.is_none() {
+        tracing::warn!(
+            "security.key is not set: the key that encrypts secrets is kept in the database, beside what it encrypts; set \
+             it on every node (docs/SECURITY.md, Keys)"
+        );
+    }
     let clock: Arc<dyn Clock> = DatabaseClock::start(store.clone())
         .await
         .context("the service cannot start without its database")?;
@@ -282,8 +289,8 @@ pub(crate) async fn open_store(
 ) -> anyhow::Result<Arc<dyn Store>> {
     create_folder(database)?;
     private::folder(&config.data_dir)?;
-    let keys = keys::load(config)?;
-    let options = store_options(config, keys.ring.clone());
+    let keys = keys::load(config, database)?;
+    let options = store_options(config, &keys);
     let opened = store::open(database, &options).await;
     if let Err(OpenError::WrongKey { .. }) = &opened {
         keys.discard();
@@ -291,10 +298,11 @@ pub(crate) async fn open_store(
     opened.context("the service cannot start without its database")
 }
 
-pub(crate) fn store_options(config: &Config, keys: KeyRing) -> store::Options {
+pub(crate) fn store_options(config: &Config, keys: &Keys) -> store::Options {
     store::Options {
+        keys: keys.ring.clone(),
+        keep_key: keys.keep,
         postgres_connections: config.database.connections,
-        ..store::Options::new(keys)
     }
 }
 
@@ -378,7 +386,6 @@ fn engine_settings(
         fold_ledger_after: Some(config.retention.ledger_days)
             .filter(|days| *days > 0)
             .map(days),
-        keys: todo!("the service's keys"),
         pin_from: config.pin_from()?,
         grants: grant_settings(config, listening),
     })

@@ -12,6 +12,7 @@ const DAILY_CAP: &str = "daily_cap";
 const PER_RECIPIENT_HOUR: &str = "per_recipient_hour";
 const APPROVED_SENDERS_ONLY: &str = "approved_senders_only";
 const REQUESTS_PER_SECOND: &str = "requests_per_second";
+const CODES_PER_DAY: &str = "codes_per_day";
 
 /// What switches a limit off.
 const OFF: &str = "off";
@@ -21,6 +22,8 @@ const ALL: &str = "all";
 const MAX_AMOUNT: Money = Money::from_micros(1_000_000_000 * 1_000_000);
 /// More than a node answers.
 const MAX_REQUESTS_PER_SECOND: u32 = 1_000_000;
+/// More than an account has use for.
+const MAX_CODES_PER_DAY: u32 = 10_000_000;
 
 /// A change of what an account may spend.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub enum RuleChange {
     ApprovedSendersOnly(bool),
     /// The most requests in a second; 0 for no limit.
     RequestsPerSecond(u32),
+    /// The most confirmation codes in a day.
+    CodesPerDay(u32),
 }
 
 impl RuleChange {
@@ -49,6 +54,7 @@ impl RuleChange {
             Self::PerRecipientHour(_) => PER_RECIPIENT_HOUR,
             Self::ApprovedSendersOnly(_) => APPROVED_SENDERS_ONLY,
             Self::RequestsPerSecond(_) => REQUESTS_PER_SECOND,
+            Self::CodesPerDay(_) => CODES_PER_DAY,
         }
     }
 
@@ -61,6 +67,7 @@ impl RuleChange {
             Self::PerRecipientHour(limit) => rules.per_recipient_hour = limit,
             Self::ApprovedSendersOnly(only) => rules.approved_senders_only = only,
             Self::RequestsPerSecond(rate) => rules.requests_per_second = rate,
+            Self::CodesPerDay(codes) => rules.codes_per_day = codes,
         }
     }
 }
@@ -71,7 +78,8 @@ impl FromStr for RuleChange {
     fn from_str(text: &str) -> Result<Self, String> {
         let keys = || {
             format!(
-                "{CREDIT_LIMIT}, {COUNTRIES}, {DAILY_CAP}, {PER_RECIPIENT_HOUR}, {APPROVED_SENDERS_ONLY}, {REQUESTS_PER_SECOND}"
+                "{CREDIT_LIMIT}, {COUNTRIES}, {DAILY_CAP}, {PER_RECIPIENT_HOUR}, {APPROVED_SENDERS_ONLY}, \
+                 {REQUESTS_PER_SECOND}, {CODES_PER_DAY}"
             )
         };
         let (key, value) = text
@@ -88,6 +96,7 @@ impl FromStr for RuleChange {
                 .map_err(|reason| format!("{reason}, or write {OFF}")),
             APPROVED_SENDERS_ONLY => yes_or_no(value).map(Self::ApprovedSendersOnly),
             REQUESTS_PER_SECOND => rate(value).map(Self::RequestsPerSecond),
+            CODES_PER_DAY => codes(value).map(Self::CodesPerDay),
             unknown => Err(format!(
                 "there is no key {}; the keys are {}",
                 Shown(unknown),
@@ -156,6 +165,18 @@ fn rate(value: &str) -> Result<u32, String> {
         })
 }
 
+fn codes(value: &str) -> Result<u32, String> {
+    let codes = count(value)
+        .ok()
+        .filter(|codes| *codes <= MAX_CODES_PER_DAY);
+    codes.ok_or_else(|| {
+        format!(
+            "{} is no limit; give a whole number from 1 to {MAX_CODES_PER_DAY}",
+            Shown(value)
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,6 +212,7 @@ mod tests {
             ("requests_per_second=0", RuleChange::RequestsPerSecond(0)),
             ("requests_per_second=off", RuleChange::RequestsPerSecond(0)),
             ("requests_per_second=25", RuleChange::RequestsPerSecond(25)),
+            ("codes_per_day=1", RuleChange::CodesPerDay(1)),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
@@ -219,6 +241,8 @@ mod tests {
             ("requests_per_second=-1", "or 0 for no limit"),
             ("requests_per_second=0.5", "whole number"),
             ("requests_per_second=1000001", "from 1 to 1000000"),
+            ("codes_per_day=0", "from 1 to 10000000"),
+            ("codes_per_day=off", "from 1 to 10000000"),
         ] {
             let reason = text.parse::<RuleChange>().expect_err(text);
             assert!(reason.contains(fragment), "{text}: {reason}");
@@ -246,6 +270,7 @@ mod tests {
             countries: "LV".parse().expect("a country"),
             approved_senders_only: true,
             requests_per_second: 0,
+            codes_per_day: 500,
         };
         assert_eq!(rules, expected);
     }

@@ -78,8 +78,6 @@ pub struct Inbox {
     pub from: String,
     /// The text.
     pub text: String,
-    /// The encrypted text of one that carries a code, while it is kept.
-    pub code_text: Option<Vec<u8>>,
     /// When it arrived.
     pub at: Timestamp,
 }
@@ -171,8 +169,6 @@ pub struct SetAside {
 pub struct Claimed {
     /// Messages that are the node's now, the most urgent lane first.
     pub parcels: Vec<Parcel>,
-    /// The encrypted texts of those that carry a code; they have only [`SHOWN`](crate::code_text::SHOWN) themselves.
-    pub code_texts: Vec<(MessageId, Vec<u8>)>,
     /// Pools and lanes in which more messages may wait.
     pub more: Vec<(PoolId, Priority)>,
     /// Rows that could not be read. They are not claimed again.

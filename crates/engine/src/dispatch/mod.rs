@@ -30,7 +30,6 @@ use std::task::Poll;
 
 use domain::backoff::send_pause;
 use domain::delivery::{Parcel, Sent, Submitted};
-use domain::encryption::KeyRing;
 use domain::kill_point::{KillPoint, pass};
 use domain::message::{Holder, SendTime, Submission};
 use domain::ports::{Carrier, StoreError, WorkStore};
@@ -85,7 +84,6 @@ pub struct Dispatch {
     binds: Binds,
     pools: Pools,
     replan: Replan,
-    keys: Arc<KeyRing>,
 }
 
 /// Places that are kept for a submission, one for each recipient, with their routes.
@@ -100,7 +98,6 @@ impl Dispatch {
         routing: Arc<Routing>,
         callbacks: Arc<Callbacks>,
         held: usize,
-        keys: Arc<KeyRing>,
     ) -> Arc<Self> {
         let dispatch = Arc::new(Self {
             results: Results::start(store.clone(), clock.clone(), callbacks, held),
@@ -116,7 +113,6 @@ impl Dispatch {
             node,
             routing,
             held,
-            keys,
         });
         let tasks = [
             dispatch.supervise("dispatch-scan", Self::scan_all),

@@ -4,11 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::code_text;
-use domain::delivery::Parcel;
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{CarrierNote, Claimed, Health, PoolClaim};
-use domain::{AccountId, MessageId, PoolId, Priority};
+use domain::{AccountId, PoolId, Priority};
 use tokio::time::Instant;
 
 use super::Dispatch;
@@ -74,10 +72,7 @@ impl Dispatch {
         self.note_claimed(&pools, &claimed, began);
         let mut nobodys = [0; LANES];
         let mut unplaced = Vec::new();
-        for mut parcel in claimed.parcels {
-            if !self.reveal_code(&mut parcel, &claimed.code_texts) {
-                continue;
-            }
+        for parcel in claimed.parcels {
             if parcel.pool.is_none() {
                 nobodys[lane(parcel.priority)] += 1;
             }
@@ -90,25 +85,6 @@ impl Dispatch {
         let has_room = unplaced.is_empty();
         self.store_unplaced(unplaced).await;
         nobodys.contains(&SCAN_MOST) || (has_room && !claimed.more.is_empty())
-    }
-
-    /// Gives a message that carries a code its text. One whose text cannot be read is not sent: it waits until a node
-    /// with the right key has it, or until its time is over.
-    fn reveal_code(&self, parcel: &mut Parcel, code_texts: &[(MessageId, Vec<u8>)]) -> bool {
-        let found = code_texts.iter().find(|(id, _)| *id == parcel.id);
-        let Some((id, encrypted)) = found else {
-            return true;
-        };
-        match code_text::decrypt(&self.keys, &parcel.to, encrypted) {
-            Ok(text) => {
-                parcel.text = text;
-                true
-            }
-            Err(error) => {
-                tracing::error!(message = id.get(), %error, "the text of a confirmation code cannot be read");
-                false
-            }
-        }
     }
 
     /// Notes which accounts have more in the pools than was claimed.

@@ -237,7 +237,7 @@ fn submission(world: &World, number: u64) -> Submission {
         }],
         from: Some(Originator::parse("Shop").expect("a name")),
         text: "Hello".to_owned(),
-        code_text: None,
+        carries_code: false,
         interactive: None,
         shape: Shape {
             coding: Coding::Gsm7,

@@ -3,7 +3,6 @@
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use domain::encryption::{KEY_BYTES, KeyRing, ServiceKey};
 use domain::message::{Submission, SubmitReceipt};
 use domain::ports::{NodeCard, StoreError, WorkStore};
 use domain::{Channel, Clock};
@@ -142,7 +141,6 @@ async fn start(
         routing,
         callbacks.clone(),
         HELD,
-        Arc::new(KeyRing::new(ServiceKey::new([0; KEY_BYTES]), [])),
     );
     upkeep::spawn_expiry(store.clone(), node, callbacks);
     let networks = NETWORKS.iter().enumerate();

@@ -46,7 +46,7 @@ impl LookupOrder<'_> {
             recipients,
             from: None,
             text: String::new(),
-            code_text: None,
+            carries_code: false,
             interactive: None,
             shape: Shape {
                 coding: Coding::Gsm7,

@@ -13,8 +13,7 @@ pub(crate) struct Notice {
     pub(crate) to: Msisdn,
     pub(crate) from: Originator,
     pub(crate) text: String,
-    /// The text, encrypted: it carries a code.
-    pub(crate) code_text: Vec<u8>,
+    pub(crate) carries_code: bool,
     /// How long it is worth sending.
     pub(crate) lifetime: SignedDuration,
 }
@@ -40,7 +39,7 @@ impl Notice {
             recipients: vec![recipient],
             from: Some(self.from),
             text: self.text,
-            code_text: Some(self.code_text),
+            carries_code: self.carries_code,
             shape,
             udh: None,
             coding_given: false,

@@ -104,7 +104,7 @@ impl SmsOrder<'_> {
             channel: Channel::Sms,
             recipients,
             from: Some(from),
-            code_text: None,
+            carries_code: false,
             interactive: None,
             text: self.message.into_owned(),
             shape,

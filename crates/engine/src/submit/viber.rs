@@ -78,7 +78,7 @@ impl ViberOrder<'_> {
             recipients,
             from: Some(from),
             text: self.message.into_owned(),
-            code_text: None,
+            carries_code: false,
             interactive: Some(interactive).filter(|interactive| !interactive.is_empty()),
             shape: Shape {
                 coding: Coding::Ucs2,

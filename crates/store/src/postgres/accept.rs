@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use deadpool_postgres::Object;
-use domain::Network;
 use domain::billing::day_of;
 use domain::interactive::Interactive;
 use domain::kill_point::{KillPoint, pass};
 use domain::message::{Submission, TestMode};
 use domain::ports::Accepted;
 use domain::text::Udh;
+use domain::{KeyRing, Network};
 use tokio_postgres::types::ToSql;
 
 use super::attempt::Attempt;
@@ -115,13 +115,17 @@ pub(super) fn unstored(batch: &[Submission], charged: &[i64]) -> Vec<usize> {
 }
 
 /// A batch that is looked at one by one, in its order: some submissions have keys, or some account cannot pay for all.
-pub(super) struct CarefulBatch<'a>(pub(super) Vec<&'a Submission>);
+pub(super) struct CarefulBatch<'a> {
+    pub(super) batch: Vec<&'a Submission>,
+    /// For texts that carry codes.
+    pub(super) keys: &'a KeyRing,
+}
 
 impl Attempt for CarefulBatch<'_> {
     type Output = Vec<Accepted>;
 
     async fn run(&self, client: &mut Object) -> Result<Vec<Accepted>, Fault> {
-        let batch = self.0.as_slice();
+        let batch = self.batch.as_slice();
         let transaction = client.transaction().await?;
         let keys = keys::Keys::of(batch);
         let mut outcomes = keys::claim(&transaction, &keys, batch).await?;
@@ -141,7 +145,7 @@ impl Attempt for CarefulBatch<'_> {
         let stored = batch.iter().zip(&outcomes);
         let stored = stored.filter(|(_, outcome)| **outcome == Accepted::Stored);
         let stored = stored.map(|(submission, _)| *submission);
-        codes::keep_texts(&transaction, stored.clone()).await?;
+        codes::keep_texts(&transaction, self.keys, stored.clone()).await?;
         let columns = MessageColumns::of_paid(stored);
         let statement = transaction.prepare_cached(INSERT).await?;
         let charged_already = Charges::default();

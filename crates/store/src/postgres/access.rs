@@ -21,7 +21,7 @@ macro_rules! account {
         concat!(
             "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, created_us,
                 credit_limit_micros, daily_cap_micros, per_recipient_hour, countries, approved_senders_only,
-                requests_per_second
+                requests_per_second, codes_per_day
             FROM account AS a",
             newest_entry!("a.id"),
             $condition
@@ -259,6 +259,7 @@ fn account(row: &Row) -> Result<AccountRecord, Corrupt> {
             countries: column(row, 8)?,
             approved_senders_only: column(row, 9)?,
             requests_per_second: column(row, 10)?,
+            codes_per_day: column(row, 11)?,
         },
     };
     columns.record()

@@ -1,13 +1,14 @@
 //! Claims of messages that are due.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use deadpool_postgres::{Object, Transaction};
-use domain::Priority;
 use domain::delivery::Parcel;
 use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{Claimed, PoolClaim, SetAside};
+use domain::{KeyRing, MessageId, Priority};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
@@ -15,7 +16,7 @@ use super::fault::Fault;
 use super::floor::{Floor, Scan};
 use super::{codes, column, pooled};
 use crate::rows::binds::SET_ASIDE;
-use crate::rows::dispatch::ParcelColumns;
+use crate::rows::dispatch::{ParcelColumns, code_text};
 use crate::rows::{Corrupt, NOBODY, micros};
 
 /// The columns of a claimed row, as [`Row::of`] reads them. The message of a row may be missing or unreadable.
@@ -72,6 +73,7 @@ pub(super) struct Claims<'a> {
     pub(super) limits: [u32; 3],
     pub(super) pools: &'a [PoolClaim],
     pub(super) lanes: &'a Lanes,
+    pub(super) keys: &'a KeyRing,
 }
 
 impl Attempt for Claims<'_> {
@@ -91,8 +93,11 @@ impl Attempt for Claims<'_> {
         }
         // Some lanes are from pools; the most urgent come first.
         reading.parcels.sort_by_key(|parcel| parcel.priority.lane());
+        let texts = codes::find_texts(&transaction, &reading.parcels).await?;
+        if !texts.is_empty() {
+            reading.reveal_codes(self.keys, &texts);
+        }
         reading.set_aside(&transaction, self.node).await?;
-        let code_texts = codes::find_texts(&transaction, &reading.parcels).await?;
         pass(KillPoint::ClaimInside);
         transaction.commit().await?;
         let clock = due.first().ok_or(Corrupt("clock"))?;
@@ -100,7 +105,6 @@ impl Attempt for Claims<'_> {
             .end(&scans, self.limits, column(clock, NOW)?, &reading.parcels);
         Ok(Claimed {
             parcels: reading.parcels,
-            code_texts,
             more: pooled.more,
             set_aside: reading.set_aside,
         })
@@ -150,15 +154,43 @@ impl Reading {
         match parcel(row, id) {
             Ok(parcel) => self.parcels.push(parcel),
             Err(corrupt) => {
-                self.lane.push(column(row, 17)?);
-                self.due_us.push(column(row, 11)?);
-                self.id.push(id);
-                self.attempt.push(column(row, 12)?);
-                let what = corrupt.to_string();
-                self.set_aside.push(SetAside { id, what });
+                let claim = (column(row, 11)?, column(row, 12)?);
+                self.note_aside(id, column(row, 17)?, claim, corrupt);
             }
         }
         Ok(())
+    }
+
+    /// Gives messages that carry codes their texts. One whose text cannot be read is set aside.
+    fn reveal_codes(&mut self, keys: &KeyRing, texts: &HashMap<MessageId, Vec<u8>>) {
+        for mut parcel in std::mem::take(&mut self.parcels) {
+            match texts
+                .get(&parcel.id)
+                .map(|text| code_text(keys, &parcel.to, text))
+            {
+                None => self.parcels.push(parcel),
+                Some(Ok(text)) => {
+                    parcel.text = text;
+                    self.parcels.push(parcel);
+                }
+                Some(Err(corrupt)) => {
+                    let claim = (
+                        micros(parcel.claim.due_at),
+                        parcel.claim.attempt.cast_signed(),
+                    );
+                    self.note_aside(parcel.id.as_i64(), parcel.priority.lane(), claim, corrupt);
+                }
+            }
+        }
+    }
+
+    fn note_aside(&mut self, id: i64, lane: i16, (due_us, attempt): (i64, i32), what: Corrupt) {
+        self.lane.push(lane);
+        self.due_us.push(due_us);
+        self.id.push(id);
+        self.attempt.push(attempt);
+        let what = what.to_string();
+        self.set_aside.push(SetAside { id, what });
     }
 
     async fn set_aside(&self, transaction: &Transaction<'_>, node: NodeId) -> Result<(), Fault> {

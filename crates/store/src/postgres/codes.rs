@@ -1,20 +1,23 @@
 //! Confirmation codes: counted, and their texts until the message has ended.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use deadpool_postgres::Transaction;
 use domain::code_cap::{self, Capped, NUMBER_DAY};
-use domain::code_text::SHOWN;
+use domain::code_text::{self, SHOWN};
 use domain::delivery::Parcel;
 use domain::ids::AccountId;
-use domain::message::Submission;
+use domain::message::{Recipient, Submission};
 use domain::ports::{CodeStore, StoreError};
-use domain::{MessageId, Msisdn, Timestamp};
+use domain::{KeyRing, MessageId, Msisdn, Timestamp};
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 
 use super::fault::Fault;
 use super::senders::run;
 use super::{PostgresStore, Values, column};
+use crate::encrypted::salt;
 use crate::rows::{self, Corrupt, duration_us, micros, timestamp};
 
 /// Whoever counts codes of the same account or number waits here, and then sees this one. The first number keeps these
@@ -79,17 +82,18 @@ fn read_count(row: &Row) -> Result<u64, Corrupt> {
     u64::try_from(column::<i64>(row, 0)?).map_err(|_| Corrupt("count"))
 }
 
-/// Keeps the encrypted texts of these submissions, of those that have one.
+/// Keeps the texts of these submissions that carry a code, encrypted.
 pub(super) async fn keep_texts<'a>(
     transaction: &Transaction<'_>,
+    keys: &KeyRing,
     submissions: impl Iterator<Item = &'a Submission>,
 ) -> Result<(), Fault> {
     let (mut messages, mut texts) = (Vec::new(), Vec::new());
     for submission in submissions {
-        if let Some(text) = &submission.code_text {
-            for recipient in &submission.recipients {
-                messages.push(recipient.id.as_i64());
-                texts.push(text.as_slice());
+        if submission.carries_code {
+            for Recipient { id, to, .. } in &submission.recipients {
+                messages.push(id.as_i64());
+                texts.push(code_text::encrypt(keys, to, &submission.text, salt()));
             }
         }
     }
@@ -103,11 +107,11 @@ pub(super) async fn keep_texts<'a>(
 pub(super) async fn find_texts(
     transaction: &Transaction<'_>,
     parcels: &[Parcel],
-) -> Result<Vec<(MessageId, Vec<u8>)>, Fault> {
+) -> Result<HashMap<MessageId, Vec<u8>>, Fault> {
     let hidden = parcels.iter().filter(|parcel| parcel.text == SHOWN);
     let ids: Vec<i64> = hidden.map(|parcel| parcel.id.as_i64()).collect();
     if ids.is_empty() {
-        return Ok(Vec::new());
+        return Ok(HashMap::new());
     }
     let statement = transaction.prepare_cached(FIND_TEXTS).await?;
     let found = transaction.query(&statement, &[&ids]).await?;

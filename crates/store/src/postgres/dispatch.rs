@@ -10,7 +10,7 @@ use domain::ports::{
     Beat, CarrierNote, CarrierSeen, Claimed, ClaimedRow, DispatchStore, Ended, InTransit, Inbox,
     Matched, NodeCard, PoolClaim, Settled, StoreError,
 };
-use domain::{Msisdn, Timestamp};
+use domain::{KeyRing, Msisdn, Timestamp};
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 
@@ -177,6 +177,7 @@ impl DispatchStore for PostgresStore {
             limits,
             pools,
             lanes: &self.lanes,
+            keys: &self.keys,
         };
         attempt::run(&self.pool, "claim messages", &claims).await
     }
@@ -305,6 +306,7 @@ impl DispatchStore for PostgresStore {
         limit: u32,
     ) -> Result<Vec<Inbox>, StoreError> {
         let values: super::Values<'_> = &[&carrier, &to.as_i64(), &i64::from(limit)];
+        let inbox = |row: &Row| inbox(row, &self.keys, to);
         self.list("list an inbox", LIST_INBOX, values, inbox).await
     }
 
@@ -335,12 +337,12 @@ fn in_transit(row: &Row) -> Result<InTransit, Corrupt> {
     columns.in_transit()
 }
 
-fn inbox(row: &Row) -> Result<Inbox, Corrupt> {
+fn inbox(row: &Row, keys: &KeyRing, to: &Msisdn) -> Result<Inbox, Corrupt> {
     let columns = InboxColumns {
         originator: column(row, 0)?,
         body: column(row, 1)?,
         final_us: column(row, 2)?,
         code_text: column(row, 3)?,
     };
-    columns.inbox()
+    columns.inbox(keys, to)
 }

@@ -75,11 +75,13 @@ impl MessageStore for PostgresStore {
 
     async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult> {
         const OPERATION: &str = "accept messages";
-        let has_more = |submission: &Submission| {
-            submission.idempotency.is_some() || submission.code_text.is_some()
-        };
+        let has_more =
+            |submission: &Submission| submission.idempotency.is_some() || submission.carries_code;
         if batch.iter().any(has_more) {
-            let whole = CarefulBatch(batch.iter().collect());
+            let whole = CarefulBatch {
+                batch: batch.iter().collect(),
+                keys: &self.keys,
+            };
             let stored = self.store_by(OPERATION, &batch, &whole).await;
             return accept_results(stored, batch.len());
         }
@@ -91,7 +93,10 @@ impl MessageStore for PostgresStore {
         let left = accept::unstored(&batch, &charged);
         let mut results = vec![Ok(Accepted::Stored); batch.len()];
         if !left.is_empty() {
-            let rest = CarefulBatch(left.iter().map(|&place| &batch[place]).collect());
+            let rest = CarefulBatch {
+                batch: left.iter().map(|&place| &batch[place]).collect(),
+                keys: &self.keys,
+            };
             let rest = self.store_by(OPERATION, &batch, &rest).await;
             // The first transaction is committed: a failure of the second concerns only what was left to it.
             for (place, result) in left.iter().zip(accept_results(rest, left.len())) {

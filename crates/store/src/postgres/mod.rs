@@ -214,8 +214,7 @@ impl PostgresStore {
         }
         migrate::run(&mut client, steps).await?;
         let database = describe(&url.config);
-        let (keys, renewed) =
-            encrypted::prepare(&mut client, &database, &options.keys, encrypting).await?;
+        let (keys, renewed) = encrypted::prepare(&client, &database, options, encrypting).await?;
         drop(client);
         let store = Self {
             pool: Connections::new(pool, pool::STARTING),

@@ -14,6 +14,7 @@ pub(crate) struct RulesColumns {
     pub(crate) countries: String,
     pub(crate) approved_senders_only: bool,
     pub(crate) requests_per_second: i64,
+    pub(crate) codes_per_day: i64,
 }
 
 impl RulesColumns {
@@ -25,6 +26,7 @@ impl RulesColumns {
             countries: rules.countries.to_string(),
             approved_senders_only: rules.approved_senders_only,
             requests_per_second: i64::from(rules.requests_per_second),
+            codes_per_day: i64::from(rules.codes_per_day),
         }
     }
 
@@ -36,6 +38,8 @@ impl RulesColumns {
             countries: self.countries.parse().map_err(|_| Corrupt("country"))?,
             approved_senders_only: self.approved_senders_only,
             requests_per_second: per_second(self.requests_per_second)?,
+            codes_per_day: u32::try_from(self.codes_per_day)
+                .map_err(|_| Corrupt("codes per day"))?,
         })
     }
 }

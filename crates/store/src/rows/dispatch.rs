@@ -6,7 +6,7 @@ use domain::interactive::Interactive;
 use domain::message::{Priority, TestMode};
 use domain::ports::{ClaimedRow, Ended, InTransit, Inbox, Matched, PoolClaim, Settled};
 use domain::text::{Coding, Shape, Udh};
-use domain::{Code, Msisdn, Originator};
+use domain::{Code, KeyRing, Msisdn, Originator};
 
 use super::binds::{pool_of, pool_owner};
 use super::callbacks::CallbackColumns;
@@ -401,14 +401,25 @@ pub(crate) struct InboxColumns {
 }
 
 impl InboxColumns {
-    pub(crate) fn inbox(self) -> Result<Inbox, Corrupt> {
+    pub(crate) fn inbox(self, keys: &KeyRing, to: &Msisdn) -> Result<Inbox, Corrupt> {
+        let text = match self.code_text {
+            Some(encrypted) => code_text(keys, to, &encrypted)?,
+            None => utf8(self.body)?,
+        };
         Ok(Inbox {
             from: self.originator,
-            text: utf8(self.body)?,
-            code_text: self.code_text,
+            text,
             at: timestamp(self.final_us)?,
         })
     }
+}
+
+/// Decrypts a text that carries a code.
+pub(crate) fn code_text(keys: &KeyRing, to: &Msisdn, encrypted: &[u8]) -> Result<String, Corrupt> {
+    domain::code_text::decrypt(keys, to, encrypted).map_err(|error| {
+        tracing::error!(%error, "the text of a confirmation code cannot be decrypted");
+        Corrupt("text of a code")
+    })
 }
 
 /// What pruning reads of a message, in the order of IDs.

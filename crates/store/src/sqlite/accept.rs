@@ -1,11 +1,11 @@
 //! Storing submissions: the hot path of the writer.
 
-use domain::Network;
 use domain::ids::AccountId;
 use domain::interactive::Interactive;
 use domain::message::{IdempotencyClaim, Submission, TestMode};
 use domain::ports::{Accepted, KeptAnswer};
 use domain::text::Udh;
+use domain::{KeyRing, Network};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::billing::Till;
@@ -27,11 +27,16 @@ const KEEP_ANSWER: &str = "
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
 /// Stores a batch and says what became of each.
-pub(super) fn accept(db: &Connection, batch: &[Submission]) -> Result<Vec<Accepted>> {
+pub(super) fn accept(
+    db: &Connection,
+    keys: &KeyRing,
+    batch: &[Submission],
+) -> Result<Vec<Accepted>> {
     let mut inserts = Inserts {
         message: db.prepare_cached(INSERT_MESSAGE)?,
         queue: db.prepare_cached(INSERT_QUEUE)?,
         till: Till::new(db),
+        keys,
     };
     let accepted = batch
         .iter()
@@ -46,6 +51,7 @@ struct Inserts<'db> {
     message: CachedStatement<'db>,
     queue: CachedStatement<'db>,
     till: Till<'db>,
+    keys: &'db KeyRing,
 }
 
 impl Inserts<'_> {
@@ -71,8 +77,8 @@ impl Inserts<'_> {
             let network = recipient.network.map(Network::code);
             self.message.raw_bind_parameter(18, network)?;
             self.message.raw_execute()?;
-            if let Some(text) = &submission.code_text {
-                codes::keep_text(db, id, text)?;
+            if submission.carries_code {
+                codes::keep_text(db, self.keys, recipient, &submission.text)?;
             }
             self.queue.raw_bind_parameter(1, id)?;
             self.queue.raw_execute()?;

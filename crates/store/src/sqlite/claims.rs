@@ -1,6 +1,6 @@
 //! Claims of messages that are due.
 
-use domain::code_text::SHOWN;
+use domain::KeyRing;
 use domain::delivery::Parcel;
 use domain::ids::NodeId;
 use domain::message::Priority;
@@ -36,6 +36,7 @@ const SET_ROW_ASIDE: &str = "
 /// Takes what is due and nobody's, or a pool's.
 pub(super) fn claim_due(
     db: &Connection,
+    keys: &KeyRing,
     node: NodeId,
     limits: [u32; 3],
     pools: &[PoolClaim],
@@ -43,6 +44,7 @@ pub(super) fn claim_due(
     let now_us = clock::now_us(db)?;
     let mut claims = Claims {
         db,
+        keys,
         node,
         claimed: Claimed::default(),
     };
@@ -76,6 +78,7 @@ fn place(row: &Row<'_>) -> Result<Place> {
 
 struct Claims<'db> {
     db: &'db Connection,
+    keys: &'db KeyRing,
     node: NodeId,
     claimed: Claimed,
 }
@@ -146,14 +149,7 @@ impl Claims<'_> {
         let (attempt, tries) = claim.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
         self.db.prepare_cached(WAKE)?.execute([id])?;
         match self.read(owner, due_us, id, attempt, tries) {
-            Ok(parcel) => {
-                if parcel.text == SHOWN
-                    && let Some(text) = codes::find_text(self.db, id)?
-                {
-                    self.claimed.code_texts.push((parcel.id, text));
-                }
-                self.claimed.parcels.push(parcel);
-            }
+            Ok(parcel) => self.claimed.parcels.push(parcel),
             Err(error) => {
                 let what = unreadable(error)?;
                 let mut set_aside = self.db.prepare_cached(SET_ROW_ASIDE)?;
@@ -188,7 +184,9 @@ impl Claims<'_> {
             })
         };
         let columns = self.db.prepare_cached(PARCEL)?.query_row([id], read)?;
-        Ok(columns.parcel()?)
+        let mut parcel = columns.parcel()?;
+        codes::reveal(self.db, self.keys, &mut parcel)?;
+        Ok(parcel)
     }
 }
 

@@ -2,13 +2,18 @@
 
 use async_trait::async_trait;
 use domain::code_cap::{self, Capped, NUMBER_DAY};
+use domain::code_text::{self, SHOWN};
+use domain::delivery::Parcel;
 use domain::ids::AccountId;
+use domain::message::Recipient;
 use domain::ports::{CodeStore, StoreError};
-use domain::{Msisdn, Timestamp};
+use domain::{KeyRing, Msisdn, Timestamp};
 use jiff::SignedDuration;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{SqliteStore, clock};
+use crate::encrypted::salt;
+use crate::rows::dispatch;
 use crate::rows::{duration_us, micros, timestamp};
 
 const SENT_TO: &str =
@@ -52,17 +57,31 @@ impl CodeStore for SqliteStore {
     }
 }
 
-/// Keeps the encrypted text of a message.
-pub(super) fn keep_text(db: &Connection, message: i64, text: &[u8]) -> rusqlite::Result<()> {
-    let values = params![message, text];
+/// Keeps a text that carries a code, encrypted.
+pub(super) fn keep_text(
+    db: &Connection,
+    keys: &KeyRing,
+    recipient: &Recipient,
+    text: &str,
+) -> rusqlite::Result<()> {
+    let encrypted = code_text::encrypt(keys, &recipient.to, text, salt());
+    let values = params![recipient.id.as_i64(), encrypted];
     db.prepare_cached(KEEP_TEXT)?.execute(values).map(drop)
 }
 
-/// The encrypted text of a message, if it has one.
-pub(super) fn find_text(db: &Connection, message: i64) -> rusqlite::Result<Option<Vec<u8>>> {
-    db.prepare_cached(FIND_TEXT)?
-        .query_row([message], |row| row.get(0))
-        .optional()
+/// Gives a message that carries a code its text.
+pub(super) fn reveal(db: &Connection, keys: &KeyRing, parcel: &mut Parcel) -> rusqlite::Result<()> {
+    if parcel.text != SHOWN {
+        return Ok(());
+    }
+    let found: Option<Vec<u8>> = db
+        .prepare_cached(FIND_TEXT)?
+        .query_row([parcel.id.as_i64()], |row| row.get(0))
+        .optional()?;
+    if let Some(encrypted) = found {
+        parcel.text = dispatch::code_text(keys, &parcel.to, &encrypted)?;
+    }
+    Ok(())
 }
 
 fn prune_texts(db: &Connection, inbox: &str, age_us: i64, limit: u32) -> rusqlite::Result<u64> {

@@ -68,9 +68,9 @@ impl DispatchStore for SqliteStore {
         limits: [u32; 3],
         pools: &[PoolClaim],
     ) -> Result<Claimed, StoreError> {
-        let pools = pools.to_vec();
+        let (pools, keys) = (pools.to_vec(), self.keys.clone());
         self.write("claim messages", move |db| {
-            claims::claim_due(db, node, limits, &pools)
+            claims::claim_due(db, &keys, node, limits, &pools)
         })
         .await
     }
@@ -189,9 +189,9 @@ impl DispatchStore for SqliteStore {
         to: &Msisdn,
         limit: u32,
     ) -> Result<Vec<Inbox>, StoreError> {
-        let (carrier, to) = (carrier.to_owned(), *to);
+        let (keys, carrier, to) = (self.keys.clone(), carrier.to_owned(), *to);
         self.read("list an inbox", move |db| {
-            receipts::list_inbox(db, &carrier, to, limit)
+            receipts::list_inbox(db, &keys, &carrier, to, limit)
         })
         .await
     }

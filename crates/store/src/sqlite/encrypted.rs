@@ -3,10 +3,10 @@
 use domain::KeyRing;
 use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
 
-use crate::OpenError;
 use crate::encrypted::{BATCH, Encrypting, NamedKey, renew, renew_text, secret_place, totp_place};
+use crate::{KeepKey, OpenError};
 
-const FIND_KEY: &str = "SELECT key_id, proof FROM service_key";
+const FIND_KEY: &str = "SELECT key_id, proof, kept FROM service_key";
 const NAME_KEY: &str = "
     INSERT INTO service_key (one, key_id, proof) VALUES (1, ?1, ?2)
     ON CONFLICT (one) DO UPDATE SET key_id = ?1, proof = ?2";
@@ -57,7 +57,7 @@ pub(super) fn prepare(
                 named.check(&keys, database)?;
             }
             keys = keys.with_active(wanted).expect("it is among them");
-            let named = NamedKey::of(&keys);
+            let named = NamedKey::of(&keys, KeepKey::Elsewhere);
             transaction
                 .execute(NAME_KEY, params![named.key_id, named.proof])
                 .map_err(failed)?;
@@ -77,6 +77,7 @@ fn find(db: &Connection) -> Result<Option<NamedKey>> {
         Ok(NamedKey {
             key_id: row.get(0)?,
             proof: row.get(1)?,
+            kept: row.get(2)?,
         })
     };
     db.query_row(FIND_KEY, [], read).optional()

@@ -1,10 +1,10 @@
 //! Receipts, and the parts that they are about.
 
-use domain::Msisdn;
 use domain::delivery::{Receipt, TakenParts};
 use domain::ids::NodeId;
 use domain::ports::{InTransit, Inbox};
 use domain::receipt_match::{NumberTail, other_forms};
+use domain::{KeyRing, Msisdn};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::ending::{End, Endings, Progress};
@@ -163,6 +163,7 @@ pub(super) fn list_in_transit(
 /// What reached a handset by a carrier.
 pub(super) fn list_inbox(
     db: &Connection,
+    keys: &KeyRing,
     carrier: &str,
     to: Msisdn,
     limit: u32,
@@ -174,7 +175,7 @@ pub(super) fn list_inbox(
             final_us: row.get(2)?,
             code_text: row.get(3)?,
         };
-        Ok(columns.inbox()?)
+        Ok(columns.inbox(keys, &to)?)
     };
     db.prepare_cached(LIST_INBOX)?
         .query_map(params![carrier, to.as_i64(), limit], read)?

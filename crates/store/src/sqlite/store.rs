@@ -32,10 +32,11 @@ impl MessageStore for SqliteStore {
             .iter()
             .map(|submission| submission.recipients.len())
             .sum();
+        let keys = self.keys.clone();
         let stored = self
             .writer
             .run("accept messages", rows, move |db| {
-                accept::accept(db, &batch)
+                accept::accept(db, &keys, &batch)
             })
             .await;
         accept_results(stored, count)

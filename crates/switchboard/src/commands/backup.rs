@@ -8,7 +8,7 @@ use super::progress::Rows;
 use super::{checked, print_json};
 use crate::cli::{BackupArgs, RestoreArgs};
 use crate::config::Config;
-use crate::serve;
+use crate::{keys, private, serve};
 
 pub(super) async fn run(config: &Config, args: BackupArgs) -> anyhow::Result<()> {
     let from = config.database_url()?;
@@ -16,12 +16,23 @@ pub(super) async fn run(config: &Config, args: BackupArgs) -> anyhow::Result<()>
     let made = transfer::backup(&from, &args.to, args.force, &mut rows).await;
     rows.finish();
     shown(made)?;
+    let key = keys::copy_beside(config, &args.to)?;
     let bytes = std::fs::metadata(&args.to)?.len();
     let file = args.to.display().to_string();
     if args.output.json {
-        print_json(&json!({ "from": from.to_string(), "file": file, "bytes": bytes }));
-    } else {
-        println!("{from} is in {file}, {bytes} bytes. Keep it as you keep passwords.");
+        let key = key.map(|path| path.display().to_string());
+        print_json(
+            &json!({ "from": from.to_string(), "file": file, "bytes": bytes, "keyFile": key }),
+        );
+        return Ok(());
+    }
+    println!("{from} is in {file}, {bytes} bytes. Keep it as you keep passwords.");
+    if let Some(key) = key {
+        println!(
+            "The key that decrypts its secrets is in {}; keep it apart from the backup, and put it beside the file again \
+             before you restore.",
+            key.display()
+        );
     }
     Ok(())
 }
@@ -29,10 +40,12 @@ pub(super) async fn run(config: &Config, args: BackupArgs) -> anyhow::Result<()>
 pub(super) async fn restore(config: &Config, args: RestoreArgs) -> anyhow::Result<()> {
     let to = config.database_url()?;
     serve::create_folder(&to)?;
+    private::folder(&config.data_dir)?;
     let mut rows = Rows::new(!args.output.json);
     let restored = transfer::restore(&args.from, &to, &mut rows).await;
     rows.finish();
     let checked = shown(restored)?;
+    keys::take_from_beside(config, &args.from)?;
     if args.output.json {
         let file = args.from.display().to_string();
         print_json(

@@ -1,6 +1,8 @@
 //! `switchboard key …`
 
+use anyhow::ensure;
 use serde_json::json;
+use store::KeepKey;
 
 use super::print_json;
 use crate::cli::KeyCommand;
@@ -12,9 +14,14 @@ pub(super) async fn run(config: &Config, command: KeyCommand) -> anyhow::Result<
     let database = config.database_url()?;
     // Also creates what is missing, and refuses keys that do not fit.
     drop(serve::open_store(config, &database).await?);
-    let ring = keys::load(config)?.ring;
-    let newest = ring.newest();
-    let options = serve::store_options(config, ring);
+    let keys = keys::load(config, &database)?;
+    ensure!(
+        keys.keep == KeepKey::Elsewhere,
+        "without security.key the key is kept in the database; set it to a new key on every node (`openssl rand \
+         -base64 32` prints one) and run this command again"
+    );
+    let newest = keys.ring.newest();
+    let options = serve::store_options(config, &keys);
     let rows = store::rotate_key(&database, &options).await?;
     if output.json {
         print_json(&json!({ "key": newest.to_string(), "encrypted": rows }));

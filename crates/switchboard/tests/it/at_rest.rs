@@ -51,34 +51,62 @@ fn the_data_folder_and_its_files_are_their_owners_alone() {
     check("made by an older version");
 }
 
-/// A second node on the same database needs the first one's key, and says so; nothing is left in its folder.
+/// Nodes without a configured key share the one that the database keeps, whatever is in their data folders.
 #[test]
-fn a_node_with_another_key_does_not_start() {
+fn nodes_without_a_key_share_the_one_in_the_database() {
     let first = Service::with(Backend::Postgres, testkit::ServerBuilder::without_key);
+    assert!(first.server.output().contains("security.key is not set"));
+    assert!(!first.server.data_dir().join("service.key").exists());
     let url = first.server.database_url().expect("a server").to_owned();
-    let second = || {
+    let another = || Server::builder(binary(), Backend::Sqlite).env(DATABASE, &url);
+    let second = another().without_key().start();
+    // This one has a key in its folder that the database does not name.
+    let third = another().start();
+    let rotate = ["account", "rotate-secret", "main", "--json"];
+    printed(&second.cli(&rotate));
+    printed(&third.cli(&rotate));
+    let refused = refused(&second.cli(&["key", "rotate"]));
+    assert!(refused.contains("set it to a new key"), "{refused}");
+}
+
+/// The key in the database makes way for a configured one.
+#[test]
+fn a_configured_key_replaces_the_one_in_the_database() {
+    let mut service = Service::with(Backend::Postgres, testkit::ServerBuilder::without_key);
+    let url = service.server.database_url().expect("a server").to_owned();
+    let another = || {
         Server::builder(binary(), Backend::Sqlite)
             .env(DATABASE, &url)
             .without_key()
     };
-    for other in [second(), second().env(KEY, NEW_KEY)] {
-        let error = format!("{:?}", other.try_start().expect_err("another key"));
-        for part in ["security.key", "service.key", "docs/SECURITY.md"] {
-            assert!(error.contains(part), "{part}: {error}");
-        }
+    service.server.set_env(KEY, Some(NEW_KEY));
+    service.server.restart();
+    let rotate = |service: &Service| {
+        let rotated = printed(&service.server.cli(&["key", "rotate", "--json"]));
+        rotated["encrypted"].as_u64().expect("a number")
+    };
+    assert_eq!(rotate(&service), 1, "one account");
+    another().start();
+    assert_eq!(rotate(&service), 0);
+    // Now the database keeps none.
+    let error = format!("{:?}", another().try_start().expect_err("no key"));
+    for part in ["security.key", "docs/SECURITY.md"] {
+        assert!(error.contains(part), "{part}: {error}");
     }
-    let file = first.server.data_dir().join("service.key");
-    second()
-        .env(KEY, format!("file:{}", file.display()))
-        .start();
+    another().env(KEY, NEW_KEY).start();
 }
 
 /// A backup holds what is encrypted; without the key it opens nothing.
-fn a_backup_needs_the_key(backend: Backend) {
-    let service = Service::start(backend);
+#[test]
+fn a_backup_needs_the_key() {
+    let service = Service::start(Backend::Sqlite);
     let folder = TempDir::create("at-rest").expect("a folder");
     let file = folder.path().join("backup.db").display().to_string();
-    printed(&service.server.cli(&["backup", "--to", &file, "--json"]));
+    let made = printed(&service.server.cli(&["backup", "--to", &file, "--json"]));
+    let key = format!("{file}.key");
+    assert_eq!(made["keyFile"], json!(key));
+    let apart = folder.path().join("apart");
+    fs::rename(&key, &apart).expect("kept apart");
     let backup = fs::read(&file).expect("a backup");
     let account = ["account", "create", "--name", "x", "--json"];
     let secret = printed(&service.server.cli(&account))["callbackSecret"].clone();
@@ -102,7 +130,9 @@ fn a_backup_needs_the_key(backend: Backend) {
         !data.join("service.key").exists(),
         "no key that serves nothing"
     );
-    testkit::write_key(&data).expect("written");
+    fs::remove_dir_all(&data).expect("removed");
+    fs::rename(&apart, &key).expect("put beside it again");
+    printed(&run(&["restore", "--from", &file, "--json"]));
     let accounts = printed(&run(&["account", "list", "--json"]));
     assert_eq!(accounts[0]["name"], json!("main"));
 }
@@ -150,7 +180,6 @@ fn a_replaced_webhook_secret_signs_besides(backend: Backend) {
 }
 
 crate::rest::on_both_backends!(
-    a_backup_needs_the_key,
     the_key_is_rotated_by_command,
     a_replaced_webhook_secret_signs_besides,
 );

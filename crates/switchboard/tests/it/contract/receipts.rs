@@ -222,7 +222,6 @@ async fn an_inbox_shows_what_arrived(store: Arc<dyn Store>) {
     let expected = Inbox {
         from: "Acme".to_owned(),
         text: "Your code is 1234".to_owned(),
-        code_text: None,
         at: past(2),
     };
     assert_eq!(inbox(1).await, [expected]);

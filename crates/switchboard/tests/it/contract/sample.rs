@@ -43,7 +43,7 @@ pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
         channel: Channel::Sms,
         recipients: (0..recipients).map(recipient).collect(),
         from: Some(Originator::parse("Acme").expect("a name")),
-        code_text: None,
+        carries_code: false,
         interactive: None,
         text: "Your code is 1234".to_owned(),
         shape: Shape {

@@ -4,8 +4,8 @@ use std::fs;
 use std::net::{IpAddr, UdpSocket};
 
 use serde_json::{Value, json};
-use testkit::{Backend, CALLBACKS_ALLOW, ServerBuilder};
 use testkit::receiver::{Receiver, Reply};
+use testkit::{Backend, CALLBACKS_ALLOW, ServerBuilder};
 
 use super::post::{callbacks, send, start_with};
 use crate::rest::service::{Service, message, sms_with, tomorrow, wait_for};
@@ -219,10 +219,15 @@ fn a_service_that_others_may_reach_does_not_call_its_own_machine() {
     for (name, backend, variables) in settings {
         let service = start_with(backend, |builder| {
             let builder = builder.without_env(CALLBACKS_ALLOW);
-            let set = |builder: ServerBuilder, (key, value): &(&str, &str)| builder.env(*key, *value);
+            let set =
+                |builder: ServerBuilder, (key, value): &(&str, &str)| builder.env(*key, *value);
             variables.iter().fold(builder, set)
         });
-        for url in ["http://127.0.0.1:9/", "http://localhost:9/", "http://[::1]:9/"] {
+        for url in [
+            "http://127.0.0.1:9/",
+            "http://localhost:9/",
+            "http://[::1]:9/",
+        ] {
             check_refused(&service, name, url, "a loopback address");
         }
     }

@@ -8,7 +8,6 @@ use async_trait::async_trait;
 use domain::billing::Countries;
 use domain::clock::SystemClock;
 use domain::delivery::{Callback, Delivery, Parcel, Receipt, Submitted};
-use domain::encryption::{KEY_BYTES, KeyRing, ServiceKey};
 use domain::oauth::ClientIdUrl;
 use domain::ports::{
     CallbackSender, Carrier, CarrierState, ClientDocuments, ForbiddenUrl, Health, ImageGuard,
@@ -226,7 +225,6 @@ impl House {
             callback_tries: 64,
             keep_messages: None,
             fold_ledger_after: None,
-            keys: Arc::new(KeyRing::new(ServiceKey::new([0; KEY_BYTES]), [])),
             pin_from: domain::Originator::parse("Acme").expect("a name"),
             grants: GrantSettings {
                 issuer: "http://auth.example".to_owned(),

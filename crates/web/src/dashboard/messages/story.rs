@@ -11,7 +11,7 @@ use domain::delivery::Outcome;
 use domain::message::{MessageState, TestMode};
 use domain::ports::{CallbackState, MessageStory};
 use domain::text::Coding;
-use domain::{Channel, MessageId};
+use domain::{Channel, MessageId, code_text};
 use http::StatusCode;
 use url::form_urlencoded;
 
@@ -220,7 +220,8 @@ fn spread_out(json: &str) -> String {
 fn again(story: &MessageStory) -> Option<String> {
     let summary = &story.summary;
     let fits = summary.channel == Channel::Sms && summary.text.len() <= MAX_CARRIED_BYTES;
-    fits.then(|| {
+    let is_readable = summary.text != code_text::SHOWN;
+    (fits && is_readable).then(|| {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("from", summary.from.as_deref().unwrap_or_default());
         query.append_pair("to", &summary.to.to_string());

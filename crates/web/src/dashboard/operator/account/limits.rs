@@ -1,6 +1,7 @@
 //! The form of an account's limits.
 
 use domain::billing::{RuleChange, SpendingRules};
+use domain::code_cap::ACCOUNT_DAY;
 
 use crate::dashboard::form::Form;
 use crate::dashboard::operator::Field;
@@ -12,6 +13,7 @@ pub(super) struct Limits {
     pub(super) daily_cap: Field,
     pub(super) per_recipient_hour: Field,
     pub(super) requests_per_second: Field,
+    pub(super) codes_per_day: Field,
     pub(super) countries: Field,
     pub(super) approved_senders_only: bool,
 }
@@ -22,6 +24,7 @@ pub(super) struct Values {
     pub(super) daily_cap: String,
     pub(super) per_recipient_hour: String,
     pub(super) requests_per_second: String,
+    pub(super) codes_per_day: String,
     pub(super) countries: String,
     pub(super) approved_senders_only: bool,
 }
@@ -33,6 +36,7 @@ impl Values {
         let rate = Some(rules.requests_per_second).filter(|rate| *rate > 0);
         Self {
             requests_per_second: rate.map(|rate| rate.to_string()).unwrap_or_default(),
+            codes_per_day: rules.codes_per_day.to_string(),
             credit_limit: rules.credit_limit.to_string(),
             daily_cap: cap.unwrap_or_default(),
             per_recipient_hour: per_hour.unwrap_or_default(),
@@ -49,6 +53,7 @@ impl Values {
             daily_cap: carried("was_daily_cap"),
             per_recipient_hour: carried("was_per_recipient_hour"),
             requests_per_second: carried("was_requests_per_second"),
+            codes_per_day: carried("was_codes_per_day"),
             countries: carried("was_countries"),
             approved_senders_only: form.get("was_approved_senders_only") == Some("true"),
         }
@@ -63,6 +68,7 @@ impl Limits {
             daily_cap: Field::with(&*now.daily_cap),
             per_recipient_hour: Field::with(&*now.per_recipient_hour),
             requests_per_second: Field::with(&*now.requests_per_second),
+            codes_per_day: Field::with(&*now.codes_per_day),
             countries: Field::with(&*now.countries),
             approved_senders_only: now.approved_senders_only,
             before: now,
@@ -76,6 +82,7 @@ impl Limits {
             daily_cap: Field::typed(form, "daily_cap"),
             per_recipient_hour: Field::typed(form, "per_recipient_hour"),
             requests_per_second: Field::typed(form, "requests_per_second"),
+            codes_per_day: Field::typed(form, "codes_per_day"),
             countries: Field::typed(form, "countries"),
             approved_senders_only: form.get("approved_senders_only").is_some(),
         }
@@ -84,6 +91,7 @@ impl Limits {
     /// What was changed; fields that cannot be read say so from then on.
     pub(super) fn changes(&mut self) -> Vec<RuleChange> {
         let before = &self.before;
+        let codes = ACCOUNT_DAY.to_string();
         let fields = [
             (
                 "credit_limit",
@@ -103,6 +111,12 @@ impl Limits {
                 "0",
                 &mut self.requests_per_second,
                 &before.requests_per_second,
+            ),
+            (
+                "codes_per_day",
+                &codes,
+                &mut self.codes_per_day,
+                &before.codes_per_day,
             ),
             ("countries", "all", &mut self.countries, &before.countries),
         ];
@@ -133,6 +147,7 @@ impl Limits {
             &self.daily_cap,
             &self.per_recipient_hour,
             &self.requests_per_second,
+            &self.codes_per_day,
             &self.countries,
         ];
         fields.iter().any(|field| field.problem.is_some())
