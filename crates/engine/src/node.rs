@@ -21,8 +21,8 @@ const BEAT_EVERY: Duration = Duration::from_secs(2);
 const BEAT_WITHIN: Duration = Duration::from_millis(3_200);
 /// How soon after a heartbeat that failed the next one is tried.
 const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(250);
-/// How long a slow database is waited for at the start. Its connection for heartbeats must be there in a moment, which
-/// nobody depends on yet.
+/// How long a node tries to join at the start. Heartbeats time out quickly, because others depend on them; nobody depends
+/// on this first one.
 const JOIN_WITHIN: Duration = Duration::from_secs(20);
 /// How often the rows of dead nodes are looked for.
 const GIVE_UP_EVERY: Duration = Duration::from_secs(2);

@@ -31,8 +31,8 @@ const OLDER_NODES: &str = concat!(
     " AND coalesce(schema_level, 0) < $1 ORDER BY id"
 );
 
-/// A big step, or a wait for another node's, takes as long as it takes; and nobody takes over from a node that stands still in
-/// the middle of one, so it need not be quick to go on.
+/// A big step, or the wait for another node's step, has no time limit. A node that is paused in the middle of a step may go
+/// on: nobody takes its work over.
 const TAKE_TIME: &str = "
     SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
     SET LOCAL idle_in_transaction_session_timeout = '5min'";

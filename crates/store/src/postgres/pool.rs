@@ -26,10 +26,9 @@ const NETWORK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a heartbeat waits for a new connection. It is tried again at once, so none waits for a server that is gone.
 const HEARTBEAT_CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
-/// Connections for whoever asks.
+/// A pool that waits longer for a connection during the first minute.
 ///
-/// Just after the start they are waited for longer: who starts asks for many things at once of a server that may be slow, and
-/// a node that gave up would only start again.
+/// A starting node asks a server that may be slow for many things at once. If it gave up, it would only be started again.
 #[derive(Debug)]
 pub(super) struct Connections {
     pool: Pool,
@@ -37,7 +36,7 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Those of a pool, with this much patience from now on.
+    /// Wraps a pool; for `patience` from now on, a wait for a connection is repeated when it times out.
     pub(super) fn new(pool: Pool, patience: Duration) -> Self {
         Self {
             pool,

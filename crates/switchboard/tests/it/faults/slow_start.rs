@@ -13,7 +13,7 @@ use crate::rest::service::binary;
 const WAITING: &str = "
     SELECT coalesce(max(pid), 0)::bigint FROM pg_locks WHERE relation = 'node'::regclass AND NOT granted";
 
-/// A heartbeat has little time, and so has the first sign of a node's life. Nobody depends on that one yet.
+/// Heartbeats time out quickly. The first one, by which a node joins, is tried again instead of ending the service.
 #[test]
 fn a_node_joins_as_soon_as_its_database_answers() {
     let database = TestDatabase::create_blocking();
