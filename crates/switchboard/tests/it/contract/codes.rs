@@ -13,7 +13,9 @@ use tokio::task::JoinSet;
 
 use super::fixture::Database;
 use super::sample::{EVERYTHING, accept, at, create_account, message};
-use super::way::{claim_callbacks, due, held, join, receipt, report, send, url};
+use super::way::{
+    claim_callbacks, due, first_result, held, join, receipt, report, settle, taken, url,
+};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
@@ -193,7 +195,7 @@ async fn a_code_is_not_readable_in_the_database(database: Database) {
     for (column, table) in [("body", "message"), ("text", "code_text")] {
         let find = match database {
             Database::Sqlite(_) => format!("instr({column}, X'3132333435')"),
-            Database::Postgres(_) => format!("position('12345'::bytea IN {column})"),
+            Database::Postgres(_) => format!("position('12345'::bytea IN {column})::bigint"),
         };
         let found = database
             .numbers(&format!("SELECT {find} FROM {table}"), 1)
@@ -202,7 +204,7 @@ async fn a_code_is_not_readable_in_the_database(database: Database) {
     }
     // Changed in the database, it is not sent.
     database
-        .execute("UPDATE code_text SET text = substr(text, 1, 60)")
+        .execute("UPDATE code_text SET text = substr(text, 1, 50)")
         .await;
     let node = join(&store).await;
     let claimed = store.claim_due(node, [10; 3], &[]).await.expect("answers");
@@ -220,7 +222,8 @@ async fn texts_of_codes_go_when_the_message_has_ended(database: Database) {
     };
     for (id, reference) in [(1, "a"), (2, "b")] {
         accept(&store, vec![coded(held(id, node))]).await;
-        send(&store, node, id, &[reference]).await;
+        let taken = first_result(id, taken(&[reference]));
+        settle(&store, node, vec![taken]).await;
     }
     assert_eq!(prune("alpha", 1).await, 0, "both are on their way");
     report(&store, node, vec![receipt("a", Outcome::Delivered)]).await;
