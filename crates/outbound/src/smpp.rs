@@ -9,7 +9,7 @@ mod incoming;
 mod link;
 mod metrics;
 mod parts;
-pub(crate) mod receipt;
+pub mod receipt;
 mod reference;
 pub(crate) mod refusal;
 mod settings;

@@ -23,25 +23,25 @@ const PASSING: [u8; 2] = [0x08, 0x20];
 
 /// What may be a receipt: the fields of a `deliver_sm` or `data_sm` that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Report<'o> {
+pub struct Report<'o> {
     /// The field of that name.
-    pub(super) esm_class: u8,
+    pub esm_class: u8,
     /// The text, wherever it stands.
-    pub(super) text: &'o [u8],
+    pub text: &'o [u8],
     /// The TLV `receipted_message_id`.
-    pub(super) id: Option<&'o [u8]>,
+    pub id: Option<&'o [u8]>,
     /// The TLV `message_state`.
-    pub(super) state: Option<u8>,
+    pub state: Option<u8>,
     /// The TLV `network_error_code`.
-    pub(super) network_error: Option<&'o [u8]>,
+    pub network_error: Option<&'o [u8]>,
     /// Whether a text that reads as a receipt is one although `esm_class` does not say so. Anyone can write such a text on
     /// a handset.
-    pub(super) may_be_unmarked: bool,
+    pub may_be_unmarked: bool,
 }
 
 /// What it turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reading {
+pub enum Reading {
     /// A part has come to its end.
     Final {
         /// The carrier's name for the part, as it was written.
@@ -58,7 +58,7 @@ pub(super) enum Reading {
 }
 
 /// Reads what came.
-pub(super) fn read(report: &Report<'_>) -> Reading {
+pub fn read(report: &Report<'_>) -> Reading {
     let kind = report.esm_class & KIND_BITS;
     if PASSING.contains(&kind) {
         return Reading::Passing;
