@@ -177,9 +177,13 @@ impl Grants {
         self.asking.fail(from, self.clock.now())
     }
 
-    /// Takes a client's question. It waits ten minutes for its answer.
-    pub async fn begin(&self, params: &AuthorizeParams) -> Result<Pending, AuthorizeError> {
-        let request = self.check_request(params).await?;
+    /// Takes a client's question, from this address. It waits ten minutes for its answer.
+    pub async fn begin(
+        &self,
+        asker: IpAddr,
+        params: &AuthorizeParams,
+    ) -> Result<Pending, AuthorizeError> {
+        let request = self.check_request(asker, params).await?;
         let id = secret();
         let key = hash(&id);
         let kept = self.store.create_request(&key, &request, MAX_REQUESTS);

@@ -135,7 +135,7 @@ impl Senders {
         check_active(access).map_err(RegisterError::Pin)?;
         let mut sender = check(access.account, order, self.clock.now())?;
         if let Some(url) = &sender.notification_url {
-            let checked = self.guard.check(url).await;
+            let checked = self.guard.check(access.account, url).await;
             checked.map_err(|forbidden| Invalid::new("notificationUrl", forbidden))?;
         }
         let SenderName::Msisdn(number) = sender.name else {

@@ -218,7 +218,7 @@ impl Submit {
             .as_ref()
             .and_then(|interactive| interactive.image.as_ref());
         if let Some(image) = image {
-            let checked = self.images.check(image).await;
+            let checked = self.images.check(access.account, image).await;
             checked.map_err(|unusable| Invalid::new("im.image.url", unusable))?;
         }
         self.accept(submission, ["to", "dlrUrl"], repeatable).await
@@ -247,7 +247,7 @@ impl Submit {
     ) -> Result<SubmitReceipt, SubmitError> {
         submission.idempotency = repeatable.map(|r| claim(r, submission.accepted_at));
         if let Some(url) = &submission.dlr_url {
-            let checked = self.guard.check(url).await;
+            let checked = self.guard.check(submission.account, url).await;
             checked.map_err(|forbidden| Invalid::new(url_field, forbidden))?;
         }
         self.check_routes(&submission, recipient_field)?;

@@ -3,6 +3,8 @@
 //! Anybody may name an address here, so the guard over callbacks holds: it is judged when it is given and again when it
 //! is dialled, and a redirect is not followed. It is fetched anew each time: a person is asked about it, which is rare.
 
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,7 +14,7 @@ use domain::ports::{ClientDocuments, UnusableDocument};
 use http::header::{ACCEPT, CONNECTION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::Full;
-use tokio::sync::Semaphore;
+use permits::Permits;
 use tokio::time::timeout;
 
 use crate::dial::{DialProblem, DialerOptions};
@@ -25,19 +27,21 @@ use crate::guard::Guard;
 pub const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// So many documents are fetched at once: hosts that hang must not hold more.
-pub const MAX_FETCHES: usize = 16;
+pub const MAX_FETCHES: usize = 32;
+
+/// So many of them for one address.
+const MAX_OF_ADDRESS: usize = 4;
 
 /// The largest document.
 pub const MAX_DOCUMENT_BYTES: usize = 16 * 1024;
 
 /// What a [`DocumentFetch`] works with.
 pub struct DocumentOptions {
-    /// How it dials. Give it a resolver of its own: lookups that strangers cause must not keep those waiting that
-    /// deliveries need.
+    /// How it dials.
     pub dialer: DialerOptions,
     /// How long a fetch may take; see [`FETCH_TIMEOUT`].
     pub fetch_timeout: Duration,
-    /// How many run at once; see [`MAX_FETCHES`]. Who finds all of them taken waits.
+    /// How many run at once; see [`MAX_FETCHES`]. An address has a share of them; who has used it up waits.
     pub max_fetches: usize,
 }
 
@@ -46,7 +50,7 @@ pub struct DocumentFetch {
     guard: Guard,
     http: HttpClient,
     fetch_timeout: Duration,
-    slots: Semaphore,
+    slots: Arc<Permits<IpAddr>>,
 }
 
 /// Why there is no document. Nothing of what was found there is repeated.
@@ -76,13 +80,12 @@ impl DocumentFetch {
             // A document is fetched once, so its connection is of no use to the next.
             http: http_client(options.dialer, 0),
             fetch_timeout: options.fetch_timeout,
-            slots: Semaphore::new(options.max_fetches),
+            slots: Permits::new(options.max_fetches, |_| MAX_OF_ADDRESS),
         }
     }
 
-    async fn fetch_in_turn(&self, id: &ClientIdUrl) -> Result<Vec<u8>, Problem> {
-        let slot = self.slots.acquire().await;
-        let _slot = slot.expect("the semaphore is never closed");
+    async fn fetch_in_turn(&self, asker: IpAddr, id: &ClientIdUrl) -> Result<Vec<u8>, Problem> {
+        let _slot = self.slots.acquire(&[asker]).await;
         self.guard
             .check_url(id.as_url())
             .map_err(|_| Problem::Forbidden)?;
@@ -135,8 +138,8 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 #[async_trait]
 impl ClientDocuments for DocumentFetch {
-    async fn fetch(&self, id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
-        let fetched = timeout(self.fetch_timeout, self.fetch_in_turn(id)).await;
+    async fn fetch(&self, asker: IpAddr, id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
+        let fetched = timeout(self.fetch_timeout, self.fetch_in_turn(asker, id)).await;
         let fetched = fetched.unwrap_or(Err(Problem::TooSlow(self.fetch_timeout)));
         fetched.map_err(|problem| {
             UnusableDocument(format!(

@@ -3,17 +3,18 @@
 //! The guard over callbacks holds here, too: an address is judged when it is given and again when it is dialled, and a
 //! redirect is not followed. Nothing of what was fetched finds its way into the answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::ImageUrl;
 use domain::ports::{ImageGuard, UnusableImage};
+use domain::{AccountId, ImageUrl};
 use http::header::{ACCEPT, CONNECTION, HeaderValue, USER_AGENT};
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use permits::{Permit, Permits};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
@@ -42,6 +43,9 @@ pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// So many images are fetched at once: it bounds the memory, and what hosts that hang can hold of it.
 pub const MAX_FETCHES: usize = 32;
 
+/// So many of them for one account.
+const MAX_OF_ACCOUNT: usize = 8;
+
 /// The largest image.
 pub const MAX_IMAGE_BYTES: usize = 1_048_576;
 
@@ -50,24 +54,23 @@ type Verdict = Result<ImageKind, Problem>;
 
 /// What an [`ImageCheck`] works with.
 pub struct ImageOptions {
-    /// How it dials. Give it a resolver of its own: lookups that callers cause must not keep those waiting that
-    /// deliveries need.
+    /// How it dials.
     pub dialer: DialerOptions,
     /// How long a check may take; see [`CHECK_TIMEOUT`].
     pub check_timeout: Duration,
-    /// How many fetches run at once; see [`MAX_FETCHES`]. Who finds all of them taken waits.
+    /// How many fetches run at once; see [`MAX_FETCHES`]. An account has a share of them; who has used it up waits.
     pub max_fetches: usize,
 }
 
 /// Fetches images and says whether they can go with a message.
 ///
 /// What the bytes of an address are is remembered for an hour, for a campaign names the same image with every message;
-/// and those who ask for the same address at once share one fetch. That a host could not be reached is not remembered.
+/// and those of an account who ask for the same address at once share one fetch. That a host could not be reached is not remembered.
 pub struct ImageCheck {
     guard: Guard,
     http: HttpClient,
     check_timeout: Duration,
-    slots: Semaphore,
+    slots: Arc<Permits<AccountId>>,
     flights: Flights,
     memory: Memory,
 }
@@ -80,13 +83,13 @@ impl ImageCheck {
             // An image is fetched once, so its connection is of no use to the next.
             http: http_client(options.dialer, 0),
             check_timeout: options.check_timeout,
-            slots: Semaphore::new(options.max_fetches),
+            slots: Permits::new(options.max_fetches, |_| MAX_OF_ACCOUNT),
             flights: Flights::default(),
             memory: Memory::default(),
         }
     }
 
-    async fn find_kind(&self, url: &ImageUrl) -> Verdict {
+    async fn find_kind(&self, asker: AccountId, url: &ImageUrl) -> Verdict {
         let deadline = Instant::now() + self.check_timeout;
         self.guard
             .check_url(url.as_url())
@@ -95,13 +98,19 @@ impl ImageCheck {
             return verdict;
         }
         // Who waits for another's fetch began later, so the other's deadline comes before its own.
-        let flight = self.flights.join(url);
-        let verdict = flight.land(|| self.fetch_and_remember(url, deadline)).await;
+        let flight = self.flights.join(asker, url);
+        let fetch = || self.fetch_and_remember(asker, url, deadline);
+        let verdict = flight.land(fetch).await;
         verdict.clone()
     }
 
-    async fn fetch_and_remember(&self, url: &ImageUrl, deadline: Instant) -> Verdict {
-        let verdict = self.fetch_in_turn(url, deadline).await;
+    async fn fetch_and_remember(
+        &self,
+        asker: AccountId,
+        url: &ImageUrl,
+        deadline: Instant,
+    ) -> Verdict {
+        let verdict = self.fetch_in_turn(asker, url, deadline).await;
         if !verdict.as_ref().is_err_and(Problem::is_passing) {
             self.memory.remember(url, verdict.clone());
         }
@@ -109,11 +118,11 @@ impl ImageCheck {
     }
 
     /// Fetches when there is a slot. Time that runs out after a wait is not held against the host.
-    async fn fetch_in_turn(&self, url: &ImageUrl, deadline: Instant) -> Verdict {
-        if let Ok(_slot) = self.slots.try_acquire() {
+    async fn fetch_in_turn(&self, asker: AccountId, url: &ImageUrl, deadline: Instant) -> Verdict {
+        if let Some(_slot) = self.slots.try_acquire(&[asker]) {
             return self.fetch(url, deadline).await;
         }
-        let _slot = self.wait_for_slot(deadline).await?;
+        let _slot = self.wait_for_slot(asker, deadline).await?;
         let verdict = self.fetch(url, deadline).await;
         verdict.map_err(|problem| match problem {
             Problem::NoAnswer(_) | Problem::Endless(_) => Problem::Busy,
@@ -121,11 +130,13 @@ impl ImageCheck {
         })
     }
 
-    async fn wait_for_slot(&self, deadline: Instant) -> Result<SemaphorePermit<'_>, Problem> {
-        match timeout_at(deadline, self.slots.acquire()).await {
-            Ok(slot) => Ok(slot.expect("the semaphore is never closed")),
-            Err(_) => Err(Problem::Busy),
-        }
+    async fn wait_for_slot(
+        &self,
+        asker: AccountId,
+        deadline: Instant,
+    ) -> Result<Permit<AccountId>, Problem> {
+        let slot = timeout_at(deadline, self.slots.acquire(&[asker])).await;
+        slot.map_err(|_| Problem::Busy)
     }
 
     async fn fetch(&self, url: &ImageUrl, deadline: Instant) -> Verdict {
@@ -196,8 +207,8 @@ async fn read_image(body: Incoming) -> Result<Vec<u8>, Problem> {
 
 #[async_trait]
 impl ImageGuard for ImageCheck {
-    async fn check(&self, url: &ImageUrl) -> Result<(), UnusableImage> {
-        match self.find_kind(url).await {
+    async fn check(&self, asker: AccountId, url: &ImageUrl) -> Result<(), UnusableImage> {
+        match self.find_kind(asker, url).await {
             Ok(_) => Ok(()),
             Err(problem) => Err(UnusableImage(problem.to_string())),
         }

@@ -34,7 +34,7 @@ pub use dial::{Dialer, DialerOptions};
 pub use guard::{Forbidden, Guard};
 pub use image::{ImageCheck, ImageOptions};
 pub use own_api::{NoAnswer, OwnApi};
-pub use resolve::{Resolve, SharedLookups, SystemResolver};
+pub use resolve::{DnsOptions, DnsResolver, Resolve, SharedLookups, SystemResolver};
 pub use simulator::Simulator;
 pub use smpp::{SmppCarrier, SmppSettings};
 pub use smsc::{Smsc, SmscSettings};

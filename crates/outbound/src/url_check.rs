@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::CallbackUrl;
 use domain::ports::{ForbiddenUrl, UrlGuard};
-use tokio::time::Instant;
+use domain::{AccountId, CallbackUrl};
+use permits::Permits;
+use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
-use crate::guard::{Forbidden, Guard};
+use crate::guard::{Forbidden, Guard, LOOKUP_TIMEOUT};
 use crate::resolve::Resolve;
 
 /// For so long a name's verdict is not asked for again. Short enough that a corrected name is noticed soon.
@@ -18,6 +19,10 @@ const REMEMBERED: Duration = Duration::from_secs(30);
 
 /// So many names are remembered; then all are forgotten, which costs a lookup each and needs no order of age.
 const MAX_REMEMBERED: usize = 4096;
+
+/// Names that are looked up at once, in all and for one account.
+const MAX_LOOKUPS: usize = 128;
+const MAX_OF_ACCOUNT: usize = 8;
 
 type Verdict = Result<(), Forbidden>;
 
@@ -30,28 +35,35 @@ pub struct UrlCheck {
     guard: Guard,
     resolver: Arc<dyn Resolve>,
     names: Mutex<HashMap<String, (Instant, Verdict)>>,
+    lookups: Arc<Permits<AccountId>>,
 }
 
 impl UrlCheck {
     /// Checks by this guard, with names looked up by this resolver.
-    ///
-    /// Give it a resolver of its own: lookups that callers cause must not keep those waiting that deliveries need.
     pub fn new(guard: Guard, resolver: Arc<dyn Resolve>) -> Self {
         Self {
             guard,
             resolver,
             names: Mutex::default(),
+            lookups: Permits::new(MAX_LOOKUPS, |_| MAX_OF_ACCOUNT),
         }
     }
 
     /// Whether the address may be called, as far as can be told now.
-    pub async fn check_url(&self, url: &CallbackUrl) -> Verdict {
+    ///
+    /// An account whose lookups all hang waits for one of them, no longer than for a lookup itself; then the address
+    /// passes, as one does whose name is not found in time.
+    pub async fn check_url(&self, asker: AccountId, url: &CallbackUrl) -> Verdict {
         let Some(name) = name_of(url) else {
             return self.guard.check_url(url);
         };
         if let Some(verdict) = self.remembered(&name) {
             return verdict;
         }
+        let deadline = Instant::now() + LOOKUP_TIMEOUT;
+        let Ok(_permit) = timeout_at(deadline, self.lookups.acquire(&[asker])).await else {
+            return self.guard.check_url(url);
+        };
         let verdict = self.guard.check_resolved(url, &*self.resolver).await;
         self.remember(name, verdict.clone());
         verdict
@@ -82,8 +94,8 @@ fn name_of(url: &CallbackUrl) -> Option<String> {
 
 #[async_trait]
 impl UrlGuard for UrlCheck {
-    async fn check(&self, url: &CallbackUrl) -> Result<(), ForbiddenUrl> {
-        let verdict = self.check_url(url).await;
+    async fn check(&self, asker: AccountId, url: &CallbackUrl) -> Result<(), ForbiddenUrl> {
+        let verdict = self.check_url(asker, url).await;
         verdict.map_err(|forbidden| ForbiddenUrl(forbidden.to_string()))
     }
 }

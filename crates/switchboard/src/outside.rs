@@ -11,31 +11,32 @@ use outbound::callback::TRY_TIMEOUT;
 use outbound::client_document::{self, FETCH_TIMEOUT};
 use outbound::image::{CHECK_TIMEOUT, MAX_FETCHES};
 use outbound::{
-    CallbackClient, CallbackOptions, DialerOptions, DocumentFetch, DocumentOptions, Guard,
-    ImageCheck, ImageOptions, SharedLookups, SystemResolver, UrlCheck,
+    CallbackClient, CallbackOptions, DialerOptions, DnsOptions, DnsResolver, DocumentFetch,
+    DocumentOptions, Guard, ImageCheck, ImageOptions, Resolve, SharedLookups, UrlCheck,
 };
 
 use crate::config::Config;
 
-/// Names that are looked up at once for callers.
-const CALLERS_LOOKUPS: usize = 32;
-/// Names that are looked up at once for deliveries: more, for a name server that hangs must not hold up other hosts.
-const DELIVERY_LOOKUPS: usize = 128;
+/// Looks up names that callers give. All ways out share what it remembers.
+pub(crate) fn resolver(config: &Config) -> Arc<dyn Resolve> {
+    let resolver = DnsResolver::new(DnsOptions {
+        name_servers: config.callbacks.name_servers.clone(),
+        ..DnsOptions::default()
+    });
+    Arc::new(SharedLookups::new(Arc::new(resolver)))
+}
 
 /// Decides which addresses callers may give.
-pub(crate) fn url_guard(config: &Config) -> Arc<dyn UrlGuard> {
-    Arc::new(UrlCheck::new(
-        guard(config),
-        Arc::new(SystemResolver::new(CALLERS_LOOKUPS)),
-    ))
+pub(crate) fn url_guard(config: &Config, resolver: Arc<dyn Resolve>) -> Arc<dyn UrlGuard> {
+    Arc::new(UrlCheck::new(guard(config), resolver))
 }
 
 /// Decides which images may go with a message.
-pub(crate) fn image_guard(config: &Config) -> Arc<dyn ImageGuard> {
+pub(crate) fn image_guard(config: &Config, resolver: Arc<dyn Resolve>) -> Arc<dyn ImageGuard> {
     Arc::new(ImageCheck::new(ImageOptions {
         dialer: DialerOptions {
             guard: guard(config),
-            resolver: Arc::new(SystemResolver::new(CALLERS_LOOKUPS)),
+            resolver,
             source: config.callbacks.source.clone(),
             tls: outbound::dial::public_roots(),
         },
@@ -45,11 +46,14 @@ pub(crate) fn image_guard(config: &Config) -> Arc<dyn ImageGuard> {
 }
 
 /// Fetches what clients of OAuth say of themselves. Anybody can have one fetched, so `callbacks.allow` does not count.
-pub(crate) fn client_documents(config: &Config) -> Arc<dyn ClientDocuments> {
+pub(crate) fn client_documents(
+    config: &Config,
+    resolver: Arc<dyn Resolve>,
+) -> Arc<dyn ClientDocuments> {
     Arc::new(DocumentFetch::new(DocumentOptions {
         dialer: DialerOptions {
             guard: Guard::default(),
-            resolver: Arc::new(SystemResolver::new(client_document::MAX_FETCHES)),
+            resolver,
             source: config.callbacks.source.clone(),
             tls: outbound::dial::public_roots(),
         },
@@ -59,13 +63,14 @@ pub(crate) fn client_documents(config: &Config) -> Arc<dyn ClientDocuments> {
 }
 
 /// Delivers reports.
-pub(crate) fn callback_client(config: &Config) -> Arc<dyn CallbackSender> {
+pub(crate) fn callback_client(
+    config: &Config,
+    resolver: Arc<dyn Resolve>,
+) -> Arc<dyn CallbackSender> {
     Arc::new(CallbackClient::new(CallbackOptions {
         dialer: DialerOptions {
             guard: guard(config),
-            resolver: Arc::new(SharedLookups::new(Arc::new(SystemResolver::new(
-                DELIVERY_LOOKUPS,
-            )))),
+            resolver,
             source: config.callbacks.source.clone(),
             tls: outbound::dial::public_roots(),
         },

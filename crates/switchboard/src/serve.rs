@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use web::dashboard::{Dashboard, DashboardSettings, assets_router};
 use web::rest::{document_router, with_unknown_addresses};
 use web::server::{self, Ending, Tls};
-use web::{OAuth, OAuthSettings, Observe, Rest, RestSettings};
+use web::{OAuth, OAuthSettings, Observe, RenderMetrics, Rest, RestSettings};
 
 use crate::carriers::Carriers;
 use crate::cli::{Place, Role, ServeArgs};
@@ -61,16 +61,17 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
         .context("the service cannot start without its database")?;
     let worker = roles.contains(&Role::Worker);
     let _only_worker = if worker { lock(&database)? } else { None };
+    let resolver = outside::resolver(&config);
     let engine = Engine::start(
         store.clone(),
         clock.clone(),
         Guards {
-            urls: outside::url_guard(&config),
-            images: outside::image_guard(&config),
-            clients: outside::client_documents(&config),
+            urls: outside::url_guard(&config, resolver.clone()),
+            images: outside::image_guard(&config, resolver.clone()),
+            clients: outside::client_documents(&config, resolver.clone()),
         },
         worker.then(|| Outside {
-            callbacks: outside::callback_client(&config),
+            callbacks: outside::callback_client(&config, resolver),
         }),
         engine_settings(&config, &roles, listening)?,
     );
@@ -197,7 +198,9 @@ impl App {
             stopped,
         } = doors;
         let render = metrics.clone();
-        let observe = Observe::new(engine.clone(), Arc::new(move || render.render()));
+        let metrics_token = config.metrics.token.as_ref().map(|token| token.0.as_str());
+        let render: RenderMetrics = Arc::new(move || render.render());
+        let observe = Observe::new(engine.clone(), render, metrics_token);
         let mut public = observe.health_router();
         let rest = if roles.contains(&Role::Api) {
             Some(Rest::new(engine.clone(), rest_settings(config)?).router())
@@ -235,8 +238,8 @@ impl App {
             }
             None => None,
         };
-        if private.is_none() && config.is_loopback() {
-            public = public.merge(observe.local_metrics_router());
+        if private.is_none() && (config.is_loopback() || config.metrics.token.is_some()) {
+            public = public.merge(observe.shared_metrics_router());
         }
         Ok(Self {
             public: with_unknown_addresses(public),

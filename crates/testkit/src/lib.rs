@@ -14,6 +14,7 @@ mod folder;
 pub mod histogram;
 pub mod http;
 pub mod load;
+mod name_server;
 pub mod node;
 mod patroni;
 mod pooler;
@@ -30,6 +31,7 @@ mod unique;
 use std::time::Duration;
 
 pub use folder::TempDir;
+pub use name_server::{NameServer, Record};
 pub use patroni::Patroni;
 pub use pooler::{Pooler, PoolerUser};
 pub use postgres::{HeldSnapshot, POSTGRES_VARIABLE, TestDatabase};

@@ -9,8 +9,9 @@ use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use domain::TokenHash;
 use engine::Engine;
-use http::header::{CONTENT_TYPE, FORWARDED, HOST, VIA};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, FORWARDED, HOST, VIA};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, StatusCode};
 
@@ -38,15 +39,21 @@ pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 pub struct Observe {
     engine: Arc<Engine>,
     render: RenderMetrics,
+    token: Option<TokenHash>,
     stopping: AtomicBool,
 }
 
 impl Observe {
-    /// Watches these use cases.
-    pub fn new(engine: Arc<Engine>, render: RenderMetrics) -> Arc<Self> {
+    /// Watches these use cases. Whoever sends `metrics_token` may read the metrics from anywhere.
+    pub fn new(
+        engine: Arc<Engine>,
+        render: RenderMetrics,
+        metrics_token: Option<&str>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             engine,
             render,
+            token: metrics_token.map(TokenHash::of),
             stopping: AtomicBool::new(false),
         })
     }
@@ -65,28 +72,57 @@ impl Observe {
             .method_not_allowed_fallback(wrong_method)
     }
 
-    /// `/metrics`, for a listener of its own: everybody who reaches that may read it.
+    /// `/metrics`, for a listener of its own: everybody who reaches that may read it, unless there is a token.
     pub fn metrics_router(self: &Arc<Self>) -> Router {
+        let observe = self.clone();
+        self.bare_metrics_router().layer(middleware::from_fn(
+            move |request: Request, next: Next| {
+                let may_read = observe.token.is_none() || observe.has_token(request.headers());
+                answer_if(may_read, request, next)
+            },
+        ))
+    }
+
+    /// `/metrics`, on a listener that others reach: for programs on this machine, and for those that send the token. A proxy
+    /// that runs here too does not publish it.
+    pub fn shared_metrics_router(self: &Arc<Self>) -> Router {
+        let observe = self.clone();
+        self.bare_metrics_router().layer(middleware::from_fn(
+            move |request: Request, next: Next| {
+                let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
+                let may_read = is_direct_and_local(peer, request.headers())
+                    || observe.has_token(request.headers());
+                answer_if(may_read, request, next)
+            },
+        ))
+    }
+
+    fn bare_metrics_router(self: &Arc<Self>) -> Router {
         Router::new()
             .route("/metrics", get(metrics))
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }
 
-    /// `/metrics`, for programs on this machine alone: a proxy that runs here too does not publish it.
-    pub fn local_metrics_router(self: &Arc<Self>) -> Router {
-        self.metrics_router()
-            .layer(middleware::from_fn(only_direct_and_local))
+    /// Whether the request has the token. Hashes are compared, so the time that takes tells nothing about the token.
+    fn has_token(&self, headers: &HeaderMap) -> bool {
+        let given = bearer(headers).map(TokenHash::of);
+        given.is_some() && given == self.token
     }
 }
 
-async fn only_direct_and_local(request: Request, next: Next) -> Response {
-    let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
-    if is_direct_and_local(peer, request.headers()) {
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("Bearer").then(|| token.trim())
+}
+
+async fn answer_if(may_read: bool, request: Request, next: Next) -> Response {
+    if may_read {
         return next.run(request).await;
     }
     Problem::forbidden(
-        "Metrics are for programs on the service's own machine; its operator can give them a listener of their own (metrics.listen).",
+        "Metrics are for programs on the service's own machine; its operator can give them a listener of their own (metrics.listen) or a token (metrics.token).",
     )
     .into_response()
 }
@@ -137,6 +173,22 @@ async fn metrics(State(observe): State<Arc<Observe>>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_is_read_from_its_header() {
+        for (value, token) in [
+            ("Bearer abc", Some("abc")),
+            ("bearer  abc ", Some("abc")),
+            ("Basic abc", None),
+            ("abc", None),
+            ("", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, value.parse().expect("a value"));
+            assert_eq!(bearer(&headers), token, "{value:?}");
+        }
+        assert_eq!(bearer(&HeaderMap::new()), None);
+    }
 
     #[test]
     fn only_direct_connections_from_this_machine_read_metrics() {

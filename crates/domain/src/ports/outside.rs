@@ -1,12 +1,14 @@
 //! The world outside: carriers, receivers of callbacks, which addresses may be called, and images.
 
+use std::net::IpAddr;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
 use crate::country::Country;
 use crate::delivery::{Callback, CarrierRef, Delivery, Parcel, Receipt, Submitted};
-use crate::ids::MessageId;
+use crate::ids::{AccountId, MessageId};
 use crate::interactive::ImageUrl;
 use crate::lookup::HomeOperator;
 use crate::msisdn::Msisdn;
@@ -186,8 +188,9 @@ pub struct ForbiddenUrl(pub String);
 /// Decides which addresses may be called back.
 #[async_trait]
 pub trait UrlGuard: Send + Sync + 'static {
-    /// Whether an address that a caller gives may be called, as far as can be told now.
-    async fn check(&self, url: &CallbackUrl) -> Result<(), ForbiddenUrl>;
+    /// Whether an address that a caller gives may be called, as far as can be told now. The work counts for the caller's
+    /// account, so that it does not keep others waiting.
+    async fn check(&self, asker: AccountId, url: &CallbackUrl) -> Result<(), ForbiddenUrl>;
 }
 
 /// An image that cannot go with a message. The text is for the caller.
@@ -199,8 +202,9 @@ pub struct UnusableImage(pub String);
 #[async_trait]
 pub trait ImageGuard: Send + Sync + 'static {
     /// Whether the address leads to an image that a message may have: it can be fetched, is small enough, and is what
-    /// the networks show. It takes no longer than a caller can be kept waiting.
-    async fn check(&self, url: &ImageUrl) -> Result<(), UnusableImage>;
+    /// the networks show. It takes no longer than a caller can be kept waiting. The work counts for the caller's account,
+    /// so that it does not keep others waiting.
+    async fn check(&self, asker: AccountId, url: &ImageUrl) -> Result<(), UnusableImage>;
 }
 
 /// A document about a client that cannot be had. The text is for whoever sent the client here.
@@ -211,6 +215,7 @@ pub struct UnusableDocument(pub String);
 /// Fetches what clients say of themselves at the address that is their ID.
 #[async_trait]
 pub trait ClientDocuments: Send + Sync + 'static {
-    /// The JSON at the address, as it came. It is small, and it takes no longer than a person can be kept waiting.
-    async fn fetch(&self, id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument>;
+    /// The JSON at the address, as it came. It is small, and it takes no longer than a person can be kept waiting. The
+    /// fetch counts for the address that asks, so that it does not keep others waiting.
+    async fn fetch(&self, asker: IpAddr, id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument>;
 }

@@ -1,5 +1,7 @@
 //! A client's question, checked before any person sees it.
 
+use std::net::IpAddr;
+
 use domain::oauth::{
     AuthorizationRequest, Challenge, ClientIdUrl, ClientRecord, MAX_CLIENT_ID_BYTES, RedirectUri,
     parse_scopes, read_client, same_resource,
@@ -8,6 +10,7 @@ use domain::ports::StoreError;
 use url::Url;
 
 use super::{Grants, REQUEST_LIFETIME};
+use crate::throttle::network;
 
 /// The longest state that is given back, in bytes.
 const MAX_STATE_BYTES: usize = 2048;
@@ -119,9 +122,10 @@ impl Grants {
     /// Who asks and where the answer goes comes first: only then may anybody be sent there.
     pub(super) async fn check_request(
         &self,
+        asker: IpAddr,
         params: &AuthorizeParams,
     ) -> Result<AuthorizationRequest, AuthorizeError> {
-        let client = self.find_client(params).await?;
+        let client = self.find_client(asker, params).await?;
         let redirect = find_redirect(&client, params)?;
         let wrong = |wrong| self.wrong(&client.id, &redirect, params, wrong);
         check_form(params).map_err(wrong)?;
@@ -146,7 +150,11 @@ impl Grants {
         })
     }
 
-    async fn find_client(&self, params: &AuthorizeParams) -> Result<ClientRecord, AuthorizeError> {
+    async fn find_client(
+        &self,
+        asker: IpAddr,
+        params: &AuthorizeParams,
+    ) -> Result<ClientRecord, AuthorizeError> {
         if params.repeats("client_id") || params.repeats("redirect_uri") {
             return Err(shown("The request names its client or its address twice."));
         }
@@ -154,7 +162,7 @@ impl Grants {
             return Err(shown("The request names no client (client_id)."));
         };
         if ClientIdUrl::is_meant(id) {
-            return self.fetch_client(id).await;
+            return self.fetch_client(asker, id).await;
         }
         let found = self.find_registered(id).await?;
         found.ok_or_else(unknown_client)
@@ -172,9 +180,9 @@ impl Grants {
     }
 
     /// A client that nobody registered here says at its own address who it is.
-    async fn fetch_client(&self, id: &str) -> Result<ClientRecord, AuthorizeError> {
+    async fn fetch_client(&self, asker: IpAddr, id: &str) -> Result<ClientRecord, AuthorizeError> {
         let url = ClientIdUrl::parse(id).map_err(|error| shown(&error.to_string()))?;
-        let document = self.documents.fetch(&url).await;
+        let document = self.documents.fetch(network(asker), &url).await;
         let document = document.map_err(|unusable| shown(&unusable.0))?;
         read_client(&document, id, true).map_err(|problem| shown(&problem.to_string()))
     }

@@ -1,47 +1,51 @@
-//! One fetch for all who ask for the same address at once.
+//! One fetch for all of an account who ask for the same address at once. Accounts do not share it: one that waits for its turn
+//! would keep the other waiting.
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use domain::ImageUrl;
+use domain::{AccountId, ImageUrl};
 use tokio::sync::OnceCell;
 
 use super::Verdict;
 
-/// The fetches under way, by address. One that nobody waits for any more is not among them.
+/// The fetches under way, by account and address. One that nobody waits for any more is not among them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Flights(Arc<Mutex<HashMap<String, Weak<Flight>>>>);
+pub(super) struct Flights(Arc<Mutex<HashMap<Key, Weak<Flight>>>>);
+
+type Key = (AccountId, String);
 
 /// One fetch, shared by those who wait for it.
 #[derive(Debug)]
 pub(super) struct Flight {
-    url: String,
+    key: Key,
     verdict: OnceCell<Verdict>,
     flights: Flights,
 }
 
 impl Flights {
     /// Joins the fetch of an address, or begins one.
-    pub(super) fn join(&self, url: &ImageUrl) -> Arc<Flight> {
+    pub(super) fn join(&self, asker: AccountId, url: &ImageUrl) -> Arc<Flight> {
+        let key = (asker, url.as_str().to_owned());
         let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flight) = flights.get(url.as_str()).and_then(Weak::upgrade) {
+        if let Some(flight) = flights.get(&key).and_then(Weak::upgrade) {
             return flight;
         }
         let flight = Arc::new(Flight {
-            url: url.as_str().to_owned(),
+            key: key.clone(),
             verdict: OnceCell::new(),
             flights: self.clone(),
         });
-        flights.insert(flight.url.clone(), Arc::downgrade(&flight));
+        flights.insert(key, Arc::downgrade(&flight));
         flight
     }
 
     /// The address may have a new fetch already when the last to leave an old one comes to this.
-    fn forget_if_over(&self, url: &str) {
+    fn forget_if_over(&self, key: &Key) {
         let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if flights.get(url).is_some_and(|f| f.strong_count() == 0) {
-            flights.remove(url);
+        if flights.get(key).is_some_and(|f| f.strong_count() == 0) {
+            flights.remove(key);
         }
     }
 }
@@ -58,7 +62,7 @@ impl Flight {
 
 impl Drop for Flight {
     fn drop(&mut self) {
-        self.flights.forget_if_over(&self.url);
+        self.flights.forget_if_over(&self.key);
     }
 }
 
@@ -76,6 +80,23 @@ mod tests {
         ImageUrl::parse("http://a.example/x.gif").expect("a URL")
     }
 
+    fn account(id: u64) -> AccountId {
+        AccountId::new(id).expect("an ID")
+    }
+
+    #[tokio::test]
+    async fn accounts_do_not_wait_for_each_other() {
+        let flights = Flights::default();
+        let (one, other) = (
+            flights.join(account(1), &url()),
+            flights.join(account(2), &url()),
+        );
+        let hanging = tokio::spawn(async move { one.land(pending).await.clone() });
+        tokio::task::yield_now().await;
+        assert_eq!(other.land(|| ready(FOUND)).await, &FOUND);
+        hanging.abort();
+    }
+
     #[tokio::test]
     async fn those_who_ask_at_once_share_a_fetch() {
         let (flights, fetches) = (Flights::default(), AtomicUsize::new(0));
@@ -83,20 +104,26 @@ mod tests {
             fetches.fetch_add(1, Ordering::Relaxed);
             ready(FOUND)
         };
-        let (one, other) = (flights.join(&url()), flights.join(&url()));
+        let (one, other) = (
+            flights.join(account(1), &url()),
+            flights.join(account(1), &url()),
+        );
         assert_eq!(one.land(fetch).await, &FOUND);
         assert_eq!(other.land(fetch).await, &FOUND);
         assert_eq!(fetches.load(Ordering::Relaxed), 1);
         drop((one, other));
         assert!(flights.0.lock().expect("not poisoned").is_empty());
-        assert_eq!(flights.join(&url()).land(fetch).await, &FOUND);
+        assert_eq!(flights.join(account(1), &url()).land(fetch).await, &FOUND);
         assert_eq!(fetches.load(Ordering::Relaxed), 2);
     }
 
     #[tokio::test]
     async fn another_takes_over_when_the_one_that_fetches_gives_up() {
         let flights = Flights::default();
-        let (one, other) = (flights.join(&url()), flights.join(&url()));
+        let (one, other) = (
+            flights.join(account(1), &url()),
+            flights.join(account(1), &url()),
+        );
         let abandoned = tokio::spawn(async move { one.land(pending).await.clone() });
         tokio::task::yield_now().await;
         abandoned.abort();

@@ -1,5 +1,7 @@
 //! Documents about clients, fetched from real hosts on this machine: which are taken, and whom we never ask.
 
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::oauth::ClientIdUrl;
@@ -21,10 +23,12 @@ async fn host(answer: String, then: Then, timeout: Duration) -> (Receiver, Docum
     let fetch = DocumentFetch::new(DocumentOptions {
         dialer,
         fetch_timeout: timeout,
-        max_fetches: 2,
+        max_fetches: 16,
     });
     (receiver, fetch)
 }
+
+const ASKER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 fn id_at(receiver: &Receiver) -> ClientIdUrl {
     let id = format!("https://{}/client.json", receiver.address);
@@ -49,7 +53,7 @@ async fn a_document_comes_as_it_is() {
         ("application/json", &largest),
     ] {
         let (receiver, fetch) = host(document(kind, body), Then::Close, PATIENCE).await;
-        let fetched = fetch.fetch(&id_at(&receiver)).await;
+        let fetched = fetch.fetch(ASKER, &id_at(&receiver)).await;
         assert_eq!(fetched.as_deref(), Ok(body.as_bytes()), "{kind}");
         let head = &receiver.seen()[0].head;
         assert!(head.starts_with("GET /client.json HTTP/1.1\r\n"), "{head}");
@@ -123,7 +127,11 @@ async fn what_is_no_document_is_refused_without_repeating_it() {
             PATIENCE
         };
         let (receiver, fetch) = host(answer, then, timeout).await;
-        let refused = fetch.fetch(&id_at(&receiver)).await.expect_err(name).0;
+        let refused = fetch
+            .fetch(ASKER, &id_at(&receiver))
+            .await
+            .expect_err(name)
+            .0;
         assert!(refused.contains(reason), "{name}: {refused}");
         assert!(!refused.contains("secret"), "{name}: {refused}");
         assert_eq!(receiver.seen().len(), 1, "{name}: asked once");
@@ -155,9 +163,30 @@ async fn a_name_that_leads_inside_is_not_dialled() {
         });
         let id = format!("https://{host}:{port}/client.json");
         let id = ClientIdUrl::parse(&id).expect("an address");
-        let refused = fetch.fetch(&id).await.expect_err(name).0;
+        let refused = fetch.fetch(ASKER, &id).await.expect_err(name).0;
         assert!(refused.contains("may not be called"), "{name}: {refused}");
         assert!(!refused.contains("127.0.0.1"), "{name}: {refused}");
     }
     assert!(receiver.seen().is_empty());
+}
+
+#[tokio::test]
+async fn an_address_whose_documents_hang_leaves_room_for_others() {
+    let (silent, fetch) = host(String::new(), Then::Hang, PATIENCE).await;
+    let fetch = Arc::new(fetch);
+    let start = |asker: IpAddr| {
+        let (fetch, id) = (fetch.clone(), id_at(&silent));
+        tokio::spawn(async move { fetch.fetch(asker, &id).await.is_err() })
+    };
+    let hanging: Vec<_> = (0..20).map(|_| start(ASKER)).collect();
+    silent.wait_until_asked(4).await;
+    let other = start([192, 0, 2, 2].into());
+    silent.wait_until_asked(5).await;
+    assert!(!other.is_finished());
+    assert!(hanging.iter().all(|fetch| !fetch.is_finished()));
+    assert_eq!(
+        silent.seen().len(),
+        5,
+        "four of one address, one of the other"
+    );
 }

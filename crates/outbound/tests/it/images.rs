@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ImageUrl;
 use domain::ports::ImageGuard as _;
+use domain::{AccountId, ImageUrl};
 use outbound::{Guard, ImageCheck, ImageOptions};
 use testkit::PATIENCE;
 use tokio::net::TcpListener;
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::receiver::{Receiver, Then, answer};
 use crate::samples::{gif, jpeg, png};
-use crate::setup::{SHORT, Scripted, options};
+use crate::setup::{SHORT, Scripted, account, options};
 
 const MAX_BYTES: usize = 1_048_576;
 
@@ -37,13 +37,29 @@ fn checker(check_timeout: Duration, max_fetches: usize) -> Arc<ImageCheck> {
 
 /// What the caller is told, if anything.
 async fn refusal(check: &ImageCheck, url: &str) -> Option<String> {
+    refusal_for(account(), check, url).await
+}
+
+async fn refusal_for(account: AccountId, check: &ImageCheck, url: &str) -> Option<String> {
     let url = ImageUrl::parse(url).expect(url);
-    check.check(&url).await.err().map(|refused| refused.0)
+    check
+        .check(account, &url)
+        .await
+        .err()
+        .map(|refused| refused.0)
 }
 
 fn start_check(check: &Arc<ImageCheck>, url: String) -> JoinHandle<Option<String>> {
+    start_check_for(account(), check, url)
+}
+
+fn start_check_for(
+    account: AccountId,
+    check: &Arc<ImageCheck>,
+    url: String,
+) -> JoinHandle<Option<String>> {
     let check = Arc::clone(check);
-    tokio::spawn(async move { refusal(&check, &url).await })
+    tokio::spawn(async move { refusal_for(account, &check, &url).await })
 }
 
 /// An answer with a file.
@@ -328,12 +344,17 @@ async fn those_who_ask_at_once_share_a_fetch() {
     assert_eq!(host.seen().len(), 1);
 }
 
-/// Checks of images on hosts of their own that never answer; all of them have been asked.
+/// Checks of images on hosts of their own that never answer, each for an account of its own; all of them have been asked.
 async fn hang(check: &Arc<ImageCheck>, hosts: usize) -> Vec<JoinHandle<Option<String>>> {
     let silent = Receiver::start("0.0.0.0:0", |_| ("", Then::Hang)).await;
     let port = silent.address.port();
-    let urls = (1..=hosts).map(|host| format!("http://127.0.1.{host}:{port}/x.png"));
-    let checks = urls.map(|url| start_check(check, url)).collect();
+    let start = |host: usize| {
+        let account = 1000 * u64::from(port) + u64::try_from(host).expect("few");
+        let account = AccountId::new(account).expect("in range");
+        let url = format!("http://127.0.1.{host}:{port}/x.png");
+        start_check_for(account, check, url)
+    };
+    let checks = (1..=hosts).map(start).collect();
     silent.wait_until_asked(hosts).await;
     checks
 }
@@ -353,6 +374,21 @@ async fn hosts_that_hang_leave_room_for_others_up_to_the_bound() {
     assert!(!waiting.is_finished());
     last[0].abort();
     assert_eq!(waiting.await.expect("runs"), None);
+    assert!(hanging.iter().all(|check| !check.is_finished()));
+}
+
+#[tokio::test]
+async fn an_account_whose_hosts_hang_leaves_room_for_others() {
+    let good = host(file(&png()), Then::Continue).await;
+    let silent = Receiver::start("127.0.0.1:0", |_| ("", Then::Hang)).await;
+    let check = checker(PATIENCE, 16);
+    let greedy = AccountId::new(2).expect("in range");
+    let hanging: Vec<_> = (0..50)
+        .map(|n| start_check_for(greedy, &check, image_at(&silent, &format!("{n}.png"))))
+        .collect();
+    silent.wait_until_asked(8).await;
+    assert_eq!(refusal(&check, &image_at(&good, "x.png")).await, None);
+    assert_eq!(silent.seen().len(), 8, "its share");
     assert!(hanging.iter().all(|check| !check.is_finished()));
 }
 

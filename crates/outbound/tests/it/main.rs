@@ -5,6 +5,7 @@ mod answers;
 mod client_documents;
 mod connections;
 mod images;
+mod names;
 mod reach;
 mod receiver;
 mod samples;

@@ -5,16 +5,16 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outbound::{CallbackClient, Guard, Resolve, SystemResolver, UrlCheck};
+use outbound::{CallbackClient, DnsOptions, DnsResolver, Guard, Resolve, SystemResolver, UrlCheck};
 use tokio::net::TcpListener;
 
 use crate::receiver::{Receiver, Script, Then, answer};
-use crate::setup::{Scripted, callback, deliver, options};
+use crate::setup::{Scripted, account, callback, deliver, options};
 
 const KIND: Script = |_| (answer("200 OK", "OK"), Then::Continue);
 
 /// Which address it is, is not for callers.
-const FORBIDDEN: &str = "the host leads to an address that may not be called";
+pub(crate) const FORBIDDEN: &str = "the host leads to an address that may not be called";
 
 fn only(network: &str) -> Guard {
     Guard::new(vec![network.parse().expect(network)])
@@ -85,7 +85,10 @@ async fn a_name_that_changes_after_the_check_is_refused_when_dialled() {
     options.dialer.resolver = resolver.clone();
     let check = UrlCheck::new(only("127.0.0.2/32"), resolver.clone());
 
-    assert_eq!(check.check_url(&callback(&url).url).await, Ok(()));
+    assert_eq!(
+        check.check_url(account(), &callback(&url).url).await,
+        Ok(())
+    );
     let attempt = deliver(&CallbackClient::new(options), &url).await.attempt;
     assert_eq!(attempt.reason, FORBIDDEN);
     assert_eq!(resolver.asked(), 2);
@@ -227,10 +230,16 @@ async fn what_hangs_before_the_request_is_left_in_time() {
 
 #[tokio::test]
 async fn the_systems_names_are_known() {
-    let receiver = Receiver::kind().await;
-    let mut options = options();
-    options.dialer.resolver = Arc::new(SystemResolver::new(2));
-    let url = format!("http://localhost:{}/", receiver.address.port());
-    let delivery = deliver(&CallbackClient::new(options), &url).await;
-    assert!(delivery.received, "{}", delivery.attempt.reason);
+    let resolvers: [Arc<dyn Resolve>; 2] = [
+        Arc::new(SystemResolver::new(2)),
+        Arc::new(DnsResolver::new(DnsOptions::default())),
+    ];
+    for resolver in resolvers {
+        let receiver = Receiver::kind().await;
+        let mut options = options();
+        options.dialer.resolver = resolver;
+        let url = format!("http://localhost:{}/", receiver.address.port());
+        let delivery = deliver(&CallbackClient::new(options), &url).await;
+        assert!(delivery.received, "{}", delivery.attempt.reason);
+    }
 }

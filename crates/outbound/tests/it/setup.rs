@@ -57,6 +57,11 @@ impl Resolve for Scripted {
     }
 }
 
+/// Who asks.
+pub(crate) fn account() -> AccountId {
+    AccountId::new(1).expect("in range")
+}
+
 /// Options under which loopback may be called.
 pub(crate) fn options() -> CallbackOptions {
     CallbackOptions {

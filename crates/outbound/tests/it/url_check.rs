@@ -6,7 +6,7 @@ use domain::CallbackUrl;
 use domain::ports::UrlGuard as _;
 use outbound::{Guard, UrlCheck};
 
-use crate::setup::Scripted;
+use crate::setup::{Scripted, account};
 
 fn url(text: &str) -> CallbackUrl {
     CallbackUrl::parse(text).expect(text)
@@ -38,7 +38,7 @@ async fn a_verdict_is_remembered_for_a_while() {
         ("nor does this machine", 0, "http://localhost/", false, 3),
     ] {
         tokio::time::advance(Duration::from_secs(wait_s)).await;
-        let got = check.check(&url(text)).await;
+        let got = check.check(account(), &url(text)).await;
         assert_eq!(
             (got.is_ok(), resolver.asked()),
             (permitted, asked),
@@ -50,7 +50,7 @@ async fn a_verdict_is_remembered_for_a_while() {
 #[tokio::test]
 async fn the_refusal_is_for_the_caller() {
     let check = UrlCheck::new(Guard::default(), Scripted::new(&[]));
-    let refused = check.check(&url("http://0x7f.1/")).await;
+    let refused = check.check(account(), &url("http://0x7f.1/")).await;
     let text = refused.expect_err("loopback").to_string();
     assert_eq!(
         text,

@@ -22,6 +22,9 @@ pub(crate) use load::{load, modified_at};
 use routes::Route;
 pub(crate) use secret::Secret;
 
+/// A shorter token could be guessed.
+const MIN_METRICS_TOKEN_BYTES: usize = 16;
+
 /// Every key with its default. `switchboard.example.toml` says what each is for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -115,6 +118,7 @@ pub(crate) struct Limits {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Metrics {
     pub(crate) listen: Option<SocketAddr>,
+    pub(crate) token: Option<Secret>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -154,6 +158,7 @@ pub(crate) struct Senders {
 pub(crate) struct Callbacks {
     pub(crate) allow: Option<Vec<IpNet>>,
     pub(crate) source: Vec<IpAddr>,
+    pub(crate) name_servers: Vec<SocketAddr>,
     pub(crate) park_after_days: Option<u32>,
 }
 
@@ -318,6 +323,9 @@ impl Config {
         if let Some(url) = &mut self.database.url {
             url.resolve("database.url")?;
         }
+        if let Some(token) = &mut self.metrics.token {
+            token.resolve("metrics.token")?;
+        }
         if let Some(key) = &mut self.security.key {
             key.resolve("security.key")?;
         }
@@ -339,6 +347,14 @@ impl Config {
             (Some(_), None) => bail!("tls.cert is set, but tls.key is not; give both or none"),
             (None, Some(_)) => bail!("tls.key is set, but tls.cert is not; give both or none"),
             _ => {}
+        }
+        if let Some(token) = &self.metrics.token {
+            let is_token = token.0.len() >= MIN_METRICS_TOKEN_BYTES
+                && token.0.bytes().all(|b| b.is_ascii_graphic());
+            ensure!(
+                is_token,
+                "metrics.token must have at least {MIN_METRICS_TOKEN_BYTES} characters, none of them a space; openssl rand -hex 32 prints one"
+            );
         }
         if let Some(metrics) = self.metrics.listen {
             let same = metrics == self.server.listen && metrics.port() != 0;

@@ -7,9 +7,8 @@
 //!
 //! Streams are few, and each ends with the session that it belongs to, and when the service stops.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
@@ -22,8 +21,9 @@ use domain::token::TokenHash;
 use engine::throttle::network;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, X_CONTENT_TYPE_OPTIONS};
-use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
+use permits::{Permit, Permits};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
 use super::Dashboard;
 use super::page::{Failure, with_retry_after};
@@ -76,15 +76,8 @@ impl Fragment {
 
 /// The streams of a process.
 pub(super) struct Streams {
-    open: Arc<Mutex<Open>>,
-    given_back: Arc<Notify>,
+    permits: Arc<Permits<Holder>>,
     stop: watch::Receiver<bool>,
-}
-
-#[derive(Default)]
-struct Open {
-    all: usize,
-    by_holder: HashMap<Holder, usize>,
 }
 
 /// Whom a stream counts for.
@@ -104,7 +97,7 @@ impl Holder {
         [session, address].into_iter().chain(account).collect()
     }
 
-    const fn most(self) -> usize {
+    const fn most(&self) -> usize {
         match self {
             Self::Session(_) => MAX_OF_SESSION,
             Self::Account(_) => MAX_OF_ACCOUNT,
@@ -117,65 +110,14 @@ impl Streams {
     /// None yet; they all end when `stop` turns true.
     pub(super) fn new(stop: watch::Receiver<bool>) -> Self {
         Self {
-            open: Arc::default(),
-            given_back: Arc::default(),
+            permits: Permits::new(MAX_STREAMS, Holder::most),
             stop,
         }
     }
 
-    /// A place, as soon as there is one; `None` when there is none for a while.
-    async fn wait(&self, holders: &[Holder]) -> Option<Place> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let mut given_back = std::pin::pin!(self.given_back.notified());
-            given_back.as_mut().enable();
-            if let Some(place) = self.take(holders) {
-                return Some(place);
-            }
-            tokio::time::timeout_at(deadline, given_back).await.ok()?;
-        }
-    }
-
-    fn take(&self, holders: &[Holder]) -> Option<Place> {
-        let mut open = self.open.lock().expect("no holder panics");
-        let is_full =
-            |holder: &Holder| open.by_holder.get(holder).copied().unwrap_or(0) >= holder.most();
-        if open.all >= MAX_STREAMS || holders.iter().any(is_full) {
-            return None;
-        }
-        open.all += 1;
-        for holder in holders {
-            *open.by_holder.entry(*holder).or_default() += 1;
-        }
-        Some(Place {
-            open: self.open.clone(),
-            given_back: self.given_back.clone(),
-            holders: holders.to_vec(),
-        })
-    }
-}
-
-/// A stream's place, given back when the stream ends, however it does.
-struct Place {
-    open: Arc<Mutex<Open>>,
-    given_back: Arc<Notify>,
-    holders: Vec<Holder>,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut open = self.open.lock().expect("no holder panics");
-        open.all -= 1;
-        for holder in &self.holders {
-            if let Some(count) = open.by_holder.get_mut(holder) {
-                *count -= 1;
-                if *count == 0 {
-                    open.by_holder.remove(holder);
-                }
-            }
-        }
-        drop(open);
-        self.given_back.notify_waiters();
+    /// A permit, as soon as there is one; `None` when there is none for a while.
+    async fn wait(&self, holders: &[Holder]) -> Option<Permit<Holder>> {
+        timeout(PATIENCE, self.permits.acquire(holders)).await.ok()
     }
 }
 
@@ -191,7 +133,7 @@ struct Following<F> {
     next_check: Instant,
     sent: Option<TokenHash>,
     is_over: bool,
-    _place: Place,
+    _permit: Permit<Holder>,
 }
 
 /// Answers with what `render` gives, again and again, to whoever may see it now. It is called with every look, so it
@@ -205,7 +147,7 @@ where
     F: Fn() -> R + Send + Sync + 'static,
     R: Future<Output = Result<Fragment, Failure>> + Send,
 {
-    let Some(place) = dashboard.streams.wait(&Holder::all_of(visitor)).await else {
+    let Some(permit) = dashboard.streams.wait(&Holder::all_of(visitor)).await else {
         let refused = StatusCode::SERVICE_UNAVAILABLE.into_response();
         return with_retry_after(refused, AGAIN_AFTER_S);
     };
@@ -221,7 +163,7 @@ where
         next_check: now + SESSION_CHECK,
         sent: None,
         is_over: false,
-        _place: place,
+        _permit: permit,
     };
     let events = futures_util::stream::unfold(following, |mut following| async {
         let event = following.next().await?;
@@ -331,21 +273,28 @@ mod tests {
         let streams = Streams::new(stopped);
         let session = |number: usize| [Holder::Session(TokenHash::of(&number.to_string()))];
         let mut places: Vec<_> = (0..MAX_OF_SESSION)
-            .map(|_| streams.take(&session(0)).expect("room"))
+            .map(|_| streams.permits.try_acquire(&session(0)).expect("room"))
             .collect();
         assert!(
-            streams.take(&session(0)).is_none(),
+            streams.permits.try_acquire(&session(0)).is_none(),
             "a session has its share"
         );
         places.pop();
-        places.push(streams.take(&session(0)).expect("given back"));
+        places.push(
+            streams
+                .permits
+                .try_acquire(&session(0))
+                .expect("given back"),
+        );
         for number in 1..=MAX_STREAMS - MAX_OF_SESSION {
-            places.push(streams.take(&session(number)).expect("room"));
+            places.push(streams.permits.try_acquire(&session(number)).expect("room"));
         }
-        assert!(streams.take(&session(1000)).is_none(), "so has the process");
+        assert!(
+            streams.permits.try_acquire(&session(1000)).is_none(),
+            "so has the process"
+        );
         drop(places);
-        let open = streams.open.lock().expect("free");
-        assert_eq!((open.all, open.by_holder.len()), (0, 0));
+        assert_eq!(streams.permits.taken(), 0);
     }
 
     #[test]
@@ -359,20 +308,34 @@ mod tests {
         for number in 0..MAX_OF_ACCOUNT {
             let last = u8::try_from(number).expect("few");
             let holders = [session(number), account(1), address(last)];
-            places.push(streams.take(&holders).expect("room"));
+            places.push(streams.permits.try_acquire(&holders).expect("room"));
         }
         let same_account = [session(100), account(1), address(100)];
-        assert!(streams.take(&same_account).is_none());
+        assert!(streams.permits.try_acquire(&same_account).is_none());
         let other_account = [session(100), account(2), address(100)];
-        assert!(streams.take(&other_account).is_some());
+        assert!(streams.permits.try_acquire(&other_account).is_some());
         drop(places);
         let places: Vec<_> = (0..MAX_OF_ADDRESS)
-            .map(|number| streams.take(&[session(number), address(1)]).expect("room"))
+            .map(|number| {
+                streams
+                    .permits
+                    .try_acquire(&[session(number), address(1)])
+                    .expect("room")
+            })
             .collect();
-        assert!(streams.take(&[session(100), address(1)]).is_none());
-        assert!(streams.take(&[session(100), address(2)]).is_some());
+        assert!(
+            streams
+                .permits
+                .try_acquire(&[session(100), address(1)])
+                .is_none()
+        );
+        assert!(
+            streams
+                .permits
+                .try_acquire(&[session(100), address(2)])
+                .is_some()
+        );
         drop(places);
-        let open = streams.open.lock().expect("free");
-        assert_eq!((open.all, open.by_holder.len()), (0, 0));
+        assert_eq!(streams.permits.taken(), 0);
     }
 }

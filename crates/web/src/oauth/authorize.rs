@@ -21,13 +21,14 @@ const POLICY: &str =
 
 pub(super) async fn authorize(State(oauth): State<Arc<OAuth>>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
-    if let Some(seconds) = oauth.grants().slow_down(oauth.address(&parts)) {
+    let address = oauth.address(&parts);
+    if let Some(seconds) = oauth.grants().slow_down(address) {
         return told(&parts.headers, Refusal::slow_down(seconds));
     }
     let query = parts.uri.query().unwrap_or("");
     let pairs = url::form_urlencoded::parse(query.as_bytes()).into_owned();
     let asked = AuthorizeParams::from_pairs(pairs);
-    match oauth.grants().begin(&asked).await {
+    match oauth.grants().begin(address, &asked).await {
         Ok(pending) => sent_to(&format!("{}/{}", oauth.settings.consent_url, pending.id)),
         Err(AuthorizeError::Wrong(wrong)) if oauth.may_send_back(&parts.headers, &wrong).await => {
             sent_to(wrong.redirect.as_str())

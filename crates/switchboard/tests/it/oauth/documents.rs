@@ -1,7 +1,7 @@
 //! Clients that are known by a document at the address that is their ID: which are never even asked for.
 
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -25,7 +25,7 @@ struct Everywhere(String);
 
 #[async_trait]
 impl ClientDocuments for Everywhere {
-    async fn fetch(&self, _id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
+    async fn fetch(&self, _: IpAddr, _id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
         Ok(self.0.clone().into_bytes())
     }
 }
@@ -54,7 +54,12 @@ async fn begin(
         ("code_challenge_method", "S256"),
     ];
     let asked = asked.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let pending = grants.begin(&AuthorizeParams::from_pairs(asked)).await?;
+    let pending = grants
+        .begin(
+            Ipv4Addr::LOCALHOST.into(),
+            &AuthorizeParams::from_pairs(asked),
+        )
+        .await?;
     let found = grants.pending(&pending.id).await.expect("answers");
     // Stores keep microseconds.
     let found = found.map(|found| Pending {

@@ -1,6 +1,7 @@
 //! A running service, a client of it, and a person who answers.
 
 use std::cell::Cell;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -53,7 +54,7 @@ struct NoDocuments;
 
 #[async_trait]
 impl ClientDocuments for NoDocuments {
-    async fn fetch(&self, _id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
+    async fn fetch(&self, _: IpAddr, _id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
         unreachable!("questions go to the service, not to the test")
     }
 }

@@ -37,6 +37,7 @@ mod first_start;
 mod half_sent;
 mod hlr;
 mod idempotency;
+mod isolation;
 mod money;
 mod mutations;
 mod never_reading;

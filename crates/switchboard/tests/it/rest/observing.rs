@@ -89,6 +89,47 @@ fn metrics_are_not_published_through_a_proxy_on_the_same_machine() {
 }
 
 #[test]
+fn a_token_opens_the_metrics_to_those_behind_a_proxy() {
+    const TOKEN: &str = "a-token-for-scrapers-0123456789";
+    let behind_a_proxy = ("X-Forwarded-For", "203.0.113.7");
+    let bearer = format!("Bearer {TOKEN}");
+    let headers: [(&[(&str, &str)], u16); 6] = [
+        (&[], 200),
+        (&[behind_a_proxy], 403),
+        (&[behind_a_proxy, ("Authorization", &bearer)], 200),
+        (&[behind_a_proxy, ("Authorization", TOKEN)], 403),
+        (
+            &[
+                behind_a_proxy,
+                ("Authorization", "Bearer a-token-for-scrapers-0123456788"),
+            ],
+            403,
+        ),
+        (&[behind_a_proxy, ("Authorization", "Bearer ")], 403),
+    ];
+    let service = Service::with(Backend::Sqlite, |server| {
+        server.env("SWITCHBOARD_METRICS__TOKEN", TOKEN)
+    });
+    for (headers, status) in headers {
+        let response = service.raw("GET", "/metrics", headers, b"");
+        check("/metrics", &response);
+        assert_eq!(response.status, status, "{headers:?}");
+    }
+    assert!(!service.server.output().contains(TOKEN));
+
+    let private = free_address();
+    let _service = Service::with(Backend::Sqlite, |server| {
+        server
+            .env("SWITCHBOARD_METRICS__TOKEN", TOKEN)
+            .env("SWITCHBOARD_METRICS__LISTEN", private.to_string())
+    });
+    for (headers, status) in [(&[][..], 403), (&[("Authorization", bearer.as_str())], 200)] {
+        let response = http::request(private, "GET", "/metrics", headers, b"");
+        assert_eq!(response.expect("an answer").status, status, "{headers:?}");
+    }
+}
+
+#[test]
 fn metrics_with_a_listener_of_their_own_are_only_there() {
     let private = free_address();
     let service = Service::with(Backend::Sqlite, |server| {

@@ -10,7 +10,7 @@ use super::service::{Service, ids, message, tomorrow, wait_for};
 const SENDER: &str = "Acme & Co";
 
 /// One pixel, with so many frames.
-fn gif(frames: usize) -> Vec<u8> {
+pub(super) fn gif(frames: usize) -> Vec<u8> {
     let mut bytes = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xFF\xFF\xFF".to_vec();
     for _ in 0..frames {
         bytes.extend(b"\x2C\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0");

@@ -1,5 +1,6 @@
 //! The use cases on a real store, with carriers that do as they are told.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -145,21 +146,21 @@ struct Open;
 
 #[async_trait]
 impl UrlGuard for Open {
-    async fn check(&self, _url: &CallbackUrl) -> Result<(), ForbiddenUrl> {
+    async fn check(&self, _: AccountId, _url: &CallbackUrl) -> Result<(), ForbiddenUrl> {
         Ok(())
     }
 }
 
 #[async_trait]
 impl ImageGuard for Open {
-    async fn check(&self, _url: &ImageUrl) -> Result<(), UnusableImage> {
+    async fn check(&self, _: AccountId, _url: &ImageUrl) -> Result<(), UnusableImage> {
         Ok(())
     }
 }
 
 #[async_trait]
 impl ClientDocuments for Open {
-    async fn fetch(&self, _id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
+    async fn fetch(&self, _: IpAddr, _id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
         unreachable!("no client here has a document")
     }
 }

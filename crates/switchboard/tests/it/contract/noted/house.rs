@@ -39,7 +39,7 @@ struct NoDocuments;
 
 #[async_trait]
 impl ClientDocuments for NoDocuments {
-    async fn fetch(&self, _id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
+    async fn fetch(&self, _: IpAddr, _id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
         unreachable!("no client here has a document")
     }
 }

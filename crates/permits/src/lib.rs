@@ -1,0 +1,179 @@
+//! Permits that many share: at most so many at once for each key, and so many in all.
+//!
+//! What belongs here: counting what is under way for an account, an address, a session or a domain, so that nobody takes the
+//! share of others.
+//!
+//! What never enters: rates (so many in a second), and what the keys stand for.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// Permits by key.
+///
+/// A key never holds more than are left for all others, so a few greedy keys together cannot take them all either: the next
+/// one finds a permit.
+#[derive(Debug)]
+pub struct Permits<K> {
+    all: usize,
+    each: fn(&K) -> usize,
+    taken: Mutex<Taken<K>>,
+    released: Notify,
+}
+
+#[derive(Debug)]
+struct Taken<K> {
+    all: usize,
+    by_key: HashMap<K, usize>,
+}
+
+impl<K: Clone + Eq + Hash> Permits<K> {
+    /// At most `all` at once, and for a key as many as `each` says.
+    pub fn new(all: usize, each: fn(&K) -> usize) -> Arc<Self> {
+        Arc::new(Self {
+            all,
+            each,
+            taken: Mutex::new(Taken {
+                all: 0,
+                by_key: HashMap::new(),
+            }),
+            released: Notify::new(),
+        })
+    }
+
+    /// A permit that counts for all of these keys, or `None` when one of them has its share, or none is left.
+    pub fn try_acquire(self: &Arc<Self>, keys: &[K]) -> Option<Permit<K>> {
+        let mut taken = self.lock();
+        let free = self.all - taken.all;
+        let has_share = |key: &K| {
+            let held = taken.by_key.get(key).copied().unwrap_or(0);
+            held >= (self.each)(key).min(free)
+        };
+        if free == 0 || keys.iter().any(has_share) {
+            return None;
+        }
+        taken.all += 1;
+        for key in keys {
+            *taken.by_key.entry(key.clone()).or_default() += 1;
+        }
+        Some(Permit {
+            permits: self.clone(),
+            keys: keys.to_vec(),
+        })
+    }
+
+    /// A permit as soon as there is one. Drop the future to give up.
+    pub async fn acquire(self: &Arc<Self>, keys: &[K]) -> Permit<K> {
+        loop {
+            let mut released = std::pin::pin!(self.released.notified());
+            // Before the look: what is released meanwhile is not missed.
+            released.as_mut().enable();
+            if let Some(permit) = self.try_acquire(keys) {
+                return permit;
+            }
+            released.await;
+        }
+    }
+
+    /// How many are taken.
+    pub fn taken(&self) -> usize {
+        self.lock().all
+    }
+}
+
+impl<K> Permits<K> {
+    fn lock(&self) -> MutexGuard<'_, Taken<K>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts for its keys until it is dropped.
+#[derive(Debug)]
+pub struct Permit<K: Eq + Hash> {
+    permits: Arc<Permits<K>>,
+    keys: Vec<K>,
+}
+
+impl<K: Eq + Hash> Drop for Permit<K> {
+    fn drop(&mut self) {
+        let mut taken = self.permits.lock();
+        taken.all -= 1;
+        for key in &self.keys {
+            if let Some(held) = taken.by_key.get_mut(key) {
+                *held -= 1;
+                if *held == 0 {
+                    taken.by_key.remove(key);
+                }
+            }
+        }
+        drop(taken);
+        self.permits.released.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_gets_its_share_and_gives_it_back() {
+        let permits = Permits::new(100, |_| 2);
+        let held = [permits.try_acquire(&["a"]), permits.try_acquire(&["a"])];
+        assert!(held.iter().all(Option::is_some));
+        assert!(permits.try_acquire(&["a"]).is_none(), "it has its share");
+        assert!(permits.try_acquire(&["b"]).is_some(), "another has not");
+        drop(held);
+        assert!(permits.try_acquire(&["a"]).is_some(), "given back");
+        assert_eq!((permits.taken(), permits.lock().by_key.len()), (0, 0));
+    }
+
+    #[test]
+    fn all_keys_of_a_permit_count() {
+        let permits = Permits::new(100, |key: &&str| if key.starts_with('s') { 1 } else { 2 });
+        let first = permits.try_acquire(&["session", "account"]);
+        assert!(first.is_some());
+        assert!(permits.try_acquire(&["session", "another"]).is_none());
+        assert!(
+            permits.try_acquire(&["another"]).is_some(),
+            "nothing is kept of a refusal"
+        );
+        let second = permits.try_acquire(&["second", "account"]);
+        assert!(second.is_some());
+        assert!(permits.try_acquire(&["third", "account"]).is_none());
+    }
+
+    #[test]
+    fn greedy_keys_leave_room_for_the_next() {
+        let permits = Permits::new(32, |_| 8);
+        let mut held = Vec::new();
+        for key in (0..20).cycle().take(60) {
+            while let Some(permit) = permits.try_acquire(&[key]) {
+                held.push(permit);
+            }
+        }
+        assert!(held.len() < 32, "20 greedy keys left nothing");
+        assert!(permits.try_acquire(&[1000]).is_some());
+    }
+
+    #[tokio::test]
+    async fn who_waits_gets_what_is_released_and_who_gives_up_holds_nothing() {
+        let permits = Permits::new(10, |_| 1);
+        let held = permits.acquire(&["a"]).await;
+        let waiting = tokio::spawn({
+            let permits = permits.clone();
+            async move { permits.acquire(&["a"]).await }
+        });
+        let given_up = tokio::spawn({
+            let permits = permits.clone();
+            async move { permits.acquire(&["a"]).await }
+        });
+        tokio::task::yield_now().await;
+        given_up.abort();
+        assert!(given_up.await.is_err());
+        drop(held);
+        drop(waiting.await.expect("it got the permit"));
+        assert_eq!(permits.taken(), 0);
+    }
+}
