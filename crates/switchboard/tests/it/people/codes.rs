@@ -16,7 +16,7 @@ fn a_pin_is_shown_to_its_handset_alone(backend: Backend) {
     let mut admin = joined(&service, "ann@example.com", &["--role", "admin"]);
     let mut operator = joined(&service, "bob@example.com", &["--role", "operator"]);
     let body = json!({ "name": NUMBER, "type": "MSISDN" }).to_string();
-    let registered = service.call("POST", "/senderId", body.as_bytes());
+    let registered = service.call_as(&service.token, "POST", "/senderId", body.as_bytes());
     assert_eq!(registered.status, 200, "{}", registered.text());
     let inbox = ["simulator", "inbox", "--number", NUMBER, "--json"];
     let pin = wait_for("the PIN", || {
@@ -45,7 +45,7 @@ fn a_pin_is_shown_to_its_handset_alone(backend: Backend) {
     for path in [
         format!("/sms/status/{id}"),
         "/senderId".to_owned(),
-        "/sms/scheduled".to_owned(),
+        "/sms?scheduled".to_owned(),
     ] {
         let answer = service.get(&path).text();
         assert!(!answer.contains(&pin), "{path}: {answer}");
