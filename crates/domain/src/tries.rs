@@ -81,6 +81,7 @@ impl Tries {
     }
 
     /// What still counts. Forgiving goes by whole steps, so that asking does not put it off.
+    #[must_use]
     pub fn left(self, limit: TryLimit, now: Timestamp) -> Self {
         let passed = now.duration_since(self.since);
         let steps = match limit {

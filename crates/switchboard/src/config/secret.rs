@@ -36,9 +36,9 @@ impl Secret {
             let text = fs::read_to_string(path).with_context(|| {
                 format!("{key} is file:{path}, which cannot be read; put the secret alone into that file, readable for this user")
             })?;
-            let value = text.trim_end_matches(['\r', '\n']);
+            let value = text.trim_end_matches(['\r', '\n']).to_owned();
             ensure!(!value.is_empty(), "{key} is file:{path}, which is empty");
-            self.0 = value.to_owned();
+            self.0 = value;
         }
         Ok(())
     }
