@@ -5,7 +5,7 @@ use std::net::{IpAddr, UdpSocket};
 
 use serde_json::{Value, json};
 use testkit::receiver::{Receiver, Reply};
-use testkit::{Backend, CALLBACKS_ALLOW, ServerBuilder};
+use testkit::{Backend, CALLBACKS_ALLOW};
 
 use super::post::{callbacks, send, start_with};
 use crate::rest::service::{Service, message, sms_with, tomorrow, wait_for};
