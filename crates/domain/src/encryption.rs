@@ -155,6 +155,7 @@ impl KeyRing {
     }
 
     /// The same keys and one more that decrypts.
+    #[must_use]
     pub fn with_former(&self, key: ServiceKey) -> Self {
         let mut ring = self.clone();
         if !ring.keys.contains(&key) {

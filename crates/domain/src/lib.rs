@@ -40,6 +40,7 @@ pub mod sharing;
 pub mod shown;
 pub mod text;
 pub mod token;
+pub mod tries;
 
 pub use access::{Access, AccountName, AllowList};
 pub use callback_url::CallbackUrl;

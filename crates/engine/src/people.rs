@@ -22,6 +22,8 @@ pub(crate) use tries::Tries;
 
 /// How long an invitation may wait to be accepted.
 const INVITATION_LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// How long a link for a new password works: whoever finds it is in.
+const RESET_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 
 /// Why somebody was not invited.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +120,11 @@ impl People {
 
     async fn create_link(&self, email: Email, purpose: Purpose) -> Result<Invited, StoreError> {
         let link = secret();
-        let expires = self.clock.now() + INVITATION_LIFETIME;
+        let lifetime = match purpose {
+            Purpose::Join { .. } => INVITATION_LIFETIME,
+            Purpose::NewPassword(_) => RESET_LIFETIME,
+        };
+        let expires = self.clock.now() + lifetime;
         let invitation = Invitation { email, purpose };
         self.store
             .create_invitation(&invitation, &TokenHash::of(&link), expires)

@@ -7,9 +7,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use domain::person::{Device, Email, Password, SignedIn};
-use domain::ports::{NewSession, Store, StoreError};
+use domain::ports::{NewSession, Store, StoreError, TryKey};
 use domain::token::TokenHash;
-use domain::{AccountId, Clock, Timestamp, TokenSecret};
+use domain::tries::TryLimit;
+use domain::{AccountId, Clock, PersonId, Timestamp, TokenSecret};
 use jiff::SignedDuration;
 
 use crate::audit::{Action, Audit, By, Noted};
@@ -30,10 +31,25 @@ pub const HALF_LIFETIME: SignedDuration = SignedDuration::from_mins(5);
 /// How exactly it is known when a session was last used.
 const SEEN_EVERY: SignedDuration = SignedDuration::from_mins(5);
 
-/// Wrong passwords that an address may send in quick succession, and the seconds after which one is forgiven.
-const BY_ADDRESS: (u32, i64) = (10, 6);
-/// Wrong passwords that may be sent for one person, from wherever, and the seconds after which one is forgiven.
-pub(crate) const BY_EMAIL: (u32, i64) = (20, 30);
+/// How long a browser is known that somebody signed in with.
+pub const BROWSER_LIFETIME: SignedDuration = SignedDuration::from_hours(180 * 24);
+
+/// Wrong passwords that an address may send.
+const BY_ADDRESS: TryLimit = TryLimit::Steady {
+    burst: 10,
+    forgiven_after_s: 6,
+};
+/// Wrong passwords that may be sent for one person, from wherever. Browsers that the person has signed in with before are
+/// counted apart, each by itself: no stranger keeps its owner out.
+pub(crate) const BY_PERSON: TryLimit = TryLimit::Steady {
+    burst: 20,
+    forgiven_after_s: 30,
+};
+/// Wrong codes for one person. Whoever types them knows the password.
+const BY_CODES: TryLimit = TryLimit::Growing {
+    burst: 10,
+    pause_s: 60,
+};
 
 /// Why nobody is signed in.
 #[derive(Debug, thiserror::Error)]
@@ -70,14 +86,25 @@ pub enum Entered {
     HalfOpen(String),
 }
 
+/// What a browser brings along that somebody signs in with.
+#[derive(Clone, Copy)]
+pub struct Visit<'a> {
+    /// From where.
+    pub device: &'a Device,
+    /// The secret of a browser that somebody signed in with before.
+    pub browser: Option<&'a str>,
+    /// A session whose place the new one takes.
+    pub replaced: Option<&'a str>,
+}
+
 /// Links, passwords and the sessions that they open. Secrets are stored hashed.
 pub struct SignIn {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     audit: Audit,
     hasher: Arc<Hasher>,
+    /// Asked before the database, which counts for all nodes.
     by_address: Tries<IpAddr>,
-    by_email: Tries<TokenHash>,
 }
 
 impl SignIn {
@@ -89,8 +116,7 @@ impl SignIn {
             clock,
             audit,
             hasher,
-            by_address: Tries::new(BY_ADDRESS.0, BY_ADDRESS.1),
-            by_email: Tries::new(BY_EMAIL.0, BY_EMAIL.1),
+            by_address: Tries::new(BY_ADDRESS),
         }
     }
 
@@ -125,35 +151,40 @@ impl SignIn {
         Ok(Some(secret))
     }
 
-    /// Signs somebody in. A session takes the place of `replaced`. An unknown address, or a text that is none, takes as
-    /// long as a wrong password and counts as one.
+    /// Signs somebody in. An unknown address, or a text that is none, takes as long as a wrong password, counts as one and
+    /// is noted as one.
     pub async fn with_password(
         &self,
         email: &str,
         password: Password,
-        device: &Device,
-        replaced: Option<&str>,
+        visit: &Visit<'_>,
     ) -> Result<Entered, SignInError> {
+        let device = visit.device;
+        let network = self.begin_at(device)?;
         let email = email.parse::<Email>().ok();
         let shown = email.as_ref().map_or("", Email::as_str);
-        let tried = self.begin_try(shown, device)?;
         let known = match &email {
             Some(email) => self.store.find_credentials(email).await?,
             None => None,
         };
+        let person = known.as_ref().map(|known| known.person.id);
+        let counted = match self.known_browser(visit.browser, person).await? {
+            Some(browser) => counted_by("browser", &browser),
+            None => counted_by("email", shown),
+        };
+        let keys = [by_network(network), (counted, BY_PERSON)];
+        self.begin_try(&keys).await?;
         let kept = known.as_ref().map(|known| known.password.clone());
         let right = self.hasher.verify(password, kept).await?;
         let by = by(shown, device);
-        let Some(known) = known else {
+        let account = known.as_ref().and_then(|known| known.person.account);
+        let Some(known) = known.filter(|_| right) else {
+            let why = "the address or the password was wrong";
+            self.note_refused(&by, account, why).await?;
             return Err(refused(device, SignInError::Wrong));
         };
         let person = known.person;
-        if !right {
-            let why = "the password was wrong";
-            self.note_refused(&by, person.account, why).await?;
-            return Err(refused(device, SignInError::Wrong));
-        }
-        self.forgive(&tried);
+        self.forgive(network, &keys).await?;
         let now = self.clock.now();
         if known.has_second_factor {
             let half = secret();
@@ -163,7 +194,7 @@ impl SignIn {
         }
         let noted = self.note_open(&by, person.account).await?;
         let (secret, session) = new_session(now, device);
-        let replaced = replaced.map(TokenHash::of);
+        let replaced = visit.replaced.map(TokenHash::of);
         let opened = self
             .store
             .open_session(person.id, &session, replaced.as_ref());
@@ -201,23 +232,70 @@ impl SignIn {
         noted.done(ended).await
     }
 
-    /// Counts a try against the address that it comes from and the person that it is for.
-    fn begin_try(&self, email: &str, device: &Device) -> Result<Tried, SignInError> {
-        let now = self.clock.now();
-        let tried = Tried {
-            network: throttle::network(address(device)),
-            named: TokenHash::of(email),
-        };
-        let wait = |retry_after_s| SignInError::TooMany { retry_after_s };
-        self.by_address.begin(tried.network, now).map_err(wait)?;
-        self.by_email.begin(tried.named, now).map_err(wait)?;
-        Ok(tried)
+    /// Counts a try against the network that it comes from, on this node.
+    fn begin_at(&self, device: &Device) -> Result<IpAddr, SignInError> {
+        let network = throttle::network(address(device));
+        let begun = self.by_address.begin(network, self.clock.now());
+        begun.map_err(|retry_after_s| SignInError::TooMany { retry_after_s })?;
+        Ok(network)
+    }
+
+    /// Counts a try for all nodes.
+    async fn begin_try(&self, keys: &[TryKey]) -> Result<(), SignInError> {
+        let begun = self.store.begin_try(keys, self.clock.now()).await?;
+        begun.map_err(|retry_after_s| SignInError::TooMany { retry_after_s })
     }
 
     /// Takes a try back that was no guess.
-    fn forgive(&self, tried: &Tried) {
-        self.by_address.forgive(&tried.network);
-        self.by_email.forgive(&tried.named);
+    async fn forgive(&self, network: IpAddr, keys: &[TryKey]) -> Result<(), StoreError> {
+        self.by_address.forgive(&network);
+        self.store.forgive_try(keys).await
+    }
+
+    /// The browser, if this person has signed in with it before.
+    async fn known_browser(
+        &self,
+        browser: Option<&str>,
+        person: Option<PersonId>,
+    ) -> Result<Option<String>, StoreError> {
+        let Some(browser) = browser else {
+            return Ok(None);
+        };
+        let hash = TokenHash::of(browser);
+        let people = self.store.list_known(&hash, self.clock.now()).await?;
+        let is_known = person.is_some_and(|person| people.contains(&person));
+        Ok(is_known.then(|| browser.to_owned()))
+    }
+
+    /// Remembers the browser that somebody has just signed in with. The answer is the secret that the browser is to keep:
+    /// the one that it brought, where that is known, or a new one. `None` for the session of a link, which is nobody's.
+    pub async fn remember_browser(
+        &self,
+        session: &str,
+        brought: Option<&str>,
+    ) -> Result<Option<String>, StoreError> {
+        let Some(signed_in) = self.find(session).await? else {
+            return Ok(None);
+        };
+        let Some(person) = signed_in.person() else {
+            return Ok(None);
+        };
+        let now = self.clock.now();
+        let kept = match brought {
+            Some(brought) if !self.is_new(brought, now).await? => brought.to_owned(),
+            _ => secret(),
+        };
+        let expires = now + BROWSER_LIFETIME;
+        let hash = TokenHash::of(&kept);
+        self.store
+            .remember_browser(&hash, person.id, expires)
+            .await?;
+        Ok(Some(kept))
+    }
+
+    async fn is_new(&self, browser: &str, now: Timestamp) -> Result<bool, StoreError> {
+        let known = self.store.list_known(&TokenHash::of(browser), now).await?;
+        Ok(known.is_empty())
     }
 
     async fn note_open(
@@ -242,10 +320,13 @@ impl SignIn {
     }
 }
 
-/// What a try was counted against.
-struct Tried {
-    network: IpAddr,
-    named: TokenHash,
+/// The fingerprint of what a try counts against.
+pub(crate) fn counted_by(what: &str, value: &str) -> TokenHash {
+    TokenHash::of(&format!("try by {what}\n{value}"))
+}
+
+fn by_network(network: IpAddr) -> TryKey {
+    (counted_by("address", &network.to_string()), BY_ADDRESS)
 }
 
 fn refused(device: &Device, error: SignInError) -> SignInError {

@@ -242,6 +242,9 @@ async fn prune(
     while store.prune_grants(clock.now(), STEP).await? >= u64::from(STEP) {
         tokio::task::yield_now().await;
     }
+    while store.prune_tries(clock.now(), STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
     prune_codes(store, clock).await?;
     pass(KillPoint::PruneStep);
     let Some(age) = keep_messages else {

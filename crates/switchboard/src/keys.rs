@@ -270,8 +270,8 @@ mod tests {
         assert_eq!(copy_beside(&from, &backup).expect("read"), None);
         let made = load(&from, &sqlite()).expect("made");
         let copy = copy_beside(&from, &backup).expect("copied").expect("a key");
-        let mode = fs::metadata(copy).expect("a file").permissions();
-        assert_eq!(mode.mode() & 0o777, 0o600);
+        let permissions = fs::metadata(copy).expect("a file").permissions();
+        assert_eq!(permissions.mode() & 0o777, 0o600);
         for _ in 0..2 {
             take_from_beside(&to, &backup).expect("taken");
             assert_eq!(read(&file(&to)).expect("read").len(), 1);

@@ -18,7 +18,7 @@ pub(crate) fn folder(path: &Path) -> anyhow::Result<()> {
         .create(path)
         .with_context(|| format!("cannot create the folder {}", path.display()))?;
     let mode = fs::metadata(path)?.permissions().mode();
-    if mode & 0o077 == 0 {
+    if mode.trailing_zeros() >= 6 {
         return Ok(());
     }
     if is_ours(path) && fs::set_permissions(path, Permissions::from_mode(0o700)).is_ok() {

@@ -18,11 +18,13 @@ use crate::PATIENCE;
 use crate::folder::TempDir;
 use crate::http;
 use crate::postgres_server::{newest_binaries, owner, send_signal};
-use member::{Member, Places, basic_authorization};
+use member::{Help, Member, Places, basic_authorization};
 
 /// How many members there are.
 const MEMBERS: usize = 3;
 const POLL: Duration = Duration::from_millis(200);
+/// Members get on by themselves within this time, unless they need help.
+const HELPED_AFTER: Duration = Duration::from_mins(1);
 
 /// The running members and their etcd. Ended on drop.
 #[derive(Debug)]
@@ -115,19 +117,14 @@ impl Patroni {
         })
     }
 
-    /// Waits until [`Self::is_in_step`]. A leader that is stuck by a fault of Patroni is helped once.
+    /// Waits until [`Self::is_in_step`]. A member that cannot go on by itself is helped once, as an operator would.
     pub fn wait_until_in_step(&mut self) -> Result<()> {
-        let until = Instant::now() + PATIENCE;
+        let begun = Instant::now();
+        let until = begun + PATIENCE;
         let mut is_helped = false;
         while !self.is_in_step() {
-            let stuck = self.members.iter().position(Member::is_stuck);
-            if let Some(stuck) = stuck.filter(|_| !is_helped) {
-                println!(
-                    "{} appoints no synchronous standby; its Patroni is started again",
-                    self.members[stuck].name()
-                );
-                self.members[stuck].restart_patroni()?;
-                is_helped = true;
+            if !is_helped && begun.elapsed() > HELPED_AFTER {
+                is_helped = self.help()?;
             }
             for member in &mut self.members {
                 member.check_running()?;
@@ -143,6 +140,32 @@ impl Patroni {
             thread::sleep(POLL);
         }
         Ok(())
+    }
+
+    /// Helps the first member that needs it. Returns whether there was one.
+    fn help(&mut self) -> Result<bool> {
+        let mut members = self.members.iter_mut();
+        let needing = members.find_map(|member| Some((member.needed_help()?, member)));
+        let Some((help, member)) = needing else {
+            return Ok(false);
+        };
+        match help {
+            Help::RestartPatroni => {
+                println!(
+                    "{} appoints no synchronous standby; its Patroni is started again",
+                    member.name()
+                );
+                member.restart_patroni()?;
+            }
+            Help::NewCopy => {
+                println!(
+                    "{} does not get on with its recovery; it copies the leader's data again",
+                    member.name()
+                );
+                member.copy_again(&self.api_authorization)?;
+            }
+        }
+        Ok(true)
     }
 
     /// SIGKILL to a member, Patroni and `PostgreSQL`, as if its machine had gone.

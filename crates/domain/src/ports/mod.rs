@@ -22,6 +22,7 @@ mod second_factor;
 mod senders;
 mod sessions;
 mod traffic;
+mod tries;
 
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
@@ -65,6 +66,7 @@ pub use second_factor::{HalfOpen, SecondFactor, SecondFactorStore, SecondProof};
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
 pub use sessions::{NewSession, SessionStore};
 pub use traffic::{Span, TrafficCount, TrafficStore};
+pub use tries::{TryKey, TryStore};
 
 /// Why a store could not do what it was asked. Says what to do next, never what SQL was run.
 #[derive(Debug, thiserror::Error)]
@@ -129,6 +131,7 @@ pub trait Store:
     + PeopleStore
     + SessionStore
     + SecondFactorStore
+    + TryStore
     + AuditStore
     + HistoryStore
     + TrafficStore
@@ -147,6 +150,7 @@ impl<T> Store for T where
         + PeopleStore
         + SessionStore
         + SecondFactorStore
+        + TryStore
         + AuditStore
         + HistoryStore
         + TrafficStore

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use domain::person::{Password, Person, RECOVERY_CODES, RecoveryCode, SessionRecord, TotpSecret};
-use domain::ports::{SecondFactor, Store, StoreError};
-use domain::{Clock, PersonId, TokenHash};
+use domain::ports::{SecondFactor, Store, StoreError, TryKey};
+use domain::{Clock, TokenHash};
 
-use super::{Busy, Hasher, Tries};
+use super::{Busy, Hasher};
 use crate::audit::{Action, Audit, By, Noted};
 use crate::entropy;
-use crate::sign_in::BY_EMAIL;
+use crate::sign_in::{BY_PERSON, counted_by};
 
 /// Sessions that are shown at once.
 const MAX_SESSIONS: u32 = 100;
@@ -52,7 +52,6 @@ pub struct OwnAccess {
     clock: Arc<dyn Clock>,
     audit: Audit,
     hasher: Arc<Hasher>,
-    tries: Tries<PersonId>,
 }
 
 impl OwnAccess {
@@ -64,7 +63,6 @@ impl OwnAccess {
             clock,
             audit,
             hasher,
-            tries: Tries::new(BY_EMAIL.0, BY_EMAIL.1),
         }
     }
 
@@ -77,7 +75,7 @@ impl OwnAccess {
         new: Password,
         session: &str,
     ) -> Result<(), OwnError> {
-        self.begin_try(person)?;
+        self.begin_try(person).await?;
         let noted = self.note(by, person, Action::PersonPassword).await?;
         let changed = async {
             self.prove(person, old).await?;
@@ -101,22 +99,23 @@ impl OwnAccess {
         offered.then_some(secret).ok_or(OwnError::Changed)
     }
 
-    /// Turns the second factor on, for whoever types a code of the secret that was offered.
+    /// Turns the second factor on, for whoever knows the password and types a code of the secret that was offered.
     pub async fn enable(
         &self,
         by: &By,
         person: &Person,
+        password: Password,
         typed: &str,
     ) -> Result<RecoveryCodes, OwnError> {
-        self.begin_try(person)?;
+        self.begin_try(person).await?;
         let noted = self.note(by, person, Action::SecondFactorEnable).await?;
         let enabled = async {
+            self.prove(person, password).await?;
             let factor = self.store.find_second_factor(person.id).await?;
             let offered = factor.offered.ok_or(OwnError::Changed)?;
             let now = self.clock.now();
             let step = offered.find_step(typed, now, 0);
             let step = step.ok_or(OwnError::WrongCode)?;
-            self.tries.forgive(&person.id);
             let codes = new_codes();
             let kept = hashes(&codes);
             let enabled = self.store.enable_second_factor(person.id, step, &kept);
@@ -132,7 +131,7 @@ impl OwnAccess {
         person: &Person,
         password: Password,
     ) -> Result<(), OwnError> {
-        self.begin_try(person)?;
+        self.begin_try(person).await?;
         let noted = self.note(by, person, Action::SecondFactorDisable).await?;
         let disabled = async {
             self.prove(person, password).await?;
@@ -149,7 +148,7 @@ impl OwnAccess {
         person: &Person,
         password: Password,
     ) -> Result<RecoveryCodes, OwnError> {
-        self.begin_try(person)?;
+        self.begin_try(person).await?;
         let noted = self.note(by, person, Action::SecondFactorCodes).await?;
         let renewed = async {
             self.prove(person, password).await?;
@@ -185,8 +184,9 @@ impl OwnAccess {
     }
 
     /// A session that somebody left open must not serve to find out its person's password.
-    fn begin_try(&self, person: &Person) -> Result<(), OwnError> {
-        let begun = self.tries.begin(person.id, self.clock.now());
+    async fn begin_try(&self, person: &Person) -> Result<(), OwnError> {
+        let keys = [own_tries(person)];
+        let begun = self.store.begin_try(&keys, self.clock.now()).await?;
         begun.map_err(|retry_after_s| OwnError::TooMany { retry_after_s })
     }
 
@@ -196,7 +196,7 @@ impl OwnAccess {
         if !self.hasher.verify(password, kept).await? {
             return Err(OwnError::WrongPassword);
         }
-        self.tries.forgive(&person.id);
+        self.store.forgive_try(&[own_tries(person)]).await?;
         Ok(())
     }
 
@@ -210,6 +210,12 @@ impl OwnAccess {
             .note(by, person.account, action, &person.email, "their own")
             .await
     }
+}
+
+/// What tries of somebody who is signed in count against.
+fn own_tries(person: &Person) -> TryKey {
+    let id = person.id.to_string();
+    (counted_by("password of", &id), BY_PERSON)
 }
 
 fn new_codes() -> RecoveryCodes {

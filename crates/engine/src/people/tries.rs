@@ -1,33 +1,26 @@
-//! How often somebody may try.
+//! How often somebody may try, as one node counts it: before the database is asked.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Mutex;
 
+use domain::tries::TryLimit;
 use jiff::Timestamp;
 
 /// Keys that are remembered at once.
 const MAX_KEYS: usize = 10_000;
 
-/// Counts tries by key. A try counts from the moment it is begun, so that many at once are as many as one by one.
+/// Counts tries by key.
 pub(crate) struct Tries<K> {
-    burst: u32,
-    forgiven_after_s: i64,
-    counts: Mutex<HashMap<K, Count>>,
-}
-
-#[derive(Clone, Copy)]
-struct Count {
-    tries: u32,
-    since: Timestamp,
+    limit: TryLimit,
+    counts: Mutex<HashMap<K, domain::tries::Tries>>,
 }
 
 impl<K: Hash + Eq> Tries<K> {
-    /// So many in quick succession; one is forgiven each time so many seconds pass.
-    pub(crate) fn new(burst: u32, forgiven_after_s: i64) -> Self {
+    /// So many for each key.
+    pub(crate) fn new(limit: TryLimit) -> Self {
         Self {
-            burst,
-            forgiven_after_s,
+            limit,
             counts: Mutex::default(),
         }
     }
@@ -38,52 +31,27 @@ impl<K: Hash + Eq> Tries<K> {
         if counts.len() >= MAX_KEYS {
             self.make_room(&mut counts, now);
         }
-        let count = counts.entry(key).or_insert(Count {
-            tries: 0,
-            since: now,
-        });
-        let (tries, since) = self.left(*count, now);
-        if tries >= self.burst {
-            let passed_s = now.duration_since(since).as_secs().max(0);
-            let next = self.forgiven_after_s - passed_s;
-            return Err(u32::try_from(next.max(1)).unwrap_or(u32::MAX));
-        }
-        *count = Count {
-            tries: tries + 1,
-            since,
-        };
+        let none = domain::tries::Tries::none(now);
+        let counted = counts.entry(key).or_insert(none);
+        *counted = counted.begin(self.limit, now)?;
         Ok(())
     }
 
     /// Takes a try back that was no guess.
     pub(crate) fn forgive(&self, key: &K) {
         let mut counts = self.counts.lock().expect("no holder panics");
-        if let Some(count) = counts.get_mut(key) {
-            count.tries = count.tries.saturating_sub(1);
+        let left = counts.get(key).map(|counted| counted.forgive(self.limit));
+        match left {
+            Some(Some(left)) => drop(counts.get_mut(key).map(|counted| *counted = left)),
+            Some(None) => drop(counts.remove(key)),
+            None => {}
         }
-    }
-
-    /// What still counts, and since when: forgiving goes by whole steps, so that asking does not put it off.
-    fn left(&self, count: Count, now: Timestamp) -> (u32, Timestamp) {
-        let passed_s = now.duration_since(count.since).as_secs().max(0);
-        let steps = passed_s / self.forgiven_after_s;
-        let tries = count
-            .tries
-            .saturating_sub(u32::try_from(steps).unwrap_or(u32::MAX));
-        if tries == 0 {
-            return (0, now);
-        }
-        let forgiven_s = steps * self.forgiven_after_s;
-        (
-            tries,
-            count.since + jiff::SignedDuration::from_secs(forgiven_s),
-        )
     }
 
     /// Under a flood of ever new keys those are dropped first that tried once; remembering all would be the attack.
-    fn make_room(&self, counts: &mut HashMap<K, Count>, now: Timestamp) {
+    fn make_room(&self, counts: &mut HashMap<K, domain::tries::Tries>, now: Timestamp) {
         for least in [0, 1, u32::MAX] {
-            counts.retain(|_, count| self.left(*count, now).0 > least);
+            counts.retain(|_, counted| counted.left(self.limit, now).count > least);
             if counts.len() < MAX_KEYS {
                 return;
             }
@@ -101,33 +69,24 @@ mod tests {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second)
     }
 
+    fn limit(burst: u32) -> TryLimit {
+        TryLimit::Steady {
+            burst,
+            forgiven_after_s: 10,
+        }
+    }
+
     #[test]
-    fn a_key_is_stopped_after_its_burst_and_forgiven_step_by_step() {
-        let tries = Tries::new(3, 10);
-        for n in 0..3 {
-            assert_eq!(tries.begin("a", at(0)), Ok(()), "{n}");
-        }
-        for (second, expected) in [
-            (0, Err(10)),
-            (9, Err(1)),
-            (10, Ok(())),
-            (10, Err(10)),
-            (15, Err(5)),
-            (20, Ok(())),
-            (5, Err(10)),
-            (1_000, Ok(())),
-            (1_000, Ok(())),
-            (1_000, Ok(())),
-            (1_000, Err(10)),
-        ] {
-            assert_eq!(tries.begin("a", at(second)), expected, "second {second}");
-        }
-        assert_eq!(tries.begin("b", at(0)), Ok(()), "another key is another");
+    fn another_key_is_another() {
+        let tries = Tries::new(limit(1));
+        assert_eq!(tries.begin("a", at(0)), Ok(()));
+        assert_eq!(tries.begin("a", at(0)), Err(10));
+        assert_eq!(tries.begin("b", at(0)), Ok(()));
     }
 
     #[test]
     fn what_was_no_guess_does_not_count() {
-        let tries = Tries::new(1, 10);
+        let tries = Tries::new(limit(1));
         for n in 0..10 {
             assert_eq!(tries.begin("a", at(0)), Ok(()), "{n}");
             tries.forgive(&"a");
@@ -138,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_flood_of_keys_does_not_forgive_whoever_guessed_often() {
-        let tries = Tries::new(3, 10);
+        let tries = Tries::new(limit(3));
         for _ in 0..3 {
             assert_eq!(tries.begin(u64::MAX, at(0)), Ok(()));
         }

@@ -1,31 +1,38 @@
 //! The second half of a sign-in: a code of the device, or a recovery code.
 
 use domain::TokenHash;
-use domain::person::{Device, RecoveryCode};
+use domain::person::RecoveryCode;
 use domain::ports::{HalfOpen, SecondProof};
 
-use super::{SignIn, SignInError, by, count, new_session, refused};
+use super::{
+    BY_CODES, SignIn, SignInError, Visit, by, by_network, count, counted_by, new_session, refused,
+};
 
 /// Codes that may be tried for one sign-in.
 const MAX_TRIES: u32 = 5;
 
 impl SignIn {
-    /// Signs in whoever gave the right password before. The answer is the secret of a new session, which takes the place
-    /// of `replaced`. Tries count as wrong passwords do.
+    /// Signs in whoever gave the right password before. The answer is the secret of a new session.
     pub async fn with_code(
         &self,
         half: &str,
         typed: &str,
-        device: &Device,
-        replaced: Option<&str>,
+        visit: &Visit<'_>,
     ) -> Result<String, SignInError> {
+        let device = visit.device;
+        let network = self.begin_at(device)?;
         let half = TokenHash::of(half);
         let now = self.clock.now();
         let Some(open) = self.store.try_half(&half, MAX_TRIES, now).await? else {
             return Err(SignInError::Over);
         };
         let (email, account) = (open.person.email.as_str(), open.person.account);
-        let tried = self.begin_try(email, device)?;
+        let person = open.person.id.to_string();
+        let keys = [
+            by_network(network),
+            (counted_by("codes of", &person), BY_CODES),
+        ];
+        self.begin_try(&keys).await?;
         let by = by(email, device);
         let Some(proof) = self.find_proof(&open, typed) else {
             self.note_refused(&by, account, "the code was wrong")
@@ -34,7 +41,7 @@ impl SignIn {
         };
         let noted = self.note_open(&by, account).await?;
         let (secret, session) = new_session(now, device);
-        let replaced = replaced.map(TokenHash::of);
+        let replaced = visit.replaced.map(TokenHash::of);
         let closed = self
             .store
             .close_half(&half, proof, &session, replaced.as_ref());
@@ -44,7 +51,7 @@ impl SignIn {
             Err(error) => Err(error.into()),
         };
         if closed.is_ok() {
-            self.forgive(&tried);
+            self.forgive(network, &keys).await?;
             count("right");
         }
         noted.done(closed).await

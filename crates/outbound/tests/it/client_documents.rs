@@ -134,7 +134,12 @@ async fn what_is_no_document_is_refused_without_repeating_it() {
             .0;
         assert!(refused.contains(reason), "{name}: {refused}");
         assert!(!refused.contains("secret"), "{name}: {refused}");
-        assert_eq!(receiver.seen().len(), 1, "{name}: asked once");
+        // Where the time is short, it may be over before the question is out.
+        let asked = receiver.seen().len();
+        assert!(
+            asked == 1 || timeout == SHORT && asked == 0,
+            "{name}: asked {asked} times"
+        );
     }
 }
 

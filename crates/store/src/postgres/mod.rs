@@ -154,6 +154,7 @@ mod story;
 mod tls;
 mod traffic;
 mod transfer;
+mod tries;
 
 pub(crate) use transfer::PostgresSide;
 

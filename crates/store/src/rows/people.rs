@@ -7,6 +7,7 @@ use domain::person::{
 use domain::ports::{
     Credentials, HalfOpen, Invitation, InvitationRecord, PersonRecord, Purpose, SecondFactor,
 };
+use domain::tries::Tries;
 use domain::{KeyRing, TokenHash};
 
 use super::{Corrupt, account_id, timestamp};
@@ -208,6 +209,14 @@ pub(crate) fn address(device: &Device) -> Option<String> {
 }
 
 /// Reads a person's ID.
+/// The columns of tries that count.
+pub(crate) fn tries(count: i64, since_us: i64) -> Result<Tries, Corrupt> {
+    Ok(Tries {
+        count: u32::try_from(count).map_err(|_| Corrupt("tries"))?,
+        since: timestamp(since_us)?,
+    })
+}
+
 pub(crate) fn person_id(number: i64) -> Result<PersonId, Corrupt> {
     PersonId::from_i64(number).ok_or(Corrupt("person ID"))
 }

@@ -291,15 +291,15 @@ fn replay_page(
     let sql = match from.source {
         ReplaySource::Queue => {
             let values = [from.owner, from.due_us, from.id, first, last, REPLAY_ROWS];
-            let mut list = db.prepare_cached(REPLAY_QUEUE)?;
-            return list.query_map(values, read)?.collect();
+            let mut find = db.prepare_cached(REPLAY_QUEUE)?;
+            return find.query_map(values, read)?.collect();
         }
         ReplaySource::Parked => REPLAY_PARKED,
         ReplaySource::Done => REPLAY_DONE,
     };
-    let mut list = db.prepare_cached(sql)?;
+    let mut find = db.prepare_cached(sql)?;
     let values = [from.id, first, last, REPLAY_ROWS];
-    list.query_map(values, read)?.collect()
+    find.query_map(values, read)?.collect()
 }
 
 /// Tells the nodes whose receivers are to be tried now.

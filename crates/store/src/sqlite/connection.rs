@@ -62,7 +62,7 @@ fn close_to_others(path: &Path) {
         let Ok(found) = fs::metadata(&file) else {
             continue;
         };
-        if found.permissions().mode() & 0o077 == 0 {
+        if found.permissions().mode().trailing_zeros() >= 6 {
             continue;
         }
         let closed = fs::set_permissions(&file, Permissions::from_mode(0o600));

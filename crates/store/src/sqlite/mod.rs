@@ -59,6 +59,7 @@ mod store;
 mod story;
 mod traffic;
 mod transfer;
+mod tries;
 mod writer;
 
 #[cfg(test)]

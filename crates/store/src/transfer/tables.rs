@@ -277,6 +277,8 @@ pub(crate) const TABLES: &[Table] = &[
     Table::changing("early_receipt", &["carrier", "reference", "tail"]).by(&["status"]),
     Table::changing("code_text", &["message_id"]).sums(&["message_id"]),
     Table::changing("code_sent", &["number", "sent_us", "account_id"]).sums(&["sent_us"]),
+    Table::changing("sign_in_try", &["key"]).sums(&["count"]),
+    Table::changing("known_browser", &["hash", "person_id"]).sums(&["person_id"]),
     // The owner of a row of the queue may be one of these.
     Table::changing("pool", &["id"]).sums(&["id"]),
     Table::changing("queue", &["owner", "lane", "due_us", "id"])

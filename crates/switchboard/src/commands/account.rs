@@ -175,6 +175,7 @@ fn add_rules(shown: &mut Value, rules: &SpendingRules) {
     shown["perRecipientHour"] = json!(rules.per_recipient_hour);
     shown["approvedSendersOnly"] = json!(rules.approved_senders_only);
     shown["requestsPerSecond"] = json!(rules.requests_per_second);
+    shown["codesPerDay"] = json!(rules.codes_per_day);
 }
 
 fn print_table(accounts: &[AccountRecord]) {

@@ -211,6 +211,11 @@ mod tests {
         assert_eq!(config.data_dir, Path::new("elsewhere"));
     }
 
+    fn check_refused(text: &str, reason: &str) {
+        let error = format!("{:#}", config_of(text, &[]).expect_err(text));
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+
     #[test]
     fn what_contradicts_itself_says_how() {
         for (text, reason) in [
@@ -223,26 +228,6 @@ mod tests {
                 "a port of its own",
             ),
             ("[urls]\nauth = 'ftp://x'", "urls.auth"),
-            (
-                "[security]\nkey = 'short'",
-                "security.key: a key must be 32",
-            ),
-            (
-                "[security]\nformer_keys = ['x']",
-                "security.former_keys: a key",
-            ),
-            (
-                "[[carrier]]\nkind = 'smpp'\nname = 'a'\npassword = 'env:NO_SUCH_VARIABLE'",
-                "carrier 'a': password is env:NO_SUCH_VARIABLE",
-            ),
-            (
-                "[[carrier]]\nkind = 'upstream'\nname = 'a'\nurl = 'http://x'\ntoken = 'file:/no/such'",
-                "carrier 'a': token is file:/no/such",
-            ),
-            (
-                "[database]\nurl = 'env:NO_SUCH_VARIABLE'",
-                "database.url is env:",
-            ),
             ("[oauth]\ncode_seconds = 0", "oauth.code_seconds is 0"),
             ("[oauth]\naccess_seconds = 86401", "give 1 to 86400"),
             ("[oauth]\nrefresh_days = 366", "oauth.refresh_days is 366"),
@@ -291,6 +276,14 @@ mod tests {
                 "[[carrier]]\nkind = 'simulator'\n[[carrier]]\nkind = 'simulator'",
                 "two carriers",
             ),
+        ] {
+            check_refused(text, reason);
+        }
+    }
+
+    #[test]
+    fn a_route_that_leads_nowhere_says_why() {
+        for (text, reason) in [
             ("[[route]]\nprefix = '371'", "route.carriers is empty"),
             (
                 "[[route]]\ncarriers = ['beta']",
@@ -329,8 +322,35 @@ mod tests {
                 "has a cost list",
             ),
         ] {
-            let error = format!("{:#}", config_of(text, &[]).expect_err(text));
-            assert!(error.contains(reason), "{text}: {error}");
+            check_refused(text, reason);
+        }
+    }
+
+    #[test]
+    fn a_secret_that_cannot_be_used_says_which() {
+        for (text, reason) in [
+            (
+                "[security]\nkey = 'short'",
+                "security.key: a key must be 32",
+            ),
+            (
+                "[security]\nformer_keys = ['x']",
+                "security.former_keys: a key",
+            ),
+            (
+                "[[carrier]]\nkind = 'smpp'\nname = 'a'\npassword = 'env:NO_SUCH_VARIABLE'",
+                "carrier 'a': password is env:NO_SUCH_VARIABLE",
+            ),
+            (
+                "[[carrier]]\nkind = 'upstream'\nname = 'a'\nurl = 'http://x'\ntoken = 'file:/no/such'",
+                "carrier 'a': token is file:/no/such",
+            ),
+            (
+                "[database]\nurl = 'env:NO_SUCH_VARIABLE'",
+                "database.url is env:",
+            ),
+        ] {
+            check_refused(text, reason);
         }
     }
 

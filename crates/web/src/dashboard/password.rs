@@ -158,7 +158,7 @@ pub(super) async fn accept(
     match people.accept(&visit.device(), &link, password).await {
         Ok(entered) => {
             dashboard.replace_session(&visit).await;
-            Ok(enter(&dashboard, &entered, &ReturnPath::parse(None)))
+            Ok(enter(&dashboard, &visit, &entered, &ReturnPath::parse(None)).await)
         }
         Err(PasswordError::Link | PasswordError::Taken) => Ok(link_is_dead()),
         Err(PasswordError::Busy(busy)) => Err(busy.into()),
@@ -239,7 +239,7 @@ pub(super) async fn create_operator(
     {
         Ok(session) => {
             let entered = Entered::Session(session);
-            Ok(enter(&dashboard, &entered, &ReturnPath::parse(None)))
+            Ok(enter(&dashboard, &visit, &entered, &ReturnPath::parse(None)).await)
         }
         Err(PasswordError::Taken | PasswordError::Link) => again(wrong_email(
             "Somebody signs in with this address already.".to_owned(),

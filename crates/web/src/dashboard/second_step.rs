@@ -76,12 +76,13 @@ pub(super) async fn enter(
     let entered = dashboard
         .engine
         .sign_in
-        .with_code(half, &typed, &visit.device(), visit.session.as_deref())
+        .with_code(half, &typed, &visit.sign_in(&visit.device()))
         .await;
     match entered {
         Ok(session) => {
             let response = Redirect::to(back.as_str()).into_response();
             let response = with_cookie(response, Some(dashboard.session_cookie(&session)));
+            let response = with_cookie(response, dashboard.known_cookie(&visit, &session).await);
             Ok(with_cookie(response, Some(dashboard.no_half_cookie())))
         }
         Err(SignInError::Over) => Ok(begin_anew(&dashboard, &back)),

@@ -256,13 +256,18 @@ async fn change_second_factor(
                 problems.code = Some(words(error)?);
             }
         }
-        Some("enable") => match own.enable(&by, person, &form.take("code")).await {
-            Ok(new) => {
-                codes = new;
-                said = Some("The second factor is on. Keep the recovery codes below.");
+        Some("enable") => {
+            let password = Password::given(form.take("password"));
+            let code = form.take("code");
+            match own.enable(&by, person, password, &code).await {
+                Ok(new) => {
+                    codes = new;
+                    said = Some("The second factor is on. Keep the recovery codes below.");
+                }
+                Err(error @ OwnError::WrongPassword) => problems.proof = Some(words(error)?),
+                Err(error) => problems.code = Some(words(error)?),
             }
-            Err(error) => problems.code = Some(words(error)?),
-        },
+        }
         Some("disable") => {
             let password = Password::given(form.take("password"));
             match own.disable(&by, person, password).await {

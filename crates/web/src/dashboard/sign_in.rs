@@ -88,10 +88,10 @@ pub(super) async fn sign_in(
     let signed_in = dashboard
         .engine
         .sign_in
-        .with_password(&email, password, &visit.device(), visit.session.as_deref())
+        .with_password(&email, password, &visit.sign_in(&visit.device()))
         .await;
     match signed_in {
-        Ok(entered) => Ok(enter(&dashboard, &entered, &back)),
+        Ok(entered) => Ok(enter(&dashboard, &visit, &entered, &back).await),
         Err(SignInError::Wrong | SignInError::WrongCode | SignInError::Over) => {
             let text = "The email address or the password is wrong.";
             let problem = Some((StatusCode::UNAUTHORIZED, text));
@@ -109,12 +109,23 @@ pub(super) async fn sign_in(
 }
 
 /// Leads on: to where somebody wanted to go, or first to their second factor.
-pub(super) fn enter(dashboard: &Dashboard, entered: &Entered, back: &ReturnPath) -> Response {
-    let (address, cookie) = match entered {
-        Entered::Session(session) => (back.as_str().to_owned(), dashboard.session_cookie(session)),
-        Entered::HalfOpen(half) => (second_step::address(back), dashboard.half_cookie(half)),
-    };
-    with_cookie(Redirect::to(&address).into_response(), Some(cookie))
+pub(super) async fn enter(
+    dashboard: &Dashboard,
+    visit: &Visit,
+    entered: &Entered,
+    back: &ReturnPath,
+) -> Response {
+    match entered {
+        Entered::Session(session) => {
+            let response = Redirect::to(back.as_str()).into_response();
+            let response = with_cookie(response, Some(dashboard.session_cookie(session)));
+            with_cookie(response, dashboard.known_cookie(visit, session).await)
+        }
+        Entered::HalfOpen(half) => {
+            let response = Redirect::to(&second_step::address(back)).into_response();
+            with_cookie(response, Some(dashboard.half_cookie(half)))
+        }
+    }
 }
 
 #[derive(Template)]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use domain::person::Device;
 use domain::token::TokenHash;
-use engine::sign_in::{HALF_LIFETIME, SESSION_LIFETIME};
+use engine::sign_in::{self, BROWSER_LIFETIME, HALF_LIFETIME, SESSION_LIFETIME};
 use http::header::{COOKIE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
@@ -33,6 +33,8 @@ pub(super) struct Visit {
     pub(super) session: Option<String>,
     /// The secret of a sign-in that waits for its second factor.
     pub(super) half: Option<String>,
+    /// The secret of a browser that somebody signed in with before.
+    known_as: Option<String>,
     /// The caller's address.
     pub(super) address: IpAddr,
     browser: String,
@@ -54,6 +56,7 @@ impl FromRequestParts<Arc<Dashboard>> for Visit {
         Ok(Self {
             session: cookie(&parts.headers, names.session).map(str::to_owned),
             half: cookie(&parts.headers, names.half).map(str::to_owned),
+            known_as: cookie(&parts.headers, names.browser).map(str::to_owned),
             browser: browser_of(&parts.headers),
             address: client_address(parts, &dashboard.settings.trusted_proxies),
             key: cookie(&parts.headers, names.key)
@@ -70,6 +73,15 @@ impl Visit {
         Device {
             address: Some(self.address),
             browser: self.browser.clone(),
+        }
+    }
+
+    /// What whoever signs in brings along.
+    pub(super) fn sign_in<'a>(&'a self, device: &'a Device) -> sign_in::Visit<'a> {
+        sign_in::Visit {
+            device,
+            browser: self.known_as.as_deref(),
+            replaced: self.session.as_deref(),
         }
     }
 
@@ -149,6 +161,7 @@ pub(super) struct CookieNames {
     session: &'static str,
     half: &'static str,
     key: &'static str,
+    browser: &'static str,
 }
 
 impl CookieNames {
@@ -159,12 +172,14 @@ impl CookieNames {
                 session: "__Host-switchboard",
                 half: "__Host-switchboard-half",
                 key: "__Host-switchboard-form",
+                browser: "__Host-switchboard-browser",
             }
         } else {
             Self {
                 session: "switchboard",
                 half: "switchboard-half",
                 key: "switchboard-form",
+                browser: "switchboard-browser",
             }
         }
     }
@@ -200,6 +215,23 @@ impl Dashboard {
     /// What makes a browser forget a sign-in that waited for its second factor.
     pub(super) fn no_half_cookie(&self) -> HeaderValue {
         self.cookie(self.cookie_names().half, "", Some(0))
+    }
+
+    /// Remembers the browser of a session that begins: the cookie by which it is known from now on.
+    pub(super) async fn known_cookie(&self, visit: &Visit, session: &str) -> Option<HeaderValue> {
+        let brought = visit.known_as.as_deref();
+        let remembered = self.engine.sign_in.remember_browser(session, brought).await;
+        match remembered {
+            Ok(known) => known.map(|known| {
+                let name = self.cookie_names().browser;
+                self.cookie(name, &known, Some(BROWSER_LIFETIME.as_secs()))
+            }),
+            Err(error) => {
+                // The person is signed in all the same; their next wrong password counts as a stranger's.
+                tracing::warn!(%error, "it could not be remembered who signed in with a browser");
+                None
+            }
+        }
     }
 
     fn cookie(&self, name: &str, value: &str, seconds: Option<i64>) -> HeaderValue {

@@ -8,26 +8,33 @@ use domain::access::any_contains;
 use engine::throttle::network;
 use ipnet::IpNet;
 
+/// One of so many connections is kept for addresses that hold none.
+const RESERVE: usize = 10;
+
 /// Who holds how many connections. An IPv6 caller counts by its /64: it owns all of it.
 pub(super) struct Addresses {
     most: usize,
+    /// Connections that go one by one to addresses that hold none.
+    reserve: usize,
     /// Proxies, which bring the connections of many.
     exempt: Vec<IpNet>,
     held: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl Addresses {
-    /// At most `most` connections for each address that is not exempt.
-    pub(super) fn new(most: usize, exempt: Vec<IpNet>) -> Arc<Self> {
+    /// At most `most` connections for each address that is not exempt, of `all` that the listener takes.
+    pub(super) fn new(most: usize, all: usize, exempt: Vec<IpNet>) -> Arc<Self> {
         Arc::new(Self {
             most,
+            reserve: all / RESERVE,
             exempt,
             held: Mutex::default(),
         })
     }
 
     /// A connection for this peer, or `None` when it holds enough. `free` is how many the listener could take now, this
-    /// one included: nobody may hold more than are left for others, so a few addresses together cannot take them all.
+    /// one included: nobody may hold more than are left for others, and the last ones go only to addresses that hold
+    /// none, so a few addresses together cannot take them all.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr, free: usize) -> Option<Held> {
         if any_contains(&self.exempt, peer) {
             return Some(Held(None));
@@ -35,7 +42,8 @@ impl Addresses {
         let network = network(peer);
         let mut held = self.held.lock().expect("no holder panics");
         let count = held.entry(network).or_default();
-        if *count >= self.most.min(free) {
+        let share = free.saturating_sub(self.reserve).max(1);
+        if *count >= self.most.min(share) {
             if *count == 0 {
                 held.remove(&network);
             }
@@ -75,7 +83,7 @@ mod tests {
     #[test]
     fn an_address_gets_its_share_and_gives_it_back() {
         let exempt = vec!["10.0.0.0/8".parse().expect("a network")];
-        let addresses = Addresses::new(2, exempt);
+        let addresses = Addresses::new(2, 100, exempt);
         let take = |text: &str| addresses.take(ip(text), 100);
         for (first, same, other) in [
             ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
@@ -97,7 +105,7 @@ mod tests {
     #[test]
     fn room_is_left_whoever_comes() {
         const ALL: usize = 1000;
-        let addresses = Addresses::new(ALL / 4, Vec::new());
+        let addresses = Addresses::new(ALL / 4, ALL, Vec::new());
         let mut held = Vec::new();
         // Each in turn takes all it is given, then the first ones try again.
         for n in (0_u32..20).cycle().take(40) {
@@ -106,7 +114,10 @@ mod tests {
             }
         }
         let free = ALL - held.len();
-        assert!(free > 0, "20 greedy addresses left nothing");
+        assert!(
+            free >= ALL / RESERVE - 20,
+            "20 greedy addresses left {free}"
+        );
         assert!(addresses.take(ip("192.0.2.1"), free).is_some());
     }
 }

@@ -98,6 +98,7 @@ pub async fn serve(
         addresses: is_limited.then(|| {
             Addresses::new(
                 limits.connections_per_address,
+                limits.connections,
                 limits.trusted_proxies.clone(),
             )
         }),

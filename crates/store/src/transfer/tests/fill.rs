@@ -1,9 +1,14 @@
 //! Something in every column of every table of a file.
 
+use std::fmt::Write as _;
+
+use domain::encryption::SALT_BYTES;
+
 use super::super::side::Side;
 use super::super::tables::{NEVER_EMPTY, TABLES};
 use super::super::value::{Column, Kind};
 use super::keys;
+use crate::encrypted::{secret_place, totp_place};
 
 /// Enough for every rule of the databases to be met in more than one way.
 const ROWS: i64 = 40;
@@ -65,6 +70,9 @@ fn literal(table: &str, column: &Column, row: i64) -> String {
     if is_empty(table, name, row) {
         return "NULL".to_owned();
     }
+    if let Some(encrypted) = encrypted(table, name, row) {
+        return encrypted;
+    }
     match column.kind.expect("a known type") {
         Kind::Int => number(table, name, row).to_string(),
         Kind::Bytes => format!("X'00FF{row:04X}'"),
@@ -72,16 +80,35 @@ fn literal(table: &str, column: &Column, row: i64) -> String {
     }
 }
 
+/// A value of a column that is encrypted, as the service left it.
+fn encrypted(table: &str, column: &str, row: i64) -> Option<String> {
+    match (table, column) {
+        ("account", "callback_secret" | "former_secret") => {
+            let place = secret_place(&format!("name 'ä' {row}"));
+            let text = keys().encrypt_text(&place, column, [7; SALT_BYTES]);
+            Some(format!("'{text}'"))
+        }
+        ("person", "totp_secret" | "totp_offered") => {
+            let value = keys().encrypt(&totp_place(row), &[7; 20], [7; SALT_BYTES]);
+            Some(format!("X'{}'", hex(&value)))
+        }
+        _ => None,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02X}").expect("a text takes everything");
+        text
+    })
+}
+
 pub(super) async fn fill(file: &mut Side) {
     for table in TABLES.iter().map(|table| table.name) {
         let columns = file.columns(table).await.expect("columns");
         if table == "service_key" {
             let keys = keys();
-            let proof: String = keys
-                .proof([7; 16])
-                .iter()
-                .map(|byte| format!("{byte:02X}"))
-                .collect();
+            let proof = hex(&keys.proof([7; SALT_BYTES]));
             let name = format!(
                 "INSERT INTO service_key (one, key_id, proof) VALUES (1, '{}', X'{proof}')",
                 keys.active()

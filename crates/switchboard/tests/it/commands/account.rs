@@ -65,6 +65,7 @@ fn rules(backend: Backend) {
             "perRecipientHour",
             "approvedSendersOnly",
             "requestsPerSecond",
+            "codesPerDay",
         ];
         keys.map(|key| acme[key].clone())
     };
@@ -75,6 +76,7 @@ fn rules(backend: Backend) {
         json!(null),
         json!(false),
         json!(0),
+        json!(500),
     ];
     assert_eq!(listed(), untouched);
 
@@ -97,12 +99,13 @@ fn rules(backend: Backend) {
         "per_recipient_hour=3",
         "approved_senders_only=true",
         "requests_per_second=25",
+        "codes_per_day=7",
         "--json",
     ];
     let json = run(&service, &[&set[..], &more].concat()).json();
     let expected = json!({
         "name": "acme", "creditLimit": "5.00", "countries": ["EE", "LV"], "dailyCap": "2.50", "perRecipientHour": 3,
-        "approvedSendersOnly": true, "requestsPerSecond": 25,
+        "approvedSendersOnly": true, "requestsPerSecond": 25, "codesPerDay": 7,
     });
     assert_eq!(json, expected);
     let in_force = [
@@ -112,6 +115,7 @@ fn rules(backend: Backend) {
         json!(3),
         json!(true),
         json!(25),
+        json!(7),
     ];
     assert_eq!(listed(), in_force);
     let table = run(&service, &["account", "list"]).done();

@@ -183,9 +183,9 @@ async fn the_text_of_a_code_is_for_its_sender_alone(store: Arc<dyn Store>) {
     let claimed = store.claim_due(node, [10; 3], &[]).await.expect("answers");
     let texts: Vec<_> = claimed.parcels.iter().map(|p| p.text.as_str()).collect();
     assert_eq!(texts, ["Your code is 1234", PIN_TEXT, "Your code is 1234"]);
-    let story = store.find_story(None, message(2)).await;
-    let story = story.expect("answers").expect("a message");
-    assert_eq!(story.summary.text, SHOWN);
+    let found = store.find_story(None, message(2)).await;
+    let found = found.expect("answers").expect("a message");
+    assert_eq!(found.summary.text, SHOWN);
 }
 
 async fn a_code_is_not_readable_in_the_database(database: Database) {

@@ -95,7 +95,7 @@ pub(super) async fn undo_days_of_parts(database: &Database) {
 /// The schema before secrets were encrypted. What is encrypted already stays so.
 pub(super) async fn undo_encryption(database: &Database) {
     const UNDO: &str = "
-        DROP TABLE service_key;
+        DROP TABLE service_key; DROP TABLE sign_in_try; DROP TABLE known_browser;
         ALTER TABLE account DROP COLUMN former_secret;
         ALTER TABLE account DROP COLUMN former_secret_until_us;
         DELETE FROM schema_migration WHERE number >= 22;

@@ -76,7 +76,8 @@ async fn secrets_are_not_readable_in_the_database(database: Database) {
 
 /// As the version before this one left it.
 async fn make_plain(database: &Database) {
-    let totp: String = TOTP.as_bytes().iter().map(|b| format!("{b:02x}")).collect();
+    let in_hex = |text: String, byte: &u8| format!("{text}{byte:02x}");
+    let totp = TOTP.as_bytes().iter().fold(String::new(), in_hex);
     let totp = match database {
         Database::Sqlite(_) => format!("X'{totp}'"),
         Database::Postgres(_) => format!("'\\x{totp}'::bytea"),

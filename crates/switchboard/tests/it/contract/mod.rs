@@ -125,4 +125,5 @@ mod sign_in;
 mod taken_ids;
 mod throttles;
 mod traffic;
+mod tries;
 mod unreadable_callbacks;

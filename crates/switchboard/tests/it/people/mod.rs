@@ -2,6 +2,7 @@
 
 pub(crate) mod browser;
 pub(crate) mod client;
+mod codes;
 mod consent;
 mod invitations;
 mod managing;

@@ -13,6 +13,7 @@ on_both_backends!(
     a_second_factor_is_asked_for_until_it_is_turned_off,
     each_recovery_code_works_once,
     wrong_codes_end_a_sign_in_that_is_half_open,
+    wrong_codes_lock_for_longer_and_longer,
     sessions_are_listed_and_ended_from_elsewhere,
     a_new_password_asks_for_the_old_one,
     a_link_for_a_new_password_still_asks_for_the_second_factor,
@@ -71,12 +72,19 @@ fn recovery_codes(page: &str) -> Vec<String> {
 /// Turns the second factor on. The code of this moment is used by that.
 fn turn_on(browser: &mut Browser) -> (TotpSecret, Vec<String>) {
     browser.get(SECURITY);
-    let page = send(browser, FACTOR, &[("action", "offer")]);
+    let mut page = send(browser, FACTOR, &[("action", "offer")]);
     assert_eq!(page.status, 200, "{}", page.text());
     let secret = secret(&page.text());
     let code = secret.code(SystemClock.now());
-    let page = send(browser, FACTOR, &[("action", "enable"), ("code", &code)]);
-    assert_eq!(page.status, 200, "{}", page.text());
+    for (name, password, expected) in [("wrong", OTHER, 422), ("right", PASSWORD, 200)] {
+        let fields = [
+            ("action", "enable"),
+            ("code", &*code),
+            ("password", password),
+        ];
+        page = send(browser, FACTOR, &fields);
+        assert_eq!(page.status, expected, "{name}: {}", page.text());
+    }
     let codes = recovery_codes(&page.text());
     assert_eq!(codes.len(), 10);
     (secret, codes)
@@ -96,7 +104,11 @@ fn a_second_factor_is_asked_for_until_it_is_turned_off(backend: Backend) {
     let page = send(
         &mut ann,
         FACTOR,
-        &[("action", "enable"), ("code", "000000x")],
+        &[
+            ("action", "enable"),
+            ("code", "000000x"),
+            ("password", PASSWORD),
+        ],
     );
     assert_eq!(page.status, 422, "{}", page.text());
     let mut other = Browser::new(&service);
@@ -203,6 +215,46 @@ fn wrong_codes_end_a_sign_in_that_is_half_open(backend: Backend) {
     stranger.get("/dashboard/sign-in");
     let sent = stranger.post(CODE, &[("code", "123456")]);
     assert_eq!(sent.status, 403, "no form of ours");
+}
+
+/// A browser of Ann's that waits for her code.
+fn half_open<'a>(service: &'a Service, address: &str) -> Browser<'a> {
+    let mut browser = Browser::new(service);
+    browser.set_header("X-Forwarded-For", address);
+    let half = sign_in(&mut browser, "ann@example.com", PASSWORD);
+    browser.follow(&half);
+    browser
+}
+
+/// A new sign-in gives five more tries each time, so what counts is kept by person.
+fn wrong_codes_lock_for_longer_and_longer(backend: Backend) {
+    let mut service = Service::with(backend, |server| {
+        server.config("[auth]\ntrusted_proxies = [\"127.0.0.0/8\"]")
+    });
+    let mut ann = joined(&service, "ann@example.com", &[]);
+    turn_on(&mut ann);
+    for address in ["198.51.100.1", "198.51.100.2"] {
+        let mut browser = half_open(&service, address);
+        for n in 0..5 {
+            let refused = browser.submit(&[("code", "12345")]);
+            assert_eq!(refused.status, 401, "{address}, try {n}");
+        }
+    }
+    // Each further try has to wait for a minute, then two, then four; five more do not pass in that time.
+    let is_stopped = |service: &Service, address: &str| {
+        let mut browser = half_open(service, address);
+        (0..5).any(|_| {
+            let refused = browser.submit(&[("code", "12345")]);
+            assert!([401, 429].contains(&refused.status), "{}", refused.status);
+            refused.status == 429 && refused.header("retry-after").is_some()
+        })
+    };
+    assert!(is_stopped(&service, "198.51.100.3"));
+    service.server.restart();
+    assert!(
+        is_stopped(&service, "198.51.100.4"),
+        "a restart forgives nothing"
+    );
 }
 
 fn sessions_are_listed_and_ended_from_elsewhere(backend: Backend) {

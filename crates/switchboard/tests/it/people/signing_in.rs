@@ -9,6 +9,7 @@ on_both_backends!(
     a_password_opens_a_session_that_ends_with_signing_out,
     every_kind_of_wrong_password_looks_the_same,
     only_our_own_pages_are_gone_back_to,
+    a_stranger_locks_nobody_out_of_their_own_browser,
 );
 
 const WRONG: &str = "The email address or the password is wrong.";
@@ -193,9 +194,7 @@ fn a_form_that_is_not_our_page_signs_nobody_in() {
 /// From one address, whoever it asks for; and for one person, wherever from.
 #[test]
 fn those_who_guess_are_slowed_down() {
-    let service = Service::with(Backend::Sqlite, |server| {
-        server.config("[auth]\ntrusted_proxies = [\"127.0.0.0/8\"]")
-    });
+    let service = Service::with(Backend::Sqlite, |server| server.config(BEHIND_A_PROXY));
     joined(&service, "ann@example.com", &[]);
     let try_from = |address: &str, email: &str, password: &str| {
         let mut browser = Browser::new(&service);
@@ -240,6 +239,37 @@ fn those_who_guess_are_slowed_down() {
         try_from("203.0.113.1", "bob@example.com", "wrong").status,
         401
     );
+}
+
+const BEHIND_A_PROXY: &str = "[auth]\ntrusted_proxies = [\"127.0.0.0/8\"]";
+
+/// Somebody who sends wrong passwords for a person from ever new addresses stops others, but not the person's own browser.
+fn a_stranger_locks_nobody_out_of_their_own_browser(backend: Backend) {
+    let mut service = Service::with(backend, |server| server.config(BEHIND_A_PROXY));
+    let mut own = joined(&service, "ann@example.com", &[]);
+    own.get("/dashboard");
+    own.sign_out();
+    let is_stopped = |service: &Service, n: u8| {
+        let mut browser = Browser::new(service);
+        browser.set_header("X-Forwarded-For", &format!("198.51.100.{n}"));
+        browser.get("/dashboard/sign-in");
+        let refused = browser.submit(&[("email", "ann@example.com"), ("password", "wrong")]);
+        assert!([401, 429].contains(&refused.status), "{}", refused.status);
+        refused.status == 429
+    };
+    // One is forgiven each half minute, so a slow machine takes more of them.
+    let stopped = (0..200).any(|n| is_stopped(&service, n));
+    assert!(stopped, "guesses without end");
+    own.set_header("X-Forwarded-For", "192.0.2.7");
+    for (password, expected) in [("wrong", 401), (PASSWORD, 303)] {
+        own.get("/dashboard/sign-in");
+        let answer = own.submit(&[("email", "ann@example.com"), ("password", password)]);
+        assert_eq!(answer.status, expected, "its own count: {password}");
+    }
+    // What was counted is in the database; otherwise there would be twenty more.
+    service.server.restart();
+    let stopped = (200..210).any(|n| is_stopped(&service, n));
+    assert!(stopped, "a restart forgives nothing");
 }
 
 /// Over HTTPS a cookie is bound to this host.

@@ -72,6 +72,7 @@ fn accounts(backend: Backend) {
             [
                 "approvedSendersOnly",
                 "balance",
+                "codesPerDay",
                 "countries",
                 "created",
                 "creditLimit",
@@ -79,6 +80,7 @@ fn accounts(backend: Backend) {
                 "id",
                 "name",
                 "perRecipientHour",
+                "requestsPerSecond",
                 "suspended"
             ]
         );

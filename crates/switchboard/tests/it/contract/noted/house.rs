@@ -20,7 +20,7 @@ use engine::audit::Action;
 use engine::catalogues::ReferenceFiles;
 use engine::people::{Hasher, OwnAccess, Reach, RecoveryCodes};
 use engine::prices::Format;
-use engine::sign_in::Entered;
+use engine::sign_in::{Entered, Visit};
 use engine::{
     Accounts, Audit, By, Catalogues, GrantSettings, Grants, People, Reports, SenderReview, SignIn,
 };
@@ -166,7 +166,8 @@ impl House {
 
     async fn open_session(&mut self, email: &str) -> String {
         let device = device();
-        let opened = self.sign_in.with_password(email, password(), &device, None);
+        let visit = visit(&device);
+        let opened = self.sign_in.with_password(email, password(), &visit);
         let Entered::Session(session) = opened.await.expect("the right password") else {
             panic!("nobody here has a second factor at this point");
         };
@@ -192,7 +193,7 @@ impl House {
         let secret = self.own.offer(person).await.expect("there is none yet");
         let code = secret.code(SystemClock.now());
         let by = by(person);
-        let codes = self.own.enable(&by, person, &code).await;
+        let codes = self.own.enable(&by, person, password(), &code).await;
         self.keep_codes(&codes.expect("the right code"));
         self.secrets.extend([secret.in_letters(), code]);
     }
@@ -464,6 +465,15 @@ pub(super) fn device() -> Device {
     Device {
         address: Some(FROM),
         browser: "Firefox on Linux".to_owned(),
+    }
+}
+
+/// A visit from there.
+pub(super) fn visit(device: &Device) -> Visit<'_> {
+    Visit {
+        device,
+        browser: None,
+        replaced: None,
     }
 }
 

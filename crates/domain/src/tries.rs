@@ -1,0 +1,210 @@
+//! How often somebody may try: at a password, at a code.
+
+use jiff::{SignedDuration, Timestamp};
+
+/// Tries are forgotten after so long without another one.
+pub const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_hours(24);
+/// The longest pause.
+const MOST_S: i64 = 24 * 3600;
+
+/// How many tries there may be, and when they are forgiven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TryLimit {
+    /// So many in quick succession.
+    Steady {
+        /// How many.
+        burst: u32,
+        /// One is forgiven each time so many seconds pass.
+        forgiven_after_s: i64,
+    },
+    /// So many, and then a pause before each, twice as long as the one before. The right answer forgives all.
+    Growing {
+        /// How many.
+        burst: u32,
+        /// The first pause, in seconds.
+        pause_s: i64,
+    },
+}
+
+/// Tries that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tries {
+    /// How many.
+    pub count: u32,
+    /// Since when: the last one was forgiven then, or the last try was begun.
+    pub since: Timestamp,
+}
+
+impl Tries {
+    /// None so far.
+    pub const fn none(now: Timestamp) -> Self {
+        Self {
+            count: 0,
+            since: now,
+        }
+    }
+
+    /// Begins another try, which counts from now on, so that many at once are as many as one by one. The error is the
+    /// seconds to wait.
+    pub fn begin(self, limit: TryLimit, now: Timestamp) -> Result<Self, u32> {
+        let left = self.left(limit, now);
+        let passed_s = now.duration_since(left.since).as_secs().max(0);
+        let (pause_s, since) = match limit {
+            TryLimit::Steady {
+                burst,
+                forgiven_after_s,
+            } if left.count >= burst => (forgiven_after_s, left.since),
+            TryLimit::Steady { .. } => (0, left.since),
+            TryLimit::Growing { burst, pause_s } if left.count >= burst => {
+                let doubled = 1_i64.checked_shl(left.count - burst).unwrap_or(i64::MAX);
+                (pause_s.saturating_mul(doubled).min(MOST_S), now)
+            }
+            TryLimit::Growing { .. } => (0, now),
+        };
+        if pause_s > passed_s {
+            let wait_s = (pause_s - passed_s).max(1);
+            return Err(u32::try_from(wait_s).unwrap_or(u32::MAX));
+        }
+        Ok(Self {
+            count: left.count + 1,
+            since,
+        })
+    }
+
+    /// What counts once a try was no guess; `None`: nothing.
+    pub fn forgive(self, limit: TryLimit) -> Option<Self> {
+        let count = match limit {
+            TryLimit::Steady { .. } => self.count.saturating_sub(1),
+            TryLimit::Growing { .. } => 0,
+        };
+        (count > 0).then_some(Self { count, ..self })
+    }
+
+    /// What still counts. Forgiving goes by whole steps, so that asking does not put it off.
+    #[must_use]
+    pub fn left(self, limit: TryLimit, now: Timestamp) -> Self {
+        let passed = now.duration_since(self.since);
+        let steps = match limit {
+            TryLimit::Steady {
+                forgiven_after_s, ..
+            } => passed.as_secs().max(0) / forgiven_after_s,
+            TryLimit::Growing { .. } if passed >= FORGOTTEN_AFTER => i64::MAX,
+            TryLimit::Growing { .. } => 0,
+        };
+        let forgiven = u32::try_from(steps).unwrap_or(u32::MAX);
+        match (self.count.saturating_sub(forgiven), limit) {
+            (0, _) => Self::none(now),
+            (
+                count,
+                TryLimit::Steady {
+                    forgiven_after_s, ..
+                },
+            ) => Self {
+                count,
+                since: self.since + SignedDuration::from_secs(steps * forgiven_after_s),
+            },
+            (count, TryLimit::Growing { .. }) => Self { count, ..self },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second)
+    }
+
+    /// Begins tries at these seconds, each of which is expected to be let through or to be told to wait so long.
+    fn run(limit: TryLimit, steps: &[(i64, Result<(), u32>)]) {
+        let mut tries = Tries::none(at(0));
+        for (second, expected) in steps {
+            let begun = tries.begin(limit, at(*second));
+            assert_eq!(begun.map(drop), *expected, "second {second}");
+            tries = begun.unwrap_or(tries);
+        }
+    }
+
+    #[test]
+    fn a_steady_limit_forgives_step_by_step() {
+        let limit = TryLimit::Steady {
+            burst: 3,
+            forgiven_after_s: 10,
+        };
+        run(
+            limit,
+            &[
+                (0, Ok(())),
+                (0, Ok(())),
+                (0, Ok(())),
+                (0, Err(10)),
+                (9, Err(1)),
+                (10, Ok(())),
+                (10, Err(10)),
+                (15, Err(5)),
+                (20, Ok(())),
+                (5, Err(10)),
+                (1_000, Ok(())),
+                (1_000, Ok(())),
+                (1_000, Ok(())),
+                (1_000, Err(10)),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_growing_limit_doubles_its_pause_up_to_a_day() {
+        let limit = TryLimit::Growing {
+            burst: 2,
+            pause_s: 60,
+        };
+        run(
+            limit,
+            &[
+                (0, Ok(())),
+                (0, Ok(())),
+                (0, Err(60)),
+                (59, Err(1)),
+                (60, Ok(())),
+                (61, Err(119)),
+                (180, Ok(())),
+                (180, Err(240)),
+                (420, Ok(())),
+                // After a day nothing counts.
+                (420 + 86_400, Ok(())),
+                (420 + 86_400, Ok(())),
+                (420 + 86_400, Err(60)),
+            ],
+        );
+        let many = Tries {
+            count: 500,
+            since: at(0),
+        };
+        assert_eq!(many.begin(limit, at(1)), Err(86_399));
+    }
+
+    #[test]
+    fn what_was_no_guess_is_forgiven() {
+        let steady = TryLimit::Steady {
+            burst: 1,
+            forgiven_after_s: 10,
+        };
+        let growing = TryLimit::Growing {
+            burst: 1,
+            pause_s: 10,
+        };
+        let tries = |count| Tries {
+            count,
+            since: at(0),
+        };
+        for (limit, before, after) in [
+            (steady, 2, Some(tries(1))),
+            (steady, 1, None),
+            (steady, 0, None),
+            (growing, 9, None),
+        ] {
+            assert_eq!(tries(before).forgive(limit), after, "{limit:?} {before}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The port for tries and known browsers.
+
+use async_trait::async_trait;
+use deadpool_postgres::Object;
+use domain::ids::PersonId;
+use domain::ports::{StoreError, TryKey, TryStore};
+use domain::tries::{FORGOTTEN_AFTER, Tries};
+use domain::{Timestamp, TokenHash};
+use tokio_postgres::Row;
+
+use super::attempt::{self, Attempt};
+use super::fault::Fault;
+use super::people::{bytes, run};
+use super::{PostgresStore, Values, column};
+use crate::rows::people::{person_id, tries};
+use crate::rows::{Corrupt, micros};
+
+/// Makes the row, so that whoever comes next waits for this transaction, and reads it.
+const LOCK: &str = "
+    INSERT INTO sign_in_try AS t (key, count, since_us) VALUES ($1, 0, $2)
+    ON CONFLICT (key) DO UPDATE SET count = t.count RETURNING count, since_us";
+const SET: &str = "UPDATE sign_in_try SET count = $2, since_us = $3 WHERE key = $1";
+const LOCK_KNOWN: &str = "SELECT count, since_us FROM sign_in_try WHERE key = $1 FOR UPDATE";
+const FORGET: &str = "DELETE FROM sign_in_try WHERE key = $1";
+const LIST_KNOWN: &str = "SELECT person_id FROM known_browser WHERE hash = $1 AND expires_us > $2";
+const REMEMBER: &str = "
+    INSERT INTO known_browser (hash, person_id, expires_us) VALUES ($1, $2, $3)
+    ON CONFLICT (hash, person_id) DO UPDATE SET expires_us = $3";
+const PRUNE_TRIES: &str = "
+    DELETE FROM sign_in_try WHERE key IN (
+        SELECT key FROM sign_in_try WHERE since_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1";
+const PRUNE_BROWSERS: &str = "
+    DELETE FROM known_browser WHERE (hash, person_id) IN (
+        SELECT hash, person_id FROM known_browser WHERE expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1";
+
+/// In one order, so that two that count against the same keys do not wait for each other.
+fn in_order(keys: &[TryKey]) -> Vec<TryKey> {
+    let mut keys = keys.to_vec();
+    keys.sort_by(|(one, _), (other, _)| one.as_bytes().cmp(other.as_bytes()));
+    keys
+}
+
+struct Begin {
+    keys: Vec<TryKey>,
+    now: Timestamp,
+}
+
+impl Attempt for Begin {
+    type Output = Result<(), u32>;
+
+    async fn run(&self, client: &mut Object) -> Result<Self::Output, Fault> {
+        let transaction = client.transaction().await?;
+        let lock = transaction.prepare_cached(LOCK).await?;
+        for (key, limit) in &self.keys {
+            let values: Values<'_> = &[&bytes(key), &micros(self.now)];
+            let row = transaction.query_one(&lock, values).await?;
+            let counted = tries(column(&row, 0)?, column(&row, 1)?)?;
+            match counted.begin(*limit, self.now) {
+                // What was counted so far is taken back with the transaction.
+                Err(wait_s) => return Ok(Err(wait_s)),
+                Ok(Tries { count, since }) => {
+                    let values: Values<'_> = &[&bytes(key), &i64::from(count), &micros(since)];
+                    run(&transaction, SET, values).await?;
+                }
+            }
+        }
+        transaction.commit().await?;
+        Ok(Ok(()))
+    }
+}
+
+struct Forgive {
+    keys: Vec<TryKey>,
+}
+
+impl Attempt for Forgive {
+    type Output = ();
+
+    async fn run(&self, client: &mut Object) -> Result<(), Fault> {
+        let transaction = client.transaction().await?;
+        let lock = transaction.prepare_cached(LOCK_KNOWN).await?;
+        for (key, limit) in &self.keys {
+            let Some(row) = transaction.query_opt(&lock, &[&bytes(key)]).await? else {
+                continue;
+            };
+            match tries(column(&row, 0)?, column(&row, 1)?)?.forgive(*limit) {
+                None => run(&transaction, FORGET, &[&bytes(key)]).await?,
+                Some(Tries { count, since }) => {
+                    let values: Values<'_> = &[&bytes(key), &i64::from(count), &micros(since)];
+                    run(&transaction, SET, values).await?
+                }
+            };
+        }
+        transaction.commit().await?;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl TryStore for PostgresStore {
+    async fn begin_try(
+        &self,
+        keys: &[TryKey],
+        now: Timestamp,
+    ) -> Result<Result<(), u32>, StoreError> {
+        let keys = in_order(keys);
+        attempt::run(&self.pool, "count a try", &Begin { keys, now }).await
+    }
+
+    async fn forgive_try(&self, keys: &[TryKey]) -> Result<(), StoreError> {
+        let keys = in_order(keys);
+        attempt::run(&self.pool, "take a try back", &Forgive { keys }).await
+    }
+
+    async fn list_known(
+        &self,
+        browser: &TokenHash,
+        now: Timestamp,
+    ) -> Result<Vec<PersonId>, StoreError> {
+        let values: Values<'_> = &[&bytes(browser), &micros(now)];
+        let read = |row: &Row| -> Result<PersonId, Corrupt> { person_id(column(row, 0)?) };
+        self.list("find a browser", LIST_KNOWN, values, read).await
+    }
+
+    async fn remember_browser(
+        &self,
+        browser: &TokenHash,
+        person: PersonId,
+        expires: Timestamp,
+    ) -> Result<(), StoreError> {
+        let values: Values<'_> = &[&bytes(browser), &person.as_i64(), &micros(expires)];
+        let remembered = self.query("remember a browser", REMEMBER, values);
+        remembered.await.map(drop)
+    }
+
+    async fn prune_tries(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let mut pruned = 0;
+        for (sql, before) in [(PRUNE_TRIES, now - FORGOTTEN_AFTER), (PRUNE_BROWSERS, now)] {
+            let values: Values<'_> = &[&micros(before), &i64::from(limit)];
+            pruned += self.query("prune tries", sql, values).await?.len();
+        }
+        Ok(pruned as u64)
+    }
+}
