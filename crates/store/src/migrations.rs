@@ -108,6 +108,7 @@ migrations! {
     20 "0020_codes" Breaking,
     21 "0021_account_rate" Compatible,
     22 "0022_encrypted" Breaking,
+    23 "0023_grants" Compatible,
 }
 
 /// The steps of the schema that a program knows.

@@ -63,6 +63,14 @@ impl<K: Hash + Eq> Tries<K> {
         }
     }
 
+    /// Counts on under another key.
+    pub(crate) fn hand_over(&self, from: &K, to: K) {
+        let mut counts = self.counts.lock().expect("no holder panics");
+        if let Some(count) = counts.remove(from) {
+            counts.insert(to, count);
+        }
+    }
+
     /// What still counts, and since when: forgiving goes by whole steps, so that asking does not put it off.
     fn left(&self, count: Count, now: Timestamp) -> (u32, Timestamp) {
         let passed_s = now.duration_since(count.since).as_secs().max(0);
@@ -99,6 +107,19 @@ mod tests {
 
     fn at(second: i64) -> Timestamp {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second)
+    }
+
+    #[test]
+    fn a_count_goes_on_under_another_key() {
+        let tries = Tries::new(2, 10);
+        for (from, to) in [("a", "b"), ("b", "c")] {
+            assert_eq!(tries.begin(from, at(0)), Ok(()), "{from}");
+            tries.hand_over(&from, to);
+        }
+        assert_eq!(tries.begin("c", at(0)), Err(10));
+        assert_eq!(tries.begin("a", at(0)), Ok(()), "nothing is left there");
+        tries.hand_over(&"nobody", "a");
+        assert_eq!(tries.begin("a", at(0)), Ok(()), "the second");
     }
 
     #[test]

@@ -175,6 +175,7 @@ fn add_rules(shown: &mut Value, rules: &SpendingRules) {
     shown["perRecipientHour"] = json!(rules.per_recipient_hour);
     shown["approvedSendersOnly"] = json!(rules.approved_senders_only);
     shown["requestsPerSecond"] = json!(rules.requests_per_second);
+    shown["adminsConsentOnly"] = json!(rules.admins_consent_only);
 }
 
 fn print_table(accounts: &[AccountRecord]) {

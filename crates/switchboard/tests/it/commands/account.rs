@@ -102,7 +102,7 @@ fn rules(backend: Backend) {
     let json = run(&service, &[&set[..], &more].concat()).json();
     let expected = json!({
         "name": "acme", "creditLimit": "5.00", "countries": ["EE", "LV"], "dailyCap": "2.50", "perRecipientHour": 3,
-        "approvedSendersOnly": true, "requestsPerSecond": 25,
+        "approvedSendersOnly": true, "requestsPerSecond": 25, "adminsConsentOnly": false,
     });
     assert_eq!(json, expected);
     let in_force = [
