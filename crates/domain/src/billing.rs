@@ -45,6 +45,8 @@ pub struct SpendingRules {
     pub requests_per_second: u32,
     /// The most confirmation codes in a day.
     pub codes_per_day: u32,
+    /// Whether only its admins may let clients act for it.
+    pub admins_consent_only: bool,
 }
 
 impl Default for SpendingRules {
@@ -57,13 +59,14 @@ impl Default for SpendingRules {
             approved_senders_only: false,
             requests_per_second: 0,
             codes_per_day: ACCOUNT_DAY,
+            admins_consent_only: false,
         }
     }
 }
 
 impl SpendingRules {
     /// Each rule under the key that people set it by, and its value as they write it.
-    pub fn in_words(&self) -> [(&'static str, String); 7] {
+    pub fn in_words(&self) -> [(&'static str, String); 8] {
         let off = || "off".to_owned();
         let codes = self.countries.to_string();
         let countries = if codes.is_empty() {
@@ -86,6 +89,7 @@ impl SpendingRules {
             ),
             ("requests_per_second", self.requests_per_second.to_string()),
             ("codes_per_day", self.codes_per_day.to_string()),
+            ("admins_consent_only", self.admins_consent_only.to_string()),
         ]
     }
 

@@ -289,7 +289,8 @@ fn sealing_key(key: &ServiceKey, salt: &[u8]) -> aead::LessSafeKey {
     aead::LessSafeKey::new(key.expect("as many bytes as the cipher's key has"))
 }
 
-fn derive<const BYTES: usize>(salt: &[u8], key: &[u8], info: &[u8]) -> [u8; BYTES] {
+/// HKDF with SHA-256.
+pub(crate) fn derive<const BYTES: usize>(salt: &[u8], key: &[u8], info: &[u8]) -> [u8; BYTES] {
     struct Length(usize);
     impl hkdf::KeyType for Length {
         fn len(&self) -> usize {

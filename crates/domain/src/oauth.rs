@@ -8,6 +8,7 @@ mod client;
 mod grant;
 mod pkce;
 mod redirect;
+mod refresh;
 mod scope;
 
 pub use client::{
@@ -15,9 +16,13 @@ pub use client::{
     MAX_REDIRECTS, read_client,
 };
 pub use grant::{
-    AuthorizationRequest, CodeProof, CodeVerdict, Grant, GrantRefusal, Granted, RefreshToken,
-    RefreshVerdict, TokenKind, same_resource,
+    AuthorizationRequest, CodeProof, CodeVerdict, Grant, GrantRefusal, Granted, TokenKind,
+    same_resource,
 };
 pub use pkce::{Challenge, NotAChallenge, NotAVerifier, Verifier};
 pub use redirect::{MAX_REDIRECT_BYTES, RedirectUri, RedirectUriError};
+pub use refresh::{
+    REFRESH_GRACE, REFRESH_PREFIX, RefreshSecret, RefreshToken, RefreshVerdict, SALT_BYTES,
+    Successor, SuccessorPair, SuccessorSalt, Used,
+};
 pub use scope::{SCOPES, ScopeError, parse_scopes};

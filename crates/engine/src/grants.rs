@@ -16,7 +16,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::oauth::AuthorizationRequest;
 use domain::ports::{Approval, ClientDocuments, GrantRecord, Store, StoreError};
-use domain::{AccountId, Clock, GrantId, Permission, Permissions, Timestamp, TokenHash};
+use domain::tries::TryLimit;
+use domain::{AccountId, Clock, GrantId, Permission, Permissions, PersonId, Timestamp, TokenHash};
 use jiff::SignedDuration;
 use url::Url;
 
@@ -26,6 +27,7 @@ pub use register::{RegisterError, RegisteredClient};
 
 use crate::audit::{Action, Audit, By};
 use crate::entropy;
+use crate::people::Tries;
 use crate::throttle::Throttle;
 
 /// How long a person may take to answer.
@@ -36,6 +38,15 @@ const MAX_REQUESTS: u32 = 100_000;
 const ASKING: (u32, i64) = (60, 1);
 const FAILING: (u32, i64) = (30, 2);
 const REGISTERING: (u32, i64) = (20, 60);
+/// How often a client may renew the tokens of one grant, and how often it may renew any from one address.
+const RENEWING: TryLimit = TryLimit::Steady {
+    burst: 30,
+    forgiven_after_s: 20,
+};
+const RENEWING_BY_CLIENT: TryLimit = TryLimit::Steady {
+    burst: 300,
+    forgiven_after_s: 1,
+};
 /// The same for all of an IPv6 site.
 const REGISTERING_BY_SITE: (u32, i64) = (100, 12);
 
@@ -52,6 +63,21 @@ pub struct GrantSettings {
     pub access_lifetime: SignedDuration,
     /// How long a refresh token works.
     pub refresh_lifetime: SignedDuration,
+    /// How long after the grant all of its tokens are over, however often they were renewed.
+    pub grant_lifetime: SignedDuration,
+}
+
+/// What a person grants.
+#[derive(Debug, Clone, Copy)]
+pub struct Consent<'a> {
+    /// Who, for the audit log.
+    pub by: &'a By,
+    /// For which account.
+    pub account: AccountId,
+    /// Who; `None`: somebody who came by the link of the first start.
+    pub person: Option<PersonId>,
+    /// What the client may do.
+    pub scopes: &'a [Permission],
 }
 
 /// What a client asks for, as a person is shown it.
@@ -99,6 +125,10 @@ pub struct Grants {
     failing: Throttle,
     registering: Throttle,
     registering_by_site: Throttle,
+    /// By refresh token; the count goes on with the token that follows, so it is the grant's.
+    renewing: Tries<TokenHash>,
+    /// By the hash of the client's ID, and by address.
+    renewing_by_client: Tries<(TokenHash, IpAddr)>,
 }
 
 impl Grants {
@@ -121,6 +151,8 @@ impl Grants {
             failing: throttle(FAILING),
             registering: throttle(REGISTERING),
             registering_by_site: throttle(REGISTERING_BY_SITE).by_site(),
+            renewing: Tries::new(RENEWING),
+            renewing_by_client: Tries::new(RENEWING_BY_CLIENT),
         }
     }
 
@@ -202,15 +234,15 @@ impl Grants {
     }
 
     /// Grants some of what was offered, and says where to send the person with the code. `None`: it is answered, its
-    /// time is over, or `scopes` holds nothing, or something that was not offered.
-    pub async fn approve(
-        &self,
-        by: &By,
-        id: &str,
-        account: AccountId,
-        scopes: &[Permission],
-    ) -> Result<Option<Url>, StoreError> {
+    /// time is over, or the consent names no scope, or one that was not offered.
+    pub async fn approve(&self, id: &str, consent: Consent<'_>) -> Result<Option<Url>, StoreError> {
         let now = self.clock.now();
+        let Consent {
+            by,
+            account,
+            person,
+            scopes,
+        } = consent;
         let Some(request) = self.store.find_request(&hash(id), now).await? else {
             return Ok(None);
         };
@@ -229,6 +261,7 @@ impl Grants {
         let code = secret();
         let approval = Approval {
             account,
+            person,
             scopes,
             code: hash(&code),
             code_expires: now + self.settings.code_lifetime,

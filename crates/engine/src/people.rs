@@ -139,12 +139,14 @@ impl People {
             .await
     }
 
-    /// Uses a link up, sets the password and signs in, or begins to, where there is a second factor.
+    /// Uses a link up, sets the password and signs in, or begins to, where there is a second factor. With `ends_grants`,
+    /// clients that the person allowed to act for an account can no longer do so.
     pub async fn accept(
         &self,
         device: &Device,
         link: &str,
         password: Password,
+        ends_grants: bool,
     ) -> Result<Entered, PasswordError> {
         let link = TokenHash::of(link);
         // Hashing is dear, so not for links that somebody made up.
@@ -154,10 +156,11 @@ impl People {
         let password = self.hasher.hash(password).await?;
         let now = self.clock.now();
         let (secret, session) = new_session(now, device);
-        let noted = self.note_accepted(device, &invitation).await?;
+        let noted = self.note_accepted(device, &invitation, ends_grants).await?;
+        let half_expires = now + HALF_LIFETIME;
         let redeemed =
             self.store
-                .redeem_invitation(&link, &password, &session, now + HALF_LIFETIME);
+                .redeem_invitation(&link, &password, &session, half_expires, ends_grants);
         let entered = match redeemed.await {
             Ok(Some(redeemed)) if redeemed.is_half_open => Ok(Entered::HalfOpen(secret)),
             Ok(Some(_)) => Ok(Entered::Session(secret)),
@@ -171,6 +174,7 @@ impl People {
         &self,
         device: &Device,
         invitation: &Invitation,
+        ends_grants: bool,
     ) -> Result<Noted<'_>, StoreError> {
         let email = &invitation.email;
         let by = By {
@@ -182,7 +186,12 @@ impl People {
             Purpose::NewPassword(_) => {
                 let known = self.store.find_credentials(email).await?;
                 let account = known.and_then(|known| known.person.account);
-                (account, Action::PersonPassword, "by a link".to_owned())
+                let detail = if ends_grants {
+                    "by a link; the clients that they connected are disconnected"
+                } else {
+                    "by a link"
+                };
+                (account, Action::PersonPassword, detail.to_owned())
             }
         };
         self.audit.note(&by, account, action, email, detail).await

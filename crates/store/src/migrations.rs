@@ -109,6 +109,7 @@ migrations! {
     21 "0021_account_rate" Compatible,
     22 "0022_encrypted" Breaking,
     23 "0023_sign_in" Compatible,
+    24 "0024_grants" Compatible,
 }
 
 /// The steps of the schema that a program knows.

@@ -396,12 +396,14 @@ fn engine_settings(
 
 fn grant_settings(config: &Config, listening: SocketAddr) -> GrantSettings {
     let seconds = |seconds: u32| SignedDuration::from_secs(i64::from(seconds));
+    let days = |days: u32| SignedDuration::from_hours(i64::from(days) * 24);
     GrantSettings {
         issuer: config.auth_url(listening),
         resource: format!("{}/mcp", config.mcp_url(listening)),
         code_lifetime: seconds(config.oauth.code_seconds),
         access_lifetime: seconds(config.oauth.access_seconds),
-        refresh_lifetime: SignedDuration::from_hours(i64::from(config.oauth.refresh_days) * 24),
+        refresh_lifetime: days(config.oauth.refresh_days),
+        grant_lifetime: days(config.oauth.grant_days),
     }
 }
 

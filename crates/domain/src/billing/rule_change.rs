@@ -13,6 +13,7 @@ const PER_RECIPIENT_HOUR: &str = "per_recipient_hour";
 const APPROVED_SENDERS_ONLY: &str = "approved_senders_only";
 const REQUESTS_PER_SECOND: &str = "requests_per_second";
 const CODES_PER_DAY: &str = "codes_per_day";
+const ADMINS_CONSENT_ONLY: &str = "admins_consent_only";
 
 /// What switches a limit off.
 const OFF: &str = "off";
@@ -42,6 +43,8 @@ pub enum RuleChange {
     RequestsPerSecond(u32),
     /// The most confirmation codes in a day.
     CodesPerDay(u32),
+    /// Whether only admins may let clients act for the account.
+    AdminsConsentOnly(bool),
 }
 
 impl RuleChange {
@@ -55,6 +58,7 @@ impl RuleChange {
             Self::ApprovedSendersOnly(_) => APPROVED_SENDERS_ONLY,
             Self::RequestsPerSecond(_) => REQUESTS_PER_SECOND,
             Self::CodesPerDay(_) => CODES_PER_DAY,
+            Self::AdminsConsentOnly(_) => ADMINS_CONSENT_ONLY,
         }
     }
 
@@ -68,6 +72,7 @@ impl RuleChange {
             Self::ApprovedSendersOnly(only) => rules.approved_senders_only = only,
             Self::RequestsPerSecond(rate) => rules.requests_per_second = rate,
             Self::CodesPerDay(codes) => rules.codes_per_day = codes,
+            Self::AdminsConsentOnly(only) => rules.admins_consent_only = only,
         }
     }
 }
@@ -79,7 +84,7 @@ impl FromStr for RuleChange {
         let keys = || {
             format!(
                 "{CREDIT_LIMIT}, {COUNTRIES}, {DAILY_CAP}, {PER_RECIPIENT_HOUR}, {APPROVED_SENDERS_ONLY}, \
-                 {REQUESTS_PER_SECOND}, {CODES_PER_DAY}"
+                 {REQUESTS_PER_SECOND}, {CODES_PER_DAY}, {ADMINS_CONSENT_ONLY}"
             )
         };
         let (key, value) = text
@@ -97,6 +102,7 @@ impl FromStr for RuleChange {
             APPROVED_SENDERS_ONLY => yes_or_no(value).map(Self::ApprovedSendersOnly),
             REQUESTS_PER_SECOND => rate(value).map(Self::RequestsPerSecond),
             CODES_PER_DAY => codes(value).map(Self::CodesPerDay),
+            ADMINS_CONSENT_ONLY => yes_or_no(value).map(Self::AdminsConsentOnly),
             unknown => Err(format!(
                 "there is no key {}; the keys are {}",
                 Shown(unknown),
@@ -209,6 +215,10 @@ mod tests {
                 "approved_senders_only=false",
                 RuleChange::ApprovedSendersOnly(false),
             ),
+            (
+                "admins_consent_only=true",
+                RuleChange::AdminsConsentOnly(true),
+            ),
             ("requests_per_second=0", RuleChange::RequestsPerSecond(0)),
             ("requests_per_second=off", RuleChange::RequestsPerSecond(0)),
             ("requests_per_second=25", RuleChange::RequestsPerSecond(25)),
@@ -238,6 +248,7 @@ mod tests {
             ("per_recipient_hour=1.5", "whole number"),
             ("per_recipient_hour=+1", "whole number"),
             ("per_recipient_hour=4294967296", "whole number"),
+            ("admins_consent_only=1", "'1' is neither true nor false"),
             ("requests_per_second=-1", "or 0 for no limit"),
             ("requests_per_second=0.5", "whole number"),
             ("requests_per_second=1000001", "from 1 to 1000000"),
@@ -271,6 +282,7 @@ mod tests {
             approved_senders_only: true,
             requests_per_second: 0,
             codes_per_day: 500,
+            admins_consent_only: false,
         };
         assert_eq!(rules, expected);
     }

@@ -1,6 +1,6 @@
 //! What a person granted to a client, and who may have the tokens for it.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use url::Url;
 
 use super::client::ClientName;
@@ -82,6 +82,8 @@ pub struct Grant {
     pub code_expires: Timestamp,
     /// Whether it was.
     pub code_used: bool,
+    /// When it was granted.
+    pub created_at: Timestamp,
     /// Whether it is over.
     pub revoked: bool,
 }
@@ -95,15 +97,6 @@ pub struct CodeProof {
     pub redirect: Option<String>,
     /// The secret behind the challenge.
     pub verifier: Verifier,
-}
-
-/// A refresh token as a transaction sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RefreshToken {
-    /// Until when it may be used.
-    pub expires: Timestamp,
-    /// Whether it was used, or taken back.
-    pub revoked: bool,
 }
 
 /// Why a client gets no tokens. It reads one answer for all of them; the log may know.
@@ -146,17 +139,6 @@ pub enum CodeVerdict {
     Betrayed,
 }
 
-/// What becomes of a refresh token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RefreshVerdict {
-    /// The client gets new tokens for this much, and this one is used up.
-    Give(Permissions),
-    /// The client gets nothing.
-    Refuse(GrantRefusal),
-    /// The client gets nothing, and the family is revoked.
-    Betrayed,
-}
-
 /// Who was given tokens, and for what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Granted {
@@ -164,9 +146,18 @@ pub struct Granted {
     pub account: AccountId,
     /// What the access token may do.
     pub scopes: Permissions,
+    /// Until when it may be used.
+    pub access_expires: Timestamp,
 }
 
 impl Grant {
+    /// When all tokens of this grant are over, however often they were renewed.
+    pub fn ends(&self, lifetime: SignedDuration) -> Timestamp {
+        self.created_at
+            .checked_add(lifetime)
+            .unwrap_or(Timestamp::MAX)
+    }
+
     /// Judges whoever brings the code. That it was used before counts first, whoever asks: it is in wrong hands then.
     pub fn judge_code(&self, proof: &CodeProof, now: Timestamp) -> CodeVerdict {
         use GrantRefusal as No;
@@ -196,35 +187,6 @@ impl Grant {
         }
         CodeVerdict::Give
     }
-
-    /// Judges whoever brings a refresh token of this family. One that was used before is in wrong hands, or the one
-    /// that followed it is.
-    pub fn judge_refresh(
-        &self,
-        token: RefreshToken,
-        client_id: &str,
-        asked: Option<Permissions>,
-        now: Timestamp,
-    ) -> RefreshVerdict {
-        use GrantRefusal as No;
-        if self.client_id != client_id {
-            return RefreshVerdict::Refuse(No::OtherClient);
-        }
-        if self.revoked {
-            return RefreshVerdict::Refuse(No::Revoked);
-        }
-        if token.revoked {
-            return RefreshVerdict::Betrayed;
-        }
-        if token.expires <= now {
-            return RefreshVerdict::Refuse(No::Expired);
-        }
-        let scopes = asked.unwrap_or(self.scopes);
-        if !scopes.iter().all(|scope| self.scopes.contains(scope)) {
-            return RefreshVerdict::Refuse(No::Scope);
-        }
-        RefreshVerdict::Give(scopes)
-    }
 }
 
 /// Whether two addresses name the same resource (RFC 8707): letter by letter, but for capitals in the scheme and the
@@ -240,18 +202,18 @@ pub fn same_resource(ours: &str, asked: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::permission::Permission;
 
     const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
     const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-    fn at(second: i64) -> Timestamp {
+    pub(in crate::oauth) fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_800_000_000 + second).expect("in range")
     }
 
-    fn grant() -> Grant {
+    pub(in crate::oauth) fn grant() -> Grant {
         Grant {
             id: GrantId::new(1).expect("an ID"),
             account: AccountId::new(1).expect("an ID"),
@@ -264,6 +226,7 @@ mod tests {
                 .collect(),
             code_expires: at(60),
             code_used: false,
+            created_at: at(0),
             revoked: false,
         }
     }
@@ -358,74 +321,6 @@ mod tests {
         ] {
             assert_eq!(grant.judge_code(&proof, at(second)), verdict, "{name}");
         }
-    }
-
-    #[test]
-    fn a_refresh_token_works_once_and_never_for_more() {
-        use GrantRefusal as No;
-        let (live, used) = (false, true);
-        let rates: Permissions = [Permission::SmsRates].into_iter().collect();
-        let hlr: Permissions = [Permission::SmsRates, Permission::HlrLookup]
-            .into_iter()
-            .collect();
-        let no = RefreshVerdict::Refuse;
-        for (name, revoked, client, asked, second, verdict) in [
-            (
-                "good",
-                live,
-                "client",
-                None,
-                99,
-                RefreshVerdict::Give(grant().scopes),
-            ),
-            (
-                "for less",
-                live,
-                "client",
-                Some(rates),
-                99,
-                RefreshVerdict::Give(rates),
-            ),
-            ("for more", live, "client", Some(hlr), 99, no(No::Scope)),
-            ("used", used, "client", None, 99, RefreshVerdict::Betrayed),
-            (
-                "used, and late",
-                used,
-                "client",
-                None,
-                101,
-                RefreshVerdict::Betrayed,
-            ),
-            ("too late", live, "client", None, 100, no(No::Expired)),
-            ("other client", live, "other", None, 99, no(No::OtherClient)),
-            (
-                "other client, used",
-                used,
-                "other",
-                None,
-                99,
-                no(No::OtherClient),
-            ),
-        ] {
-            let token = RefreshToken {
-                expires: at(100),
-                revoked,
-            };
-            let got = grant().judge_refresh(token, client, asked, at(second));
-            assert_eq!(got, verdict, "{name}");
-        }
-        let over = Grant {
-            revoked: true,
-            ..grant()
-        };
-        let token = RefreshToken {
-            expires: at(100),
-            revoked: used,
-        };
-        assert_eq!(
-            over.judge_refresh(token, "client", None, at(1)),
-            no(No::Revoked)
-        );
     }
 
     #[test]

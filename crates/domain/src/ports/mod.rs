@@ -47,7 +47,8 @@ pub use messages::{
     accept_results,
 };
 pub use oauth::{
-    Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotation,
+    Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotated,
+    Rotation,
 };
 pub use operations::{
     Counted, DatabaseFacts, NodeFacts, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth,

@@ -1,14 +1,16 @@
 //! Clients, what they ask for, and what they were granted.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
-use crate::ids::{AccountId, GrantId};
+use crate::ids::{AccountId, GrantId, PersonId};
 use crate::oauth::{
-    AuthorizationRequest, ClientName, ClientRecord, CodeProof, GrantRefusal, Granted,
+    AuthorizationRequest, ClientName, ClientRecord, CodeProof, Grant, GrantRefusal, Granted,
+    Successor, SuccessorSalt,
 };
 use crate::permission::Permissions;
+use crate::person::Email;
 use crate::token::TokenHash;
 
 /// A client that registered, and until when it is kept unless somebody uses it.
@@ -27,6 +29,8 @@ pub struct KeptClient {
 pub struct Approval {
     /// For which account.
     pub account: AccountId,
+    /// Who grants it; `None`: somebody who came by the link of the first start.
+    pub person: Option<PersonId>,
     /// What is granted.
     pub scopes: Permissions,
     /// The fingerprint of the code.
@@ -50,8 +54,23 @@ pub struct NewPair {
     pub refresh_expires: Timestamp,
     /// Until when a client that registered is kept, now that it is in use.
     pub client_expires: Timestamp,
+    /// How long after the grant all of its tokens are over.
+    pub grant_lifetime: SignedDuration,
     /// Now.
     pub now: Timestamp,
+}
+
+impl NewPair {
+    /// The same, but neither token outlives the grant.
+    #[must_use]
+    pub fn within(&self, grant: &Grant) -> Self {
+        let ends = grant.ends(self.grant_lifetime);
+        Self {
+            access_expires: self.access_expires.min(ends),
+            refresh_expires: self.refresh_expires.min(ends),
+            ..self.clone()
+        }
+    }
 }
 
 /// A code that somebody brings.
@@ -76,6 +95,31 @@ pub struct Rotation {
     pub scopes: Option<Permissions>,
     /// What is given for it.
     pub pair: NewPair,
+    /// What that was derived from.
+    pub salt: SuccessorSalt,
+}
+
+/// What a client was given for a refresh token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rotated {
+    /// To whom, and for what.
+    pub granted: Granted,
+    /// What the tokens were derived from. When the client repeated its request, that is the salt of the first time.
+    pub salt: SuccessorSalt,
+}
+
+impl Successor {
+    /// The same tokens once more.
+    pub fn rotated(self, account: AccountId) -> Rotated {
+        Rotated {
+            granted: Granted {
+                account,
+                scopes: self.scopes,
+                access_expires: self.access_expires,
+            },
+            salt: self.salt,
+        }
+    }
 }
 
 /// What became of a client's wish to give a token back.
@@ -102,6 +146,8 @@ pub struct GrantRecord {
     pub scopes: Permissions,
     /// When that was granted.
     pub created_at: Timestamp,
+    /// Who granted it, where that is known.
+    pub granted_by: Option<Email>,
     /// When one of its tokens last opened something, as far as nodes have noted it.
     pub last_used_at: Option<Timestamp>,
 }
@@ -109,8 +155,8 @@ pub struct GrantRecord {
 /// Clients, what they ask for, and what they were granted.
 ///
 /// What a grant gave are rows of the token list. Whatever changes them raises the access version in the same
-/// transaction. All that may change a grant's tokens waits for one another, so of many that redeem the same code or
-/// refresh token at once one is given something, and the others betray it.
+/// transaction. All that may change a grant's tokens waits for one another, so of many that redeem the same code at once
+/// one is given something, and the others betray it; of many that use the same refresh token at once all get the same.
 #[async_trait]
 pub trait OAuthStore: Send + Sync + 'static {
     /// Keeps a client. When there are `most` already, those that registered first and were never given tokens make room;
@@ -139,7 +185,8 @@ pub trait OAuthStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<AuthorizationRequest>, StoreError>;
 
-    /// Puts a grant in the place of a request. `false`: it is unknown, answered already, or its time is over.
+    /// Puts a grant in the place of a request. `false`: it is unknown, answered already, or its time is over, or whoever
+    /// grants it has been removed.
     async fn approve_request(
         &self,
         id: &TokenHash,
@@ -160,11 +207,11 @@ pub trait OAuthStore: Send + Sync + 'static {
     ) -> Result<Result<Granted, GrantRefusal>, StoreError>;
 
     /// Uses up a refresh token and keeps the tokens in its place; the access token that it had is revoked. One that was
-    /// used before ends the grant.
+    /// used before ends the grant, unless the same client repeats its request within the grace.
     async fn rotate_refresh(
         &self,
         rotation: &Rotation,
-    ) -> Result<Result<Granted, GrantRefusal>, StoreError>;
+    ) -> Result<Result<Rotated, GrantRefusal>, StoreError>;
 
     /// Revokes a token that a client gives back. Tokens that were given to no client are not found.
     async fn revoke_granted(
@@ -190,6 +237,7 @@ pub trait OAuthStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Forgets clients, requests, grants and their tokens whose time is over, up to `limit` of each, and says how many.
+    /// Deletes clients, requests, grants and tokens that are over, up to `limit` of each, and says how many. A used
+    /// refresh token stays until it would have expired, so that its reuse is noticed; those of a revoked grant a day.
     async fn prune_grants(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

@@ -131,14 +131,15 @@ pub trait PeopleStore: Send + Sync + 'static {
     async fn withdraw_invitation(&self, email: &Email) -> Result<bool, StoreError>;
 
     /// Uses up an invitation, sets the password and opens a session, in one step; for whoever has a second factor the
-    /// sign-in is half open instead, until `half_expires`. `None`: the link is unknown, used or expired, or its address
-    /// has come to belong to somebody in the meantime.
+    /// sign-in is half open instead, until `half_expires`. With `ends_grants`, what the person granted to clients ends.
+    /// `None`: the link is unknown, used or expired, or its address has come to belong to somebody in the meantime.
     async fn redeem_invitation(
         &self,
         link: &TokenHash,
         password: &PasswordHash,
         session: &NewSession,
         half_expires: Timestamp,
+        ends_grants: bool,
     ) -> Result<Option<Redeemed>, StoreError>;
 
     /// Creates a person and puts a session of theirs in the place of `replaced`; `None` when the address is taken.
@@ -163,22 +164,29 @@ pub trait PeopleStore: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<PersonRecord>, StoreError>;
 
-    /// Changes what a person may do, and which account they see.
+    /// Changes what a person may do, and which account they see. What they granted for another account ends.
     async fn set_role(
         &self,
         id: PersonId,
         role: Role,
         account: Option<AccountId>,
+        now: Timestamp,
     ) -> Result<PersonChanged, StoreError>;
 
-    /// Removes a person, with their sessions and with links for them.
-    async fn remove_person(&self, id: PersonId) -> Result<PersonChanged, StoreError>;
+    /// Removes a person, with their sessions and with links for them. What they granted to clients ends.
+    async fn remove_person(
+        &self,
+        id: PersonId,
+        now: Timestamp,
+    ) -> Result<PersonChanged, StoreError>;
 
-    /// Sets a person's password and ends their sessions but for `kept`; `false` when there is no such person.
+    /// Sets a person's password and ends their sessions but for `kept`; with `grants_end`, what they granted to clients
+    /// ends at that time. `false` when there is no such person.
     async fn set_password(
         &self,
         id: PersonId,
         password: &PasswordHash,
         kept: &TokenHash,
+        grants_end: Option<Timestamp>,
     ) -> Result<bool, StoreError>;
 }

@@ -3,21 +3,20 @@
 use std::net::IpAddr;
 
 use domain::oauth::{
-    ClientIdUrl, CodeProof, GrantRefusal, Granted, Verifier, parse_scopes, same_resource,
+    ClientIdUrl, CodeProof, GrantRefusal, Granted, RefreshSecret, SuccessorPair, SuccessorSalt,
+    Verifier, parse_scopes, same_resource,
 };
 use domain::ports::{CodeRedemption, NewPair, Revoked, Rotation, StoreError};
-use domain::token::PREFIX;
-use domain::{Permission, TokenSecret};
+use domain::{Permission, Timestamp, TokenSecret};
 use jiff::SignedDuration;
 
 use super::{Grants, hash, in_order};
 use crate::audit::{Action, By};
 use crate::entropy;
+use crate::throttle::network;
 
 /// A client that registered is kept so long after it was last given tokens, and never shorter than those live.
 const CLIENT_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
-/// How a refresh token starts, so that nobody takes it for one that opens something.
-const REFRESH_PREFIX: &str = "sbr_";
 /// Codes and tokens are shorter than this, in bytes.
 const MAX_SECRET_BYTES: usize = 256;
 
@@ -49,7 +48,7 @@ pub struct TokenAnswer {
     /// How long that works.
     pub expires_in_s: i64,
     /// For new tokens.
-    pub refresh_token: String,
+    pub refresh_token: RefreshSecret,
     /// What the access token may do.
     pub scopes: Vec<Permission>,
 }
@@ -88,13 +87,6 @@ pub enum TokenError {
     Store(#[from] StoreError),
 }
 
-/// The secrets of a pair, and what the store keeps of them.
-struct Pair {
-    access: TokenSecret,
-    refresh: String,
-    kept: NewPair,
-}
-
 impl Grants {
     /// Gives tokens for a code or a refresh token. A failure counts against the caller's address.
     pub async fn exchange(
@@ -106,7 +98,7 @@ impl Grants {
         let given = match params.grant_type.as_deref() {
             None => Err(TokenError::Request("grant_type is missing")),
             Some("authorization_code") => self.redeem(params).await,
-            Some("refresh_token") => self.renew(params).await,
+            Some("refresh_token") => self.renew(params, from).await,
             Some(_) => Err(TokenError::GrantType),
         };
         match given {
@@ -186,32 +178,48 @@ impl Grants {
                 TokenError::Request("code_verifier must have 43 to 128 letters, digits or -._~")
             })?,
         };
-        let pair = self.make_pair();
+        let pair = SuccessorPair {
+            access: TokenSecret::from_seed(&entropy::bytes()),
+            refresh: RefreshSecret::from_seed(&entropy::bytes()),
+        };
+        let now = self.clock.now();
         let redemption = CodeRedemption {
             code: hash(code),
             proof,
-            pair: pair.kept.clone(),
+            pair: self.kept(&pair, now),
         };
         let granted = self.store.redeem_code(&redemption).await?;
-        self.hand_over(pair, granted)
+        Ok(hand_over(pair, &granted.map_err(refused)?, now))
     }
 
-    async fn renew(&self, params: &TokenParams) -> Result<TokenAnswer, TokenError> {
+    /// Refreshing too often is refused before the database is asked, and does not end the grant.
+    async fn renew(&self, params: &TokenParams, from: IpAddr) -> Result<TokenAnswer, TokenError> {
         let refresh = required(params.refresh_token.as_deref(), "refresh_token is missing")?;
         let client_id = params.client_id.clone().ok_or(TokenError::Client)?;
         self.check_resource(params)?;
         let scopes = parse_scopes(params.scope.as_deref()).map_err(|_| TokenError::Scope)?;
         // Who names none keeps what it has.
         let scopes = Some(scopes).filter(|scopes| !scopes.is_empty());
-        let pair = self.make_pair();
+        let now = self.clock.now();
+        let used = hash(refresh);
+        let client = (hash(&client_id), network(from));
+        let within = self.renewing.begin(used, now);
+        within
+            .and_then(|()| self.renewing_by_client.begin(client, now))
+            .map_err(|retry_after_s| TokenError::Throttled { retry_after_s })?;
+        let salt = SuccessorSalt::from_bytes(entropy::bytes());
         let rotation = Rotation {
-            refresh: hash(refresh),
+            refresh: used,
             client_id,
             scopes,
-            pair: pair.kept.clone(),
+            pair: self.kept(&SuccessorPair::derive(refresh, &salt), now),
+            salt,
         };
-        let granted = self.store.rotate_refresh(&rotation).await?;
-        self.hand_over(pair, granted)
+        let rotated = self.store.rotate_refresh(&rotation).await?;
+        let rotated = rotated.map_err(refused)?;
+        let pair = SuccessorPair::derive(refresh, &rotated.salt);
+        self.renewing.hand_over(&used, hash(pair.refresh.reveal()));
+        Ok(hand_over(pair, &rotated.granted, now))
     }
 
     fn check_resource(&self, params: &TokenParams) -> Result<(), TokenError> {
@@ -223,42 +231,18 @@ impl Grants {
         }
     }
 
-    fn make_pair(&self) -> Pair {
-        let now = self.clock.now();
+    /// What the store keeps of a pair.
+    fn kept(&self, pair: &SuccessorPair, now: Timestamp) -> NewPair {
         let settings = &self.settings;
-        let access = TokenSecret::from_seed(&entropy::bytes());
-        let letters = TokenSecret::from_seed(&entropy::bytes());
-        let refresh = format!("{REFRESH_PREFIX}{}", &letters.reveal()[PREFIX.len()..]);
-        let kept = NewPair {
-            access: access.hash(),
+        NewPair {
+            access: pair.access.hash(),
             access_expires: now + settings.access_lifetime,
-            refresh: hash(&refresh),
+            refresh: hash(pair.refresh.reveal()),
             refresh_expires: now + settings.refresh_lifetime,
             client_expires: now + settings.refresh_lifetime.max(CLIENT_KEPT),
+            grant_lifetime: settings.grant_lifetime,
             now,
-        };
-        Pair {
-            access,
-            refresh,
-            kept,
         }
-    }
-
-    fn hand_over(
-        &self,
-        pair: Pair,
-        granted: Result<Granted, GrantRefusal>,
-    ) -> Result<TokenAnswer, TokenError> {
-        let granted = granted.map_err(|refusal| match refusal {
-            GrantRefusal::Scope => TokenError::Scope,
-            refusal => TokenError::Grant(refusal),
-        })?;
-        Ok(TokenAnswer {
-            access_token: pair.access,
-            expires_in_s: self.settings.access_lifetime.as_secs(),
-            refresh_token: pair.refresh,
-            scopes: in_order(granted.scopes),
-        })
     }
 
     /// A wrong guess counts against its address; when that has used up its tries, it is told to wait instead. What was
@@ -268,9 +252,25 @@ impl Grants {
             tracing::warn!(address = %from, "a code or refresh token came again; all tokens of its grant are revoked");
         }
         match error {
-            TokenError::Store(_) => error,
+            TokenError::Store(_) | TokenError::Throttled { .. } => error,
             _ => self.fail(from).err().unwrap_or(error),
         }
+    }
+}
+
+fn hand_over(pair: SuccessorPair, granted: &Granted, now: Timestamp) -> TokenAnswer {
+    TokenAnswer {
+        access_token: pair.access,
+        expires_in_s: granted.access_expires.duration_since(now).as_secs().max(0),
+        refresh_token: pair.refresh,
+        scopes: in_order(granted.scopes),
+    }
+}
+
+fn refused(refusal: GrantRefusal) -> TokenError {
+    match refusal {
+        GrantRefusal::Scope => TokenError::Scope,
+        refusal => TokenError::Grant(refusal),
     }
 }
 

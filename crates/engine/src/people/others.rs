@@ -176,7 +176,11 @@ impl People {
         } else if account.is_none() && role != Role::Operator {
             Err(ManageError::NoAccount)
         } else {
-            outcome(self.store.set_role(id, role, account).await)
+            outcome(
+                self.store
+                    .set_role(id, role, account, self.clock.now())
+                    .await,
+            )
         };
         noted.done(changed).await?;
         Ok(Person {
@@ -186,11 +190,11 @@ impl People {
         })
     }
 
-    /// Removes somebody. Their sessions end; what they made stays.
+    /// Removes somebody. Their sessions end, and what they granted to clients; what else they made stays.
     pub async fn remove(&self, by: &By, reach: Reach, id: PersonId) -> Result<Person, ManageError> {
         let person = self.get(reach, id).await?;
         let noted = self.note(by, &person, Action::PersonRemove, "").await?;
-        let removed = outcome(self.store.remove_person(id).await);
+        let removed = outcome(self.store.remove_person(id, self.clock.now()).await);
         noted.done(removed).await?;
         Ok(person)
     }

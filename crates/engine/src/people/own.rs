@@ -66,7 +66,8 @@ impl OwnAccess {
         }
     }
 
-    /// Changes the password of whoever knows the old one. Every other session of theirs ends.
+    /// Changes the password of whoever knows the old one. Every other session of theirs ends; with `ends_grants` also
+    /// what they granted to clients.
     pub async fn change_password(
         &self,
         by: &By,
@@ -74,6 +75,7 @@ impl OwnAccess {
         old: Password,
         new: Password,
         session: &str,
+        ends_grants: bool,
     ) -> Result<(), OwnError> {
         self.begin_try(person).await?;
         let noted = self.note(by, person, Action::PersonPassword).await?;
@@ -81,7 +83,11 @@ impl OwnAccess {
             self.prove(person, old).await?;
             let new = self.hasher.hash(new).await?;
             let kept = TokenHash::of(session);
-            let is_set = self.store.set_password(person.id, &new, &kept).await?;
+            let grants_end = ends_grants.then(|| self.clock.now());
+            let is_set = self
+                .store
+                .set_password(person.id, &new, &kept, grants_end)
+                .await?;
             is_set.then_some(()).ok_or(OwnError::WrongPassword)
         };
         noted.done(changed.await).await

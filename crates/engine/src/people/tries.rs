@@ -48,6 +48,14 @@ impl<K: Hash + Eq> Tries<K> {
         }
     }
 
+    /// Counts on under another key.
+    pub(crate) fn hand_over(&self, from: &K, to: K) {
+        let mut counts = self.counts.lock().expect("no holder panics");
+        if let Some(count) = counts.remove(from) {
+            counts.insert(to, count);
+        }
+    }
+
     /// Under a flood of ever new keys those are dropped first that tried once; remembering all would be the attack.
     fn make_room(&self, counts: &mut HashMap<K, domain::tries::Tries>, now: Timestamp) {
         for least in [0, 1, u32::MAX] {
@@ -74,6 +82,19 @@ mod tests {
             burst,
             forgiven_after_s: 10,
         }
+    }
+
+    #[test]
+    fn a_count_goes_on_under_another_key() {
+        let tries = Tries::new(limit(2));
+        for (from, to) in [("a", "b"), ("b", "c")] {
+            assert_eq!(tries.begin(from, at(0)), Ok(()), "{from}");
+            tries.hand_over(&from, to);
+        }
+        assert_eq!(tries.begin("c", at(0)), Err(10));
+        assert_eq!(tries.begin("a", at(0)), Ok(()), "nothing is left there");
+        tries.hand_over(&"nobody", "a");
+        assert_eq!(tries.begin("a", at(0)), Ok(()), "the second");
     }
 
     #[test]

@@ -21,7 +21,7 @@ macro_rules! account {
         concat!(
             "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, created_us,
                 credit_limit_micros, daily_cap_micros, per_recipient_hour, countries, approved_senders_only,
-                requests_per_second, codes_per_day
+                requests_per_second, codes_per_day, admins_consent_only
             FROM account AS a",
             newest_entry!("a.id"),
             $condition
@@ -260,6 +260,7 @@ fn account(row: &Row) -> Result<AccountRecord, Corrupt> {
             approved_senders_only: column(row, 9)?,
             requests_per_second: column(row, 10)?,
             codes_per_day: column(row, 11)?,
+            admins_consent_only: column(row, 12)?,
         },
     };
     columns.record()

@@ -1,25 +1,56 @@
 //! The clients that may act for an account.
 
-use deadpool_postgres::Object;
-use domain::ids::{AccountId, GrantId};
+use deadpool_postgres::{Object, Transaction};
+use domain::ids::{AccountId, GrantId, PersonId};
 use domain::ports::{GrantRecord, StoreError};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
 use super::fault::Fault;
-use super::oauth::{LOCK_BY_ID, end_grant, lock};
+use super::oauth::{LOCK_BY_ID, RAISE_VERSION, end_grant, lock, run};
+use super::people;
 use super::{PostgresStore, column};
 use crate::rows::Corrupt;
 use crate::rows::oauth::ConnectedColumns;
 
 const LIST: &str = "
     SELECT g.id, g.client_id, g.client_name, g.scopes, g.created_us,
-        (SELECT max(t.last_used_us) FROM token AS t WHERE t.grant_id = g.id AND t.kind > 0)
-    FROM oauth_grant AS g
+        (SELECT max(t.last_used_us) FROM token AS t WHERE t.grant_id = g.id AND t.kind > 0),
+        person.email
+    FROM oauth_grant AS g LEFT JOIN person ON person.id = g.person_id
     WHERE g.account_id = $1 AND g.revoked_us IS NULL AND EXISTS (
         SELECT 1 FROM token AS t
         WHERE t.grant_id = g.id AND t.kind > 0 AND t.revoked_us IS NULL AND t.expires_us > $2)
     ORDER BY g.id DESC";
+/// Whoever renews a token of one of these waits, or is waited for.
+const LOCK_GRANTS_OF: &str = "
+    SELECT id FROM oauth_grant
+    WHERE person_id = $1 AND revoked_us IS NULL AND ($2::bigint IS NULL OR account_id <> $2)
+    ORDER BY id FOR UPDATE";
+const END_GRANTS: &str = "UPDATE oauth_grant SET revoked_us = $2 WHERE id = ANY($1)";
+const END_TOKENS: &str = "
+    UPDATE token SET revoked_us = $2 WHERE grant_id = ANY($1) AND kind > 0 AND revoked_us IS NULL";
+
+/// Ends all that a person granted, but for what they granted for the account `kept`. Their row must be locked, or they
+/// could grant something meanwhile.
+pub(super) async fn end_grants_of(
+    transaction: &Transaction<'_>,
+    person: PersonId,
+    kept: Option<AccountId>,
+    now_us: i64,
+) -> Result<(), Fault> {
+    let kept = kept.map(AccountId::as_i64);
+    let grants = people::run(transaction, LOCK_GRANTS_OF, &[&person.as_i64(), &kept]).await?;
+    let grants: Result<Vec<i64>, Corrupt> = grants.iter().map(|row| column(row, 0)).collect();
+    let grants = grants?;
+    if grants.is_empty() {
+        return Ok(());
+    }
+    for sql in [END_GRANTS, END_TOKENS] {
+        run(transaction, sql, &[&grants, &now_us]).await?;
+    }
+    run(transaction, RAISE_VERSION, &[]).await.map(drop)
+}
 
 impl PostgresStore {
     /// Those with a token that can still be used or renewed.
@@ -42,6 +73,7 @@ fn connected(row: &Row) -> Result<GrantRecord, Corrupt> {
         scopes: column(row, 3)?,
         created_us: column(row, 4)?,
         last_used_us: column(row, 5)?,
+        granted_by: column(row, 6)?,
     };
     columns.record()
 }

@@ -127,6 +127,7 @@ mod ending;
 mod fault;
 mod floor;
 mod fold;
+mod grant_pruning;
 mod held;
 mod history;
 mod keys;

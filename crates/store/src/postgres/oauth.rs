@@ -7,22 +7,20 @@ use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
 use domain::oauth::{
     AuthorizationRequest, ClientRecord, CodeVerdict, Grant, GrantRefusal, Granted, RefreshVerdict,
-    TokenKind,
+    SuccessorSalt, TokenKind,
 };
 use domain::ports::{
-    Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotation,
-    StoreError,
+    Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotated,
+    Rotation, StoreError,
 };
-use domain::{AccountId, GrantId, Permissions, Timestamp, TokenHash, TokenId};
+use domain::{AccountId, GrantId, Permissions, PersonId, Timestamp, TokenHash, TokenId};
 use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
 use super::connected::Disconnect;
 use super::fault::Fault;
 use super::{PostgresStore, Values, column};
-use crate::rows::oauth::{
-    ClientColumns, GrantColumns, KEPT_EXPIRED_US, RequestColumns, redirects, refresh_token,
-};
+use crate::rows::oauth::{ClientColumns, GrantColumns, RefreshColumns, RequestColumns, redirects};
 use crate::rows::{Corrupt, micros};
 
 /// Makes room by the oldest of those that were never given tokens, which is seen by their lifetime.
@@ -51,21 +49,25 @@ const FIND_REQUEST: &str = "
 const DENY_REQUEST: &str = "
     DELETE FROM oauth_request WHERE hash = $1 AND expires_us > $2
     RETURNING client_id, client_name, redirect, challenge, state, scopes, resource, expires_us";
+/// A person who is being removed grants nothing any more: whoever removes them locks their row first.
 const APPROVE_REQUEST: &str = "
-    WITH taken AS (
+    WITH giver AS (
+        SELECT id FROM person WHERE id = $7::bigint FOR KEY SHARE
+    ), taken AS (
         DELETE FROM oauth_request WHERE hash = $1 AND expires_us > $6
         RETURNING client_id, client_name, redirect, challenge, resource
     )
     INSERT INTO oauth_grant (account_id, client_id, client_name, redirect, challenge, scopes, resource, code_hash,
-        code_expires_us, created_us)
-    SELECT $2::bigint, client_id, client_name, redirect, challenge, $3, resource, $4::bytea, $5::bigint, $6::bigint
-    FROM taken RETURNING id";
+        code_expires_us, created_us, person_id)
+    SELECT $2::bigint, client_id, client_name, redirect, challenge, $3, resource, $4::bytea, $5::bigint, $6::bigint,
+        $7::bigint
+    FROM taken WHERE $7::bigint IS NULL OR EXISTS (SELECT 1 FROM giver) RETURNING id";
 
 macro_rules! lock_grant {
     ($condition:literal) => {
         concat!(
             "SELECT id, account_id, client_id, client_name, redirect, challenge, scopes, code_expires_us, code_used_us,
-                revoked_us FROM oauth_grant WHERE ",
+                revoked_us, created_us FROM oauth_grant WHERE ",
             $condition,
             " FOR UPDATE"
         )
@@ -79,43 +81,27 @@ const END_GRANT: &str =
 const END_TOKENS: &str =
     "UPDATE token SET revoked_us = $2 WHERE grant_id = $1 AND kind > 0 AND revoked_us IS NULL";
 const END_TOKEN: &str = "UPDATE token SET revoked_us = $2 WHERE id = $1 AND revoked_us IS NULL";
-const RAISE_VERSION: &str = "UPDATE access_version SET version = version + 1";
+pub(super) const RAISE_VERSION: &str = "UPDATE access_version SET version = version + 1";
+/// A refresh token takes over when its family was last used: the access tokens before it are deleted soon.
 const CREATE_TOKEN: &str = "
-    INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us, kind, grant_id)
-    VALUES ($1, $2, $3, $4, '', $5, $6, $7, $8)";
-const FIND_REFRESH: &str =
-    "SELECT grant_id, expires_us, revoked_us FROM token WHERE hash = $1 AND kind = 2";
+    INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us, kind, grant_id, last_used_us)
+    VALUES ($1, $2, $3, $4, '', $5, $6, $7::smallint, $8::bigint,
+        (SELECT max(last_used_us) FROM token WHERE $7::smallint = 2 AND grant_id = $8::bigint AND kind > 0))
+    RETURNING id";
+const KEEP_SUCCESSOR: &str =
+    "UPDATE token SET successor_salt = $2, successor_id = $3 WHERE id = $1";
+const FIND_REFRESH: &str = "
+    SELECT used.id, used.grant_id, used.expires_us, used.revoked_us, used.successor_salt, access.permissions,
+        access.expires_us
+    FROM token AS used
+    LEFT JOIN token AS next ON next.id = used.successor_id AND next.revoked_us IS NULL
+    LEFT JOIN token AS access ON access.grant_id = next.grant_id AND access.kind = 1 AND access.revoked_us IS NULL
+    WHERE used.hash = $1 AND used.kind = 2";
 const FIND_GRANTED: &str =
     "SELECT id, grant_id, kind FROM token WHERE hash = $1 AND kind > 0 AND revoked_us IS NULL";
 const FIND_LIVE: &str = "
     SELECT grant_id, kind FROM token
     WHERE id = $1 AND revoked_us IS NULL AND ($2::bigint IS NULL OR account_id = $2)";
-
-/// What is forgotten, each so long after its time was over.
-const PRUNE: [(&str, i64); 4] = [
-    (
-        "DELETE FROM oauth_request WHERE hash IN (
-            SELECT hash FROM oauth_request WHERE expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1",
-        0,
-    ),
-    (
-        "DELETE FROM oauth_client WHERE id IN (
-            SELECT id FROM oauth_client WHERE expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1",
-        0,
-    ),
-    (
-        "DELETE FROM token WHERE id IN (
-            SELECT id FROM token WHERE kind > 0 AND expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1",
-        KEPT_EXPIRED_US,
-    ),
-    (
-        "DELETE FROM oauth_grant WHERE id IN (
-            SELECT g.id FROM oauth_grant AS g WHERE g.code_expires_us <= $1
-                AND NOT EXISTS (SELECT 1 FROM token WHERE token.grant_id = g.id AND token.kind > 0)
-            LIMIT $2 FOR UPDATE OF g SKIP LOCKED) RETURNING 1",
-        KEPT_EXPIRED_US,
-    ),
-];
 
 /// Uses up a code.
 struct Redeem<'a>(&'a CodeRedemption);
@@ -139,7 +125,9 @@ impl Attempt for Redeem<'_> {
             }
             CodeVerdict::Give => {
                 run(&transaction, USE_CODE, &[&grant.id.as_i64(), &now_us]).await?;
-                Ok(give(&transaction, &grant, grant.scopes, &redemption.pair).await?)
+                let (granted, _) =
+                    give(&transaction, &grant, grant.scopes, &redemption.pair).await?;
+                Ok(granted)
             }
         };
         transaction.commit().await?;
@@ -151,7 +139,7 @@ impl Attempt for Redeem<'_> {
 struct Rotate<'a>(&'a Rotation);
 
 impl Attempt for Rotate<'_> {
-    type Output = Result<Granted, GrantRefusal>;
+    type Output = Result<Rotated, GrantRefusal>;
 
     async fn run(&self, client: &mut Object) -> Result<Self::Output, Fault> {
         let rotation = self.0;
@@ -160,7 +148,7 @@ impl Attempt for Rotate<'_> {
         let Some(row) = find(&transaction, FIND_REFRESH, &[&hash]).await? else {
             return Ok(Err(GrantRefusal::Unknown));
         };
-        let id: Option<i64> = column(&row, 0)?;
+        let id = refresh(&row)?.grant_id;
         let Some(grant) = lock(&transaction, LOCK_BY_ID, &[&id]).await? else {
             return Ok(Err(GrantRefusal::Unknown));
         };
@@ -168,18 +156,29 @@ impl Attempt for Rotate<'_> {
         let Some(row) = find(&transaction, FIND_REFRESH, &[&hash]).await? else {
             return Ok(Err(GrantRefusal::Unknown));
         };
-        let token = refresh_token(column(&row, 1)?, column(&row, 2)?)?;
-        let (pair, scopes) = (&rotation.pair, rotation.scopes);
+        let found = refresh(&row)?;
+        let pair = &rotation.pair;
         let now_us = micros(pair.now);
-        let outcome = match grant.judge_refresh(token, &rotation.client_id, scopes, pair.now) {
+        let verdict = grant.judge_refresh(
+            found.token()?,
+            &rotation.client_id,
+            rotation.scopes,
+            pair.grant_lifetime,
+            pair.now,
+        );
+        let outcome = match verdict {
             RefreshVerdict::Refuse(reason) => return Ok(Err(reason)),
+            RefreshVerdict::Repeat(successor) => return Ok(Ok(successor.rotated(grant.account))),
             RefreshVerdict::Betrayed => {
                 end_grant(&transaction, &grant, now_us).await?;
                 Err(GrantRefusal::Replayed)
             }
             RefreshVerdict::Give(scopes) => {
                 run(&transaction, END_TOKENS, &[&id, &now_us]).await?;
-                Ok(give(&transaction, &grant, scopes, pair).await?)
+                let (granted, next) = give(&transaction, &grant, scopes, pair).await?;
+                let salt = rotation.salt;
+                keep_successor(&transaction, found.id, salt, next).await?;
+                Ok(Rotated { granted, salt })
             }
         };
         transaction.commit().await?;
@@ -255,13 +254,15 @@ impl Attempt for Revoke {
     }
 }
 
-/// Keeps a pair of tokens; the version grows with them.
+/// Keeps a pair of tokens; the version grows with them. Gives the ID of the refresh token besides.
 async fn give(
     transaction: &Transaction<'_>,
     grant: &Grant,
     scopes: Permissions,
     pair: &NewPair,
-) -> Result<Granted, Fault> {
+) -> Result<(Granted, i64), Fault> {
+    let pair = pair.within(grant);
+    let mut last = None;
     let tokens = [
         (TokenKind::Access, &pair.access, scopes, pair.access_expires),
         (
@@ -282,15 +283,29 @@ async fn give(
             &kind.number(),
             &grant.id.as_i64(),
         ];
-        run(transaction, CREATE_TOKEN, values).await?;
+        last = find(transaction, CREATE_TOKEN, values).await?;
     }
+    let refresh = last.as_ref().ok_or(Corrupt("token ID"))?;
     let kept: Values<'_> = &[&grant.client_id, &micros(pair.client_expires)];
     run(transaction, KEEP_CLIENT, kept).await?;
     run(transaction, RAISE_VERSION, &[]).await?;
-    Ok(Granted {
+    let granted = Granted {
         account: grant.account,
         scopes,
-    })
+        access_expires: pair.access_expires,
+    };
+    Ok((granted, column(refresh, 0)?))
+}
+
+/// Notes on a used refresh token what it was exchanged for.
+async fn keep_successor(
+    transaction: &Transaction<'_>,
+    used: i64,
+    salt: SuccessorSalt,
+    next: i64,
+) -> Result<(), Fault> {
+    let values: Values<'_> = &[&used, &salt.as_bytes().as_slice(), &next];
+    run(transaction, KEEP_SUCCESSOR, values).await.map(drop)
 }
 
 /// Ends a grant with all its tokens; `false` when nothing was left to end.
@@ -317,7 +332,7 @@ async fn end_token(transaction: &Transaction<'_>, id: i64, now_us: i64) -> Resul
     Ok(ended)
 }
 
-async fn run(
+pub(super) async fn run(
     transaction: &Transaction<'_>,
     sql: &'static str,
     values: Values<'_>,
@@ -414,6 +429,7 @@ impl OAuthStore for PostgresStore {
             &approval.code.as_bytes().as_slice(),
             &micros(approval.code_expires),
             &micros(approval.now),
+            &approval.person.map(PersonId::as_i64),
         ];
         let granted = self.query("approve an authorization request", APPROVE_REQUEST, values);
         Ok(!granted.await?.is_empty())
@@ -439,7 +455,7 @@ impl OAuthStore for PostgresStore {
     async fn rotate_refresh(
         &self,
         rotation: &Rotation,
-    ) -> Result<Result<Granted, GrantRefusal>, StoreError> {
+    ) -> Result<Result<Rotated, GrantRefusal>, StoreError> {
         attempt::run(&self.pool, "rotate a refresh token", &Rotate(rotation)).await
     }
 
@@ -481,13 +497,7 @@ impl OAuthStore for PostgresStore {
     }
 
     async fn prune_grants(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
-        let mut pruned = 0;
-        for (sql, age_us) in PRUNE {
-            let before_us = micros(now).saturating_sub(age_us);
-            let values: Values<'_> = &[&before_us, &i64::from(limit)];
-            pruned += self.query("prune grants", sql, values).await?.len();
-        }
-        Ok(pruned as u64)
+        self.prune_clients_and_grants(now, limit).await
     }
 }
 
@@ -526,6 +536,19 @@ fn grant(row: &Row) -> Result<Grant, Corrupt> {
         code_expires_us: column(row, 7)?,
         code_used_us: column(row, 8)?,
         revoked_us: column(row, 9)?,
+        created_us: column(row, 10)?,
     };
     columns.grant()
+}
+
+fn refresh(row: &Row) -> Result<RefreshColumns, Corrupt> {
+    Ok(RefreshColumns {
+        id: column(row, 0)?,
+        grant_id: column(row, 1)?,
+        expires_us: column(row, 2)?,
+        revoked_us: column(row, 3)?,
+        successor_salt: column(row, 4)?,
+        successor_scopes: column(row, 5)?,
+        successor_expires_us: column(row, 6)?,
+    })
 }

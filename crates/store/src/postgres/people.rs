@@ -12,6 +12,7 @@ use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
+use super::connected::end_grants_of;
 use super::fault::Fault;
 use super::second_factor::open_half;
 use super::sessions::{SWEEP, open_session};
@@ -62,6 +63,8 @@ const LIST_PEOPLE_OF_ACCOUNT: &str =
 
 /// Whoever takes an operator away waits for the others who do.
 const OPERATORS: &str = "SELECT id FROM person WHERE role = 'operator' ORDER BY id FOR UPDATE";
+/// Nobody who is removed or changed grants anything in that moment.
+const LOCK_PERSON: &str = "SELECT id FROM person WHERE id = $1 FOR UPDATE";
 const SET_ROLE: &str = "UPDATE person SET role = $2, account_id = $3 WHERE id = $1 RETURNING 1";
 const END_SESSIONS: &str = "
     WITH halves AS (DELETE FROM half_open WHERE person_id = $1)
@@ -81,6 +84,7 @@ struct Redemption<'a> {
     password: &'a PasswordHash,
     session: &'a NewSession,
     half_expires: Timestamp,
+    ends_grants: bool,
 }
 
 impl Attempt for Redemption<'_> {
@@ -114,6 +118,10 @@ impl Redemption<'_> {
             Purpose::NewPassword(person) => {
                 let values: Values<'_> = &[&person.as_i64(), &self.password.as_str()];
                 let set = run(transaction, SET_PASSWORD, values).await?;
+                if self.ends_grants {
+                    let now_us = micros(self.session.opened_at);
+                    end_grants_of(transaction, person, None, now_us).await?;
+                }
                 let read = |row: &Row| {
                     Ok(Redeemed {
                         person,
@@ -176,6 +184,7 @@ struct SteppingDown {
     id: PersonId,
     /// What they become; `None`: nobody.
     become_this: Option<(Role, Option<AccountId>)>,
+    now: Timestamp,
 }
 
 impl Attempt for SteppingDown {
@@ -188,16 +197,20 @@ impl Attempt for SteppingDown {
         let operators: Result<Vec<i64>, Corrupt> =
             operators.iter().map(|row| column(row, 0)).collect();
         let is_last = operators? == [id];
+        run(&transaction, LOCK_PERSON, &[&id]).await?;
+        let (person, now_us) = (self.id, micros(self.now));
         let changed = match self.become_this {
             Some((role, _)) if role != Role::Operator && is_last => {
                 return Ok(PersonChanged::LastOperator);
             }
             None if is_last => return Ok(PersonChanged::LastOperator),
             Some((role, account)) => {
+                end_grants_of(&transaction, person, account, now_us).await?;
                 let account = account.map(AccountId::as_i64);
                 run(&transaction, SET_ROLE, &[&id, &role.name(), &account]).await?
             }
             None => {
+                end_grants_of(&transaction, person, None, now_us).await?;
                 run(&transaction, END_SESSIONS, &[&id]).await?;
                 run(&transaction, FORGET_LINKS, &[&id]).await?;
                 run(&transaction, REMOVE_PERSON, &[&id]).await?
@@ -209,6 +222,30 @@ impl Attempt for SteppingDown {
         } else {
             PersonChanged::Done
         })
+    }
+}
+
+/// Sets somebody's own password.
+struct PasswordChange<'a> {
+    id: PersonId,
+    password: &'a PasswordHash,
+    kept: &'a TokenHash,
+    grants_end: Option<Timestamp>,
+}
+
+impl Attempt for PasswordChange<'_> {
+    type Output = bool;
+
+    async fn run(&self, client: &mut Object) -> Result<bool, Fault> {
+        let transaction = client.transaction().await?;
+        let (password, kept) = (self.password.as_str(), bytes(self.kept));
+        let values: Values<'_> = &[&self.id.as_i64(), &password, &kept];
+        let set = run(&transaction, CHANGE_PASSWORD, values).await?;
+        if let Some(now) = self.grants_end {
+            end_grants_of(&transaction, self.id, None, micros(now)).await?;
+        }
+        transaction.commit().await?;
+        Ok(!set.is_empty())
     }
 }
 
@@ -294,12 +331,14 @@ impl PeopleStore for PostgresStore {
         password: &PasswordHash,
         session: &NewSession,
         half_expires: Timestamp,
+        ends_grants: bool,
     ) -> Result<Option<Redeemed>, StoreError> {
         let redemption = Redemption {
             link,
             password,
             session,
             half_expires,
+            ends_grants,
         };
         attempt::run(&self.pool, "accept an invitation", &redemption).await
     }
@@ -354,15 +393,26 @@ impl PeopleStore for PostgresStore {
         id: PersonId,
         role: Role,
         account: Option<AccountId>,
+        now: Timestamp,
     ) -> Result<PersonChanged, StoreError> {
-        let become_this = Some((role, account));
-        let change = SteppingDown { id, become_this };
+        let change = SteppingDown {
+            id,
+            become_this: Some((role, account)),
+            now,
+        };
         attempt::run(&self.pool, "change a role", &change).await
     }
 
-    async fn remove_person(&self, id: PersonId) -> Result<PersonChanged, StoreError> {
-        let become_this = None;
-        let change = SteppingDown { id, become_this };
+    async fn remove_person(
+        &self,
+        id: PersonId,
+        now: Timestamp,
+    ) -> Result<PersonChanged, StoreError> {
+        let change = SteppingDown {
+            id,
+            become_this: None,
+            now,
+        };
         attempt::run(&self.pool, "remove a person", &change).await
     }
 
@@ -371,10 +421,15 @@ impl PeopleStore for PostgresStore {
         id: PersonId,
         password: &PasswordHash,
         kept: &TokenHash,
+        grants_end: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
-        let values: Values<'_> = &[&id.as_i64(), &password.as_str(), &bytes(kept)];
-        let set = self.query("set a password", CHANGE_PASSWORD, values);
-        Ok(!set.await?.is_empty())
+        let change = PasswordChange {
+            id,
+            password,
+            kept,
+            grants_end,
+        };
+        attempt::run(&self.pool, "set a password", &change).await
     }
 }
 

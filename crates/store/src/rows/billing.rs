@@ -15,6 +15,7 @@ pub(crate) struct RulesColumns {
     pub(crate) approved_senders_only: bool,
     pub(crate) requests_per_second: i64,
     pub(crate) codes_per_day: i64,
+    pub(crate) admins_consent_only: bool,
 }
 
 impl RulesColumns {
@@ -27,6 +28,7 @@ impl RulesColumns {
             approved_senders_only: rules.approved_senders_only,
             requests_per_second: i64::from(rules.requests_per_second),
             codes_per_day: i64::from(rules.codes_per_day),
+            admins_consent_only: rules.admins_consent_only,
         }
     }
 
@@ -40,6 +42,7 @@ impl RulesColumns {
             requests_per_second: per_second(self.requests_per_second)?,
             codes_per_day: u32::try_from(self.codes_per_day)
                 .map_err(|_| Corrupt("codes per day"))?,
+            admins_consent_only: self.admins_consent_only,
         })
     }
 }

@@ -1,17 +1,23 @@
 //! Rows of clients, of what they ask for and of what they were granted.
 
-use domain::Permissions;
 use domain::ids::GrantId;
 use domain::oauth::{
     AuthorizationRequest, Challenge, ClientName, ClientRecord, Grant, RedirectUri, RefreshToken,
+    Successor, SuccessorSalt, Used,
 };
+use domain::{Email, Permissions};
 
 use domain::ports::GrantRecord;
 
 use super::{Corrupt, account_id, timestamp, utf8};
 
-/// Tokens that were given to clients are forgotten so long after they expired.
-pub(crate) const KEPT_EXPIRED_US: i64 = 24 * 3600 * 1_000_000;
+const SECOND_US: i64 = 1_000_000;
+/// Tokens that were given to clients are deleted so long after they expired, or after their grant was revoked.
+pub(crate) const KEPT_EXPIRED_US: i64 = 24 * 3600 * SECOND_US;
+/// Access tokens are deleted so long after they were revoked.
+pub(crate) const KEPT_REVOKED_US: i64 = 3600 * SECOND_US;
+/// Salts are deleted so long after their refresh token was used: longer than any repetition is answered.
+pub(crate) const KEPT_SALT_US: i64 = 60 * SECOND_US;
 
 /// The columns of a client.
 pub(crate) struct ClientColumns {
@@ -76,6 +82,7 @@ pub(crate) struct GrantColumns {
     pub(crate) code_expires_us: i64,
     pub(crate) code_used_us: Option<i64>,
     pub(crate) revoked_us: Option<i64>,
+    pub(crate) created_us: i64,
 }
 
 impl GrantColumns {
@@ -90,6 +97,7 @@ impl GrantColumns {
             scopes: scopes(&self.scopes)?,
             code_expires: timestamp(self.code_expires_us)?,
             code_used: self.code_used_us.is_some(),
+            created_at: timestamp(self.created_us)?,
             revoked: self.revoked_us.is_some(),
         })
     }
@@ -103,6 +111,7 @@ pub(crate) struct ConnectedColumns {
     pub(crate) scopes: String,
     pub(crate) created_us: i64,
     pub(crate) last_used_us: Option<i64>,
+    pub(crate) granted_by: Option<String>,
 }
 
 impl ConnectedColumns {
@@ -114,6 +123,7 @@ impl ConnectedColumns {
             scopes: scopes(&self.scopes)?,
             created_at: timestamp(self.created_us)?,
             last_used_at: self.last_used_us.map(timestamp).transpose()?,
+            granted_by: self.granted_by.as_deref().map(email).transpose()?,
         })
     }
 }
@@ -123,15 +133,50 @@ pub(crate) fn grant_id(number: i64) -> Result<GrantId, Corrupt> {
     GrantId::from_i64(number).ok_or(Corrupt("grant ID"))
 }
 
-/// A refresh token, read from its expiry and the time at which it was used or taken back.
-pub(crate) fn refresh_token(
-    expires_us: Option<i64>,
-    revoked_us: Option<i64>,
-) -> Result<RefreshToken, Corrupt> {
-    Ok(RefreshToken {
-        expires: timestamp(expires_us.ok_or(Corrupt("expiry"))?)?,
-        revoked: revoked_us.is_some(),
-    })
+/// The columns of a refresh token and of the access token that it was exchanged for, in the order in which both databases
+/// select them. The last two are there while that pair is unused and not revoked.
+pub(crate) struct RefreshColumns {
+    pub(crate) id: i64,
+    pub(crate) grant_id: Option<i64>,
+    pub(crate) expires_us: Option<i64>,
+    pub(crate) revoked_us: Option<i64>,
+    pub(crate) successor_salt: Option<Vec<u8>>,
+    pub(crate) successor_scopes: Option<String>,
+    pub(crate) successor_expires_us: Option<i64>,
+}
+
+impl RefreshColumns {
+    pub(crate) fn token(&self) -> Result<RefreshToken, Corrupt> {
+        let successor = self.successor()?;
+        let used = |at_us| {
+            let at = timestamp(at_us)?;
+            Ok(Used { at, successor })
+        };
+        Ok(RefreshToken {
+            expires: timestamp(self.expires_us.ok_or(Corrupt("expiry"))?)?,
+            used: self.revoked_us.map(used).transpose()?,
+        })
+    }
+
+    fn successor(&self) -> Result<Option<Successor>, Corrupt> {
+        let (Some(salt), Some(names), Some(expires_us)) = (
+            &self.successor_salt,
+            &self.successor_scopes,
+            self.successor_expires_us,
+        ) else {
+            return Ok(None);
+        };
+        let salt = salt.as_slice().try_into().map_err(|_| Corrupt("salt"))?;
+        Ok(Some(Successor {
+            salt: SuccessorSalt::from_bytes(salt),
+            scopes: scopes(names)?,
+            access_expires: timestamp(expires_us)?,
+        }))
+    }
+}
+
+fn email(text: &str) -> Result<Email, Corrupt> {
+    text.parse().map_err(|_| Corrupt("email"))
 }
 
 fn name(text: &str) -> Result<ClientName, Corrupt> {

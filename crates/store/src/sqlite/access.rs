@@ -13,7 +13,8 @@ use crate::rows::{self, AccountColumns, TokenColumns, micros};
 
 const ACCOUNT: &str = concat!(
     "SELECT a.id, name, coalesce(l.balance_micros, 0), suspended, created_us, credit_limit_micros,
-        daily_cap_micros, per_recipient_hour, countries, approved_senders_only, requests_per_second, codes_per_day
+        daily_cap_micros, per_recipient_hour, countries, approved_senders_only, requests_per_second, codes_per_day,
+        admins_consent_only
     FROM",
     account_with_balance!(),
 );
@@ -237,6 +238,7 @@ fn account(row: &Row<'_>) -> Result<AccountRecord> {
             approved_senders_only: row.get(9)?,
             requests_per_second: row.get(10)?,
             codes_per_day: row.get(11)?,
+            admins_consent_only: row.get(12)?,
         },
     };
     Ok(columns.record()?)

@@ -41,10 +41,10 @@ const CHARGE: &str = "
     SELECT ?1, coalesce(max(id), 0) + 1, ?2, 2, ?3, ?4, ?5, ?6, ?7 FROM ledger WHERE account_id = ?1";
 const SET_RULES: &str = "
     UPDATE account SET credit_limit_micros = ?2, daily_cap_micros = ?3, per_recipient_hour = ?4, countries = ?5,
-        approved_senders_only = ?6, requests_per_second = ?12, codes_per_day = ?14
+        approved_senders_only = ?6, requests_per_second = ?12, codes_per_day = ?14, admins_consent_only = ?16
     WHERE id = ?1 AND (?7 IS NULL OR credit_limit_micros = ?7 AND daily_cap_micros IS ?8
         AND per_recipient_hour IS ?9 AND countries = ?10 AND approved_senders_only = ?11
-        AND requests_per_second = ?13 AND codes_per_day = ?15)";
+        AND requests_per_second = ?13 AND codes_per_day = ?15 AND admins_consent_only = ?17)";
 const LIST_LEDGER: &str = "
     SELECT id, at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
     WHERE account_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
@@ -271,6 +271,8 @@ pub(super) fn set_rules(
         before.map(|before| before.requests_per_second),
         columns.codes_per_day,
         before.map(|before| before.codes_per_day),
+        columns.admins_consent_only,
+        before.map(|before| before.admins_consent_only),
     ];
     access::change(db, SET_RULES, values)
 }

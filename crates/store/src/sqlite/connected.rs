@@ -1,21 +1,43 @@
 //! The clients that may act for an account.
 
-use domain::ids::{AccountId, GrantId};
+use domain::ids::{AccountId, GrantId, PersonId};
 use domain::ports::GrantRecord;
-use rusqlite::{Connection, Result, Row};
+use rusqlite::{Connection, Result, Row, params};
 
 use super::oauth;
-use crate::rows::oauth::ConnectedColumns;
+use crate::rows::oauth::{ConnectedColumns, grant_id};
 
 const LIST: &str = "
     SELECT g.id, g.client_id, g.client_name, g.scopes, g.created_us,
-        (SELECT max(t.last_used_us) FROM token AS t WHERE t.grant_id = g.id AND t.kind > 0)
-    FROM oauth_grant AS g
+        (SELECT max(t.last_used_us) FROM token AS t WHERE t.grant_id = g.id AND t.kind > 0),
+        person.email
+    FROM oauth_grant AS g LEFT JOIN person ON person.id = g.person_id
     WHERE g.account_id = ?1 AND g.revoked_us IS NULL AND EXISTS (
         SELECT 1 FROM token AS t
         WHERE t.grant_id = g.id AND t.kind > 0 AND t.revoked_us IS NULL AND t.expires_us > ?2)
     ORDER BY g.id DESC";
 const IS_GRANT_OF: &str = "SELECT EXISTS (SELECT 1 FROM oauth_grant WHERE id = ?1 AND account_id = ?2 AND revoked_us IS NULL)";
+
+const GRANTS_OF: &str = "
+    SELECT id FROM oauth_grant WHERE person_id = ?1 AND revoked_us IS NULL AND (?2 IS NULL OR account_id <> ?2)";
+
+/// Ends all that a person granted, but for what they granted for the account `kept`.
+pub(super) fn end_grants_of(
+    db: &Connection,
+    person: PersonId,
+    kept: Option<AccountId>,
+    now_us: i64,
+) -> Result<()> {
+    let mut statement = db.prepare_cached(GRANTS_OF)?;
+    let values = params![person.as_i64(), kept.map(AccountId::as_i64)];
+    let grants: Vec<i64> = statement
+        .query_map(values, |row| row.get(0))?
+        .collect::<Result<_>>()?;
+    for grant in grants {
+        oauth::end_grant(db, grant_id(grant)?, now_us)?;
+    }
+    Ok(())
+}
 
 /// Those with a token that can still be used or renewed.
 pub(super) fn list(db: &Connection, account: AccountId, now_us: i64) -> Result<Vec<GrantRecord>> {
@@ -27,6 +49,7 @@ pub(super) fn list(db: &Connection, account: AccountId, now_us: i64) -> Result<V
             scopes: row.get(3)?,
             created_us: row.get(4)?,
             last_used_us: row.get(5)?,
+            granted_by: row.get(6)?,
         };
         Ok(columns.record()?)
     };

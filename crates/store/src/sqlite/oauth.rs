@@ -6,16 +6,17 @@ use domain::oauth::{
     TokenKind,
 };
 use domain::ports::{
-    Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotation,
-    StoreError,
+    Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotated,
+    Rotation, StoreError,
 };
-use domain::{AccountId, GrantId, Permissions, Timestamp, TokenHash};
+use domain::{AccountId, GrantId, Permissions, PersonId, Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::{SqliteStore, access, connected};
 use crate::rows::micros;
 use crate::rows::oauth::{
-    ClientColumns, GrantColumns, KEPT_EXPIRED_US, RequestColumns, redirects, refresh_token,
+    ClientColumns, GrantColumns, KEPT_EXPIRED_US, KEPT_REVOKED_US, KEPT_SALT_US, RefreshColumns,
+    RequestColumns, redirects,
 };
 
 /// The oldest of those that were never given tokens, which is seen by their lifetime, as many as it takes for one more.
@@ -41,29 +42,40 @@ const END_REQUEST: &str = "DELETE FROM oauth_request WHERE hash = ?1";
 
 const CREATE_GRANT: &str = "
     INSERT INTO oauth_grant (account_id, client_id, client_name, redirect, challenge, scopes, resource, code_hash,
-        code_expires_us, created_us)
-    SELECT ?2, client_id, client_name, redirect, challenge, ?3, resource, ?4, ?5, ?6
-    FROM oauth_request WHERE hash = ?1 AND expires_us > ?6";
+        code_expires_us, created_us, person_id)
+    SELECT ?2, client_id, client_name, redirect, challenge, ?3, resource, ?4, ?5, ?6, ?7
+    FROM oauth_request WHERE hash = ?1 AND expires_us > ?6
+        AND (?7 IS NULL OR EXISTS (SELECT 1 FROM person WHERE id = ?7))";
 const GRANT: &str = "
-    SELECT id, account_id, client_id, client_name, redirect, challenge, scopes, code_expires_us, code_used_us, revoked_us
+    SELECT id, account_id, client_id, client_name, redirect, challenge, scopes, code_expires_us, code_used_us, revoked_us,
+        created_us
     FROM oauth_grant";
 const USE_CODE: &str = "UPDATE oauth_grant SET code_used_us = ?2 WHERE id = ?1";
 const END_GRANT: &str =
     "UPDATE oauth_grant SET revoked_us = ?2 WHERE id = ?1 AND revoked_us IS NULL";
 const END_TOKENS: &str =
     "UPDATE token SET revoked_us = ?2 WHERE grant_id = ?1 AND kind > 0 AND revoked_us IS NULL";
+/// A refresh token takes over when its family was last used: the access tokens before it are deleted soon.
 const CREATE_TOKEN: &str = "
-    INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us, kind, grant_id)
-    VALUES (?1, ?2, ?3, ?4, '', ?5, ?6, ?7, ?8)";
-const FIND_REFRESH: &str =
-    "SELECT grant_id, expires_us, revoked_us FROM token WHERE hash = ?1 AND kind = 2";
+    INSERT INTO token (account_id, name, hash, permissions, allow_ips, expires_us, created_us, kind, grant_id, last_used_us)
+    VALUES (?1, ?2, ?3, ?4, '', ?5, ?6, ?7, ?8,
+        (SELECT max(last_used_us) FROM token WHERE ?7 = 2 AND grant_id = ?8 AND kind > 0))";
+const KEEP_SUCCESSOR: &str =
+    "UPDATE token SET successor_salt = ?2, successor_id = ?3 WHERE id = ?1";
+const FIND_REFRESH: &str = "
+    SELECT used.id, used.grant_id, used.expires_us, used.revoked_us, used.successor_salt, access.permissions,
+        access.expires_us
+    FROM token AS used
+    LEFT JOIN token AS next ON next.id = used.successor_id AND next.revoked_us IS NULL
+    LEFT JOIN token AS access ON access.grant_id = next.grant_id AND access.kind = 1 AND access.revoked_us IS NULL
+    WHERE used.hash = ?1 AND used.kind = 2";
 const FIND_GRANTED: &str =
     "SELECT id, grant_id, kind FROM token WHERE hash = ?1 AND kind > 0 AND revoked_us IS NULL";
 const FIND_FAMILY: &str =
     "SELECT grant_id FROM token WHERE id = ?1 AND kind = 2 AND revoked_us IS NULL";
 
 /// What is forgotten, each so long after its time was over.
-const PRUNE: [(&str, i64); 4] = [
+const PRUNE: [(&str, i64); 6] = [
     (
         "DELETE FROM oauth_request WHERE hash IN (SELECT hash FROM oauth_request WHERE expires_us <= ?1 LIMIT ?2)",
         0,
@@ -79,12 +91,27 @@ const PRUNE: [(&str, i64); 4] = [
         KEPT_EXPIRED_US,
     ),
     (
+        "DELETE FROM token WHERE id IN (
+            SELECT id FROM token WHERE kind = 1 AND revoked_us <= ?1 AND id < (SELECT max(id) FROM token) LIMIT ?2)",
+        KEPT_REVOKED_US,
+    ),
+    (
+        "DELETE FROM token WHERE id IN (
+            SELECT token.id FROM oauth_grant AS g JOIN token ON token.grant_id = g.id
+            WHERE g.revoked_us <= ?1 AND token.kind > 0 AND token.id < (SELECT max(id) FROM token) LIMIT ?2)",
+        KEPT_EXPIRED_US,
+    ),
+    (
         "DELETE FROM oauth_grant WHERE id IN (
             SELECT g.id FROM oauth_grant AS g WHERE g.code_expires_us <= ?1
                 AND NOT EXISTS (SELECT 1 FROM token WHERE token.grant_id = g.id AND token.kind > 0) LIMIT ?2)",
         KEPT_EXPIRED_US,
     ),
 ];
+
+const FORGET_SALTS: &str = "
+    UPDATE token SET successor_salt = NULL WHERE id IN (
+        SELECT id FROM token WHERE successor_salt IS NOT NULL AND revoked_us <= ?1 LIMIT ?2)";
 
 #[async_trait]
 impl OAuthStore for SqliteStore {
@@ -173,7 +200,7 @@ impl OAuthStore for SqliteStore {
     async fn rotate_refresh(
         &self,
         rotation: &Rotation,
-    ) -> Result<Result<Granted, GrantRefusal>, StoreError> {
+    ) -> Result<Result<Rotated, GrantRefusal>, StoreError> {
         let rotation = rotation.clone();
         self.write("rotate a refresh token", move |db| rotate(db, &rotation))
             .await
@@ -276,6 +303,7 @@ fn approve(db: &Connection, id: &TokenHash, approval: &Approval) -> Result<bool>
         approval.code.as_bytes(),
         micros(approval.code_expires),
         micros(approval.now),
+        approval.person.map(PersonId::as_i64),
     ];
     let granted = db.prepare_cached(CREATE_GRANT)?.execute(values)? > 0;
     db.prepare_cached(END_REQUEST)?.execute([id.as_bytes()])?;
@@ -298,40 +326,57 @@ fn redeem(db: &Connection, redemption: &CodeRedemption) -> Result<Result<Granted
         CodeVerdict::Give => {
             let used = params![grant.id.as_i64(), now_us];
             db.prepare_cached(USE_CODE)?.execute(used)?;
-            give(db, &grant, grant.scopes, &redemption.pair).map(Ok)
+            let (granted, _) = give(db, &grant, grant.scopes, &redemption.pair)?;
+            Ok(Ok(granted))
         }
     }
 }
 
-fn rotate(db: &Connection, rotation: &Rotation) -> Result<Result<Granted, GrantRefusal>> {
+fn rotate(db: &Connection, rotation: &Rotation) -> Result<Result<Rotated, GrantRefusal>> {
     let mut statement = db.prepare_cached(FIND_REFRESH)?;
-    let found = statement.query_row([rotation.refresh.as_bytes()], |row| {
-        let id: i64 = row.get(0)?;
-        Ok((id, refresh_token(row.get(1)?, row.get(2)?)?))
-    });
-    let Some((id, token)) = found.optional()? else {
+    let found = statement.query_row([rotation.refresh.as_bytes()], refresh);
+    let Some(found) = found.optional()? else {
         return Ok(Err(GrantRefusal::Unknown));
     };
-    let Some(grant) = find_grant(db, id)? else {
+    let grant = found.grant_id.map(|id| find_grant(db, id)).transpose()?;
+    let Some(grant) = grant.flatten() else {
         return Ok(Err(GrantRefusal::Unknown));
     };
-    let (pair, scopes) = (&rotation.pair, rotation.scopes);
-    match grant.judge_refresh(token, &rotation.client_id, scopes, pair.now) {
+    let pair = &rotation.pair;
+    let verdict = grant.judge_refresh(
+        found.token()?,
+        &rotation.client_id,
+        rotation.scopes,
+        pair.grant_lifetime,
+        pair.now,
+    );
+    match verdict {
         RefreshVerdict::Refuse(reason) => Ok(Err(reason)),
+        RefreshVerdict::Repeat(successor) => Ok(Ok(successor.rotated(grant.account))),
         RefreshVerdict::Betrayed => {
             end_grant(db, grant.id, micros(pair.now))?;
             Ok(Err(GrantRefusal::Replayed))
         }
         RefreshVerdict::Give(scopes) => {
             db.prepare_cached(END_TOKENS)?
-                .execute([id, micros(pair.now)])?;
-            give(db, &grant, scopes, pair).map(Ok)
+                .execute([grant.id.as_i64(), micros(pair.now)])?;
+            let (granted, next) = give(db, &grant, scopes, pair)?;
+            let salt = rotation.salt;
+            let values = params![found.id, salt.as_bytes(), next];
+            db.prepare_cached(KEEP_SUCCESSOR)?.execute(values)?;
+            Ok(Ok(Rotated { granted, salt }))
         }
     }
 }
 
-/// Keeps a pair of tokens; the version grows with them.
-fn give(db: &Connection, grant: &Grant, scopes: Permissions, pair: &NewPair) -> Result<Granted> {
+/// Keeps a pair of tokens; the version grows with them. Gives the ID of the refresh token besides.
+fn give(
+    db: &Connection,
+    grant: &Grant,
+    scopes: Permissions,
+    pair: &NewPair,
+) -> Result<(Granted, i64)> {
+    let pair = pair.within(grant);
     let tokens = [
         (TokenKind::Access, &pair.access, scopes, pair.access_expires),
         (
@@ -354,12 +399,15 @@ fn give(db: &Connection, grant: &Grant, scopes: Permissions, pair: &NewPair) -> 
         ];
         access::change(db, CREATE_TOKEN, values)?;
     }
+    let refresh = db.last_insert_rowid();
     let kept = params![grant.client_id, micros(pair.client_expires)];
     db.prepare_cached(KEEP_CLIENT)?.execute(kept)?;
-    Ok(Granted {
+    let granted = Granted {
         account: grant.account,
         scopes,
-    })
+        access_expires: pair.access_expires,
+    };
+    Ok((granted, refresh))
 }
 
 fn revoke(db: &Connection, token: &TokenHash, client_id: &str, now_us: i64) -> Result<Revoked> {
@@ -410,6 +458,12 @@ fn prune(db: &Connection, now_us: i64, limit: u32) -> Result<u64> {
         let values = params![now_us.saturating_sub(age_us), limit];
         pruned += db.prepare_cached(sql)?.execute(values)?;
     }
+    let values = params![now_us.saturating_sub(KEPT_SALT_US), limit];
+    let salts = db.prepare_cached(FORGET_SALTS)?.execute(values)?;
+    // No row is gone with them, but there may be more.
+    if salts >= limit as usize {
+        pruned += salts;
+    }
     Ok(pruned as u64)
 }
 
@@ -448,6 +502,19 @@ fn grant(row: &Row<'_>) -> Result<Grant> {
         code_expires_us: row.get(7)?,
         code_used_us: row.get(8)?,
         revoked_us: row.get(9)?,
+        created_us: row.get(10)?,
     };
     Ok(columns.grant()?)
+}
+
+fn refresh(row: &Row<'_>) -> Result<RefreshColumns> {
+    Ok(RefreshColumns {
+        id: row.get(0)?,
+        grant_id: row.get(1)?,
+        expires_us: row.get(2)?,
+        revoked_us: row.get(3)?,
+        successor_salt: row.get(4)?,
+        successor_scopes: row.get(5)?,
+        successor_expires_us: row.get(6)?,
+    })
 }

@@ -11,6 +11,7 @@ use domain::{Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
+use super::connected::end_grants_of;
 use super::second_factor::open_half;
 use super::sessions::{Owner, end_session, end_sessions, end_sessions_but, open_session, sweep};
 use crate::rows::micros;
@@ -118,6 +119,7 @@ fn redeem_invitation(
     password: &PasswordHash,
     session: &NewSession,
     half_expires: Timestamp,
+    ends_grants: bool,
 ) -> Result<Option<Redeemed>> {
     sweep(db, micros(session.opened_at))?;
     let mut used = db.prepare_cached(USE_INVITATION)?;
@@ -128,6 +130,9 @@ fn redeem_invitation(
             let values = params![person.as_i64(), password.as_str()];
             db.prepare_cached(SET_PASSWORD)?.execute(values)?;
             end_sessions(db, person)?;
+            if ends_grants {
+                end_grants_of(db, person, None, micros(session.opened_at))?;
+            }
             let has_second = db
                 .prepare_cached(HAS_SECOND_FACTOR)?
                 .query_row([person.as_i64()], |row| row.get(0))?;
@@ -247,20 +252,23 @@ fn set_role(
     id: PersonId,
     role: Role,
     account: Option<AccountId>,
+    now: Timestamp,
 ) -> Result<PersonChanged> {
     let may = may_step_down(db, id)?;
     let stays = role == Role::Operator && may == PersonChanged::LastOperator;
     if may == PersonChanged::Done || stays {
         let values = params![id.as_i64(), role.name(), account.map(AccountId::as_i64)];
         db.prepare_cached(SET_ROLE)?.execute(values)?;
+        end_grants_of(db, id, account, micros(now))?;
         return Ok(PersonChanged::Done);
     }
     Ok(may)
 }
 
-fn remove_person(db: &Connection, id: PersonId) -> Result<PersonChanged> {
+fn remove_person(db: &Connection, id: PersonId, now: Timestamp) -> Result<PersonChanged> {
     let may = may_step_down(db, id)?;
     if may == PersonChanged::Done {
+        end_grants_of(db, id, None, micros(now))?;
         end_sessions(db, id)?;
         for sql in REMOVE_PERSON {
             db.prepare_cached(sql)?.execute([id.as_i64()])?;
@@ -274,11 +282,15 @@ fn set_password(
     id: PersonId,
     password: &PasswordHash,
     kept: &TokenHash,
+    grants_end: Option<Timestamp>,
 ) -> Result<bool> {
     let values = params![id.as_i64(), password.as_str()];
     let is_set = db.prepare_cached(SET_PASSWORD)?.execute(values)? > 0;
     if is_set {
         end_sessions_but(db, id, kept)?;
+        if let Some(now) = grants_end {
+            end_grants_of(db, id, None, micros(now))?;
+        }
     }
     Ok(is_set)
 }
@@ -337,10 +349,11 @@ impl PeopleStore for SqliteStore {
         password: &PasswordHash,
         session: &NewSession,
         half_expires: Timestamp,
+        ends_grants: bool,
     ) -> Result<Option<Redeemed>, StoreError> {
         let (link, password, session) = (*link, password.clone(), session.clone());
         self.write("accept an invitation", move |db| {
-            redeem_invitation(db, &link, &password, &session, half_expires)
+            redeem_invitation(db, &link, &password, &session, half_expires, ends_grants)
         })
         .await
     }
@@ -389,13 +402,20 @@ impl PeopleStore for SqliteStore {
         id: PersonId,
         role: Role,
         account: Option<AccountId>,
+        now: Timestamp,
     ) -> Result<PersonChanged, StoreError> {
-        self.write("change a role", move |db| set_role(db, id, role, account))
-            .await
+        self.write("change a role", move |db| {
+            set_role(db, id, role, account, now)
+        })
+        .await
     }
 
-    async fn remove_person(&self, id: PersonId) -> Result<PersonChanged, StoreError> {
-        self.write("remove a person", move |db| remove_person(db, id))
+    async fn remove_person(
+        &self,
+        id: PersonId,
+        now: Timestamp,
+    ) -> Result<PersonChanged, StoreError> {
+        self.write("remove a person", move |db| remove_person(db, id, now))
             .await
     }
 
@@ -404,10 +424,11 @@ impl PeopleStore for SqliteStore {
         id: PersonId,
         password: &PasswordHash,
         kept: &TokenHash,
+        grants_end: Option<Timestamp>,
     ) -> Result<bool, StoreError> {
         let (password, kept) = (password.clone(), *kept);
         self.write("set a password", move |db| {
-            set_password(db, id, &password, &kept)
+            set_password(db, id, &password, &kept, grants_end)
         })
         .await
     }

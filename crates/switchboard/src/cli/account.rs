@@ -9,7 +9,8 @@ use super::Output;
 
 /// The help on what can be set.
 const RULES: &str = "credit_limit=50.00, countries=LV,EE or all, daily_cap=20.00 or off, \
-                     per_recipient_hour=10 or off, approved_senders_only=true or false, requests_per_second=25 or 0 for no limit";
+                     per_recipient_hour=10 or off, approved_senders_only=true or false, requests_per_second=25 or 0 for no limit, \
+                     admins_consent_only=true or false";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {

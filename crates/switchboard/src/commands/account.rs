@@ -176,6 +176,7 @@ fn add_rules(shown: &mut Value, rules: &SpendingRules) {
     shown["approvedSendersOnly"] = json!(rules.approved_senders_only);
     shown["requestsPerSecond"] = json!(rules.requests_per_second);
     shown["codesPerDay"] = json!(rules.codes_per_day);
+    shown["adminsConsentOnly"] = json!(rules.admins_consent_only);
 }
 
 fn print_table(accounts: &[AccountRecord]) {

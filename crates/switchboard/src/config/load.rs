@@ -231,6 +231,7 @@ mod tests {
             ("[oauth]\ncode_seconds = 0", "oauth.code_seconds is 0"),
             ("[oauth]\naccess_seconds = 86401", "give 1 to 86400"),
             ("[oauth]\nrefresh_days = 366", "oauth.refresh_days is 366"),
+            ("[oauth]\ngrant_days = 0", "oauth.grant_days is 0"),
             ("[limits]\nin_flight = 0", "limits.in_flight is 0"),
             ("[limits]\nin_flight = -1", "in_flight"),
             ("[limits]\nconnections_per_address = 0", "per_address is 0"),

@@ -95,6 +95,7 @@ pub(crate) struct OAuth {
     pub(crate) code_seconds: u32,
     pub(crate) access_seconds: u32,
     pub(crate) refresh_days: u32,
+    pub(crate) grant_days: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -250,6 +251,7 @@ impl Default for OAuth {
             code_seconds: 60,
             access_seconds: 3600,
             refresh_days: 30,
+            grant_days: 180,
         }
     }
 }
@@ -511,11 +513,12 @@ impl Config {
 }
 
 impl OAuth {
-    fn ranges(&self) -> [(&'static str, u32, u32); 3] {
+    fn ranges(&self) -> [(&'static str, u32, u32); 4] {
         [
             ("code_seconds", self.code_seconds, 600),
             ("access_seconds", self.access_seconds, 86_400),
             ("refresh_days", self.refresh_days, 365),
+            ("grant_days", self.grant_days, 3650),
         ]
     }
 }

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use domain::Permission;
 use domain::person::SignedIn;
 use domain::ports::AccountRecord;
+use domain::{Permission, Role};
 use engine::By;
-use engine::grants::Pending;
+use engine::grants::{Consent, Pending};
 use http::StatusCode;
 use url::Url;
 
@@ -36,6 +36,7 @@ struct ConsentPage<'a> {
     account: &'a str,
     balance: String,
     ends: String,
+    days: i64,
     offers: Vec<Offer>,
     scopes_named: bool,
     problem: Option<&'static str>,
@@ -89,8 +90,14 @@ pub(super) async fn decide(
                 return Ok(question.page(&dashboard, &chosen, Some(problem)));
             }
             let by = By::signed_in(&question.signed_in, visit.address);
-            let account = question.account.id;
-            grants.approve(&by, &id, account, &chosen).await?
+            let person = question.signed_in.person();
+            let consent = Consent {
+                by: &by,
+                account: question.account.id,
+                person: person.map(|person| person.id),
+                scopes: &chosen,
+            };
+            grants.approve(&id, consent).await?
         }
         _ => return Err(Failure::Form),
     };
@@ -118,6 +125,7 @@ impl Dashboard {
             Some(account) => self.engine.accounts.find_by_id(account).await?,
             None => None,
         };
+        let is_member = signed_in.role() == Role::Member;
         let refused = |title, text| {
             let page = notice_with(frame(), StatusCode::FORBIDDEN, title, text, None);
             Failure::Page(Box::new(page))
@@ -130,6 +138,10 @@ impl Dashboard {
             Some(account) if account.suspended => Err(refused(
                 "This account is suspended",
                 "Nobody can act for it now, so nothing was granted. Ask whoever runs this service.",
+            )),
+            Some(account) if account.rules.admins_consent_only && is_member => Err(refused(
+                "An admin has to connect this",
+                "Only admins may let clients act for this account, so nothing was granted. Ask one of its admins to connect the client, or to change that under Settings, API.",
             )),
             Some(account) => Ok(Question {
                 session,
@@ -188,6 +200,7 @@ impl Question<'_> {
             account: &self.account.name,
             balance: format!("{} {}", self.account.balance, dashboard.settings.currency),
             ends: pending.expires_at.strftime("%H:%M UTC").to_string(),
+            days: dashboard.engine.grants.settings().grant_lifetime.as_hours() / 24,
             offers: offers
                 .map(|scope| Offer::of(*scope, ticked.contains(scope)))
                 .collect(),

@@ -35,6 +35,8 @@ struct PasswordPage<'a> {
     email: &'a str,
     is_email_fixed: bool,
     min_chars: usize,
+    /// Whether somebody sets a new password who may have connected clients.
+    offers_disconnecting: bool,
     problems: Problems,
 }
 
@@ -71,6 +73,11 @@ pub(super) fn chosen(form: &mut Form, email: &Email) -> Result<Password, Problem
         repeated: Some("This is not the same password.".to_owned()),
         ..Problems::default()
     })
+}
+
+/// Whether clients that the person connected shall be disconnected with the new password.
+pub(super) fn disconnects(form: &Form) -> bool {
+    form.get("disconnect").is_some()
 }
 
 fn link_is_dead() -> Response {
@@ -132,6 +139,7 @@ async fn invited_page(
         email: invitation.email.as_str(),
         is_email_fixed: true,
         min_chars: MIN_PASSWORD_CHARS,
+        offers_disconnecting: matches!(invitation.purpose, Purpose::NewPassword(_)),
         problems,
     };
     Ok(with_cookie(show_bare(status, &page), key.cookie(dashboard)))
@@ -155,7 +163,8 @@ pub(super) async fn accept(
         Ok(password) => password,
         Err(problems) => return invited_page(&dashboard, &visit, &invitation, problems).await,
     };
-    match people.accept(&visit.device(), &link, password).await {
+    let (device, ends_grants) = (visit.device(), disconnects(&form));
+    match people.accept(&device, &link, password, ends_grants).await {
         Ok(entered) => {
             dashboard.replace_session(&visit).await;
             Ok(enter(&dashboard, &visit, &entered, &ReturnPath::parse(None)).await)
@@ -203,6 +212,7 @@ fn operator_page(session: &str, signed_in: &SignedIn, email: &str, problems: Pro
         email,
         is_email_fixed: false,
         min_chars: MIN_PASSWORD_CHARS,
+        offers_disconnecting: false,
         problems,
     };
     show_bare(status, &page)

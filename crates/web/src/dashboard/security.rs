@@ -16,7 +16,7 @@ use http::StatusCode;
 
 use super::Dashboard;
 use super::page::{Failure, Frame, show as show_page, with_cookie};
-use super::password::chosen;
+use super::password::{chosen, disconnects};
 use super::qr;
 use super::return_path::ReturnPath;
 use super::shown::Moment;
@@ -224,10 +224,16 @@ async fn change_password(
         }
     };
     let (own, by) = (&dashboard.engine.own, visitor.by());
-    let changed = own.change_password(&by, person, old, new, &visitor.session);
+    let session = &visitor.session;
+    let ends_grants = disconnects(&form);
+    let changed = own.change_password(&by, person, old, new, session, ends_grants);
     let (frame, problems) = match changed.await {
         Ok(()) => {
-            let said = "Your password is changed. Everywhere else you are signed out.";
+            let said = if ends_grants {
+                "Your password is changed. Everywhere else you are signed out, and your AI clients are disconnected."
+            } else {
+                "Your password is changed. Everywhere else you are signed out."
+            };
             (visitor.frame().saying(said), Problems::default())
         }
         Err(error) => {

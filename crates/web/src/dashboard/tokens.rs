@@ -57,6 +57,10 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
             "/dashboard/settings/api/clients/{id}",
             get(clients::ask).post(clients::disconnect),
         )
+        .route(
+            "/dashboard/settings/api/consent",
+            post(clients::set_consent),
+        )
         .route("/dashboard/settings/api/secret", post(show_secret))
         .route(ROTATE, get(ask_rotate).post(rotate_secret))
 }
@@ -67,6 +71,7 @@ struct TokensPage {
     frame: Frame,
     tokens: Vec<Row>,
     clients: Vec<Client>,
+    admins_consent_only: bool,
     secret: Option<String>,
     verify: &'static str,
 }
@@ -130,6 +135,12 @@ async fn show(
         Some("disconnected") => admin
             .frame()
             .saying("Disconnected. The client’s next call is answered with 401."),
+        Some("admins") => admin
+            .frame()
+            .saying("From now on only admins can connect AI clients. Connected ones stay."),
+        Some("everybody") => admin
+            .frame()
+            .saying("From now on members can connect AI clients, too."),
         _ => admin.frame(),
     };
     page(&dashboard, &admin, frame, None).await
@@ -149,6 +160,7 @@ async fn page(
     let page = TokensPage {
         frame,
         clients: clients.into_iter().map(Client::from).collect(),
+        admins_consent_only: admin.account.rules.admins_consent_only,
         tokens: tokens
             .into_iter()
             .rev()

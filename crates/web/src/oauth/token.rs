@@ -95,7 +95,7 @@ fn shown(answer: &TokenAnswer) -> Response {
         access_token: answer.access_token.reveal(),
         token_type: "Bearer",
         expires_in: answer.expires_in_s,
-        refresh_token: &answer.refresh_token,
+        refresh_token: answer.refresh_token.reveal(),
         scope: scopes.join(" "),
     };
     not_stored(axum::Json(tokens).into_response())

@@ -24,7 +24,9 @@ fn message_id(row: i64) -> i64 {
 /// A number, a truth or a small number: whatever fits the narrowest column of that name.
 fn number(table: &str, column: &str, row: i64) -> i64 {
     match (table, column) {
-        (_, "coding_given" | "suspended" | "approved_senders_only") => row % 2,
+        (_, "coding_given" | "suspended" | "approved_senders_only" | "admins_consent_only") => {
+            row % 2
+        }
         ("queue" | "callback_queue", "owner") => row % 3 - 1,
         ("callback_attempt", "id") => (row << 20) | (row % 5 + 1),
         ("callback", "state") => row % 3,

@@ -95,6 +95,10 @@ pub(super) async fn undo_days_of_parts(database: &Database) {
 /// The schema before secrets were encrypted. What is encrypted already stays so.
 pub(super) async fn undo_encryption(database: &Database) {
     const UNDO: &str = "
+        DROP INDEX token_salted; DROP INDEX token_revoked; DROP INDEX oauth_grant_revoked; DROP INDEX oauth_grant_person;
+        ALTER TABLE token DROP COLUMN successor_id; ALTER TABLE token DROP COLUMN successor_salt;
+        ALTER TABLE oauth_grant DROP COLUMN person_id;
+        ALTER TABLE account DROP COLUMN admins_consent_only;
         DROP TABLE service_key; DROP TABLE sign_in_try; DROP TABLE known_browser;
         ALTER TABLE account DROP COLUMN former_secret;
         ALTER TABLE account DROP COLUMN former_secret_until_us;

@@ -512,6 +512,7 @@ async fn credits_and_rules_are_kept(store: Arc<dyn Store>) {
         approved_senders_only: true,
         requests_per_second: 25,
         codes_per_day: 7,
+        admins_consent_only: true,
     };
     let version = store.access_version().await.expect("answers");
     set_rules(&store, acme, rules.clone()).await;

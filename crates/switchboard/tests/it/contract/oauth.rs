@@ -1,17 +1,20 @@
 //! Clients, what they ask for, and what they were granted.
 
 mod families;
+mod people;
+mod renewals;
 
 use std::sync::Arc;
 
 use domain::oauth::{
     AuthorizationRequest, Challenge, ClientName, ClientRecord, CodeProof, GrantRefusal, Granted,
-    RedirectUri, Verifier,
+    RedirectUri, SALT_BYTES, SuccessorSalt, Verifier,
 };
 use domain::ports::{
-    Approval, CodeRedemption, KeptClient, NewPair, Revoked, Rotation, Store, StoreError,
+    Approval, CodeRedemption, KeptClient, NewPair, Revoked, Rotated, Rotation, Store, StoreError,
 };
-use domain::{AccountId, Permission, Permissions, Timestamp, TokenId};
+use domain::{AccountId, Permission, Permissions, PersonId, Timestamp, TokenId};
+use jiff::SignedDuration;
 
 use super::sample::{at, create_account, hash, new_token};
 
@@ -36,6 +39,7 @@ pub(super) const WITHOUT_GRANTS: &str = "
     ALTER TABLE token DROP COLUMN kind; ALTER TABLE token DROP COLUMN grant_id";
 
 pub(super) type Outcome = Result<Granted, GrantRefusal>;
+pub(super) type Renewed = Result<Rotated, GrantRefusal>;
 
 /// The example of RFC 7636, appendix B.
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
@@ -81,6 +85,7 @@ pub(super) fn request() -> AuthorizationRequest {
 fn approval(account: AccountId, code: &str) -> Approval {
     Approval {
         account,
+        person: None,
         scopes: two_scopes(),
         code: hash(code),
         code_expires: at(60),
@@ -96,8 +101,16 @@ fn pair(name: &str, second: i64) -> NewPair {
         refresh: hash(&format!("refresh {name}")),
         refresh_expires: at(second + 30 * DAY),
         client_expires: at(second + 90 * DAY),
+        grant_lifetime: SignedDuration::from_hours(180 * 24),
         now: at(second),
     }
+}
+
+/// The salt that a pair of this name is derived from.
+fn salt(name: &str) -> SuccessorSalt {
+    let mut bytes = [0; SALT_BYTES];
+    bytes.copy_from_slice(&hash(name).as_bytes()[..SALT_BYTES]);
+    SuccessorSalt::from_bytes(bytes)
 }
 
 fn redemption(code: &str, name: &str) -> CodeRedemption {
@@ -118,15 +131,29 @@ fn rotation(from: &str, name: &str) -> Rotation {
         client_id: "client".to_owned(),
         scopes: None,
         pair: pair(name, 2),
+        salt: salt(name),
     }
 }
 
 pub(super) async fn approve(store: &Arc<dyn Store>, account: AccountId, code: &str) {
+    assert!(approve_as(store, account, None, code).await);
+}
+
+/// Somebody says yes; `false` when that counts no more.
+async fn approve_as(
+    store: &Arc<dyn Store>,
+    account: AccountId,
+    person: Option<PersonId>,
+    code: &str,
+) -> bool {
     let asked = store.create_request(&hash(code), &request(), 10).await;
     assert!(asked.expect("answers"));
-    let approval = approval(account, code);
+    let approval = Approval {
+        person,
+        ..approval(account, code)
+    };
     let granted = store.approve_request(&hash(code), &approval).await;
-    assert!(granted.expect("answers"));
+    granted.expect("answers")
 }
 
 pub(super) async fn redeem(store: &Arc<dyn Store>, code: &str, name: &str) -> Outcome {
@@ -134,7 +161,7 @@ pub(super) async fn redeem(store: &Arc<dyn Store>, code: &str, name: &str) -> Ou
     redeemed.expect("answers")
 }
 
-async fn renew(store: &Arc<dyn Store>, from: &str, name: &str) -> Outcome {
+async fn renew(store: &Arc<dyn Store>, from: &str, name: &str) -> Renewed {
     let renewed = store.rotate_refresh(&rotation(from, name)).await;
     renewed.expect("answers")
 }
@@ -280,6 +307,7 @@ async fn a_code_gives_two_tokens_that_the_list_shows(store: Arc<dyn Store>) {
     let expected = Granted {
         account,
         scopes: two_scopes(),
+        access_expires: at(3601),
     };
     assert_eq!(redeem(&store, "code", "a").await, Ok(expected));
     let access = store.find_access(&hash("access a")).await;

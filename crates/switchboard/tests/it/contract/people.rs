@@ -60,7 +60,7 @@ pub(super) async fn invite(store: &Arc<dyn Store>, invitation: &Invitation, link
 /// Accepts at second 1 and opens a session of the link's own name.
 pub(super) async fn accept(store: &Arc<dyn Store>, link: &str, kept: &str) -> Option<PersonId> {
     let accepted = store
-        .redeem_invitation(&hash(link), &password(kept), &session(link), at(300))
+        .redeem_invitation(&hash(link), &password(kept), &session(link), at(300), false)
         .await;
     accepted.expect("answers").map(|redeemed| redeemed.person)
 }
@@ -123,7 +123,9 @@ async fn an_expired_invitation_makes_nobody(store: Arc<dyn Store>) {
     let found = store.find_invitation(&hash("link"), at(60)).await;
     assert_eq!(found.expect("answers"), None);
     let (link, kept, late) = (hash("link"), password("kept"), session_at("link", 60));
-    let accepted = store.redeem_invitation(&link, &kept, &late, at(300)).await;
+    let accepted = store
+        .redeem_invitation(&link, &kept, &late, at(300), false)
+        .await;
     assert_eq!(accepted.expect("answers"), None);
     assert_eq!(credentials(&store, "ann@example.com").await, None);
 }
@@ -149,7 +151,7 @@ async fn of_many_that_accept_at_once_one_does(store: Arc<dyn Store>) {
         tasks.spawn(async move {
             let (kept, opened) = (password(&n.to_string()), session(&n.to_string()));
             let accepted = store
-                .redeem_invitation(&hash("link"), &kept, &opened, at(1))
+                .redeem_invitation(&hash("link"), &kept, &opened, at(1), false)
                 .await;
             accepted.expect("answers").map(|_| n)
         });

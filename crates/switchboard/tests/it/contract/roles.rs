@@ -123,13 +123,15 @@ async fn a_role_changes_with_its_account(store: Arc<dyn Store>) {
         (Role::Member, Some(other)),
         (Role::Operator, None),
     ] {
-        let changed = store.set_role(ann, role, account).await;
+        let changed = store.set_role(ann, role, account, at(3)).await;
         assert_eq!(changed.expect("answers"), PersonChanged::Done);
         let signed_in = whose(&store, "ann@example.com").await.expect("signed in");
         assert_eq!((signed_in.role(), signed_in.account()), (role, account));
     }
     let nobody = PersonId::new(999).expect("an ID");
-    let changed = store.set_role(nobody, Role::Member, Some(acme)).await;
+    let changed = store
+        .set_role(nobody, Role::Member, Some(acme), at(3))
+        .await;
     assert_eq!(changed.expect("answers"), PersonChanged::Unknown);
 }
 
@@ -146,7 +148,7 @@ async fn who_is_removed_is_gone_with_every_way_in(store: Arc<dyn Store>) {
     let half = store.open_half(ann, &hash("half"), at(300), at(1)).await;
     half.expect("it is half open");
 
-    let removed = store.remove_person(ann).await.expect("answers");
+    let removed = store.remove_person(ann, at(3)).await.expect("answers");
     assert_eq!(removed, PersonChanged::Done);
     assert_eq!(whose(&store, "ann@example.com").await, None);
     assert_eq!(credentials(&store, "ann@example.com").await, None);
@@ -154,7 +156,7 @@ async fn who_is_removed_is_gone_with_every_way_in(store: Arc<dyn Store>) {
     let tried = store.try_half(&hash("half"), 5, at(2)).await;
     assert_eq!(tried.expect("answers"), None);
     assert!(whose(&store, "bob@example.com").await.is_some());
-    let removed = store.remove_person(ann).await.expect("answers");
+    let removed = store.remove_person(ann, at(3)).await.expect("answers");
     assert_eq!(removed, PersonChanged::Unknown);
     let back = member(&store, "ann@example.com", acme).await;
     assert_ne!(back, ann, "the address is free again, the ID is not");
@@ -165,17 +167,23 @@ async fn the_last_operator_stays(store: Arc<dyn Store>) {
     member(&store, "ann@example.com", acme).await;
     let one = operator(&store, "one@example.com").await;
     let last = PersonChanged::LastOperator;
-    let demoted = store.set_role(one, Role::Admin, Some(acme)).await;
+    let demoted = store.set_role(one, Role::Admin, Some(acme), at(3)).await;
     assert_eq!(demoted.expect("answers"), last);
-    assert_eq!(store.remove_person(one).await.expect("answers"), last);
-    let moved = store.set_role(one, Role::Operator, Some(acme)).await;
+    assert_eq!(
+        store.remove_person(one, at(3)).await.expect("answers"),
+        last
+    );
+    let moved = store.set_role(one, Role::Operator, Some(acme), at(3)).await;
     assert_eq!(moved.expect("answers"), PersonChanged::Done);
     assert!(whose(&store, "one@example.com").await.is_some());
 
     let two = operator(&store, "two@example.com").await;
-    let demoted = store.set_role(one, Role::Admin, Some(acme)).await;
+    let demoted = store.set_role(one, Role::Admin, Some(acme), at(3)).await;
     assert_eq!(demoted.expect("answers"), PersonChanged::Done);
-    assert_eq!(store.remove_person(two).await.expect("answers"), last);
+    assert_eq!(
+        store.remove_person(two, at(3)).await.expect("answers"),
+        last
+    );
 }
 
 async fn of_two_operators_who_remove_each_other_one_stays(store: Arc<dyn Store>) {
@@ -184,7 +192,7 @@ async fn of_two_operators_who_remove_each_other_one_stays(store: Arc<dyn Store>)
         for name in ["one", "two"] {
             let id = operator(&store, &format!("{name}{round}@example.com")).await;
             let store = Arc::clone(&store);
-            tasks.spawn(async move { store.remove_person(id).await.expect("answers") });
+            tasks.spawn(async move { store.remove_person(id, at(3)).await.expect("answers") });
         }
         tasks.join_all().await;
         let left = list(&store, None, None, 99).await;
@@ -202,7 +210,7 @@ async fn a_new_password_of_ones_own_keeps_one_session(store: Arc<dyn Store>) {
     let opened = store.open_session(ann, &session("second"), None).await;
     opened.expect("the session opens");
     let (own, second) = (password("own"), hash("second"));
-    let set = store.set_password(ann, &own, &second).await;
+    let set = store.set_password(ann, &own, &second, None).await;
     assert!(set.expect("answers"));
     let kept = credentials(&store, "ann@example.com").await.expect("ann");
     assert_eq!(kept.password, password("own"));
@@ -214,6 +222,6 @@ async fn a_new_password_of_ones_own_keeps_one_session(store: Arc<dyn Store>) {
         assert_eq!(whose(&store, secret).await.is_some(), expected, "{secret}");
     }
     let nobody = PersonId::new(999).expect("an ID");
-    let set = store.set_password(nobody, &own, &second).await;
+    let set = store.set_password(nobody, &own, &second, None).await;
     assert!(!set.expect("answers"));
 }

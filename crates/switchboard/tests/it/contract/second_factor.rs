@@ -244,6 +244,7 @@ async fn a_new_password_by_link_leaves_the_second_half_to_prove(store: Arc<dyn S
             &password("second"),
             &session("new"),
             at(300),
+            false,
         )
         .await;
     let redeemed = redeemed.expect("answers").expect("a good link");

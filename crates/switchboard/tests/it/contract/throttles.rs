@@ -97,6 +97,7 @@ async fn an_address_that_guesses_codes_is_not_looked_up(store: Arc<dyn Store>) {
         code_lifetime: SignedDuration::from_secs(60),
         access_lifetime: SignedDuration::from_hours(1),
         refresh_lifetime: SignedDuration::from_hours(1),
+        grant_lifetime: SignedDuration::from_hours(24 * 180),
     };
     let clock = Arc::new(Still);
     let grants = Grants::new(store.clone(), clock, Arc::new(NoDocuments), settings);

@@ -42,6 +42,7 @@ async fn begin(
         code_lifetime: SignedDuration::from_secs(60),
         access_lifetime: SignedDuration::from_hours(1),
         refresh_lifetime: SignedDuration::from_hours(24),
+        grant_lifetime: SignedDuration::from_hours(24 * 180),
     };
     let documents = Arc::new(Everywhere(document.to_string()));
     let store = database.open().await;

@@ -200,6 +200,8 @@ fn nothing_secret_is_logged_or_stored() {
     let code = query(&back, "code").expect("a code");
     let first = site.given(&site.redemption(&client, &code));
     let second = site.given(&site.renewal(&client, &first.refresh));
+    let third = site.given(&site.renewal(&client, &second.refresh));
+    site.given(&site.renewal(&client, &second.refresh));
     site.exchange(&site.renewal(&client, &first.refresh));
     site.service.server.terminate();
     let output = site.service.server.output();
@@ -214,6 +216,8 @@ fn nothing_secret_is_logged_or_stored() {
         ("the next", &second.access),
         ("a refresh token", &first.refresh),
         ("the next", &second.refresh),
+        ("one that was given twice", &third.access),
+        ("and its refresh token", &third.refresh),
     ] {
         // Without its prefix, which is no secret.
         let secret = &secret[4..];

@@ -1,9 +1,12 @@
 //! Refresh tokens that give nothing, and tokens that cannot be given back. RFC 6749, section 6; RFC 9700, section 4.14;
 //! RFC 7009.
 
+use std::thread;
+
 use testkit::Backend;
 
-use super::site::{REDIRECT, Site, change, error, params, table};
+use super::site::{REDIRECT, Site, change, encode, error, params, table};
+use crate::rest::on_both_backends;
 use crate::rest::service::wait_for;
 
 const WRONG: &str = "
@@ -94,7 +97,7 @@ fn a_refresh_token_opens_nothing() {
 fn a_refresh_token_that_comes_again_ends_the_family() {
     let site = Site::start(Backend::Sqlite);
     let client = site.register(REDIRECT);
-    for generations in 1..=3 {
+    for generations in 2..=4 {
         let first = site.tokens(&client);
         let mut last = site.given(&site.renewal(&client, &first.refresh));
         for _ in 1..generations {
@@ -111,6 +114,103 @@ fn a_refresh_token_that_comes_again_ends_the_family() {
             (site.opens(&last.access) == 401).then_some(())
         });
     }
+}
+
+/// Two processes of one client refresh at the same moment, as they do when they start.
+fn refreshes_at_the_same_moment_get_the_same_tokens(backend: Backend) {
+    let site = Site::start(backend);
+    let client = site.register(REDIRECT);
+    let first = site.tokens(&client);
+    let renewal = site.renewal(&client, &first.refresh);
+    let body = encode(&renewal);
+    let headers = [("Content-Type", "application/x-www-form-urlencoded")];
+    let service = &site.service;
+    let answers: Vec<_> = thread::scope(|scope| {
+        let ask = || service.raw("POST", "/oauth/token", &headers, body.as_bytes());
+        let asking: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        let answers = asking.into_iter().map(|asked| asked.join());
+        answers.map(|answer| answer.expect("no panic")).collect()
+    });
+    for answer in &answers {
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let answer = answer.json();
+        for name in ["access_token", "refresh_token", "scope", "token_type"] {
+            assert_eq!(answer[name], answers[0].json()[name], "{name}");
+        }
+        let expires_in = answer["expires_in"].as_i64().expect("seconds");
+        assert!((1..=3600).contains(&expires_in), "{expires_in}");
+    }
+    let given = answers[0].json();
+    let text = |name: &str| given[name].as_str().expect(name).to_owned();
+    assert_eq!(site.opens(&text("access_token")), 200, "the grant lives");
+    site.given(&site.renewal(&client, &text("refresh_token")));
+}
+
+on_both_backends!(refreshes_at_the_same_moment_get_the_same_tokens);
+
+#[test]
+fn a_refresh_that_is_repeated_late_ends_the_family() {
+    let site = Site::start(Backend::Sqlite);
+    let client = site.register(REDIRECT);
+    let first = site.tokens(&client);
+    let renewal = site.renewal(&client, &first.refresh);
+    let given = site.given(&renewal);
+    let again = site.given(&renewal);
+    assert_eq!(
+        (&again.access, &again.refresh),
+        (&given.access, &given.refresh)
+    );
+    site.change_stored(
+        "UPDATE token SET revoked_us = revoked_us - 11000000 WHERE successor_salt IS NOT NULL",
+    );
+    let late = site.exchange(&renewal);
+    assert_eq!((late.status, error(&late).as_str()), (400, "invalid_grant"));
+    wait_for("the access token is refused", || {
+        (site.opens(&given.access) == 401).then_some(())
+    });
+    let renewal = site.renewal(&client, &given.refresh);
+    assert_eq!(error(&site.exchange(&renewal)), "invalid_grant");
+}
+
+#[test]
+fn no_refresh_goes_beyond_the_days_of_a_grant() {
+    let site = Site::with(Backend::Sqlite, |builder| {
+        builder.env("SWITCHBOARD_OAUTH__GRANT_DAYS", "1")
+    });
+    let client = site.register(REDIRECT);
+    let first = site.tokens(&client);
+    // Half an hour is left of the day.
+    site.change_stored("UPDATE oauth_grant SET created_us = created_us - 84600000000");
+    let given = site.given(&site.renewal(&client, &first.refresh));
+    let expires_in = given.answer["expires_in"].as_i64().expect("seconds");
+    assert!((1..=1800).contains(&expires_in), "{expires_in}");
+    site.change_stored("UPDATE oauth_grant SET created_us = created_us - 1800000000");
+    let answer = site.exchange(&site.renewal(&client, &given.refresh));
+    assert_eq!(error(&answer), "invalid_grant");
+}
+
+#[test]
+fn a_client_that_refreshes_without_end_is_slowed_down() {
+    let site = Site::start(Backend::Sqlite);
+    let client = site.register(REDIRECT);
+    let (mut last, other) = (site.tokens(&client), site.tokens(&client));
+    // Few are forgiven while these come, however slow the machine is.
+    let slowed = (0..2000).find_map(|_| {
+        let answer = site.exchange(&site.renewal(&client, &last.refresh));
+        if answer.status == 200 {
+            last.refresh = answer.json()["refresh_token"]
+                .as_str()
+                .expect("a token")
+                .to_owned();
+            return None;
+        }
+        Some(answer)
+    });
+    let slowed = slowed.expect("it is slowed down");
+    assert_eq!(slowed.status, 429, "{}", slowed.text());
+    assert_eq!(error(&slowed), "temporarily_unavailable");
+    assert!(slowed.header("retry-after").is_some());
+    site.given(&site.renewal(&client, &other.refresh));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use domain::clock::SystemClock;
 use domain::oauth::ClientIdUrl;
 use domain::ports::{ClientDocuments, Store, UnusableDocument};
 use domain::{AccountId, Permission};
-use engine::grants::TokenParams;
+use engine::grants::{Consent, TokenParams};
 use engine::{By, GrantSettings, Grants};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -191,8 +191,17 @@ impl Site {
     /// The person says yes to some of it.
     pub(super) fn approve(&self, id: &str, scopes: &[Permission]) -> Option<Url> {
         let by = By::command_line();
-        let approved = self.grants.approve(&by, id, self.account, scopes);
+        let approved = self.grants.approve(id, self.consent(&by, scopes));
         self.runtime.block_on(approved).expect("answers")
+    }
+
+    fn consent<'a>(&self, by: &'a By, scopes: &'a [Permission]) -> Consent<'a> {
+        Consent {
+            by,
+            account: self.account,
+            person: None,
+            scopes,
+        }
     }
 
     pub(super) fn deny(&self, id: &str) -> Option<Url> {
@@ -216,7 +225,7 @@ impl Site {
             settings.code_lifetime = SignedDuration::ZERO;
         });
         let (by, scopes) = (By::command_line(), [Permission::SmsRates]);
-        let approved = late.approve(&by, &id, self.account, &scopes);
+        let approved = late.approve(&id, self.consent(&by, &scopes));
         let back = self.runtime.block_on(approved).expect("answers");
         query(&back.expect("the question stands"), "code").expect("a code")
     }
@@ -235,7 +244,7 @@ impl Site {
         };
         let here = [127, 0, 0, 1].into();
         let given = self.runtime.block_on(late.exchange(&params, here));
-        given.expect("given").refresh_token
+        given.expect("given").refresh_token.reveal().to_owned()
     }
 
     pub(super) fn redemption(&self, client: &str, code: &str) -> Params {
@@ -290,10 +299,22 @@ impl Site {
         self.call("GET", "/token", &header, b"").status
     }
 
-    /// What was issued until now. On SQLite only.
-    pub(super) fn issued(&self) -> Issued {
+    /// Changes what is stored, so that time has passed without waiting for it. On SQLite only.
+    pub(super) fn change_stored(&self, sql: &str) {
+        let changed = self.file().execute(sql, []).expect("a change");
+        assert!(changed > 0, "{sql}");
+    }
+
+    fn file(&self) -> rusqlite::Connection {
         let path = self.service.server.data_dir().join("switchboard.db");
         let file = rusqlite::Connection::open(path).expect("the file opens");
+        file.busy_timeout(testkit::PATIENCE).expect("it is set");
+        file
+    }
+
+    /// What was issued until now. On SQLite only.
+    pub(super) fn issued(&self) -> Issued {
+        let file = self.file();
         let count = |what: &str| {
             let sql = format!("SELECT count(*) FROM {what}");
             file.query_row(&sql, [], |row| row.get(0)).expect("a count")
@@ -319,6 +340,7 @@ fn grants(
         code_lifetime: SignedDuration::from_secs(60),
         access_lifetime: SignedDuration::from_hours(1),
         refresh_lifetime: SignedDuration::from_hours(1),
+        grant_lifetime: SignedDuration::from_hours(24 * 180),
     };
     change(&mut settings);
     let (store, clock) = (Arc::clone(store), Arc::new(SystemClock));

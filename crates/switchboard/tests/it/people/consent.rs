@@ -3,16 +3,21 @@
 use testkit::Backend;
 
 use super::client::{Client, REDIRECT, parameter, waits};
+use super::security::send;
 use super::{Browser, PASSWORD, invite, joined, on_both_backends, path};
-use crate::rest::service::Service;
+use crate::rest::service::{Service, wait_for};
 
 on_both_backends!(
     what_was_ticked_is_granted_and_no_more,
     whoever_denies_grants_nothing,
     an_answer_is_given_once,
     only_the_form_of_this_session_and_request_answers,
+    only_admins_consent_where_the_account_says_so,
+    clients_end_with_the_person_who_connected_them,
+    a_new_password_disconnects_clients_when_that_is_ticked,
 );
 
+const API: &str = "/dashboard/settings/api";
 const APPROVE: (&str, &str) = ("decision", "approve");
 const DENY: (&str, &str) = ("decision", "deny");
 
@@ -72,6 +77,123 @@ fn what_was_ticked_is_granted_and_no_more(backend: Backend) {
     let list = ["token", "list", "--account", "second", "--json"];
     let tokens = service.server.cli_json(&list).to_string();
     assert!(tokens.contains("oauth:access:"), "{tokens}");
+}
+
+/// The access token that somebody's consent gave.
+fn connect(client: &Client, browser: &mut Browser) -> String {
+    let asked = client.ask("sms:rates");
+    let page = browser.get(&asked);
+    assert_eq!(page.status, 200, "{}", page.text());
+    let answered = browser.submit(&[("scope", "sms:rates"), APPROVE]);
+    let code = parameter(&answered, "code").expect("a code");
+    let given = client.redeem(&code);
+    given["access_token"].as_str().expect("a token").to_owned()
+}
+
+fn only_admins_consent_where_the_account_says_so(backend: Backend) {
+    let service = Service::start(backend);
+    let of_main = ["--account", "main"];
+    let mut member = joined(&service, "ann@example.com", &of_main);
+    let as_admin = ["--role", "admin", "--account", "main"];
+    let mut admin = joined(&service, "bob@example.com", &as_admin);
+    let client = Client::new(&service);
+    connect(&client, &mut member);
+
+    admin.get(API);
+    let set = send(
+        &mut admin,
+        "/dashboard/settings/api/consent",
+        &[("admins_consent_only", "true")],
+    );
+    assert_eq!(set.status, 303, "{}", set.text());
+    let accounts = service.server.cli_json(&["account", "list", "--json"]);
+    assert_eq!(accounts[0]["adminsConsentOnly"], true);
+    let asked = client.ask("sms:rates");
+    member.get("/dashboard/settings/security");
+    let token = member.token();
+    let answer = [
+        ("form_token", token.as_str()),
+        ("scope", "sms:rates"),
+        APPROVE,
+    ];
+    for refused in [member.get(&asked), member.post(&asked, &answer)] {
+        assert_eq!(refused.status, 403, "{}", refused.text());
+        let text = refused.text();
+        assert!(text.contains("An admin has to connect this"), "{text}");
+    }
+    assert!(waits(&mut admin, &asked), "it is not answered");
+    connect(&client, &mut admin);
+
+    let back = ["account", "set", "main", "admins_consent_only=false"];
+    let set = service.server.cli(&back);
+    assert!(set.status.success(), "{set:?}");
+    connect(&client, &mut member);
+}
+
+fn clients_end_with_the_person_who_connected_them(backend: Backend) {
+    let service = Service::start(backend);
+    let as_admin = ["--role", "admin", "--account", "main"];
+    let mut admin = joined(&service, "bob@example.com", &as_admin);
+    let mut member = joined(&service, "ann@example.com", &["--account", "main"]);
+    let client = Client::new(&service);
+    let (own, anns) = (connect(&client, &mut admin), connect(&client, &mut member));
+    let status = |token: &str| service.call_as(token, "GET", "/token", b"").status;
+    assert_eq!((status(&own), status(&anns)), (200, 200));
+    let page = admin.get(API).text();
+    for email in ["ann@example.com", "bob@example.com"] {
+        assert!(page.contains(&format!(">{email}</td>")), "{email}: {page}");
+    }
+    let people = "/dashboard/settings/people";
+    let page = admin.get(people).text();
+    let (_, row) = page
+        .split_once("aria-label=\"Change ann@example.com\"")
+        .expect("ann");
+    let (_, id) = row.split_once("name=\"person\" value=\"").expect("an ID");
+    let id = id.split('"').next().expect("its end");
+    let removed = send(&mut admin, people, &[("action", "remove"), ("person", id)]);
+    assert_eq!(removed.status, 200, "{}", removed.text());
+    wait_for("her client is refused", || {
+        (status(&anns) == 401).then_some(())
+    });
+    assert_eq!(status(&own), 200);
+}
+
+fn a_new_password_disconnects_clients_when_that_is_ticked(backend: Backend) {
+    const OTHER: &str = "purple tram eleven";
+    let service = Service::start(backend);
+    let mut browser = joined(&service, "ann@example.com", &["--account", "main"]);
+    let client = Client::new(&service);
+    let status = |token: &str| service.call_as(token, "GET", "/token", b"").status;
+    let token = connect(&client, &mut browser);
+    let path_of = "/dashboard/settings/security/password";
+    let change = |browser: &mut Browser, old, new, more: &[(&str, &str)]| {
+        browser.get("/dashboard/settings/security");
+        let fields = [("old", old), ("password", new), ("repeated", new)];
+        let changed = send(browser, path_of, &[&fields[..], more].concat());
+        assert_eq!(changed.status, 200, "{}", changed.text());
+    };
+    change(&mut browser, PASSWORD, OTHER, &[]);
+    assert_eq!(status(&token), 200, "not asked for");
+    change(&mut browser, OTHER, PASSWORD, &[("disconnect", "true")]);
+    wait_for("the client is refused", || {
+        (status(&token) == 401).then_some(())
+    });
+
+    let token = connect(&client, &mut browser);
+    let reset = |more: &[(&str, &str)]| {
+        let link = invite(&service, "ann@example.com", &[]);
+        let mut browser = Browser::new(&service);
+        browser.get(&path(&link));
+        let fields = [("password", OTHER), ("repeated", OTHER)];
+        let set = browser.submit(&[&fields[..], more].concat());
+        assert_eq!(set.status, 303, "{}", set.text());
+    };
+    reset(&[]);
+    assert_eq!(status(&token), 200, "not asked for");
+    reset(&[("disconnect", "true")]);
+    wait_for("the client is refused", || {
+        (status(&token) == 401).then_some(())
+    });
 }
 
 fn whoever_denies_grants_nothing(backend: Backend) {

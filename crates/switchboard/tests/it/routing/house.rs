@@ -233,6 +233,7 @@ impl House {
                 code_lifetime: SignedDuration::from_secs(60),
                 access_lifetime: SignedDuration::from_hours(1),
                 refresh_lifetime: SignedDuration::from_hours(24),
+                grant_lifetime: SignedDuration::from_hours(24 * 180),
             },
         };
         let guards = Guards {

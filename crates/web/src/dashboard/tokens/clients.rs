@@ -6,7 +6,9 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::GrantId;
+use domain::billing::RuleChange;
 use domain::ports::GrantRecord;
+use engine::accounts::AccountError;
 use http::StatusCode;
 
 use super::super::Dashboard;
@@ -24,6 +26,7 @@ pub(super) struct Client {
     pub(super) scopes: Vec<Offer>,
     pub(super) since: Moment,
     pub(super) last_used: Option<Moment>,
+    pub(super) granted_by: Option<String>,
 }
 
 impl From<GrantRecord> for Client {
@@ -40,6 +43,7 @@ impl From<GrantRecord> for Client {
                 .collect(),
             since: grant.created_at.into(),
             last_used: grant.last_used_at.map(Moment::from),
+            granted_by: grant.granted_by.map(|email| email.to_string()),
         }
     }
 }
@@ -81,5 +85,29 @@ pub(in super::super) async fn disconnect(
         return Err(missing());
     }
     let address = format!("{}?said=disconnected", super::HERE);
+    Ok(Redirect::to(&address).into_response())
+}
+
+/// Sets whether only admins may connect clients.
+pub(in super::super) async fn set_consent(
+    State(dashboard): State<Arc<Dashboard>>,
+    admin: Admin,
+    Posted(form): Posted,
+) -> Result<Response, Failure> {
+    let only = form.get("admins_consent_only").is_some();
+    let accounts = &dashboard.engine.accounts;
+    let change = RuleChange::AdminsConsentOnly(only);
+    let set = accounts
+        .set_rules(&admin.by(), &admin.account.name, |rules| {
+            change.clone().apply(rules);
+        })
+        .await;
+    match set {
+        Ok(_) => {}
+        Err(AccountError::Store(error)) => return Err(error.into()),
+        Err(_) => return Err(Failure::NotFound(Box::new(admin.frame()))),
+    }
+    let said = if only { "admins" } else { "everybody" };
+    let address = format!("{}?said={said}", super::HERE);
     Ok(Redirect::to(&address).into_response())
 }

@@ -18,6 +18,7 @@ use domain::{
 use engine::accounts::{SECRET_OVERLAP, TokenOrder};
 use engine::audit::Action;
 use engine::catalogues::ReferenceFiles;
+use engine::grants::Consent;
 use engine::people::{Hasher, OwnAccess, Reach, RecoveryCodes};
 use engine::prices::Format;
 use engine::sign_in::{Entered, Visit};
@@ -74,6 +75,7 @@ impl House {
             code_lifetime: hour,
             access_lifetime: hour,
             refresh_lifetime: hour,
+            grant_lifetime: SignedDuration::from_hours(24 * 180),
         };
         let documents = Arc::new(NoDocuments);
         Self {
@@ -143,7 +145,7 @@ impl House {
     }
 
     async fn accept(&mut self, link: &str) {
-        let entered = self.people.accept(&device(), link, password()).await;
+        let entered = self.people.accept(&device(), link, password(), false).await;
         let Entered::Session(session) = entered.expect("a good link") else {
             panic!("nobody here has a second factor at this point");
         };
@@ -221,7 +223,13 @@ impl House {
         let kept = self.store.create_request(&hash(id), &asked, 10).await;
         assert!(kept.expect("answers"));
         let scopes = [Permission::SmsRates];
-        let granted = self.grants.approve(&self.by, id, self.account, &scopes);
+        let consent = Consent {
+            by: &self.by,
+            account: self.account,
+            person: None,
+            scopes: &scopes,
+        };
+        let granted = self.grants.approve(id, consent);
         let address = granted.await.expect("answers").expect("the request stands");
         let (_, code) = address.as_str().split_once("code=").expect("a code");
         let code = code.split('&').next().expect("its end");

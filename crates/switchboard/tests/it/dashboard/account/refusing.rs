@@ -16,7 +16,7 @@ on_both_backends!(
 );
 
 /// The forms that change something, and those that show what is secret.
-const FORMS: [&str; 13] = [
+const FORMS: [&str; 14] = [
     "/dashboard/senders/name",
     "/dashboard/senders/number",
     "/dashboard/senders/1/confirm",
@@ -25,6 +25,7 @@ const FORMS: [&str; 13] = [
     "/dashboard/lookups",
     "/dashboard/settings/api/new",
     "/dashboard/settings/api/tokens/1",
+    "/dashboard/settings/api/consent",
     "/dashboard/settings/api/secret",
     "/dashboard/settings/api/secret/rotate",
     "/dashboard/scheduled/1",
@@ -72,6 +73,7 @@ fn a_member_is_refused_the_settings_of_the_api() {
     let fields = [("name", "mine"), ("route", "sms:send"), ("expires", "")];
     for path in [
         "/dashboard/settings/api/new",
+        "/dashboard/settings/api/consent",
         "/dashboard/settings/api/secret",
         "/dashboard/settings/api/secret/rotate",
         &delete,

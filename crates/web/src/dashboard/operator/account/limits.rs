@@ -16,6 +16,7 @@ pub(super) struct Limits {
     pub(super) codes_per_day: Field,
     pub(super) countries: Field,
     pub(super) approved_senders_only: bool,
+    pub(super) admins_consent_only: bool,
 }
 
 /// Limits as they are typed; an empty text means that there is none.
@@ -27,6 +28,7 @@ pub(super) struct Values {
     pub(super) codes_per_day: String,
     pub(super) countries: String,
     pub(super) approved_senders_only: bool,
+    pub(super) admins_consent_only: bool,
 }
 
 impl Values {
@@ -42,6 +44,7 @@ impl Values {
             per_recipient_hour: per_hour.unwrap_or_default(),
             countries: rules.countries.to_string(),
             approved_senders_only: rules.approved_senders_only,
+            admins_consent_only: rules.admins_consent_only,
         }
     }
 
@@ -56,6 +59,7 @@ impl Values {
             codes_per_day: carried("was_codes_per_day"),
             countries: carried("was_countries"),
             approved_senders_only: form.get("was_approved_senders_only") == Some("true"),
+            admins_consent_only: form.get("was_admins_consent_only") == Some("true"),
         }
     }
 }
@@ -71,6 +75,7 @@ impl Limits {
             codes_per_day: Field::with(&*now.codes_per_day),
             countries: Field::with(&*now.countries),
             approved_senders_only: now.approved_senders_only,
+            admins_consent_only: now.admins_consent_only,
             before: now,
         }
     }
@@ -85,6 +90,7 @@ impl Limits {
             codes_per_day: Field::typed(form, "codes_per_day"),
             countries: Field::typed(form, "countries"),
             approved_senders_only: form.get("approved_senders_only").is_some(),
+            admins_consent_only: form.get("admins_consent_only").is_some(),
         }
     }
 
@@ -137,6 +143,9 @@ impl Limits {
         }
         if self.approved_senders_only != self.before.approved_senders_only {
             changes.push(RuleChange::ApprovedSendersOnly(self.approved_senders_only));
+        }
+        if self.admins_consent_only != self.before.admins_consent_only {
+            changes.push(RuleChange::AdminsConsentOnly(self.admins_consent_only));
         }
         changes
     }

@@ -1,0 +1,364 @@
+//! Refresh tokens: who gets new tokens for one, and how those are derived from it.
+//!
+//! Two processes of one client often refresh at the same moment. Both get the same new pair, although only hashes of
+//! tokens are stored: a new pair is derived from the old refresh token and a random salt, and the store keeps the salt.
+//! Neither the salt nor the old token is enough to derive it.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::grant::{Grant, GrantRefusal};
+use crate::encryption::derive;
+use crate::permission::Permissions;
+use crate::token::{PREFIX, TokenSecret};
+
+/// How long the same client may repeat a refresh and get the same tokens.
+pub const REFRESH_GRACE: SignedDuration = SignedDuration::from_secs(10);
+/// How every refresh token starts, so that nobody takes it for an access token.
+pub const REFRESH_PREFIX: &str = "sbr_";
+/// The length of a salt.
+pub const SALT_BYTES: usize = 16;
+
+const ACCESS_INFO: &[u8] = b"switchboard oauth access token";
+const REFRESH_INFO: &[u8] = b"switchboard oauth refresh token";
+
+/// Random bytes that new tokens are derived from, together with the refresh token that is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SuccessorSalt([u8; SALT_BYTES]);
+
+impl SuccessorSalt {
+    /// Takes random bytes.
+    pub const fn from_bytes(bytes: [u8; SALT_BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes as both databases keep them.
+    pub const fn as_bytes(&self) -> &[u8; SALT_BYTES] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SuccessorSalt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SuccessorSalt(…)")
+    }
+}
+
+/// An access token and a refresh token, as the client holds them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuccessorPair {
+    /// For calls.
+    pub access: TokenSecret,
+    /// For new tokens.
+    pub refresh: RefreshSecret,
+}
+
+/// A refresh token as the client holds it; its debug form is blank.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RefreshSecret(String);
+
+impl RefreshSecret {
+    /// Makes a refresh token of random bytes.
+    pub fn from_seed(seed: &[u8; crate::token::SEED_BYTES]) -> Self {
+        let letters = TokenSecret::from_seed(seed);
+        Self(format!(
+            "{REFRESH_PREFIX}{}",
+            &letters.reveal()[PREFIX.len()..]
+        ))
+    }
+
+    /// The token itself, to hand to the client.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for RefreshSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RefreshSecret(…)")
+    }
+}
+
+impl SuccessorPair {
+    /// The pair that this refresh token is exchanged for: always the same for the same salt.
+    pub fn derive(refresh: &str, salt: &SuccessorSalt) -> Self {
+        let seed = |info| derive(salt.as_bytes(), refresh.as_bytes(), info);
+        Self {
+            access: TokenSecret::from_seed(&seed(ACCESS_INFO)),
+            refresh: RefreshSecret::from_seed(&seed(REFRESH_INFO)),
+        }
+    }
+}
+
+/// A refresh token as a transaction sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RefreshToken {
+    /// Until when it may be used.
+    pub expires: Timestamp,
+    /// Whether it was used, or revoked.
+    pub used: Option<Used>,
+}
+
+/// When a refresh token was used, or revoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Used {
+    /// When.
+    pub at: Timestamp,
+    /// What it was exchanged for, while both tokens of that pair are unused and not revoked.
+    pub successor: Option<Successor>,
+}
+
+/// The tokens that a refresh token was exchanged for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Successor {
+    /// What they were derived from.
+    pub salt: SuccessorSalt,
+    /// What the access token may do.
+    pub scopes: Permissions,
+    /// Until when the access token may be used.
+    pub access_expires: Timestamp,
+}
+
+/// What becomes of a refresh token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefreshVerdict {
+    /// The client gets new tokens for this much, and this one is used up.
+    Give(Permissions),
+    /// The client repeats itself and gets the same tokens once more.
+    Repeat(Successor),
+    /// The client gets nothing.
+    Refuse(GrantRefusal),
+    /// The client gets nothing, and the family is revoked.
+    Betrayed,
+}
+
+impl Grant {
+    /// Judges a client that brings a refresh token of this family. One that was used before is in wrong hands, or the
+    /// one that followed it is, unless the client repeats its request within the grace. No token works longer than
+    /// `lifetime` after the grant.
+    pub fn judge_refresh(
+        &self,
+        token: RefreshToken,
+        client_id: &str,
+        asked: Option<Permissions>,
+        lifetime: SignedDuration,
+        now: Timestamp,
+    ) -> RefreshVerdict {
+        use GrantRefusal as No;
+        if self.client_id != client_id {
+            return RefreshVerdict::Refuse(No::OtherClient);
+        }
+        if self.revoked {
+            return RefreshVerdict::Refuse(No::Revoked);
+        }
+        let scopes = asked.unwrap_or(self.scopes);
+        if let Some(used) = token.used {
+            return match used.repeated(scopes, now) {
+                Some(successor) => RefreshVerdict::Repeat(successor),
+                None => RefreshVerdict::Betrayed,
+            };
+        }
+        if token.expires <= now || self.ends(lifetime) <= now {
+            return RefreshVerdict::Refuse(No::Expired);
+        }
+        if !scopes.iter().all(|scope| self.scopes.contains(scope)) {
+            return RefreshVerdict::Refuse(No::Scope);
+        }
+        RefreshVerdict::Give(scopes)
+    }
+}
+
+impl Used {
+    /// What a repetition of the request gets. Another node's clock may be a little behind, so both directions count.
+    fn repeated(self, scopes: Permissions, now: Timestamp) -> Option<Successor> {
+        let is_soon = now.duration_since(self.at).abs() <= REFRESH_GRACE;
+        self.successor
+            .filter(|successor| is_soon && successor.scopes == scopes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grant::tests::{at, grant};
+    use super::*;
+    use crate::permission::Permission;
+    use crate::token::TokenHash;
+
+    const LIFETIME: SignedDuration = SignedDuration::from_secs(1000);
+
+    fn rates() -> Permissions {
+        [Permission::SmsRates].into_iter().collect()
+    }
+
+    fn salt(byte: u8) -> SuccessorSalt {
+        SuccessorSalt::from_bytes([byte; SALT_BYTES])
+    }
+
+    fn successor(scopes: Permissions) -> Successor {
+        Successor {
+            salt: salt(7),
+            scopes,
+            access_expires: at(3600),
+        }
+    }
+
+    #[test]
+    fn a_refresh_token_works_once_and_never_for_more() {
+        use GrantRefusal as No;
+        let (all, rates) = (grant().scopes, rates());
+        let more: Permissions = [Permission::SmsRates, Permission::HlrLookup]
+            .into_iter()
+            .collect();
+        let no = RefreshVerdict::Refuse;
+        let live = RefreshToken {
+            expires: at(100),
+            used: None,
+        };
+        let used = |successor| RefreshToken {
+            used: Some(Used {
+                at: at(50),
+                successor,
+            }),
+            ..live
+        };
+        let (spent, fresh) = (used(None), used(Some(successor(all))));
+        let fresh_rates = used(Some(successor(rates)));
+        let long = RefreshToken {
+            expires: at(9999),
+            ..live
+        };
+        let betrayed = RefreshVerdict::Betrayed;
+        let repeat = RefreshVerdict::Repeat;
+        for (name, token, client, asked, second, verdict) in [
+            ("good", live, "client", None, 99, RefreshVerdict::Give(all)),
+            (
+                "for less",
+                live,
+                "client",
+                Some(rates),
+                99,
+                RefreshVerdict::Give(rates),
+            ),
+            ("for more", live, "client", Some(more), 99, no(No::Scope)),
+            ("too late", live, "client", None, 100, no(No::Expired)),
+            (
+                "just before the end",
+                long,
+                "client",
+                None,
+                999,
+                RefreshVerdict::Give(all),
+            ),
+            (
+                "after the end of the grant",
+                long,
+                "client",
+                None,
+                1000,
+                no(No::Expired),
+            ),
+            ("other client", live, "other", None, 99, no(No::OtherClient)),
+            ("used", spent, "client", None, 51, betrayed),
+            ("used, and late", spent, "client", None, 101, betrayed),
+            (
+                "other client, used",
+                fresh,
+                "other",
+                None,
+                51,
+                no(No::OtherClient),
+            ),
+            (
+                "at the same moment",
+                fresh,
+                "client",
+                None,
+                50,
+                repeat(successor(all)),
+            ),
+            (
+                "all of it named",
+                fresh,
+                "client",
+                Some(all),
+                51,
+                repeat(successor(all)),
+            ),
+            (
+                "by a clock behind",
+                fresh,
+                "client",
+                None,
+                40,
+                repeat(successor(all)),
+            ),
+            ("by a clock far behind", fresh, "client", None, 39, betrayed),
+            (
+                "at the end of the grace",
+                fresh,
+                "client",
+                None,
+                60,
+                repeat(successor(all)),
+            ),
+            ("after the grace", fresh, "client", None, 61, betrayed),
+            (
+                "again, for less",
+                fresh,
+                "client",
+                Some(rates),
+                51,
+                betrayed,
+            ),
+            ("again, for more", fresh, "client", Some(more), 51, betrayed),
+            (
+                "less, again",
+                fresh_rates,
+                "client",
+                Some(rates),
+                51,
+                repeat(successor(rates)),
+            ),
+            ("less, then all", fresh_rates, "client", None, 51, betrayed),
+        ] {
+            let got = grant().judge_refresh(token, client, asked, LIFETIME, at(second));
+            assert_eq!(got, verdict, "{name}");
+        }
+        let over = Grant {
+            revoked: true,
+            ..grant()
+        };
+        for token in [live, spent, fresh] {
+            let got = over.judge_refresh(token, "client", None, LIFETIME, at(50));
+            assert_eq!(got, no(No::Revoked), "{token:?}");
+        }
+    }
+
+    #[test]
+    fn a_pair_is_the_same_for_the_same_token_and_salt_alone() {
+        let first = SuccessorPair::derive("sbr_one", &salt(1));
+        assert_eq!(SuccessorPair::derive("sbr_one", &salt(1)), first);
+        assert!(TokenSecret::parse(first.access.reveal()).is_some());
+        assert!(first.refresh.reveal().starts_with(REFRESH_PREFIX));
+        let letters = |pair: &SuccessorPair| {
+            let access = pair.access.reveal()[PREFIX.len()..].to_owned();
+            [
+                access,
+                pair.refresh.reveal()[REFRESH_PREFIX.len()..].to_owned(),
+            ]
+        };
+        let [access, refresh] = letters(&first);
+        assert_ne!(access, refresh, "one does not tell the other");
+        for (token, salt) in [("sbr_one", salt(2)), ("sbr_two", salt(1))] {
+            let other = SuccessorPair::derive(token, &salt);
+            let others = letters(&other);
+            assert!(!others.contains(&access) && !others.contains(&refresh));
+        }
+        // What the database holds of the old token is not the old token.
+        let hash = TokenHash::of("sbr_one");
+        let hex: String = hash.as_bytes().iter().map(|b| format!("{b:02x}")).collect();
+        assert_ne!(SuccessorPair::derive(&hex, &salt(1)), first);
+        assert!(!format!("{first:?} {:?}", salt(1)).contains(&refresh));
+    }
+}
