@@ -180,6 +180,8 @@ impl Used {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::super::grant::tests::{at, grant};
     use super::*;
     use crate::permission::Permission;
@@ -203,135 +205,94 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_refresh_token_works_once_and_never_for_more() {
-        use GrantRefusal as No;
-        let (all, rates) = (grant().scopes, rates());
-        let more: Permissions = [Permission::SmsRates, Permission::HlrLookup]
-            .into_iter()
-            .collect();
-        let no = RefreshVerdict::Refuse;
-        let live = RefreshToken {
+    fn live() -> RefreshToken {
+        RefreshToken {
             expires: at(100),
             used: None,
-        };
-        let used = |successor| RefreshToken {
-            used: Some(Used {
-                at: at(50),
-                successor,
-            }),
-            ..live
-        };
-        let (spent, fresh) = (used(None), used(Some(successor(all))));
-        let fresh_rates = used(Some(successor(rates)));
-        let long = RefreshToken {
-            expires: at(9999),
-            ..live
-        };
-        let betrayed = RefreshVerdict::Betrayed;
-        let repeat = RefreshVerdict::Repeat;
-        for (name, token, client, asked, second, verdict) in [
-            ("good", live, "client", None, 99, RefreshVerdict::Give(all)),
-            (
-                "for less",
-                live,
-                "client",
-                Some(rates),
-                99,
-                RefreshVerdict::Give(rates),
-            ),
-            ("for more", live, "client", Some(more), 99, no(No::Scope)),
-            ("too late", live, "client", None, 100, no(No::Expired)),
-            (
-                "just before the end",
-                long,
-                "client",
-                None,
-                999,
-                RefreshVerdict::Give(all),
-            ),
-            (
-                "after the end of the grant",
-                long,
-                "client",
-                None,
-                1000,
-                no(No::Expired),
-            ),
-            ("other client", live, "other", None, 99, no(No::OtherClient)),
-            ("used", spent, "client", None, 51, betrayed),
-            ("used, and late", spent, "client", None, 101, betrayed),
-            (
-                "other client, used",
-                fresh,
-                "other",
-                None,
-                51,
-                no(No::OtherClient),
-            ),
-            (
-                "at the same moment",
-                fresh,
-                "client",
-                None,
-                50,
-                repeat(successor(all)),
-            ),
-            (
-                "all of it named",
-                fresh,
-                "client",
-                Some(all),
-                51,
-                repeat(successor(all)),
-            ),
-            (
-                "by a clock behind",
-                fresh,
-                "client",
-                None,
-                40,
-                repeat(successor(all)),
-            ),
-            ("by a clock far behind", fresh, "client", None, 39, betrayed),
-            (
-                "at the end of the grace",
-                fresh,
-                "client",
-                None,
-                60,
-                repeat(successor(all)),
-            ),
-            ("after the grace", fresh, "client", None, 61, betrayed),
-            (
-                "again, for less",
-                fresh,
-                "client",
-                Some(rates),
-                51,
-                betrayed,
-            ),
-            ("again, for more", fresh, "client", Some(more), 51, betrayed),
-            (
-                "less, again",
-                fresh_rates,
-                "client",
-                Some(rates),
-                51,
-                repeat(successor(rates)),
-            ),
-            ("less, then all", fresh_rates, "client", None, 51, betrayed),
-        ] {
-            let got = grant().judge_refresh(token, client, asked, LIFETIME, at(second));
-            assert_eq!(got, verdict, "{name}");
         }
+    }
+
+    fn used(successor: Option<Successor>) -> RefreshToken {
+        let used = Used {
+            at: at(50),
+            successor,
+        };
+        RefreshToken {
+            used: Some(used),
+            ..live()
+        }
+    }
+
+    fn more() -> Permissions {
+        [Permission::SmsRates, Permission::HlrLookup]
+            .into_iter()
+            .collect()
+    }
+
+    /// Judges a token of `client`, of `other` and of a grant that is over.
+    fn check(
+        name: &str,
+        token: RefreshToken,
+        asked: Option<Permissions>,
+        second: i64,
+        expected: RefreshVerdict,
+    ) {
+        let judge =
+            |grant: Grant, client| grant.judge_refresh(token, client, asked, LIFETIME, at(second));
+        assert_eq!(judge(grant(), "client"), expected, "{name}");
+        let other = RefreshVerdict::Refuse(GrantRefusal::OtherClient);
+        assert_eq!(judge(grant(), "other"), other, "{name}");
         let over = Grant {
             revoked: true,
             ..grant()
         };
-        for token in [live, spent, fresh] {
-            let got = over.judge_refresh(token, "client", None, LIFETIME, at(50));
-            assert_eq!(got, no(No::Revoked), "{token:?}");
+        let revoked = RefreshVerdict::Refuse(GrantRefusal::Revoked);
+        assert_eq!(judge(over, "client"), revoked, "{name}");
+    }
+
+    #[test]
+    fn a_refresh_token_works_until_its_end_and_never_for_more() {
+        use GrantRefusal::{Expired, Scope};
+        use RefreshVerdict::{Give, Refuse};
+        let (all, rates) = (grant().scopes, rates());
+        let long = RefreshToken {
+            expires: at(9999),
+            ..live()
+        };
+        for (name, token, asked, second, expected) in [
+            ("good", live(), None, 99, Give(all)),
+            ("for less", live(), Some(rates), 99, Give(rates)),
+            ("for more", live(), Some(more()), 99, Refuse(Scope)),
+            ("too late", live(), None, 100, Refuse(Expired)),
+            ("just before the grant's end", long, None, 999, Give(all)),
+            ("after the grant's end", long, None, 1000, Refuse(Expired)),
+        ] {
+            check(name, token, asked, second, expected);
+        }
+    }
+
+    #[test]
+    fn a_used_refresh_token_ends_the_grant_unless_its_use_is_repeated() {
+        use RefreshVerdict::{Betrayed, Repeat};
+        let (all, rates) = (grant().scopes, rates());
+        let (spent, fresh) = (used(None), used(Some(successor(all))));
+        let fresh_rates = used(Some(successor(rates)));
+        let (same, same_rates) = (Repeat(successor(all)), Repeat(successor(rates)));
+        for (name, token, asked, second, expected) in [
+            ("used", spent, None, 51, Betrayed),
+            ("used, and late", spent, None, 101, Betrayed),
+            ("at the same moment", fresh, None, 50, same),
+            ("all of it named", fresh, Some(all), 51, same),
+            ("by a clock behind", fresh, None, 40, same),
+            ("by a clock far behind", fresh, None, 39, Betrayed),
+            ("at the end of the grace", fresh, None, 60, same),
+            ("after the grace", fresh, None, 61, Betrayed),
+            ("again, for less", fresh, Some(rates), 51, Betrayed),
+            ("again, for more", fresh, Some(more()), 51, Betrayed),
+            ("less, again", fresh_rates, Some(rates), 51, same_rates),
+            ("less, then all", fresh_rates, None, 51, Betrayed),
+        ] {
+            check(name, token, asked, second, expected);
         }
     }
 
@@ -356,9 +317,15 @@ mod tests {
             assert!(!others.contains(&access) && !others.contains(&refresh));
         }
         // What the database holds of the old token is not the old token.
-        let hash = TokenHash::of("sbr_one");
-        let hex: String = hash.as_bytes().iter().map(|b| format!("{b:02x}")).collect();
-        assert_ne!(SuccessorPair::derive(&hex, &salt(1)), first);
+        let hash =
+            TokenHash::of("sbr_one")
+                .as_bytes()
+                .iter()
+                .fold(String::new(), |mut hex, byte| {
+                    write!(hex, "{byte:02x}").expect("a text takes everything");
+                    hex
+                });
+        assert_ne!(SuccessorPair::derive(&hash, &salt(1)), first);
         assert!(!format!("{first:?} {:?}", salt(1)).contains(&refresh));
     }
 }

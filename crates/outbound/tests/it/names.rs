@@ -71,9 +71,12 @@ async fn answers_are_remembered_within_bounds() {
         let has_moved = Arc::new(AtomicBool::new(false));
         let server = server({
             let (record, has_moved) = (record.clone(), has_moved.clone());
-            move |_| match has_moved.load(Ordering::SeqCst) {
-                false => record.clone(),
-                true => Record::address([9, 9, 9, 9]),
+            move |_| {
+                if has_moved.load(Ordering::SeqCst) {
+                    Record::address([9, 9, 9, 9])
+                } else {
+                    record.clone()
+                }
             }
         });
         let resolver = DnsResolver::new(DnsOptions {

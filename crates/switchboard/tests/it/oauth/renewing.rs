@@ -128,7 +128,7 @@ fn refreshes_at_the_same_moment_get_the_same_tokens(backend: Backend) {
     let answers: Vec<_> = thread::scope(|scope| {
         let ask = || service.raw("POST", "/oauth/token", &headers, body.as_bytes());
         let asking: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
-        let answers = asking.into_iter().map(|asked| asked.join());
+        let answers = asking.into_iter().map(std::thread::ScopedJoinHandle::join);
         answers.map(|answer| answer.expect("no panic")).collect()
     });
     for answer in &answers {
