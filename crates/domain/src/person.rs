@@ -9,6 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::ids::{AccountId, PersonId};
+use crate::ports::Membership;
 use crate::shown::Shown;
 
 pub use email::{Email, NotAnEmail};
@@ -74,6 +75,22 @@ pub struct Person {
     pub role: Role,
     /// The account that they see. Only an operator may have none.
     pub account: Option<AccountId>,
+}
+
+impl Person {
+    /// The same person as they are in one of their further accounts.
+    #[must_use]
+    pub fn with_membership(self, further: &Membership) -> Self {
+        let role = match self.role {
+            Role::Operator => Role::Operator,
+            Role::Admin | Role::Member => further.role,
+        };
+        Self {
+            role,
+            account: Some(further.account),
+            ..self
+        }
+    }
 }
 
 /// Whose session it is.

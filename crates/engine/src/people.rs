@@ -8,7 +8,7 @@ mod tries;
 use std::sync::Arc;
 
 use domain::person::{Device, Email, Password, Role};
-use domain::ports::{Invitation, NewPerson, Purpose, Store, StoreError};
+use domain::ports::{Invitation, Joining, NewPerson, Purpose, Store, StoreError};
 use domain::{AccountId, Clock, Person, Timestamp, TokenHash};
 use jiff::SignedDuration;
 
@@ -28,7 +28,7 @@ const RESET_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 /// Why somebody was not invited.
 #[derive(Debug, thiserror::Error)]
 pub enum InviteError {
-    /// They can sign in already.
+    /// They belong to the account already, or would have to become an operator, which is no invitation's business.
     #[error("{} can sign in already, as {}", .0.email, .0.role)]
     Known(Person),
     /// Only an operator may be without an account.
@@ -45,7 +45,7 @@ pub enum PasswordError {
     /// The link is unknown, used or expired.
     #[error("the link does not work any more")]
     Link,
-    /// Somebody else signs in with this address.
+    /// Somebody signs in with this address already.
     #[error("somebody signs in with this address already")]
     Taken,
     /// Too many passwords wait to be hashed.
@@ -85,7 +85,8 @@ impl People {
         }
     }
 
-    /// Invites somebody. An older invitation for the same address no longer works.
+    /// Invites somebody. An older invitation for the same address and account no longer works. Whoever signs in here
+    /// already gets a further account; nothing tells whoever invites them that they do.
     pub async fn invite(
         &self,
         by: &By,
@@ -93,17 +94,38 @@ impl People {
         role: Role,
         account: Option<AccountId>,
     ) -> Result<Invited, InviteError> {
-        if let Some(known) = self.store.find_credentials(&email).await? {
-            return Err(InviteError::Known(known.person));
-        }
         if account.is_none() && role != Role::Operator {
             return Err(InviteError::NoAccount);
+        }
+        if let Some(known) = self.store.find_credentials(&email).await? {
+            let person = known.person;
+            let there = match account.filter(|_| role != Role::Operator) {
+                Some(account) => self.find_in(&person, account).await?,
+                None => Some(person),
+            };
+            if let Some(there) = there {
+                return Err(InviteError::Known(there));
+            }
         }
         let (action, detail) = (Action::PersonInvite, format!("as {role}"));
         let noted = self.audit.note(by, account, action, &email, detail).await?;
         let purpose = Purpose::Join { role, account };
         let link = self.create_link(email, purpose).await;
         Ok(noted.done(link).await?)
+    }
+
+    /// A person as they are in one account; `None` when it is none of theirs.
+    async fn find_in(
+        &self,
+        person: &Person,
+        account: AccountId,
+    ) -> Result<Option<Person>, StoreError> {
+        if person.account == Some(account) {
+            return Ok(Some(person.clone()));
+        }
+        let further = self.store.list_memberships(person.id, person.id).await?;
+        let found = further.iter().find(|further| further.account == account);
+        Ok(found.map(|further| person.clone().with_membership(further)))
     }
 
     /// Makes a link by which a person sets a new password.
@@ -153,6 +175,12 @@ impl People {
         let now = self.clock.now();
         let invitation = self.store.find_invitation(&link, now).await?;
         let invitation = invitation.ok_or(PasswordError::Link)?;
+        if matches!(invitation.purpose, Purpose::Join { .. }) {
+            let known = self.store.find_credentials(&invitation.email).await?;
+            if known.is_some() {
+                return Err(PasswordError::Taken);
+            }
+        }
         let password = self.hasher.hash(password).await?;
         let now = self.clock.now();
         let (secret, session) = new_session(now, device);
@@ -168,6 +196,36 @@ impl People {
             Err(error) => Err(error.into()),
         };
         noted.done(entered).await
+    }
+
+    /// Accepts an invitation for somebody who is signed in: its account becomes one of theirs, and they see it next. The
+    /// answer is the secret under which their session goes on.
+    pub async fn join(
+        &self,
+        device: &Device,
+        link: &str,
+        person: &Person,
+        session: &str,
+    ) -> Result<String, PasswordError> {
+        let (link, now) = (TokenHash::of(link), self.clock.now());
+        let invitation = self.store.find_invitation(&link, now).await?;
+        let invitation = invitation.filter(|found| found.email == person.email);
+        let invitation = invitation.ok_or(PasswordError::Link)?;
+        let noted = self.note_accepted(device, &invitation, false).await?;
+        let renewed = secret();
+        let joining = Joining {
+            link,
+            person: person.id,
+            session: TokenHash::of(session),
+            renewed: TokenHash::of(&renewed),
+            now,
+        };
+        let joined = match self.store.join_account(&joining).await {
+            Ok(true) => Ok(renewed),
+            Ok(false) => Err(PasswordError::Link),
+            Err(error) => Err(error.into()),
+        };
+        noted.done(joined).await
     }
 
     async fn note_accepted(

@@ -6,7 +6,7 @@ mod second_step;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use domain::person::{Device, Email, Password, SignedIn};
+use domain::person::{Device, Email, Password, Role, SignedIn};
 use domain::ports::{NewSession, Store, StoreError, TryKey};
 use domain::token::TokenHash;
 use domain::tries::TryLimit;
@@ -216,6 +216,37 @@ impl SignIn {
             tracing::warn!(%error, "it could not be remembered that a session was used");
         }
         Ok(Some(found.signed_in))
+    }
+
+    /// The accounts of a person: the one that they see first, and the further ones.
+    pub async fn list_accounts(
+        &self,
+        person: PersonId,
+    ) -> Result<Vec<(AccountId, Role)>, StoreError> {
+        let Some(found) = self.store.find_person(person).await? else {
+            return Ok(Vec::new());
+        };
+        let person = found.person;
+        let further = self.store.list_memberships(person.id, person.id).await?;
+        let further = further.iter().map(|further| {
+            let there = person.clone().with_membership(further);
+            (further.account, there.role)
+        });
+        let first = person.account.map(|account| (account, person.role));
+        Ok(first.into_iter().chain(further).collect())
+    }
+
+    /// Has a session go on with another account of its person. The answer is the secret under which it does; `None` when
+    /// the account is none of theirs.
+    pub async fn switch_account(
+        &self,
+        session: &str,
+        account: AccountId,
+    ) -> Result<Option<String>, StoreError> {
+        let renewed = secret();
+        let (old, new) = (TokenHash::of(session), TokenHash::of(&renewed));
+        let switched = self.store.switch_account(&old, &new, account).await?;
+        Ok(switched.then_some(renewed))
     }
 
     /// Signs out. A session that is over already is none that ends.

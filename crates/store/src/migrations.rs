@@ -110,6 +110,7 @@ migrations! {
     22 "0022_encrypted" Breaking,
     23 "0023_sign_in" Compatible,
     24 "0024_grants" Compatible,
+    25 "0025_memberships" Breaking,
 }
 
 /// The steps of the schema that a program knows.

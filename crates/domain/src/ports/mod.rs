@@ -13,6 +13,7 @@ mod catalogue;
 mod codes;
 mod dispatch;
 mod history;
+mod memberships;
 mod messages;
 mod oauth;
 mod operations;
@@ -42,6 +43,7 @@ pub use dispatch::{
 pub use history::{
     Found, HistoryStore, Look, MessageFilter, MessageStory, MessageSummary, PartStory, StateName,
 };
+pub use memberships::{Joining, Membership, MembershipStore};
 pub use messages::{
     AcceptResult, Accepted, Cancel, ID_BLOCK_LIFETIME, KeptAnswer, MessageStore, Page,
     accept_results,
@@ -130,6 +132,7 @@ pub trait Store:
     + CodeStore
     + OAuthStore
     + PeopleStore
+    + MembershipStore
     + SessionStore
     + SecondFactorStore
     + TryStore
@@ -149,6 +152,7 @@ impl<T> Store for T where
         + CodeStore
         + OAuthStore
         + PeopleStore
+        + MembershipStore
         + SessionStore
         + SecondFactorStore
         + TryStore

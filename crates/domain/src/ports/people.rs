@@ -26,7 +26,7 @@ pub struct NewPerson {
 /// A person, as lists show them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PersonRecord {
-    /// Who.
+    /// Who. In a list of an account's people: what they may do there.
     pub person: Person,
     /// When they came to be one.
     pub created_at: Timestamp,
@@ -104,7 +104,8 @@ pub enum PersonChanged {
 /// People and their invitations. Of every link only the fingerprint is kept.
 #[async_trait]
 pub trait PeopleStore: Send + Sync + 'static {
-    /// Keeps an invitation, in the place of an older one for the same address.
+    /// Keeps an invitation, in the place of an older one for the same address and account; a link for a new password, in
+    /// the place of an older one for the same person.
     async fn create_invitation(
         &self,
         invitation: &Invitation,
@@ -127,8 +128,12 @@ pub trait PeopleStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Vec<InvitationRecord>, StoreError>;
 
-    /// Takes the invitation for an address back; `false` when there is none.
-    async fn withdraw_invitation(&self, email: &Email) -> Result<bool, StoreError>;
+    /// Takes all invitations for an address back, or those about one account; `false` when there is none.
+    async fn withdraw_invitations(
+        &self,
+        email: &Email,
+        account: Option<AccountId>,
+    ) -> Result<bool, StoreError>;
 
     /// Uses up an invitation, sets the password and opens a session, in one step; for whoever has a second factor the
     /// sign-in is half open instead, until `half_expires`. With `ends_grants`, what the person granted to clients ends.
@@ -164,7 +169,8 @@ pub trait PeopleStore: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<PersonRecord>, StoreError>;
 
-    /// Changes what a person may do, and which account they see. What they granted for another account ends.
+    /// Changes what a person may do, and which account they see first. What they granted for an account that is no longer
+    /// theirs ends.
     async fn set_role(
         &self,
         id: PersonId,

@@ -1,7 +1,9 @@
 //! What some people decide about others.
 
 use domain::person::{Email, Person, Role};
-use domain::ports::{InvitationRecord, PersonChanged, PersonRecord, Purpose, StoreError};
+use domain::ports::{
+    InvitationRecord, Membership, PersonChanged, PersonRecord, Purpose, StoreError,
+};
 use domain::{AccountId, PersonId};
 
 use super::{InviteError, Invited, People};
@@ -52,6 +54,9 @@ pub enum ManageError {
     /// Only an operator may be without an account.
     #[error("an admin or a member needs an account")]
     NoAccount,
+    /// It concerns other accounts, too.
+    #[error("only an operator can make this link")]
+    ByOperator,
     /// Nobody would be left to run the service.
     #[error("this is the last operator; make somebody else one first")]
     LastOperator,
@@ -118,17 +123,21 @@ impl People {
         Ok(self.invite(by, email, role, account).await?)
     }
 
-    /// Takes an invitation back: its link works no longer.
-    pub async fn withdraw_invitation(
+    /// Takes the invitation of an address to an account back, where one is named, or all of the address: the links work
+    /// no longer.
+    pub async fn withdraw_invitations(
         &self,
         by: &By,
         reach: Reach,
         email: &Email,
+        account: Option<AccountId>,
     ) -> Result<(), ManageError> {
+        let account = reach.account().or(account);
         let waiting = self.list_invitations(reach).await?;
-        let found = waiting
-            .into_iter()
-            .find(|record| record.invitation.email == *email);
+        let mut waiting = waiting.into_iter();
+        let found = waiting.find(|record| {
+            record.invitation.email == *email && (account.is_none() || record.account == account)
+        });
         let found = found.ok_or(ManageError::NoInvitation)?;
         let is_within = match found.invitation.purpose {
             Purpose::Join { role, account } => reach.includes(role, account),
@@ -137,9 +146,9 @@ impl People {
         if !is_within {
             return Err(ManageError::NoInvitation);
         }
-        let (account, action) = (found.account, Action::InvitationWithdraw);
-        let noted = self.audit.note(by, account, action, email, "").await?;
-        let withdrawn = match self.store.withdraw_invitation(email).await {
+        let (about, action) = (found.account, Action::InvitationWithdraw);
+        let noted = self.audit.note(by, about, action, email, "").await?;
+        let withdrawn = match self.store.withdraw_invitations(email, account).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(ManageError::NoInvitation),
             Err(error) => Err(error.into()),
@@ -147,7 +156,8 @@ impl People {
         noted.done(withdrawn).await
     }
 
-    /// Makes a link by which somebody sets a new password.
+    /// Makes a link by which somebody sets a new password. Whoever belongs to several accounts gets it from an operator: an
+    /// admin of one could open the others with it.
     pub async fn reset(
         &self,
         by: &By,
@@ -155,11 +165,31 @@ impl People {
         id: PersonId,
     ) -> Result<(Person, Invited), ManageError> {
         let person = self.get(reach, id).await?;
+        if reach != Reach::Everybody && !self.store.list_memberships(id, id).await?.is_empty() {
+            let (action, why) = (Action::PersonReset, ManageError::ByOperator);
+            self.audit
+                .note_refused(by, person.account, action, &person.email, &why)
+                .await?;
+            return Err(why);
+        }
         let link = self.invite_again(by, &person).await?;
         Ok((person, link))
     }
 
-    /// Changes what somebody may do, and which account they see.
+    /// The further accounts of those on a page of a list.
+    pub async fn list_memberships(
+        &self,
+        people: &[PersonRecord],
+    ) -> Result<Vec<Membership>, StoreError> {
+        let (Some(first), Some(last)) = (people.first(), people.last()) else {
+            return Ok(Vec::new());
+        };
+        self.store
+            .list_memberships(first.person.id, last.person.id)
+            .await
+    }
+
+    /// Changes what somebody may do, in an admin's account; for operators also which account they see first.
     pub async fn set_role(
         &self,
         by: &By,
@@ -176,11 +206,12 @@ impl People {
         } else if account.is_none() && role != Role::Operator {
             Err(ManageError::NoAccount)
         } else {
-            outcome(
-                self.store
-                    .set_role(id, role, account, self.clock.now())
-                    .await,
-            )
+            let store = &self.store;
+            let changed = match reach {
+                Reach::Everybody => store.set_role(id, role, account, self.clock.now()).await,
+                Reach::Account(own) => store.set_role_in(id, own, role).await,
+            };
+            outcome(changed)
         };
         noted.done(changed).await?;
         Ok(Person {
@@ -190,11 +221,16 @@ impl People {
         })
     }
 
-    /// Removes somebody. Their sessions end, and what they granted to clients; what else they made stays.
+    /// Removes somebody, from an admin's account or, for operators, altogether. Their sessions there end, and what they
+    /// granted to clients; what else they made stays.
     pub async fn remove(&self, by: &By, reach: Reach, id: PersonId) -> Result<Person, ManageError> {
         let person = self.get(reach, id).await?;
         let noted = self.note(by, &person, Action::PersonRemove, "").await?;
-        let removed = outcome(self.store.remove_person(id, self.clock.now()).await);
+        let now = self.clock.now();
+        let removed = outcome(match reach {
+            Reach::Everybody => self.store.remove_person(id, now).await,
+            Reach::Account(own) => self.store.leave_account(id, own, now).await,
+        });
         noted.done(removed).await?;
         Ok(person)
     }
@@ -215,9 +251,31 @@ impl People {
         Ok(person)
     }
 
+    /// Takes one of somebody's accounts away. For operators.
+    pub async fn remove_from(
+        &self,
+        by: &By,
+        id: PersonId,
+        account: AccountId,
+    ) -> Result<Person, ManageError> {
+        let person = self.get(Reach::Everybody, id).await?;
+        let there = self.find_in(&person, account).await?;
+        let person = there.ok_or(ManageError::Unknown)?;
+        let noted = self.note(by, &person, Action::PersonRemove, "").await?;
+        let now = self.clock.now();
+        let removed = outcome(self.store.leave_account(id, account, now).await);
+        noted.done(removed).await?;
+        Ok(person)
+    }
+
+    /// Somebody within reach, as they are in an admin's account.
     async fn get(&self, reach: Reach, id: PersonId) -> Result<Person, ManageError> {
         let found = self.store.find_person(id).await?;
-        let person = found.map(|record| record.person);
+        let person = found.ok_or(ManageError::Unknown)?.person;
+        let person = match reach {
+            Reach::Everybody => Some(person),
+            Reach::Account(own) => self.find_in(&person, own).await?,
+        };
         let within = |person: &Person| reach.includes(person.role, person.account);
         person.filter(within).ok_or(ManageError::Unknown)
     }

@@ -9,7 +9,7 @@ use super::attempt::Attempt;
 use super::fault::Fault;
 use super::oauth::{LOCK_BY_ID, RAISE_VERSION, end_grant, lock, run};
 use super::people;
-use super::{PostgresStore, column};
+use super::{PostgresStore, Values, column};
 use crate::rows::Corrupt;
 use crate::rows::oauth::ConnectedColumns;
 
@@ -25,22 +25,33 @@ const LIST: &str = "
 /// Whoever renews a token of one of these waits, or is waited for.
 const LOCK_GRANTS_OF: &str = "
     SELECT id FROM oauth_grant
-    WHERE person_id = $1 AND revoked_us IS NULL AND ($2::bigint IS NULL OR account_id <> $2)
+    WHERE person_id = $1 AND revoked_us IS NULL
+        AND ($2 OR NOT EXISTS (SELECT 1 FROM person WHERE id = $1 AND person.account_id = oauth_grant.account_id)
+            AND NOT EXISTS (
+                SELECT 1 FROM membership WHERE person_id = $1 AND membership.account_id = oauth_grant.account_id))
     ORDER BY id FOR UPDATE";
 const END_GRANTS: &str = "UPDATE oauth_grant SET revoked_us = $2 WHERE id = ANY($1)";
 const END_TOKENS: &str = "
     UPDATE token SET revoked_us = $2 WHERE grant_id = ANY($1) AND kind > 0 AND revoked_us IS NULL";
 
-/// Ends all that a person granted, but for what they granted for the account `kept`. Their row must be locked, or they
-/// could grant something meanwhile.
+/// Which grants of a person end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// All of them.
+    All,
+    /// Those for accounts that are no longer theirs.
+    OfLostAccounts,
+}
+
+/// Ends what a person granted. Their row must be locked, or they could grant something meanwhile.
 pub(super) async fn end_grants_of(
     transaction: &Transaction<'_>,
     person: PersonId,
-    kept: Option<AccountId>,
+    which: Ended,
     now_us: i64,
 ) -> Result<(), Fault> {
-    let kept = kept.map(AccountId::as_i64);
-    let grants = people::run(transaction, LOCK_GRANTS_OF, &[&person.as_i64(), &kept]).await?;
+    let values: Values<'_> = &[&person.as_i64(), &(which == Ended::All)];
+    let grants = people::run(transaction, LOCK_GRANTS_OF, values).await?;
     let grants: Result<Vec<i64>, Corrupt> = grants.iter().map(|row| column(row, 0)).collect();
     let grants = grants?;
     if grants.is_empty() {
@@ -59,7 +70,7 @@ impl PostgresStore {
         account: AccountId,
         now_us: i64,
     ) -> Result<Vec<GrantRecord>, StoreError> {
-        let values: super::Values<'_> = &[&account.as_i64(), &now_us];
+        let values: Values<'_> = &[&account.as_i64(), &now_us];
         self.list("list connected clients", LIST, values, connected)
             .await
     }

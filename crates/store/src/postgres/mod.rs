@@ -131,6 +131,7 @@ mod grant_pruning;
 mod held;
 mod history;
 mod keys;
+mod memberships;
 mod messages;
 mod migrate;
 mod naming;

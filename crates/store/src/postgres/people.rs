@@ -12,7 +12,7 @@ use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
-use super::connected::end_grants_of;
+use super::connected::{Ended, end_grants_of};
 use super::fault::Fault;
 use super::second_factor::open_half;
 use super::sessions::{SWEEP, open_session};
@@ -22,8 +22,8 @@ use crate::rows::{Corrupt, micros};
 
 const INVITE: &str = "
     INSERT INTO invitation (email, hash, person_id, role, account_id, expires_us) VALUES ($1, $2, $3, $4, $5, $6)
-    ON CONFLICT (email) DO UPDATE SET hash = excluded.hash, person_id = excluded.person_id, role = excluded.role,
-        account_id = excluded.account_id, expires_us = excluded.expires_us";
+    ON CONFLICT (email, coalesce(account_id, 0), (person_id IS NOT NULL)) DO UPDATE SET hash = excluded.hash,
+        person_id = excluded.person_id, role = excluded.role, expires_us = excluded.expires_us";
 const FIND_INVITATION: &str =
     "SELECT email, person_id, role, account_id FROM invitation WHERE hash = $1 AND expires_us > $2";
 const LIST_INVITATIONS: &str = "
@@ -33,7 +33,10 @@ const LIST_INVITATIONS: &str = "
     WHERE invitation.expires_us > $1
         AND ($2::bigint IS NULL OR coalesce(invitation.account_id, person.account_id) = $2)
     ORDER BY invitation.email LIMIT $3";
-const WITHDRAW_INVITATION: &str = "DELETE FROM invitation WHERE email = $1 RETURNING 1";
+const WITHDRAW_INVITATIONS: &str = "
+    DELETE FROM invitation WHERE email = $1 AND ($2::bigint IS NULL OR account_id = $2
+        OR (account_id IS NULL AND person_id IN (SELECT id FROM person WHERE account_id = $2)))
+    RETURNING 1";
 const USE_INVITATION: &str =
     "DELETE FROM invitation WHERE hash = $1 RETURNING email, person_id, role, account_id";
 const CREATE_PERSON: &str = "
@@ -58,19 +61,32 @@ macro_rules! person {
 
 const FIND_PERSON: &str = person!("WHERE id = $1");
 const LIST_PEOPLE: &str = person!("WHERE id > $1 ORDER BY id LIMIT $2");
-const LIST_PEOPLE_OF_ACCOUNT: &str =
-    person!("WHERE id > $1 AND account_id = $3 ORDER BY id LIMIT $2");
+/// Nobody is in it twice: the account in a person's own row is none of their further ones.
+const LIST_PEOPLE_OF_ACCOUNT: &str = "
+    SELECT id, email, role, account_id, created_us, seen_us, totp_secret IS NOT NULL FROM person
+    WHERE id > $1 AND account_id = $3
+    UNION ALL
+    SELECT person.id, email, CASE person.role WHEN 'operator' THEN person.role ELSE membership.role END,
+        membership.account_id, membership.created_us, membership.seen_us, totp_secret IS NOT NULL
+    FROM membership JOIN person ON person.id = membership.person_id
+    WHERE membership.person_id > $1 AND membership.account_id = $3
+    ORDER BY 1 LIMIT $2";
 
 /// Whoever takes an operator away waits for the others who do.
 const OPERATORS: &str = "SELECT id FROM person WHERE role = 'operator' ORDER BY id FOR UPDATE";
 /// Nobody who is removed or changed grants anything in that moment.
-const LOCK_PERSON: &str = "SELECT id FROM person WHERE id = $1 FOR UPDATE";
+pub(super) const LOCK_PERSON: &str = "SELECT id FROM person WHERE id = $1 FOR UPDATE";
 const SET_ROLE: &str = "UPDATE person SET role = $2, account_id = $3 WHERE id = $1 RETURNING 1";
+/// The account in a person's own row is none of their further ones.
+const END_SAME_MEMBERSHIP: &str = "
+    DELETE FROM membership
+    WHERE person_id = $1 AND account_id = (SELECT account_id FROM person WHERE id = $1)";
 const END_SESSIONS: &str = "
     WITH halves AS (DELETE FROM half_open WHERE person_id = $1)
     DELETE FROM session WHERE person_id = $1";
 const FORGET_LINKS: &str = "
-    WITH codes AS (DELETE FROM recovery_code WHERE person_id = $1)
+    WITH codes AS (DELETE FROM recovery_code WHERE person_id = $1),
+        memberships AS (DELETE FROM membership WHERE person_id = $1)
     DELETE FROM invitation WHERE person_id = $1";
 const REMOVE_PERSON: &str = "DELETE FROM person WHERE id = $1 RETURNING 1";
 const CHANGE_PASSWORD: &str = "
@@ -120,7 +136,7 @@ impl Redemption<'_> {
                 let set = run(transaction, SET_PASSWORD, values).await?;
                 if self.ends_grants {
                     let now_us = micros(self.session.opened_at);
-                    end_grants_of(transaction, person, None, now_us).await?;
+                    end_grants_of(transaction, person, Ended::All, now_us).await?;
                 }
                 let read = |row: &Row| {
                     Ok(Redeemed {
@@ -205,16 +221,14 @@ impl Attempt for SteppingDown {
             }
             None if is_last => return Ok(PersonChanged::LastOperator),
             Some((role, account)) => {
-                end_grants_of(&transaction, person, account, now_us).await?;
                 let account = account.map(AccountId::as_i64);
-                run(&transaction, SET_ROLE, &[&id, &role.name(), &account]).await?
+                let values: Values<'_> = &[&id, &role.name(), &account];
+                let changed = run(&transaction, SET_ROLE, values).await?;
+                run(&transaction, END_SAME_MEMBERSHIP, &[&id]).await?;
+                end_grants_of(&transaction, person, Ended::OfLostAccounts, now_us).await?;
+                changed
             }
-            None => {
-                end_grants_of(&transaction, person, None, now_us).await?;
-                run(&transaction, END_SESSIONS, &[&id]).await?;
-                run(&transaction, FORGET_LINKS, &[&id]).await?;
-                run(&transaction, REMOVE_PERSON, &[&id]).await?
-            }
+            None => delete_person(&transaction, person, now_us).await?,
         };
         transaction.commit().await?;
         Ok(if changed.is_empty() {
@@ -223,6 +237,19 @@ impl Attempt for SteppingDown {
             PersonChanged::Done
         })
     }
+}
+
+/// Deletes a person, whose row is locked, and who is not the last operator.
+pub(super) async fn delete_person(
+    transaction: &Transaction<'_>,
+    person: PersonId,
+    now_us: i64,
+) -> Result<Vec<Row>, Fault> {
+    end_grants_of(transaction, person, Ended::All, now_us).await?;
+    for sql in [END_SESSIONS, FORGET_LINKS] {
+        run(transaction, sql, &[&person.as_i64()]).await?;
+    }
+    run(transaction, REMOVE_PERSON, &[&person.as_i64()]).await
 }
 
 /// Sets somebody's own password.
@@ -242,7 +269,7 @@ impl Attempt for PasswordChange<'_> {
         let values: Values<'_> = &[&self.id.as_i64(), &password, &kept];
         let set = run(&transaction, CHANGE_PASSWORD, values).await?;
         if let Some(now) = self.grants_end {
-            end_grants_of(&transaction, self.id, None, micros(now)).await?;
+            end_grants_of(&transaction, self.id, Ended::All, micros(now)).await?;
         }
         transaction.commit().await?;
         Ok(!set.is_empty())
@@ -319,9 +346,13 @@ impl PeopleStore for PostgresStore {
             .await
     }
 
-    async fn withdraw_invitation(&self, email: &Email) -> Result<bool, StoreError> {
-        let values: Values<'_> = &[&email.as_str()];
-        let withdrawn = self.query("withdraw an invitation", WITHDRAW_INVITATION, values);
+    async fn withdraw_invitations(
+        &self,
+        email: &Email,
+        account: Option<AccountId>,
+    ) -> Result<bool, StoreError> {
+        let values: Values<'_> = &[&email.as_str(), &account.map(AccountId::as_i64)];
+        let withdrawn = self.query("withdraw invitations", WITHDRAW_INVITATIONS, values);
         Ok(!withdrawn.await?.is_empty())
     }
 
@@ -446,7 +477,7 @@ fn invitation_columns(row: &Row) -> Result<InvitationColumns, Corrupt> {
     })
 }
 
-fn invitation(row: &Row) -> Result<Invitation, Corrupt> {
+pub(super) fn invitation(row: &Row) -> Result<Invitation, Corrupt> {
     invitation_columns(row)?.invitation()
 }
 

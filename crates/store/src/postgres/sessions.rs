@@ -39,15 +39,23 @@ pub(super) const SWEEP: &str = "
         halves AS (DELETE FROM half_open WHERE expires_us <= $1)
     DELETE FROM session WHERE expires_us <= $1";
 const FIND: &str = "
-    SELECT person.id, person.email, person.role, person.account_id, session.account_id, session.seen_us
+    SELECT person.id, person.email,
+        CASE person.role WHEN 'operator' THEN person.role ELSE coalesce(membership.role, person.role) END,
+        coalesce(membership.account_id, person.account_id), session.account_id, session.seen_us
     FROM session LEFT JOIN person ON person.id = session.person_id
+        LEFT JOIN membership ON membership.person_id = session.person_id
+            AND membership.account_id = session.chosen_account_id
     WHERE session.hash = $1 AND session.expires_us > $2";
 const LIST: &str = "
     SELECT hash, opened_us, seen_us, expires_us, address, browser FROM session
     WHERE person_id = $1 AND expires_us > $2 ORDER BY seen_us DESC, opened_us DESC, hash LIMIT $3";
 const TOUCH: &str = "
-    WITH touched AS (UPDATE session SET seen_us = $2 WHERE hash = $1 RETURNING person_id)
-    UPDATE person SET seen_us = $2 FROM touched WHERE person.id = touched.person_id";
+    WITH touched AS (UPDATE session SET seen_us = $2 WHERE hash = $1 RETURNING person_id, chosen_account_id),
+        seen AS (
+            UPDATE membership SET seen_us = $2 FROM touched
+            WHERE membership.person_id = touched.person_id AND membership.account_id = touched.chosen_account_id)
+    UPDATE person SET seen_us = $2 FROM touched
+    WHERE person.id = touched.person_id AND touched.chosen_account_id IS NULL";
 const END: &str = "DELETE FROM session WHERE hash = $1";
 const END_ALL: &str = "
     WITH halves AS (DELETE FROM half_open WHERE person_id = $1)

@@ -5,7 +5,8 @@ use domain::person::{
     Device, Email, OpenSession, PasswordHash, Person, Role, SessionRecord, SignedIn, TotpSecret,
 };
 use domain::ports::{
-    Credentials, HalfOpen, Invitation, InvitationRecord, PersonRecord, Purpose, SecondFactor,
+    Credentials, HalfOpen, Invitation, InvitationRecord, Membership, PersonRecord, Purpose,
+    SecondFactor,
 };
 use domain::tries::Tries;
 use domain::{KeyRing, TokenHash};
@@ -56,6 +57,25 @@ impl PersonColumns {
             created_at: timestamp(created_us)?,
             seen_at: seen_us.map(timestamp).transpose()?,
             has_second_factor,
+        })
+    }
+}
+
+/// The columns of a further account.
+pub(crate) struct MembershipColumns {
+    pub(crate) person_id: i64,
+    pub(crate) account_id: i64,
+    pub(crate) role: String,
+    pub(crate) seen_us: Option<i64>,
+}
+
+impl MembershipColumns {
+    pub(crate) fn membership(self) -> Result<Membership, Corrupt> {
+        Ok(Membership {
+            person: person_id(self.person_id)?,
+            account: account_id(self.account_id)?,
+            role: role(&self.role)?,
+            seen_at: self.seen_us.map(timestamp).transpose()?,
         })
     }
 }
@@ -208,7 +228,6 @@ pub(crate) fn address(device: &Device) -> Option<String> {
     device.address.map(|address| address.to_string())
 }
 
-/// Reads a person's ID.
 /// The columns of tries that count.
 pub(crate) fn tries(count: i64, since_us: i64) -> Result<Tries, Corrupt> {
     Ok(Tries {
@@ -217,6 +236,7 @@ pub(crate) fn tries(count: i64, since_us: i64) -> Result<Tries, Corrupt> {
     })
 }
 
+/// Reads a person's ID.
 pub(crate) fn person_id(number: i64) -> Result<PersonId, Corrupt> {
     PersonId::from_i64(number).ok_or(Corrupt("person ID"))
 }

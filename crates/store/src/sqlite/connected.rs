@@ -19,17 +19,29 @@ const LIST: &str = "
 const IS_GRANT_OF: &str = "SELECT EXISTS (SELECT 1 FROM oauth_grant WHERE id = ?1 AND account_id = ?2 AND revoked_us IS NULL)";
 
 const GRANTS_OF: &str = "
-    SELECT id FROM oauth_grant WHERE person_id = ?1 AND revoked_us IS NULL AND (?2 IS NULL OR account_id <> ?2)";
+    SELECT id FROM oauth_grant WHERE person_id = ?1 AND revoked_us IS NULL
+        AND (?2 OR NOT EXISTS (SELECT 1 FROM person WHERE id = ?1 AND person.account_id = oauth_grant.account_id)
+            AND NOT EXISTS (
+                SELECT 1 FROM membership WHERE person_id = ?1 AND membership.account_id = oauth_grant.account_id))";
 
-/// Ends all that a person granted, but for what they granted for the account `kept`.
+/// Which grants of a person end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// All of them.
+    All,
+    /// Those for accounts that are no longer theirs.
+    OfLostAccounts,
+}
+
+/// Ends what a person granted.
 pub(super) fn end_grants_of(
     db: &Connection,
     person: PersonId,
-    kept: Option<AccountId>,
+    which: Ended,
     now_us: i64,
 ) -> Result<()> {
     let mut statement = db.prepare_cached(GRANTS_OF)?;
-    let values = params![person.as_i64(), kept.map(AccountId::as_i64)];
+    let values = params![person.as_i64(), which == Ended::All];
     let grants: Vec<i64> = statement
         .query_map(values, |row| row.get(0))?
         .collect::<Result<_>>()?;

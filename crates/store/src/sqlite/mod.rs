@@ -40,6 +40,7 @@ mod fault;
 mod fold;
 mod held;
 mod history;
+mod memberships;
 mod messages;
 mod migrate;
 mod money;

@@ -11,7 +11,7 @@ use domain::{Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
-use super::connected::end_grants_of;
+use super::connected::{Ended, end_grants_of};
 use super::second_factor::open_half;
 use super::sessions::{Owner, end_session, end_sessions, end_sessions_but, open_session, sweep};
 use crate::rows::micros;
@@ -19,8 +19,8 @@ use crate::rows::people::{InvitationColumns, PersonColumns, person_id};
 
 const INVITE: &str = "
     INSERT INTO invitation (email, hash, person_id, role, account_id, expires_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-    ON CONFLICT (email) DO UPDATE SET hash = excluded.hash, person_id = excluded.person_id, role = excluded.role,
-        account_id = excluded.account_id, expires_us = excluded.expires_us";
+    ON CONFLICT (email, coalesce(account_id, 0), (person_id IS NOT NULL)) DO UPDATE SET hash = excluded.hash,
+        person_id = excluded.person_id, role = excluded.role, expires_us = excluded.expires_us";
 const FIND_INVITATION: &str =
     "SELECT email, person_id, role, account_id FROM invitation WHERE hash = ?1 AND expires_us > ?2";
 const LIST_INVITATIONS: &str = "
@@ -31,7 +31,9 @@ const LIST_INVITATIONS: &str = "
     ORDER BY invitation.email LIMIT ?3";
 const USE_INVITATION: &str =
     "DELETE FROM invitation WHERE hash = ?1 RETURNING email, person_id, role, account_id";
-const WITHDRAW_INVITATION: &str = "DELETE FROM invitation WHERE email = ?1";
+const WITHDRAW_INVITATIONS: &str = "
+    DELETE FROM invitation WHERE email = ?1 AND (?2 IS NULL OR account_id = ?2
+        OR (account_id IS NULL AND person_id IN (SELECT id FROM person WHERE account_id = ?2)))";
 const CREATE_PERSON: &str = "
     INSERT INTO person (email, password, role, account_id, created_us) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT (email) DO NOTHING RETURNING id";
@@ -52,14 +54,27 @@ macro_rules! person {
 
 const FIND_PERSON: &str = person!("WHERE id = ?1");
 const LIST_PEOPLE: &str = person!("WHERE id > ?1 ORDER BY id LIMIT ?2");
-const LIST_PEOPLE_OF_ACCOUNT: &str =
-    person!("WHERE id > ?1 AND account_id = ?3 ORDER BY id LIMIT ?2");
+/// Nobody is in it twice: the account in a person's own row is none of their further ones.
+const LIST_PEOPLE_OF_ACCOUNT: &str = "
+    SELECT id, email, role, account_id, created_us, seen_us, totp_secret IS NOT NULL FROM person
+    WHERE id > ?1 AND account_id = ?3
+    UNION ALL
+    SELECT person.id, email, CASE person.role WHEN 'operator' THEN person.role ELSE membership.role END,
+        membership.account_id, membership.created_us, membership.seen_us, totp_secret IS NOT NULL
+    FROM membership JOIN person ON person.id = membership.person_id
+    WHERE membership.person_id > ?1 AND membership.account_id = ?3
+    ORDER BY 1 LIMIT ?2";
 
 const OPERATORS_BESIDES: &str = "SELECT count(*) FROM person WHERE role = 'operator' AND id <> ?1";
 const ROLE_OF: &str = "SELECT role FROM person WHERE id = ?1";
 const SET_ROLE: &str = "UPDATE person SET role = ?2, account_id = ?3 WHERE id = ?1";
-const REMOVE_PERSON: [&str; 3] = [
+/// The account in a person's own row is none of their further ones.
+const END_SAME_MEMBERSHIP: &str = "
+    DELETE FROM membership
+    WHERE person_id = ?1 AND account_id = (SELECT account_id FROM person WHERE id = ?1)";
+const REMOVE_PERSON: [&str; 4] = [
     "DELETE FROM invitation WHERE person_id = ?1",
+    "DELETE FROM membership WHERE person_id = ?1",
     "DELETE FROM recovery_code WHERE person_id = ?1",
     "DELETE FROM person WHERE id = ?1",
 ];
@@ -91,7 +106,7 @@ fn invitation_columns(row: &Row<'_>) -> Result<InvitationColumns> {
     })
 }
 
-fn invitation(row: &Row<'_>) -> Result<Invitation> {
+pub(super) fn invitation(row: &Row<'_>) -> Result<Invitation> {
     Ok(invitation_columns(row)?.invitation()?)
 }
 
@@ -131,7 +146,7 @@ fn redeem_invitation(
             db.prepare_cached(SET_PASSWORD)?.execute(values)?;
             end_sessions(db, person)?;
             if ends_grants {
-                end_grants_of(db, person, None, micros(session.opened_at))?;
+                end_grants_of(db, person, Ended::All, micros(session.opened_at))?;
             }
             let has_second = db
                 .prepare_cached(HAS_SECOND_FACTOR)?
@@ -259,7 +274,9 @@ fn set_role(
     if may == PersonChanged::Done || stays {
         let values = params![id.as_i64(), role.name(), account.map(AccountId::as_i64)];
         db.prepare_cached(SET_ROLE)?.execute(values)?;
-        end_grants_of(db, id, account, micros(now))?;
+        db.prepare_cached(END_SAME_MEMBERSHIP)?
+            .execute([id.as_i64()])?;
+        end_grants_of(db, id, Ended::OfLostAccounts, micros(now))?;
         return Ok(PersonChanged::Done);
     }
     Ok(may)
@@ -268,13 +285,19 @@ fn set_role(
 fn remove_person(db: &Connection, id: PersonId, now: Timestamp) -> Result<PersonChanged> {
     let may = may_step_down(db, id)?;
     if may == PersonChanged::Done {
-        end_grants_of(db, id, None, micros(now))?;
-        end_sessions(db, id)?;
-        for sql in REMOVE_PERSON {
-            db.prepare_cached(sql)?.execute([id.as_i64()])?;
-        }
+        delete_person(db, id, now)?;
     }
     Ok(may)
+}
+
+/// Deletes a person who is not the last operator.
+pub(super) fn delete_person(db: &Connection, id: PersonId, now: Timestamp) -> Result<()> {
+    end_grants_of(db, id, Ended::All, micros(now))?;
+    end_sessions(db, id)?;
+    for sql in REMOVE_PERSON {
+        db.prepare_cached(sql)?.execute([id.as_i64()])?;
+    }
+    Ok(())
 }
 
 fn set_password(
@@ -289,7 +312,7 @@ fn set_password(
     if is_set {
         end_sessions_but(db, id, kept)?;
         if let Some(now) = grants_end {
-            end_grants_of(db, id, None, micros(now))?;
+            end_grants_of(db, id, Ended::All, micros(now))?;
         }
     }
     Ok(is_set)
@@ -334,11 +357,15 @@ impl PeopleStore for SqliteStore {
         .await
     }
 
-    async fn withdraw_invitation(&self, email: &Email) -> Result<bool, StoreError> {
-        let email = email.clone();
-        self.write("withdraw an invitation", move |db| {
-            let mut withdraw = db.prepare_cached(WITHDRAW_INVITATION)?;
-            Ok(withdraw.execute([email.as_str()])? > 0)
+    async fn withdraw_invitations(
+        &self,
+        email: &Email,
+        account: Option<AccountId>,
+    ) -> Result<bool, StoreError> {
+        let (email, account) = (email.clone(), account.map(AccountId::as_i64));
+        self.write("withdraw invitations", move |db| {
+            let mut withdraw = db.prepare_cached(WITHDRAW_INVITATIONS)?;
+            Ok(withdraw.execute(params![email.as_str(), account])? > 0)
         })
         .await
     }

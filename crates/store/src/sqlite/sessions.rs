@@ -19,14 +19,20 @@ const OPEN: &str = "
     INSERT INTO session (hash, account_id, person_id, expires_us, opened_us, seen_us, address, browser)
     VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)";
 const FIND: &str = "
-    SELECT person.id, person.email, person.role, person.account_id, session.account_id, session.seen_us
+    SELECT person.id, person.email,
+        CASE person.role WHEN 'operator' THEN person.role ELSE coalesce(membership.role, person.role) END,
+        coalesce(membership.account_id, person.account_id), session.account_id, session.seen_us
     FROM session LEFT JOIN person ON person.id = session.person_id
+        LEFT JOIN membership ON membership.person_id = session.person_id
+            AND membership.account_id = session.chosen_account_id
     WHERE session.hash = ?1 AND session.expires_us > ?2";
 const LIST: &str = "
     SELECT hash, opened_us, seen_us, expires_us, address, browser FROM session
     WHERE person_id = ?1 AND expires_us > ?2 ORDER BY seen_us DESC, opened_us DESC, hash LIMIT ?3";
-const TOUCH: &str = "UPDATE session SET seen_us = ?2 WHERE hash = ?1 RETURNING person_id";
+const TOUCH: &str =
+    "UPDATE session SET seen_us = ?2 WHERE hash = ?1 RETURNING person_id, chosen_account_id";
 const SEE: &str = "UPDATE person SET seen_us = ?2 WHERE id = ?1";
+const SEE_IN: &str = "UPDATE membership SET seen_us = ?2 WHERE person_id = ?1 AND account_id = ?3";
 const END: &str = "DELETE FROM session WHERE hash = ?1";
 const END_ALL_BUT: &str = "DELETE FROM session WHERE person_id = ?1 AND hash <> ?2";
 const END_ALL: &str = "DELETE FROM session WHERE person_id = ?1";
@@ -126,12 +132,18 @@ fn find(db: &Connection, session: &TokenHash, now_us: i64) -> Result<Option<Open
 
 fn touch(db: &Connection, session: &TokenHash, now_us: i64) -> Result<()> {
     let mut touch = db.prepare_cached(TOUCH)?;
-    let person: Option<Option<i64>> = touch
-        .query_row(params![session.as_bytes(), now_us], |row| row.get(0))
+    let touched: Option<(Option<i64>, Option<i64>)> = touch
+        .query_row(params![session.as_bytes(), now_us], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()?;
-    if let Some(person) = person.flatten() {
-        db.prepare_cached(SEE)?.execute(params![person, now_us])?;
-    }
+    match touched {
+        Some((Some(person), None)) => db.prepare_cached(SEE)?.execute(params![person, now_us])?,
+        Some((Some(person), Some(account))) => db
+            .prepare_cached(SEE_IN)?
+            .execute(params![person, now_us, account])?,
+        Some((None, _)) | None => 0,
+    };
     Ok(())
 }
 

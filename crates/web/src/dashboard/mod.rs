@@ -4,6 +4,7 @@
 //! handler's signature (`visitor`). Every page works without a script, but for what is `live`. Every form carries a
 //! token that only this browser's own page can have.
 
+mod accounts;
 mod assets;
 mod audit;
 mod browser;
@@ -12,6 +13,7 @@ mod chart;
 mod connect;
 mod consent;
 mod form;
+mod join;
 mod live;
 mod lookups;
 mod messages;
@@ -147,6 +149,7 @@ impl Dashboard {
             .merge(send::routes())
             .merge(security::routes())
             .merge(people::routes())
+            .merge(accounts::routes())
             .merge(audit::routes())
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)

@@ -32,6 +32,8 @@ pub(super) struct Frame {
     pub(super) icon: &'static str,
     pub(super) script: &'static str,
     pub(super) who: Option<Who>,
+    /// The account that the page is about.
+    pub(super) account: Option<String>,
     /// The ways between the pages; none on a page that stands by itself.
     pub(super) sections: Vec<Section>,
     /// What every form behind the sign-in carries.
@@ -61,6 +63,7 @@ impl Frame {
             icon: &ICON_ADDRESS,
             script: &SCRIPT_ADDRESS,
             who: None,
+            account: None,
             sections: Vec::new(),
             form_token: String::new(),
             said: None,
@@ -80,6 +83,14 @@ impl Frame {
                 back: back.to_carry().map(str::to_owned),
             }),
             ..Self::plain()
+        }
+    }
+
+    /// The same for a page about an account.
+    pub(super) fn of_account(self, name: &str) -> Self {
+        Self {
+            account: Some(name.to_owned()),
+            ..self
         }
     }
 

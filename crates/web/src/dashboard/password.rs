@@ -37,6 +37,8 @@ struct PasswordPage<'a> {
     min_chars: usize,
     /// Whether somebody sets a new password who may have connected clients.
     offers_disconnecting: bool,
+    /// Where whoever has a password already signs in, to come back here.
+    sign_in: Option<String>,
     problems: Problems,
 }
 
@@ -80,7 +82,7 @@ pub(super) fn disconnects(form: &Form) -> bool {
     form.get("disconnect").is_some()
 }
 
-fn link_is_dead() -> Response {
+pub(super) fn link_is_dead() -> Response {
     notice(
         StatusCode::NOT_FOUND,
         "This link does not work",
@@ -94,39 +96,53 @@ pub(super) async fn ask_invited(
     Path(link): Path<String>,
     visit: Visit,
 ) -> Result<Response, Failure> {
-    match dashboard.engine.people.find_invitation(&link).await? {
-        Some(invitation) => {
-            invited_page(&dashboard, &visit, &invitation, Problems::default()).await
-        }
-        None => Ok(link_is_dead()),
+    let Some(invitation) = dashboard.engine.people.find_invitation(&link).await? else {
+        return Ok(link_is_dead());
+    };
+    if let Some(invited) = dashboard.invited(&visit, &invitation).await? {
+        let text = what_for(&dashboard, &invitation).await?;
+        return Ok(invited.page(text, &path_of(&link)));
     }
+    let problems = Problems::default();
+    invited_page(&dashboard, &visit, &link, &invitation, problems).await
+}
+
+fn path_of(link: &str) -> ReturnPath {
+    ReturnPath::parse(Some(&format!("/dashboard/invitation/{link}")))
+}
+
+/// What somebody is invited to, in a sentence.
+async fn what_for(dashboard: &Dashboard, invitation: &Invitation) -> Result<String, Failure> {
+    let Purpose::Join { role, account } = invitation.purpose else {
+        return Ok("Whoever is still signed in as you will have to sign in again.".to_owned());
+    };
+    let account = match account {
+        Some(account) => dashboard.engine.accounts.find_by_id(account).await?,
+        None => None,
+    };
+    let place = account.map_or_else(
+        || "this service".to_owned(),
+        |account| format!("the account {}", account.name),
+    );
+    Ok(format!("You are invited to {place} as {role}."))
 }
 
 async fn invited_page(
     dashboard: &Dashboard,
     visit: &Visit,
+    link: &str,
     invitation: &Invitation,
     problems: Problems,
 ) -> Result<Response, Failure> {
-    let (title, text) = match invitation.purpose {
-        Purpose::NewPassword(_) => (
-            "Set a new password",
-            "Whoever is still signed in as you will have to sign in again.".to_owned(),
+    let text = what_for(dashboard, invitation).await?;
+    let (title, text, sign_in) = match invitation.purpose {
+        Purpose::NewPassword(_) => ("Set a new password", text, None),
+        // The same for everybody: it does not tell who signs in here already.
+        Purpose::Join { .. } => (
+            "Welcome",
+            format!("{text} Set a password to sign in with."),
+            Some(path_of(link).sign_in_address()),
         ),
-        Purpose::Join { role, account } => {
-            let accounts = &dashboard.engine.accounts;
-            let name = match account {
-                Some(account) => accounts.find_by_id(account).await?,
-                None => None,
-            };
-            let place = name.map_or_else(
-                || "this service".to_owned(),
-                |account| format!("the account {}", account.name),
-            );
-            let text =
-                format!("You are invited to {place} as {role}. Set a password to sign in with.");
-            ("Welcome", text)
-        }
     };
     let key = visit.form_key();
     let status = problems.status();
@@ -140,6 +156,7 @@ async fn invited_page(
         is_email_fixed: true,
         min_chars: MIN_PASSWORD_CHARS,
         offers_disconnecting: matches!(invitation.purpose, Purpose::NewPassword(_)),
+        sign_in,
         problems,
     };
     Ok(with_cookie(show_bare(status, &page), key.cookie(dashboard)))
@@ -152,16 +169,21 @@ pub(super) async fn accept(
     visit: Visit,
     mut form: Form,
 ) -> Result<Response, Failure> {
-    if !visit.sent(&form, ACCEPT, None) {
-        return Err(Failure::NotFromHere);
-    }
     let people = &dashboard.engine.people;
     let Some(invitation) = people.find_invitation(&link).await? else {
         return Ok(link_is_dead());
     };
+    if let Some(invited) = dashboard.invited(&visit, &invitation).await? {
+        return invited.join(&dashboard, &visit, &form, &link).await;
+    }
+    if !visit.sent(&form, ACCEPT, None) {
+        return Err(Failure::NotFromHere);
+    }
     let password = match chosen(&mut form, &invitation.email) {
         Ok(password) => password,
-        Err(problems) => return invited_page(&dashboard, &visit, &invitation, problems).await,
+        Err(problems) => {
+            return invited_page(&dashboard, &visit, &link, &invitation, problems).await;
+        }
     };
     let (device, ends_grants) = (visit.device(), disconnects(&form));
     match people.accept(&device, &link, password, ends_grants).await {
@@ -169,7 +191,14 @@ pub(super) async fn accept(
             dashboard.replace_session(&visit).await;
             Ok(enter(&dashboard, &visit, &entered, &ReturnPath::parse(None)).await)
         }
-        Err(PasswordError::Link | PasswordError::Taken) => Ok(link_is_dead()),
+        Err(PasswordError::Taken) => {
+            let problems = Problems {
+                password: Some("This address has a password already: sign in with it.".to_owned()),
+                ..Problems::default()
+            };
+            invited_page(&dashboard, &visit, &link, &invitation, problems).await
+        }
+        Err(PasswordError::Link) => Ok(link_is_dead()),
         Err(PasswordError::Busy(busy)) => Err(busy.into()),
         Err(PasswordError::Store(error)) => Err(error.into()),
     }
@@ -213,6 +242,7 @@ fn operator_page(session: &str, signed_in: &SignedIn, email: &str, problems: Pro
         is_email_fixed: false,
         min_chars: MIN_PASSWORD_CHARS,
         offers_disconnecting: false,
+        sign_in: None,
         problems,
     };
     show_bare(status, &page)

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use domain::ports::{InvitationRecord, PersonRecord, Purpose, StoreError};
+use domain::ports::{InvitationRecord, Membership, PersonRecord, Purpose, StoreError};
 use domain::{AccountId, PersonId, Role};
 use engine::people::Reach;
 use http::StatusCode;
@@ -85,6 +85,8 @@ struct Row {
     email: String,
     role: Role,
     account: String,
+    /// Further accounts, for operators.
+    further: Vec<Further>,
     has_second_factor: bool,
     created: Moment,
     seen: Option<Moment>,
@@ -93,9 +95,16 @@ struct Row {
     is_within_reach: bool,
 }
 
+struct Further {
+    id: AccountId,
+    name: String,
+    role: Role,
+}
+
 struct InvitationRow {
     email: String,
     what: String,
+    account_id: Option<AccountId>,
     account: String,
     until: Moment,
 }
@@ -156,9 +165,17 @@ async fn page(
     records.truncate(ROWS as usize);
     let last = records.last().map(|record| record.person.id);
     let waiting = people.list_invitations(reach).await?;
+    // An account's admins are told nothing of the other accounts of its people.
+    let further = match reach {
+        Reach::Everybody => people.list_memberships(&records).await?,
+        Reach::Account(_) => Vec::new(),
+    };
     let accounts = records.iter().map(|record| record.person.account);
     let accounts = accounts.chain(waiting.iter().map(|record| record.account));
-    let accounts: BTreeSet<AccountId> = accounts.flatten().collect();
+    let accounts = accounts.flatten();
+    let accounts: BTreeSet<AccountId> = accounts
+        .chain(further.iter().map(|further| further.account))
+        .collect();
     let names = dashboard.account_names(accounts).await?;
     let you = visitor.signed_in.person().map(|person| person.id);
     let next = |id: PersonId| query.address_with("after", Some(&id.to_string()));
@@ -174,7 +191,7 @@ async fn page(
         older: last.filter(|_| is_more).map(next),
         people: records
             .into_iter()
-            .map(|record| Row::of(record, view, you, &names))
+            .map(|record| Row::of(record, &further, view, you, &names))
             .collect(),
         invitations: waiting
             .into_iter()
@@ -193,16 +210,31 @@ async fn page(
 pub(super) type Names = HashMap<AccountId, String>;
 
 impl Row {
-    fn of(record: PersonRecord, view: View, you: Option<PersonId>, names: &Names) -> Self {
+    fn of(
+        record: PersonRecord,
+        further: &[Membership],
+        view: View,
+        you: Option<PersonId>,
+        names: &Names,
+    ) -> Self {
         let person = record.person;
+        let further = || further.iter().filter(|further| further.person == person.id);
+        let seen = further().filter_map(|further| further.seen_at);
         Self {
+            further: further()
+                .map(|further| Further {
+                    id: further.account,
+                    name: name(Some(further.account), names),
+                    role: further.role,
+                })
+                .collect(),
+            seen: seen.chain(record.seen_at).max().map(Moment::from),
             id: person.id.get(),
             email: person.email.to_string(),
             role: person.role,
             account: name(person.account, names),
             has_second_factor: record.has_second_factor,
             created: record.created_at.into(),
-            seen: record.seen_at.map(Moment::from),
             is_you: you == Some(person.id),
             is_within_reach: view.is_for_all || person.role != Role::Operator,
         }
@@ -218,6 +250,7 @@ impl InvitationRow {
         Self {
             email: record.invitation.email.to_string(),
             what,
+            account_id: record.account,
             account: name(record.account, names),
             until: record.expires.into(),
         }

@@ -92,6 +92,11 @@ pub(super) struct Member {
 }
 
 impl Member {
+    /// What stands around their pages, with the account that they are about.
+    pub(super) fn frame(&self) -> Frame {
+        self.visitor.frame().of_account(&self.account.name)
+    }
+
     /// How they act for the account.
     pub(super) fn access(&self) -> Access {
         Accounts::access_of(&self.account, &self.visitor.name())

@@ -79,6 +79,7 @@ pub(super) async fn act(
         "reset" => reset(dashboard, visitor, reach, &form).await,
         "role" => set_role(dashboard, visitor, reach, &form).await,
         "remove" => remove(dashboard, visitor, reach, &form).await,
+        "remove-from" => remove_from(dashboard, visitor, reach, &form).await,
         "remove-second-factor" => remove_second_factor(dashboard, visitor, reach, &form).await,
         _ => return Err(Failure::Form),
     };
@@ -140,8 +141,9 @@ async fn withdraw(
     let email = form.get("email").and_then(|email| email.parse().ok());
     let email: Email = email.ok_or(Stopped::Failure(Failure::Form))?;
     let people = &dashboard.engine.people;
+    let account = form.get("account").and_then(|id| id.parse().ok());
     people
-        .withdraw_invitation(&visitor.by(), reach, &email)
+        .withdraw_invitations(&visitor.by(), reach, &email, account)
         .await?;
     let text = format!("The link for {email} works no longer.");
     Ok(Done::said(visitor, text))
@@ -187,8 +189,40 @@ async fn remove(
 ) -> Result<Done, Stopped> {
     let people = &dashboard.engine.people;
     let removed = people.remove(&visitor.by(), reach, person(form)?).await?;
-    let text = format!("{} can no longer sign in.", removed.email);
+    let text = match reach {
+        Reach::Everybody => format!("{} can no longer sign in.", removed.email),
+        Reach::Account(_) => format!("{} no longer belongs to this account.", removed.email),
+    };
     Ok(Done::said(visitor, text))
+}
+
+async fn remove_from(
+    dashboard: &Dashboard,
+    visitor: &Visitor,
+    reach: Reach,
+    form: &Form,
+) -> Result<Done, Stopped> {
+    only_operators(visitor, reach)?;
+    let account = form.get("account").and_then(|id| id.parse().ok());
+    let account: AccountId = account.ok_or(Stopped::Failure(Failure::Form))?;
+    let people = &dashboard.engine.people;
+    let by = visitor.by();
+    let removed = people.remove_from(&by, person(form)?, account);
+    let text = format!(
+        "{} no longer belongs to that account.",
+        removed.await?.email
+    );
+    Ok(Done::said(visitor, text))
+}
+
+fn only_operators(visitor: &Visitor, reach: Reach) -> Result<(), Stopped> {
+    match reach {
+        Reach::Everybody => Ok(()),
+        Reach::Account(_) => {
+            let frame = Box::new(visitor.frame());
+            Err(Stopped::Failure(Failure::NotYours(frame)))
+        }
+    }
 }
 
 async fn remove_second_factor(
@@ -197,11 +231,7 @@ async fn remove_second_factor(
     reach: Reach,
     form: &Form,
 ) -> Result<Done, Stopped> {
-    if reach != Reach::Everybody {
-        return Err(Stopped::Failure(Failure::NotYours(Box::new(
-            visitor.frame(),
-        ))));
-    }
+    only_operators(visitor, reach)?;
     let people = &dashboard.engine.people;
     let person = people
         .remove_second_factor(&visitor.by(), person(form)?)
