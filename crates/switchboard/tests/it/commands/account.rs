@@ -134,6 +134,7 @@ fn rules(backend: Backend) {
         "per_recipient_hour=off",
         "approved_senders_only=false",
         "requests_per_second=0",
+        "codes_per_day=500",
     ];
     run(&service, &[&set[..], &off].concat()).done();
     assert_eq!(listed(), untouched);
