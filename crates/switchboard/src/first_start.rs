@@ -84,10 +84,10 @@ impl Welcome {
                 self.link
             )?;
         }
-        writeln!(out, "API token:\n  {}\n", self.token)?;
+        writeln!(out, "API token, for a week:\n  {}\n", self.token)?;
         writeln!(
             out,
-            "It ends in a week. Make another that lives as long as you need and may do no more than you need:\n  \
+            "Make another that lives as long as you need and may do no more than you need:\n  \
              switchboard token create --account {ACCOUNT} --name NAME --expires 90d --permission sms:send{}\n",
             location(config)
         )?;

@@ -178,11 +178,8 @@ fn every_mode_does_what_it_says_and_a_service_works_with_client_certificates() {
 
 /// Everything that connects does so with TLS: requests, the worker, heartbeats, copies.
 fn works(site: &Site, url: &str) {
-    let data = site.folder.path().join("data");
-    let key = format!("file:{}", data.join("service.key").display());
     let server = Server::builder(binary(), Backend::Sqlite)
         .env(DATABASE, url)
-        .env("SWITCHBOARD_SECURITY__KEY", key)
         .env("SWITCHBOARD_SIMULATOR__DELAY_MS", "20")
         .start();
     let made = server.cli_json(&["token", "create", "--account", "main", "--json"]);

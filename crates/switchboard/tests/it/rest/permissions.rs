@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use domain::Timestamp;
 use serde_json::{Value, json};
 use testkit::Backend;
 
@@ -140,11 +141,16 @@ fn the_inventory_is_complete() {
 #[test]
 fn a_token_describes_itself() {
     let service = Service::start(Backend::Sqlite);
+    let described = service.get("/token").json();
+    let expires = described["expires"]
+        .as_str()
+        .expect("the first one expires");
+    expires.parse::<Timestamp>().expect("a time");
     let expected = json!({
-        "account": "main", "name": "first token", "permissions": PERMISSIONS, "ips": [], "expires": null,
+        "account": "main", "name": "first token", "permissions": PERMISSIONS, "ips": [], "expires": expires,
         "currency": "EUR", "balance": "100.00",
     });
-    assert_eq!(service.get("/token").json(), expected);
+    assert_eq!(described, expected);
 
     let flags = [
         "--name",
