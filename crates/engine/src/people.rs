@@ -114,6 +114,12 @@ impl People {
         Ok(noted.done(link).await?)
     }
 
+    /// Who signs in with this address.
+    pub async fn find(&self, email: &Email) -> Result<Option<Person>, StoreError> {
+        let known = self.store.find_credentials(email).await?;
+        Ok(known.map(|known| known.person))
+    }
+
     /// A person as they are in one account; `None` when it is none of theirs.
     async fn find_in(
         &self,

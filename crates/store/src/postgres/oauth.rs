@@ -49,10 +49,12 @@ const FIND_REQUEST: &str = "
 const DENY_REQUEST: &str = "
     DELETE FROM oauth_request WHERE hash = $1 AND expires_us > $2
     RETURNING client_id, client_name, redirect, challenge, state, scopes, resource, expires_us";
-/// A person who is being removed grants nothing any more: whoever removes them locks their row first.
+/// Whoever is being removed, or loses the account, grants nothing any more: whoever changes that locks the rows first.
 const APPROVE_REQUEST: &str = "
     WITH giver AS (
-        SELECT id FROM person WHERE id = $7::bigint FOR KEY SHARE
+        SELECT id FROM person WHERE id = $7::bigint AND account_id = $2 FOR KEY SHARE
+    ), further AS (
+        SELECT person_id FROM membership WHERE person_id = $7 AND account_id = $2 FOR KEY SHARE
     ), taken AS (
         DELETE FROM oauth_request WHERE hash = $1 AND expires_us > $6
         RETURNING client_id, client_name, redirect, challenge, resource
@@ -61,7 +63,8 @@ const APPROVE_REQUEST: &str = "
         code_expires_us, created_us, person_id)
     SELECT $2::bigint, client_id, client_name, redirect, challenge, $3, resource, $4::bytea, $5::bigint, $6::bigint,
         $7::bigint
-    FROM taken WHERE $7::bigint IS NULL OR EXISTS (SELECT 1 FROM giver) RETURNING id";
+    FROM taken
+    WHERE $7::bigint IS NULL OR EXISTS (SELECT 1 FROM giver) OR EXISTS (SELECT 1 FROM further) RETURNING id";
 
 macro_rules! lock_grant {
     ($condition:literal) => {

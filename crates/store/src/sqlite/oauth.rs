@@ -45,7 +45,8 @@ const CREATE_GRANT: &str = "
         code_expires_us, created_us, person_id)
     SELECT ?2, client_id, client_name, redirect, challenge, ?3, resource, ?4, ?5, ?6, ?7
     FROM oauth_request WHERE hash = ?1 AND expires_us > ?6
-        AND (?7 IS NULL OR EXISTS (SELECT 1 FROM person WHERE id = ?7))";
+        AND (?7 IS NULL OR EXISTS (SELECT 1 FROM person WHERE id = ?7 AND account_id = ?2)
+            OR EXISTS (SELECT 1 FROM membership WHERE person_id = ?7 AND account_id = ?2))";
 const GRANT: &str = "
     SELECT id, account_id, client_id, client_name, redirect, challenge, scopes, code_expires_us, code_used_us, revoked_us,
         created_us

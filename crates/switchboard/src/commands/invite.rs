@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{bail, ensure};
+use anyhow::bail;
 use domain::clock::SystemClock;
 use domain::ports::AccountRecord;
 use domain::{Person, Role};
@@ -21,26 +21,30 @@ pub(super) async fn run(config: &Config, command: InviteCommand) -> anyhow::Resu
     let accounts = Accounts::new(store.clone(), clock.clone());
     let people = People::new(store, clock, Arc::new(Hasher::default()));
     let by = By::command_line();
+    // Without a role and an account it is for a person, not for a place: who is known gets a new password.
+    if args.role.is_none()
+        && args.account.is_none()
+        && let Some(known) = people.find(&args.email).await?
+    {
+        let invited = people.invite_again(&by, &known).await?;
+        print_again(config, &args, &known, &invited);
+        return Ok(());
+    }
     let role = args.role.unwrap_or(Role::Member);
     let account = choose_account(&accounts, args.account.as_deref(), role).await?;
     let id = account.as_ref().map(|account| account.id);
-    let known = match people.invite(&by, args.email.clone(), role, id).await {
+    match people.invite(&by, args.email.clone(), role, id).await {
         Ok(invited) => {
             print(config, &args, role, account.as_ref(), &invited);
-            return Ok(());
+            Ok(())
         }
-        Err(InviteError::Known(person)) => person,
-        Err(error) => return Err(error.into()),
-    };
-    ensure!(
-        args.role.is_none() && args.account.is_none(),
-        "{} can sign in already, as {}; leave out --role and --account for a link that sets a new password",
-        known.email,
-        known.role
-    );
-    let invited = people.invite_again(&by, &known).await?;
-    print_again(config, &args, &known, &invited);
-    Ok(())
+        Err(InviteError::Known(known)) => bail!(
+            "{} can sign in already, as {}; leave out --role and --account for a link that sets a new password",
+            known.email,
+            known.role
+        ),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The account that is named, or the only one there is.

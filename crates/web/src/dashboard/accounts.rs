@@ -78,16 +78,11 @@ async fn switch(
     let account: Option<AccountId> = form.get("account").and_then(|id| id.parse().ok());
     let account = account.ok_or(Failure::Form)?;
     let sign_in = &dashboard.engine.sign_in;
-    match sign_in.switch_account(&visitor.session, account).await? {
-        Some(session) => {
-            let home = Redirect::to(ReturnPath::parse(None).as_str()).into_response();
-            Ok(with_cookie(home, Some(dashboard.session_cookie(&session))))
-        }
-        None => {
-            let frame = visitor
-                .frame()
-                .refusing("You do not belong to this account.");
-            page(&dashboard, &visitor, StatusCode::NOT_FOUND, frame).await
-        }
-    }
+    let Some(session) = sign_in.switch_account(&visitor.session, account).await? else {
+        let frame = visitor.frame();
+        let frame = frame.refusing("You do not belong to this account.");
+        return page(&dashboard, &visitor, StatusCode::NOT_FOUND, frame).await;
+    };
+    let home = Redirect::to(ReturnPath::parse(None).as_str()).into_response();
+    Ok(with_cookie(home, Some(dashboard.session_cookie(&session))))
 }

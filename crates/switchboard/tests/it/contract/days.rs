@@ -99,6 +99,10 @@ pub(super) async fn undo_encryption(database: &Database) {
         ALTER TABLE token DROP COLUMN successor_id; ALTER TABLE token DROP COLUMN successor_salt;
         ALTER TABLE oauth_grant DROP COLUMN person_id;
         ALTER TABLE account DROP COLUMN admins_consent_only;
+        DROP TABLE membership; ALTER TABLE session DROP COLUMN chosen_account_id; DROP TABLE invitation;
+        CREATE TABLE invitation (email TEXT PRIMARY KEY, hash BYTEA NOT NULL UNIQUE,
+            person_id BIGINT REFERENCES person (id), role TEXT NOT NULL, account_id BIGINT REFERENCES account (id),
+            expires_us BIGINT NOT NULL);
         DROP TABLE service_key; DROP TABLE sign_in_try; DROP TABLE known_browser;
         ALTER TABLE account DROP COLUMN former_secret;
         ALTER TABLE account DROP COLUMN former_secret_until_us;

@@ -96,6 +96,7 @@ mod idempotency;
 mod last_use;
 mod lookup_receipts;
 mod lookups;
+mod memberships;
 mod messages;
 mod model;
 mod money;

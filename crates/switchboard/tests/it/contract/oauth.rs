@@ -140,7 +140,7 @@ pub(super) async fn approve(store: &Arc<dyn Store>, account: AccountId, code: &s
 }
 
 /// Somebody says yes; `false` when that counts no more.
-async fn approve_as(
+pub(super) async fn approve_as(
     store: &Arc<dyn Store>,
     account: AccountId,
     person: Option<PersonId>,

@@ -106,7 +106,7 @@ async fn invitations_are_listed_while_they_work_and_can_be_withdrawn(store: Arc<
     }
     let address = email("bob@example.com");
     for expected in [true, false] {
-        let withdrawn = store.withdraw_invitation(&address).await;
+        let withdrawn = store.withdraw_invitations(&address, None).await;
         assert_eq!(withdrawn.expect("answers"), expected);
     }
     assert_eq!(accept(&store, "bob@example.com", "x").await, None);

@@ -33,7 +33,7 @@ fn of<'a>(service: &'a Service, email: &str, role: &str, account: &str) -> Brows
 }
 
 /// The ID that a list gives somebody.
-fn id(page: &str, email: &str) -> String {
+pub(super) fn id(page: &str, email: &str) -> String {
     let (_, row) = page
         .split_once(&format!("aria-label=\"Change {email}\""))
         .unwrap_or_else(|| panic!("{email} cannot be changed: {page}"));
@@ -42,7 +42,7 @@ fn id(page: &str, email: &str) -> String {
 }
 
 /// The path of the link that a page shows.
-fn link(page: &Response) -> String {
+pub(super) fn link(page: &Response) -> String {
     let text = page.text();
     let (_, rest) = text
         .split_once("/dashboard/invitation/")
@@ -51,7 +51,7 @@ fn link(page: &Response) -> String {
     format!("/dashboard/invitation/{secret}")
 }
 
-fn accept(service: &Service, link: &str, password: &str) -> u16 {
+pub(super) fn accept(service: &Service, link: &str, password: &str) -> u16 {
     let mut browser = Browser::new(service);
     if browser.get(link).status != 200 {
         return 404;

@@ -1,5 +1,6 @@
 //! People over the real program: invitations, signing in and out, and consent to what a client may do.
 
+mod accounts;
 pub(crate) mod browser;
 pub(crate) mod client;
 mod codes;

@@ -398,9 +398,9 @@ impl House {
             Action::InvitationWithdraw => {
                 self.invite("dora@example.com").await;
                 let dora = "dora@example.com".parse().expect("an address");
-                let withdrawn = self
-                    .people
-                    .withdraw_invitation(&by, Reach::Everybody, &dora);
+                let withdrawn =
+                    self.people
+                        .withdraw_invitations(&by, Reach::Everybody, &dora, None);
                 withdrawn.await.expect("there is such an invitation");
             }
             other => panic!("{other:?} belongs elsewhere"),
