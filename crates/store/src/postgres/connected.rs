@@ -11,7 +11,7 @@ use super::oauth::{LOCK_BY_ID, RAISE_VERSION, end_grant, lock, run};
 use super::people;
 use super::{PostgresStore, Values, column};
 use crate::rows::Corrupt;
-use crate::rows::oauth::ConnectedColumns;
+use crate::rows::oauth::{ConnectedColumns, Ended};
 
 const LIST: &str = "
     SELECT g.id, g.client_id, g.client_name, g.scopes, g.created_us,
@@ -33,15 +33,6 @@ const LOCK_GRANTS_OF: &str = "
 const END_GRANTS: &str = "UPDATE oauth_grant SET revoked_us = $2 WHERE id = ANY($1)";
 const END_TOKENS: &str = "
     UPDATE token SET revoked_us = $2 WHERE grant_id = ANY($1) AND kind > 0 AND revoked_us IS NULL";
-
-/// Which grants of a person end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// All of them.
-    All,
-    /// Those for accounts that are no longer theirs.
-    OfLostAccounts,
-}
 
 /// Ends what a person granted. Their row must be locked, or they could grant something meanwhile.
 pub(super) async fn end_grants_of(

@@ -9,10 +9,11 @@ use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
-use super::connected::{Ended, end_grants_of};
+use super::connected::end_grants_of;
 use super::fault::Fault;
 use super::people::{LOCK_PERSON, bytes, delete_person, invitation, run};
 use super::{PostgresStore, Values, column};
+use crate::rows::oauth::Ended;
 use crate::rows::people::MembershipColumns;
 use crate::rows::{Corrupt, micros};
 

@@ -12,11 +12,12 @@ use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
-use super::connected::{Ended, end_grants_of};
+use super::connected::end_grants_of;
 use super::fault::Fault;
 use super::second_factor::open_half;
 use super::sessions::{SWEEP, open_session};
 use super::{PostgresStore, Values, column};
+use crate::rows::oauth::Ended;
 use crate::rows::people::{InvitationColumns, PersonColumns, person_id};
 use crate::rows::{Corrupt, micros};
 

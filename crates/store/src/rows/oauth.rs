@@ -5,9 +5,8 @@ use domain::oauth::{
     AuthorizationRequest, Challenge, ClientName, ClientRecord, Grant, RedirectUri, RefreshToken,
     Successor, SuccessorSalt, Used,
 };
-use domain::{Email, Permissions};
-
 use domain::ports::GrantRecord;
+use domain::{Email, Permissions};
 
 use super::{Corrupt, account_id, timestamp, utf8};
 
@@ -18,6 +17,15 @@ pub(crate) const KEPT_EXPIRED_US: i64 = 24 * 3600 * SECOND_US;
 pub(crate) const KEPT_REVOKED_US: i64 = 3600 * SECOND_US;
 /// Salts are deleted so long after their refresh token was used: longer than any repetition is answered.
 pub(crate) const KEPT_SALT_US: i64 = 60 * SECOND_US;
+
+/// Which grants of a person end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// All of them.
+    All,
+    /// Those for accounts that are no longer theirs.
+    OfLostAccounts,
+}
 
 /// The columns of a client.
 pub(crate) struct ClientColumns {

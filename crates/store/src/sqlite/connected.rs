@@ -5,7 +5,7 @@ use domain::ports::GrantRecord;
 use rusqlite::{Connection, Result, Row, params};
 
 use super::oauth;
-use crate::rows::oauth::{ConnectedColumns, grant_id};
+use crate::rows::oauth::{ConnectedColumns, Ended, grant_id};
 
 const LIST: &str = "
     SELECT g.id, g.client_id, g.client_name, g.scopes, g.created_us,
@@ -23,15 +23,6 @@ const GRANTS_OF: &str = "
         AND (?2 OR NOT EXISTS (SELECT 1 FROM person WHERE id = ?1 AND person.account_id = oauth_grant.account_id)
             AND NOT EXISTS (
                 SELECT 1 FROM membership WHERE person_id = ?1 AND membership.account_id = oauth_grant.account_id))";
-
-/// Which grants of a person end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// All of them.
-    All,
-    /// Those for accounts that are no longer theirs.
-    OfLostAccounts,
-}
 
 /// Ends what a person granted.
 pub(super) fn end_grants_of(

@@ -8,9 +8,10 @@ use domain::{Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
-use super::connected::{Ended, end_grants_of};
+use super::connected::end_grants_of;
 use super::people::{delete_person, invitation};
 use crate::rows::micros;
+use crate::rows::oauth::Ended;
 use crate::rows::people::MembershipColumns;
 
 const LIST: &str = "

@@ -11,10 +11,11 @@ use domain::{Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
-use super::connected::{Ended, end_grants_of};
+use super::connected::end_grants_of;
 use super::second_factor::open_half;
 use super::sessions::{Owner, end_session, end_sessions, end_sessions_but, open_session, sweep};
 use crate::rows::micros;
+use crate::rows::oauth::Ended;
 use crate::rows::people::{InvitationColumns, PersonColumns, person_id};
 
 const INVITE: &str = "

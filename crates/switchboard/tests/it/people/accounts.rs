@@ -25,10 +25,12 @@ struct House {
     service: Service,
 }
 
-/// Two accounts, `main` and `other`.
+/// Two accounts of names that stand nowhere else on a page.
 fn house(backend: Backend) -> House {
     let service = Service::start(backend);
-    service.create_account("other");
+    for name in ["harbour", "lighthouse"] {
+        service.create_account(name);
+    }
     House { service }
 }
 
@@ -83,20 +85,20 @@ fn switch(browser: &mut Browser<'_>, account: &str) -> Response {
 
 fn somebody_joins_a_second_account_and_switches(backend: Backend) {
     let house = house(backend);
-    let mut ann = house.person("ann@example.com", "member", "main");
-    let mut admin = house.person("boss@example.com", "admin", "other");
+    let mut ann = house.person("ann@example.com", "member", "harbour");
+    let mut admin = house.person("boss@example.com", "admin", "lighthouse");
     let invited = invite(&mut admin, "ann@example.com", "admin");
     assert_eq!(invited.status, 200, "{}", invited.text());
     let link = link(&invited);
 
-    assert_eq!(here(&mut ann), "main");
+    assert_eq!(here(&mut ann), "harbour");
     let old = ann.cookie("switchboard").expect("signed in").to_owned();
     let joined = join(&mut ann, &link);
     assert_eq!(
         (joined.status, joined.header("location")),
         (303, Some("/dashboard"))
     );
-    assert_eq!(here(&mut ann), "other");
+    assert_eq!(here(&mut ann), "lighthouse");
     assert_eq!(ann.get(OWN).status, 200, "an admin here");
     let mut former = Browser::new(&house.service);
     former.set_cookie("switchboard", &old);
@@ -110,8 +112,8 @@ fn somebody_joins_a_second_account_and_switches(backend: Backend) {
     // A page that still shows the account of before does nothing in the other.
     ann.get(OWN);
     let stale = ann.token();
-    assert_eq!(switch(&mut ann, "main").status, 303);
-    assert_eq!(here(&mut ann), "main");
+    assert_eq!(switch(&mut ann, "harbour").status, 303);
+    assert_eq!(here(&mut ann), "harbour");
     assert_eq!(ann.get(OWN).status, 403, "a member here");
     let fields = [("form_token", stale.as_str()), ("account", "1")];
     assert_eq!(
@@ -127,16 +129,16 @@ fn somebody_joins_a_second_account_and_switches(backend: Backend) {
     assert_eq!(strange.status, 404, "{}", strange.text());
     let mut again = Browser::new(&house.service);
     assert_eq!(sign_in(&mut again, "ann@example.com", PASSWORD).status, 303);
-    assert_eq!(here(&mut again), "main", "the first one first");
-    assert_eq!(switch(&mut again, "other").status, 303);
-    assert_eq!(here(&mut again), "other");
-    assert_eq!(here(&mut ann), "main", "each browser by itself");
+    assert_eq!(here(&mut again), "harbour", "the first one first");
+    assert_eq!(switch(&mut again, "lighthouse").status, 303);
+    assert_eq!(here(&mut again), "lighthouse");
+    assert_eq!(here(&mut ann), "harbour", "each browser by itself");
 }
 
 fn an_invitation_does_not_tell_who_signs_in_here(backend: Backend) {
     let house = house(backend);
-    house.person("ann@example.com", "admin", "main");
-    let mut admin = house.person("boss@example.com", "admin", "other");
+    house.person("ann@example.com", "admin", "harbour");
+    let mut admin = house.person("boss@example.com", "admin", "lighthouse");
     let shown = ["ann@example.com", "nobody@example.com"].map(|email| {
         let answer = invite(&mut admin, email, "member");
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -156,13 +158,13 @@ fn an_invitation_does_not_tell_who_signs_in_here(backend: Backend) {
     });
     assert_eq!(shown[0], shown[1]);
     let log = admin.get("/dashboard/settings/audit").text();
-    assert!(!log.contains("main"), "{log}");
+    assert!(!log.contains("harbour"), "{log}");
 }
 
 fn an_admin_of_one_account_gets_into_no_other(backend: Backend) {
     let house = house(backend);
-    let mut ann = house.person("ann@example.com", "admin", "main");
-    let mut admin = house.person("boss@example.com", "admin", "other");
+    let mut ann = house.person("ann@example.com", "admin", "harbour");
+    let mut admin = house.person("boss@example.com", "admin", "lighthouse");
     let invitation = link(&invite(&mut admin, "ann@example.com", "member"));
 
     // Whoever opens the link cannot take the place of who is invited.
@@ -190,7 +192,7 @@ fn an_admin_of_one_account_gets_into_no_other(backend: Backend) {
     // A link for a new password would open the other account, too.
     assert_eq!(join(&mut ann, &invitation).status, 303);
     let page = admin.get(OWN).text();
-    assert!(!page.contains("main"), "{page}");
+    assert!(!page.contains("harbour"), "{page}");
     let ann_id = id(&page, "ann@example.com");
     let reset = [("action", "reset"), ("person", ann_id.as_str())];
     let refused = send(&mut admin, OWN, &reset);
@@ -208,18 +210,18 @@ fn an_admin_of_one_account_gets_into_no_other(backend: Backend) {
         refused.text()
     );
 
-    let mut operator = house.person("op@example.com", "operator", "main");
+    let mut operator = house.person("op@example.com", "operator", "harbour");
     let page = operator.get(ALL).text();
-    assert!(page.contains("Remove from other"), "{page}");
+    assert!(page.contains("Remove from lighthouse"), "{page}");
     let made = send(&mut operator, ALL, &reset);
     assert_eq!(accept(&house.service, &link(&made), OTHER), 303);
 }
 
 fn whoever_is_removed_from_an_account_keeps_the_others(backend: Backend) {
     let house = house(backend);
-    let mut ann = house.person("ann@example.com", "member", "main");
-    let mut boss = house.person("boss@example.com", "admin", "other");
-    let mut chief = house.person("chief@example.com", "admin", "main");
+    let mut ann = house.person("ann@example.com", "member", "harbour");
+    let mut boss = house.person("boss@example.com", "admin", "lighthouse");
+    let mut chief = house.person("chief@example.com", "admin", "harbour");
     let invitation = link(&invite(&mut boss, "ann@example.com", "member"));
     assert_eq!(join(&mut ann, &invitation).status, 303);
 
@@ -244,9 +246,9 @@ fn whoever_is_removed_from_an_account_keeps_the_others(backend: Backend) {
         303,
         "signed out where she was removed"
     );
-    assert_eq!(here(&mut first), "main");
+    assert_eq!(here(&mut first), "harbour");
     assert!(
-        !first.get(ACCOUNTS).text().contains("other"),
+        !first.get(ACCOUNTS).text().contains("lighthouse"),
         "gone from her list"
     );
     boss.get(OWN);
@@ -269,8 +271,8 @@ fn whoever_is_removed_from_an_account_keeps_the_others(backend: Backend) {
 
 fn one_account_does_not_withdraw_the_invitation_of_another(backend: Backend) {
     let house = house(backend);
-    let mut boss = house.person("boss@example.com", "admin", "other");
-    let mut chief = house.person("chief@example.com", "admin", "main");
+    let mut boss = house.person("boss@example.com", "admin", "lighthouse");
+    let mut chief = house.person("chief@example.com", "admin", "harbour");
     let first = link(&invite(&mut chief, "new@example.com", "member"));
     let second = link(&invite(&mut boss, "new@example.com", "member"));
     let withdraw = [("action", "withdraw"), ("email", "new@example.com")];
