@@ -28,10 +28,12 @@ const ACCOUNT: [(&str, &str); 10] = [
     ("Connect", "/dashboard/connect"),
 ];
 const SECURITY: (&str, &str) = ("Security", "/dashboard/settings/security");
-const SETTINGS: [(&str, &str); 4] = [
+const ACCOUNTS: (&str, &str) = ("Your accounts", "/dashboard/accounts");
+const SETTINGS: [(&str, &str); 5] = [
     ("API", "/dashboard/settings/api"),
     ("People", "/dashboard/settings/people"),
     SECURITY,
+    ACCOUNTS,
     ("Changes", "/dashboard/settings/audit"),
 ];
 const OPERATOR: [(&str, &str); 11] = [
@@ -59,7 +61,7 @@ pub(super) fn sections(signed_in: &SignedIn, here: &str) -> Vec<Section> {
     let settings: Vec<_> = SETTINGS
         .into_iter()
         .filter(|way| match *way {
-            SECURITY => is_person,
+            SECURITY | ACCOUNTS => is_person,
             _ => has_account && role != Role::Member,
         })
         .collect();
@@ -119,19 +121,19 @@ mod tests {
         for (signed_in, expected) in [
             (
                 person(Role::Member, Some(1)),
-                vec![("Account", 10), ("Settings", 1)],
+                vec![("Account", 10), ("Settings", 2)],
             ),
             (
                 person(Role::Admin, Some(1)),
-                vec![("Account", 10), ("Settings", 4)],
+                vec![("Account", 10), ("Settings", 5)],
             ),
             (
                 person(Role::Operator, Some(1)),
-                vec![("Account", 10), ("Settings", 4), ("Operator", 11)],
+                vec![("Account", 10), ("Settings", 5), ("Operator", 11)],
             ),
             (
                 person(Role::Operator, None),
-                vec![("Settings", 1), ("Operator", 11)],
+                vec![("Settings", 2), ("Operator", 11)],
             ),
             (
                 SignedIn::ByLink(AccountId::new(1).expect("in range")),

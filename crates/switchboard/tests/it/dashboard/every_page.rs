@@ -67,6 +67,7 @@ const PAGES: &[(&str, Who, &str)] = &[
     ("operator-hosts", Operator, "/dashboard/operator/hosts"),
     ("operator-nodes", Operator, "/dashboard/operator/nodes"),
     ("connect", Member, "/dashboard/connect"),
+    ("accounts", Member, "/dashboard/accounts"),
     ("senders", Member, "/dashboard/senders"),
     ("sender", Member, "/dashboard/senders/{sender}"),
     ("sender-name", Member, "/dashboard/senders/name"),
