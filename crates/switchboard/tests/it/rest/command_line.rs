@@ -70,6 +70,7 @@ fn accounts(backend: Backend) {
         assert_eq!(
             keys(&list[0]),
             [
+                "adminsConsentOnly",
                 "approvedSendersOnly",
                 "balance",
                 "codesPerDay",
