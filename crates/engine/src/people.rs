@@ -85,8 +85,8 @@ impl People {
         }
     }
 
-    /// Invites somebody. An older invitation for the same address and account no longer works. Whoever signs in here
-    /// already gets a further account; nothing tells whoever invites them that they do.
+    /// Invites somebody. An older invitation for the same address and account stops working. A person who can sign in
+    /// already gets a further account; the inviter is not told that they can.
     pub async fn invite(
         &self,
         by: &By,
@@ -120,7 +120,7 @@ impl People {
         Ok(known.map(|known| known.person))
     }
 
-    /// A person as they are in one account; `None` when it is none of theirs.
+    /// A person with their role in one account; `None` when they do not belong to it.
     async fn find_in(
         &self,
         person: &Person,

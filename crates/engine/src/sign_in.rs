@@ -236,8 +236,8 @@ impl SignIn {
         Ok(first.into_iter().chain(further).collect())
     }
 
-    /// Has a session go on with another account of its person. The answer is the secret under which it does; `None` when
-    /// the account is none of theirs.
+    /// Switches a session to another account of its person. The answer is the session's new secret; `None` when the person
+    /// does not belong to the account.
     pub async fn switch_account(
         &self,
         session: &str,

@@ -46,13 +46,14 @@ pub trait MembershipStore: Send + Sync + 'static {
         last: PersonId,
     ) -> Result<Vec<Membership>, StoreError>;
 
-    /// Uses up an invitation: its account becomes one of the person's, and their session goes on there. Links that would
-    /// give them a new password work no longer: whoever made one may have nothing to do with this account. `false`: the
-    /// link is unknown, used or expired, or for somebody else.
+    /// Uses up an invitation: the person joins its account, and their session continues there. Password-reset links that
+    /// still wait for them stop working: an admin of another account may have made one. `false`: the link is unknown, used
+    /// or expired, or for somebody else.
     async fn join_account(&self, joining: &Joining) -> Result<bool, StoreError>;
 
-    /// Has a session go on with another account of its person, under the fingerprint `renewed`, so that forms of pages
-    /// that show the former account do nothing. `false`: the account is none of theirs, or the session is over.
+    /// Switches a session to another account of its person. The session gets the fingerprint `renewed`, so that forms on
+    /// pages that still show the former account are refused. `false`: the person does not belong to the account, or the
+    /// session has ended.
     async fn switch_account(
         &self,
         session: &TokenHash,
@@ -68,8 +69,8 @@ pub trait MembershipStore: Send + Sync + 'static {
         role: Role,
     ) -> Result<PersonChanged, StoreError>;
 
-    /// Takes an account away from a person, with their sessions there and what they granted to clients for it. Whoever has
-    /// no other account, and is no operator, is removed.
+    /// Removes a person from an account, and ends their sessions there and what they granted to clients for it. A person
+    /// with no other account is deleted, unless they are an operator.
     async fn leave_account(
         &self,
         person: PersonId,

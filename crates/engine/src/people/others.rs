@@ -156,8 +156,8 @@ impl People {
         noted.done(withdrawn).await
     }
 
-    /// Makes a link by which somebody sets a new password. Whoever belongs to several accounts gets it from an operator: an
-    /// admin of one could open the others with it.
+    /// Makes a link by which somebody sets a new password. For a person of several accounts only an operator can: an admin
+    /// of one account could use the link to get into the others.
     pub async fn reset(
         &self,
         by: &By,
