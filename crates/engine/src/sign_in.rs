@@ -2,11 +2,12 @@
 //! sessions that this opens.
 
 mod second_step;
+mod sessions;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use domain::person::{Device, Email, Password, Role, SignedIn};
+use domain::person::{Device, Email, Password, Role};
 use domain::ports::{NewSession, Store, StoreError, TryKey};
 use domain::token::TokenHash;
 use domain::tries::TryLimit;
@@ -18,6 +19,9 @@ use crate::entropy;
 use crate::people::{Busy, Hasher, Tries};
 use crate::throttle;
 
+use sessions::KnownSessions;
+pub use sessions::SessionError;
+
 /// How long a link may wait to be used.
 const LINK_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 /// How long a session lasts.
@@ -28,8 +32,6 @@ const DASHBOARD: &str = "dashboard";
 
 /// How long a sign-in may wait for its second factor.
 pub const HALF_LIFETIME: SignedDuration = SignedDuration::from_mins(5);
-/// How exactly it is known when a session was last used.
-const SEEN_EVERY: SignedDuration = SignedDuration::from_mins(5);
 
 /// How long a browser is known that somebody signed in with.
 pub const BROWSER_LIFETIME: SignedDuration = SignedDuration::from_hours(180 * 24);
@@ -105,6 +107,7 @@ pub struct SignIn {
     hasher: Arc<Hasher>,
     /// Asked before the database, which counts for all nodes.
     by_address: Tries<IpAddr>,
+    known_sessions: KnownSessions,
 }
 
 impl SignIn {
@@ -117,6 +120,7 @@ impl SignIn {
             audit,
             hasher,
             by_address: Tries::new(BY_ADDRESS),
+            known_sessions: KnownSessions::default(),
         }
     }
 
@@ -203,21 +207,6 @@ impl SignIn {
         Ok(Entered::Session(secret))
     }
 
-    /// Whose session it is. Now and then it is remembered that it was used.
-    pub async fn find(&self, session: &str) -> Result<Option<SignedIn>, StoreError> {
-        let (session, now) = (TokenHash::of(session), self.clock.now());
-        let Some(found) = self.store.find_session(&session, now).await? else {
-            return Ok(None);
-        };
-        if now.duration_since(found.seen_at) >= SEEN_EVERY
-            && let Err(error) = self.store.touch_session(&session, now).await
-        {
-            // Whoever asks is served all the same: the list of sessions only shows an older time.
-            tracing::warn!(%error, "it could not be remembered that a session was used");
-        }
-        Ok(Some(found.signed_in))
-    }
-
     /// The accounts of a person: the one that they see first, and the further ones.
     pub async fn list_accounts(
         &self,
@@ -251,7 +240,7 @@ impl SignIn {
 
     /// Signs out. A session that is over already is none that ends.
     pub async fn end(&self, from: IpAddr, session: &str) -> Result<(), StoreError> {
-        let Some(signed_in) = self.find(session).await? else {
+        let Some(signed_in) = self.look_up(&TokenHash::of(session)).await? else {
             return Ok(());
         };
         let (by, account) = (By::signed_in(&signed_in, from), signed_in.account());
@@ -305,7 +294,7 @@ impl SignIn {
         session: &str,
         brought: Option<&str>,
     ) -> Result<Option<String>, StoreError> {
-        let Some(signed_in) = self.find(session).await? else {
+        let Some(signed_in) = self.look_up(&TokenHash::of(session)).await? else {
             return Ok(None);
         };
         let Some(person) = signed_in.person() else {

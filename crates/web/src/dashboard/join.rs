@@ -41,12 +41,14 @@ impl Dashboard {
         let (Some(session), Purpose::Join { .. }) = (&visit.session, invitation.purpose) else {
             return Ok(None);
         };
-        Ok(match self.engine.sign_in.find(session).await? {
-            Some(SignedIn::Person(person)) if person.email == invitation.email => {
-                Some(Invited { session, person })
-            }
-            _ => None,
-        })
+        Ok(
+            match self.engine.sign_in.find(session, visit.address).await? {
+                Some(SignedIn::Person(person)) if person.email == invitation.email => {
+                    Some(Invited { session, person })
+                }
+                _ => None,
+            },
+        )
     }
 }
 

@@ -125,6 +125,7 @@ impl Streams {
 struct Following<F> {
     dashboard: Arc<Dashboard>,
     session: String,
+    address: IpAddr,
     signed_in: SignedIn,
     render: F,
     stop: watch::Receiver<bool>,
@@ -155,6 +156,7 @@ where
     let following = Following {
         dashboard: dashboard.clone(),
         session: visitor.session.clone(),
+        address: visitor.address,
         signed_in: visitor.signed_in.clone(),
         render,
         stop: dashboard.streams.stop.clone(),
@@ -230,7 +232,8 @@ where
             return true;
         }
         self.next_check = now + SESSION_CHECK;
-        let found = self.dashboard.engine.sign_in.find(&self.session).await;
+        let sign_in = &self.dashboard.engine.sign_in;
+        let found = sign_in.find(&self.session, self.address).await;
         // Nobody is sent away because a database is slow for a moment.
         found.map_or(true, |found| found.as_ref() == Some(&self.signed_in))
     }

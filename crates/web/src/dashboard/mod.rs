@@ -162,7 +162,7 @@ impl Dashboard {
         back: &ReturnPath,
     ) -> Result<(&'a str, SignedIn), Failure> {
         if let Some(session) = &visit.session
-            && let Some(signed_in) = self.engine.sign_in.find(session).await?
+            && let Some(signed_in) = self.engine.sign_in.find(session, visit.address).await?
         {
             return Ok((session, signed_in));
         }

@@ -5,6 +5,7 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use domain::person::SignedIn;
 use domain::ports::StoreError;
 use engine::people::Busy;
+use engine::sign_in::SessionError;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -241,6 +242,11 @@ pub(super) enum Failure {
     Busy,
     /// The account has made too many requests.
     TooMany(TooManyRequests),
+    /// The address has sent too many sessions that do not exist.
+    UnknownSessions {
+        /// When to try again.
+        retry_after_s: u32,
+    },
     /// The store could not.
     Store(StoreError),
 }
@@ -255,6 +261,15 @@ impl Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Throttled { retry_after_s } => Self::UnknownSessions { retry_after_s },
+            SessionError::Store(error) => Self::Store(error),
+        }
     }
 }
 
@@ -321,6 +336,14 @@ impl IntoResponse for Failure {
                     &error.message(),
                 ),
                 TooManyRequests::RETRY_AFTER_S,
+            ),
+            Self::UnknownSessions { retry_after_s } => with_retry_after(
+                notice(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "Too many requests",
+                    "Too many requests from your address had a session that does not exist. Try again in a few seconds.",
+                ),
+                retry_after_s,
             ),
             Self::Store(error) => store_failed(&error),
         }

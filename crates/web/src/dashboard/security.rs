@@ -323,7 +323,7 @@ async fn end_sessions(
     if dashboard
         .engine
         .sign_in
-        .find(&visitor.session)
+        .find(&visitor.session, visitor.address)
         .await?
         .is_none()
     {

@@ -57,7 +57,12 @@ pub(super) async fn ask(
 ) -> Result<Response, Failure> {
     let back = ReturnPath::of_query(query.as_deref());
     if let Some(session) = &visit.session
-        && dashboard.engine.sign_in.find(session).await?.is_some()
+        && dashboard
+            .engine
+            .sign_in
+            .find(session, visit.address)
+            .await?
+            .is_some()
     {
         return Ok(Redirect::to(back.as_str()).into_response());
     }

@@ -1,10 +1,12 @@
 //! A client's question: a person is sent on to the consent page, or back, or nowhere.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use engine::grants::{AuthorizeError, AuthorizeParams, WrongQuestion};
+use engine::sign_in::SessionError;
 use http::header::{
     ACCEPT, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, RETRY_AFTER,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -30,7 +32,9 @@ pub(super) async fn authorize(State(oauth): State<Arc<OAuth>>, request: Request)
     let asked = AuthorizeParams::from_pairs(pairs);
     match oauth.grants().begin(address, &asked).await {
         Ok(pending) => sent_to(&format!("{}/{}", oauth.settings.consent_url, pending.id)),
-        Err(AuthorizeError::Wrong(wrong)) if oauth.may_send_back(&parts.headers, &wrong).await => {
+        Err(AuthorizeError::Wrong(wrong))
+            if oauth.may_send_back(&parts.headers, address, &wrong).await =>
+        {
             sent_to(wrong.redirect.as_str())
         }
         Err(AuthorizeError::Wrong(wrong)) => {
@@ -46,7 +50,12 @@ pub(super) async fn authorize(State(oauth): State<Arc<OAuth>>, request: Request)
 impl OAuth {
     /// Whether a person may be sent to a client that asked wrongly: it runs on their own machine, or they are signed in and
     /// their account has granted it something. Others are told, so that a link to this service leads to nobody's page.
-    async fn may_send_back(&self, headers: &HeaderMap, wrong: &WrongQuestion) -> bool {
+    async fn may_send_back(
+        &self,
+        headers: &HeaderMap,
+        address: IpAddr,
+        wrong: &WrongQuestion,
+    ) -> bool {
         if wrong.is_loopback {
             return true;
         }
@@ -54,12 +63,13 @@ impl OAuth {
             return false;
         };
         let known = async {
-            let signed_in = self.engine.sign_in.find(session).await?;
+            let signed_in = self.engine.sign_in.find(session, address).await?;
             let account = signed_in.and_then(|signed_in| signed_in.account());
-            match account {
-                Some(account) => self.grants().is_connected(account, &wrong.client_id).await,
-                None => Ok(false),
-            }
+            let Some(account) = account else {
+                return Ok::<_, SessionError>(false);
+            };
+            let grants = self.grants();
+            Ok(grants.is_connected(account, &wrong.client_id).await?)
         };
         known.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "it is not known whether a person knows a client");

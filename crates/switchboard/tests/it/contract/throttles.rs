@@ -6,12 +6,15 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use domain::oauth::ClientIdUrl;
+use domain::person::Device;
 use domain::ports::{ClientDocuments, Store, UnusableDocument};
 use domain::token::SEED_BYTES;
 use domain::{Clock, Timestamp, TokenSecret};
 use engine::gate::Refusal;
 use engine::grants::{TokenError, TokenParams};
-use engine::{Gate, GrantSettings, Grants};
+use engine::people::Hasher;
+use engine::sign_in::{SessionError, SignIn};
+use engine::{By, Gate, GrantSettings, Grants};
 use jiff::SignedDuration;
 use testkit::PATIENCE;
 
@@ -21,6 +24,7 @@ use super::sample::{at, create_account, new_token};
 on_both_stores!(
     an_address_that_guesses_tokens_is_not_looked_up,
     an_address_that_guesses_codes_is_not_looked_up,
+    an_address_that_guesses_sessions_is_not_looked_up,
 );
 
 const GUESSER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
@@ -87,6 +91,40 @@ async fn an_address_that_guesses_tokens_is_not_looked_up(store: Arc<dyn Store>) 
         tokio::task::yield_now().await;
     }
     gate.stop().await;
+}
+
+async fn an_address_that_guesses_sessions_is_not_looked_up(store: Arc<dyn Store>) {
+    let owner = create_account(&store, "acme").await;
+    let sign_in = SignIn::new(store.clone(), Arc::new(Still), Arc::new(Hasher::default()));
+    let device = Device {
+        address: Some(NEIGHBOUR),
+        browser: "a browser".to_owned(),
+    };
+    let open = async || {
+        let link = sign_in.create_link(&By::command_line(), owner).await;
+        let session = sign_in.redeem(&device, &link.expect("a link")).await;
+        session.expect("it is stored").expect("a session")
+    };
+    let (known, fresh) = (open().await, open().await);
+    let is_found = async |session: &str, from| {
+        let found = sign_in.find(session, from).await;
+        found.map(|found| found.is_some())
+    };
+    assert!(is_found(&known, GUESSER).await.expect("it is looked up"));
+    for number in 0..GUESSES {
+        let guessed = is_found(&format!("guess {number}"), GUESSER).await;
+        let expected = matches!(guessed, Ok(false) | Err(SessionError::Throttled { .. }));
+        assert!(expected, "guess {number}: {guessed:?}");
+    }
+    let refused = is_found(&fresh, GUESSER).await;
+    assert!(
+        matches!(refused, Err(SessionError::Throttled { retry_after_s: 1.. })),
+        "the store was asked: {refused:?}"
+    );
+    let found = is_found(&known, GUESSER).await;
+    assert!(matches!(found, Ok(true)), "this node knows it: {found:?}");
+    let found = is_found(&fresh, NEIGHBOUR).await;
+    assert!(matches!(found, Ok(true)), "its neighbour: {found:?}");
 }
 
 async fn an_address_that_guesses_codes_is_not_looked_up(store: Arc<dyn Store>) {

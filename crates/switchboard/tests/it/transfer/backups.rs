@@ -1,6 +1,7 @@
 //! Backups that are made while the service works, and what comes back of them.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -56,7 +57,7 @@ fn a_backup_of_a_busy_service_is_restored_into_both(backend: Backend) {
     ];
     for url in urls {
         let restore = ["restore", "--from", &file_name, "--json"];
-        let restored = restore_into(&url, &restore);
+        let restored = restore_into(folder.path(), &url, &restore);
         assert!(restored["checked"].as_array().is_some(), "{restored}");
         let back = start_on(&url, &service.token);
         for id in &answered {
@@ -72,10 +73,11 @@ fn a_backup_of_a_busy_service_is_restored_into_both(backend: Backend) {
     assert_eq!(service.get("/token").json()["account"], json!("main"));
 }
 
-fn restore_into(url: &str, arguments: &[&str]) -> serde_json::Value {
+fn restore_into(folder: &Path, url: &str, arguments: &[&str]) -> serde_json::Value {
     let output = std::process::Command::new(crate::rest::service::binary())
         .args(arguments)
         .env(super::DATABASE, url)
+        .current_dir(folder)
         .output();
     printed(&output.expect("it runs"))
 }
