@@ -1,5 +1,9 @@
 //! Who calls, and from where they may.
 
+pub mod permission;
+pub mod token;
+pub mod tries;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -7,9 +11,9 @@ use std::str::FromStr;
 use ipnet::{IpNet, Ipv4Net};
 use jiff::Timestamp;
 
+use crate::access::permission::Permissions;
 use crate::billing::Countries;
 use crate::ids::AccountId;
-use crate::permission::Permissions;
 use crate::shown::Shown;
 
 /// Who acts for an account, and within which bounds: what a token stands for, or a person in the dashboard.

@@ -11,9 +11,9 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::code_cap::ACCOUNT_DAY;
-use crate::country::{Country, UnknownCountry};
 use crate::money::Money;
-use crate::msisdn::Msisdn;
+use crate::number::country::{Country, UnknownCountry};
+use crate::number::msisdn::Msisdn;
 
 pub use rule_change::RuleChange;
 

@@ -1,97 +1,28 @@
 //! What becomes of a message on its way out: claims, outcomes, receipts and the report about it.
 
+pub mod backoff;
+pub mod receipt_match;
+pub mod receiver;
+pub mod sharing;
+
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
-use crate::channel::Channel;
-use crate::code::Code;
+use crate::delivery::receipt_match::NumberTail;
+use crate::delivery::receiver::ReceiverId;
 use crate::ids::{AccountId, CallbackId, MessageId, PoolId};
-use crate::interactive::Interactive;
-use crate::lookup::Subscriber;
+use crate::message::channel::Channel;
+use crate::message::code::Code;
+use crate::message::interactive::Interactive;
+use crate::message::lookup::Subscriber;
+use crate::message::outcome::Outcome;
+use crate::message::text::{Shape, Udh};
 use crate::message::{Priority, TestMode};
-use crate::msisdn::Msisdn;
-use crate::network::Network;
-use crate::originator::Originator;
-use crate::receipt_match::NumberTail;
-use crate::receiver::ReceiverId;
-use crate::text::{Shape, Udh};
-
-/// How a message ended. Never changes once it is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// It reached the handset.
-    Delivered,
-    /// It did not, and this is why.
-    Failed(Code),
-    /// It was handed to a network, which did not deliver it in time.
-    Expired,
-}
-
-impl Outcome {
-    /// The status in reports: 1 delivered, 2 not delivered, 16 expired.
-    pub const fn status(self) -> u8 {
-        match self {
-            Self::Delivered => 1,
-            Self::Failed(_) => 2,
-            Self::Expired => 16,
-        }
-    }
-
-    /// The service error code in reports.
-    pub const fn code(self) -> Code {
-        match self {
-            Self::Delivered => Code::FINE,
-            Self::Failed(code) => code,
-            Self::Expired => Code::EXPIRED,
-        }
-    }
-
-    /// How many parts stay charged when the others are refunded. `None`: nothing is refunded.
-    pub fn charged_parts(self, channel: Channel, taken: TakenParts) -> Option<u16> {
-        match taken {
-            TakenParts::All => self.is_refunded(channel, true).then_some(0),
-            TakenParts::Only(taken) => self.is_refunded(channel, false).then_some(taken),
-        }
-    }
-
-    /// Whether the price is given back: no network took the message, or no answer to a lookup could be had. `taken` says
-    /// that a carrier took it, or answered the lookup; what it then reports may still mean that no network did.
-    pub fn is_refunded(self, channel: Channel, taken: bool) -> bool {
-        match self {
-            Self::Delivered | Self::Expired => false,
-            Self::Failed(_) if !taken => true,
-            // What a network let expire is `Expired`: a failure by that code never got so far.
-            Self::Failed(code) if code == Code::EXPIRED => true,
-            Self::Failed(code) => {
-                code.is_refunded() || (channel == Channel::Hlr && code.is_no_lookup())
-            }
-        }
-    }
-
-    /// Reads back what [`Self::status`] and [`Self::code`] wrote.
-    pub fn from_numbers(status: i64, error: i64) -> Option<Self> {
-        match status {
-            1 => Some(Self::Delivered),
-            2 => u16::try_from(error)
-                .ok()
-                .and_then(Code::new)
-                .map(Self::Failed),
-            16 => Some(Self::Expired),
-            _ => None,
-        }
-    }
-}
-
-/// How many parts of a message a carrier took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TakenParts {
-    /// All of them, or it answered the lookup.
-    All,
-    /// Only so many; 0 when no carrier took the message.
-    Only(u16),
-}
+use crate::number::msisdn::Msisdn;
+use crate::number::network::Network;
+use crate::sender::originator::Originator;
 
 /// This node's right to work on a queued row. A settle that names another one changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,21 +1,30 @@
 //! A message on its way: what was submitted, and what became of it.
 
+pub mod channel;
+pub mod code;
+pub mod code_text;
+pub mod interactive;
+pub mod lookup;
+pub mod outcome;
+pub mod schedule;
+pub mod text;
+
 use std::str::FromStr;
 
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
-use crate::channel::Channel;
-use crate::code_text::SHOWN;
-use crate::delivery::Outcome;
 use crate::ids::{AccountId, MessageId, NodeId, PoolId};
-use crate::interactive::Interactive;
+use crate::message::channel::Channel;
+use crate::message::code_text::SHOWN;
+use crate::message::interactive::Interactive;
+use crate::message::outcome::Outcome;
+use crate::message::text::{Shape, Udh};
 use crate::money::Money;
-use crate::msisdn::Msisdn;
-use crate::network::Network;
-use crate::originator::Originator;
+use crate::number::msisdn::Msisdn;
+use crate::number::network::Network;
+use crate::sender::originator::Originator;
 use crate::shown::Shown;
-use crate::text::{Shape, Udh};
 
 /// The most recipients that one request may name.
 pub const MAX_RECIPIENTS: usize = 1000;
@@ -134,7 +143,7 @@ pub struct Submission {
     pub from: Option<Originator>,
     /// The text as it was sent; empty for a lookup.
     pub text: String,
-    /// Whether the text carries a confirmation code: it is stored encrypted and nobody reads it back ([`crate::code_text`]).
+    /// Whether the text carries a confirmation code: it is stored encrypted and nobody reads it back ([`crate::message::code_text`]).
     pub carries_code: bool,
     /// What a Viber message has besides its text.
     pub interactive: Option<Interactive>,

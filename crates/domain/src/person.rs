@@ -8,8 +8,9 @@ mod totp;
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::Timestamp;
+
 use crate::ids::{AccountId, PersonId};
-use crate::ports::Membership;
 use crate::shown::Shown;
 
 pub use email::{Email, NotAnEmail};
@@ -126,6 +127,19 @@ impl SignedIn {
             Self::Person(person) => Some(person),
         }
     }
+}
+
+/// A further account of a person, besides the one that they see first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Membership {
+    /// Who.
+    pub person: PersonId,
+    /// Which account.
+    pub account: AccountId,
+    /// What they may do there. An operator may do everything anywhere.
+    pub role: Role,
+    /// When they last worked with it, to within some minutes.
+    pub seen_at: Option<Timestamp>,
 }
 
 #[cfg(test)]

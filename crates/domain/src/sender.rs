@@ -2,6 +2,8 @@
 //!
 //! A name is reviewed by whoever runs the service; a number is confirmed by its holder, who gets a PIN there.
 
+pub mod originator;
+
 mod notification;
 mod pin;
 mod state;
@@ -13,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
 use crate::ids::{AccountId, SenderId};
-use crate::msisdn::{Msisdn, MsisdnError};
+use crate::number::msisdn::{Msisdn, MsisdnError};
 use crate::shown::Shown;
 
 pub use notification::notification;
@@ -23,7 +25,7 @@ pub use state::{SenderState, Step, UnknownState, WrongState};
 /// The shortest sender name, in characters.
 pub const MIN_NAME_CHARS: usize = 3;
 /// The longest sender name, in characters: what the networks carry.
-pub const MAX_NAME_CHARS: usize = crate::originator::MAX_NAME_CHARS;
+pub const MAX_NAME_CHARS: usize = crate::sender::originator::MAX_NAME_CHARS;
 /// The longest description for the reviewer, in characters.
 pub const MAX_DESCRIPTION_CHARS: usize = 1000;
 

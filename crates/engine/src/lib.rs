@@ -11,36 +11,19 @@
 //! What never enters: HTTP and SQL. The doors in `web` call these use cases; the databases stand behind the port
 //! traits of `domain`.
 
-pub mod accounts;
 pub mod audit;
 pub mod batcher;
 pub mod callbacks;
-pub mod catalogues;
-pub mod database_clock;
-pub mod dispatch;
+pub mod catalogue;
+pub mod cluster;
 mod entropy;
-pub mod gate;
-pub mod grants;
-mod held;
-pub mod history;
-pub mod id_blocks;
-pub mod messages;
-pub mod node;
-pub mod operations;
-pub mod people;
-pub mod prices;
-pub mod rate;
-pub mod receipts;
-pub mod reports;
-pub mod routing;
+pub mod identity;
+mod maintenance;
+pub mod reading;
 pub mod senders;
-pub mod sign_in;
+pub mod sending;
 #[cfg(test)]
 mod simulation;
-pub mod submit;
-pub mod throttle;
-pub mod traffic;
-mod upkeep;
 
 use std::sync::Arc;
 
@@ -50,25 +33,25 @@ use domain::ports::{
 use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
 
-pub use accounts::Accounts;
 pub use audit::{Audit, By};
+pub use callbacks::history::Reports;
 pub use callbacks::{Callbacks, MOST_TRIES, PausedReceiver};
-pub use catalogues::Catalogues;
-pub use dispatch::{Dispatch, Equipment};
-pub use gate::Gate;
-pub use grants::{GrantSettings, Grants};
-pub use history::History;
-pub use messages::Messages;
-pub use node::Node;
-pub use operations::Operations;
-pub use people::{OwnAccess, People};
-pub use receipts::Receipts;
-pub use reports::Reports;
-pub use routing::{Plan, Routing};
+pub use catalogue::Catalogues;
+pub use cluster::node::Node;
+pub use identity::accounts::Accounts;
+pub use identity::gate::Gate;
+pub use identity::grants::{GrantSettings, Grants};
+pub use identity::people::{OwnAccess, People};
+pub use identity::sign_in::SignIn;
+pub use reading::history::History;
+pub use reading::messages::Messages;
+pub use reading::operations::Operations;
+pub use reading::traffic::Traffic;
 pub use senders::{SenderReview, Senders};
-pub use sign_in::SignIn;
-pub use submit::Submit;
-pub use traffic::Traffic;
+pub use sending::dispatch::{CarrierHandle, Dispatch};
+pub use sending::receipts::Receipts;
+pub use sending::routing::{Plan, Routing};
+pub use sending::submit::Submit;
 
 /// How much the use cases may hold in memory, and how they write.
 #[derive(Debug, Clone)]
@@ -157,7 +140,7 @@ struct Worker {
     dispatch: Arc<Dispatch>,
     receipts: Arc<Receipts>,
     callbacks: Arc<Callbacks>,
-    upkeep: upkeep::Upkeep,
+    maintenance: maintenance::Maintenance,
 }
 
 impl Engine {
@@ -187,11 +170,11 @@ impl Engine {
             clock.clone(),
             guards,
             routing.clone(),
-            senders::Approvals::new(store.clone(), gate.clone()),
+            sending::submit::Approvals::new(store.clone(), gate.clone()),
             dispatch,
             &settings,
         ));
-        let hasher = Arc::new(people::Hasher::default());
+        let hasher = Arc::new(identity::hasher::Hasher::default());
         Ok(Self {
             gate,
             senders: Senders::new(
@@ -222,11 +205,11 @@ impl Engine {
         })
     }
 
-    /// Goes over to a plan of carriers and rules; `equipment` are the carriers of the plan, in its order. Where this
+    /// Goes over to a plan of carriers and rules; `handles` are the carriers of the plan, in its order. Where this
     /// process does not work, they are not needed, and the plan only says what can be sent at all.
-    pub async fn equip(&self, plan: Plan, equipment: Vec<Equipment>) -> Result<(), StoreError> {
+    pub async fn equip(&self, plan: Plan, handles: Vec<CarrierHandle>) -> Result<(), StoreError> {
         match &self.worker {
-            Some(worker) => worker.dispatch.equip(plan, equipment).await,
+            Some(worker) => worker.dispatch.equip(plan, handles).await,
             None => self.routing.set(plan, Arc::default()).await,
         }
     }
@@ -323,12 +306,12 @@ impl Worker {
             callbacks.clone(),
             settings.held,
         );
-        let upkeep = upkeep::Upkeep::start(
+        let maintenance = maintenance::Maintenance::start(
             store.clone(),
             clock.clone(),
             node.clone(),
             callbacks.clone(),
-            upkeep::Retention {
+            maintenance::Retention {
                 messages: settings.keep_messages,
                 ledger: settings.fold_ledger_after,
             },
@@ -337,12 +320,12 @@ impl Worker {
             dispatch,
             receipts,
             callbacks,
-            upkeep,
+            maintenance,
         }
     }
 
     async fn stop(&self) {
-        self.upkeep.stop();
+        self.maintenance.stop();
         self.dispatch.stop().await;
         self.receipts.stop().await;
         self.callbacks.stop().await;

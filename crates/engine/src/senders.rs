@@ -1,6 +1,5 @@
 //! What accounts send under: registering names and numbers, confirming numbers, reviewing names.
 
-mod approvals;
 mod review;
 
 use std::borrow::Cow;
@@ -18,9 +17,8 @@ use domain::shown::Shown;
 use domain::{Access, AccountId, CallbackUrl, Clock, Msisdn, Originator, SenderId};
 
 use crate::entropy;
-use crate::submit::{Invalid, Notice, Submit, SubmitError, check_active};
+use crate::sending::submit::{Invalid, Notice, Submit, SubmitError, check_active};
 
-pub use approvals::Approvals;
 pub use review::{ReviewError, SenderReview};
 
 /// A sender to register, every field as the caller wrote it.

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::code::CATALOGUE;
 use domain::delivery::{CarrierRef, Parcel, Receipt, Submitted};
-use domain::lookup::Subscriber;
+use domain::message::code::CATALOGUE;
+use domain::message::lookup::Subscriber;
 use domain::ports::{Carrier, CarrierState, Health, NumberBook, ReceiptSink, Store, StoreError};
 use domain::{Channel, Clock, Code, Msisdn, Network, NodeId, Outcome};
 use tokio::sync::{Notify, Semaphore};

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use domain::access::Access;
-use domain::delivery::{CallbackKind, Outcome};
+use domain::delivery::CallbackKind;
 use domain::ids::{AccountId, MessageId, NodeId, TokenId};
+use domain::message::outcome::Outcome;
 use domain::message::{
     Holder, MessageRecord, MessageState, ScheduledRecord, SendTime, Submission, SubmitReceipt,
 };

@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use domain::Clock;
 use domain::ports::{Carrier, ReceiptSink, Store};
-use engine::prices::{Format, PriceList};
-use engine::routing::CarrierFacts;
-use engine::{Catalogues, Engine, Equipment, Plan};
+use engine::catalogue::prices::{Format, PriceList};
+use engine::sending::routing::CarrierFacts;
+use engine::{CarrierHandle, Catalogues, Engine, Plan};
 use outbound::simulator::{self, Simulator, SimulatorSettings, Surroundings};
 use outbound::smpp::SmppTls;
 use outbound::{Absent, SmppCarrier, SmppSettings, Upstream, UpstreamReports, UpstreamSettings};
@@ -116,11 +116,11 @@ impl Carriers {
                 }
             }
         }
-        let present = running.iter().map(|running| Equipment {
+        let present = running.iter().map(|running| CarrierHandle {
             carrier: running.carrier.clone(),
             kind: running.made_of.settings.kind().to_owned(),
         });
-        let equipment = present.chain(absent.iter().map(|carrier| Equipment {
+        let equipment = present.chain(absent.iter().map(|carrier| CarrierHandle {
             carrier: carrier.clone(),
             kind: Absent::KIND.to_owned(),
         }));

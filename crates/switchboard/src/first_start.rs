@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use domain::clock::SystemClock;
 use domain::{AllowList, Clock as _, Money, Permissions};
-use engine::accounts::{AccountError, TokenOrder};
+use engine::identity::accounts::{AccountError, TokenOrder};
 use engine::{By, Engine};
 use jiff::SignedDuration;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::Msisdn;
-use domain::lookup::HomeOperator;
+use domain::message::lookup::HomeOperator;
 use domain::ports::{CallbackSender, ClientDocuments, Home, ImageGuard, NumberBook, UrlGuard};
 use engine::Catalogues;
 use numbering::reference::{NetworkEntry, NetworkStatus, Operator};

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use domain::Channel;
 use domain::ports::{CatalogueKind, Store};
 use engine::Engine;
-use engine::catalogues::ImportError;
+use engine::catalogue::ImportError;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use axum::Router;
 use domain::Clock;
 use domain::ports::{CarrierReports, NodeCard, Store};
-use engine::database_clock::DatabaseClock;
+use engine::cluster::database_clock::DatabaseClock;
 use engine::{Engine, GrantSettings, Guards, Outside};
 use jiff::SignedDuration;
 use metrics_exporter_prometheus::PrometheusHandle;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use domain::AccountId;
-use engine::gate::Gate;
-use engine::rate::{Allowance, Requester};
+use engine::identity::gate::Gate;
+use engine::identity::rate::{Allowance, Requester};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit");

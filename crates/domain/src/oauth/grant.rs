@@ -6,8 +6,8 @@ use url::Url;
 use super::client::ClientName;
 use super::pkce::{Challenge, Verifier};
 use super::redirect::RedirectUri;
+use crate::access::permission::Permissions;
 use crate::ids::{AccountId, GrantId};
-use crate::permission::Permissions;
 
 /// What a client asked for, while a person has not answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -204,7 +204,7 @@ pub fn same_resource(ours: &str, asked: &str) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::permission::Permission;
+    use crate::access::permission::Permission;
 
     const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
     const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";

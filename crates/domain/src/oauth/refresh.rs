@@ -9,9 +9,9 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 
 use super::grant::{Grant, GrantRefusal};
+use crate::access::permission::Permissions;
+use crate::access::token::{PREFIX, TokenSecret};
 use crate::encryption::derive;
-use crate::permission::Permissions;
-use crate::token::{PREFIX, TokenSecret};
 
 /// How long the same client may repeat a refresh and get the same tokens.
 pub const REFRESH_GRACE: SignedDuration = SignedDuration::from_secs(10);
@@ -60,7 +60,7 @@ pub struct RefreshSecret(String);
 
 impl RefreshSecret {
     /// Makes a refresh token of random bytes.
-    pub fn from_seed(seed: &[u8; crate::token::SEED_BYTES]) -> Self {
+    pub fn from_seed(seed: &[u8; crate::access::token::SEED_BYTES]) -> Self {
         let letters = TokenSecret::from_seed(seed);
         Self(format!(
             "{REFRESH_PREFIX}{}",
@@ -184,8 +184,8 @@ mod tests {
 
     use super::super::grant::tests::{at, grant};
     use super::*;
-    use crate::permission::Permission;
-    use crate::token::TokenHash;
+    use crate::access::permission::Permission;
+    use crate::access::token::TokenHash;
 
     const LIFETIME: SignedDuration = SignedDuration::from_secs(1000);
 

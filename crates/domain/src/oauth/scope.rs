@@ -1,6 +1,6 @@
 //! What a client may ask for.
 
-use crate::permission::{Permission, Permissions};
+use crate::access::permission::{Permission, Permissions};
 use crate::shown::Shown;
 
 /// What can be granted to a client, in the order in which people are asked.

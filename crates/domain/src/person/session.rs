@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 
 use super::SignedIn;
-use crate::token::TokenHash;
+use crate::access::token::TokenHash;
 
 /// How many bytes of a fingerprint name a session.
 const NAME_BYTES: usize = 8;

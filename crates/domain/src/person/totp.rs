@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use ring::hmac;
 
 use super::Email;
-use crate::token::TokenHash;
+use crate::access::token::TokenHash;
 
 /// How many random bytes make a secret: the length of the hash, as RFC 4226 recommends.
 pub const TOTP_BYTES: usize = 20;

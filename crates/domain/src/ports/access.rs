@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{Found, Look, StoreError};
+use crate::access::permission::Permissions;
+use crate::access::token::TokenHash;
 use crate::access::{Access, AccountName, AllowList};
 use crate::billing::SpendingRules;
 use crate::ids::{AccountId, GrantId, TokenId};
 use crate::money::Money;
-use crate::permission::Permissions;
-use crate::token::TokenHash;
 
 /// An account, as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]

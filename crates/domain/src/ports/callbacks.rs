@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Page, StoreError};
+use crate::delivery::receiver::ReceiverId;
 use crate::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackSettlement, Claim};
 use crate::ids::{AccountId, CallbackId, MessageId, NodeId, SenderId};
-use crate::receiver::ReceiverId;
 
 /// Where a replay looks for callbacks, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::StoreError;
-use crate::channel::Channel;
 use crate::ids::AccountId;
+use crate::message::channel::Channel;
 
 /// What a catalogue holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

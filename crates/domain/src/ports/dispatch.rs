@@ -13,7 +13,7 @@ use super::{CarrierState, StoreError};
 use crate::delivery::{Callback, CarrierRef, Claim, Parcel, Receipt, Settlement};
 use crate::ids::{AccountId, MessageId, NodeId, PoolId};
 use crate::message::Priority;
-use crate::msisdn::Msisdn;
+use crate::number::msisdn::Msisdn;
 
 /// A message that has come to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,16 +4,17 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{CallbackFilter, CallbackRecord, StoreError};
-use crate::channel::Channel;
-use crate::code::Code;
-use crate::delivery::{CallbackAttempt, Outcome};
+use crate::delivery::CallbackAttempt;
 use crate::ids::{AccountId, CallbackId, MessageId};
-use crate::interactive::Interactive;
+use crate::message::channel::Channel;
+use crate::message::code::Code;
+use crate::message::interactive::Interactive;
+use crate::message::outcome::Outcome;
+use crate::message::text::Shape;
 use crate::message::{MessageState, Priority, TestMode};
 use crate::money::Money;
-use crate::msisdn::Msisdn;
-use crate::network::Network;
-use crate::text::Shape;
+use crate::number::msisdn::Msisdn;
+use crate::number::network::Network;
 
 /// The states of a message, without what belongs to each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

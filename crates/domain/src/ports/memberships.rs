@@ -4,22 +4,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{PersonChanged, StoreError};
+use crate::access::token::TokenHash;
 use crate::ids::{AccountId, PersonId};
-use crate::person::Role;
-use crate::token::TokenHash;
-
-/// A further account of a person, besides the one that they see first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Membership {
-    /// Who.
-    pub person: PersonId,
-    /// Which account.
-    pub account: AccountId,
-    /// What they may do there. An operator may do everything anywhere.
-    pub role: Role,
-    /// When they last worked with it, to within some minutes.
-    pub seen_at: Option<Timestamp>,
-}
+use crate::person::{Membership, Role};
 
 /// An invitation that is accepted by somebody who is signed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

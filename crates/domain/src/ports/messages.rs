@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::StoreError;
 use crate::billing::NotPaid;
 use crate::ids::{AccountId, MessageId};
-use crate::lookup::LookupRecord;
+use crate::message::lookup::LookupRecord;
 use crate::message::{MessageRecord, MessageState, ScheduledRecord, Submission, SubmitReceipt};
 
 /// How long a node gives out the IDs that it reserved, at most. So IDs ascend with the time of acceptance, but for so

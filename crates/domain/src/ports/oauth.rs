@@ -4,14 +4,14 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
+use crate::access::permission::Permissions;
+use crate::access::token::TokenHash;
 use crate::ids::{AccountId, GrantId, PersonId};
 use crate::oauth::{
     AuthorizationRequest, ClientName, ClientRecord, CodeProof, Grant, GrantRefusal, Granted,
     Successor, SuccessorSalt,
 };
-use crate::permission::Permissions;
 use crate::person::Email;
-use crate::token::TokenHash;
 
 /// A client that registered, and until when it is kept unless somebody uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]

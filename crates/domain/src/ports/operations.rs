@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{NodeCard, StoreError};
-use crate::delivery::Outcome;
 use crate::ids::{AccountId, MessageId, NodeId};
 use crate::message::Priority;
+use crate::message::outcome::Outcome;
 
 /// A count that stops at [`Counted::MOST`], so that counting never takes long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

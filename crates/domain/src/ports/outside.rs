@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
-use crate::country::Country;
 use crate::delivery::{Callback, CarrierRef, Delivery, Parcel, Receipt, Submitted};
 use crate::ids::{AccountId, MessageId};
-use crate::interactive::ImageUrl;
-use crate::lookup::HomeOperator;
-use crate::msisdn::Msisdn;
-use crate::network::Network;
+use crate::message::interactive::ImageUrl;
+use crate::message::lookup::HomeOperator;
+use crate::number::country::Country;
+use crate::number::msisdn::Msisdn;
+use crate::number::network::Network;
 use crate::oauth::ClientIdUrl;
 
 /// How a carrier does, in a word.

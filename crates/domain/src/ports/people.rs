@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{NewSession, StoreError};
+use crate::access::token::TokenHash;
 use crate::ids::{AccountId, PersonId};
 use crate::person::{Email, PasswordHash, Person, Role};
-use crate::token::TokenHash;
 
 /// A person to create.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{NewSession, StoreError};
+use crate::access::token::TokenHash;
 use crate::ids::PersonId;
 use crate::person::{Person, TotpSecret};
-use crate::token::TokenHash;
 
 /// Where a person stands with their second factor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

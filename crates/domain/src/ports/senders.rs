@@ -7,7 +7,7 @@ use super::{Page, StoreError};
 use crate::callback_url::CallbackUrl;
 use crate::code_cap::Capped;
 use crate::ids::{AccountId, SenderId};
-use crate::msisdn::Msisdn;
+use crate::number::msisdn::Msisdn;
 use crate::sender::{
     Category, Judgement, Pin, PinHash, SenderName, SenderRecord, SenderState, Step, WrongState,
 };

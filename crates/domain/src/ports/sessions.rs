@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::StoreError;
+use crate::access::token::TokenHash;
 use crate::ids::{AccountId, PersonId};
 use crate::person::{Device, OpenSession, SessionRecord};
-use crate::token::TokenHash;
 
 /// A session to open.
 #[derive(Debug, Clone, PartialEq, Eq)]

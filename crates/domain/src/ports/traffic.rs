@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::StoreError;
-use crate::channel::Channel;
-use crate::delivery::Outcome;
 use crate::ids::AccountId;
+use crate::message::channel::Channel;
+use crate::message::outcome::Outcome;
 use crate::money::Money;
-use crate::network::Network;
+use crate::number::network::Network;
 
 /// What is counted together. Times are UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::StoreError;
+use crate::access::token::TokenHash;
+use crate::access::tries::TryLimit;
 use crate::ids::PersonId;
-use crate::token::TokenHash;
-use crate::tries::TryLimit;
 
 /// What a try counts against, by its fingerprint, and how many there may be.
 pub type TryKey = (TokenHash, TryLimit);

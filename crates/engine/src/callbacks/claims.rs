@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::receivers::Source;
 use super::{Callbacks, lock};
-use crate::node::Held;
+use crate::cluster::node::Held;
 
 /// How often the database is asked for due callbacks, and for those of receivers that have room.
 const CLAIM_EVERY: Duration = Duration::from_millis(250);

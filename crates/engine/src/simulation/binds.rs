@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use domain::delivery::sharing::fair_share;
 use domain::ports::{
     BindShare, BindStore, BindWish, CarrierNote, Health, PoolCursor, RoutePool, Shared, StoreError,
 };
-use domain::sharing::fair_share;
 use domain::{NodeId, PoolId, Timestamp};
 
 use super::door::Door;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::delivery::{CallbackAttempt, CallbackSettlement, CarrierRef, Receipt, Settlement};
-use domain::lookup::LookupRecord;
+use domain::message::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
     AcceptResult, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,

@@ -27,8 +27,8 @@ mod world;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use domain::message::text::{Coding, Shape};
 use domain::message::{IdempotencyClaim, Priority, Recipient, SendTime, Submission};
-use domain::text::{Coding, Shape};
 use domain::{AccountId, CallbackUrl, Channel, MessageId, Money, Msisdn, Originator, Timestamp};
 use jiff::SignedDuration;
 use tokio::time::Instant;

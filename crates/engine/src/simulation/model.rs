@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::delivery::{Claim, Outcome, Parcel, Receipt, Sent, Settlement, report_payload};
+use domain::delivery::{Claim, Parcel, Receipt, Sent, Settlement, report_payload};
+use domain::message::outcome::Outcome;
 use domain::message::{Holder, SendTime, Submission, SubmitReceipt};
 use domain::ports::{Accepted, ClaimedRow, Ended, Matched, Settled};
 use domain::{AccountId, CallbackUrl, Channel, MessageId, NodeId, ReceiverId, Timestamp};

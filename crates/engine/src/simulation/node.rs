@@ -16,12 +16,12 @@ use super::world::{World, WorldClock};
 use crate::audit::Audit;
 use crate::batcher::Limits;
 use crate::callbacks::{CallbackSettings, Callbacks, MOST_TRIES};
-use crate::catalogues::Catalogues;
-use crate::dispatch::{Dispatch, Equipment};
-use crate::receipts::Receipts;
-use crate::routing::{CarrierFacts, Plan, Routing};
-use crate::submit::Intake;
-use crate::upkeep;
+use crate::catalogue::Catalogues;
+use crate::maintenance;
+use crate::sending::dispatch::{CarrierHandle, Dispatch};
+use crate::sending::receipts::Receipts;
+use crate::sending::routing::{CarrierFacts, Plan, Routing};
+use crate::sending::submit::Intake;
 
 /// Messages that a node may hold.
 const HELD: usize = 24;
@@ -117,7 +117,7 @@ async fn start(
         host: String::new(),
         listen: String::new(),
     };
-    let node = crate::node::Node::start(store.clone(), clock.clone(), card).await?;
+    let node = crate::cluster::node::Node::start(store.clone(), clock.clone(), card).await?;
     let receiver = Receiver {
         world: world.clone(),
         life: life.clone(),
@@ -142,9 +142,9 @@ async fn start(
         callbacks.clone(),
         HELD,
     );
-    upkeep::spawn_expiry(store.clone(), node, callbacks);
+    maintenance::spawn_expiry(store.clone(), node, callbacks);
     let networks = NETWORKS.iter().enumerate();
-    let (carriers, equipment) = networks
+    let (carriers, handles) = networks
         .map(|(place, (name, _))| {
             let facts = CarrierFacts {
                 name: (*name).to_owned(),
@@ -153,18 +153,18 @@ async fn start(
                 is_simulated: true,
             };
             let carrier = Network::new(world.clone(), life.clone(), sinks.clone(), place);
-            let equipment = Equipment {
+            let handles = CarrierHandle {
                 carrier,
                 kind: "simulated".to_owned(),
             };
-            (facts, equipment)
+            (facts, handles)
         })
         .unzip();
     let plan = Plan {
         carriers,
         rules: Vec::new(),
     };
-    dispatch.equip(plan, equipment).await?;
+    dispatch.equip(plan, handles).await?;
     sinks.add(life.clone(), receipts);
     let intake = Intake::start(store, clock, Some(dispatch), INTAKE);
     Ok(Running {

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::delivery::{
-    Callback, CallbackAttempt, CarrierRef, Delivery, Outcome, Parcel, Receipt, Submitted,
+    Callback, CallbackAttempt, CarrierRef, Delivery, Parcel, Receipt, Submitted,
 };
+use domain::message::outcome::Outcome;
 use domain::ports::{CallbackSender, Carrier, CarrierState, Health, ReceiptSink};
 use domain::{Code, Timestamp};
 use tokio::time::Instant;

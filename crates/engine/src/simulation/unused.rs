@@ -1,13 +1,13 @@
 //! What nodes never ask for in a simulation.
 
 use async_trait::async_trait;
+use domain::access::token::TokenHash;
 use domain::ids::{AuditId, TokenId};
 use domain::ports::{
     AccessStore, AccountRecord, AuditEntry, AuditFilter, AuditStore, Catalogue, CatalogueEntry,
     CatalogueKind, CatalogueStore, Change, Found, Look, NewAccount, NewToken, StoreError,
     TokenRecord,
 };
-use domain::token::TokenHash;
 use domain::{Access, AccountId, Timestamp};
 
 /// Nothing is imported, nobody is known.

@@ -3,7 +3,7 @@
 //! This follows the rules of libphonenumber's `parse`, for digits alone. The order of its steps, and what it looks at
 //! in each, decide what a number becomes, so they are kept even where another order would seem simpler.
 
-use domain::msisdn::MIN_DIGITS;
+use domain::number::msisdn::MIN_DIGITS;
 use domain::{Country, Msisdn};
 
 use super::written::Written;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use domain::msisdn::{MAX_DIGITS, MIN_DIGITS};
+use domain::number::msisdn::{MAX_DIGITS, MIN_DIGITS};
 use proptest::prelude::*;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use domain::msisdn::MAX_DIGITS;
+use domain::number::msisdn::MAX_DIGITS;
 use domain::{Country, Network};
 
 use super::Files;

@@ -3,7 +3,7 @@
 use ::smpp::{Address, ShortMessage, tag};
 use bytes::Bytes;
 use domain::delivery::Parcel;
-use domain::text::{Coding, Part, decode, encode};
+use domain::message::text::{Coding, Part, decode, encode};
 use domain::{MessageId, Originator, Timestamp};
 
 use super::{Gsm7Form, LongText, SmppSettings};

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ::smpp::{Address, DataMessage, Incoming, ShortMessage, Status, Tlvs, tag};
 use async_trait::async_trait;
+use domain::delivery::receipt_match::NumberTail;
 use domain::delivery::{CarrierRef, Receipt};
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::ReceiptSink;
-use domain::receipt_match::NumberTail;
 use domain::{Clock, Outcome};
 
 use super::metrics::{Metrics, Received};

@@ -9,7 +9,7 @@ mod text;
 
 use std::borrow::Cow;
 
-use domain::text::{Coding, decode};
+use domain::message::text::{Coding, decode};
 use domain::{Code, Outcome};
 
 use state::State;

@@ -1,9 +1,9 @@
 //! The names that a carrier gives to parts, in one form.
 //!
 //! Some carriers answer in hexadecimal and report in decimal, or the other way round. By default the store matches both
-//! forms ([`domain::receipt_match`]); where a carrier's form is set, both are brought to one form here.
+//! forms ([`domain::delivery::receipt_match`]); where a carrier's form is set, both are brought to one form here.
 
-use domain::receipt_match::normal_form;
+use domain::delivery::receipt_match::normal_form;
 use serde::{Deserialize, Serialize};
 
 /// How a carrier writes its names for parts.

@@ -1,7 +1,7 @@
 //! What the SMSC reads out of messages and writes into receipts.
 
 use bytes::Bytes;
-use domain::text::{Coding, decode};
+use domain::message::text::{Coding, decode};
 use domain::{Code, Msisdn};
 use jiff::Timestamp;
 use smpp::{Address, ShortMessage, Status, Tlvs, message_state, tag};

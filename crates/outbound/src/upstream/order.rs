@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use domain::delivery::Parcel;
-use domain::text::{Coding, measure};
+use domain::message::text::{Coding, measure};
 use domain::{Channel, Timestamp};
 use ring::digest;
 use serde::Serialize;

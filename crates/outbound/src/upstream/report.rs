@@ -1,6 +1,6 @@
 //! What the upstream reports: the contract's callbacks, read leniently.
 
-use domain::lookup::{HomeOperator, MAX_IMSI, Subscriber};
+use domain::message::lookup::{HomeOperator, MAX_IMSI, Subscriber};
 use domain::{Code, Country, Network, Outcome};
 use serde_json::{Map, Value};
 
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn every_code_is_passed_on_as_it_is() {
-        for entry in domain::code::CATALOGUE
+        for entry in domain::message::code::CATALOGUE
             .iter()
             .filter(|entry| entry.number > 0)
         {

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use deadpool_postgres::Object;
 use domain::billing::day_of;
-use domain::interactive::Interactive;
 use domain::kill_point::{KillPoint, pass};
+use domain::message::interactive::Interactive;
+use domain::message::text::Udh;
 use domain::message::{Submission, TestMode};
 use domain::ports::Accepted;
-use domain::text::Udh;
 use domain::{KeyRing, Network};
 use tokio_postgres::types::ToSql;
 

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use domain::delivery::Callback;
+use domain::delivery::receiver::ReceiverId;
 use domain::ids::NodeId;
 use domain::ports::{ClaimedCallbacks, HeldCallback, StoreError, UnreadableCallback};
-use domain::receiver::ReceiverId;
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use domain::delivery::receiver::ReceiverId;
 use domain::delivery::{CallbackAttempt, CallbackSettlement};
 use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
     CallbackFilter, CallbackRecord, CallbackStore, ClaimedCallbacks, HeldCallback, Page,
     ReplayCursor, ReplayRequest, Replayed, SigningSecrets, StoreError,
 };
-use domain::receiver::ReceiverId;
 use jiff::{SignedDuration, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;

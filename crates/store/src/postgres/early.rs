@@ -10,10 +10,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use deadpool_postgres::Object;
+use domain::delivery::receipt_match::{NumberTail, other_forms};
 use domain::delivery::{CarrierRef, Receipt, Sent, Settlement};
 use domain::ids::NodeId;
 use domain::ports::StoreError;
-use domain::receipt_match::{NumberTail, other_forms};
 use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};

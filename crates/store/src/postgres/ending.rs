@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use deadpool_postgres::{Object, Transaction};
-use domain::delivery::{CarrierRef, Outcome, TakenParts};
+use domain::delivery::CarrierRef;
 use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
-use domain::{Channel, Timestamp, lookup};
+use domain::message::lookup;
+use domain::message::outcome::{Outcome, TakenParts};
+use domain::{Channel, Timestamp};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;

@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
 use domain::ids::{AccountId, PersonId};
+use domain::person::Membership;
 use domain::person::Role;
-use domain::ports::{Joining, Membership, MembershipStore, PersonChanged, Purpose, StoreError};
+use domain::ports::{Joining, MembershipStore, PersonChanged, Purpose, StoreError};
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 

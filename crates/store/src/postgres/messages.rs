@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use deadpool_postgres::Object;
 use domain::ids::{AccountId, MessageId};
-use domain::lookup::LookupRecord;
+use domain::message::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
     AcceptResult, Accepted, Cancel, KeptAnswer, MessageStore, Page, StoreError, accept_results,

@@ -5,10 +5,11 @@
 use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::{GenericClient, Object, Transaction};
-use domain::delivery::{CarrierRef, Receipt, TakenParts};
+use domain::delivery::receipt_match::{NumberTail, other_forms};
+use domain::delivery::{CarrierRef, Receipt};
 use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
-use domain::receipt_match::{NumberTail, other_forms};
+use domain::message::outcome::TakenParts;
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::{Object, Transaction};
-use domain::delivery::{Sent, Settlement, TakenParts};
+use domain::delivery::receipt_match::NumberTail;
+use domain::delivery::{Sent, Settlement};
 use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
-use domain::receipt_match::NumberTail;
+use domain::message::outcome::TakenParts;
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use deadpool_postgres::Object;
+use domain::access::tries::{FORGOTTEN_AFTER, Tries};
 use domain::ids::PersonId;
 use domain::ports::{StoreError, TryKey, TryStore};
-use domain::tries::{FORGOTTEN_AFTER, Tries};
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 

@@ -1,8 +1,8 @@
 //! Rows of binds: what a node has of a carrier, and what follows from that.
 
+use domain::delivery::sharing::fair_share;
 use domain::ids::PoolId;
 use domain::ports::{BindShare, PoolCursor, RoutePool};
-use domain::sharing::fair_share;
 
 use super::Corrupt;
 

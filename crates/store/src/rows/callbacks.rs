@@ -1,13 +1,13 @@
 //! Rows of callbacks.
 
 use domain::CallbackUrl;
+use domain::delivery::receiver::ReceiverId;
 use domain::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackNext};
 use domain::ids::{AccountId, CallbackId};
 use domain::ports::{
     CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, Found, HeldCallback,
     ReplayCursor, ReplayRequest, ReplaySource,
 };
-use domain::receiver::ReceiverId;
 
 use super::dispatch::{claim, payload};
 use super::senders::sender_id;

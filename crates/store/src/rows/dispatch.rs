@@ -1,11 +1,12 @@
 //! Rows of sending: parcels, ends of messages, parts in transit.
 
-use domain::delivery::{Claim, Outcome, Parcel, Sent, Settlement, TakenParts};
+use domain::delivery::{Claim, Parcel, Sent, Settlement};
 use domain::ids::{AccountId, MessageId, PoolId};
-use domain::interactive::Interactive;
+use domain::message::interactive::Interactive;
+use domain::message::outcome::{Outcome, TakenParts};
+use domain::message::text::{Coding, Shape, Udh};
 use domain::message::{Priority, TestMode};
 use domain::ports::{ClaimedRow, Ended, InTransit, Inbox, Matched, PoolClaim, Settled};
-use domain::text::{Coding, Shape, Udh};
 use domain::{Code, KeyRing, Msisdn, Originator};
 
 use super::binds::{pool_of, pool_owner};
@@ -416,7 +417,7 @@ impl InboxColumns {
 
 /// Decrypts a text that carries a code.
 pub(crate) fn code_text(keys: &KeyRing, to: &Msisdn, encrypted: &[u8]) -> Result<String, Corrupt> {
-    domain::code_text::decrypt(keys, to, encrypted).map_err(|error| {
+    domain::message::code_text::decrypt(keys, to, encrypted).map_err(|error| {
         tracing::error!(%error, "the text of a confirmation code cannot be decrypted");
         Corrupt("text of a code")
     })

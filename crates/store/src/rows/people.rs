@@ -1,14 +1,14 @@
 //! Rows of people, invitations and sessions.
 
+use domain::access::tries::Tries;
 use domain::ids::{AccountId, PersonId};
+use domain::person::Membership;
 use domain::person::{
     Device, Email, OpenSession, PasswordHash, Person, Role, SessionRecord, SignedIn, TotpSecret,
 };
 use domain::ports::{
-    Credentials, HalfOpen, Invitation, InvitationRecord, Membership, PersonRecord, Purpose,
-    SecondFactor,
+    Credentials, HalfOpen, Invitation, InvitationRecord, PersonRecord, Purpose, SecondFactor,
 };
-use domain::tries::Tries;
 use domain::{KeyRing, TokenHash};
 
 use super::{Corrupt, account_id, timestamp};

@@ -1,10 +1,10 @@
 //! Storing submissions: the hot path of the writer.
 
 use domain::ids::AccountId;
-use domain::interactive::Interactive;
+use domain::message::interactive::Interactive;
+use domain::message::text::Udh;
 use domain::message::{IdempotencyClaim, Submission, TestMode};
 use domain::ports::{Accepted, KeptAnswer};
-use domain::text::Udh;
 use domain::{KeyRing, Network};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 

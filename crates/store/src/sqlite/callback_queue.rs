@@ -1,9 +1,9 @@
 //! Claims of callbacks, the queues of receivers, and what a node holds.
 
 use domain::delivery::Callback;
+use domain::delivery::receiver::ReceiverId;
 use domain::ids::NodeId;
 use domain::ports::{ClaimedCallbacks, HeldCallback, UnreadableCallback};
-use domain::receiver::ReceiverId;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::callbacks::text_columns;

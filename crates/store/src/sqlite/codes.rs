@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use domain::code_cap::{self, Capped, NUMBER_DAY};
-use domain::code_text::{self, SHOWN};
 use domain::delivery::Parcel;
 use domain::ids::AccountId;
 use domain::message::Recipient;
+use domain::message::code_text::{self, SHOWN};
 use domain::ports::{CodeStore, StoreError};
 use domain::{KeyRing, Msisdn, Timestamp};
 use jiff::SignedDuration;

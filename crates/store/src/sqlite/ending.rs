@@ -1,8 +1,10 @@
 //! How messages end: the final state, the timer, the report, all in the transaction of whoever brings the end about.
 
-use domain::delivery::{CallbackKind, CarrierRef, Outcome, TakenParts};
+use domain::Channel;
+use domain::delivery::{CallbackKind, CarrierRef};
 use domain::ids::NodeId;
-use domain::{Channel, lookup};
+use domain::message::lookup;
+use domain::message::outcome::{Outcome, TakenParts};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::{billing, clock, traffic};

@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 use domain::ids::{AccountId, PersonId};
+use domain::person::Membership;
 use domain::person::Role;
-use domain::ports::{Joining, Membership, MembershipStore, PersonChanged, Purpose, StoreError};
+use domain::ports::{Joining, MembershipStore, PersonChanged, Purpose, StoreError};
 use domain::{Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 

@@ -1,7 +1,7 @@
 //! Everything else that is done with messages.
 
 use domain::ids::{AccountId, MessageId};
-use domain::lookup::LookupRecord;
+use domain::message::lookup::LookupRecord;
 use domain::message::{MessageRecord, MessageState, ScheduledRecord};
 use domain::ports::{Cancel, Page};
 use domain::{Channel, Network};

@@ -1,7 +1,7 @@
 //! The references that carriers give to the parts that they took.
 
-use domain::delivery::TakenParts;
-use domain::receipt_match::other_forms;
+use domain::delivery::receipt_match::other_forms;
+use domain::message::outcome::TakenParts;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
 use super::ending::End;

@@ -1,9 +1,10 @@
 //! Receipts, and the parts that they are about.
 
-use domain::delivery::{Receipt, TakenParts};
+use domain::delivery::Receipt;
+use domain::delivery::receipt_match::{NumberTail, other_forms};
 use domain::ids::NodeId;
+use domain::message::outcome::TakenParts;
 use domain::ports::{InTransit, Inbox};
-use domain::receipt_match::{NumberTail, other_forms};
 use domain::{KeyRing, Msisdn};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 

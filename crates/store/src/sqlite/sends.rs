@@ -1,8 +1,9 @@
 //! What comes of tries to send.
 
-use domain::delivery::{Sent, Settlement, TakenParts};
+use domain::delivery::receipt_match::NumberTail;
+use domain::delivery::{Sent, Settlement};
 use domain::ids::NodeId;
-use domain::receipt_match::NumberTail;
+use domain::message::outcome::TakenParts;
 use rusqlite::{CachedStatement, Connection, Result, params};
 
 use super::ending::{End, Endings, Progress};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::access::Access;
 use domain::ids::{AccountId, MessageId, TokenId};
-use domain::lookup::LookupRecord;
+use domain::message::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
     AcceptResult, AccessStore, AccountRecord, Cancel, Found, KeptAnswer, Look, MessageStore,

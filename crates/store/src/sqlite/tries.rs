@@ -1,9 +1,9 @@
 //! The port for tries and known browsers.
 
 use async_trait::async_trait;
+use domain::access::tries::{FORGOTTEN_AFTER, Tries};
 use domain::ids::PersonId;
 use domain::ports::{StoreError, TryKey, TryStore};
-use domain::tries::{FORGOTTEN_AFTER, Tries};
 use domain::{Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, params};
 

@@ -6,7 +6,8 @@ use anyhow::bail;
 use domain::clock::SystemClock;
 use domain::ports::AccountRecord;
 use domain::{Person, Role};
-use engine::people::{Hasher, InviteError, Invited};
+use engine::identity::hasher::Hasher;
+use engine::identity::people::{InviteError, Invited};
 use engine::{Accounts, By, People};
 use serde_json::json;
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Context as _, bail, ensure};
 use domain::ports::CatalogueKind;
 use domain::{AccountId, Channel};
-use engine::catalogues::{ImportError, PricePlan, price_kind};
-use engine::prices::{Format, PriceDifference, PriceList, PriceRow};
+use engine::catalogue::prices::{Format, PriceDifference, PriceList, PriceRow};
+use engine::catalogue::{ImportError, PricePlan, price_kind};
 use engine::{By, Catalogues};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use domain::clock::SystemClock;
 use domain::ports::TokenRecord;
 use domain::{AllowList, Clock, Permissions};
-use engine::accounts::TokenOrder;
+use engine::identity::accounts::TokenOrder;
 use engine::{Accounts, By};
 use serde_json::json;
 

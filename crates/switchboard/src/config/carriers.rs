@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use domain::Channel;
-use engine::routing::MAX_CARRIERS;
+use engine::sending::routing::MAX_CARRIERS;
 use outbound::simulator;
 use outbound::smpp::{BindMode, Gsm7Form, IdForm, LongText};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use anyhow::{Context as _, bail, ensure};
 use domain::{AccountName, Country, Network};
-use engine::routing::{Choice, Condition, Rule};
+use engine::sending::routing::{Choice, Condition, Rule};
 use serde::{Deserialize, Serialize};
 
 use super::carriers::Carrier;

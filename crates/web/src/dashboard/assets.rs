@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::RawQuery;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use domain::token::TokenHash;
+use domain::access::token::TokenHash;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 
 use crate::rest::wrong_method;

@@ -10,8 +10,8 @@ use axum::routing::get;
 use domain::AccountId;
 use domain::ids::AuditId;
 use domain::ports::{AuditEntry, AuditFilter, Found, Look};
-use engine::accounts::AccountError;
 use engine::audit::{Action, REFUSED};
+use engine::identity::accounts::AccountError;
 use http::StatusCode;
 
 use super::Dashboard;

@@ -4,7 +4,7 @@
 //! numbers, and a table stands behind each chart.
 
 use domain::Money;
-use engine::traffic::Totals;
+use engine::reading::traffic::Totals;
 
 use super::shown::{count, percent};
 

@@ -13,7 +13,7 @@ use domain::person::SignedIn;
 use domain::ports::AccountRecord;
 use domain::{Permission, Role};
 use engine::By;
-use engine::grants::{Consent, Pending};
+use engine::identity::grants::{Consent, Pending};
 use http::StatusCode;
 use url::Url;
 

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use domain::person::{Person, SignedIn};
 use domain::ports::{Invitation, Purpose};
-use engine::people::PasswordError;
+use engine::identity::people::PasswordError;
 use http::StatusCode;
 
 use super::Dashboard;

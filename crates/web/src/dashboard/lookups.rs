@@ -13,7 +13,7 @@ use axum::routing::get;
 use domain::message::MessageState;
 use domain::ports::{Found, Look, MessageFilter, MessageStory, MessageSummary, StoreError};
 use domain::{AccountId, Channel, Country, MessageId};
-use engine::submit::{LookupCost, LookupOrder, Repeatable, SubmitError};
+use engine::sending::submit::{LookupCost, LookupOrder, Repeatable, SubmitError};
 use http::StatusCode;
 
 use super::Dashboard;

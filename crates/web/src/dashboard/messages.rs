@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use domain::Channel;
-use domain::code::CATALOGUE;
+use domain::message::code::CATALOGUE;
 use domain::ports::{Found, Look, MessageSummary, StateName};
 use domain::{AccountId, MessageId};
 use http::StatusCode;

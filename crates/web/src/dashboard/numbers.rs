@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use domain::Country;
-use engine::prices::push_cell;
+use engine::catalogue::prices::push_cell;
 use http::StatusCode;
 
 use super::Dashboard;

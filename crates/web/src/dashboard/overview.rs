@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use domain::ports::AccountRecord;
-use engine::traffic::{self, OperatorName, Point, Share, Totals};
+use engine::reading::traffic::{self, OperatorName, Point, Share, Totals};
 use http::StatusCode;
 
 use super::Dashboard;

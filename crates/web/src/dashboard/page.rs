@@ -4,8 +4,8 @@ use askama::Template;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use domain::person::SignedIn;
 use domain::ports::StoreError;
-use engine::people::Busy;
-use engine::sign_in::SessionError;
+use engine::identity::hasher::Busy;
+use engine::identity::sign_in::SessionError;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,

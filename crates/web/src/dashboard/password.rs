@@ -9,8 +9,8 @@ use domain::AccountId;
 use domain::person::{Email, MIN_PASSWORD_CHARS, Password, SignedIn};
 use domain::ports::{Invitation, Purpose};
 use engine::By;
-use engine::people::PasswordError;
-use engine::sign_in::Entered;
+use engine::identity::people::PasswordError;
+use engine::identity::sign_in::Entered;
 use http::StatusCode;
 
 use super::Dashboard;

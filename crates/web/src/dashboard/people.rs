@@ -10,9 +10,10 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
-use domain::ports::{InvitationRecord, Membership, PersonRecord, Purpose, StoreError};
+use domain::person::Membership;
+use domain::ports::{InvitationRecord, PersonRecord, Purpose, StoreError};
 use domain::{AccountId, PersonId, Role};
-use engine::people::Reach;
+use engine::identity::people::Reach;
 use http::StatusCode;
 
 use super::Dashboard;

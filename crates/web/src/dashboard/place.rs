@@ -1,7 +1,7 @@
 //! Where a number belongs, in words.
 
 use domain::{Msisdn, Network};
-use engine::catalogues::Live;
+use engine::catalogue::Live;
 
 /// The reference data, for one page.
 pub(super) struct Places<'a>(&'a Live);

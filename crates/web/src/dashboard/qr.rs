@@ -285,7 +285,7 @@ impl Grid {
 
 #[cfg(test)]
 mod tests {
-    use domain::token::TokenHash;
+    use domain::access::token::TokenHash;
 
     use super::*;
 

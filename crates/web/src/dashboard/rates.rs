@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use domain::{AccountId, Channel, Country};
-use engine::prices::{PriceList, PriceRow, Prices};
+use engine::catalogue::prices::{PriceList, PriceRow, Prices};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use engine::sign_in::SignInError;
+use engine::identity::sign_in::SignInError;
 use http::StatusCode;
 
 use super::Dashboard;

@@ -8,10 +8,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use domain::Person;
+use domain::access::token::TokenHash;
 use domain::person::{MIN_PASSWORD_CHARS, Password, RecoveryCode, SessionRecord};
 use domain::ports::SecondFactor;
-use domain::token::TokenHash;
-use engine::people::OwnError;
+use engine::identity::people::OwnError;
 use http::StatusCode;
 
 use super::Dashboard;

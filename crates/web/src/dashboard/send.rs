@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use domain::ports::Page;
 use domain::sender::SenderState;
-use engine::submit::SubmitError;
+use engine::sending::submit::SubmitError;
 use http::StatusCode;
 
 use super::Dashboard;

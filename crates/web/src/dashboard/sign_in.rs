@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::person::Password;
-use engine::sign_in::{Entered, SignInError};
+use engine::identity::sign_in::{Entered, SignInError};
 use http::StatusCode;
 
 use super::Dashboard;

@@ -15,7 +15,7 @@ use axum::routing::{get, post};
 use domain::clock::SystemClock;
 use domain::ports::TokenRecord;
 use domain::{Clock, Timestamp, TokenId};
-use engine::accounts::{AccountError, SECRET_OVERLAP};
+use engine::identity::accounts::{AccountError, SECRET_OVERLAP};
 use http::StatusCode;
 use ipnet::IpNet;
 

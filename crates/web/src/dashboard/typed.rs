@@ -1,6 +1,6 @@
 //! What somebody typed into a form, and what is wrong with it: a form that is refused comes back as it was.
 
-use engine::submit::Invalid;
+use engine::sending::submit::Invalid;
 
 use super::form::Form;
 

@@ -10,9 +10,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use domain::access::token::TokenHash;
 use domain::person::Device;
-use domain::token::TokenHash;
-use engine::sign_in::{self, BROWSER_LIFETIME, HALF_LIFETIME, SESSION_LIFETIME};
+use engine::identity::sign_in::{self, BROWSER_LIFETIME, HALF_LIFETIME, SESSION_LIFETIME};
 use http::header::{COOKIE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};

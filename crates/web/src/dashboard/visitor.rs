@@ -13,7 +13,7 @@ use axum::response::Redirect;
 use domain::Access;
 use domain::person::{Role, SignedIn};
 use domain::ports::AccountRecord;
-use engine::rate::Requester;
+use engine::identity::rate::Requester;
 use engine::{Accounts, By};
 use http::request::Parts;
 

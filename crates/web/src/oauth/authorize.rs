@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use engine::grants::{AuthorizeError, AuthorizeParams, WrongQuestion};
-use engine::sign_in::SessionError;
+use engine::identity::grants::{AuthorizeError, AuthorizeParams, WrongQuestion};
+use engine::identity::sign_in::SessionError;
 use http::header::{
     ACCEPT, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, RETRY_AFTER,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use axum::response::{IntoResponse, Response};
 use domain::oauth::ClientProblem;
 use domain::ports::StoreError;
-use engine::grants::{RegisterError, TokenError};
+use engine::identity::grants::{RegisterError, TokenError};
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use domain::Permission;
-use engine::grants::{TokenAnswer, TokenParams};
+use engine::identity::grants::{TokenAnswer, TokenParams};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use domain::access::any_contains;
 use domain::{Access, Permission};
-use engine::rate::Requester;
+use engine::identity::rate::Requester;
 use http::HeaderMap;
 use http::request::Parts;
 use ipnet::IpNet;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use engine::submit::Cost;
+use engine::sending::submit::Cost;
 use serde::Serialize;
 use utoipa::ToSchema;
 

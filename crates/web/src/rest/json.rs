@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use domain::shown::Shown;
-use engine::submit::Invalid;
+use engine::sending::submit::Invalid;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 /// Up to so many keys, comparing each with each is cheaper than hashing.

@@ -5,9 +5,9 @@ use domain::Permission;
 use domain::billing::NotPaid;
 use domain::code_cap::{NUMBER_DAY, NUMBER_HOUR};
 use domain::ports::StoreError;
-use engine::gate::{Refusal, either};
+use engine::identity::gate::{Refusal, either};
 use engine::senders::{ConfirmError, MAX_AWAITING, RegisterError};
-use engine::submit::{Invalid, SubmitError};
+use engine::sending::submit::{Invalid, SubmitError};
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, StatusCode};
 

@@ -7,7 +7,7 @@ use arc_swap::ArcSwapOption;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::{AccountId, Country};
-use engine::catalogues::Live;
+use engine::catalogue::Live;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use numbering::reference::OperatorId;

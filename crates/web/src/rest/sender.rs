@@ -11,7 +11,7 @@ use domain::ports::Page;
 use domain::sender::{Category, NotAPin, SenderRecord, SenderState};
 use domain::shown::Shown;
 use engine::senders::SenderOrder;
-use engine::submit::Invalid;
+use engine::sending::submit::Invalid;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use serde::Serialize;

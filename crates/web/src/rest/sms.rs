@@ -10,7 +10,7 @@ use domain::message::{MessageRecord, MessageState, ScheduledRecord, SubmitReceip
 use domain::ports::{Cancel, Page};
 use domain::shown::Shown;
 use domain::{AccountId, Code, MessageId, Timestamp};
-use engine::submit::{Invalid, Repeatable, SmsOrder, To};
+use engine::sending::submit::{Invalid, Repeatable, SmsOrder, To};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use serde::Serialize;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use engine::submit::{ActionOrder, Invalid, ViberOrder};
+use engine::sending::submit::{ActionOrder, Invalid, ViberOrder};
 use http::HeaderMap;
 use utoipa::ToSchema;
 

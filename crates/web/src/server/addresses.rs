@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
 use domain::access::any_contains;
-use engine::throttle::network;
+use engine::identity::throttle::network;
 use ipnet::IpNet;
 
 /// One of so many connections is kept for addresses that hold none.

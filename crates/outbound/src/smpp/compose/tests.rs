@@ -1,7 +1,7 @@
 //! Short messages, field by field and octet by octet.
 
 use domain::delivery::Claim;
-use domain::text::{Shape, Udh, measure, measure_as};
+use domain::message::text::{Shape, Udh, measure, measure_as};
 use domain::{AccountId, Channel, Msisdn, Priority};
 use proptest::prelude::*;
 

@@ -1,5 +1,5 @@
 use domain::delivery::{Claim, Parcel};
-use domain::text::Shape;
+use domain::message::text::Shape;
 use domain::{
     AccountId, Action, ActionTitle, CallbackUrl, ImageUrl, Interactive, MessageId, Msisdn,
     Originator, Priority,

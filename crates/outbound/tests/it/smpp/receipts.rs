@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use domain::Outcome;
+use domain::delivery::receipt_match::NumberTail;
 use domain::delivery::{CarrierRef, Receipt as Stored};
-use domain::receipt_match::NumberTail;
 use domain::{Code, Timestamp};
 use outbound::SmppSettings;
 use outbound::smpp::{BindMode, IdForm};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::delivery::{CarrierRef, Claim, Parcel, Receipt, Submitted};
+use domain::message::text::measure;
 use domain::ports::{Carrier as _, Health, ReceiptError, ReceiptSink};
-use domain::text::measure;
 use domain::{AccountId, Channel, Clock, MessageId, Msisdn, Originator, Priority, Timestamp};
 use jiff::SignedDuration;
 use outbound::upstream::TOKEN_HEADER;

@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use domain::{AccountId, Channel, Money, Network};
-use engine::catalogues::Live;
+use engine::catalogue::Live;
 use numbering::Corrected;
 use numbering::reference::{Operator, Place};
 use serde_json::{Value, json};

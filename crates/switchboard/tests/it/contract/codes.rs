@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use domain::code_cap::Capped;
-use domain::code_text::SHOWN;
 use domain::message::Submission;
+use domain::message::code_text::SHOWN;
 use domain::ports::{NewSender, Registered, SenderFilter, Store};
 use domain::sender::{Pin, SenderKind, SenderName, SenderState};
 use domain::{AccountId, Outcome};

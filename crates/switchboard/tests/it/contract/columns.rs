@@ -2,8 +2,8 @@
 
 use domain::Outcome;
 use domain::delivery::Sent;
+use domain::message::text::{Coding, Shape, Udh};
 use domain::message::{Priority, Submission, TestMode};
-use domain::text::{Coding, Shape, Udh};
 
 use super::fixture::Database;
 use super::lookups::lookup;

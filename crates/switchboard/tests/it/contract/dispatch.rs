@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use domain::delivery::{Claim, Parcel, Sent, Settlement};
+use domain::message::text::{Coding, Shape, Udh};
 use domain::message::{Priority, Submission, TestMode};
 use domain::ports::{Cancel, Settled, Store};
-use domain::text::{Coding, Shape, Udh};
 use domain::{MessageState, Originator, Outcome, Timestamp};
 use jiff::SignedDuration;
 

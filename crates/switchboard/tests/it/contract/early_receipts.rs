@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use domain::delivery::receipt_match::NumberTail;
 use domain::delivery::{Receipt, Sent, Settlement};
 use domain::ports::{Matched, Settled, Store};
-use domain::receipt_match::NumberTail;
 use domain::{MessageState, NodeId, Outcome};
 use testkit::PATIENCE;
 

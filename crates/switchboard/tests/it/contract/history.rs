@@ -281,7 +281,7 @@ async fn states_are_told_apart(store: Arc<dyn Store>) {
 async fn a_story_tells_the_whole_way(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let long = Submission {
-        shape: domain::text::Shape {
+        shape: domain::message::text::Shape {
             parts: 2,
             ..due(1).shape
         },

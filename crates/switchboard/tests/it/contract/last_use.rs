@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use domain::access::token::SEED_BYTES;
 use domain::clock::SystemClock;
 use domain::ports::Store;
-use domain::token::SEED_BYTES;
 use domain::{Permission, TokenSecret};
 use engine::Gate;
 use testkit::PATIENCE;

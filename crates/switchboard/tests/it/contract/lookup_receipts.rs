@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use domain::delivery::{Callback, CallbackKind, Receipt};
-use domain::lookup::{LookupRecord, Subscriber};
 use domain::message::Submission;
+use domain::message::lookup::{LookupRecord, Subscriber};
 use domain::ports::{CallbackFilter, Ended, Matched, Settled, Store};
 use domain::{AccountId, Code, MessageState, Network, NodeId, Outcome};
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use domain::delivery::{CallbackKind, CarrierRef, Sent};
-use domain::lookup::{LookupRecord, Subscriber};
+use domain::message::lookup::{LookupRecord, Subscriber};
+use domain::message::text::{Coding, Shape};
 use domain::message::{Holder, MessageState, Submission};
 use domain::ports::{Accepted, Settled, Store};
-use domain::text::{Coding, Shape};
 use domain::{Channel, Code, Network, Outcome};
 
 use super::money::{assert_balanced, balance, priced};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use domain::ports::{Invitation, Joining, Membership, PersonChanged, Purpose, Store};
+use domain::person::Membership;
+use domain::ports::{Invitation, Joining, PersonChanged, Purpose, Store};
 use domain::{AccountId, PersonId, Role};
 
 use super::oauth::{approve_as, opens, redeem};

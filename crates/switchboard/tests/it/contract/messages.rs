@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::Channel;
+use domain::message::text::{Coding, Shape};
 use domain::message::{MessageRecord, MessageState, SendTime, Submission};
 use domain::ports::{Accepted, Store, StoreError};
-use domain::text::{Coding, Shape};
 use tokio::task::JoinSet;
 
 use super::sample::{EVERYTHING, accept, account, at, message, scheduled, submission, try_accept};

@@ -417,7 +417,7 @@ async fn a_price_is_given_back_once(store: Arc<dyn Store>) {
     let acme = create_account(&store, "acme").await;
     let route_down = Outcome::Failed(Code::new(30).expect("a code"));
     let split = Submission {
-        shape: domain::text::Shape {
+        shape: domain::message::text::Shape {
             parts: 2,
             ..submission(1, 1).shape
         },

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use domain::delivery::receipt_match::{NumberTail, normal_form};
 use domain::delivery::{Receipt, Sent, Settlement};
 use domain::ports::{Matched, Settled, Store};
-use domain::receipt_match::{NumberTail, normal_form};
 use domain::{MessageState, Msisdn, Outcome};
 use tokio::task::JoinSet;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use domain::ids::{AccountId, MessageId};
+use domain::message::text::{Coding, Shape};
 use domain::message::{Holder, IdempotencyClaim, Priority, Recipient, SendTime, Submission};
 use domain::ports::{Accepted, NewAccount, NewToken, Page, Store, StoreError};
-use domain::text::{Coding, Shape};
 use domain::{AllowList, Channel, Money, Msisdn, Originator, Permissions, Timestamp, TokenHash};
 
 pub(crate) const EVERYTHING: Page = Page {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use domain::TokenHash;
+use domain::access::tries::TryLimit;
 use domain::ports::{Store, TryKey};
-use domain::tries::TryLimit;
 use tokio::task::JoinSet;
 
 use super::people::member;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use domain::clock::SystemClock;
 use domain::oauth::{ClientIdUrl, SCOPES};
 use domain::ports::{ClientDocuments, UnusableDocument};
-use engine::grants::{AuthorizeError, AuthorizeParams, Pending};
+use engine::identity::grants::{AuthorizeError, AuthorizeParams, Pending};
 use engine::{GrantSettings, Grants};
 use jiff::SignedDuration;
 use serde_json::{Value, json};

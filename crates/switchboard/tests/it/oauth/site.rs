@@ -9,7 +9,7 @@ use domain::clock::SystemClock;
 use domain::oauth::ClientIdUrl;
 use domain::ports::{ClientDocuments, Store, UnusableDocument};
 use domain::{AccountId, Permission};
-use engine::grants::{Consent, TokenParams};
+use engine::identity::grants::{Consent, TokenParams};
 use engine::{By, GrantSettings, Grants};
 use jiff::SignedDuration;
 use serde_json::{Value, json};

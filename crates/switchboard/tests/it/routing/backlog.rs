@@ -4,7 +4,7 @@
 use domain::delivery::Submitted;
 use domain::ports::Health;
 use domain::{Code, MessageId, MessageState, Outcome};
-use engine::routing::{Choice, Condition, Rule};
+use engine::sending::routing::{Choice, Condition, Rule};
 use jiff::SignedDuration;
 
 use super::house::{House, Puppet, Sending, code, until};

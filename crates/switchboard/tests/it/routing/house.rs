@@ -18,9 +18,9 @@ use domain::{
     Access, AccountId, AllowList, CallbackUrl, Channel, Clock, Code, ImageUrl, MessageId,
     MessageState, Outcome, Permissions, Timestamp,
 };
-use engine::routing::{CarrierFacts, Rule};
-use engine::submit::{SmsOrder, SubmitError, To};
-use engine::{Engine, Equipment, GrantSettings, Guards, Outside, Plan, Settings};
+use engine::sending::routing::{CarrierFacts, Rule};
+use engine::sending::submit::{SmsOrder, SubmitError, To};
+use engine::{CarrierHandle, Engine, GrantSettings, Guards, Outside, Plan, Settings};
 use jiff::SignedDuration;
 use testkit::PATIENCE;
 use tokio::sync::Semaphore;
@@ -267,7 +267,7 @@ impl House {
             carriers: puppets.iter().map(facts).collect(),
             rules,
         };
-        let equipment = puppets.iter().map(|puppet| Equipment {
+        let equipment = puppets.iter().map(|puppet| CarrierHandle {
             carrier: Arc::clone(puppet) as Arc<dyn Carrier>,
             kind: "puppet".to_owned(),
         });

@@ -7,8 +7,8 @@ mod house;
 use domain::delivery::Submitted;
 use domain::ports::Health;
 use domain::{MessageState, Outcome};
-use engine::routing::{Choice, Condition, Rule};
-use engine::submit::SubmitError;
+use engine::sending::routing::{Choice, Condition, Rule};
+use engine::sending::submit::SubmitError;
 
 use house::{House, Puppet, code, until};
 

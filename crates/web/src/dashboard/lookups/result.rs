@@ -1,9 +1,9 @@
 //! What a home network said, in words.
 
 use domain::Code;
-use domain::code::Entry;
-use domain::country::Country;
-use domain::delivery::Outcome;
+use domain::message::code::Entry;
+use domain::message::outcome::Outcome;
+use domain::number::country::Country;
 use numbering::reference::{OperatorId, Reference};
 use serde::Deserialize;
 

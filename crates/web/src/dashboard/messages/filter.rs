@@ -1,6 +1,6 @@
 //! What messages are looked for by, as an address names it.
 
-use domain::code::Code;
+use domain::message::code::Code;
 use domain::ports::{MessageFilter, StateName};
 use domain::{AccountId, MessageId, Msisdn, Timestamp};
 

@@ -7,11 +7,12 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::get;
-use domain::delivery::Outcome;
+use domain::message::code_text;
+use domain::message::outcome::Outcome;
+use domain::message::text::Coding;
 use domain::message::{MessageState, TestMode};
 use domain::ports::{CallbackState, MessageStory};
-use domain::text::Coding;
-use domain::{Channel, MessageId, code_text};
+use domain::{Channel, MessageId};
 use http::StatusCode;
 use url::form_urlencoded;
 

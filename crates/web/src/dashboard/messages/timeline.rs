@@ -1,8 +1,9 @@
 //! What happened to a message, in order and in words.
 
-use domain::code::{Code, Lasting};
-use domain::delivery::{CallbackAttempt, Outcome};
+use domain::delivery::CallbackAttempt;
 use domain::message::MessageState;
+use domain::message::code::{Code, Lasting};
+use domain::message::outcome::Outcome;
 use domain::ports::{CallbackRecord, CallbackState, MessageStory, MessageSummary, PartStory};
 use domain::{Channel, Timestamp};
 
@@ -207,8 +208,8 @@ mod tests {
     use domain::delivery::CallbackKind;
     use domain::ids::CallbackId;
     use domain::message::Priority;
+    use domain::message::text::{Coding, Shape};
     use domain::ports::CallbackSubject;
-    use domain::text::{Coding, Shape};
     use domain::{AccountId, MessageId, Money, Msisdn};
 
     use super::*;

@@ -11,8 +11,8 @@ use domain::billing::{LedgerEntry, SpendingRules};
 use domain::note::Note;
 use domain::ports::{AccountRecord, Look};
 use domain::{AccountId, Money};
-use engine::accounts::AccountError;
-use engine::traffic::Totals;
+use engine::identity::accounts::AccountError;
+use engine::reading::traffic::Totals;
 use http::StatusCode;
 
 use super::{Field, PAGE};

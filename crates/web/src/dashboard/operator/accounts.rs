@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::ports::{AccountRecord, Look};
 use domain::{AccountId, Money};
-use engine::accounts::AccountError;
+use engine::identity::accounts::AccountError;
 use http::StatusCode;
 
 use super::{Field, PAGE};

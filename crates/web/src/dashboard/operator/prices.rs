@@ -9,9 +9,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::ports::{AccountRecord, CatalogueEntry};
 use domain::{AccountId, Channel, Country};
-use engine::accounts::AccountError;
-use engine::catalogues::{ImportError, PricePlan, price_kind};
-use engine::prices::{Format, PriceList, PriceRow, Prices};
+use engine::catalogue::prices::{Format, PriceList, PriceRow, Prices};
+use engine::catalogue::{ImportError, PricePlan, price_kind};
+use engine::identity::accounts::AccountError;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 

@@ -9,7 +9,7 @@ use axum::response::Response;
 use domain::message::Priority;
 use domain::ports::{Counted, Overdue, Queue, QueueDepth, Unmatched};
 use domain::{AccountId, NodeId, Outcome};
-use engine::operations::STUCK_AFTER;
+use engine::reading::operations::STUCK_AFTER;
 use http::StatusCode;
 
 use super::counted;

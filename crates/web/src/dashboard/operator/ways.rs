@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::ports::Health;
 use domain::{AccountId, AccountName, Channel, Country, Msisdn};
-use engine::accounts::AccountError;
-use engine::routing::{Choice, Condition, Plan, Rule, Traced, TracedCarrier};
+use engine::identity::accounts::AccountError;
+use engine::sending::routing::{Choice, Condition, Plan, Rule, Traced, TracedCarrier};
 use http::StatusCode;
 
 use super::Field;
@@ -195,8 +195,8 @@ fn named_carriers(plan: &Plan, rule: &Rule) -> Vec<String> {
         .collect()
 }
 
-impl From<&engine::routing::CarrierFacts> for CarrierShown {
-    fn from(carrier: &engine::routing::CarrierFacts) -> Self {
+impl From<&engine::sending::routing::CarrierFacts> for CarrierShown {
+    fn from(carrier: &engine::sending::routing::CarrierFacts) -> Self {
         let channels: Vec<&str> = carrier.channels.iter().map(|one| one.name()).collect();
         Self {
             name: carrier.name.clone(),

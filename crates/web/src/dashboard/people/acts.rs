@@ -2,8 +2,8 @@
 
 use domain::person::{Email, Role};
 use domain::{AccountId, PersonId};
-use engine::accounts::AccountError;
-use engine::people::{Invited, ManageError, Reach};
+use engine::identity::accounts::AccountError;
+use engine::identity::people::{Invited, ManageError, Reach};
 
 use super::{Dashboard, Failure, Frame, Link, Typed, Visitor};
 use crate::dashboard::form::Form;

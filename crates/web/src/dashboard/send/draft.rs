@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use domain::token::TokenHash;
-use engine::submit::{Repeatable, SmsOrder, To};
+use domain::access::token::TokenHash;
+use engine::sending::submit::{Repeatable, SmsOrder, To};
 
 use crate::dashboard::form::Form;
 use crate::dashboard::query::Query;

@@ -1,8 +1,8 @@
 //! What a text is on the air, and what it costs.
 
 use domain::Money;
-use domain::text::{Coding, Fill, fill, is_gsm7};
-use engine::submit::Cost;
+use domain::message::text::{Coding, Fill, fill, is_gsm7};
+use engine::sending::submit::Cost;
 
 use super::draft::Draft;
 use super::words;

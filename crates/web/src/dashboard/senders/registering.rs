@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::sender::{Category, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, MIN_NAME_CHARS, SenderKind};
 use engine::senders::{RegisterError, SenderOrder};
-use engine::submit::SubmitError;
+use engine::sending::submit::SubmitError;
 use http::StatusCode;
 
 use super::super::Dashboard;

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use domain::GrantId;
 use domain::billing::RuleChange;
 use domain::ports::GrantRecord;
-use engine::accounts::AccountError;
+use engine::identity::accounts::AccountError;
 use http::StatusCode;
 
 use super::super::Dashboard;

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::clock::SystemClock;
 use domain::{AllowList, Clock, Permission, Permissions, TokenSecret};
-use engine::accounts::{MAX_TOKEN_NAME_CHARS, TokenOrder, check_token_name};
+use engine::identity::accounts::{MAX_TOKEN_NAME_CHARS, TokenOrder, check_token_name};
 use http::StatusCode;
 use jiff::SignedDuration;
 

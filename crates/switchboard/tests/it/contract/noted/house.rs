@@ -15,13 +15,14 @@ use domain::{
     AccountId, AllowList, Channel, Clock, Money, Permission, Permissions, Person, Role, SenderId,
     TokenId,
 };
-use engine::accounts::{SECRET_OVERLAP, TokenOrder};
 use engine::audit::Action;
-use engine::catalogues::ReferenceFiles;
-use engine::grants::Consent;
-use engine::people::{Hasher, OwnAccess, Reach, RecoveryCodes};
-use engine::prices::Format;
-use engine::sign_in::{Entered, Visit};
+use engine::catalogue::ReferenceFiles;
+use engine::catalogue::prices::Format;
+use engine::identity::accounts::{SECRET_OVERLAP, TokenOrder};
+use engine::identity::grants::Consent;
+use engine::identity::hasher::Hasher;
+use engine::identity::people::{OwnAccess, Reach, RecoveryCodes};
+use engine::identity::sign_in::{Entered, Visit};
 use engine::{
     Accounts, Audit, By, Catalogues, GrantSettings, Grants, People, Reports, SenderReview, SignIn,
 };

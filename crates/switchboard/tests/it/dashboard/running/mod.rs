@@ -10,7 +10,7 @@ mod senders;
 
 use std::fmt::Write as _;
 
-use domain::token::TokenHash;
+use domain::access::token::TokenHash;
 use serde_json::{Value, json};
 use testkit::http::Response;
 

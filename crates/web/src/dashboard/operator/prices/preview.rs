@@ -3,8 +3,8 @@
 use askama::Template;
 use axum::response::Response;
 use domain::Money;
-use engine::catalogues::PricePlan;
-use engine::prices::PriceRow;
+use engine::catalogue::PricePlan;
+use engine::catalogue::prices::PriceRow;
 use http::StatusCode;
 
 use super::{RowShown, Which};

@@ -1,0 +1,190 @@
+//! Lookups: what the home network of a subscriber tells.
+
+use std::fmt::Write as _;
+
+use crate::ids::MessageId;
+use crate::message::MessageState;
+use crate::message::code::Code;
+use crate::message::outcome::Outcome;
+use crate::number::country::Country;
+use crate::number::network::Network;
+
+/// The largest number that every reader of JSON takes exactly; an IMSI has fifteen digits and stays below it.
+pub const MAX_IMSI: u64 = (1 << 53) - 1;
+
+/// An operator, as a lookup names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HomeOperator {
+    /// Its ID in the reference data.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Where it works.
+    pub country: Option<Country>,
+}
+
+/// What a lookup found out about a subscriber.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscriber {
+    /// 0, or why the subscriber cannot be reached.
+    pub code: Code,
+    /// The subscriber's identity in the network.
+    pub imsi: Option<u64>,
+    /// The country of the operator that serves the number.
+    pub country: Option<Country>,
+    /// That operator.
+    pub operator: Option<u32>,
+    /// Its network.
+    pub network: Option<Network>,
+    /// The operator that the number was first given to, when it is another one.
+    pub ported_from: Option<HomeOperator>,
+}
+
+impl Subscriber {
+    /// One that nothing is known of but why.
+    pub const fn unknown(code: Code) -> Self {
+        Self {
+            code,
+            imsi: None,
+            country: None,
+            operator: None,
+            network: None,
+            ported_from: None,
+        }
+    }
+
+    /// How a lookup that found this ended.
+    pub fn outcome(&self) -> Outcome {
+        if self.code == Code::FINE {
+            Outcome::Delivered
+        } else {
+            Outcome::Failed(self.code)
+        }
+    }
+
+    /// The payload of the callback. What is not known is left out.
+    pub fn payload(&self, id: MessageId) -> String {
+        let mut json = format!(r#"{{"id":"{id}","error":{}"#, self.code.number());
+        let mut add = |text: std::fmt::Arguments<'_>| {
+            json.write_fmt(text).expect("a string takes everything");
+        };
+        if let Some(imsi) = self.imsi {
+            add(format_args!(r#","imsi":{imsi}"#));
+        }
+        if let Some(country) = self.country {
+            add(format_args!(r#","country":"{country}""#));
+        }
+        if let Some(operator) = self.operator {
+            add(format_args!(r#","operatorId":{operator}"#));
+        }
+        if let Some(network) = self.network {
+            let (mcc, mnc) = (network.mcc(), network.mnc());
+            add(format_args!(r#","mcc":"{mcc:03}","mnc":"{mnc}""#));
+        }
+        if let Some(origin) = &self.ported_from {
+            let country = origin
+                .country
+                .map_or("null".to_owned(), |country| format!("\"{country}\""));
+            let name = json_text(&origin.name);
+            let id = origin.id;
+            add(format_args!(
+                r#","ported":[{{"operatorId":{id},"operator":{name},"country":{country}}}]"#
+            ));
+        }
+        json.push('}');
+        json
+    }
+}
+
+/// How a lookup ended that nothing else is known of, and what its caller is told. One whose time ran out, at a network
+/// or before, brought no answer.
+pub fn unanswered(id: MessageId, outcome: Outcome) -> (Outcome, String) {
+    let code = match outcome.code() {
+        Code::EXPIRED => Code::HLR_TIMEOUT,
+        other => other,
+    };
+    let subscriber = Subscriber::unknown(code);
+    (subscriber.outcome(), subscriber.payload(id))
+}
+
+/// A JSON string.
+fn json_text(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    json.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            control if control.is_control() => {
+                write!(json, "\\u{:04x}", u32::from(control)).expect("a string takes everything");
+            }
+            other => json.push(other),
+        }
+    }
+    json.push('"');
+    json
+}
+
+/// What a caller may read back of a lookup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookupRecord {
+    /// Its ID.
+    pub id: MessageId,
+    /// Where it stands.
+    pub state: MessageState,
+    /// What was reported: JSON. `None` as long as it goes on.
+    pub report: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_holds_the_contracts_fields() {
+        let id = MessageId::new(7).expect("in range");
+        let found = Subscriber {
+            code: Code::FINE,
+            imsi: Some(247_010_000_000_001),
+            country: Country::parse("LV").ok(),
+            operator: Some(1635),
+            network: Network::new("247", "01"),
+            ported_from: None,
+        };
+        let told = r#"{"id":"7","error":0,"imsi":247010000000001,"country":"LV","operatorId":1635,"mcc":"247","mnc":"01"}"#;
+        assert_eq!(found.payload(id), told);
+        let ported = Subscriber {
+            ported_from: Some(HomeOperator {
+                id: 9,
+                name: "A \"B\" \\ \u{1}".to_owned(),
+                country: None,
+            }),
+            ..Subscriber::unknown(Code::FINE)
+        };
+        let told = r#"{"id":"7","error":0,"ported":[{"operatorId":9,"operator":"A \"B\" \\ \u0001","country":null}]}"#;
+        assert_eq!(ported.payload(id), told);
+        assert_eq!(
+            Subscriber::unknown(Code::ABSENT).payload(id),
+            r#"{"id":"7","error":43}"#
+        );
+    }
+
+    #[test]
+    fn a_lookup_whose_time_ran_out_brought_no_answer() {
+        let id = MessageId::new(7).expect("in range");
+        let timeout = Outcome::Failed(Code::HLR_TIMEOUT);
+        for (outcome, ended, error) in [
+            (Outcome::Delivered, Outcome::Delivered, 0),
+            (
+                Outcome::Failed(Code::ABSENT),
+                Outcome::Failed(Code::ABSENT),
+                43,
+            ),
+            (Outcome::Expired, timeout, 50),
+            (Outcome::Failed(Code::EXPIRED), timeout, 50),
+        ] {
+            let told = format!(r#"{{"id":"7","error":{error}}}"#);
+            assert_eq!(unanswered(id, outcome), (ended, told));
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Phone numbers, and the countries and networks that they belong to.
+
+pub mod country;
+pub mod msisdn;
+pub mod network;

@@ -1,0 +1,164 @@
+//! The ports: what the service asks of a database, shaped by use case.
+//!
+//! Each call is atomic. No transaction object and no row leaves the room behind these traits.
+
+use std::error::Error;
+
+mod access;
+mod audit;
+mod billing;
+mod binds;
+mod callbacks;
+mod catalogue;
+mod codes;
+mod dispatch;
+mod history;
+mod memberships;
+mod messages;
+mod oauth;
+mod operations;
+mod outside;
+mod people;
+mod second_factor;
+mod senders;
+mod sessions;
+mod traffic;
+mod tries;
+
+pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
+pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
+pub use billing::{BillingStore, Imbalance};
+pub use binds::{BindShare, BindStore, BindWish, PoolCursor, RoutePool, Shared};
+pub use callbacks::{
+    CallbackFilter, CallbackRecord, CallbackState, CallbackStore, CallbackSubject,
+    ClaimedCallbacks, HeldCallback, ReplayCursor, ReplayRequest, ReplaySource, Replayed,
+    SigningSecrets, UnreadableCallback,
+};
+pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
+pub use codes::CodeStore;
+pub use dispatch::{
+    Beat, CarrierNote, CarrierSeen, Claimed, ClaimedRow, DispatchStore, Ended, InTransit, Inbox,
+    Matched, NodeCard, PoolClaim, SetAside, Settled,
+};
+pub use history::{
+    Found, HistoryStore, Look, MessageFilter, MessageStory, MessageSummary, PartStory, StateName,
+};
+pub use memberships::{Joining, MembershipStore};
+pub use messages::{
+    AcceptResult, Accepted, Cancel, ID_BLOCK_LIFETIME, KeptAnswer, MessageStore, Page,
+    accept_results,
+};
+pub use oauth::{
+    Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotated,
+    Rotation,
+};
+pub use operations::{
+    Counted, DatabaseFacts, NodeFacts, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth,
+    Receiver, Unmatched,
+};
+pub use outside::{
+    CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, ForbiddenUrl, Health,
+    Home, ImageGuard, NumberBook, ReceiptError, ReceiptSink, ReportTaken, UnusableDocument,
+    UnusableImage, UrlGuard,
+};
+pub use people::{
+    Credentials, Invitation, InvitationRecord, NewPerson, PeopleStore, PersonChanged, PersonRecord,
+    Purpose, Redeemed,
+};
+pub use second_factor::{HalfOpen, SecondFactor, SecondFactorStore, SecondProof};
+pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
+pub use sessions::{NewSession, SessionStore};
+pub use traffic::{Span, TrafficCount, TrafficStore};
+pub use tries::{TryKey, TryStore};
+
+/// Why a store could not do what it was asked. Says what to do next, never what SQL was run.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No room on the disk. Nothing was stored; it works again once there is room.
+    #[error("the database has no room left on its disk")]
+    Full {
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
+    /// A write could not be made durable. What the disk holds is unknown until a restart reads it back.
+    #[error("the database could not make a write durable")]
+    Broken {
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
+    /// Not reachable, or too busy to answer in time. Trying again later may work.
+    #[error("the database cannot be reached")]
+    Unavailable {
+        /// What happened on the way.
+        #[source]
+        source: Cause,
+    },
+    /// A message has an ID that another one has already: the database handed out its block again, as one does that was
+    /// restored or promoted without its newest writes. Nothing was stored; other IDs may work.
+    #[error("a message ID is taken already")]
+    IdTaken {
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
+    /// The database refused a statement or holds something that no version of ours wrote.
+    #[error("the database did not do as asked: {operation}")]
+    Unexpected {
+        /// What was being done.
+        operation: &'static str,
+        /// What the database said.
+        #[source]
+        source: Cause,
+    },
+}
+
+/// The chain behind a store's error, for the log.
+pub type Cause = Box<dyn Error + Send + Sync>;
+
+/// What the way of a message needs: accepting, sending, receipts, reports.
+pub trait WorkStore: MessageStore + DispatchStore + BindStore + CallbackStore {}
+
+impl<T> WorkStore for T where T: MessageStore + DispatchStore + BindStore + CallbackStore {}
+
+/// Everything that the service keeps.
+pub trait Store:
+    WorkStore
+    + AccessStore
+    + BillingStore
+    + CatalogueStore
+    + SenderStore
+    + CodeStore
+    + OAuthStore
+    + PeopleStore
+    + MembershipStore
+    + SessionStore
+    + SecondFactorStore
+    + TryStore
+    + AuditStore
+    + HistoryStore
+    + TrafficStore
+    + OperationsStore
+{
+}
+
+impl<T> Store for T where
+    T: WorkStore
+        + AccessStore
+        + BillingStore
+        + CatalogueStore
+        + SenderStore
+        + CodeStore
+        + OAuthStore
+        + PeopleStore
+        + MembershipStore
+        + SessionStore
+        + SecondFactorStore
+        + TryStore
+        + AuditStore
+        + HistoryStore
+        + TrafficStore
+        + OperationsStore
+{
+}

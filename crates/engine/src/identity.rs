@@ -1,0 +1,11 @@
+//! Who may call, and who may sign in: accounts, tokens, people, sessions and OAuth grants.
+
+pub mod accounts;
+pub mod gate;
+pub mod grants;
+pub mod hasher;
+pub mod people;
+pub mod rate;
+pub mod sign_in;
+pub mod throttle;
+pub(crate) mod tries;

@@ -1,0 +1,131 @@
+//! How often somebody may try, as one node counts it: before the database is asked.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Mutex;
+
+use domain::access::tries::TryLimit;
+use jiff::Timestamp;
+
+/// Keys that are remembered at once.
+const MAX_KEYS: usize = 10_000;
+
+/// Counts tries by key.
+pub(crate) struct Tries<K> {
+    limit: TryLimit,
+    counts: Mutex<HashMap<K, domain::access::tries::Tries>>,
+}
+
+impl<K: Hash + Eq> Tries<K> {
+    /// So many for each key.
+    pub(crate) fn new(limit: TryLimit) -> Self {
+        Self {
+            limit,
+            counts: Mutex::default(),
+        }
+    }
+
+    /// Begins a try. The error is the seconds to wait for the next one.
+    pub(crate) fn begin(&self, key: K, now: Timestamp) -> Result<(), u32> {
+        let mut counts = self.counts.lock().expect("no holder panics");
+        if counts.len() >= MAX_KEYS {
+            self.make_room(&mut counts, now);
+        }
+        let none = domain::access::tries::Tries::none(now);
+        let counted = counts.entry(key).or_insert(none);
+        *counted = counted.begin(self.limit, now)?;
+        Ok(())
+    }
+
+    /// Takes a try back that was no guess.
+    pub(crate) fn forgive(&self, key: &K) {
+        let mut counts = self.counts.lock().expect("no holder panics");
+        let left = counts.get(key).map(|counted| counted.forgive(self.limit));
+        match left {
+            Some(Some(left)) => drop(counts.get_mut(key).map(|counted| *counted = left)),
+            Some(None) => drop(counts.remove(key)),
+            None => {}
+        }
+    }
+
+    /// Counts on under another key.
+    pub(crate) fn hand_over(&self, from: &K, to: K) {
+        let mut counts = self.counts.lock().expect("no holder panics");
+        if let Some(count) = counts.remove(from) {
+            counts.insert(to, count);
+        }
+    }
+
+    /// Under a flood of ever new keys those are dropped first that tried once; remembering all would be the attack.
+    fn make_room(&self, counts: &mut HashMap<K, domain::access::tries::Tries>, now: Timestamp) {
+        for least in [0, 1, u32::MAX] {
+            counts.retain(|_, counted| counted.left(self.limit, now).count > least);
+            if counts.len() < MAX_KEYS {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second)
+    }
+
+    fn limit(burst: u32) -> TryLimit {
+        TryLimit::Steady {
+            burst,
+            forgiven_after_s: 10,
+        }
+    }
+
+    #[test]
+    fn a_count_goes_on_under_another_key() {
+        let tries = Tries::new(limit(2));
+        for (from, to) in [("a", "b"), ("b", "c")] {
+            assert_eq!(tries.begin(from, at(0)), Ok(()), "{from}");
+            tries.hand_over(&from, to);
+        }
+        assert_eq!(tries.begin("c", at(0)), Err(10));
+        assert_eq!(tries.begin("a", at(0)), Ok(()), "nothing is left there");
+        tries.hand_over(&"nobody", "a");
+        assert_eq!(tries.begin("a", at(0)), Ok(()), "the second");
+    }
+
+    #[test]
+    fn another_key_is_another() {
+        let tries = Tries::new(limit(1));
+        assert_eq!(tries.begin("a", at(0)), Ok(()));
+        assert_eq!(tries.begin("a", at(0)), Err(10));
+        assert_eq!(tries.begin("b", at(0)), Ok(()));
+    }
+
+    #[test]
+    fn what_was_no_guess_does_not_count() {
+        let tries = Tries::new(limit(1));
+        for n in 0..10 {
+            assert_eq!(tries.begin("a", at(0)), Ok(()), "{n}");
+            tries.forgive(&"a");
+        }
+        assert_eq!(tries.begin("a", at(0)), Ok(()));
+        assert_eq!(tries.begin("a", at(0)), Err(10));
+    }
+
+    #[test]
+    fn a_flood_of_keys_does_not_forgive_whoever_guessed_often() {
+        let tries = Tries::new(limit(3));
+        for _ in 0..3 {
+            assert_eq!(tries.begin(u64::MAX, at(0)), Ok(()));
+        }
+        for n in 0..3 * u64::try_from(MAX_KEYS).expect("a few thousand") {
+            assert_eq!(tries.begin(n, at(0)), Ok(()), "{n}");
+        }
+        assert!(tries.counts.lock().expect("free").len() <= MAX_KEYS);
+        assert_eq!(tries.begin(u64::MAX, at(0)), Err(10));
+    }
+}

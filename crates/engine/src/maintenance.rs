@@ -1,0 +1,257 @@
+//! What has to be done from time to time: ending what waited too long, forgetting what is old.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::Clock;
+use domain::code_cap;
+use domain::delivery::SIMULATOR;
+use domain::kill_point::{KillPoint, pass};
+use domain::ports::{Store, StoreError, WorkStore};
+use jiff::SignedDuration;
+use tokio::task::{AbortHandle, JoinHandle};
+
+use crate::callbacks::Callbacks;
+use crate::cluster::node::Node;
+
+/// How often messages without a receipt are looked at.
+const EXPIRE_EVERY: Duration = Duration::from_secs(1);
+/// How often receipts that are kept are compared with the parts that wait for one.
+const COMPARE_EVERY: Duration = Duration::from_secs(5);
+/// How often what was counted lately is added up.
+const ADD_UP_EVERY: Duration = Duration::from_secs(5);
+/// The most counts that one step adds up: of batches, so of many messages each.
+const ADD_UP_STEP: u32 = 5_000;
+/// How often old rows are looked for.
+const PRUNE_EVERY: Duration = Duration::from_mins(1);
+/// How often ledgers are looked through for entries to fold. There is work once a day.
+const FOLD_EVERY: Duration = Duration::from_hours(1);
+/// The most ledger entries that one step folds.
+const FOLD_STEP: u32 = 1_000;
+/// How long parts, and receipts that matched nothing, are kept.
+const KEEP_RECEIPTS: SignedDuration = SignedDuration::from_hours(72);
+/// How long a simulated handset shows a confirmation code.
+const KEEP_INBOX_CODES: SignedDuration = SignedDuration::from_hours(1);
+/// Why a number is rejected that nobody confirmed.
+const NOT_CONFIRMED: &str =
+    "nobody gave its PIN within a day; register it again to get another one";
+/// The most rows that one step touches, so that no other write waits long behind it.
+const STEP: u32 = 500;
+
+/// How long what is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Retention {
+    pub(crate) messages: Option<SignedDuration>,
+    /// How long ledger entries stay single.
+    pub(crate) ledger: Option<SignedDuration>,
+}
+
+/// The background work of a node.
+pub(crate) struct Maintenance {
+    tasks: Vec<AbortHandle>,
+}
+
+impl Maintenance {
+    pub(crate) fn start(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        node: Arc<Node>,
+        callbacks: Arc<Callbacks>,
+        keep: Retention,
+    ) -> Self {
+        let comparing = supervise::spawn("early-receipts", {
+            let (store, node, callbacks) = (store.clone(), node.clone(), callbacks.clone());
+            move || compare_all(store.clone(), node.clone(), callbacks.clone())
+        });
+        let expiring = spawn_expiry(store.clone(), node, callbacks);
+        let adding_up = supervise::spawn("traffic", {
+            let store = store.clone();
+            move || add_up_all(store.clone())
+        });
+        let pruning = supervise::spawn("retention", {
+            let store = store.clone();
+            move || prune_all(store.clone(), clock.clone(), keep.messages)
+        });
+        let fold = move |age| supervise::spawn("ledger", move || fold_all(store.clone(), age));
+        let folding = keep.ledger.map(fold);
+        let tasks = [comparing, expiring, adding_up, pruning];
+        let tasks = tasks.into_iter().chain(folding);
+        Self {
+            tasks: tasks.map(|task| task.abort_handle()).collect(),
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+/// Ends messages whose time is over.
+pub(crate) fn spawn_expiry(
+    store: Arc<dyn WorkStore>,
+    node: Arc<Node>,
+    callbacks: Arc<Callbacks>,
+) -> JoinHandle<()> {
+    supervise::spawn("expiry", move || {
+        expire_all(store.clone(), node.clone(), callbacks.clone())
+    })
+}
+
+async fn expire_all(store: Arc<dyn WorkStore>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
+    let mut tick = tokio::time::interval(EXPIRE_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        for is_sent in [true, false] {
+            while expire(&*store, &node, &callbacks, is_sent).await {}
+        }
+    }
+}
+
+/// Ends messages that a carrier took and never reported on, or that wait in pools. Says whether there may be more.
+async fn expire(
+    store: &dyn WorkStore,
+    node: &Node,
+    callbacks: &Arc<Callbacks>,
+    is_sent: bool,
+) -> bool {
+    let hold = callbacks.reserve(STEP as usize);
+    let (holder, is_held) = (node.id(), hold.is_some());
+    let expired = if is_sent {
+        store.expire_sent(holder, STEP, is_held).await
+    } else {
+        store.expire_pooled(holder, STEP, is_held).await
+    };
+    match expired {
+        Ok(ended) => {
+            callbacks.take(holder, hold, ended.iter());
+            ended.len() >= STEP as usize
+        }
+        Err(error) => {
+            tracing::warn!(%error, "messages whose time is over wait a little longer");
+            callbacks.write_failed();
+            false
+        }
+    }
+}
+
+/// Settles receipts that a node left when it stopped between storing them and looking for their parts.
+async fn compare_all(store: Arc<dyn Store>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
+    let mut tick = tokio::time::interval(COMPARE_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        let hold = callbacks.reserve(STEP as usize);
+        let holder = node.id();
+        match store.compare_receipts(holder, STEP, hold.is_some()).await {
+            Ok(ended) => callbacks.take(holder, hold, ended.iter()),
+            Err(error) => {
+                tracing::warn!(%error, "receipts that are kept are compared later");
+                callbacks.write_failed();
+            }
+        }
+    }
+}
+
+async fn add_up_all(store: Arc<dyn Store>) {
+    let mut tick = tokio::time::interval(ADD_UP_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        loop {
+            match store.add_up_traffic(ADD_UP_STEP).await {
+                Ok(added) if added >= u64::from(ADD_UP_STEP) => tokio::task::yield_now().await,
+                Ok(_) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "counts are added up later");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+async fn prune_all(
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    keep_messages: Option<SignedDuration>,
+) {
+    let mut tick = tokio::time::interval(PRUNE_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        if let Err(error) = prune(&*store, &*clock, keep_messages).await {
+            tracing::warn!(%error, "old rows stay for now");
+        }
+    }
+}
+
+async fn fold_all(store: Arc<dyn Store>, age: SignedDuration) {
+    let mut tick = tokio::time::interval(FOLD_EVERY);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tick.tick().await;
+        loop {
+            match store.fold_ledger(age, FOLD_STEP).await {
+                Ok(true) => tokio::task::yield_now().await,
+                Ok(false) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "ledgers are folded later");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+async fn prune_codes(store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+    let day_ago = || clock.now() - code_cap::DAY;
+    while store.prune_codes(day_ago(), STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
+    while store
+        .prune_code_texts(SIMULATOR, KEEP_INBOX_CODES, STEP)
+        .await?
+        >= u64::from(STEP)
+    {
+        tokio::task::yield_now().await;
+    }
+    while store
+        .expire_senders(day_ago(), NOT_CONFIRMED, clock.now(), STEP)
+        .await?
+        >= u64::from(STEP)
+    {
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+async fn prune(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    keep_messages: Option<SignedDuration>,
+) -> Result<(), StoreError> {
+    while store.prune_recipients(clock.now(), STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
+    while store.prune_receipts(KEEP_RECEIPTS, STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
+    while store.prune_grants(clock.now(), STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
+    while store.prune_tries(clock.now(), STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
+    prune_codes(store, clock).await?;
+    pass(KillPoint::PruneStep);
+    let Some(age) = keep_messages else {
+        return Ok(());
+    };
+    while store.prune_messages(age, STEP).await? >= u64::from(STEP) {
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Reading messages back and cancelling them.
+
+use std::sync::Arc;
+
+use domain::kill_point::{KillPoint, pass};
+use domain::message::lookup::LookupRecord;
+use domain::message::{MessageRecord, ScheduledRecord};
+use domain::ports::{Cancel, Page, Store, StoreError};
+use domain::{AccountId, Channel, Clock, MessageId, Timestamp};
+
+/// What an account may do with messages that it sent.
+pub struct Messages {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Messages {
+    /// Works on a store.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, clock }
+    }
+
+    /// One message of the account; another account's is not found.
+    pub async fn find(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<MessageRecord>, StoreError> {
+        let found = self.store.find_message(account, id).await?;
+        Ok(found.filter(|message| message.channel != Channel::Hlr))
+    }
+
+    /// One lookup of the account; another account's is not found.
+    pub async fn find_lookup(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<LookupRecord>, StoreError> {
+        self.store.find_lookup(account, id).await
+    }
+
+    /// What still waits for its time, by time.
+    pub async fn list_scheduled(
+        &self,
+        account: AccountId,
+        page: Page,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        self.store.list_scheduled(account, page).await
+    }
+
+    /// What still waits for its time, by time: what comes after one of this time and ID.
+    pub async fn list_scheduled_after(
+        &self,
+        account: AccountId,
+        after: Option<(Timestamp, MessageId)>,
+        limit: u32,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        let store = &self.store;
+        store.list_scheduled_after(account, after, limit).await
+    }
+
+    /// Takes back a message that still waits for its time.
+    pub async fn cancel(&self, account: AccountId, id: MessageId) -> Result<Cancel, StoreError> {
+        pass(KillPoint::CancelBegins);
+        let outcome = self.store.cancel(account, id, self.clock.now()).await?;
+        pass(KillPoint::CancelCommitted);
+        if outcome == Cancel::Done {
+            metrics::counter!("switchboard_messages_cancelled_total").increment(1);
+        }
+        Ok(outcome)
+    }
+}

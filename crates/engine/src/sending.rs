@@ -1,0 +1,7 @@
+//! The path of a message: submitted, routed, handed to a carrier, settled by its receipts.
+
+pub(crate) mod carriers;
+pub mod dispatch;
+pub mod receipts;
+pub mod routing;
+pub mod submit;

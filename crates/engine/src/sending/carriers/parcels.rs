@@ -1,0 +1,70 @@
+//! Parcels that this node holds, and those of what it accepted itself: nothing is read back.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use domain::MessageId;
+use domain::delivery::{Claim, Parcel};
+use domain::message::{Recipient, Submission};
+
+use crate::cluster::held::{HeldRow, HeldRows};
+use crate::cluster::node::Held;
+
+/// A parcel in this node's memory. Its row is registered as held until this is dropped, also by a panic.
+pub(in crate::sending) struct HeldParcel {
+    held: Held<Parcel>,
+    _row: HeldRow<MessageId>,
+}
+
+impl HeldParcel {
+    pub(in crate::sending) fn register(
+        rows: &Arc<HeldRows<MessageId>>,
+        held: Held<Parcel>,
+    ) -> Self {
+        let row = rows.register(held.it.id, held.it.claim.attempt);
+        Self { held, _row: row }
+    }
+}
+
+impl Deref for HeldParcel {
+    type Target = Held<Parcel>;
+
+    fn deref(&self) -> &Held<Parcel> {
+        &self.held
+    }
+}
+
+/// One parcel for each recipient of a submission that a node holds.
+pub(in crate::sending) fn parcels(submission: &Submission) -> impl Iterator<Item = Held<Parcel>> {
+    let holder = submission.holder.node().into_iter();
+    holder.flat_map(move |by| {
+        submission.recipients.iter().map(move |recipient| Held {
+            by,
+            it: parcel(submission, recipient),
+        })
+    })
+}
+
+fn parcel(submission: &Submission, recipient: &Recipient) -> Parcel {
+    Parcel {
+        id: recipient.id,
+        account: submission.account,
+        channel: submission.channel,
+        to: recipient.to,
+        from: submission.from.clone(),
+        text: submission.text.clone(),
+        interactive: submission.interactive.clone(),
+        shape: submission.shape,
+        udh: submission.udh.clone(),
+        priority: submission.priority,
+        test_mode: submission.test_mode,
+        expires_at: submission.expires_at,
+        claim: Claim {
+            due_at: submission.due_at(),
+            attempt: 1,
+        },
+        tries: 0,
+        pool: None,
+        unknown_tries: 0,
+    }
+}

@@ -1,0 +1,133 @@
+//! What came of tries, on its way into the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::delivery::{Parcel, Sent, Settlement};
+use domain::kill_point::{KillPoint, pass};
+use domain::message::lookup::{self, Subscriber};
+use domain::message::outcome::Outcome;
+use domain::ports::{Settled, StoreError, WorkStore};
+use domain::{Channel, Clock, Code};
+
+use crate::batcher::{BatchError, Batcher, Limits};
+use crate::callbacks::Callbacks;
+use crate::cluster::node::Held;
+
+/// How long to wait before a result that could not be stored is stored again.
+const STORE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Stores results, many in one transaction.
+pub(super) struct Results {
+    clock: Arc<dyn Clock>,
+    batcher: Batcher<Held<Settlement>, Settled, StoreError>,
+}
+
+impl Results {
+    /// `most`: how many may wait to be stored; more wait for their turn.
+    pub(super) fn start(
+        store: Arc<dyn WorkStore>,
+        clock: Arc<dyn Clock>,
+        callbacks: Arc<Callbacks>,
+        most: usize,
+    ) -> Self {
+        let limits = Limits {
+            queue: most,
+            batch: 512,
+        };
+        let batcher = Batcher::start(limits, move |batch| {
+            settle(store.clone(), callbacks.clone(), batch)
+        });
+        Self { clock, batcher }
+    }
+
+    /// Stores a result, however long that takes: as long as it is not stored, the message is this node's to settle.
+    /// `false`: it was not this node's.
+    pub(super) async fn store(&self, held: &Held<Parcel>, sent: Sent) -> bool {
+        let parcel = &held.it;
+        let settlement = Settlement {
+            id: parcel.id,
+            priority: parcel.priority,
+            claim: parcel.claim,
+            to: parcel.to,
+            expires_at: parcel.expires_at,
+            sent,
+            at: self.clock.now(),
+        };
+        let settlement = Held {
+            by: held.by,
+            it: settlement,
+        };
+        loop {
+            match self.batcher.write(settlement.clone()).await {
+                Ok(settled) => return settled != Settled::Stale,
+                // What was not stored is given back when the node leaves.
+                Err(BatchError::Stopped) if self.batcher.is_stopped() => return true,
+                Err(BatchError::Full | BatchError::Stopped | BatchError::Write(_)) => {
+                    tokio::time::sleep(STORE_AGAIN_AFTER).await;
+                }
+            }
+        }
+    }
+
+    /// Stores what was taken.
+    pub(super) async fn stop(&self) {
+        self.batcher.stop().await;
+    }
+}
+
+async fn settle(
+    store: Arc<dyn WorkStore>,
+    callbacks: Arc<Callbacks>,
+    batch: Vec<Held<Settlement>>,
+) -> Result<Vec<Settled>, StoreError> {
+    let mut settled = Vec::with_capacity(batch.len());
+    // All of a batch is held by one node, unless this one has just had to start anew.
+    for group in batch.chunk_by(|a, b| a.by == b.by) {
+        let results: Arc<Vec<Settlement>> =
+            Arc::new(group.iter().map(|held| held.it.clone()).collect());
+        let room = callbacks.reserve(group.len());
+        pass(KillPoint::SettleBegins);
+        let result = store
+            .settle_sends(group[0].by, results, room.is_some())
+            .await;
+        let stored = result.inspect_err(|error| {
+            let cause = std::error::Error::source(error).map(ToString::to_string);
+            tracing::error!(%error, cause, "results of sending cannot be stored; trying again");
+            callbacks.write_failed();
+        })?;
+        pass(KillPoint::SettleCommitted);
+        let ended = stored.iter().filter_map(|settled| match settled {
+            Settled::Ended(ended) => Some(ended),
+            Settled::Stored | Settled::Stale => None,
+        });
+        callbacks.take(group[0].by, room, ended);
+        settled.extend(stored);
+    }
+    Ok(settled)
+}
+
+/// The end of what no network took. A lookup's caller is told in a lookup's words; one whose time is over got no answer.
+pub(super) fn over(parcel: &Parcel, code: Code) -> Sent {
+    if parcel.channel != Channel::Hlr {
+        return Sent::Over(Outcome::Failed(code));
+    }
+    let (outcome, report) = lookup::unanswered(parcel.id, Outcome::Failed(code));
+    Sent::Answered { outcome, report }
+}
+
+/// The end of a message whose time is over. A carrier that did not answer may have it: then it counts as handed over.
+pub(super) fn expired(parcel: &Parcel) -> Sent {
+    if parcel.unknown_tries > 0 {
+        return Sent::Over(Outcome::Expired);
+    }
+    over(parcel, Code::EXPIRED)
+}
+
+/// The end of a lookup that was answered.
+pub(super) fn answered(parcel: &Parcel, subscriber: &Subscriber) -> Sent {
+    Sent::Answered {
+        outcome: subscriber.outcome(),
+        report: subscriber.payload(parcel.id),
+    }
+}

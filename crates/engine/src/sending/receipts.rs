@@ -1,0 +1,94 @@
+//! What the networks say about messages that they took.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use domain::Timestamp;
+use domain::delivery::{CarrierRef, Receipt};
+use domain::kill_point::{KillPoint, pass};
+use domain::ports::{Matched, ReceiptError, ReceiptSink, StoreError, WorkStore};
+
+use crate::batcher::{BatchError, Batcher, Limits};
+use crate::callbacks::Callbacks;
+use crate::cluster::node::Node;
+
+/// Receipts that may wait to be stored. A carrier waits for its place, so this bounds memory, not traffic.
+const QUEUE: usize = 8192;
+/// The most receipts that one transaction stores.
+const BATCH: usize = 512;
+
+/// Stores receipts, and with a final one the end of its message and the report about it.
+pub struct Receipts {
+    store: Arc<dyn WorkStore>,
+    batcher: Batcher<Receipt, Matched, StoreError>,
+}
+
+impl Receipts {
+    /// Starts taking receipts. Must be called inside a tokio runtime.
+    pub(crate) fn start(
+        store: Arc<dyn WorkStore>,
+        node: Arc<Node>,
+        callbacks: Arc<Callbacks>,
+    ) -> Arc<Self> {
+        let limits = Limits {
+            queue: QUEUE,
+            batch: BATCH,
+        };
+        let batcher = Batcher::start(limits, {
+            let store = store.clone();
+            move |batch| settle(store.clone(), node.clone(), callbacks.clone(), batch)
+        });
+        Arc::new(Self { store, batcher })
+    }
+
+    /// Stores what was taken.
+    pub(crate) async fn stop(&self) {
+        self.batcher.stop().await;
+    }
+}
+
+#[async_trait]
+impl ReceiptSink for Receipts {
+    async fn receive(&self, receipt: Receipt) -> Result<bool, ReceiptError> {
+        match self.batcher.write(receipt).await {
+            Ok(matched) => Ok(matched != Matched::Kept),
+            Err(BatchError::Full) => Err(ReceiptError::Busy),
+            Err(BatchError::Stopped) => Err(ReceiptError::Stopping),
+            Err(BatchError::Write(_)) => Err(ReceiptError::Store),
+        }
+    }
+
+    async fn seen(&self, of: CarrierRef, at: Timestamp) -> Result<(), ReceiptError> {
+        let marked = self.store.mark_seen(&of, at).await;
+        marked.map(drop).map_err(|_| ReceiptError::Store)
+    }
+}
+
+async fn settle(
+    store: Arc<dyn WorkStore>,
+    node: Arc<Node>,
+    callbacks: Arc<Callbacks>,
+    batch: Vec<Receipt>,
+) -> Result<Vec<Matched>, StoreError> {
+    let hold = callbacks.reserve(batch.len());
+    let holder = node.id();
+    let result = store
+        .settle_receipts(holder, Arc::new(batch), hold.is_some())
+        .await;
+    match &result {
+        Ok(matched) => {
+            pass(KillPoint::ReceiptCommitted);
+            let ended = matched.iter().filter_map(|matched| match matched {
+                Matched::Ended(ended) => Some(ended),
+                Matched::Noted | Matched::Repeated | Matched::Kept => None,
+            });
+            callbacks.take(holder, hold, ended);
+        }
+        Err(error) => {
+            let cause = std::error::Error::source(error).map(ToString::to_string);
+            tracing::error!(%error, cause, "receipts cannot be stored; the carrier keeps them");
+            callbacks.write_failed();
+        }
+    }
+    result
+}

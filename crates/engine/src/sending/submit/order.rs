@@ -1,0 +1,292 @@
+//! A caller's order to send an SMS, and the rules that make it a submission.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use domain::message::schedule::{DEFAULT_EXPIRE_S, MAX_EXPIRE_S, MIN_EXPIRE_S, parse_scheduled};
+use domain::message::text::{Coding, Shape, Udh, measure, measure_as};
+use domain::message::{Holder, MAX_RECIPIENTS, Recipient, SendTime, Submission, TestMode};
+use domain::shown::Shown;
+use domain::{
+    AccountId, CallbackUrl, Channel, Country, MessageId, Money, Msisdn, Originator, Priority,
+    Timestamp,
+};
+use jiff::SignedDuration;
+
+use crate::catalogue::Live;
+
+/// A field breaks a rule. The text tells the caller which field, which rule and what was sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Invalid value for field '{field}': {reason}.")]
+pub struct Invalid {
+    /// The field's name in the request.
+    pub field: &'static str,
+    /// The rule and what was sent.
+    pub reason: String,
+}
+
+impl Invalid {
+    /// Says which field breaks which rule.
+    pub fn new(field: &'static str, reason: impl Display) -> Self {
+        Self {
+            field,
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// The recipients as the caller wrote them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum To<'a> {
+    /// One number, or several separated by commas.
+    Text(Cow<'a, str>),
+    /// A list of numbers.
+    List(Vec<Cow<'a, str>>),
+}
+
+/// An order to send, every field as the caller wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SmsOrder<'a> {
+    /// To whom.
+    pub to: To<'a>,
+    /// From whom.
+    pub from: Cow<'a, str>,
+    /// The text.
+    pub message: Cow<'a, str>,
+    /// Where the delivery report goes.
+    pub dlr_url: Option<Cow<'a, str>>,
+    /// Which lane.
+    pub priority: Option<Cow<'a, str>>,
+    /// When.
+    pub scheduled: Option<Cow<'a, str>>,
+    /// The caller's own user data header.
+    pub udh: Option<Cow<'a, str>>,
+    /// The caller's own choice of coding.
+    pub coding: Option<i64>,
+    /// Whether it only pretends.
+    pub test_mode: Option<Cow<'a, str>>,
+    /// The validity, in seconds.
+    pub expire_in: Option<i64>,
+    /// The country that the recipients' numbers are completed for.
+    pub correct_by: Option<Cow<'a, str>>,
+}
+
+impl SmsOrder<'_> {
+    /// Checks every field but the originator, which the caller has, and finds the prices. The IDs of the recipients are placeholders until
+    /// [`Submission::number_from`] gives them.
+    pub(super) fn check(
+        self,
+        account: AccountId,
+        from: Originator,
+        now: Timestamp,
+        live: &Live,
+    ) -> Result<Submission, Invalid> {
+        let mut recipients = check_recipients(&self.to, self.correct_by.as_deref())?;
+        let udh = self
+            .udh
+            .as_deref()
+            .map(str::parse::<Udh>)
+            .transpose()
+            .map_err(|e| Invalid::new("udh", e))?;
+        let coding = self.coding.map(check_coding).transpose()?;
+        let shape = check_text(&self.message, coding, udh.as_ref())?;
+        let dlr_url = check_url("dlrUrl", self.dlr_url.as_deref())?;
+        let priority = check_priority(self.priority.as_deref())?;
+        let send = check_scheduled(self.scheduled.as_deref(), now)?;
+        let test_mode = self.test_mode.as_deref().map(check_test_mode).transpose()?;
+        let validity = check_expire_in(self.expire_in)?;
+        let parts = if test_mode.is_some() { 0 } else { shape.parts };
+        for recipient in &mut recipients {
+            price(recipient, Channel::Sms, parts, account, live)?;
+        }
+        let mut submission = Submission {
+            account,
+            channel: Channel::Sms,
+            recipients,
+            from: Some(from),
+            carries_code: false,
+            interactive: None,
+            text: self.message.into_owned(),
+            shape,
+            udh,
+            coding_given: coding.is_some(),
+            dlr_url,
+            priority,
+            send,
+            accepted_at: now,
+            expires_at: now,
+            test_mode,
+            idempotency: None,
+            holder: Holder::Nobody,
+        };
+        submission.expires_at = submission.due_at() + validity;
+        Ok(submission)
+    }
+}
+
+pub(super) fn check_recipients(
+    to: &To<'_>,
+    correct_by: Option<&str>,
+) -> Result<Vec<Recipient>, Invalid> {
+    let country = correct_by
+        .map(Country::parse)
+        .transpose()
+        .map_err(|e| Invalid::new("correctBy", e))?;
+    let recipient = |value: &str| {
+        let to = check_recipient(value, country)?;
+        Ok(Recipient {
+            id: PLACEHOLDER,
+            to,
+            network: None,
+            price: Money::ZERO,
+        })
+    };
+    let recipients: Vec<Recipient> = match to {
+        To::Text(one) if !one.contains(',') => vec![recipient(one)?],
+        To::Text(several) => bounded(several.split(','), several.split(',').count())?
+            .map(recipient)
+            .collect::<Result<_, _>>()?,
+        To::List(list) => bounded(list.iter(), list.len())?
+            .map(|one| recipient(one))
+            .collect::<Result<_, _>>()?,
+    };
+    if recipients.is_empty() {
+        return Err(Invalid::new(
+            "to",
+            "the list is empty; name at least one recipient",
+        ));
+    }
+    Ok(recipients)
+}
+
+/// Finds the recipient's network and what so many parts to it cost; what only pretends has none and costs nothing.
+pub(super) fn price(
+    recipient: &mut Recipient,
+    channel: Channel,
+    parts: u8,
+    account: AccountId,
+    live: &Live,
+) -> Result<(), Invalid> {
+    let place = live.reference.locate(&recipient.to);
+    recipient.network = place.network;
+    if parts > 0 {
+        let price = live.prices(channel).price(account, &place);
+        let price = price.ok_or_else(|| no_price(&recipient.to, place.country))?;
+        recipient.price = price.times(parts.into());
+    }
+    Ok(())
+}
+
+fn no_price(to: &Msisdn, country: Option<Country>) -> Invalid {
+    let place = country.map_or("a number of no country".to_owned(), |country| {
+        country.name().to_owned()
+    });
+    Invalid::new(
+        "to",
+        format!("{to} ({place}) has no price, so nothing can be sent there"),
+    )
+}
+
+/// Given a real one by [`Submission::number_from`] before anybody sees it.
+pub(super) const PLACEHOLDER: MessageId = MessageId::new(1).expect("in range");
+
+fn bounded<I>(recipients: I, count: usize) -> Result<I, Invalid> {
+    if count > MAX_RECIPIENTS {
+        let reason =
+            format!("{count} recipients are more than {MAX_RECIPIENTS}; split the request");
+        return Err(Invalid::new("to", reason));
+    }
+    Ok(recipients)
+}
+
+fn check_recipient(value: &str, country: Option<Country>) -> Result<Msisdn, Invalid> {
+    if let Some(country) = country {
+        return numbering::correct(value, country).map_err(|e| Invalid::new("to", e));
+    }
+    let number = Msisdn::parse(value).map_err(|e| Invalid::new("to", e))?;
+    if !numbering::is_possible(&number) {
+        let reason = format!(
+            "{} is not a possible number; check its calling code and length",
+            Shown(value)
+        );
+        return Err(Invalid::new("to", reason));
+    }
+    Ok(number)
+}
+
+pub(super) fn check_url(
+    field: &'static str,
+    url: Option<&str>,
+) -> Result<Option<CallbackUrl>, Invalid> {
+    let url = url.map(CallbackUrl::parse).transpose();
+    url.map_err(|e| Invalid::new(field, e))
+}
+
+pub(super) fn check_priority(name: Option<&str>) -> Result<Priority, Invalid> {
+    let priority = name.map(str::parse).transpose();
+    let priority = priority.map_err(|e| Invalid::new("priority", e))?;
+    Ok(priority.unwrap_or_default())
+}
+
+fn check_coding(number: i64) -> Result<Coding, Invalid> {
+    u8::try_from(number)
+        .ok()
+        .and_then(Coding::from_number)
+        .ok_or_else(|| {
+            Invalid::new(
+                "coding",
+                format!("{number} is no coding; give 0 (GSM-7), 1 (8-bit) or 2 (UCS-2)"),
+            )
+        })
+}
+
+fn check_text(text: &str, coding: Option<Coding>, udh: Option<&Udh>) -> Result<Shape, Invalid> {
+    let shape = match (coding, udh) {
+        (Some(coding), udh) => measure_as(text, coding, udh),
+        (None, None) => measure(text),
+        (None, Some(_)) => {
+            return Err(Invalid::new(
+                "udh",
+                "it was given without 'coding'; give 0 (GSM-7), 1 (8-bit) or 2 (UCS-2) there",
+            ));
+        }
+    };
+    shape.map_err(|e| Invalid::new("message", e))
+}
+
+pub(super) fn check_scheduled(value: Option<&str>, now: Timestamp) -> Result<SendTime, Invalid> {
+    let Some(value) = value else {
+        return Ok(SendTime::Now);
+    };
+    let at = parse_scheduled(value, now).map_err(|e| Invalid::new("scheduled", e))?;
+    Ok(at.map_or(SendTime::Now, SendTime::At))
+}
+
+pub(super) fn check_test_mode(value: &str) -> Result<TestMode, Invalid> {
+    let mode = match value {
+        "1" => Some(TestMode::Deliver),
+        "2" => Some(TestMode::Fail),
+        _ => None,
+    };
+    let reason = || {
+        format!(
+            "{} is no test mode; give 1 (emulate success) or 2 (emulate failure)",
+            Shown(value)
+        )
+    };
+    mode.ok_or_else(|| Invalid::new("testMode", reason()))
+}
+
+fn check_expire_in(seconds: Option<i64>) -> Result<SignedDuration, Invalid> {
+    let seconds = seconds.unwrap_or(i64::from(DEFAULT_EXPIRE_S));
+    let (min, max) = (i64::from(MIN_EXPIRE_S), i64::from(MAX_EXPIRE_S));
+    let broken = match seconds {
+        _ if seconds < min => format!("{seconds} is below {min}"),
+        _ if seconds > max => format!("{seconds} is above {max}"),
+        _ => return Ok(SignedDuration::from_secs(seconds)),
+    };
+    Err(Invalid::new(
+        "expireIn",
+        format!("{broken}; give {min} to {max} seconds"),
+    ))
+}

@@ -1,0 +1,136 @@
+//! A caller's order to send a Viber message.
+
+use std::borrow::Cow;
+
+use domain::message::interactive::{Action, ActionTitle, ImageUrl, Interactive};
+use domain::message::schedule::DEFAULT_EXPIRE_S;
+use domain::message::text::{Coding, Shape};
+use domain::message::{Holder, Submission};
+use domain::{AccountId, CallbackUrl, Channel, Originator, Timestamp};
+use jiff::SignedDuration;
+
+use super::order::{
+    Invalid, To, check_priority, check_recipients, check_scheduled, check_test_mode, check_url,
+    price,
+};
+use crate::catalogue::Live;
+
+/// The longest text, in Unicode code points.
+const MAX_CHARS: usize = 1000;
+
+/// The button as the caller wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionOrder<'a> {
+    /// What it opens.
+    pub url: Option<Cow<'a, str>>,
+    /// What it says.
+    pub title: Option<Cow<'a, str>>,
+}
+
+/// An order to send, every field as the caller wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ViberOrder<'a> {
+    /// To whom.
+    pub to: To<'a>,
+    /// From whom.
+    pub from: Cow<'a, str>,
+    /// The text.
+    pub message: Cow<'a, str>,
+    /// Where the delivery report goes.
+    pub dlr_url: Option<Cow<'a, str>>,
+    /// Which lane.
+    pub priority: Option<Cow<'a, str>>,
+    /// When.
+    pub scheduled: Option<Cow<'a, str>>,
+    /// Whether it only pretends.
+    pub test_mode: Option<Cow<'a, str>>,
+    /// The country that the recipients' numbers are completed for.
+    pub correct_by: Option<Cow<'a, str>>,
+    /// A button.
+    pub action: Option<ActionOrder<'a>>,
+    /// Where an image is.
+    pub image: Option<Cow<'a, str>>,
+}
+
+impl ViberOrder<'_> {
+    /// Checks every field and finds the prices. The originator was found to be an approved sender.
+    pub(super) fn check(
+        self,
+        account: AccountId,
+        from: Originator,
+        now: Timestamp,
+        live: &Live,
+    ) -> Result<Submission, Invalid> {
+        let mut recipients = check_recipients(&self.to, self.correct_by.as_deref())?;
+        check_text(&self.message)?;
+        let dlr_url = check_url("dlrUrl", self.dlr_url.as_deref())?;
+        let priority = check_priority(self.priority.as_deref())?;
+        let send = check_scheduled(self.scheduled.as_deref(), now)?;
+        let test_mode = self.test_mode.as_deref().map(check_test_mode).transpose()?;
+        let interactive = check_interactive(self.action, self.image.as_deref())?;
+        let parts = u8::from(test_mode.is_none());
+        for recipient in &mut recipients {
+            price(recipient, Channel::Viber, parts, account, live)?;
+        }
+        let mut submission = Submission {
+            account,
+            channel: Channel::Viber,
+            recipients,
+            from: Some(from),
+            text: self.message.into_owned(),
+            carries_code: false,
+            interactive: Some(interactive).filter(|interactive| !interactive.is_empty()),
+            shape: Shape {
+                coding: Coding::Ucs2,
+                parts: 1,
+            },
+            udh: None,
+            coding_given: false,
+            dlr_url,
+            priority,
+            send,
+            accepted_at: now,
+            expires_at: now,
+            test_mode,
+            idempotency: None,
+            holder: Holder::Nobody,
+        };
+        let validity = SignedDuration::from_secs(DEFAULT_EXPIRE_S.into());
+        submission.expires_at = submission.due_at() + validity;
+        Ok(submission)
+    }
+}
+
+fn check_text(text: &str) -> Result<(), Invalid> {
+    let count = text.chars().count();
+    let reason = match count {
+        0 => "it is empty; give a text".to_owned(),
+        _ if count > MAX_CHARS => format!("it has {count} characters, more than {MAX_CHARS}"),
+        _ => return Ok(()),
+    };
+    Err(Invalid::new("message", reason))
+}
+
+fn check_interactive(
+    action: Option<ActionOrder<'_>>,
+    image: Option<&str>,
+) -> Result<Interactive, Invalid> {
+    let image = image.map(ImageUrl::parse).transpose();
+    Ok(Interactive {
+        action: action.map(check_action).transpose()?,
+        image: image.map_err(|e| Invalid::new("im.image.url", e))?,
+    })
+}
+
+fn check_action(order: ActionOrder<'_>) -> Result<Action, Invalid> {
+    let needed = |value: Option<Cow<'_, str>>, field, what| {
+        let missing = || Invalid::new(field, format_args!("it is missing; a button needs {what}"));
+        value.map(Cow::into_owned).ok_or_else(missing)
+    };
+    let url = needed(order.url, "im.action.url", "the address that it opens")?;
+    let title = needed(order.title, "im.action.title", "a label")?;
+    Ok(Action {
+        url: CallbackUrl::parse(&url).map_err(|e| Invalid::new("im.action.url", e))?,
+        title: ActionTitle::parse(&title).map_err(|e| Invalid::new("im.action.title", e))?,
+    })
+}

@@ -1,0 +1,154 @@
+//! Storing submissions, many in one transaction, and handing them over.
+
+use std::sync::Arc;
+
+use domain::kill_point::{KillPoint, pass};
+use domain::message::{SendTime, Submission, SubmitReceipt};
+use domain::ports::{AcceptResult, Accepted, StoreError, WorkStore};
+use domain::{Channel, Clock};
+
+use super::health::WriteHealth;
+use crate::cluster::id_blocks::IdBlocks;
+use crate::sending::dispatch::{Dispatch, Places};
+
+/// A submission, and the places that are kept for it in the lanes of this node.
+pub(super) struct Entry {
+    pub(super) submission: Submission,
+    pub(super) places: Option<Places>,
+}
+
+/// What became of a submission.
+pub(super) struct Written {
+    pub(super) result: AcceptResult,
+    /// The IDs under which it is stored, if it is.
+    pub(super) receipt: SubmitReceipt,
+}
+
+/// How often a batch gets other IDs when one of them is taken.
+const NUMBERED_ANEW: u32 = 5;
+
+/// What a write of submissions needs.
+pub(super) struct Writing {
+    pub(super) store: Arc<dyn WorkStore>,
+    pub(super) ids: Arc<IdBlocks>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) health: Arc<WriteHealth>,
+    pub(super) dispatch: Option<Arc<Dispatch>>,
+}
+
+impl Writing {
+    /// Stores a batch and hands over what is stored. This happens here and not in the callers' own tasks: a caller that
+    /// hangs up must not take its message with it.
+    pub(super) async fn write(&self, batch: Vec<Entry>) -> Vec<Written> {
+        let (batch, places): (Vec<_>, Vec<_>) = batch
+            .into_iter()
+            .map(|entry| (entry.submission, entry.places))
+            .unzip();
+        let mut batch = Arc::new(batch);
+        let _open = self.dispatch.as_ref().map(|dispatch| dispatch.open_write());
+        pass(KillPoint::AcceptBegins);
+        let results = self.accept(&mut batch).await;
+        if results.iter().any(Result::is_ok) {
+            pass(KillPoint::AcceptCommitted);
+            self.health.succeeded();
+            count(&batch, &results);
+            for ((submission, result), places) in batch.iter().zip(&results).zip(places) {
+                if matches!(result, Ok(Accepted::Stored)) {
+                    self.hand_over(submission, places);
+                }
+            }
+            pass(KillPoint::AcceptHandedOver);
+        }
+        // The submissions of a transaction that failed share its error.
+        if let Some(error) = results.iter().find_map(|result| result.as_ref().err()) {
+            self.health.failed(error, self.clock.now());
+            // The batch may still be stored, now or later: the comparison puts it back in the queue.
+            if let Some(dispatch) = &self.dispatch {
+                dispatch.write_failed();
+            }
+        }
+        let receipts = batch.iter().map(Submission::receipt);
+        let written = results.into_iter().zip(receipts);
+        written
+            .map(|(result, receipt)| Written { result, receipt })
+            .collect()
+    }
+
+    fn hand_over(&self, submission: &Submission, places: Option<Places>) {
+        if let (Some(places), Some(dispatch)) = (places, &self.dispatch) {
+            dispatch.hand_over(places, submission);
+        }
+        if submission.send != SendTime::Now {
+            pass(KillPoint::ScheduleStored);
+        }
+    }
+
+    /// Stores a batch. Submissions whose IDs are taken are stored again under other IDs.
+    async fn accept(&self, batch: &mut Arc<Vec<Submission>>) -> Vec<AcceptResult> {
+        let mut results = self.store.accept(batch.clone()).await;
+        for _ in 0..NUMBERED_ANEW {
+            let is_taken = |result: &AcceptResult| matches!(result, Err(error) if matches!(**error, StoreError::IdTaken { .. }));
+            let taken: Vec<usize> = (0..results.len())
+                .filter(|place| is_taken(&results[*place]))
+                .collect();
+            if taken.is_empty() {
+                break;
+            }
+            tracing::warn!(
+                submissions = taken.len(),
+                "the database handed out message IDs twice; going on with other IDs"
+            );
+            let Ok(again) = self
+                .number_anew(Arc::<Vec<_>>::make_mut(batch), &taken)
+                .await
+            else {
+                break;
+            };
+            let stored = self.store.accept(Arc::new(again)).await;
+            for (place, result) in taken.into_iter().zip(stored) {
+                results[place] = result;
+            }
+        }
+        results
+    }
+
+    /// Gives these submissions other IDs, of another block: which of them is taken is not known.
+    async fn number_anew(
+        &self,
+        batch: &mut [Submission],
+        places: &[usize],
+    ) -> Result<Vec<Submission>, StoreError> {
+        for place in places {
+            self.ids.discard(batch[*place].receipt().first);
+        }
+        for place in places {
+            let submission = &mut batch[*place];
+            let count = submission.receipt().messages;
+            submission.number_from(self.ids.take(count).await?);
+        }
+        Ok(places.iter().map(|place| batch[*place].clone()).collect())
+    }
+}
+
+fn count(batch: &[Submission], results: &[AcceptResult]) {
+    let stored = batch
+        .iter()
+        .zip(results)
+        .filter(|(_, result)| matches!(result, Ok(Accepted::Stored)));
+    let mut counted = [(0, 0); Channel::ALL.len()];
+    for (submission, _) in stored {
+        let receipt = submission.receipt();
+        let (messages, parts) = &mut counted[submission.channel.number()];
+        *messages += u64::from(receipt.messages);
+        *parts += u64::from(receipt.parts);
+    }
+    for (channel, (messages, parts)) in Channel::ALL.into_iter().zip(counted) {
+        if messages > 0 {
+            metrics::counter!("switchboard_messages_accepted_total", "channel" => channel.name())
+                .increment(messages);
+            metrics::counter!("switchboard_parts_accepted_total", "channel" => channel.name())
+                .increment(parts);
+        }
+    }
+    metrics::counter!("switchboard_accept_batches_total").increment(1);
+}
