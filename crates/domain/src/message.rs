@@ -117,6 +117,16 @@ pub enum SendTime {
     At(Timestamp),
 }
 
+impl SendTime {
+    /// The time from which a message may be handed to a network.
+    pub const fn due_at(self, accepted_at: Timestamp) -> Timestamp {
+        match self {
+            Self::Now => accepted_at,
+            Self::At(time) => time,
+        }
+    }
+}
+
 /// One recipient of a submission and the ID that its message got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipient {
@@ -196,10 +206,7 @@ impl Holder {
 impl Submission {
     /// The time from which the message may be handed to a network.
     pub const fn due_at(&self) -> Timestamp {
-        match self.send {
-            SendTime::Now => self.accepted_at,
-            SendTime::At(time) => time,
-        }
+        self.send.due_at(self.accepted_at)
     }
 
     /// The text as it is stored and shown.
@@ -213,11 +220,13 @@ impl Submission {
         prices.fold(Money::ZERO, Money::plus)
     }
 
-    /// Gives the recipients their IDs, `first` and those that follow it.
-    pub fn number_from(&mut self, first: MessageId) {
+    /// The same messages under other IDs: `first` and those that follow it.
+    #[must_use]
+    pub fn renumbered(mut self, first: MessageId) -> Self {
         for (recipient, number) in self.recipients.iter_mut().zip(first.get()..) {
             recipient.id = MessageId::new(number).expect("blocks end within the range of IDs");
         }
+        self
     }
 
     /// What the caller is told.

@@ -25,7 +25,7 @@ use std::task::Poll;
 use domain::delivery::backoff::send_pause;
 use domain::delivery::{Parcel, Sent, Submitted};
 use domain::kill_point::{KillPoint, pass};
-use domain::message::{Holder, SendTime, Submission};
+use domain::message::Submission;
 use domain::ports::{Carrier, StoreError, WorkStore};
 use domain::{Clock, Code, MessageId, Outcome, PoolId, TestMode, Timestamp};
 use jiff::SignedDuration;
@@ -78,8 +78,8 @@ pub struct Dispatch {
     replan: Replan,
 }
 
-/// Places that are kept for a submission, one for each recipient, with their routes.
-pub(crate) struct Places(Vec<(Routed, Kept)>);
+/// Room that is reserved for the messages of a submission, one for each recipient, with their routes.
+pub(crate) struct Reservations(Vec<(Routed, Kept)>);
 
 impl Dispatch {
     /// Starts sending, as soon as there are carriers. Must be called inside a tokio runtime.
@@ -203,17 +203,9 @@ impl Dispatch {
         });
     }
 
-    /// Says whose a submission is to be from the start. Where that is this node, with the places that it keeps for it.
-    pub(crate) fn reserve(&self, submission: &Submission) -> (Holder, Option<Places>) {
-        if submission.send != SendTime::Now {
-            return (Holder::Nobody, None);
-        }
-        self.reserve_now(submission)
-    }
-
     /// Takes a stored submission over.
-    pub(crate) fn hand_over(self: &Arc<Self>, places: Places, submission: &Submission) {
-        for (held, (routed, kept)) in parcels(submission).zip(places.0) {
+    pub(crate) fn hand_over(self: &Arc<Self>, reserved: Reservations, submission: &Submission) {
+        for (held, (routed, kept)) in parcels(submission).zip(reserved.0) {
             let parcel = HeldParcel::register(&self.rows, held);
             self.fill_or_store(kept, Waiting::new(parcel, routed));
         }

@@ -18,9 +18,10 @@ use tokio::task::AbortHandle;
 
 use crate::catalogue::Catalogues;
 use crate::catalogue::prices::PriceList;
-use crate::sending::carriers::{Carriers, Route, Routed};
+use crate::sending::carriers::{Carriers, Routed};
 use rule::Compiled;
 
+pub(crate) use rule::RouteChoice;
 pub use rule::{Choice, Condition, Rule};
 pub use trace::{Traced, TracedCarrier};
 
@@ -56,12 +57,12 @@ pub struct Plan {
 pub struct Routing {
     store: Arc<dyn AccessStore>,
     catalogues: Arc<Catalogues>,
-    table: ArcSwap<Table>,
+    table: ArcSwap<RoutingTable>,
     looking: std::sync::Mutex<Option<AbortHandle>>,
 }
 
-/// The rules, ready to be asked, with the carriers that they are about.
-struct Table {
+/// The compiled rules, with the carriers that they are about.
+pub(crate) struct RoutingTable {
     plan: Plan,
     rules: Vec<Compiled>,
     costs: Vec<Option<Arc<PriceList>>>,
@@ -77,7 +78,7 @@ impl Routing {
         Arc::new(Self {
             store,
             catalogues,
-            table: ArcSwap::from_pointee(Table::new(
+            table: ArcSwap::from_pointee(RoutingTable::new(
                 &Plan::default(),
                 &HashMap::new(),
                 Arc::default(),
@@ -96,7 +97,7 @@ impl Routing {
         let mut accounts = HashMap::new();
         let missing = self.find_accounts(&plan, &mut accounts).await?;
         self.table
-            .store(Arc::new(Table::new(&plan, &accounts, carriers)));
+            .store(Arc::new(RoutingTable::new(&plan, &accounts, carriers)));
         let looking = (missing > 0).then(|| {
             let routing = Arc::downgrade(self);
             let look = move || look_for_accounts(routing.clone(), plan.clone(), accounts.clone());
@@ -116,7 +117,7 @@ impl Routing {
 
     /// The carriers that there are.
     pub(crate) fn carriers(&self) -> Arc<Carriers> {
-        self.table.load().carriers.clone()
+        self.table.load().carriers()
     }
 
     /// The carriers for a message. `dice` decides where shares do.
@@ -133,16 +134,16 @@ impl Routing {
         } else {
             Place::default()
         };
-        let route = table.route(channel, account, to, &place, dice);
+        let choice = table.choose(channel, account, to, &place);
         Routed {
-            route: route.unwrap_or_default(),
-            carriers: table.carriers.clone(),
+            route: choice.map(|choice| choice.pick(dice)).unwrap_or_default(),
+            carriers: table.carriers(),
         }
     }
 
-    /// Whether there is a carrier for a message.
-    pub(crate) fn has_route(&self, channel: Channel, account: AccountId, to: &Msisdn) -> bool {
-        !self.route(channel, account, to, 0).route.is_empty()
+    /// The rules in force. A request is routed by one table, whatever is loaded meanwhile.
+    pub(crate) fn table(&self) -> Arc<RoutingTable> {
+        self.table.load_full()
     }
 
     /// Whether there is no carrier but simulated ones, so that nothing real is sent.
@@ -197,7 +198,7 @@ async fn look_for_accounts(
             Ok(missing) => {
                 if accounts.len() > known {
                     let carriers = routing.carriers();
-                    let table = Table::new(&plan, &accounts, carriers);
+                    let table = RoutingTable::new(&plan, &accounts, carriers);
                     routing.table.store(Arc::new(table));
                 }
                 if missing == 0 {
@@ -208,7 +209,7 @@ async fn look_for_accounts(
     }
 }
 
-impl Table {
+impl RoutingTable {
     fn new(
         plan: &Plan,
         accounts: &HashMap<AccountName, AccountId>,
@@ -241,35 +242,38 @@ impl Table {
         }
     }
 
-    fn route(
+    pub(crate) fn carriers(&self) -> Arc<Carriers> {
+        self.carriers.clone()
+    }
+
+    /// Finds the carriers for a message; `None` where no rule has one.
+    pub(crate) fn choose(
         &self,
         channel: Channel,
         account: AccountId,
         to: &Msisdn,
         place: &Place,
-        dice: u64,
-    ) -> Option<Route> {
-        let found = self.find(channel, Some(account), to, place, dice);
-        found.map(|(_, route)| route)
+    ) -> Option<RouteChoice> {
+        let found = self.find(channel, Some(account), to, place);
+        found.map(|(_, choice)| choice)
     }
 
-    /// The place of the rule that decides, and the carriers that it leads to.
+    /// Finds the rule that decides, by its index, and the carriers that it names.
     fn find(
         &self,
         channel: Channel,
         account: Option<AccountId>,
         to: &Msisdn,
         place: &Place,
-        dice: u64,
-    ) -> Option<(usize, Route)> {
+    ) -> Option<(usize, RouteChoice)> {
         let mut rules = self.rules.iter().enumerate();
         let (at, rule) = rules.find(|(_, rule)| rule.fits(channel, account, to, place))?;
-        let route = rule.order(channel, dice, |carrier| {
+        let choice = rule.choice(channel, |carrier| {
             self.costs[usize::from(carrier)]
                 .as_ref()
                 .and_then(|costs| costs.price(place))
         });
-        Some((at, route))
+        Some((at, choice))
     }
 }
 

@@ -6,6 +6,7 @@ mod intake;
 mod lookup;
 mod notice;
 mod order;
+mod stages;
 mod viber;
 mod writing;
 
@@ -14,16 +15,14 @@ use std::sync::Arc;
 
 use domain::billing::NotPaid;
 use domain::message::text::Shape;
-use domain::message::{IdempotencyClaim, Recipient, Submission, SubmitReceipt};
+use domain::message::{IdempotencyClaim, SubmitReceipt};
 use domain::ports::{ImageGuard, Store, StoreError, UrlGuard};
-use domain::{
-    Access, AccountId, Channel, Clock, Country, Money, Msisdn, Network, Originator, Timestamp,
-};
+use domain::{Access, AccountId, Clock, Country, Money, Msisdn, Network, Originator, Timestamp};
 use jiff::SignedDuration;
 use sha2::{Digest, Sha256};
 
 use crate::batcher::{BatchError, Limits};
-use crate::catalogue::{Catalogues, Live};
+use crate::catalogue::Catalogues;
 use crate::sending::dispatch::Dispatch;
 use crate::sending::routing::Routing;
 use crate::{Guards, Settings};
@@ -33,6 +32,7 @@ pub(crate) use intake::Intake;
 pub use lookup::{LookupCost, LookupOrder};
 pub(crate) use notice::Notice;
 pub use order::{Invalid, SmsOrder, To};
+pub(crate) use stages::{Checked, Destination, RoutedRequest};
 pub use viber::{ActionOrder, ViberOrder};
 
 /// How long an idempotency key and its answer are kept.
@@ -188,14 +188,10 @@ impl Submit {
     ) -> Result<SubmitReceipt, SubmitError> {
         check_active(access)?;
         let from = self.approvals.originator(access, &order.from).await?;
-        let now = self.clock.now();
-        let submission = {
-            let live = self.catalogues.live();
-            let submission = order.check(access.account, from, now, &live)?;
-            check_countries(access, &submission, &live)?;
-            submission
-        };
-        self.accept(submission, ["to", "dlrUrl"], repeatable).await
+        let checked = order.check(access.account, from, self.clock.now())?;
+        let routed = self.route(checked)?;
+        routed.check_countries(access)?;
+        self.accept(routed, ["to", "dlrUrl"], repeatable).await
     }
 
     /// Checks an order for a Viber message and stores it. When this returns `Ok`, the messages survive a power cut.
@@ -207,22 +203,15 @@ impl Submit {
     ) -> Result<SubmitReceipt, SubmitError> {
         check_active(access)?;
         let from = self.approvals.approved(access, &order.from).await?;
-        let now = self.clock.now();
-        let submission = {
-            let live = self.catalogues.live();
-            let submission = order.check(access.account, from, now, &live)?;
-            check_countries(access, &submission, &live)?;
-            submission
-        };
-        let image = submission
-            .interactive
-            .as_ref()
-            .and_then(|interactive| interactive.image.as_ref());
-        if let Some(image) = image {
+        let checked = order.check(access.account, from, self.clock.now())?;
+        let routed = self.route(checked)?;
+        routed.check_countries(access)?;
+        let interactive = routed.checked.interactive.as_ref();
+        if let Some(image) = interactive.and_then(|interactive| interactive.image.as_ref()) {
             let checked = self.images.check(access.account, image).await;
             checked.map_err(|unusable| Invalid::new("im.image.url", unusable))?;
         }
-        self.accept(submission, ["to", "dlrUrl"], repeatable).await
+        self.accept(routed, ["to", "dlrUrl"], repeatable).await
     }
 
     /// Checks an order to look a subscriber up and stores it. When this returns `Ok`, it survives a power cut.
@@ -233,45 +222,31 @@ impl Submit {
         repeatable: Option<Repeatable>,
     ) -> Result<SubmitReceipt, SubmitError> {
         check_active(access)?;
-        let now = self.clock.now();
-        let submission = order.check(access.account, now, &self.catalogues.live())?;
-        self.accept(submission, ["msisdn", "callBackUrl"], repeatable)
+        let checked = order.check(access.account, self.clock.now())?;
+        let routed = self.route(checked).map_err(lookup::as_msisdn)?;
+        self.accept(routed, ["msisdn", "callBackUrl"], repeatable)
             .await
     }
 
-    /// Stores what was checked, once its callbacks may go where they are to go.
+    fn route(&self, checked: Checked) -> Result<RoutedRequest, Invalid> {
+        checked.route(&self.catalogues.live(), &self.routing.table())
+    }
+
+    /// Stores a request, once the address for its callbacks has been checked.
     async fn accept(
         &self,
-        mut submission: Submission,
+        routed: RoutedRequest,
         [recipient_field, url_field]: [&'static str; 2],
         repeatable: Option<Repeatable>,
     ) -> Result<SubmitReceipt, SubmitError> {
-        submission.idempotency = repeatable.map(|r| claim(r, submission.accepted_at));
-        if let Some(url) = &submission.dlr_url {
-            let checked = self.guard.check(submission.account, url).await;
+        let checked = &routed.checked;
+        if let Some(url) = &checked.dlr_url {
+            let checked = self.guard.check(checked.account, url).await;
             checked.map_err(|forbidden| Invalid::new(url_field, forbidden))?;
         }
-        self.check_routes(&submission, recipient_field)?;
-        self.intake.store(submission).await
-    }
-
-    /// Whether there is a carrier for every recipient. What only pretends needs none.
-    fn check_routes(&self, submission: &Submission, field: &'static str) -> Result<(), Invalid> {
-        let has_route = |recipient: &&Recipient| {
-            self.routing
-                .has_route(submission.channel, submission.account, &recipient.to)
-        };
-        let mut recipients = submission.recipients.iter();
-        match recipients.find(|recipient| !has_route(recipient)) {
-            Some(recipient) if submission.test_mode.is_none() => {
-                let (to, channel) = (recipient.to, submission.channel.name());
-                let reason = format!(
-                    "{to} cannot be reached: no carrier of this service goes there by {channel}"
-                );
-                Err(Invalid::new(field, reason))
-            }
-            _ => Ok(()),
-        }
+        routed.check_routes(recipient_field)?;
+        let claim = repeatable.map(|request| claim(request, checked.accepted_at));
+        self.intake.store(routed, claim).await
     }
 
     /// Sends what the service itself has to say to somebody: urgent, for nothing, and worth nothing after a while. When
@@ -281,10 +256,9 @@ impl Submit {
         account: AccountId,
         notice: Notice,
     ) -> Result<SubmitReceipt, SubmitError> {
-        let now = self.clock.now();
-        let submission = notice.submission(account, now, &self.catalogues.live())?;
-        self.check_routes(&submission, "name")?;
-        self.intake.store(submission).await
+        let routed = self.route(notice.check(account, self.clock.now())?)?;
+        routed.check_routes("name")?;
+        self.intake.store(routed, None).await
     }
 
     /// Whether the account may send there at all.
@@ -293,7 +267,8 @@ impl Submit {
         access: &Access,
         to: &Msisdn,
     ) -> Result<(), SubmitError> {
-        check_country(access, *to, &self.catalogues.live())
+        let location = self.catalogues.live().reference.locate(to);
+        check_country(access, *to, location.country)
     }
 
     /// What an order would cost, recipient by recipient. Nothing is stored.
@@ -302,27 +277,18 @@ impl Submit {
         access: &Access,
         order: SmsOrder<'_>,
     ) -> Result<Vec<Cost>, SubmitError> {
-        let account = access.account;
         let from = self.approvals.originator(access, &order.from).await?;
-        let live = self.catalogues.live();
-        let submission = order.check(account, from, self.clock.now(), &live)?;
-        let is_test = submission.test_mode.is_some();
-        let cost = |recipient: &Recipient| {
-            let place = live.reference.locate(&recipient.to);
-            let price = live
-                .prices(Channel::Sms)
-                .price(account, &place)
-                .filter(|_| !is_test);
-            Cost {
-                to: recipient.to,
-                shape: submission.shape,
-                country: place.country,
-                network: place.network,
-                per_part: price.unwrap_or_default(),
-                total: recipient.price,
-            }
+        let checked = order.check(access.account, from, self.clock.now())?;
+        let routed = self.route(checked)?;
+        let cost = |destination: &Destination| Cost {
+            to: destination.to,
+            shape: routed.checked.shape,
+            country: destination.location.country,
+            network: destination.location.network,
+            per_part: destination.per_part,
+            total: destination.price,
         };
-        Ok(submission.recipients.iter().map(cost).collect())
+        Ok(routed.destinations.iter().map(cost).collect())
     }
 
     /// Whether messages can be stored, as far as the last writes told.
@@ -367,21 +333,7 @@ pub(crate) fn check_active(access: &Access) -> Result<(), SubmitError> {
     Ok(())
 }
 
-/// What only pretends goes nowhere, so it may go everywhere.
-fn check_countries(
-    access: &Access,
-    submission: &Submission,
-    live: &Live,
-) -> Result<(), SubmitError> {
-    if access.countries.as_slice().is_empty() || submission.test_mode.is_some() {
-        return Ok(());
-    }
-    let mut recipients = submission.recipients.iter();
-    recipients.try_for_each(|recipient| check_country(access, recipient.to, live))
-}
-
-fn check_country(access: &Access, to: Msisdn, live: &Live) -> Result<(), SubmitError> {
-    let country = live.reference.locate(&to).country;
+fn check_country(access: &Access, to: Msisdn, country: Option<Country>) -> Result<(), SubmitError> {
     if access.countries.allows(country) {
         Ok(())
     } else {

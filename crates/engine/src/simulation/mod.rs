@@ -28,11 +28,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use domain::message::text::{Coding, Shape};
-use domain::message::{IdempotencyClaim, Priority, Recipient, SendTime, Submission};
-use domain::{AccountId, CallbackUrl, Channel, MessageId, Money, Msisdn, Originator, Timestamp};
+use domain::message::{IdempotencyClaim, Priority, SendTime};
+use domain::{AccountId, CallbackUrl, Channel, Money, Msisdn, Originator, Timestamp};
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
+use crate::sending::submit::Checked;
 use checker::{Order, check};
 use node::Slot;
 use outside::Sinks;
@@ -184,14 +185,14 @@ async fn order(
     after: Duration,
 ) {
     tokio::time::sleep(after).await;
-    let submission = submission(&world, number);
-    let key = submission.idempotency.map(|claim| claim.key);
+    let request = request(&world, number);
+    let key = request.idempotency.map(|claim| claim.key);
     loop {
         let place = world.state().dice.below(NODES as u64);
         let slot = &slots[usize::try_from(place).expect("small")];
-        let mut submission = submission.clone();
-        submission.accepted_at = world.now();
-        let answer = slot.submit(submission).await;
+        let mut request = request.clone();
+        request.checked.accepted_at = world.now();
+        let answer = slot.submit(request).await;
         world.note(format_args!("order {number}: {answer:?}"));
         if answer.is_some() || key.is_none() {
             let order = Order { answer, key };
@@ -201,7 +202,15 @@ async fn order(
     }
 }
 
-fn submission(world: &World, number: u64) -> Submission {
+/// What a caller asks for.
+#[derive(Clone)]
+struct Request {
+    checked: Checked,
+    price: Money,
+    idempotency: Option<IdempotencyClaim>,
+}
+
+fn request(world: &World, number: u64) -> Request {
     let now = world.now();
     let mut state = world.state();
     let dice = &mut state.dice;
@@ -211,7 +220,7 @@ fn submission(world: &World, number: u64) -> Submission {
     } else {
         SendTime::Now
     };
-    let key = dice.per_mille(500).then(|| {
+    let idempotency = dice.per_mille(500).then(|| {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&number.to_le_bytes());
         IdempotencyClaim {
@@ -226,15 +235,10 @@ fn submission(world: &World, number: u64) -> Submission {
     let parts = 1 + u8::try_from(dice.below(3)).expect("small");
     let priority = Priority::ALL[usize::try_from(dice.below(3)).expect("small")];
     let account = AccountId::new(1 + dice.below(3)).expect("not zero");
-    Submission {
+    let checked = Checked {
         account,
         channel: Channel::Sms,
-        recipients: vec![Recipient {
-            id: MessageId::new(1).expect("not zero"),
-            to: Msisdn::parse("+37120000001").expect("a number"),
-            network: None,
-            price: Money::from_micros(1_000 + i64::try_from(number).expect("small")),
-        }],
+        recipients: vec![Msisdn::parse("+37120000001").expect("a number")],
         from: Some(Originator::parse("Shop").expect("a name")),
         text: "Hello".to_owned(),
         carries_code: false,
@@ -251,8 +255,12 @@ fn submission(world: &World, number: u64) -> Submission {
         accepted_at: now,
         expires_at: now + SignedDuration::from_mins(4),
         test_mode: None,
-        idempotency: key,
-        holder: domain::Holder::Nobody,
+        charged_parts: parts,
+    };
+    Request {
+        checked,
+        price: Money::from_micros(1_000 + i64::try_from(number).expect("small")),
+        idempotency,
     }
 }
 

@@ -3,11 +3,13 @@
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use domain::message::{Submission, SubmitReceipt};
+use domain::message::SubmitReceipt;
 use domain::ports::{NodeCard, StoreError, WorkStore};
 use domain::{Channel, Clock};
+use numbering::reference::Place;
 use tokio::time::Instant;
 
+use super::Request;
 use super::door::Door;
 use super::life::Life;
 use super::outside::{NETWORKS, Network, Receiver, Sinks};
@@ -21,7 +23,7 @@ use crate::maintenance;
 use crate::sending::dispatch::{CarrierHandle, Dispatch};
 use crate::sending::receipts::Receipts;
 use crate::sending::routing::{CarrierFacts, Plan, Routing};
-use crate::sending::submit::Intake;
+use crate::sending::submit::{Destination, Intake, RoutedRequest};
 
 /// Messages that a node may hold.
 const HELD: usize = 24;
@@ -53,6 +55,7 @@ static CATALOGUES: LazyLock<Arc<Catalogues>> = LazyLock::new(|| {
 struct Running {
     life: Arc<Life>,
     intake: Arc<Intake>,
+    routing: Arc<Routing>,
 }
 
 /// A place for a node: when one dies, another is started in it.
@@ -91,15 +94,31 @@ impl Slot {
         }
     }
 
-    /// Hands in a submission; `None` where it is not known what became of it.
-    pub(super) async fn submit(&self, submission: Submission) -> Option<SubmitReceipt> {
-        let intake = {
+    /// Submits a request; `None` where it is not known what became of it.
+    pub(super) async fn submit(&self, request: Request) -> Option<SubmitReceipt> {
+        let (intake, routing) = {
             let running = self.0.lock().expect("no holder panics");
-            running.as_ref()?.intake.clone()
+            let running = running.as_ref()?;
+            (running.intake.clone(), running.routing.clone())
         };
+        let table = routing.table();
+        let checked = request.checked;
+        let location = Place::default();
+        let destinations = checked.recipients.iter().map(|to| Destination {
+            to: *to,
+            location: location.clone(),
+            per_part: request.price,
+            price: request.price,
+            route: table.choose(checked.channel, checked.account, to, &location),
+        });
+        let routed = RoutedRequest {
+            destinations: destinations.collect(),
+            carriers: table.carriers(),
+            checked,
+        };
+        let stored = intake.store(routed, request.idempotency);
         let patience = Duration::from_secs(20);
-        let answer = tokio::time::timeout(patience, intake.store(submission)).await;
-        answer.ok()?.ok()
+        tokio::time::timeout(patience, stored).await.ok()?.ok()
     }
 }
 
@@ -138,7 +157,7 @@ async fn start(
         store.clone(),
         clock.clone(),
         node.clone(),
-        routing,
+        routing.clone(),
         callbacks.clone(),
         HELD,
     );
@@ -170,5 +189,6 @@ async fn start(
     Ok(Running {
         life: life.clone(),
         intake: Arc::new(intake),
+        routing,
     })
 }

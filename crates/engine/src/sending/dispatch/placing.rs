@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use domain::PoolId;
 use domain::delivery::Sent;
-use domain::message::{Holder, Submission};
+use domain::{AccountId, Holder, PoolId, Priority};
 use jiff::SignedDuration;
 use tokio::task::JoinSet;
 
 use super::results::expired;
-use super::{Dispatch, Places};
+use super::{Dispatch, Reservations};
 use crate::sending::carriers::Routed;
 use crate::sending::carriers::lanes::Admission;
 use crate::sending::carriers::parcels::HeldParcel;
@@ -32,25 +31,25 @@ pub(super) enum Unplaced {
 }
 
 impl Dispatch {
-    /// Says who holds the messages of a submission that is due now. Where that is this node, with the slots that it keeps.
-    pub(super) fn reserve_now(&self, submission: &Submission) -> (Holder, Option<Places>) {
-        let mut places = Vec::with_capacity(submission.recipients.len());
+    /// Says who holds the messages of a submission that is due now, one for each route. Where that is this node, room is
+    /// reserved for them.
+    pub(crate) fn reserve(
+        &self,
+        account: AccountId,
+        priority: Priority,
+        routes: Vec<Routed>,
+    ) -> (Holder, Option<Reservations>) {
+        let mut reserved = Vec::with_capacity(routes.len());
         let mut pool = None;
         let wanted = Wanted {
-            account: submission.account,
-            priority: submission.priority,
+            account,
+            priority,
             admission: Admission::Shared,
         };
-        for recipient in &submission.recipients {
-            let routed = self.routing.route(
-                submission.channel,
-                submission.account,
-                &recipient.to,
-                recipient.id.get(),
-            );
+        for routed in routes {
             let its_pool = match self.slot(&routed, wanted) {
                 Some(kept @ Kept::Here(..)) => {
-                    places.push((routed, kept));
+                    reserved.push((routed, kept));
                     continue;
                 }
                 Some(Kept::Elsewhere(pool)) => Some(pool),
@@ -63,9 +62,10 @@ impl Dispatch {
             pool = its_pool;
         }
         let Some(pool) = pool else {
-            return (Holder::Node(self.node.id()), Some(Places(places)));
+            let holder = Holder::Node(self.node.id());
+            return (holder, Some(Reservations(reserved)));
         };
-        let mut others = places.iter();
+        let mut others = reserved.iter();
         if others.all(|(routed, _)| self.pool_of(routed, wanted) == Some(pool)) {
             (Holder::Pool(pool), None)
         } else {

@@ -70,9 +70,34 @@ pub(super) struct Compiled {
 /// The carriers of a rule that serve a channel.
 enum Orders {
     Fixed(Route),
-    /// Each order with the sum of the weights up to and including its own.
-    Shared(Vec<(u64, Route)>),
+    Shared(SharedRoutes),
     Cheapest(Route),
+}
+
+/// Each route with the sum of the weights up to and including its own.
+type SharedRoutes = Arc<[(u64, Route)]>;
+
+/// The carriers that a rule names for a message.
+#[derive(Debug, Clone)]
+pub(crate) enum RouteChoice {
+    One(Route),
+    /// The message's ID decides which carrier comes first.
+    Shared(SharedRoutes),
+}
+
+impl RouteChoice {
+    /// Decides by a message's ID, so that the same message gets the same route again.
+    pub(crate) fn pick(&self, id: u64) -> Route {
+        match self {
+            Self::One(route) => route.clone(),
+            Self::Shared(routes) => {
+                let total = routes.last().map_or(1, |(sum, _)| *sum);
+                let drawn = scatter(id) % total;
+                let first = routes.iter().find(|(sum, _)| drawn < *sum);
+                first.map_or_else(|| Arc::new([]) as Route, |(_, route)| route.clone())
+            }
+        }
+    }
 }
 
 impl Orders {
@@ -152,20 +177,14 @@ impl Compiled {
     }
 
     /// The carriers for a message that fits.
-    pub(super) fn order(
+    pub(super) fn choice(
         &self,
         channel: Channel,
-        dice: u64,
         cost: impl Fn(u8) -> Option<Money>,
-    ) -> Route {
+    ) -> RouteChoice {
         match &self.orders[channel.number()] {
-            Orders::Fixed(route) => route.clone(),
-            Orders::Shared(orders) => {
-                let total = orders.last().map_or(1, |(sum, _)| *sum);
-                let drawn = scatter(dice) % total;
-                let first = orders.iter().find(|(sum, _)| drawn < *sum);
-                first.map_or_else(|| Arc::new([]) as Route, |(_, route)| route.clone())
-            }
+            Orders::Fixed(route) => RouteChoice::One(route.clone()),
+            Orders::Shared(routes) => RouteChoice::Shared(routes.clone()),
             Orders::Cheapest(route) => {
                 let mut priced: Vec<(bool, Option<Money>, u8)> = route
                     .iter()
@@ -174,16 +193,16 @@ impl Compiled {
                     .collect();
                 // Stable, so that of equally cheap ones the first named comes first.
                 priced.sort_by_key(|(is_unknown, cost, _)| (*is_unknown, *cost));
-                priced.into_iter().map(|(_, _, carrier)| carrier).collect()
+                RouteChoice::One(priced.into_iter().map(|(_, _, carrier)| carrier).collect())
             }
         }
     }
 }
 
-/// Dice are IDs, which follow each other: a caller whose every second message takes this route would always throw the
-/// same. Each bit of the result depends on every bit given, by the finishing step of the generator `SplitMix64`.
-fn scatter(dice: u64) -> u64 {
-    let mut mixed = dice;
+/// Scatters IDs, which follow each other: without it, every second message of a caller would always get the same carrier.
+/// This is the finishing step of the generator `SplitMix64`: each bit of the result depends on every bit given.
+fn scatter(id: u64) -> u64 {
+    let mut mixed = id;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)

@@ -1,5 +1,6 @@
 use super::*;
 use crate::catalogue::prices::Format;
+use crate::sending::carriers::Route;
 use domain::{Country, Network};
 use numbering::reference::Reference;
 
@@ -23,9 +24,23 @@ fn rule(when: Condition, carriers: &[usize]) -> Rule {
     }
 }
 
-fn table(plan: &Plan) -> Table {
+impl RoutingTable {
+    fn route(
+        &self,
+        channel: Channel,
+        account: AccountId,
+        to: &Msisdn,
+        place: &Place,
+        id: u64,
+    ) -> Option<Route> {
+        let choice = self.choose(channel, account, to, place);
+        choice.map(|choice| choice.pick(id))
+    }
+}
+
+fn table(plan: &Plan) -> RoutingTable {
     let acme = "acme".parse().expect("a name");
-    Table::new(plan, &HashMap::from([(acme, ACME)]), Arc::default())
+    RoutingTable::new(plan, &HashMap::from([(acme, ACME)]), Arc::default())
 }
 
 fn latvia() -> Place {

@@ -50,7 +50,7 @@ impl Routing {
             Some(account) => prices.price(account, &place),
             None => prices.list.price(&place),
         };
-        let Some((rule, route)) = table.find(channel, account, to, &place, 0) else {
+        let Some((rule, choice)) = table.find(channel, account, to, &place) else {
             return Traced {
                 place,
                 price,
@@ -59,6 +59,7 @@ impl Routing {
                 carriers: Vec::new(),
             };
         };
+        let route = choice.pick(0);
         let chosen = table.plan.rules.get(rule);
         let weight = |carrier: usize| {
             let chosen = chosen?;

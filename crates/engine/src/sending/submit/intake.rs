@@ -3,15 +3,17 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use domain::Clock;
-use domain::message::{Submission, SubmitReceipt};
+use domain::message::{IdempotencyClaim, SendTime, SubmitReceipt};
 use domain::ports::{Accepted, WorkStore};
+use domain::{Clock, Holder};
 
 use super::SubmitError;
 use super::health::WriteHealth;
+use super::stages::{Numbered, RoutedRequest};
 use super::writing::{Entry, Writing, Written};
 use crate::batcher::{Batcher, Limits};
 use crate::cluster::id_blocks::IdBlocks;
+use crate::sending::carriers::Routed;
 use crate::sending::dispatch::Dispatch;
 
 /// Stores what was checked.
@@ -52,14 +54,16 @@ impl Intake {
         }
     }
 
-    /// Stores a submission. When this returns `Ok`, it survives a power cut.
+    /// Numbers a request and stores it. When this returns `Ok`, it survives a power cut.
     pub(crate) async fn store(
         &self,
-        mut submission: Submission,
+        routed: RoutedRequest,
+        idempotency: Option<IdempotencyClaim>,
     ) -> Result<SubmitReceipt, SubmitError> {
-        let count = u32::try_from(submission.recipients.len()).expect("at most a thousand");
-        submission.number_from(self.ids.take(count).await?);
-        let written = self.batcher.write(self.entry(submission)).await?;
+        let first = self.ids.take(routed.messages()).await?;
+        let (numbered, routes) = routed.number(first);
+        let entry = self.reserve(numbered, routes, idempotency);
+        let written = self.batcher.write(entry).await?;
         match written.result.map_err(SubmitError::Store)? {
             Accepted::Stored => Ok(written.receipt),
             Accepted::Replayed(earlier) => Ok(earlier),
@@ -71,13 +75,23 @@ impl Intake {
         }
     }
 
-    /// Where this node has room for it, a submission is held from the start.
-    fn entry(&self, mut submission: Submission) -> Entry {
-        let mut places = None;
-        if let Some(dispatch) = &self.dispatch {
-            (submission.holder, places) = dispatch.reserve(&submission);
+    /// Holds the messages from the start where this node has room for them.
+    fn reserve(
+        &self,
+        numbered: Numbered,
+        routes: Vec<Routed>,
+        idempotency: Option<IdempotencyClaim>,
+    ) -> Entry {
+        let (holder, reservations) = match &self.dispatch {
+            Some(dispatch) if numbered.send() == SendTime::Now => {
+                dispatch.reserve(numbered.account(), numbered.priority(), routes)
+            }
+            _ => (Holder::Nobody, None),
+        };
+        Entry {
+            submission: numbered.into_submission(holder, idempotency),
+            reservations,
         }
-        Entry { submission, places }
     }
 
     /// Whether messages can be stored, as far as the last writes told.

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
+use domain::message::SendTime;
 use domain::message::text::{Coding, Shape};
-use domain::message::{Holder, SendTime, Submission};
 use domain::{Access, AccountId, Channel, Country, Money, Msisdn, Priority, Timestamp};
 use jiff::SignedDuration;
 
-use super::order::{Invalid, To, check_recipients, check_url, price};
+use super::order::{Invalid, To, check_recipients, check_url};
+use super::stages::Checked;
 use super::{Submit, SubmitError};
-use crate::catalogue::Live;
 
 /// How long an answer is waited for.
 const LIFETIME: SignedDuration = SignedDuration::from_mins(10);
@@ -24,26 +24,13 @@ pub struct LookupOrder<'a> {
 }
 
 impl LookupOrder<'_> {
-    /// Checks every field and finds the price.
-    pub(super) fn check(
-        self,
-        account: AccountId,
-        now: Timestamp,
-        live: &Live,
-    ) -> Result<Submission, Invalid> {
+    /// Checks every field.
+    pub(super) fn check(self, account: AccountId, now: Timestamp) -> Result<Checked, Invalid> {
         let to = To::List(vec![self.msisdn]);
-        let named = |mut invalid: Invalid| {
-            invalid.field = "msisdn";
-            invalid
-        };
-        let mut recipients = check_recipients(&to, None).map_err(named)?;
-        for recipient in &mut recipients {
-            price(recipient, Channel::Hlr, 1, account, live).map_err(named)?;
-        }
-        Ok(Submission {
+        Ok(Checked {
             account,
             channel: Channel::Hlr,
-            recipients,
+            recipients: check_recipients(&to, None).map_err(as_msisdn)?,
             from: None,
             text: String::new(),
             carries_code: false,
@@ -60,9 +47,16 @@ impl LookupOrder<'_> {
             accepted_at: now,
             expires_at: now + LIFETIME,
             test_mode: None,
-            idempotency: None,
-            holder: Holder::Nobody,
+            charged_parts: 1,
         })
+    }
+}
+
+/// Lookups name their recipient `msisdn`.
+pub(super) fn as_msisdn(invalid: Invalid) -> Invalid {
+    Invalid {
+        field: "msisdn",
+        ..invalid
     }
 }
 
@@ -84,18 +78,15 @@ impl Submit {
         access: &Access,
         order: LookupOrder<'_>,
     ) -> Result<LookupCost, SubmitError> {
-        let live = self.catalogues.live();
-        let submission = order.check(access.account, self.clock.now(), &live)?;
-        self.check_routes(&submission, "msisdn")?;
-        let recipient = submission
-            .recipients
-            .first()
-            .expect("a lookup has one subscriber");
-        let place = live.reference.locate(&recipient.to);
+        let checked = order.check(access.account, self.clock.now())?;
+        let routed = self.route(checked).map_err(as_msisdn)?;
+        routed.check_routes("msisdn")?;
+        let destination = routed.destinations.first();
+        let destination = destination.expect("a lookup has one subscriber");
         Ok(LookupCost {
-            to: recipient.to,
-            country: place.country,
-            price: recipient.price,
+            to: destination.to,
+            country: destination.location.country,
+            price: destination.price,
         })
     }
 }

@@ -1,12 +1,12 @@
 //! Messages of the service itself.
 
+use domain::message::SendTime;
 use domain::message::text::measure;
-use domain::message::{Holder, Recipient, SendTime, Submission};
-use domain::{AccountId, Channel, Money, Msisdn, Originator, Priority, Timestamp};
+use domain::{AccountId, Channel, Msisdn, Originator, Priority, Timestamp};
 use jiff::SignedDuration;
 
-use super::order::{Invalid, PLACEHOLDER};
-use crate::catalogue::Live;
+use super::order::Invalid;
+use super::stages::Checked;
 
 /// What the service itself has to say to somebody, in the name of one of its accounts.
 pub(crate) struct Notice {
@@ -19,28 +19,16 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    pub(super) fn submission(
-        self,
-        account: AccountId,
-        now: Timestamp,
-        live: &Live,
-    ) -> Result<Submission, Invalid> {
-        let shape = measure(&self.text).map_err(|e| Invalid::new("message", e))?;
-        let recipient = Recipient {
-            id: PLACEHOLDER,
-            to: self.to,
-            network: live.reference.locate(&self.to).network,
-            price: Money::ZERO,
-        };
-        Ok(Submission {
+    pub(super) fn check(self, account: AccountId, now: Timestamp) -> Result<Checked, Invalid> {
+        Ok(Checked {
             account,
             channel: Channel::Sms,
-            interactive: None,
-            recipients: vec![recipient],
+            recipients: vec![self.to],
             from: Some(self.from),
+            shape: measure(&self.text).map_err(|e| Invalid::new("message", e))?,
             text: self.text,
             carries_code: self.carries_code,
-            shape,
+            interactive: None,
             udh: None,
             coding_given: false,
             dlr_url: None,
@@ -49,8 +37,7 @@ impl Notice {
             accepted_at: now,
             expires_at: now + self.lifetime,
             test_mode: None,
-            idempotency: None,
-            holder: Holder::Nobody,
+            charged_parts: 0,
         })
     }
 }

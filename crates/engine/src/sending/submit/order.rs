@@ -5,15 +5,12 @@ use std::fmt::Display;
 
 use domain::message::schedule::{DEFAULT_EXPIRE_S, MAX_EXPIRE_S, MIN_EXPIRE_S, parse_scheduled};
 use domain::message::text::{Coding, Shape, Udh, measure, measure_as};
-use domain::message::{Holder, MAX_RECIPIENTS, Recipient, SendTime, Submission, TestMode};
+use domain::message::{MAX_RECIPIENTS, SendTime, TestMode};
 use domain::shown::Shown;
-use domain::{
-    AccountId, CallbackUrl, Channel, Country, MessageId, Money, Msisdn, Originator, Priority,
-    Timestamp,
-};
+use domain::{AccountId, CallbackUrl, Channel, Country, Msisdn, Originator, Priority, Timestamp};
 use jiff::SignedDuration;
 
-use crate::catalogue::Live;
+use super::stages::Checked;
 
 /// A field breaks a rule. The text tells the caller which field, which rule and what was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,16 +69,14 @@ pub struct SmsOrder<'a> {
 }
 
 impl SmsOrder<'_> {
-    /// Checks every field but the originator, which the caller has, and finds the prices. The IDs of the recipients are placeholders until
-    /// [`Submission::number_from`] gives them.
+    /// Checks every field but the originator, which has been checked before.
     pub(super) fn check(
         self,
         account: AccountId,
         from: Originator,
         now: Timestamp,
-        live: &Live,
-    ) -> Result<Submission, Invalid> {
-        let mut recipients = check_recipients(&self.to, self.correct_by.as_deref())?;
+    ) -> Result<Checked, Invalid> {
+        let recipients = check_recipients(&self.to, self.correct_by.as_deref())?;
         let udh = self
             .udh
             .as_deref()
@@ -95,18 +90,14 @@ impl SmsOrder<'_> {
         let send = check_scheduled(self.scheduled.as_deref(), now)?;
         let test_mode = self.test_mode.as_deref().map(check_test_mode).transpose()?;
         let validity = check_expire_in(self.expire_in)?;
-        let parts = if test_mode.is_some() { 0 } else { shape.parts };
-        for recipient in &mut recipients {
-            price(recipient, Channel::Sms, parts, account, live)?;
-        }
-        let mut submission = Submission {
+        Ok(Checked {
             account,
             channel: Channel::Sms,
             recipients,
             from: Some(from),
+            text: self.message.into_owned(),
             carries_code: false,
             interactive: None,
-            text: self.message.into_owned(),
             shape,
             udh,
             coding_given: coding.is_some(),
@@ -114,34 +105,23 @@ impl SmsOrder<'_> {
             priority,
             send,
             accepted_at: now,
-            expires_at: now,
+            expires_at: send.due_at(now) + validity,
             test_mode,
-            idempotency: None,
-            holder: Holder::Nobody,
-        };
-        submission.expires_at = submission.due_at() + validity;
-        Ok(submission)
+            charged_parts: if test_mode.is_some() { 0 } else { shape.parts },
+        })
     }
 }
 
 pub(super) fn check_recipients(
     to: &To<'_>,
     correct_by: Option<&str>,
-) -> Result<Vec<Recipient>, Invalid> {
+) -> Result<Vec<Msisdn>, Invalid> {
     let country = correct_by
         .map(Country::parse)
         .transpose()
         .map_err(|e| Invalid::new("correctBy", e))?;
-    let recipient = |value: &str| {
-        let to = check_recipient(value, country)?;
-        Ok(Recipient {
-            id: PLACEHOLDER,
-            to,
-            network: None,
-            price: Money::ZERO,
-        })
-    };
-    let recipients: Vec<Recipient> = match to {
+    let recipient = |value: &str| check_recipient(value, country);
+    let recipients: Vec<Msisdn> = match to {
         To::Text(one) if !one.contains(',') => vec![recipient(one)?],
         To::Text(several) => bounded(several.split(','), several.split(',').count())?
             .map(recipient)
@@ -159,25 +139,7 @@ pub(super) fn check_recipients(
     Ok(recipients)
 }
 
-/// Finds the recipient's network and what so many parts to it cost; what only pretends has none and costs nothing.
-pub(super) fn price(
-    recipient: &mut Recipient,
-    channel: Channel,
-    parts: u8,
-    account: AccountId,
-    live: &Live,
-) -> Result<(), Invalid> {
-    let place = live.reference.locate(&recipient.to);
-    recipient.network = place.network;
-    if parts > 0 {
-        let price = live.prices(channel).price(account, &place);
-        let price = price.ok_or_else(|| no_price(&recipient.to, place.country))?;
-        recipient.price = price.times(parts.into());
-    }
-    Ok(())
-}
-
-fn no_price(to: &Msisdn, country: Option<Country>) -> Invalid {
+pub(super) fn no_price(to: &Msisdn, country: Option<Country>) -> Invalid {
     let place = country.map_or("a number of no country".to_owned(), |country| {
         country.name().to_owned()
     });
@@ -186,9 +148,6 @@ fn no_price(to: &Msisdn, country: Option<Country>) -> Invalid {
         format!("{to} ({place}) has no price, so nothing can be sent there"),
     )
 }
-
-/// Given a real one by [`Submission::number_from`] before anybody sees it.
-pub(super) const PLACEHOLDER: MessageId = MessageId::new(1).expect("in range");
 
 fn bounded<I>(recipients: I, count: usize) -> Result<I, Invalid> {
     if count > MAX_RECIPIENTS {

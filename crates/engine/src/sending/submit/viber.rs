@@ -5,15 +5,13 @@ use std::borrow::Cow;
 use domain::message::interactive::{Action, ActionTitle, ImageUrl, Interactive};
 use domain::message::schedule::DEFAULT_EXPIRE_S;
 use domain::message::text::{Coding, Shape};
-use domain::message::{Holder, Submission};
 use domain::{AccountId, CallbackUrl, Channel, Originator, Timestamp};
 use jiff::SignedDuration;
 
 use super::order::{
     Invalid, To, check_priority, check_recipients, check_scheduled, check_test_mode, check_url,
-    price,
 };
-use crate::catalogue::Live;
+use super::stages::Checked;
 
 /// The longest text, in Unicode code points.
 const MAX_CHARS: usize = 1000;
@@ -53,26 +51,22 @@ pub struct ViberOrder<'a> {
 }
 
 impl ViberOrder<'_> {
-    /// Checks every field and finds the prices. The originator was found to be an approved sender.
+    /// Checks every field but the originator, which has been found among the approved senders.
     pub(super) fn check(
         self,
         account: AccountId,
         from: Originator,
         now: Timestamp,
-        live: &Live,
-    ) -> Result<Submission, Invalid> {
-        let mut recipients = check_recipients(&self.to, self.correct_by.as_deref())?;
+    ) -> Result<Checked, Invalid> {
+        let recipients = check_recipients(&self.to, self.correct_by.as_deref())?;
         check_text(&self.message)?;
         let dlr_url = check_url("dlrUrl", self.dlr_url.as_deref())?;
         let priority = check_priority(self.priority.as_deref())?;
         let send = check_scheduled(self.scheduled.as_deref(), now)?;
         let test_mode = self.test_mode.as_deref().map(check_test_mode).transpose()?;
         let interactive = check_interactive(self.action, self.image.as_deref())?;
-        let parts = u8::from(test_mode.is_none());
-        for recipient in &mut recipients {
-            price(recipient, Channel::Viber, parts, account, live)?;
-        }
-        let mut submission = Submission {
+        let validity = SignedDuration::from_secs(DEFAULT_EXPIRE_S.into());
+        Ok(Checked {
             account,
             channel: Channel::Viber,
             recipients,
@@ -90,14 +84,10 @@ impl ViberOrder<'_> {
             priority,
             send,
             accepted_at: now,
-            expires_at: now,
+            expires_at: send.due_at(now) + validity,
             test_mode,
-            idempotency: None,
-            holder: Holder::Nobody,
-        };
-        let validity = SignedDuration::from_secs(DEFAULT_EXPIRE_S.into());
-        submission.expires_at = submission.due_at() + validity;
-        Ok(submission)
+            charged_parts: u8::from(test_mode.is_none()),
+        })
     }
 }
 

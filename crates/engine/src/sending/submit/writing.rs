@@ -9,12 +9,12 @@ use domain::{Channel, Clock};
 
 use super::health::WriteHealth;
 use crate::cluster::id_blocks::IdBlocks;
-use crate::sending::dispatch::{Dispatch, Places};
+use crate::sending::dispatch::{Dispatch, Reservations};
 
-/// A submission, and the places that are kept for it in the lanes of this node.
+/// A submission with the room that this node has reserved for its messages.
 pub(super) struct Entry {
     pub(super) submission: Submission,
-    pub(super) places: Option<Places>,
+    pub(super) reservations: Option<Reservations>,
 }
 
 /// What became of a submission.
@@ -40,9 +40,9 @@ impl Writing {
     /// Stores a batch and hands over what is stored. This happens here and not in the callers' own tasks: a caller that
     /// hangs up must not take its message with it.
     pub(super) async fn write(&self, batch: Vec<Entry>) -> Vec<Written> {
-        let (batch, places): (Vec<_>, Vec<_>) = batch
+        let (batch, reservations): (Vec<_>, Vec<_>) = batch
             .into_iter()
-            .map(|entry| (entry.submission, entry.places))
+            .map(|entry| (entry.submission, entry.reservations))
             .unzip();
         let mut batch = Arc::new(batch);
         let _open = self.dispatch.as_ref().map(|dispatch| dispatch.open_write());
@@ -52,9 +52,9 @@ impl Writing {
             pass(KillPoint::AcceptCommitted);
             self.health.succeeded();
             count(&batch, &results);
-            for ((submission, result), places) in batch.iter().zip(&results).zip(places) {
+            for ((submission, result), reserved) in batch.iter().zip(&results).zip(reservations) {
                 if matches!(result, Ok(Accepted::Stored)) {
-                    self.hand_over(submission, places);
+                    self.hand_over(submission, reserved);
                 }
             }
             pass(KillPoint::AcceptHandedOver);
@@ -74,9 +74,9 @@ impl Writing {
             .collect()
     }
 
-    fn hand_over(&self, submission: &Submission, places: Option<Places>) {
-        if let (Some(places), Some(dispatch)) = (places, &self.dispatch) {
-            dispatch.hand_over(places, submission);
+    fn hand_over(&self, submission: &Submission, reserved: Option<Reservations>) {
+        if let (Some(reserved), Some(dispatch)) = (reserved, &self.dispatch) {
+            dispatch.hand_over(reserved, submission);
         }
         if submission.send != SendTime::Now {
             pass(KillPoint::ScheduleStored);
@@ -89,7 +89,7 @@ impl Writing {
         for _ in 0..NUMBERED_ANEW {
             let is_taken = |result: &AcceptResult| matches!(result, Err(error) if matches!(**error, StoreError::IdTaken { .. }));
             let taken: Vec<usize> = (0..results.len())
-                .filter(|place| is_taken(&results[*place]))
+                .filter(|index| is_taken(&results[*index]))
                 .collect();
             if taken.is_empty() {
                 break;
@@ -105,28 +105,28 @@ impl Writing {
                 break;
             };
             let stored = self.store.accept(Arc::new(again)).await;
-            for (place, result) in taken.into_iter().zip(stored) {
-                results[place] = result;
+            for (index, result) in taken.into_iter().zip(stored) {
+                results[index] = result;
             }
         }
         results
     }
 
-    /// Gives these submissions other IDs, of another block: which of them is taken is not known.
+    /// Gives these submissions IDs of another block: the store does not say which of them is taken.
     async fn number_anew(
         &self,
         batch: &mut [Submission],
-        places: &[usize],
+        taken: &[usize],
     ) -> Result<Vec<Submission>, StoreError> {
-        for place in places {
-            self.ids.discard(batch[*place].receipt().first);
+        for index in taken {
+            self.ids.discard(batch[*index].receipt().first);
         }
-        for place in places {
-            let submission = &mut batch[*place];
-            let count = submission.receipt().messages;
-            submission.number_from(self.ids.take(count).await?);
+        for index in taken {
+            let count = batch[*index].receipt().messages;
+            let first = self.ids.take(count).await?;
+            batch[*index] = batch[*index].clone().renumbered(first);
         }
-        Ok(places.iter().map(|place| batch[*place].clone()).collect())
+        Ok(taken.iter().map(|index| batch[*index].clone()).collect())
     }
 }
 

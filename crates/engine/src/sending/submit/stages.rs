@@ -1,0 +1,204 @@
+//! The stages between a request and a stored submission: checked, routed, numbered.
+
+use std::sync::Arc;
+
+use domain::message::interactive::Interactive;
+use domain::message::text::{Shape, Udh};
+use domain::message::{IdempotencyClaim, Recipient, SendTime, Submission};
+use domain::{
+    Access, AccountId, CallbackUrl, Channel, Holder, MessageId, Money, Msisdn, Originator,
+    Priority, TestMode, Timestamp,
+};
+use numbering::reference::Place;
+
+use super::SubmitError;
+use super::order::{Invalid, no_price};
+use crate::catalogue::Live;
+use crate::sending::carriers::{Carriers, Routed};
+use crate::sending::routing::{RouteChoice, RoutingTable};
+
+/// A request whose every field is valid.
+#[derive(Debug, Clone)]
+pub(crate) struct Checked {
+    pub(crate) account: AccountId,
+    pub(crate) channel: Channel,
+    pub(crate) recipients: Vec<Msisdn>,
+    /// A lookup has none.
+    pub(crate) from: Option<Originator>,
+    /// Empty for a lookup.
+    pub(crate) text: String,
+    /// The text carries a confirmation code, so it is stored encrypted and never shown.
+    pub(crate) carries_code: bool,
+    pub(crate) interactive: Option<Interactive>,
+    pub(crate) shape: Shape,
+    pub(crate) udh: Option<Udh>,
+    /// The caller chose the coding, so the text is not split.
+    pub(crate) coding_given: bool,
+    pub(crate) dlr_url: Option<CallbackUrl>,
+    pub(crate) priority: Priority,
+    pub(crate) send: SendTime,
+    pub(crate) accepted_at: Timestamp,
+    pub(crate) expires_at: Timestamp,
+    pub(crate) test_mode: Option<TestMode>,
+    /// 0 for tests and for messages of the service itself.
+    pub(crate) charged_parts: u8,
+}
+
+/// A recipient with what its number tells.
+#[derive(Debug, Clone)]
+pub(crate) struct Destination {
+    pub(crate) to: Msisdn,
+    pub(crate) location: Place,
+    pub(crate) per_part: Money,
+    pub(crate) price: Money,
+    /// `None`: no carrier goes there.
+    pub(crate) route: Option<RouteChoice>,
+}
+
+/// A checked request whose recipients are located, priced and routed.
+pub(crate) struct RoutedRequest {
+    pub(crate) checked: Checked,
+    pub(crate) destinations: Vec<Destination>,
+    pub(crate) carriers: Arc<Carriers>,
+}
+
+/// A routed request whose messages have their IDs.
+pub(crate) struct Numbered {
+    checked: Checked,
+    recipients: Vec<Recipient>,
+}
+
+impl Checked {
+    /// Locates, prices and routes each recipient.
+    pub(super) fn route(self, live: &Live, table: &RoutingTable) -> Result<RoutedRequest, Invalid> {
+        let destinations = self.recipients.iter();
+        let destinations = destinations.map(|to| self.find_destination(to, live, table));
+        Ok(RoutedRequest {
+            destinations: destinations.collect::<Result<_, _>>()?,
+            carriers: table.carriers(),
+            checked: self,
+        })
+    }
+
+    fn find_destination(
+        &self,
+        to: &Msisdn,
+        live: &Live,
+        table: &RoutingTable,
+    ) -> Result<Destination, Invalid> {
+        let location = live.reference.locate(to);
+        let per_part = if self.charged_parts == 0 {
+            Money::ZERO
+        } else {
+            let price = live.prices(self.channel).price(self.account, &location);
+            price.ok_or_else(|| no_price(to, location.country))?
+        };
+        Ok(Destination {
+            to: *to,
+            route: table.choose(self.channel, self.account, to, &location),
+            per_part,
+            price: per_part.times(self.charged_parts.into()),
+            location,
+        })
+    }
+}
+
+impl RoutedRequest {
+    /// Checks that the account may send to the recipients' countries. A test message goes nowhere, so it may go everywhere.
+    pub(super) fn check_countries(&self, access: &Access) -> Result<(), SubmitError> {
+        if access.countries.as_slice().is_empty() || self.checked.test_mode.is_some() {
+            return Ok(());
+        }
+        let mut destinations = self.destinations.iter();
+        destinations.try_for_each(|it| super::check_country(access, it.to, it.location.country))
+    }
+
+    /// Checks that there is a carrier for every recipient. A test message needs none.
+    pub(super) fn check_routes(&self, field: &'static str) -> Result<(), Invalid> {
+        let mut destinations = self.destinations.iter();
+        match destinations.find(|destination| destination.route.is_none()) {
+            Some(destination) if self.checked.test_mode.is_none() => {
+                let (to, channel) = (destination.to, self.checked.channel.name());
+                let reason = format!(
+                    "{to} cannot be reached: no carrier of this service goes there by {channel}"
+                );
+                Err(Invalid::new(field, reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn messages(&self) -> u32 {
+        u32::try_from(self.destinations.len()).expect("at most a thousand")
+    }
+
+    /// Gives the messages consecutive IDs, which decide between carriers that share a route. The routes are in the order
+    /// of the recipients.
+    pub(super) fn number(self, first: MessageId) -> (Numbered, Vec<Routed>) {
+        let count = self.destinations.len();
+        let (mut recipients, mut routes) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for (destination, number) in self.destinations.into_iter().zip(first.get()..) {
+            recipients.push(Recipient {
+                id: MessageId::new(number).expect("blocks end within the range of IDs"),
+                to: destination.to,
+                network: destination.location.network,
+                price: destination.price,
+            });
+            routes.push(Routed {
+                route: destination
+                    .route
+                    .map(|choice| choice.pick(number))
+                    .unwrap_or_default(),
+                carriers: self.carriers.clone(),
+            });
+        }
+        let numbered = Numbered {
+            checked: self.checked,
+            recipients,
+        };
+        (numbered, routes)
+    }
+}
+
+impl Numbered {
+    pub(super) fn account(&self) -> AccountId {
+        self.checked.account
+    }
+
+    pub(super) fn priority(&self) -> Priority {
+        self.checked.priority
+    }
+
+    pub(super) fn send(&self) -> SendTime {
+        self.checked.send
+    }
+
+    /// What is stored.
+    pub(super) fn into_submission(
+        self,
+        holder: Holder,
+        idempotency: Option<IdempotencyClaim>,
+    ) -> Submission {
+        let checked = self.checked;
+        Submission {
+            account: checked.account,
+            channel: checked.channel,
+            recipients: self.recipients,
+            from: checked.from,
+            text: checked.text,
+            carries_code: checked.carries_code,
+            interactive: checked.interactive,
+            shape: checked.shape,
+            udh: checked.udh,
+            coding_given: checked.coding_given,
+            dlr_url: checked.dlr_url,
+            priority: checked.priority,
+            send: checked.send,
+            accepted_at: checked.accepted_at,
+            expires_at: checked.expires_at,
+            test_mode: checked.test_mode,
+            idempotency,
+            holder,
+        }
+    }
+}
