@@ -22,7 +22,9 @@ mod maintenance;
 pub mod reading;
 pub mod senders;
 pub mod sending;
+// Test code that reaches into the crate, so it is compiled as a part of it.
 #[cfg(test)]
+#[path = "../tests/simulation/mod.rs"]
 mod simulation;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 pub(crate) mod carriers;
 pub mod dispatch;
+pub mod published_rules;
 pub mod receipts;
 pub mod routing;
 pub mod submit;

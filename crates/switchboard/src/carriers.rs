@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use domain::Clock;
 use domain::ports::{Carrier, ReceiptSink, Store};
 use engine::catalogue::prices::{Format, PriceList};
+use engine::sending::published_rules::{NamedCarrier, PublishedRules};
 use engine::sending::routing::CarrierFacts;
 use engine::{CarrierHandle, Catalogues, Engine, Plan};
 use outbound::simulator::{self, Simulator, SimulatorSettings, Surroundings};
@@ -17,10 +18,9 @@ use outbound::{Absent, SmppCarrier, SmppSettings, Upstream, UpstreamReports, Ups
 use tokio::sync::watch;
 use url::Url;
 
-use crate::config::routes::Known;
+use crate::config::routes::{Known, Route};
 use crate::config::{Config, carriers as settings};
 use crate::outside;
-use crate::rules::{Named, Published};
 
 /// The carriers of a process.
 pub(crate) struct Carriers {
@@ -81,9 +81,13 @@ impl Carriers {
 
     /// Goes over to the carriers of the configuration and to these rules. Nothing is changed where that cannot be done as
     /// a whole; a carrier whose settings are the same stays connected.
-    pub(crate) async fn apply(&mut self, config: &Config, rules: &Published) -> anyhow::Result<()> {
+    pub(crate) async fn apply(
+        &mut self,
+        config: &Config,
+        rules: &PublishedRules<Route>,
+    ) -> anyhow::Result<()> {
         let configured = config.carriers();
-        let absent: Vec<&Named> = rules
+        let absent: Vec<&NamedCarrier> = rules
             .carriers
             .iter()
             .filter(|named| {
@@ -136,8 +140,8 @@ impl Carriers {
     }
 
     /// The places of carriers that are not here; what waits in one goes on doing so.
-    fn keep_places(&self, absent: &[&Named]) -> Vec<Arc<Absent>> {
-        let place = |named: &&Named| {
+    fn keep_places(&self, absent: &[&NamedCarrier]) -> Vec<Arc<Absent>> {
+        let place = |named: &&NamedCarrier| {
             let before = self.absent.iter().find(|place| place.name() == named.name);
             before.cloned().unwrap_or_else(|| Absent::new(&named.name))
         };
@@ -274,9 +278,9 @@ fn simulator_settings(config: &Config) -> SimulatorSettings {
 
 /// What routing goes by.
 fn plan(
-    rules: &Published,
+    rules: &PublishedRules<Route>,
     configured: &[settings::Carrier],
-    absent: &[&Named],
+    absent: &[&NamedCarrier],
     catalogues: &Catalogues,
 ) -> anyhow::Result<Plan> {
     let facts = |carrier: &settings::Carrier| {

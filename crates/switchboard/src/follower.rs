@@ -5,20 +5,22 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use domain::ports::Store;
 use engine::Engine;
+use engine::sending::published_rules::{NamedCarrier, PublishedRules, RulesInForce};
+use jiff::Timestamp;
 use outbound::UpstreamReports;
 use tokio::signal::unix::Signal;
 
 use crate::carriers::Carriers;
 use crate::cli::Place;
+use crate::config::routes::Route;
 use crate::config::{self, Config};
-use crate::rules::{Published, Rules};
 
 /// Goes over to changed carriers and rules while the service runs.
 pub(crate) struct Follower<'a> {
     place: &'a Place,
     config: Config,
     carriers: Carriers,
-    rules: Rules,
+    rules: RulesInForce<Route>,
 }
 
 impl<'a> Follower<'a> {
@@ -30,9 +32,10 @@ impl<'a> Follower<'a> {
         config: Config,
         mut carriers: Carriers,
     ) -> anyhow::Result<Self> {
-        let own = Published::of(&config, place);
-        let (mut rules, is_news) = Rules::find(engine.clone(), store, own.clone()).await?;
-        carriers.apply(&config, rules.in_force()).await?;
+        let own = own_rules(&config, place);
+        let (catalogues, node) = (engine.catalogues.clone(), engine.node());
+        let (mut rules, is_news) = RulesInForce::find(catalogues, store, node, own.clone()).await?;
+        carriers.apply(&config, rules.rules()).await?;
         if is_news {
             rules.publish(own).await?;
         }
@@ -82,7 +85,7 @@ impl<'a> Follower<'a> {
 
     async fn reload(&mut self) -> anyhow::Result<()> {
         let config = config::load(self.place)?;
-        let own = Published::of(&config, self.place);
+        let own = own_rules(&config, self.place);
         self.carriers.apply(&config, &own).await?;
         self.config = config;
         let published = self.rules.publish(own).await;
@@ -90,12 +93,29 @@ impl<'a> Follower<'a> {
     }
 
     async fn follow(&mut self) -> anyhow::Result<()> {
-        let Some((version, published)) = self.rules.look().await? else {
+        let Some((version, published)) = self.rules.find_newer().await? else {
             return Ok(());
         };
         self.carriers.apply(&self.config, &published).await?;
         self.rules.follow(version, published);
         tracing::info!(version, "following the rules that another node published");
         Ok(())
+    }
+}
+
+/// The rules of this node's file.
+fn own_rules(config: &Config, place: &Place) -> PublishedRules<Route> {
+    let is_named = |name: &str| {
+        let mut named = config.routes.iter().flat_map(|route| &route.carriers);
+        named.any(|other| other == name)
+    };
+    let carriers = config.carriers();
+    let named = carriers.iter().filter(|carrier| is_named(carrier.name()));
+    PublishedRules {
+        modified_us: config::modified_at(place).map_or(0, Timestamp::as_microsecond),
+        carriers: named
+            .map(|carrier| NamedCarrier::new(carrier.name(), &carrier.channels()))
+            .collect(),
+        routes: config.routes.clone(),
     }
 }

@@ -18,7 +18,6 @@ mod mcp;
 mod open_files;
 mod outside;
 mod private;
-mod rules;
 mod serve;
 mod telemetry;
 
