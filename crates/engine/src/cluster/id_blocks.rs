@@ -8,7 +8,7 @@ use domain::kill_point::{KillPoint, pass};
 use domain::ports::{ID_BLOCK_LIFETIME, MessageStore, StoreError};
 use tokio::time::Instant;
 
-/// IDs that a node reserves at a time. A restart wastes the rest of a block, of nine quadrillion IDs.
+/// How many IDs a node reserves at a time. A restart loses the unused ones, but there are nine quadrillion.
 const BLOCK: u64 = 10_000;
 
 pub struct IdBlocks {
