@@ -1,7 +1,7 @@
-//! The log of changes: who changed what, and from where.
+//! The audit log: who changed what, and from where.
 //!
-//! A use case that changes something for people takes a [`By`] and notes the change down *before* it makes it, so that
-//! nothing is done that nobody can find out. What is then refused is noted as refused.
+//! A use case that changes something on behalf of people takes a [`By`] and records the change *before* it makes it, so
+//! that no change is missing from the log. A change that is refused afterwards gets a second entry.
 
 mod action;
 
@@ -16,7 +16,7 @@ use domain::{AccountId, Clock};
 
 pub use action::{Action, REFUSED};
 
-/// The longest name, subject and detail, in characters; what is longer is cut.
+/// Longer texts are cut.
 const MAX_WHO_CHARS: usize = 300;
 const MAX_SUBJECT_CHARS: usize = 300;
 const MAX_DETAIL_CHARS: usize = 2000;
@@ -24,14 +24,13 @@ const MAX_DETAIL_CHARS: usize = 2000;
 /// Who makes a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct By {
-    /// An email address, or what takes its place.
+    /// An email address, or another name where there is none.
     pub who: String,
-    /// From where, where that is known.
     pub address: Option<IpAddr>,
 }
 
 impl By {
-    /// Whoever runs the program's commands on its machine.
+    /// Somebody with access to the machine, by a command of the program.
     pub fn command_line() -> Self {
         Self {
             who: "command line".to_owned(),
@@ -47,7 +46,7 @@ impl By {
         }
     }
 
-    /// Whoever uses the link of the first start.
+    /// A person who uses the sign-in link of the first start.
     pub fn link(address: IpAddr) -> Self {
         Self {
             who: "link of the first start".to_owned(),
@@ -55,7 +54,7 @@ impl By {
         }
     }
 
-    /// Whoever is signed in.
+    /// The person of a session.
     pub fn signed_in(signed_in: &SignedIn, address: IpAddr) -> Self {
         match signed_in {
             SignedIn::ByLink(_) => Self::link(address),
@@ -75,30 +74,29 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Works on a store.
     pub fn new(store: Arc<dyn AuditStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }
 
-    /// Notes down what is about to be done. When this fails, it must not be done.
-    pub async fn note(
+    /// Records what is about to be done. If this fails, the caller must not do it.
+    pub async fn record(
         &self,
         by: &By,
         account: Option<AccountId>,
         action: Action,
         subject: impl Display,
         detail: impl Display,
-    ) -> Result<Noted<'_>, StoreError> {
+    ) -> Result<RecordedChange<'_>, StoreError> {
         let change = self.change(by, account, action.name(), &subject, &detail);
         self.store.note_change(&change).await?;
-        Ok(Noted {
+        Ok(RecordedChange {
             audit: self,
             change,
         })
     }
 
-    /// Notes down what was refused before it was begun.
-    pub async fn note_refused(
+    /// Records a change that was refused before it began.
+    pub async fn record_refused(
         &self,
         by: &By,
         account: Option<AccountId>,
@@ -111,7 +109,7 @@ impl Audit {
         self.store.note_change(&change).await.map(drop)
     }
 
-    /// Changes that fit, the newest first.
+    /// Entries that match a filter, newest first.
     pub async fn look(
         &self,
         filter: &AuditFilter,
@@ -140,15 +138,15 @@ impl Audit {
     }
 }
 
-/// A change that was noted down and is now to be made.
-#[must_use = "a refusal has to be noted, too"]
-pub struct Noted<'a> {
+/// A change that is in the log and has yet to be made.
+#[must_use = "a refusal has to be recorded, too"]
+pub struct RecordedChange<'a> {
     audit: &'a Audit,
     change: Change,
 }
 
-impl Noted<'_> {
-    /// Notes down that it was refused, if it was, and gives the outcome back.
+impl RecordedChange<'_> {
+    /// Records a refusal if the outcome is one, and returns the outcome.
     pub async fn done<T, E: Display>(self, outcome: Result<T, E>) -> Result<T, E> {
         if let Err(why) = &outcome {
             self.refused(why).await;
@@ -156,7 +154,7 @@ impl Noted<'_> {
         outcome
     }
 
-    /// Notes down that it was refused.
+    /// Records that the change was refused.
     pub async fn refused(self, why: &impl Display) {
         let action = format!("{}{REFUSED}", self.change.action);
         let refused = Change {
@@ -166,13 +164,13 @@ impl Noted<'_> {
             ..self.change
         };
         if let Err(error) = self.audit.store.note_change(&refused).await {
-            // What was tried is noted; that nothing came of it is the lesser half.
-            tracing::warn!(%error, action = refused.action, "a refusal could not be noted");
+            // The attempt itself is in the log, which matters more.
+            tracing::warn!(%error, action = refused.action, "a refusal could not be recorded in the audit log");
         }
     }
 }
 
-/// What people typed may hold anything; the log holds lines.
+/// Replaces control characters, which people may have typed, so that an entry stays on one line.
 fn on_one_line(text: &str, max_chars: usize) -> String {
     let shown = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().take(max_chars).map(shown).collect()
@@ -183,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_noted_is_one_line_that_ends() {
+    fn recorded_texts_are_one_line_of_limited_length() {
         for (text, max, expected) in [
             ("account 3 (acme)", 300, "account 3 (acme)"),
             ("two\nlines\0\u{7f}", 300, "two lines  "),

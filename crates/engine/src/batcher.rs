@@ -1,7 +1,7 @@
 //! Group commit: many callers, one write.
 //!
-//! Callers hand in one item each and wait. A task gathers whatever waits and writes it in one go; while that write is
-//! under way the next items gather, so batches grow by themselves exactly when the database is the slower side.
+//! Callers hand in one item each and wait. A task gathers the waiting items into one write; the next items gather while
+//! that write is in progress, so batches grow exactly when the database is the slower side.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -9,34 +9,34 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// How much may wait and how much goes at once.
+/// Limits of a batcher.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Items that may wait; one more is refused.
+    /// How many items may wait; further ones are refused.
     pub queue: usize,
-    /// The most items in one write.
+    /// Maximum number of items in one write.
     pub batch: usize,
 }
 
-/// Why an item got no answer of its own.
+/// Why an item was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum BatchError<E: std::error::Error + 'static> {
-    /// More items wait than the queue may hold. Nothing was written.
+    /// The queue is full. Nothing was written.
     #[error("too many items wait to be written")]
     Full,
-    /// The batcher was stopped, and nothing was written; or the write panicked, and nobody knows what was written.
+    /// The batcher was stopped and nothing was written, or the write panicked and its result is unknown.
     #[error("the service is shutting down")]
     Stopped,
-    /// The write that held the item failed.
+    /// The write that contained the item failed.
     #[error("the write failed")]
     Write(#[source] Arc<E>),
 }
 
-type Waiting<I, O, E> = (I, oneshot::Sender<Result<O, Arc<E>>>);
+type QueuedItem<I, O, E> = (I, oneshot::Sender<Result<O, Arc<E>>>);
 
-/// Gathers items into batches. Cheap to share behind an `Arc`.
+/// Gathers items into batches.
 pub struct Batcher<I, O, E> {
-    sender: mpsc::Sender<Waiting<I, O, E>>,
+    sender: mpsc::Sender<QueuedItem<I, O, E>>,
     stop: Arc<Notify>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -47,7 +47,7 @@ where
     O: Send + 'static,
     E: std::error::Error + Send + Sync + 'static,
 {
-    /// Starts the gathering task. `write` gets at most `limits.batch` items and answers each, in their order.
+    /// Starts the gathering task. `write` gets at most `limits.batch` items and returns one outcome for each, in order.
     pub fn start<W, F>(limits: Limits, write: W) -> Self
     where
         W: Fn(Vec<I>) -> F + Send + Sync + 'static,
@@ -67,7 +67,7 @@ where
         }
     }
 
-    /// Hands in one item and waits until the write that holds it is done.
+    /// Hands in one item and waits until it is written.
     pub async fn write(&self, item: I) -> Result<O, BatchError<E>> {
         let (answer, answered) = oneshot::channel();
         self.sender
@@ -82,25 +82,24 @@ where
         }
     }
 
-    /// Whether it takes nothing more.
     pub fn is_stopped(&self) -> bool {
         self.sender.is_closed()
     }
 
-    /// Takes nothing more and returns once everything taken is written.
+    /// Refuses further items and returns once all accepted items are written.
     pub async fn stop(&self) {
         self.stop.notify_one();
         let task = self.task.lock().expect("no holder panics").take();
         let Some(task) = task else { return };
         if let Err(error) = task.await {
-            tracing::error!(%error, "the gathering task ended badly");
+            tracing::error!(%error, "the batcher's task failed");
         }
     }
 }
 
 async fn gather<I, O, E, W, F>(
     limits: Limits,
-    receiver: Arc<tokio::sync::Mutex<mpsc::Receiver<Waiting<I, O, E>>>>,
+    receiver: Arc<tokio::sync::Mutex<mpsc::Receiver<QueuedItem<I, O, E>>>>,
     stop: Arc<Notify>,
     write: Arc<W>,
 ) where
@@ -110,7 +109,7 @@ async fn gather<I, O, E, W, F>(
     W: Fn(Vec<I>) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Vec<O>, E>> + Send + 'static,
 {
-    // Only this task takes it, and lets go of it when it panics.
+    // A restarted task takes the receiver over: the lock is released when its predecessor panics.
     let mut receiver = receiver.lock().await;
     loop {
         let mut waiting = Vec::with_capacity(limits.batch.min(64));
@@ -118,7 +117,7 @@ async fn gather<I, O, E, W, F>(
             biased;
             count = receiver.recv_many(&mut waiting, limits.batch) => count,
             () = stop.notified() => {
-                // Nothing more gets in; what waits is still received, then the count is 0.
+                // Items that are already queued are still received; then the count is 0.
                 receiver.close();
                 continue;
             }
@@ -131,15 +130,15 @@ async fn gather<I, O, E, W, F>(
             let (items, answers): (Vec<I>, Vec<_>) = waiting.into_iter().unzip();
             deliver(write(items).await, answers);
         });
-        // One write at a time: a second beside it would only make both smaller. In a task of its own, so that a panic
-        // costs its callers their answer and nobody else.
+        // One write at a time: two at once would only halve the batches. It runs in its own task, so that a panic
+        // affects only the callers of this batch.
         if let Err(error) = written.await {
             tracing::error!(%error, "a write panicked");
         }
     }
 }
 
-/// A caller that went away is not waiting for its answer, so a closed channel is no error.
+/// A caller that hung up does not wait for its answer, so a closed channel is not an error.
 fn deliver<O, E>(result: Result<Vec<O>, E>, answers: Vec<oneshot::Sender<Result<O, Arc<E>>>>) {
     match result {
         Ok(outcomes) => {
@@ -195,7 +194,6 @@ mod tests {
         ));
     }
 
-    /// While one write hangs, the queue fills up, the next item is refused at once, and stopping still writes all.
     #[tokio::test]
     async fn a_full_queue_refuses_and_stopping_drains() {
         let release = Arc::new(Notify::new());
@@ -219,7 +217,7 @@ mod tests {
                 let batcher = batcher.clone();
                 async move { batcher.write(taken).await }
             });
-            // One poll hands the item in; a refusal is known at once. Yielding lets the task pick items up.
+            // One poll hands the item in and shows a refusal at once. Yielding lets the task pick items up.
             let polled =
                 std::future::poll_fn(|cx| std::task::Poll::Ready(call.as_mut().poll(cx))).await;
             match polled {

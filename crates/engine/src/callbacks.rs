@@ -1,8 +1,8 @@
-//! Callbacks on their way to the callers, one queue for each receiver.
+//! Sends callbacks, with one queue for each receiver.
 //!
-//! A receiver that is slow or dead delays nobody else: it has its own queue, its own share of memory and of the tries
-//! under way, and after repeated failures it is paused. What finds no room in memory waits in the receiver's queue in the
-//! database, where it costs nothing until there is room.
+//! A slow or dead receiver delays no other: each has its own queue and its own share of memory and of concurrent
+//! attempts, and is paused after repeated failures. Callbacks beyond that share wait in the receiver's queue in the
+//! database, at no cost, until there is capacity.
 
 mod claims;
 mod compare;
@@ -31,19 +31,19 @@ use crate::cluster::node::{Held, Node};
 use crate::entropy;
 use limit::Answer;
 pub use receivers::PausedReceiver;
-use receivers::{Address, Receivers, Source, Try};
-use slots::{HELD, Slot, Slots};
+use receivers::{Address, Attempt, Receivers, Source};
+use slots::{MAX_HELD, Slot, SlotReservation, Slots};
 
-/// Tries under way at once, unless the settings say fewer.
+/// Maximum number of concurrent attempts; the settings may set a lower one.
 pub const MOST_TRIES: usize = 2_048;
-/// Tries that may be under way or waiting to be stored: more than there can ever be, so that only the end waits.
-const UNDER_WAY: u32 = 1 << 20;
-/// The most results that one transaction stores.
+/// More attempts than can ever be in flight or waiting to be stored, so that only stopping waits for permits.
+const MAX_IN_FLIGHT: u32 = 1 << 20;
+/// Maximum number of results in one transaction.
 const BATCH: usize = 512;
-/// How long to wait before a result that could not be stored is stored again.
-const STORE_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How long a secret is remembered.
-const SECRETS_FOR: SignedDuration = SignedDuration::from_secs(60);
+/// How long to wait before storing a result again.
+const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How long signing secrets are cached.
+const SECRETS_CACHED_FOR: SignedDuration = SignedDuration::from_secs(60);
 
 /// Delivers callbacks.
 pub struct Callbacks {
@@ -57,25 +57,24 @@ pub struct Callbacks {
     secrets: Mutex<Secrets>,
     settle: Batcher<Held<CallbackSettlement>, bool, StoreError>,
     park_after: Option<SignedDuration>,
-    /// A write failed: what it may have left is looked for soon.
+    /// A write failed: soon, the database is searched for callbacks that it may have left.
     write_failed: Notify,
-    /// Each try has a place until its result is stored; the end takes them all.
-    under_way: Arc<Semaphore>,
+    /// Each attempt holds a permit until its result is stored. Stopping takes all of them.
+    in_flight: Arc<Semaphore>,
     tasks: OnceLock<[AbortHandle; 2]>,
 }
 
-/// What [`Callbacks`] works by.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallbackSettings {
     /// Callbacks that keep failing for this long are parked.
     pub(crate) park_after: Option<SignedDuration>,
-    /// Tries under way at once.
+    /// Maximum number of concurrent attempts.
     pub(crate) most_tries: usize,
 }
 
 #[derive(Default)]
 struct Secrets {
-    known: HashMap<AccountId, Option<Arc<SigningSecrets>>>,
+    by_account: HashMap<AccountId, Option<Arc<SigningSecrets>>>,
     since: Timestamp,
 }
 
@@ -87,33 +86,33 @@ struct Job {
     _row: HeldRow<CallbackId>,
 }
 
-/// Slots for the callbacks that a write may make this node the holder of. Exists from before the write until its callbacks
-/// are registered.
-pub(crate) struct Room {
-    slots: slots::Room,
+/// Slots for the callbacks that a write may make this node the holder of. Exists from before the write until its
+/// callbacks are registered.
+pub(crate) struct Reservation {
+    slots: SlotReservation,
     _write: OpenWrite<CallbackId>,
 }
 
-/// The place of a try under way, freed also by a panic.
+/// Ends its attempt when dropped, also after a panic.
 struct Permit {
     receivers: Arc<Mutex<Receivers<Job>>>,
-    running: Option<Try>,
+    attempt: Option<Attempt>,
 }
 
 impl Permit {
-    /// Notes how the try went. Returns what belongs into the database now.
+    /// Ends the attempt with its result. Returns callbacks that must go back to the database.
     fn finish(mut self, answer: Answer, now: Timestamp) -> Vec<Job> {
-        let Some(running) = self.running.take() else {
+        let Some(attempt) = self.attempt.take() else {
             return Vec::new();
         };
-        lock(&self.receivers).finish(&running, answer, now)
+        lock(&self.receivers).finish(&attempt, answer, now)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(running) = self.running.take() {
-            lock(&self.receivers).abandon(&running);
+        if let Some(attempt) = self.attempt.take() {
+            lock(&self.receivers).abandon(&attempt);
         }
     }
 }
@@ -124,7 +123,7 @@ fn lock(receivers: &Mutex<Receivers<Job>>) -> MutexGuard<'_, Receivers<Job>> {
 }
 
 impl Callbacks {
-    /// Starts delivering. Must be called inside a tokio runtime.
+    /// Starts sending callbacks. Must be called inside a tokio runtime.
     pub(crate) fn start(
         store: Arc<dyn WorkStore>,
         clock: Arc<dyn Clock>,
@@ -133,7 +132,7 @@ impl Callbacks {
         settings: CallbackSettings,
     ) -> Arc<Self> {
         let limits = Limits {
-            queue: 2 * HELD,
+            queue: 2 * MAX_HELD,
             batch: BATCH,
         };
         let settle = Batcher::start(limits, {
@@ -152,139 +151,145 @@ impl Callbacks {
             settle,
             park_after: settings.park_after,
             write_failed: Notify::new(),
-            under_way: Arc::new(Semaphore::new(UNDER_WAY as usize)),
+            in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT as usize)),
             tasks: OnceLock::new(),
         });
-        let kept = callbacks.clone();
-        let claiming = supervise::spawn("callback-claims", move || kept.clone().claim_all());
-        let kept = callbacks.clone();
-        let comparing = supervise::spawn("callback-comparison", move || kept.clone().compare_all());
+        let this = callbacks.clone();
+        let claiming = supervise::spawn("callback-claims", move || this.clone().claim_all());
+        let this = callbacks.clone();
+        let comparing = supervise::spawn("callback-comparison", move || this.clone().compare_all());
         let tasks = [claiming.abort_handle(), comparing.abort_handle()];
         callbacks.tasks.get_or_init(|| tasks);
         callbacks
     }
 
-    /// The receivers that are paused at present.
     pub(crate) fn paused(&self) -> Vec<PausedReceiver> {
         lock(&self.receivers).paused(self.clock.now())
     }
 
-    /// Keeps slots for so many callbacks, if there are, and begins a write that may make this node their holder.
-    pub(crate) fn reserve(&self, count: usize) -> Option<Room> {
+    /// Reserves slots, if there are enough, for a write that may make this node the holder of callbacks.
+    pub(crate) fn reserve(&self, count: usize) -> Option<Reservation> {
         let slots = self.slots.reserve(count)?;
-        Some(Room {
+        Some(Reservation {
             slots,
             _write: self.rows.open(),
         })
     }
 
-    /// Takes over the callbacks that a write created.
+    /// Queues the callbacks that a write created.
     pub(crate) fn take<'a>(
         self: &Arc<Self>,
         by: NodeId,
-        room: Option<Room>,
+        reservation: Option<Reservation>,
         ended: impl Iterator<Item = &'a Ended>,
     ) {
-        let Some(mut room) = room else { return };
+        let Some(mut reservation) = reservation else {
+            return;
+        };
         let created = ended.filter_map(|ended| ended.callback.clone());
-        let refused = self.add_all(by, &mut room, Source::Due, created);
+        let refused = self.add_all(by, &mut reservation, Source::Due, created);
         self.requeue(refused);
     }
 
-    /// A write failed, and may yet be done: the database may come to say that this node holds callbacks that it does not.
+    /// Call this after a failed write: it may still commit, and then this node holds callbacks that it does not know.
     pub(crate) fn write_failed(&self) {
         self.write_failed.notify_one();
     }
 
-    /// Stops: begins no try, and returns once those under way are stored, so that what a receiver took is not brought
-    /// again. What was not tried is given back when the node leaves.
+    /// Starts no further attempt and returns once the results of all attempts are stored, so that no receiver gets a
+    /// callback twice. Callbacks that were not attempted are released when the node leaves.
     pub(crate) async fn stop(&self) {
         for task in self.tasks.get().into_iter().flatten() {
             task.abort();
         }
-        if let Ok(all) = self.under_way.acquire_many(UNDER_WAY).await {
+        if let Ok(all) = self.in_flight.acquire_many(MAX_IN_FLIGHT).await {
             all.forget();
         }
         self.settle.stop().await;
     }
 
-    /// Puts callbacks that this node holds into their receivers' queues. Returns those that belong into the database.
+    /// Puts callbacks into their receivers' queues. Returns those that must go back to the database.
     fn add_all(
         self: &Arc<Self>,
         by: NodeId,
-        room: &mut Room,
+        reservation: &mut Reservation,
         source: Source,
         callbacks: impl Iterator<Item = Callback>,
     ) -> Vec<Job> {
         let mut refused = Vec::new();
-        for it in callbacks {
-            let origin = Origin::of(&it.url);
+        for callback in callbacks {
+            let origin = Origin::of(&callback.url);
             let address = Address {
-                receiver: ReceiverId::new(it.account, &origin),
-                account: it.account,
+                receiver: ReceiverId::new(callback.account, &origin),
+                account: callback.account,
                 origin,
             };
             let job = Job {
                 receiver: address.receiver,
-                slot: room.slots.slot(),
-                _row: self.rows.register(it.id, it.claim.attempt),
-                held: Held { by, it },
+                slot: reservation.slots.slot(),
+                _row: self.rows.register(callback.id, callback.claim.attempt),
+                held: Held { by, item: callback },
             };
             let admit = |job: &mut Job, share| job.slot.admit(address.receiver, share);
             let now = self.clock.now();
             let added = lock(&self.receivers).add(&address, source, job, now, admit);
             match added {
-                Ok(()) => self.start_tries(Some(&address.origin)),
+                Ok(()) => self.start_attempts(Some(&address.origin)),
                 Err(job) => refused.push(job),
             }
         }
         refused
     }
 
-    /// Starts as many tries as may be under way: of hosts that wait for their turn, and of this one.
-    fn start_tries(self: &Arc<Self>, origin: Option<&Origin>) {
+    /// Starts as many attempts as are allowed: of blocked hosts, and of this one.
+    fn start_attempts(self: &Arc<Self>, origin: Option<&Origin>) {
         loop {
-            let Ok(place) = self.under_way.clone().try_acquire_owned() else {
-                // The end: nothing more is tried.
+            let Ok(in_flight_permit) = self.in_flight.clone().try_acquire_owned() else {
+                // The service is stopping.
                 return;
             };
             let started = lock(&self.receivers).start(origin);
-            let Some((job, running)) = started else {
+            let Some((job, attempt)) = started else {
                 return;
             };
             let permit = Permit {
                 receivers: self.receivers.clone(),
-                running: Some(running),
+                attempt: Some(attempt),
             };
-            tokio::spawn(self.clone().attempt_boxed(job, permit, place));
+            tokio::spawn(self.clone().attempt_boxed(job, permit, in_flight_permit));
         }
     }
 
-    /// A task that starts others of its own kind needs a type of known size.
+    /// Boxed because an attempt starts further attempts, which would make its type infinite.
     fn attempt_boxed(
         self: Arc<Self>,
         job: Job,
         permit: Permit,
-        place: OwnedSemaphorePermit,
+        in_flight_permit: OwnedSemaphorePermit,
     ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(self.attempt(job, permit, place))
+        Box::pin(self.attempt(job, permit, in_flight_permit))
     }
 
-    /// Tries once to deliver a callback, and stores what came of it.
-    async fn attempt(self: Arc<Self>, job: Job, permit: Permit, place: OwnedSemaphorePermit) {
-        let origin = Origin::of(&job.held.it.url);
+    /// Makes one attempt and stores its result.
+    async fn attempt(
+        self: Arc<Self>,
+        job: Job,
+        permit: Permit,
+        in_flight_permit: OwnedSemaphorePermit,
+    ) {
+        let origin = Origin::of(&job.held.item.url);
         if !self.node.owns(&job.held).await {
-            // Another node delivers it.
+            // Another node has taken over.
             drop(permit);
-            self.start_tries(Some(&origin));
+            self.start_attempts(Some(&origin));
             return;
         }
-        let delivery = self.deliver(&job.held.it).await;
+        let delivery = self.deliver(&job.held.item).await;
         let paused = permit.finish(answer(&delivery), self.clock.now());
         self.requeue(paused);
-        self.start_tries(Some(&origin));
+        self.start_attempts(Some(&origin));
         self.store_result(self.result(&job.held, delivery)).await;
-        drop((job, place));
+        drop((job, in_flight_permit));
     }
 
     async fn deliver(&self, callback: &Callback) -> Delivery {
@@ -308,9 +313,8 @@ impl Callbacks {
         delivery
     }
 
-    /// What follows from a try.
     fn result(&self, held: &Held<Callback>, delivery: Delivery) -> Held<CallbackSettlement> {
-        let callback = &held.it;
+        let callback = &held.item;
         let next = if delivery.received {
             CallbackNext::Done
         } else if self
@@ -319,32 +323,33 @@ impl Callbacks {
         {
             CallbackNext::Parked
         } else {
-            let dice = u32::from_le_bytes(entropy::bytes());
-            CallbackNext::Later(self.clock.now() + callback_pause(callback.tries + 1, dice))
+            let random = u32::from_le_bytes(entropy::bytes());
+            CallbackNext::Later(self.clock.now() + callback_pause(callback.tries + 1, random))
         };
-        let it = CallbackSettlement {
+        let item = CallbackSettlement {
             id: callback.id,
             claim: callback.claim,
             attempt: Some(delivery.attempt),
             next,
         };
-        Held { by: held.by, it }
+        Held { by: held.by, item }
     }
 
-    /// Stores a result, however long that takes.
+    /// Stores a result, and retries until that succeeds.
     async fn store_result(&self, settlement: Held<CallbackSettlement>) {
         loop {
             match self.settle.write(settlement.clone()).await {
                 Ok(_) => return,
                 Err(BatchError::Stopped) if self.settle.is_stopped() => return,
                 Err(BatchError::Full | BatchError::Stopped | BatchError::Write(_)) => {
-                    tokio::time::sleep(STORE_AGAIN_AFTER).await;
+                    tokio::time::sleep(STORE_RETRY_AFTER).await;
                 }
             }
         }
     }
 
-    /// Puts callbacks untried into their receivers' queues in the database. They keep their slots until that is stored.
+    /// Moves callbacks to their receivers' queues in the database, without an attempt. Their slots are freed once that
+    /// is stored.
     fn requeue(self: &Arc<Self>, jobs: Vec<Job>) {
         if jobs.is_empty() {
             return;
@@ -355,25 +360,25 @@ impl Callbacks {
                 let batch: Vec<_> = jobs.iter().map(Job::requeued).collect();
                 while let Err(error) = settle(store.clone(), batch.clone()).await {
                     tracing::warn!(%error, "callbacks cannot be put back into the queue; trying again");
-                    tokio::time::sleep(STORE_AGAIN_AFTER).await;
+                    tokio::time::sleep(STORE_RETRY_AFTER).await;
                 }
             }
         });
     }
 
-    /// The account's secrets. Without one the try fails, says so, and is made again later.
+    /// The account's secrets. Without one, the attempt fails and is retried later.
     async fn secrets(&self, account: AccountId) -> Option<Arc<SigningSecrets>> {
         let now = self.clock.now();
         {
             let mut secrets = self.secrets.lock().expect("no holder panics");
-            if secrets.since + SECRETS_FOR <= now {
+            if secrets.since + SECRETS_CACHED_FOR <= now {
                 *secrets = Secrets {
-                    known: HashMap::new(),
+                    by_account: HashMap::new(),
                     since: now,
                 };
             }
-            if let Some(known) = secrets.known.get(&account) {
-                return known.clone();
+            if let Some(cached) = secrets.by_account.get(&account) {
+                return cached.clone();
             }
         }
         match self.store.find_signing_secrets(account).await {
@@ -382,12 +387,12 @@ impl Callbacks {
                 self.secrets
                     .lock()
                     .expect("no holder panics")
-                    .known
+                    .by_account
                     .insert(account, found.clone());
                 found
             }
             Err(error) => {
-                tracing::warn!(%error, "a report cannot be signed: the account's secret cannot be read");
+                tracing::warn!(%error, "a callback cannot be signed: the account's secret cannot be read");
                 None
             }
         }
@@ -395,22 +400,22 @@ impl Callbacks {
 }
 
 impl Job {
-    /// Back into its receiver's queue, untried.
+    /// Settles the callback without an attempt, so that it goes to its receiver's queue.
     fn requeued(&self) -> Held<CallbackSettlement> {
-        let it = CallbackSettlement {
-            id: self.held.it.id,
-            claim: self.held.it.claim,
+        let item = CallbackSettlement {
+            id: self.held.item.id,
+            claim: self.held.item.claim,
             attempt: None,
             next: CallbackNext::Queued(self.receiver),
         };
         Held {
             by: self.held.by,
-            it,
+            item,
         }
     }
 }
 
-/// What a try says about the load of the host. A refusal, or an answer with the wrong body, is no sign of load.
+/// What an attempt says about the host's load. A refusal or a wrong body is no sign of load.
 fn answer(delivery: &Delivery) -> Answer {
     let attempt = &delivery.attempt;
     if delivery.received {
@@ -429,9 +434,9 @@ async fn settle(
     batch: Vec<Held<CallbackSettlement>>,
 ) -> Result<Vec<bool>, StoreError> {
     let mut settled = Vec::with_capacity(batch.len());
-    // All of a batch is held by one node, unless this one has just had to start anew.
+    // A batch has one holder, unless this node has just rejoined under another ID.
     for group in batch.chunk_by(|a, b| a.by == b.by) {
-        let results = Arc::new(group.iter().map(|held| held.it.clone()).collect());
+        let results = Arc::new(group.iter().map(|held| held.item.clone()).collect());
         settled.extend(store.settle_callbacks(group[0].by, results).await?);
         pass(KillPoint::CallbackSettled);
     }

@@ -1,8 +1,8 @@
-//! What is imported as a whole and used everywhere: reference data and price lists.
+//! Imported catalogues: reference data and price lists.
 //!
-//! Both are held in memory, ready to be asked; a look-up costs no database read. A watcher asks the store several times
-//! a second whether somebody imported something, so that all nodes go over to it without a restart. The rules of routing
-//! are published in the same way; what they say is their reader's business.
+//! Both are held in memory, so that a lookup costs no database read. A watcher asks the store four times a second for
+//! newer versions, so that all nodes follow an import without a restart. Routing rules are published in the same way,
+//! but read elsewhere.
 
 pub mod prices;
 
@@ -37,14 +37,13 @@ pub enum ImportError {
     /// Somebody else imported in the meantime.
     #[error("somebody else imported at the same time; look at what they did and try again")]
     Overtaken,
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What is in force.
+/// The catalogues in force.
 pub struct Live {
-    /// Operators, networks, prefixes.
+    /// Mobile operators, networks and prefixes.
     pub reference: Arc<Reference>,
     prices: [Prices; 3],
     loaded: Vec<CatalogueEntry>,
@@ -85,7 +84,7 @@ impl ReferenceFiles {
     }
 }
 
-/// Reference data that was checked and may be imported.
+/// Checked reference data, ready to be imported.
 pub struct ReferencePlan {
     files: ReferenceFiles,
     previous: u32,
@@ -94,7 +93,7 @@ pub struct ReferencePlan {
     pub difference: Difference,
 }
 
-/// A price list that was checked and may be imported.
+/// A checked price list, ready to be imported.
 pub struct PricePlan {
     channel: Channel,
     account: Option<AccountId>,
@@ -105,12 +104,12 @@ pub struct PricePlan {
 }
 
 impl PricePlan {
-    /// The version that it was compared with, and that it is to follow.
+    /// The version that this list was compared with and will replace.
     pub const fn previous(&self) -> u32 {
         self.previous
     }
 
-    /// Whether it would leave everybody without a price, so that nothing could be sent any more.
+    /// Whether it would leave everyone without a price, so that nothing could be sent.
     pub fn leaves_nothing(&self) -> bool {
         self.account.is_none() && self.list.rows().is_empty()
     }
@@ -122,13 +121,13 @@ pub struct Catalogues {
     clock: Arc<dyn Clock>,
     audit: Audit,
     live: ArcSwap<Live>,
-    /// The version of the rules of routing that are in force.
+    /// The version of the routing rules in force.
     routes: watch::Sender<u32>,
     watcher: std::sync::OnceLock<AbortHandle>,
 }
 
 impl Catalogues {
-    /// Reads what is in force.
+    /// Reads the catalogues in force.
     pub async fn load(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let audit = Audit::new(store.clone(), clock.clone());
         Self::read(store, audit, clock).await
@@ -151,7 +150,7 @@ impl Catalogues {
         })
     }
 
-    /// As [`Self::load`], and goes over to whatever is imported from then on. Must be called inside a tokio runtime.
+    /// Like [`Self::load`], and then follows imports. Must be called inside a tokio runtime.
     pub async fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -163,19 +162,19 @@ impl Catalogues {
         Ok(catalogues)
     }
 
-    /// Stops looking for imports.
+    /// Stops following imports.
     pub fn stop(&self) {
         if let Some(watcher) = self.watcher.get() {
             watcher.abort();
         }
     }
 
-    /// What is in force at this moment; not to be kept over a wait.
+    /// The catalogues in force. Do not hold the guard across an `await`.
     pub fn live(&self) -> Guard<Arc<Live>> {
         self.live.load()
     }
 
-    /// Checks reference data that is to be imported.
+    /// Checks reference data before an import.
     pub fn plan_reference(&self, files: ReferenceFiles) -> Result<ReferencePlan, ImportError> {
         let live = self.live();
         let reference = files.parse().map_err(ImportError::Reference)?;
@@ -197,22 +196,22 @@ impl Catalogues {
         })
     }
 
-    /// Imports reference data; every node uses it within seconds. Returns its version.
+    /// Imports reference data, which all nodes use within seconds. Returns its version.
     pub async fn import_reference(&self, by: &By, plan: ReferencePlan) -> Result<u32, ImportError> {
         let content = serde_json::to_string(&plan.files).expect("four texts");
         let (version, rows) = (plan.previous + 1, plan.rows);
         let subject = format!("reference data, version {version}");
         let detail = format!("{rows} rows");
-        let noted = self
+        let recorded = self
             .audit
-            .note(by, None, Action::ReferenceImport, subject, detail)
+            .record(by, None, Action::ReferenceImport, subject, detail)
             .await?;
         let kind = CatalogueKind::Reference;
         let imported = self.import(kind, plan.previous, &content, rows).await;
-        noted.done(imported).await
+        recorded.done(imported).await
     }
 
-    /// Checks a price list that is to replace everybody's, or what differs for one account.
+    /// Checks a price list before an import: the general one, or one account's own prices.
     pub fn plan_prices(
         &self,
         channel: Channel,
@@ -241,7 +240,7 @@ impl Catalogues {
         })
     }
 
-    /// Imports a price list; every node charges by it within seconds. Returns its version.
+    /// Imports a price list, by which all nodes charge within seconds. Returns its version.
     pub async fn import_prices(&self, by: &By, plan: PricePlan) -> Result<u32, ImportError> {
         let rows = u32::try_from(plan.list.rows().len()).unwrap_or(u32::MAX);
         let account = plan.account;
@@ -253,18 +252,18 @@ impl Catalogues {
             difference.changed.len(),
             difference.removed.len()
         );
-        let noted = self
+        let recorded = self
             .audit
-            .note(by, account, Action::PricesImport, subject, detail)
+            .record(by, account, Action::PricesImport, subject, detail)
             .await?;
         let kind = price_kind(plan.channel, account);
         let content = plan.list.to_csv();
         let imported = self.import(kind, plan.previous, &content, rows).await;
-        noted.done(imported).await
+        recorded.done(imported).await
     }
 
-    /// Publishes rules of routing after the version that its publisher knows; every node follows them within a second.
-    /// Returns their version.
+    /// Publishes routing rules as the successor of version `previous`; all nodes follow within a second. Returns their
+    /// version.
     pub async fn publish_routes(
         &self,
         previous: u32,
@@ -275,12 +274,12 @@ impl Catalogues {
             .await
     }
 
-    /// The version of the rules of routing that is in force; 0 where none were ever published.
+    /// The version of the routing rules in force; 0 if none were ever published.
     pub fn routes(&self) -> watch::Receiver<u32> {
         self.routes.subscribe()
     }
 
-    /// Asks the store for what is newest, without waiting for the watcher to do so.
+    /// Asks the store for newer versions now, without waiting for the watcher.
     pub async fn look_again(&self) -> Result<(), StoreError> {
         self.refresh().await
     }
@@ -306,12 +305,12 @@ impl Catalogues {
         Ok(previous + 1)
     }
 
-    /// All versions of a catalogue, the newest first.
+    /// All versions of a catalogue, newest first.
     pub async fn history(&self, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>, StoreError> {
         self.store.list_versions(kind).await
     }
 
-    /// What a version holds; `None` when there is no such.
+    /// The content of a version, if it exists.
     pub async fn version(
         &self,
         kind: CatalogueKind,
@@ -321,7 +320,7 @@ impl Catalogues {
         Ok(found.map(|catalogue| catalogue.content))
     }
 
-    /// Goes over to what is newest in the store.
+    /// Puts the newest versions in force.
     async fn refresh(&self) -> Result<(), StoreError> {
         let newest = self.store.list_newest().await?;
         let current = self.live.load_full();
@@ -331,7 +330,7 @@ impl Catalogues {
             self.live.store(Arc::new(live));
             let is_newer = |known: &mut u32| routes > std::mem::replace(known, routes);
             if !self.routes.send_if_modified(is_newer) {
-                tracing::info!("reference data or prices were imported and are in force");
+                tracing::info!("imported reference data or prices are now in force");
             }
         }
         Ok(())
@@ -339,12 +338,11 @@ impl Catalogues {
 }
 
 impl Live {
-    /// What a channel costs.
     pub fn prices(&self, channel: Channel) -> &Prices {
         &self.prices[channel.number()]
     }
 
-    /// The version that is in force; 0 where nothing was ever imported.
+    /// The version in force; 0 if nothing was ever imported.
     pub fn version(&self, kind: CatalogueKind) -> u32 {
         let entry = self.loaded.iter().find(|entry| entry.kind == kind);
         entry.map_or(0, |entry| entry.version)
@@ -360,12 +358,12 @@ async fn watch_all(catalogues: std::sync::Weak<Catalogues>) {
             return;
         };
         if let Err(error) = catalogues.refresh().await {
-            tracing::warn!(%error, "cannot look for imported reference data and prices");
+            tracing::warn!(%error, "cannot look for imported reference data and prices; trying again");
         }
     }
 }
 
-/// Reads the newest versions. What has not changed since is taken over; what cannot be read is left as it was.
+/// Reads the newest versions. Unchanged or unreadable reference data is taken over from `before`.
 async fn read_live(
     store: &dyn CatalogueStore,
     newest: Vec<CatalogueEntry>,
@@ -393,7 +391,7 @@ async fn read_live(
     })
 }
 
-/// Which catalogue holds the prices of a channel: everybody's, or an account's.
+/// The catalogue that holds the prices of a channel: the general one, or an account's.
 pub fn price_kind(channel: Channel, account: Option<AccountId>) -> CatalogueKind {
     match account {
         None => CatalogueKind::Rates(channel),

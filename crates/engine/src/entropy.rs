@@ -1,6 +1,6 @@
 //! The one source of random bytes.
 
-/// Fresh bytes from the operating system.
+/// Random bytes from the operating system.
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     #[cfg(test)]

@@ -1,15 +1,20 @@
-//! What the product does, one file a use case.
+//! What the product does, one file per use case.
 //!
-//! What belongs here: accepting messages ([`submit`]), finding carriers for them ([`routing`]), sending them ([`dispatch`]), hearing what became of them
-//! ([`receipts`]) and reporting it ([`callbacks`]); reading them back and cancelling them ([`messages`]), looking for them
-//! ([`history`], [`reports`]) and counting them ([`traffic`]); how the service does ([`operations`]); deciding who
-//! may call ([`gate`]), keeping accounts, tokens, people and sign-ins ([`accounts`], [`people`], [`sign_in`]), granting to
-//! clients ([`grants`]); reference data and what
-//! messages cost ([`catalogues`], [`prices`]); what accounts may send under ([`senders`]); and the machinery that several
-//! of these share ([`batcher`], [`id_blocks`], [`node`], [`throttle`]).
+//! | module | subject |
+//! |---|---|
+//! | [`sending`] | the path of a message: submit, route, hand to a carrier, settle by receipts |
+//! | [`callbacks`] | delivery reports and other events, sent to the customers' receivers |
+//! | [`identity`] | who may call and who may sign in: accounts, tokens, people, sessions, OAuth grants |
+//! | [`catalogue`] | imported reference data and price lists |
+//! | [`reading`] | lists and details: messages, traffic figures, the state of the service |
+//! | [`cluster`] | one process as a node among others: heartbeat, clock, message IDs, held rows |
+//! | [`senders`] | the sender IDs of accounts: registering, confirming, reviewing |
+//! | `maintenance` | background jobs: expiry, retention, folding the ledger |
+//! | [`audit`] | the audit log, which most use cases write |
+//! | [`batcher`] | many writes in one transaction |
 //!
-//! What never enters: HTTP and SQL. The doors in `web` call these use cases; the databases stand behind the port
-//! traits of `domain`.
+//! HTTP and SQL do not belong here: `web` calls these use cases, and they reach the databases and the network through
+//! the port traits of `domain`.
 
 pub mod audit;
 pub mod batcher;
@@ -26,6 +31,7 @@ pub mod sending;
 #[cfg(test)]
 #[path = "../tests/simulation/mod.rs"]
 mod simulation;
+mod worker;
 
 use std::sync::Arc;
 
@@ -34,6 +40,10 @@ use domain::ports::{
 };
 use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
+
+use identity::hasher::Hasher;
+use sending::submit::Approvals;
+use worker::Worker;
 
 pub use audit::{Audit, By};
 pub use callbacks::history::Reports;
@@ -55,99 +65,91 @@ pub use sending::receipts::Receipts;
 pub use sending::routing::{Plan, Routing};
 pub use sending::submit::Submit;
 
-/// How much the use cases may hold in memory, and how they write.
+/// Limits and retention periods of the use cases.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What this process says of itself to whoever runs the service.
+    /// What this process tells operators about itself.
     pub card: NodeCard,
-    /// Submissions that may wait for the database at once; beyond, callers are told to come back.
+    /// How many submissions may wait for the database; further callers must retry.
     pub accept_queue: usize,
-    /// The most submissions that one transaction stores.
+    /// Maximum number of submissions in one transaction.
     pub accept_batch: usize,
-    /// Messages that may wait in memory to be sent; more wait in the database.
+    /// How many messages may wait in memory to be sent; the rest wait in the database.
     pub held: usize,
-    /// How long a callback is tried; `None`: for ever.
+    /// How long a callback is retried; `None`: without end.
     pub park_callbacks_after: Option<SignedDuration>,
-    /// Tries to deliver callbacks that may be under way at once, at most [`MOST_TRIES`]: each needs a connection.
+    /// How many callback attempts may run at once, at most [`MOST_TRIES`]: each needs a connection.
     pub callback_tries: usize,
-    /// How long messages that have ended are kept; `None`: for ever.
+    /// How long messages in a final state are stored; `None`: without end.
     pub keep_messages: Option<SignedDuration>,
     /// Ledger entries older than this are folded into daily sums; `None` keeps every entry.
     pub fold_ledger_after: Option<SignedDuration>,
-    /// Who the PINs to numbers that are registered as senders come from.
+    /// The originator of the PINs that confirm numbers.
     pub pin_from: Originator,
-    /// Who grants to clients, for what, and for how long.
+    /// Issuer, resource and lifetimes of OAuth grants.
     pub grants: GrantSettings,
 }
 
-/// Who decides about the addresses that callers give.
+/// Checks of the addresses that callers give.
 pub struct Guards {
-    /// Where callbacks may go.
+    /// Decides which URLs callbacks may go to.
     pub urls: Arc<dyn UrlGuard>,
-    /// Which images may go with a message.
+    /// Decides which images a message may carry.
     pub images: Arc<dyn ImageGuard>,
-    /// What clients say of themselves.
+    /// Fetches the metadata that OAuth clients publish.
     pub clients: Arc<dyn ClientDocuments>,
 }
 
 /// The outside world, as the use cases reach it.
 pub struct Outside {
-    /// The way to those who asked for reports.
+    /// Sends callbacks to receivers.
     pub callbacks: Arc<dyn CallbackSender>,
 }
 
-/// The use cases, built once and shared by every door.
+/// The use cases, built once and shared by REST, MCP and the dashboard.
 pub struct Engine {
-    /// Who may call.
+    /// Checks tokens.
     pub gate: Arc<Gate>,
-    /// Sending.
+    /// Accepts messages.
     pub submit: Arc<Submit>,
-    /// Reading back and cancelling.
+    /// Reads and cancels messages.
     pub messages: Messages,
-    /// Looking for messages.
+    /// Searches messages.
     pub history: History,
-    /// How callbacks went, and sending them again.
+    /// Lists callbacks and replays them.
     pub reports: Reports,
-    /// Figures of what was sent.
+    /// Traffic figures.
     pub traffic: Traffic,
-    /// How the service does.
+    /// The state of nodes, carriers and queues.
     pub operations: Operations,
-    /// What accounts may send under.
+    /// Registers and confirms sender IDs.
     pub senders: Senders,
-    /// Deciding about what accounts may send under.
+    /// Approves and rejects sender IDs.
     pub sender_review: SenderReview,
     /// Accounts and tokens.
     pub accounts: Accounts,
     /// Reference data and prices.
     pub catalogues: Arc<Catalogues>,
-    /// Invitations and passwords.
+    /// Invitations, roles and password resets.
     pub people: People,
-    /// What people decide about their own ways in.
+    /// What people change about their own sign-in: password, second factor.
     pub own: OwnAccess,
     /// The dashboard's sessions.
     pub sign_in: SignIn,
-    /// The log of changes.
+    /// The audit log.
     pub audit: Audit,
-    /// What people grant to clients.
+    /// OAuth grants.
     pub grants: Grants,
-    /// Which way messages go.
+    /// Carriers and routing rules in force.
     pub routing: Arc<Routing>,
     clock: Arc<dyn Clock>,
     node: Arc<Node>,
     worker: Option<Worker>,
 }
 
-/// The part that works through what was accepted.
-struct Worker {
-    dispatch: Arc<Dispatch>,
-    receipts: Arc<Receipts>,
-    callbacks: Arc<Callbacks>,
-    maintenance: maintenance::Maintenance,
-}
-
 impl Engine {
-    /// Builds the use cases on a store; with an outside world, this process also works through what was accepted. Must
-    /// be called inside a tokio runtime.
+    /// Builds the use cases on a store. With an outside world, this process is a worker and also sends what was
+    /// accepted. Must be called inside a tokio runtime.
     pub async fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -157,35 +159,26 @@ impl Engine {
     ) -> Result<Self, StoreError> {
         let catalogues = Catalogues::start(store.clone(), clock.clone()).await?;
         let routing = Routing::new(store.clone(), catalogues.clone());
-        let card = NodeCard {
-            works: outside.is_some(),
-            ..settings.card.clone()
-        };
-        let node = Node::start(store.clone(), clock.clone(), card).await?;
-        let worker = outside
-            .map(|outside| Worker::start(&store, &clock, &node, &routing, outside, &settings));
+        let (node, worker) = join(&store, &clock, &routing, outside, &settings).await?;
         let dispatch = worker.as_ref().map(|worker| worker.dispatch.clone());
         let gate = Gate::start(store.clone(), clock.clone());
         let (urls, clients) = (guards.urls.clone(), guards.clients.clone());
+        let approvals = Approvals::new(store.clone(), gate.clone());
         let submit = Arc::new(Submit::start(
             store.clone(),
             clock.clone(),
             guards,
             routing.clone(),
-            sending::submit::Approvals::new(store.clone(), gate.clone()),
+            approvals,
             dispatch,
             &settings,
         ));
-        let hasher = Arc::new(identity::hasher::Hasher::default());
+        let hasher = Arc::new(Hasher::default());
+        let (sender_store, pin_from) = (store.clone(), settings.pin_from);
+        let senders = Senders::new(sender_store, clock.clone(), urls, submit.clone(), pin_from);
         Ok(Self {
             gate,
-            senders: Senders::new(
-                store.clone(),
-                clock.clone(),
-                urls,
-                submit.clone(),
-                settings.pin_from,
-            ),
+            senders,
             submit,
             sender_review: SenderReview::new(store.clone(), clock.clone()),
             history: History::new(store.clone()),
@@ -207,8 +200,8 @@ impl Engine {
         })
     }
 
-    /// Goes over to a plan of carriers and rules; `handles` are the carriers of the plan, in its order. Where this
-    /// process does not work, they are not needed, and the plan only says what can be sent at all.
+    /// Puts a plan of carriers and rules in force; `handles` are the carriers of the plan, in its order. A process that
+    /// is not a worker needs no handles: it uses the plan only to decide what can be sent at all.
     pub async fn equip(&self, plan: Plan, handles: Vec<CarrierHandle>) -> Result<(), StoreError> {
         match &self.worker {
             Some(worker) => worker.dispatch.equip(plan, handles).await,
@@ -216,41 +209,41 @@ impl Engine {
         }
     }
 
-    /// The time that the use cases go by.
+    /// The current time, as the use cases see it.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Whether there is no carrier but simulated ones: nothing real is sent.
+    /// Whether all carriers are simulated, so that nothing real is sent.
     pub fn is_simulated(&self) -> bool {
         self.routing.is_simulated()
     }
 
-    /// Where carriers bring their receipts, where this process works.
+    /// Where carriers deliver their receipts; `None` unless this process is a worker.
     pub fn receipts(&self) -> Option<Arc<dyn ReceiptSink>> {
         self.worker
             .as_ref()
             .map(|worker| worker.receipts.clone() as Arc<dyn ReceiptSink>)
     }
 
-    /// Which node this process is.
+    /// The ID of this node.
     pub fn node(&self) -> NodeId {
         self.node.id()
     }
 
-    /// Whether this process works through what was accepted.
+    /// Whether this process is a worker.
     pub fn works(&self) -> bool {
         self.node.works()
     }
 
-    /// The receivers of callbacks that this process has paused.
+    /// The receivers that this process has paused.
     pub fn paused_receivers(&self) -> Vec<PausedReceiver> {
         let worker = self.worker.as_ref();
         worker.map_or_else(Vec::new, |worker| worker.callbacks.paused())
     }
 
-    /// Returns when the store could not make a write durable, be it of a caller or of the work in the background: the
-    /// service must end, a restart reads the truth back.
+    /// Returns when the store could not make a write durable. The service must then end: a restart reads the true
+    /// state.
     pub async fn broken(&self) {
         tokio::select! {
             () = self.submit.broken() => {}
@@ -258,17 +251,17 @@ impl Engine {
         }
     }
 
-    /// Returns when a newer program has changed the database so that this one must not go on.
+    /// Returns when a newer program has changed the database so that this one must stop.
     pub async fn outdated(&self) {
         self.node.outdated().await;
     }
 
-    /// Whether all of its background tasks run.
+    /// Whether all background tasks run.
     pub fn is_running(&self) -> bool {
         supervise::all_up()
     }
 
-    /// Stops taking work and returns once everything taken is stored and answered.
+    /// Stops taking work and returns once all accepted work is stored and answered.
     pub async fn stop(&self) {
         self.submit.stop().await;
         if let Some(worker) = &self.worker {
@@ -280,56 +273,20 @@ impl Engine {
     }
 }
 
-impl Worker {
-    fn start(
-        store: &Arc<dyn Store>,
-        clock: &Arc<dyn Clock>,
-        node: &Arc<Node>,
-        routing: &Arc<Routing>,
-        outside: Outside,
-        settings: &Settings,
-    ) -> Self {
-        let callbacks = Callbacks::start(
-            store.clone(),
-            clock.clone(),
-            node.clone(),
-            outside.callbacks,
-            callbacks::CallbackSettings {
-                park_after: settings.park_callbacks_after,
-                most_tries: settings.callback_tries.min(MOST_TRIES),
-            },
-        );
-        let receipts = Receipts::start(store.clone(), node.clone(), callbacks.clone());
-        let dispatch = Dispatch::start(
-            store.clone(),
-            clock.clone(),
-            node.clone(),
-            routing.clone(),
-            callbacks.clone(),
-            settings.held,
-        );
-        let maintenance = maintenance::Maintenance::start(
-            store.clone(),
-            clock.clone(),
-            node.clone(),
-            callbacks.clone(),
-            maintenance::Retention {
-                messages: settings.keep_messages,
-                ledger: settings.fold_ledger_after,
-            },
-        );
-        Self {
-            dispatch,
-            receipts,
-            callbacks,
-            maintenance,
-        }
-    }
-
-    async fn stop(&self) {
-        self.maintenance.stop();
-        self.dispatch.stop().await;
-        self.receipts.stop().await;
-        self.callbacks.stop().await;
-    }
+/// Joins the cluster, and starts sending if this process is a worker.
+async fn join(
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    routing: &Arc<Routing>,
+    outside: Option<Outside>,
+    settings: &Settings,
+) -> Result<(Arc<Node>, Option<Worker>), StoreError> {
+    let card = NodeCard {
+        works: outside.is_some(),
+        ..settings.card.clone()
+    };
+    let node = Node::start(store.clone(), clock.clone(), card).await?;
+    let start = |outside| Worker::start(store, clock, &node, routing, outside, settings);
+    let worker = outside.map(start);
+    Ok((node, worker))
 }

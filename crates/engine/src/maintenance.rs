@@ -1,4 +1,4 @@
-//! What has to be done from time to time: ending what waited too long, forgetting what is old.
+//! Background jobs: expiry, early receipts, traffic counts, retention, folding the ledger.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,39 +14,39 @@ use tokio::task::{AbortHandle, JoinHandle};
 use crate::callbacks::Callbacks;
 use crate::cluster::node::Node;
 
-/// How often messages without a receipt are looked at.
+/// How often expired messages are ended.
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
-/// How often receipts that are kept are compared with the parts that wait for one.
+/// How often early receipts are compared with the parts that wait for one.
 const COMPARE_EVERY: Duration = Duration::from_secs(5);
-/// How often what was counted lately is added up.
+/// How often recent traffic counts are added up.
 const ADD_UP_EVERY: Duration = Duration::from_secs(5);
-/// The most counts that one step adds up: of batches, so of many messages each.
+/// Maximum number of counts that one step adds up; each covers a batch of messages.
 const ADD_UP_STEP: u32 = 5_000;
-/// How often old rows are looked for.
+/// How often rows past their retention are looked for.
 const PRUNE_EVERY: Duration = Duration::from_mins(1);
-/// How often ledgers are looked through for entries to fold. There is work once a day.
+/// How often ledgers are searched for entries to fold. There is work once a day.
 const FOLD_EVERY: Duration = Duration::from_hours(1);
-/// The most ledger entries that one step folds.
+/// Maximum number of ledger entries that one step folds.
 const FOLD_STEP: u32 = 1_000;
-/// How long parts, and receipts that matched nothing, are kept.
+/// How long parts and unmatched receipts are stored.
 const KEEP_RECEIPTS: SignedDuration = SignedDuration::from_hours(72);
 /// How long a simulated handset shows a confirmation code.
 const KEEP_INBOX_CODES: SignedDuration = SignedDuration::from_hours(1);
-/// Why a number is rejected that nobody confirmed.
+/// The reason for rejecting a number whose PIN was never entered.
 const NOT_CONFIRMED: &str =
     "nobody gave its PIN within a day; register it again to get another one";
-/// The most rows that one step touches, so that no other write waits long behind it.
+/// Maximum number of rows that one step touches, so that no other write waits long.
 const STEP: u32 = 500;
 
-/// How long what is kept.
+/// How long data is stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Retention {
     pub(crate) messages: Option<SignedDuration>,
-    /// How long ledger entries stay single.
+    /// How long ledger entries stay unfolded.
     pub(crate) ledger: Option<SignedDuration>,
 }
 
-/// The background work of a node.
+/// The background jobs of a node.
 pub(crate) struct Maintenance {
     tasks: Vec<AbortHandle>,
 }
@@ -88,7 +88,7 @@ impl Maintenance {
     }
 }
 
-/// Ends messages whose time is over.
+/// Starts the task that ends expired messages.
 pub(crate) fn spawn_expiry(
     store: Arc<dyn WorkStore>,
     node: Arc<Node>,
@@ -110,15 +110,16 @@ async fn expire_all(store: Arc<dyn WorkStore>, node: Arc<Node>, callbacks: Arc<C
     }
 }
 
-/// Ends messages that a carrier took and never reported on, or that wait in pools. Says whether there may be more.
+/// Ends expired messages, either those that a carrier took and never reported on, or those in route pools. Returns
+/// whether there may be more.
 async fn expire(
     store: &dyn WorkStore,
     node: &Node,
     callbacks: &Arc<Callbacks>,
     is_sent: bool,
 ) -> bool {
-    let hold = callbacks.reserve(STEP as usize);
-    let (holder, is_held) = (node.id(), hold.is_some());
+    let reservation = callbacks.reserve(STEP as usize);
+    let (holder, is_held) = (node.id(), reservation.is_some());
     let expired = if is_sent {
         store.expire_sent(holder, STEP, is_held).await
     } else {
@@ -126,29 +127,32 @@ async fn expire(
     };
     match expired {
         Ok(ended) => {
-            callbacks.take(holder, hold, ended.iter());
+            callbacks.take(holder, reservation, ended.iter());
             ended.len() >= STEP as usize
         }
         Err(error) => {
-            tracing::warn!(%error, "messages whose time is over wait a little longer");
+            tracing::warn!(%error, "expired messages cannot be ended; trying again later");
             callbacks.write_failed();
             false
         }
     }
 }
 
-/// Settles receipts that a node left when it stopped between storing them and looking for their parts.
+/// Settles receipts left by a node that stopped between storing them and looking for their parts.
 async fn compare_all(store: Arc<dyn Store>, node: Arc<Node>, callbacks: Arc<Callbacks>) {
     let mut tick = tokio::time::interval(COMPARE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        let hold = callbacks.reserve(STEP as usize);
+        let reservation = callbacks.reserve(STEP as usize);
         let holder = node.id();
-        match store.compare_receipts(holder, STEP, hold.is_some()).await {
-            Ok(ended) => callbacks.take(holder, hold, ended.iter()),
+        match store
+            .compare_receipts(holder, STEP, reservation.is_some())
+            .await
+        {
+            Ok(ended) => callbacks.take(holder, reservation, ended.iter()),
             Err(error) => {
-                tracing::warn!(%error, "receipts that are kept are compared later");
+                tracing::warn!(%error, "early receipts cannot be compared with parts; trying again later");
                 callbacks.write_failed();
             }
         }
@@ -165,7 +169,7 @@ async fn add_up_all(store: Arc<dyn Store>) {
                 Ok(added) if added >= u64::from(ADD_UP_STEP) => tokio::task::yield_now().await,
                 Ok(_) => break,
                 Err(error) => {
-                    tracing::warn!(%error, "counts are added up later");
+                    tracing::warn!(%error, "traffic counts cannot be added up; trying again later");
                     break;
                 }
             }
@@ -183,7 +187,7 @@ async fn prune_all(
     loop {
         tick.tick().await;
         if let Err(error) = prune(&*store, &*clock, keep_messages).await {
-            tracing::warn!(%error, "old rows stay for now");
+            tracing::warn!(%error, "old rows cannot be deleted; trying again later");
         }
     }
 }
@@ -198,7 +202,7 @@ async fn fold_all(store: Arc<dyn Store>, age: SignedDuration) {
                 Ok(true) => tokio::task::yield_now().await,
                 Ok(false) => break,
                 Err(error) => {
-                    tracing::warn!(%error, "ledgers are folded later");
+                    tracing::warn!(%error, "ledgers cannot be folded; trying again later");
                     break;
                 }
             }

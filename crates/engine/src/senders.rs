@@ -1,4 +1,4 @@
-//! What accounts send under: registering names and numbers, confirming numbers, reviewing names.
+//! Sender IDs of accounts: registering names and numbers, confirming numbers, reviewing names.
 
 mod review;
 
@@ -26,17 +26,17 @@ pub use review::{ReviewError, SenderReview};
 pub struct SenderOrder<'a> {
     /// The name or number.
     pub name: Cow<'a, str>,
-    /// Which of both.
+    /// `AlphaNumeric` or `MSISDN`.
     pub kind: Cow<'a, str>,
-    /// What a name stands for.
+    /// What the name stands for.
     pub category: Option<Cow<'a, str>>,
-    /// What the reviewer is told about it.
+    /// What entitles the account to the name; for the reviewer.
     pub description: Option<Cow<'a, str>>,
-    /// Where changes of its state are told.
+    /// Where changes of state are reported.
     pub notification_url: Option<Cow<'a, str>>,
 }
 
-/// PINs are sent for nothing, so an account may have so many numbers that wait for one: nobody gets to send thousands.
+/// PINs are free of charge, so the number of pending confirmations of an account is limited.
 pub const MAX_AWAITING: u32 = 50;
 
 /// Why a sender was not registered.
@@ -51,24 +51,23 @@ pub enum RegisterError {
     /// A PIN was sent to this number less than a minute ago.
     #[error("a PIN for sender {0} was sent less than a minute ago")]
     TooSoon(SenderId),
-    /// The number got, or the account had sent, as many codes as they may.
+    /// The number or the account has reached its limit of codes.
     #[error("too many codes were sent")]
     Capped {
-        /// In how many seconds another one may be.
+        /// Seconds until the next code may be sent.
         retry_after_s: u32,
     },
-    /// Too many numbers of the account wait for their PIN.
+    /// The account has too many pending confirmations.
     #[error("{MAX_AWAITING} numbers of the account wait for their PIN")]
     TooMany,
-    /// The PIN could not be sent, or nothing may be at all.
+    /// The PIN could not be sent, or the account may not send at all.
     #[error("the PIN could not be sent")]
     Pin(#[source] SubmitError),
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Why a guess did not confirm a number.
+/// Why a PIN did not confirm a number.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfirmError {
     /// It is not five digits.
@@ -77,27 +76,25 @@ pub enum ConfirmError {
     /// It is wrong.
     #[error("the PIN is wrong")]
     Wrong {
-        /// How many more are judged.
+        /// How many more guesses are allowed.
         tries_left: u32,
     },
-    /// Too many wrong ones came.
+    /// Too many wrong PINs were tried.
     #[error("too many wrong PINs came")]
     UsedUp,
-    /// The PIN's time is over.
     #[error("the PIN has expired")]
     Expired,
-    /// The sender waits for no PIN.
+    /// The sender ID is not waiting for a PIN.
     #[error("the sender is {}", .0.name())]
     NotWaiting(SenderState),
     /// The account has no such sender.
     #[error("there is no such sender")]
     Unknown,
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// An account's senders.
+/// The sender IDs of an account.
 pub struct Senders {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -107,7 +104,7 @@ pub struct Senders {
 }
 
 impl Senders {
-    /// Works on a store; PINs go out from `pin_from`.
+    /// PINs are sent from `pin_from`.
     pub fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -191,7 +188,7 @@ impl Senders {
         Ok(())
     }
 
-    /// Sends a PIN. One that could not be stored is taken back, so that the caller need not wait to try again.
+    /// Sends a PIN. If that fails, the PIN is withdrawn, so that the caller can try again at once.
     async fn send_pin(
         &self,
         account: AccountId,
@@ -212,12 +209,12 @@ impl Senders {
             return Ok(());
         };
         if let Err(error) = self.store.withdraw_pin(id, hash).await {
-            tracing::warn!(%error, "a PIN that was not sent stays for now: another one can be asked for in a minute");
+            tracing::warn!(%error, "a PIN that was not sent could not be withdrawn; the next one can be requested in a minute");
         }
         Err(RegisterError::Pin(error))
     }
 
-    /// Takes a guess at the PIN that was sent to a number; the right one approves it.
+    /// Checks a PIN; the right one approves the number.
     pub async fn confirm(
         &self,
         account: AccountId,
@@ -298,7 +295,7 @@ fn check(
     })
 }
 
-/// A number must be one that a PIN can be sent to.
+/// A number must be one that can receive a PIN.
 fn check_name(kind: SenderKind, text: &str) -> Result<SenderName, Invalid> {
     let name = SenderName::parse(kind, text).map_err(|e| Invalid::new("name", e))?;
     match &name {
@@ -346,21 +343,55 @@ mod tests {
         check(account, order, now).map_err(|invalid| invalid.to_string())
     }
 
-    #[test]
-    fn a_name_needs_what_it_is_reviewed_by_and_a_number_does_not() {
-        let bare = |kind, name| SenderOrder {
+    fn bare<'a>(kind: &'a str, name: &'a str) -> SenderOrder<'a> {
+        SenderOrder {
             category: None,
             description: None,
             ..order(kind, name)
-        };
+        }
+    }
+
+    #[test]
+    fn a_name_needs_details_for_its_review_and_a_number_does_not() {
         let fine = checked(order("AlphaNumeric", "Acme & Co")).expect("fine");
         assert_eq!(fine.category, Some(Category::Brand));
         assert_eq!(fine.description.as_deref(), Some("our own"));
         let number = checked(bare("MSISDN", "+371 20000001")).expect("fine");
         assert_eq!(number.name.compared(), "37120000001");
+        let undescribed = SenderOrder {
+            description: None,
+            ..order("AlphaNumeric", "Acme")
+        };
+        for (case, order, fragment) in [
+            (
+                "no category",
+                bare("AlphaNumeric", "Acme"),
+                "'category': it is missing",
+            ),
+            (
+                "no description",
+                undescribed,
+                "'categoryDescription': it is missing",
+            ),
+        ] {
+            let error = checked(order).expect_err(case);
+            assert!(error.contains(fragment), "{case}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_field_is_named() {
         let long = "x".repeat(1001);
         let described = |text| SenderOrder {
             description: Some(text),
+            ..order("AlphaNumeric", "Acme")
+        };
+        let category = SenderOrder {
+            category: Some("Shop".into()),
+            ..order("AlphaNumeric", "Acme")
+        };
+        let url = SenderOrder {
+            notification_url: Some("ftp://example.com".into()),
             ..order("AlphaNumeric", "Acme")
         };
         for (case, order, fragment) in [
@@ -372,38 +403,11 @@ mod tests {
             ("name", order("AlphaNumeric", "A@B"), "'name': 'A@B'"),
             ("local", order("MSISDN", "020000001"), "'name'"),
             ("not possible", order("MSISDN", "+3712000000712"), "'name'"),
-            (
-                "no category",
-                bare("AlphaNumeric", "Acme"),
-                "'category': it is missing",
-            ),
-            (
-                "no description",
-                SenderOrder {
-                    description: None,
-                    ..order("AlphaNumeric", "Acme")
-                },
-                "'categoryDescription': it is missing",
-            ),
-            (
-                "category",
-                SenderOrder {
-                    category: Some("Shop".into()),
-                    ..order("AlphaNumeric", "Acme")
-                },
-                "'category': 'Shop'",
-            ),
+            ("category", category, "'category': 'Shop'"),
             ("blank", described(" ".into()), "it is empty"),
             ("too long", described(long.into()), "1001 characters"),
             ("control", described("a\0b".into()), "control characters"),
-            (
-                "url",
-                SenderOrder {
-                    notification_url: Some("ftp://example.com".into()),
-                    ..order("AlphaNumeric", "Acme")
-                },
-                "'notificationUrl'",
-            ),
+            ("url", url, "'notificationUrl'"),
         ] {
             let error = checked(order).expect_err(case);
             assert!(error.contains(fragment), "{case}: {error}");
@@ -411,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pin_stands_first_in_its_text() {
+    fn the_text_begins_with_the_pin() {
         let pin: Pin = "12345".parse().expect("digits");
         let number = Msisdn::parse("+37120000001").expect("a number");
         assert_eq!(

@@ -1,79 +1,79 @@
-//! What is noted down, by name.
+//! The actions that the audit log records.
 
-/// Something that people do and that is noted down. This list is the whole of it.
+/// Something that people do and that the audit log records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// An account was made.
+    /// An account was created.
     AccountCreate,
-    /// Money was added to an account, or taken off.
+    /// Money was added to or taken from a balance.
     AccountCredit,
-    /// What an account may spend was changed.
+    /// The spending rules of an account were changed.
     AccountRules,
     /// An account was suspended.
     AccountSuspend,
-    /// An account goes on.
+    /// A suspended account was resumed.
     AccountResume,
-    /// A token was made.
+    /// A token was created.
     TokenCreate,
     /// A token was revoked.
     TokenRevoke,
     /// The secret that signs an account's callbacks was shown.
     SecretShow,
-    /// An account got a new secret for its callbacks.
+    /// The secret that signs an account's callbacks was replaced.
     SecretRotate,
-    /// Somebody was invited.
+    /// A person was invited.
     PersonInvite,
-    /// Somebody accepted an invitation, or the operator of the first start said who they are.
+    /// A person accepted an invitation, or the operator of the first start entered an email address.
     PersonJoin,
-    /// A link was made by which a person sets a new password.
+    /// A password reset link was created.
     PersonReset,
-    /// A person has a new password.
+    /// A person set a new password.
     PersonPassword,
-    /// What a person may do was changed.
+    /// The role of a person was changed.
     PersonRole,
     /// A person was removed.
     PersonRemove,
-    /// An invitation was taken back.
+    /// An invitation was withdrawn.
     InvitationWithdraw,
-    /// A one-time sign-in link was made.
+    /// A one-time sign-in link was created.
     LinkCreate,
-    /// Somebody signed in.
+    /// A person signed in.
     SessionOpen,
-    /// Somebody signed out.
+    /// A person signed out.
     SessionEnd,
-    /// Somebody signed out everywhere.
+    /// A person signed out of all sessions.
     SessionEndAll,
-    /// Somebody turned their second factor on.
+    /// A person turned their second factor on.
     SecondFactorEnable,
-    /// Somebody turned their second factor off.
+    /// A person turned their second factor off.
     SecondFactorDisable,
-    /// Somebody got new recovery codes.
+    /// A person got new recovery codes.
     SecondFactorCodes,
-    /// An operator took somebody's second factor away.
+    /// An operator removed the second factor of a person.
     SecondFactorRemove,
-    /// A sender was approved.
+    /// A sender ID was approved.
     SenderApprove,
-    /// A sender was rejected.
+    /// A sender ID was rejected.
     SenderReject,
-    /// An approval of a sender was taken back.
+    /// The approval of a sender ID was revoked.
     SenderRevoke,
     /// A price list was imported.
     PricesImport,
     /// Reference data was imported.
     ReferenceImport,
-    /// Callbacks were sent again.
+    /// Callbacks were replayed.
     CallbackReplay,
-    /// Somebody allowed a client to act for an account.
+    /// A person allowed a client to act for an account.
     GrantApprove,
-    /// A client gave back what it was granted, or somebody took it back.
+    /// A grant was revoked, by its client or by a person.
     GrantRevoke,
 }
 
-/// What is added to an action's name when it was refused.
+/// Appended to the name of an action that was refused.
 pub const REFUSED: &str = ".refused";
 
 impl Action {
-    /// Every action, in the order of the documentation.
+    /// All actions, in the order of the documentation.
     pub const ALL: [Self; 32] = [
         Self::AccountCreate,
         Self::AccountCredit,
@@ -109,7 +109,7 @@ impl Action {
         Self::GrantRevoke,
     ];
 
-    /// The name in the log.
+    /// The name in the audit log.
     pub const fn name(self) -> &'static str {
         match self {
             Self::AccountCreate => "account.create",

@@ -1,4 +1,4 @@
-//! Claims from the database: what has become due, and the queues of receivers that have room.
+//! Claims callbacks from the database: those that are due, and those in the queues of receivers with capacity.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,25 +15,24 @@ use super::receivers::Source;
 use super::{Callbacks, lock};
 use crate::cluster::node::Held;
 
-/// How often the database is asked for due callbacks, and for those of receivers that have room.
 const CLAIM_EVERY: Duration = Duration::from_millis(250);
-/// How often receivers with a backlog are looked for, and requests of people to send again.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The most that one claim takes of what is due, and the most of all queues together.
-const MOST: usize = 1_000;
-/// Receivers that one claim asks for.
-const MOST_QUEUES: usize = 64;
-/// Claims one after the other while there is more.
-const MOST_CLAIMS: usize = 8;
-/// Receivers with a backlog that one look finds.
-const MOST_FOUND: u32 = 200;
+/// How often the database is searched for receivers with a backlog and for replay requests.
+const SEARCH_EVERY: Duration = Duration::from_secs(1);
+/// Maximum number of due callbacks that one claim takes, and of queued ones.
+const MAX_CLAIMED: usize = 1_000;
+/// Maximum number of receivers in one claim.
+const MAX_QUEUES: usize = 64;
+/// Maximum number of claims in a row while there is more.
+const MAX_CLAIMS: usize = 8;
+/// Maximum number of receivers that one search for backlogs returns.
+const MAX_FOUND: u32 = 200;
 
-/// Where the looks into the database are.
-struct Looks {
+/// Progress of the searches in the database.
+struct Searches {
     next: Instant,
-    /// The last receiver that was found.
+    /// The last receiver that the search for backlogs returned.
     cursor: Option<ReceiverId>,
-    /// The last request that was seen.
+    /// The number of the last replay request.
     request: u64,
 }
 
@@ -41,7 +40,7 @@ impl Callbacks {
     pub(super) async fn claim_all(self: Arc<Self>) {
         let mut tick = tokio::time::interval(CLAIM_EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut looks = Looks {
+        let mut searches = Searches {
             next: Instant::now(),
             cursor: None,
             request: 0,
@@ -49,55 +48,55 @@ impl Callbacks {
         loop {
             tick.tick().await;
             self.slots.tick();
-            if looks.next <= Instant::now() {
-                looks.next = Instant::now() + LOOK_EVERY;
-                self.find_backlog(&mut looks).await;
-                self.follow_requests(&mut looks).await;
+            if searches.next <= Instant::now() {
+                searches.next = Instant::now() + SEARCH_EVERY;
+                self.find_backlog(&mut searches).await;
+                self.follow_requests(&mut searches).await;
             }
-            for _ in 0..MOST_CLAIMS {
+            for _ in 0..MAX_CLAIMS {
                 if !self.claim().await {
                     break;
                 }
             }
-            // What a panic has left waiting.
-            self.start_tries(None);
+            // Attempts that a panic left waiting.
+            self.start_attempts(None);
         }
     }
 
-    /// Claims as much as there is room for, and says whether there may be more.
+    /// Claims as many callbacks as there is capacity for. Returns whether there may be more.
     async fn claim(self: &Arc<Self>) -> bool {
         let queues = self.plan();
-        let wanted: usize = queues.iter().map(|(_, count)| *count as usize).sum();
-        let Some(mut room) = self.reserve(MOST + wanted) else {
+        let planned: usize = queues.iter().map(|(_, count)| *count as usize).sum();
+        let Some(mut reservation) = self.reserve(MAX_CLAIMED + planned) else {
             return false;
         };
         let by = self.node.id();
-        let limit = u32::try_from(MOST).unwrap_or(u32::MAX);
+        let limit = u32::try_from(MAX_CLAIMED).unwrap_or(u32::MAX);
         match self.store.claim_callbacks(by, limit, &queues).await {
             Ok(claimed) => {
                 pass_if_any(&claimed);
-                let more = self.note_claimed(&queues, &claimed);
+                let more = self.update_backlog(&queues, &claimed);
                 self.set_aside(by, claimed.unreadable);
                 let due = claimed.due.into_iter();
-                let mut refused = self.add_all(by, &mut room, Source::Due, due);
+                let mut refused = self.add_all(by, &mut reservation, Source::Due, due);
                 let waiting = claimed.queued.into_iter();
-                refused.extend(self.add_all(by, &mut room, Source::Queue, waiting));
+                refused.extend(self.add_all(by, &mut reservation, Source::Queue, waiting));
                 self.requeue(refused);
                 more
             }
             Err(error) => {
-                tracing::warn!(%error, "due callbacks cannot be taken; trying again");
+                tracing::warn!(%error, "due callbacks cannot be claimed; trying again");
                 self.write_failed();
                 false
             }
         }
     }
 
-    /// Which queues to claim from, and how much of each.
+    /// Which queues to claim from, and how many callbacks of each.
     fn plan(&self) -> Vec<(ReceiverId, u32)> {
         let now = self.clock.now();
-        let claimable = lock(&self.receivers).claimable(now, MOST_QUEUES);
-        let open = self.slots.plan(&claimable.open, MOST);
+        let claimable = lock(&self.receivers).claimable(now, MAX_QUEUES);
+        let open = self.slots.plan(&claimable.open, MAX_CLAIMED);
         let open = open
             .into_iter()
             .map(|(id, count)| (id, u32::try_from(count).unwrap_or(u32::MAX)));
@@ -105,25 +104,25 @@ impl Callbacks {
         open.chain(probed).collect()
     }
 
-    /// Notes which queues are empty now, and says whether another claim may find more.
-    fn note_claimed(&self, queues: &[(ReceiverId, u32)], claimed: &ClaimedCallbacks) -> bool {
+    /// Updates which queues are empty. Returns whether another claim may find more.
+    fn update_backlog(&self, queues: &[(ReceiverId, u32)], claimed: &ClaimedCallbacks) -> bool {
         let mut counts: HashMap<ReceiverId, u32> = HashMap::new();
         for callback in &claimed.queued {
             *counts.entry(receiver_of(callback)).or_default() += 1;
         }
-        let mut more = claimed.due.len() >= MOST;
+        let mut more = claimed.due.len() >= MAX_CLAIMED;
         let mut receivers = lock(&self.receivers);
         for (id, most) in queues {
             if counts.get(id).is_some_and(|count| count >= most) {
                 more |= *most > 1;
             } else {
-                receivers.note_drained(*id);
+                receivers.remove_backlog(*id);
             }
         }
         more
     }
 
-    /// Parks callbacks that cannot be read, so that they are not claimed again.
+    /// Parks unreadable callbacks, so that they are not claimed again.
     fn set_aside(self: &Arc<Self>, by: NodeId, unreadable: Vec<UnreadableCallback>) {
         for UnreadableCallback { held, part } in unreadable {
             tracing::error!(
@@ -141,7 +140,7 @@ impl Callbacks {
                 address: None,
                 reason: format!("the callback cannot be read: {part}"),
             };
-            let it = CallbackSettlement {
+            let item = CallbackSettlement {
                 id: held.id,
                 claim: held.claim,
                 attempt: Some(attempt),
@@ -149,46 +148,46 @@ impl Callbacks {
             };
             let callbacks = self.clone();
             tokio::spawn(async move {
-                callbacks.store_result(Held { by, it }).await;
+                callbacks.store_result(Held { by, item }).await;
                 drop(row);
             });
         }
     }
 
-    /// Looks for receivers with a backlog that this node does not know of.
-    async fn find_backlog(&self, looks: &mut Looks) {
+    /// Searches the database for receivers with a backlog.
+    async fn find_backlog(&self, searches: &mut Searches) {
         match self
             .store
-            .list_receiver_queues(looks.cursor, MOST_FOUND)
+            .list_receiver_queues(searches.cursor, MAX_FOUND)
             .await
         {
             Ok(found) => {
-                let is_full = found.len() >= MOST_FOUND as usize;
-                looks.cursor = found.last().copied().filter(|_| is_full);
+                let is_full = found.len() >= MAX_FOUND as usize;
+                searches.cursor = found.last().copied().filter(|_| is_full);
                 let mut receivers = lock(&self.receivers);
                 for id in found {
-                    receivers.note_backlog(id);
+                    receivers.add_backlog(id);
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "queues of receivers cannot be listed; trying again");
+                tracing::warn!(%error, "receivers with a backlog cannot be listed; trying again");
             }
         }
     }
 
-    /// Ends the pauses of receivers for which people ask to send again.
-    async fn follow_requests(&self, looks: &mut Looks) {
-        let requests = match self.store.list_replay_requests(looks.request).await {
+    /// Ends the pauses of receivers whose callbacks are replayed.
+    async fn follow_requests(&self, searches: &mut Searches) {
+        let requests = match self.store.list_replay_requests(searches.request).await {
             Ok(requests) => requests,
             Err(error) => {
-                tracing::warn!(%error, "requests to send again cannot be read; trying again");
+                tracing::warn!(%error, "replay requests cannot be read; trying again");
                 return;
             }
         };
         for request in requests {
-            looks.request = looks.request.max(request.number);
+            searches.request = searches.request.max(request.number);
             lock(&self.receivers).end_pauses(|account, origin| {
-                request.account.is_none_or(|of| of == account) && names(&request, origin)
+                request.account.is_none_or(|of| of == account) && concerns(&request, origin)
             });
         }
     }
@@ -204,8 +203,8 @@ fn receiver_of(callback: &Callback) -> ReceiverId {
     ReceiverId::new(callback.account, &Origin::of(&callback.url))
 }
 
-/// Whether a request may be about callbacks to an origin.
-fn names(request: &ReplayRequest, origin: &Origin) -> bool {
+/// Whether a request may concern callbacks to an origin.
+fn concerns(request: &ReplayRequest, origin: &Origin) -> bool {
     let prefix = request.url_prefix.to_ascii_lowercase();
     prefix.starts_with(origin.as_str()) || origin.as_str().starts_with(&prefix)
 }

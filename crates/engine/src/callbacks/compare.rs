@@ -1,7 +1,7 @@
-//! The comparison of what the database says this node holds with what is in memory.
+//! Compares the callbacks that the database says this node holds with those in memory.
 //!
-//! A commit that lands after its caller gave up, or a panic between a commit and the hand-over, leaves callbacks that the
-//! database says this node holds and that it does not know. They are found here and given back, however late they come.
+//! A commit that lands after its caller gave up, or a panic between commit and hand-over, leaves callbacks that this
+//! node holds without knowing. They are found and released here, however late they appear.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +12,14 @@ use tokio::time::Instant;
 
 use super::Callbacks;
 
-/// How often both are compared.
 const COMPARE_EVERY: Duration = Duration::from_secs(5);
-/// How long after a write that failed.
-const AFTER_FAILURE: Duration = Duration::from_secs(1);
-/// Comparisons take at most this part of the time, while the database is slow to answer.
-const SHARE: u32 = 10;
-/// But they are at most this far apart.
-const LONGEST: Duration = Duration::from_secs(20);
-/// What became due more recently is not compared: nearly all of it is just being delivered.
-const AGE: SignedDuration = SignedDuration::from_secs(3);
-/// Rows that are listed at once.
+/// The pause after a failed write.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// While the database is slow, pauses are this many times as long as a comparison.
+const PAUSE_FACTOR: u32 = 10;
+const MAX_PAUSE: Duration = Duration::from_secs(20);
+/// More recent callbacks are not compared: nearly all of them are being sent.
+const MIN_AGE: SignedDuration = SignedDuration::from_secs(3);
 const PAGE: u32 = 2_000;
 
 impl Callbacks {
@@ -31,32 +28,35 @@ impl Callbacks {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = self.write_failed.notified() => tokio::time::sleep(AFTER_FAILURE).await,
+                () = self.write_failed.notified() => tokio::time::sleep(PAUSE_AFTER_FAILURE).await,
             }
             metrics::gauge!("switchboard_callbacks_held").set(held_gauge(self.rows.len()));
             let began = Instant::now();
             match self.compare().await {
                 Ok(0) => {}
                 Ok(count) => {
-                    tracing::info!(count, "callbacks of unknown writes wait for delivery again");
+                    tracing::info!(
+                        count,
+                        "callbacks that this node held without knowing are back in the queue"
+                    );
                 }
                 Err(error) => {
                     tracing::warn!(%error, "callbacks cannot be compared with the database; trying again");
                     self.write_failed();
                 }
             }
-            pause = (began.elapsed() * SHARE).clamp(COMPARE_EVERY, LONGEST);
+            pause = (began.elapsed() * PAUSE_FACTOR).clamp(COMPARE_EVERY, MAX_PAUSE);
         }
     }
 
-    /// Gives back what the database says this node holds and it does not. Says how many.
+    /// Releases callbacks that this node holds without knowing, and returns how many.
     async fn compare(&self) -> Result<u64, StoreError> {
         let node = self.node.id();
         let (mut after, mut released) = (None, 0);
         loop {
             let listed = self
                 .store
-                .list_held_callbacks(node, AGE, after, PAGE)
+                .list_held_callbacks(node, MIN_AGE, after, PAGE)
                 .await?;
             let is_last = listed.len() < PAGE as usize;
             after = listed.last().copied();
@@ -74,7 +74,6 @@ impl Callbacks {
     }
 }
 
-/// Far fewer are held than a gauge can show.
 fn held_gauge(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }

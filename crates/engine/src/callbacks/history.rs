@@ -1,5 +1,4 @@
-//! Callbacks as people see them: how they went, and sending them again. Where this process works, it finds those that
-//! were made due like any other; delivering them is [`crate::callbacks`].
+//! Lists callbacks with their attempts, and replays them. A replay only makes callbacks due; workers then send them.
 
 use std::sync::Arc;
 
@@ -9,23 +8,22 @@ use domain::ports::{
 };
 use domain::{AccountId, CallbackId, Clock};
 
-use crate::audit::{Action, Audit, By, Noted};
-use crate::reading::history::look_on;
+use crate::audit::{Action, Audit, By, RecordedChange};
+use crate::reading::history::search;
 
-/// Shows callbacks and sends them again.
+/// Lists and replays callbacks.
 pub struct Reports {
     store: Arc<dyn Store>,
     audit: Audit,
 }
 
 impl Reports {
-    /// Works on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         let audit = Audit::new(store.clone(), clock);
         Self { store, audit }
     }
 
-    /// Callbacks that fit a filter, the newest first.
+    /// Callbacks that match a filter, newest first.
     pub async fn list(
         &self,
         filter: &CallbackFilter,
@@ -34,22 +32,22 @@ impl Reports {
         self.store.list_callbacks(filter, page).await
     }
 
-    /// Callbacks that fit, the newest first, at most [`MOST_ROWS`](crate::reading::history::MOST_ROWS); it may find fewer than asked for, even none, and
-    /// still name a place to go on from.
+    /// Callbacks that match, newest first, at most [`MOST_ROWS`](crate::reading::history::MOST_ROWS). A page may have
+    /// fewer items than asked for, even none, and still have a next cursor.
     pub async fn look_for(
         &self,
         filter: &CallbackFilter,
         look: Look<CallbackId>,
     ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
-        look_on(look, |step| self.store.look_for_callbacks(filter, step)).await
+        search(look, |step| self.store.look_for_callbacks(filter, step)).await
     }
 
-    /// Every try of a callback.
+    /// All attempts of a callback.
     pub async fn attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
         self.store.list_attempts(id).await
     }
 
-    /// One callback of an account, or of any, with its tries in order.
+    /// One callback with its attempts in order; `account` limits the search to one account.
     pub async fn find(
         &self,
         account: Option<AccountId>,
@@ -68,49 +66,53 @@ impl Reports {
         let Some(record) = self.store.list_callbacks(&filter, page).await?.pop() else {
             return Ok(None);
         };
-        let tries = self.store.list_attempts(id).await?;
-        Ok(Some((record, tries)))
+        let attempts = self.store.list_attempts(id).await?;
+        Ok(Some((record, attempts)))
     }
 
-    /// Makes callbacks due now, parked ones too, and says how many. It goes on although its caller hangs up.
+    /// Makes callbacks due now, including parked ones, and returns how many. Continues even if the caller hangs up.
     pub async fn replay(&self, by: &By, filter: &CallbackFilter) -> Result<u64, StoreError> {
         let (store, filter) = (self.store.clone(), filter.clone());
-        let noted = self.note_replay(by, &filter).await?;
+        let recorded = self.record_replay(by, &filter).await?;
         let task = tokio::spawn(async move { replay_all(&*store, &filter, |_| {}).await });
         let replayed = task.await;
         let replayed =
             replayed.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
-        noted.done(replayed).await
+        recorded.done(replayed).await
     }
 
-    /// The same for a caller who watches how many there are so far.
+    /// Like [`Self::replay`], but reports progress to `watch` and stops if the caller does.
     pub async fn replay_watched(
         &self,
         by: &By,
         filter: &CallbackFilter,
         watch: impl FnMut(u64) + Send,
     ) -> Result<u64, StoreError> {
-        let noted = self.note_replay(by, filter).await?;
+        let recorded = self.record_replay(by, filter).await?;
         let replayed = replay_all(&*self.store, filter, watch).await;
-        noted.done(replayed).await
+        recorded.done(replayed).await
     }
 
-    async fn note_replay(&self, by: &By, filter: &CallbackFilter) -> Result<Noted<'_>, StoreError> {
+    async fn record_replay(
+        &self,
+        by: &By,
+        filter: &CallbackFilter,
+    ) -> Result<RecordedChange<'_>, StoreError> {
         let subject = match filter.id {
             Some(id) => format!("callback {id}"),
             None => "callbacks".to_owned(),
         };
-        let (account, detail) = (filter.account, in_words(filter));
+        let (account, detail) = (filter.account, describe_filter(filter));
         self.audit
-            .note(by, account, Action::CallbackReplay, subject, detail)
+            .record(by, account, Action::CallbackReplay, subject, detail)
             .await
     }
 
-    /// Sends what waits or is parked for a receiver again, of all accounts, and says how many. The receiver is named by
-    /// scheme, host and port; one whose name only begins so is another.
+    /// Replays the waiting and parked callbacks of all accounts to a receiver, and returns how many. The receiver is
+    /// given by scheme, host and port, and must match exactly.
     pub async fn replay_receiver(&self, by: &By, address: &str) -> Result<u64, StoreError> {
         let mut replayed = 0;
-        // What stands after the host of an address, as far as anything does.
+        // A URL continues after its host with one of these.
         for next in ["/", "?", "#"] {
             let filter = CallbackFilter {
                 url_prefix: Some(format!("{address}{next}")),
@@ -122,7 +124,7 @@ impl Reports {
     }
 }
 
-/// Replays step by step, each a transaction of its own: no one holds many rows, and deliveries begin with the first.
+/// Replays in steps, each in its own transaction: no transaction holds many rows, and sending begins at once.
 async fn replay_all(
     store: &dyn Store,
     filter: &CallbackFilter,
@@ -138,8 +140,8 @@ async fn replay_all(
     Ok(replayed)
 }
 
-/// The conditions. Of an address only the host is named: what follows may be somebody's secret.
-fn in_words(filter: &CallbackFilter) -> String {
+/// Describes a filter for the audit log. Only the host of a URL is shown: the rest may be secret.
+fn describe_filter(filter: &CallbackFilter) -> String {
     let host = filter.url_prefix.as_deref().map(|prefix| {
         let host = prefix.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
         format!("to {host}")

@@ -1,52 +1,50 @@
-//! How many tries one host gets at once.
+//! How many concurrent attempts a host gets.
 
-/// The limit of a host that nothing is known about.
-const FIRST: usize = 8;
-/// The highest limit of a host.
-pub(super) const MOST: usize = 256;
-/// Round trips for which the limit stays after a rise that gained nothing.
+/// The limit of an unknown host.
+const INITIAL_LIMIT: usize = 8;
+pub(super) const MAX_LIMIT: usize = 256;
+/// For how many round trips the limit stays after an increase that gained nothing.
 const HOLD_ROUNDS: usize = 8;
-/// Latency may rise by this much without meaning anything.
+/// Smaller increases of latency are ignored.
 const NOISE_MS: u64 = 20;
 
-/// How a try went, as far as the host's load is concerned.
+/// The result of an attempt, as far as the host's load is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It was received, after so long.
     Received {
-        /// The time from the start of the try to the end of the answer.
+        /// From the start of the attempt to the end of the answer.
         elapsed_ms: u32,
     },
-    /// The host refused it. That says nothing about its load.
+    /// The host refused it, which says nothing about its load.
     Refused,
-    /// The host did not answer, or said that it cannot cope.
+    /// The host did not answer, or answered that it is overloaded.
     Overloaded,
 }
 
-/// A limit that follows what the host can take.
+/// A limit that follows the host's capacity.
 ///
-/// It rises by one with each success while all of it is in use, so it doubles with each round trip. When latency has
-/// grown as much as the limit, the host only queues what it gets: the limit falls back and stays for a while. When tries
-/// fail for load it is halved, once for all tries that were under way together.
+/// It grows by one with each success while it is used up, so it doubles with each round trip. If latency has grown as
+/// much as the limit, the host only queues the requests: the limit falls back and stays for a while. Failures by
+/// overload halve it, once for all attempts that were in flight together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AdaptiveLimit {
     limit: usize,
     /// A moving average over the last successes, times [`Self::SCALE`].
     latency: Option<u64>,
-    /// The limit before it was last doubled, and the latency at the time.
+    /// The limit before it last doubled, and the latency then.
     before: (usize, Option<u64>),
-    /// Successes until it may rise again.
+    /// Successes until it may grow again.
     hold: usize,
-    /// Tries with lower numbers began before it was last halved.
+    /// Attempts with lower numbers began before it was last halved.
     halved_at: u64,
 }
 
 impl Default for AdaptiveLimit {
     fn default() -> Self {
         Self {
-            limit: FIRST,
+            limit: INITIAL_LIMIT,
             latency: None,
-            before: (FIRST, None),
+            before: (INITIAL_LIMIT, None),
             hold: 0,
             halved_at: 0,
         }
@@ -54,16 +52,16 @@ impl Default for AdaptiveLimit {
 }
 
 impl AdaptiveLimit {
-    /// The weight of one success in the average is the inverse.
+    /// The inverse of the weight of one success in the average.
     const SCALE: u64 = 8;
 
     pub(super) fn get(&self) -> usize {
         self.limit
     }
 
-    /// Notes how try number `number` went. `is_full`: the host had as many tries under way as it may; `next` is the number
-    /// that the next try will get.
-    pub(super) fn note(&mut self, answer: Answer, number: u64, next: u64, is_full: bool) {
+    /// Records the result of attempt `number`. `is_full` says whether the host had as many attempts in flight as
+    /// allowed; `next` is the number of the next attempt.
+    pub(super) fn record(&mut self, answer: Answer, number: u64, next: u64, is_full: bool) {
         match answer {
             Answer::Received { elapsed_ms } => self.succeed(u64::from(elapsed_ms), is_full),
             Answer::Refused => {}
@@ -82,16 +80,16 @@ impl AdaptiveLimit {
         }
         if self.hold > 0 {
             self.hold -= 1;
-        } else if is_full && self.limit < MOST {
+        } else if is_full && self.limit < MAX_LIMIT {
             self.limit += 1;
             if self.limit >= 2 * self.before.0 {
-                self.judge(latency);
+                self.keep_or_revert(latency);
             }
         }
     }
 
-    /// The limit has doubled: keeps it if that was worth it.
-    fn judge(&mut self, latency: u64) {
+    /// Called when the limit has doubled: keeps it if latency has not grown as much.
+    fn keep_or_revert(&mut self, latency: u64) {
         let (limit, before) = (self.before.0, self.before.1.unwrap_or(latency));
         if latency * 5 > before * 9 + NOISE_MS * Self::SCALE * 5 {
             self.limit = limit;
@@ -112,19 +110,19 @@ impl AdaptiveLimit {
     }
 }
 
-/// So many places each may take while there are any: enough for one that is quick.
-pub(super) const FEW: usize = 8;
+/// The number of slots that each may take while any are free: enough for a quick one.
+pub(super) const MIN_SHARE: usize = 8;
 
-/// Of so many places three quarters are shared out by halves; the last quarter is for those that use only a few.
+/// Three quarters of the slots are shared out by halves; the last quarter is for those that use only a few.
 pub(super) const fn shared(total: usize) -> usize {
     total - total / 4
 }
 
-/// Whether one of many that share `total` places may take one more, when it uses `used` of the `taken` ones: as long as it
-/// uses fewer than half of the free ones, or only a few. So however many are greedy, the next one finds room.
+/// Whether one of many that share `total` slots, of which `taken` are in use, may take one more than the `used` ones it
+/// has. It may while it uses less than half of the free ones, or only a few. So the next one always finds a slot.
 pub(super) const fn may_take(used: usize, taken: usize, total: usize) -> bool {
     let free = shared(total).saturating_sub(taken);
-    taken < total && (used < FEW || used < free.div_ceil(2))
+    taken < total && (used < MIN_SHARE || used < free.div_ceil(2))
 }
 
 #[cfg(test)]
@@ -137,18 +135,18 @@ mod tests {
         Answer::Received { elapsed_ms }
     }
 
-    /// Round trips in which all tries are under way, with the latency that the host has at this concurrency.
+    /// Round trips at full use of the limit; `latency_ms` gives the host's latency at that concurrency.
     fn rounds(limit: &mut AdaptiveLimit, count: usize, latency_ms: impl Fn(usize) -> usize) {
         for _ in 0..count {
             for _ in 0..limit.get() {
                 let elapsed = u32::try_from(latency_ms(limit.get())).expect("short");
-                limit.note(received(elapsed), 0, 0, true);
+                limit.record(received(elapsed), 0, 0, true);
             }
         }
     }
 
     #[test]
-    fn it_doubles_with_each_round_trip_of_a_host_that_keeps_its_latency() {
+    fn the_limit_doubles_with_each_round_trip_at_constant_latency() {
         for latency in [1, 100, 4_000] {
             let mut limit = AdaptiveLimit::default();
             let mut seen = vec![limit.get()];
@@ -156,7 +154,11 @@ mod tests {
                 rounds(&mut limit, 1, |_| latency);
                 seen.push(limit.get());
             }
-            assert_eq!(seen, [8, 16, 32, 64, 128, MOST, MOST], "{latency} ms");
+            assert_eq!(
+                seen,
+                [8, 16, 32, 64, 128, MAX_LIMIT, MAX_LIMIT],
+                "{latency} ms"
+            );
         }
     }
 
@@ -166,40 +168,40 @@ mod tests {
         rounds(&mut limit, 1, |_| 800);
         for _ in 0..100 {
             rounds(&mut limit, 1, |at_once| 100 * at_once);
-            assert!(limit.get() <= 4 * FIRST, "{limit:?}");
+            assert!(limit.get() <= 4 * INITIAL_LIMIT, "{limit:?}");
         }
     }
 
     #[test]
-    fn it_rises_only_while_all_of_it_is_in_use() {
+    fn the_limit_grows_only_while_it_is_used_up() {
         let mut limit = AdaptiveLimit::default();
         for _ in 0..100 {
-            limit.note(received(100), 0, 0, false);
+            limit.record(received(100), 0, 0, false);
         }
-        assert_eq!(limit.get(), FIRST);
+        assert_eq!(limit.get(), INITIAL_LIMIT);
     }
 
     #[test]
-    fn failures_that_were_under_way_together_halve_it_once() {
+    fn failures_that_were_in_flight_together_halve_the_limit_once() {
         let mut limit = AdaptiveLimit::default();
         rounds(&mut limit, 5, |_| 100);
         for number in 0..10 {
-            limit.note(Answer::Overloaded, number, 10, true);
+            limit.record(Answer::Overloaded, number, 10, true);
         }
-        assert_eq!(limit.get(), MOST / 2);
-        limit.note(Answer::Overloaded, 10, 11, true);
-        assert_eq!(limit.get(), MOST / 4);
+        assert_eq!(limit.get(), MAX_LIMIT / 2);
+        limit.record(Answer::Overloaded, 10, 11, true);
+        assert_eq!(limit.get(), MAX_LIMIT / 4);
         for number in 11..30 {
-            limit.note(Answer::Overloaded, number, number + 1, true);
+            limit.record(Answer::Overloaded, number, number + 1, true);
         }
         assert_eq!(limit.get(), 1);
-        limit.note(Answer::Refused, 30, 31, true);
+        limit.record(Answer::Refused, 30, 31, true);
         assert_eq!(limit.get(), 1, "a refusal says nothing");
         rounds(&mut limit, 20, |_| 100);
-        assert!(limit.get() >= FIRST, "it recovers: {limit:?}");
+        assert!(limit.get() >= INITIAL_LIMIT, "it recovers: {limit:?}");
     }
 
-    /// Gives places to those that ask, in turn, until nobody gets another.
+    /// Gives slots in turn until none is given any more.
     fn fill(total: usize, greedy: usize) -> Vec<usize> {
         let mut used = vec![0; greedy];
         loop {
@@ -218,18 +220,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn greedy_ones_get_the_same_and_leave_room(total in 100_usize..3_000, greedy in 1_usize..60) {
+        fn greedy_users_get_equal_shares_and_leave_some(total in 100_usize..3_000, greedy in 1_usize..60) {
             let used = fill(total, greedy);
             let taken: usize = used.iter().sum();
             prop_assert!(taken <= total);
             let (least, most) = (used.iter().min().unwrap(), used.iter().max().unwrap());
             prop_assert!(most - least <= 1, "{used:?}");
-            let are_few = greedy * FEW < total / 4;
-            prop_assert!(!are_few || may_take(FEW - 1, taken, total), "a newcomer finds a few places");
+            let are_few = greedy * MIN_SHARE < total / 4;
+            prop_assert!(!are_few || may_take(MIN_SHARE - 1, taken, total), "a newcomer gets its share");
         }
 
         #[test]
-        fn one_after_the_other_they_leave_room_too(total in 100_usize..3_000, greedy in 1_usize..60) {
+        fn greedy_users_in_sequence_leave_some_too(total in 100_usize..3_000, greedy in 1_usize..60) {
             let mut taken = 0;
             for _ in 0..greedy {
                 let mut used = 0;
@@ -239,7 +241,7 @@ mod tests {
                 }
             }
             prop_assert!(taken <= total);
-            prop_assert!(greedy * FEW >= total / 4 || may_take(0, taken, total));
+            prop_assert!(greedy * MIN_SHARE >= total / 4 || may_take(0, taken, total));
         }
     }
 }

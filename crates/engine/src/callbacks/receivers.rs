@@ -1,8 +1,8 @@
-//! The queues of receivers in memory: who may be tried, who is paused, whose turn it is.
+//! The queues of receivers in memory: which may be attempted, which are paused, which is next.
 //!
-//! A receiver is one account's callbacks to one origin. It has a queue and pauses of its own, so that one account's
-//! failing path leaves other accounts of the same host alone. The tries of all receivers of a host count against the
-//! host's limit, and they take turns.
+//! A receiver is one account's callbacks to one origin. It has its own queue and pauses, so that the failing path of
+//! one account does not affect other accounts on the same host. All receivers of a host share the host's limit of
+//! concurrent attempts and take turns.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -12,18 +12,17 @@ use jiff::SignedDuration;
 use super::limit::{AdaptiveLimit, Answer, may_take};
 use super::slots::Share;
 
-/// So many failures in a row, and the receiver is paused.
-const PATIENCE: u32 = 5;
-/// The first pause of a receiver, in seconds; it doubles with each failure after it.
+/// A receiver is paused after this many failures in a row.
+const PAUSE_AFTER_FAILURES: u32 = 5;
+/// The first pause of a receiver; it doubles with each further failure.
 const FIRST_PAUSE_S: i64 = 5;
-/// The longest pause of a receiver, in seconds.
 const LONGEST_PAUSE_S: i64 = 300;
-/// Receivers that are remembered at once; beyond, those that nothing waits for are forgotten, failures and all.
-const MOST_RECEIVERS: usize = 10_000;
-/// Hosts that are looked at for one that may start a try.
-const LOOK_AT: usize = 8;
+/// Beyond this number, idle receivers are dropped along with their failure counts.
+const MAX_RECEIVERS: usize = 10_000;
+/// How many blocked hosts are checked for one that may start an attempt.
+const MAX_BLOCKED_CHECKED: usize = 8;
 
-/// Where a callback belongs.
+/// The receiver of a callback.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
     pub(super) receiver: ReceiverId,
@@ -34,42 +33,38 @@ pub(super) struct Address {
 /// Where a callback comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// It is new, or its time has come.
+    /// It is new, or it has become due.
     Due,
-    /// It was claimed from its receiver's queue in the database.
     Queue,
 }
 
-/// A receiver that is paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PausedReceiver {
-    /// Whose callbacks wait.
     pub account: AccountId,
-    /// For whom, by scheme, host and port.
+    /// Scheme, host and port.
     pub origin: Origin,
-    /// Until then.
     pub until: Timestamp,
 }
 
-/// A try that was started. Must be given back by [`Receivers::finish`] or [`Receivers::abandon`].
+/// An attempt in flight. It must be ended by [`Receivers::finish`] or [`Receivers::abandon`].
 #[derive(Debug, Clone)]
-pub(super) struct Try {
+pub(super) struct Attempt {
     pub(super) receiver: ReceiverId,
     pub(super) origin: Origin,
     number: u64,
 }
 
-/// All receivers that something waits for, or that failed lately. `T` is what waits.
+/// All receivers with waiting callbacks or recent failures. `T` is a waiting callback.
 pub(super) struct Receivers<T> {
     by_id: HashMap<ReceiverId, Receiver<T>>,
     hosts: HashMap<Origin, Host>,
-    /// Hosts that may start a try as soon as one of all tries ends, in turn.
+    /// Hosts that may start an attempt as soon as any attempt ends, in turn.
     blocked: VecDeque<Origin>,
     backlog: Backlog,
-    /// Tries under way, and the most of them.
+    /// The number of attempts in flight.
     running: usize,
     most_tries: usize,
-    /// The number of the next try.
+    /// The number of the next attempt.
     next: u64,
 }
 
@@ -86,12 +81,12 @@ struct Receiver<T> {
 struct Host {
     limit: AdaptiveLimit,
     running: usize,
-    /// Its receivers for which something waits.
+    /// Its receivers with waiting callbacks.
     turns: VecDeque<ReceiverId>,
     is_blocked: bool,
 }
 
-/// Receivers that may have more callbacks in the database, served in turn.
+/// Receivers that may have callbacks in the database, served in turn.
 #[derive(Default)]
 struct Backlog {
     turns: VecDeque<ReceiverId>,
@@ -111,8 +106,8 @@ impl<T> Receivers<T> {
         }
     }
 
-    /// Puts a callback into its receiver's queue, unless that is paused or has no room: then it is returned, and belongs
-    /// into the queue in the database. `admit` finds room for it in memory.
+    /// Puts a callback into its receiver's queue. If the receiver is paused or has no capacity, the callback is
+    /// returned and must go back to the database. `admit` finds it a slot in memory.
     pub(super) fn add(
         &mut self,
         address: &Address,
@@ -135,7 +130,7 @@ impl<T> Receivers<T> {
             self.backlog.add(id);
             return Err(item);
         }
-        self.make_room();
+        self.drop_idle();
         let receiver = self
             .by_id
             .entry(id)
@@ -148,15 +143,15 @@ impl<T> Receivers<T> {
         Ok(())
     }
 
-    fn make_room(&mut self) {
-        if self.by_id.len() >= MOST_RECEIVERS {
+    fn drop_idle(&mut self) {
+        if self.by_id.len() >= MAX_RECEIVERS {
             self.by_id.retain(|_, receiver| receiver.is_busy());
         }
     }
 
-    /// Starts a try: of a host that waits for its turn, else of this one. To be called until it starts none.
-    pub(super) fn start(&mut self, origin: Option<&Origin>) -> Option<(T, Try)> {
-        for _ in 0..self.blocked.len().min(LOOK_AT) {
+    /// Starts an attempt of a blocked host, else of this one. Call it until it starts none.
+    pub(super) fn start(&mut self, origin: Option<&Origin>) -> Option<(T, Attempt)> {
+        for _ in 0..self.blocked.len().min(MAX_BLOCKED_CHECKED) {
             let blocked = self.blocked.pop_front()?;
             if let Some(host) = self.hosts.get_mut(&blocked) {
                 host.is_blocked = false;
@@ -169,7 +164,7 @@ impl<T> Receivers<T> {
         self.start_at(origin?)
     }
 
-    fn start_at(&mut self, origin: &Origin) -> Option<(T, Try)> {
+    fn start_at(&mut self, origin: &Origin) -> Option<(T, Attempt)> {
         let host = self.hosts.get_mut(origin)?;
         if host.turns.is_empty() || host.running >= host.limit.get() {
             return None;
@@ -189,7 +184,7 @@ impl<T> Receivers<T> {
         self.running += 1;
         let number = self.next;
         self.next += 1;
-        let started = Try {
+        let started = Attempt {
             receiver: id,
             origin: origin.clone(),
             number,
@@ -197,7 +192,7 @@ impl<T> Receivers<T> {
         Some((item, started))
     }
 
-    /// Lets a host that could start a try wait for its turn.
+    /// Makes a host wait for its turn if it could start an attempt.
     fn block(&mut self, origin: &Origin) {
         if let Some(host) = self.hosts.get_mut(origin)
             && !host.is_blocked
@@ -209,68 +204,69 @@ impl<T> Receivers<T> {
         }
     }
 
-    /// Notes how a try went. Returns what waited for a receiver that is paused now: it belongs into the database.
-    pub(super) fn finish(&mut self, of: &Try, answer: Answer, now: Timestamp) -> Vec<T> {
+    /// Ends an attempt with its result. If its receiver is paused now, returns its waiting callbacks, which must go
+    /// back to the database.
+    pub(super) fn finish(&mut self, attempt: &Attempt, answer: Answer, now: Timestamp) -> Vec<T> {
         let next = self.next;
-        if let Some(host) = self.hosts.get_mut(&of.origin) {
+        if let Some(host) = self.hosts.get_mut(&attempt.origin) {
             let is_full = host.running >= host.limit.get();
-            host.limit.note(answer, of.number, next, is_full);
+            host.limit.record(answer, attempt.number, next, is_full);
         }
         let mut paused = Vec::new();
-        if let Some(receiver) = self.by_id.get_mut(&of.receiver) {
+        if let Some(receiver) = self.by_id.get_mut(&attempt.receiver) {
             if matches!(answer, Answer::Received { .. }) {
                 receiver.failures = 0;
                 receiver.paused_until = None;
             } else if receiver.fail(now) {
                 paused.extend(receiver.waiting.drain(..));
-                self.backlog.add(of.receiver);
+                self.backlog.add(attempt.receiver);
             }
         }
         if !paused.is_empty()
-            && let Some(host) = self.hosts.get_mut(&of.origin)
+            && let Some(host) = self.hosts.get_mut(&attempt.origin)
         {
-            host.turns.retain(|id| *id != of.receiver);
+            host.turns.retain(|id| *id != attempt.receiver);
         }
-        self.end(of);
+        self.end(attempt);
         paused
     }
 
-    /// Frees the place of a try that came to nothing.
-    pub(super) fn abandon(&mut self, of: &Try) {
-        self.end(of);
-        self.block(&of.origin);
+    /// Ends an attempt without a result.
+    pub(super) fn abandon(&mut self, attempt: &Attempt) {
+        self.end(attempt);
+        self.block(&attempt.origin);
     }
 
-    fn end(&mut self, of: &Try) {
+    fn end(&mut self, attempt: &Attempt) {
         self.running -= 1;
-        if let Some(receiver) = self.by_id.get_mut(&of.receiver) {
+        if let Some(receiver) = self.by_id.get_mut(&attempt.receiver) {
             receiver.running -= 1;
             if !receiver.is_busy() && receiver.failures == 0 {
-                self.by_id.remove(&of.receiver);
+                self.by_id.remove(&attempt.receiver);
             }
         }
-        if let Some(host) = self.hosts.get_mut(&of.origin) {
+        if let Some(host) = self.hosts.get_mut(&attempt.origin) {
             host.running -= 1;
             if host.running == 0 && host.turns.is_empty() {
-                self.hosts.remove(&of.origin);
+                self.hosts.remove(&attempt.origin);
             }
         }
     }
 
-    /// Notes that callbacks wait in a receiver's queue in the database.
-    pub(super) fn note_backlog(&mut self, id: ReceiverId) {
+    /// Call this if a receiver has callbacks in the database.
+    pub(super) fn add_backlog(&mut self, id: ReceiverId) {
         self.backlog.add(id);
     }
 
-    /// Notes that nothing waits there any more.
-    pub(super) fn note_drained(&mut self, id: ReceiverId) {
+    /// Call this if a receiver has no more callbacks in the database.
+    pub(super) fn remove_backlog(&mut self, id: ReceiverId) {
         if self.backlog.known.remove(&id) {
             self.backlog.turns.retain(|turn| *turn != id);
         }
     }
 
-    /// Receivers with a backlog that may be claimed for, at most `most` of them, in turn: those that may have any number,
-    /// and those that get one to find out whether they are back.
+    /// Receivers with a backlog, at most `most`, in turn: those that may get any number of callbacks, and those that
+    /// get one to find out whether they work again.
     pub(super) fn claimable(&mut self, now: Timestamp, most: usize) -> Claimable {
         let mut claimable = Claimable::default();
         for _ in 0..self.backlog.turns.len() {
@@ -283,23 +279,23 @@ impl<T> Receivers<T> {
             self.backlog.turns.push_back(id);
             match self.by_id.get(&id) {
                 Some(receiver) if !receiver.may_wait(now) => {}
-                Some(receiver) if receiver.is_doubtful() => claimable.probed.push(id),
+                Some(receiver) if receiver.is_on_probation() => claimable.probed.push(id),
                 _ => claimable.open.push(id),
             }
         }
         claimable
     }
 
-    /// Ends the pauses of receivers, so that each is tried once now.
-    pub(super) fn end_pauses(&mut self, of: impl Fn(AccountId, &Origin) -> bool) {
+    /// Ends pauses, so that each of these receivers gets one attempt now.
+    pub(super) fn end_pauses(&mut self, is_meant: impl Fn(AccountId, &Origin) -> bool) {
         for receiver in self.by_id.values_mut() {
-            if receiver.paused_until.is_some() && of(receiver.account, &receiver.origin) {
+            if receiver.paused_until.is_some() && is_meant(receiver.account, &receiver.origin) {
                 receiver.paused_until = None;
             }
         }
     }
 
-    /// The receivers that are paused, in the order of their origins.
+    /// The paused receivers, by origin.
     pub(super) fn paused(&self, now: Timestamp) -> Vec<PausedReceiver> {
         let until = |receiver: &Receiver<T>| receiver.paused_until.filter(|until| *until > now);
         let paused = self.by_id.values().filter_map(|receiver| {
@@ -307,21 +303,20 @@ impl<T> Receivers<T> {
             Some((key, until(receiver)?))
         });
         let paused: BTreeMap<_, _> = paused.collect();
-        let show = |((origin, account), until)| PausedReceiver {
+        let to_paused = |((origin, account), until)| PausedReceiver {
             account,
             origin,
             until,
         };
-        paused.into_iter().map(show).collect()
+        paused.into_iter().map(to_paused).collect()
     }
 }
 
-/// Receivers that may be claimed for.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Claimable {
-    /// As many callbacks as there is room for.
+    /// May get as many callbacks as there is capacity for.
     pub(super) open: Vec<ReceiverId>,
-    /// One callback each.
+    /// Get one callback each.
     pub(super) probed: Vec<ReceiverId>,
 }
 
@@ -341,38 +336,38 @@ impl<T> Receiver<T> {
         self.running > 0 || !self.waiting.is_empty()
     }
 
-    /// It has failed so often that one try must find out whether it is back.
-    fn is_doubtful(&self) -> bool {
-        self.failures >= PATIENCE
+    /// Whether it has failed so often that a single attempt must show whether it works again.
+    fn is_on_probation(&self) -> bool {
+        self.failures >= PAUSE_AFTER_FAILURES
     }
 
-    /// Whether one more may wait for it in memory.
+    /// Whether one more callback may wait in memory.
     fn may_wait(&self, now: Timestamp) -> bool {
         if self.paused_until.is_some_and(|until| until > now) {
             return false;
         }
-        !self.is_doubtful() || !self.is_busy()
+        !self.is_on_probation() || !self.is_busy()
     }
 
-    /// Notes a failure, and says whether it is the reason for a pause. Tries that were under way together fail together:
-    /// that is one reason to pause, not many.
+    /// Counts a failure and returns whether it starts a pause. Attempts that were in flight together fail together,
+    /// which is one reason to pause, not many.
     fn fail(&mut self, now: Timestamp) -> bool {
         if self.paused_until.is_some_and(|until| until > now) {
             return false;
         }
         self.failures = self.failures.saturating_add(1);
-        if !self.is_doubtful() {
+        if !self.is_on_probation() {
             return false;
         }
-        self.paused_until = Some(now + pause(self.failures - PATIENCE));
+        self.paused_until = Some(now + pause(self.failures - PAUSE_AFTER_FAILURES));
         true
     }
 }
 
 impl Backlog {
     fn add(&mut self, id: ReceiverId) {
-        // Those beyond the bound are found in the database again.
-        if self.known.len() < MOST_RECEIVERS && self.known.insert(id) {
+        // Receivers beyond the limit will be found in the database again.
+        if self.known.len() < MAX_RECEIVERS && self.known.insert(id) {
             self.turns.push_back(id);
         }
     }

@@ -1,24 +1,23 @@
-//! The bound on callbacks in memory, and how receivers share it.
+//! Limits the callbacks in memory, and shares that limit among receivers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::ReceiverId;
 
-use super::limit::{FEW, may_take, shared};
+use super::limit::{MIN_SHARE, may_take, shared};
 
-/// Callbacks of all receivers that wait or are tried.
-pub(super) const HELD: usize = 20_000;
-/// Callbacks of one receiver among them, however quick it is.
-const OF_ONE: usize = 4_000;
-/// Callbacks of one receiver that nothing is known about, or that is slow.
-const OF_SLOW: usize = 512;
-/// A receiver may have as many more in memory as it took in this number of ticks.
+/// Maximum number of callbacks in memory, waiting or in flight.
+pub(super) const MAX_HELD: usize = 20_000;
+/// The maximum for one receiver, however quick it is.
+const MAX_PER_RECEIVER: usize = 4_000;
+/// The maximum for a slow or unknown receiver.
+const MAX_PER_SLOW_RECEIVER: usize = 512;
+/// A receiver may hold as many more callbacks as it took in this number of ticks.
 const TICKS_AHEAD: usize = 8;
-/// Callbacks that writes under way may bring, and those that are on their way back to the database.
-const RESERVED: usize = 16_384;
+/// Maximum number of callbacks that writes may create, including those on their way back to the database.
+const MAX_RESERVED: usize = 16_384;
 
-/// Counts the callbacks in memory.
 #[derive(Default)]
 pub(super) struct Slots(Mutex<Counts>);
 
@@ -26,23 +25,22 @@ pub(super) struct Slots(Mutex<Counts>);
 struct Counts {
     reserved: usize,
     held: usize,
-    of: HashMap<ReceiverId, Use>,
+    by_receiver: HashMap<ReceiverId, Usage>,
 }
 
-/// What one receiver uses.
 #[derive(Debug, Clone, Copy, Default)]
-struct Use {
+struct Usage {
     held: usize,
     /// Callbacks that left memory since the last tick.
     left: usize,
-    /// A moving average of those that left with each tick.
+    /// A moving average of the callbacks that left per tick.
     per_tick: usize,
 }
 
-impl Use {
-    /// How many it may hold. What it takes only slowly waits in the database as well as in memory.
-    fn most(self) -> usize {
-        (OF_SLOW + TICKS_AHEAD * self.per_tick).min(OF_ONE)
+impl Usage {
+    /// A slow receiver may hold little: its callbacks can as well wait in the database.
+    fn max_held(self) -> usize {
+        (MAX_PER_SLOW_RECEIVER + TICKS_AHEAD * self.per_tick).min(MAX_PER_RECEIVER)
     }
 
     fn may_hold(self, share: Share, held: usize) -> bool {
@@ -50,29 +48,28 @@ impl Use {
             Share::Whole => self.held,
             Share::Half => 2 * self.held,
         };
-        used < self.most() && may_take(used, held, HELD)
+        used < self.max_held() && may_take(used, held, MAX_HELD)
     }
 }
 
-/// Slots for the callbacks that a write may bring.
-pub(super) struct Room {
+/// Slots for the callbacks that a write may create.
+pub(super) struct SlotReservation {
     slots: Arc<Slots>,
     count: usize,
 }
 
-/// A callback's slot. Freed when this is dropped.
+/// A callback's slot, freed when dropped.
 pub(super) struct Slot {
     slots: Arc<Slots>,
-    /// Whose queue it was admitted to.
+    /// The receiver that it was admitted for.
     receiver: Option<ReceiverId>,
 }
 
 /// How much of its share a receiver may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Share {
-    /// All of it.
     Whole,
-    /// Half of it: the other half is for older callbacks that wait in the database.
+    /// The other half is for older callbacks in the database.
     Half,
 }
 
@@ -81,37 +78,45 @@ impl Slots {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves slots, if there are as many.
-    pub(super) fn reserve(self: &Arc<Self>, count: usize) -> Option<Room> {
+    /// Reserves slots, if there are enough.
+    pub(super) fn reserve(self: &Arc<Self>, count: usize) -> Option<SlotReservation> {
         let mut counts = self.lock();
-        if counts.reserved + count > RESERVED {
+        if counts.reserved + count > MAX_RESERVED {
             return None;
         }
         counts.reserved += count;
         drop(counts);
-        Some(Room {
+        Some(SlotReservation {
             slots: self.clone(),
             count,
         })
     }
 
-    /// How many callbacks to claim for each of these receivers, at most `most` in all: as many as will be admitted.
+    /// How many callbacks to claim for each of these receivers, at most `most` in all. All of them will be admitted.
     pub(super) fn plan(&self, receivers: &[ReceiverId], most: usize) -> Vec<(ReceiverId, usize)> {
         let counts = self.lock();
-        let mut free = HELD.saturating_sub(counts.held);
+        let mut free = MAX_HELD.saturating_sub(counts.held);
         let mut left = most;
         let mut planned = Vec::with_capacity(receivers.len());
-        for (place, receiver) in receivers.iter().enumerate() {
-            let of = counts.of.get(receiver).copied().unwrap_or_default();
-            if left == 0 || !of.may_hold(Share::Whole, HELD - free) {
+        for (index, receiver) in receivers.iter().enumerate() {
+            let usage = counts
+                .by_receiver
+                .get(receiver)
+                .copied()
+                .unwrap_or_default();
+            if left == 0 || !usage.may_hold(Share::Whole, MAX_HELD - free) {
                 continue;
             }
-            let fair = left.div_ceil(receivers.len() - place);
-            // One more is admitted while it holds less than half of what is free, and each takes one of that.
-            let shared = free.saturating_sub(HELD - shared(HELD));
-            let fitting = shared.saturating_sub(2 * of.held) / 3;
-            let fitting = fitting.max(FEW.saturating_sub(of.held)).max(1);
-            let count = fair.min(fitting).min(of.most() - of.held).min(free);
+            let fair = left.div_ceil(receivers.len() - index);
+            // A callback is admitted while its receiver holds less than half of the free slots, and each takes one of
+            // them.
+            let shared = free.saturating_sub(MAX_HELD - shared(MAX_HELD));
+            let fitting = shared.saturating_sub(2 * usage.held) / 3;
+            let fitting = fitting.max(MIN_SHARE.saturating_sub(usage.held)).max(1);
+            let count = fair
+                .min(fitting)
+                .min(usage.max_held() - usage.held)
+                .min(free);
             free -= count;
             left -= count;
             planned.push((*receiver, count));
@@ -119,22 +124,23 @@ impl Slots {
         planned
     }
 
-    /// Brings up to date how quick receivers are. To be called at regular times.
+    /// Updates how quick receivers are. Call it at regular intervals.
     pub(super) fn tick(&self) {
-        self.lock().of.retain(|_, of| {
-            // Rounded so that it falls to nothing.
-            of.per_tick = (3 * of.per_tick + of.left) / 4 + usize::from(of.left > of.per_tick);
-            of.left = 0;
-            of.held > 0 || of.per_tick > 0
+        self.lock().by_receiver.retain(|_, usage| {
+            // Rounded so that it falls to zero.
+            usage.per_tick =
+                (3 * usage.per_tick + usage.left) / 4 + usize::from(usage.left > usage.per_tick);
+            usage.left = 0;
+            usage.held > 0 || usage.per_tick > 0
         });
     }
 }
 
-impl Room {
-    /// One of its slots.
+impl SlotReservation {
+    /// Takes one of the reserved slots.
     pub(super) fn slot(&mut self) -> Slot {
         if self.count == 0 {
-            // More callbacks than reserved slots: they still count.
+            // A write created more callbacks than were reserved; they still count.
             self.slots.lock().reserved += 1;
         } else {
             self.count -= 1;
@@ -146,23 +152,27 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for SlotReservation {
     fn drop(&mut self) {
         self.slots.lock().reserved -= self.count;
     }
 }
 
 impl Slot {
-    /// Counts it as one of a receiver's, if that may have one more.
+    /// Admits the callback if its receiver may have one more.
     pub(super) fn admit(&mut self, receiver: ReceiverId, share: Share) -> bool {
         let mut counts = self.slots.lock();
-        let of = counts.of.get(&receiver).copied().unwrap_or_default();
-        if !of.may_hold(share, counts.held) {
+        let usage = counts
+            .by_receiver
+            .get(&receiver)
+            .copied()
+            .unwrap_or_default();
+        if !usage.may_hold(share, counts.held) {
             return false;
         }
         counts.reserved -= 1;
         counts.held += 1;
-        counts.of.entry(receiver).or_default().held += 1;
+        counts.by_receiver.entry(receiver).or_default().held += 1;
         drop(counts);
         self.receiver = Some(receiver);
         true
@@ -177,9 +187,9 @@ impl Drop for Slot {
             return;
         };
         counts.held -= 1;
-        if let Some(of) = counts.of.get_mut(&receiver) {
-            of.held -= 1;
-            of.left += 1;
+        if let Some(usage) = counts.by_receiver.get_mut(&receiver) {
+            usage.held -= 1;
+            usage.left += 1;
         }
     }
 }
@@ -192,12 +202,12 @@ mod tests {
         ReceiverId::from_i64(number).expect("in range")
     }
 
-    /// Slots of a receiver, as many as it gets.
+    /// Takes slots for a receiver, as many as it gets.
     fn fill(slots: &Arc<Slots>, id: ReceiverId, share: Share, most: usize) -> Vec<Slot> {
         let mut admitted = Vec::new();
-        let mut room = slots.reserve(most).expect("room");
+        let mut reservation = slots.reserve(most).expect("enough slots");
         for _ in 0..most {
-            let mut slot = room.slot();
+            let mut slot = reservation.slot();
             if slot.admit(id, share) {
                 admitted.push(slot);
             }
@@ -211,21 +221,24 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_is_bounded_and_every_slot_is_freed() {
+    fn a_receiver_is_limited_and_every_slot_is_freed() {
         let slots = Arc::<Slots>::default();
-        let one = fill(&slots, receiver(1), Share::Whole, 5_000);
-        assert_eq!(one.len(), OF_SLOW);
+        let slow = fill(&slots, receiver(1), Share::Whole, 5_000);
+        assert_eq!(slow.len(), MAX_PER_SLOW_RECEIVER);
         let half = fill(&slots, receiver(2), Share::Half, 5_000);
-        assert_eq!(half.len(), OF_SLOW / 2);
-        assert_eq!(counts(&slots), (0, OF_SLOW + OF_SLOW / 2));
-        drop((one, half));
+        assert_eq!(half.len(), MAX_PER_SLOW_RECEIVER / 2);
+        assert_eq!(
+            counts(&slots),
+            (0, MAX_PER_SLOW_RECEIVER + MAX_PER_SLOW_RECEIVER / 2)
+        );
+        drop((slow, half));
         assert_eq!(counts(&slots), (0, 0));
         for _ in 0..20 {
             slots.tick();
         }
         assert!(
-            slots.lock().of.is_empty(),
-            "those that are done are forgotten"
+            slots.lock().by_receiver.is_empty(),
+            "idle receivers are dropped"
         );
     }
 
@@ -237,12 +250,12 @@ mod tests {
             slots.tick();
         }
         let quick = fill(&slots, receiver(1), Share::Whole, 5_000);
-        assert_eq!(quick.len(), OF_ONE);
+        assert_eq!(quick.len(), MAX_PER_RECEIVER);
         for _ in 0..40 {
             slots.tick();
         }
         let mut few = quick;
-        few.truncate(OF_SLOW - 1);
+        few.truncate(MAX_PER_SLOW_RECEIVER - 1);
         for _ in 0..60 {
             slots.tick();
         }
@@ -250,22 +263,25 @@ mod tests {
     }
 
     #[test]
-    fn a_new_receiver_finds_room_however_many_have_a_backlog() {
+    fn a_new_receiver_gets_slots_however_many_have_a_backlog() {
         let slots = Arc::<Slots>::default();
         let mut held = Vec::new();
         for number in 1..=500 {
             held.push(fill(&slots, receiver(number), Share::Whole, 5_000));
         }
-        assert!(held.iter().all(|of| of.len() >= FEW));
-        assert_eq!(fill(&slots, receiver(1_000), Share::Whole, FEW).len(), FEW);
+        assert!(held.iter().all(|slots| slots.len() >= MIN_SHARE));
+        assert_eq!(
+            fill(&slots, receiver(1_000), Share::Whole, MIN_SHARE).len(),
+            MIN_SHARE
+        );
         assert!(
             slots.reserve(512).is_some(),
-            "writes have slots of their own"
+            "slots for writes are separate"
         );
     }
 
     #[test]
-    fn what_is_planned_is_admitted() {
+    fn planned_callbacks_are_admitted() {
         for busy in [0, 3, 20, 100] {
             let slots = Arc::<Slots>::default();
             let held: Vec<_> = (1..=busy)
@@ -274,13 +290,13 @@ mod tests {
             let receivers: Vec<_> = (50..80).map(receiver).collect();
             let planned = slots.plan(&receivers, 1_000);
             assert!(planned.iter().map(|(_, count)| count).sum::<usize>() <= 1_000);
-            let mut kept = Vec::new();
+            let mut all_admitted = Vec::new();
             for (id, count) in planned {
                 let admitted = fill(&slots, id, Share::Whole, count);
                 assert_eq!(admitted.len(), count, "{busy} busy, {id:?}");
-                kept.push(admitted);
+                all_admitted.push(admitted);
             }
-            assert!(!kept.is_empty() || busy >= 100, "{busy}");
+            assert!(!all_admitted.is_empty() || busy >= 100, "{busy}");
             drop(held);
         }
     }
@@ -288,9 +304,9 @@ mod tests {
     #[test]
     fn reservations_are_bounded_and_freed_with_their_write() {
         let slots = Arc::<Slots>::default();
-        let room = slots.reserve(RESERVED).expect("all");
+        let reservation = slots.reserve(MAX_RESERVED).expect("all");
         assert!(slots.reserve(1).is_none());
-        drop(room);
+        drop(reservation);
         assert!(slots.reserve(1).is_some());
     }
 

@@ -1,7 +1,7 @@
-//! What a message costs: the price list, the prices that differ for one account, and how a list is read and written.
+//! What a message costs: the general price list and the prices of single accounts.
 //!
-//! The price of a destination is that of its network; else of its operator; else of its country; else the one for all
-//! other countries. What an account's own list says wins over everybody's.
+//! The price of a destination is that of its network, else of its mobile operator, else of its country, else the one
+//! for all other countries. An account's own list takes precedence.
 
 mod difference;
 mod read;
@@ -20,21 +20,20 @@ pub use write::push_cell;
 /// A row of a price list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceRow {
-    /// Where; `None` in the row for all other countries.
+    /// `None` in the row for all other countries.
     pub country: Option<Country>,
-    /// The operator's name, or the words for a default.
+    /// The mobile operator's name, or a word for a default.
     pub operator: String,
-    /// The network's name, or the words for a default.
+    /// The network's name, or a word for a default.
     pub network: String,
-    /// The mobile country code; `None` where the country has no network.
+    /// `None` if the country has no network.
     pub mcc: Option<u16>,
-    /// The mobile network code; `None` in the row of an operator or a default.
+    /// `None` in a default row or the row of an operator.
     pub mnc: Option<String>,
     /// The price of one part.
     pub rate: Money,
 }
 
-/// What a row sets the price of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key {
     Network(Country, Network),
@@ -43,7 +42,7 @@ enum Key {
     Elsewhere,
 }
 
-/// A price list, ready to be asked.
+/// A price list, indexed for lookups.
 #[derive(Debug, Default)]
 pub struct PriceList {
     rows: Vec<PriceRow>,
@@ -52,32 +51,32 @@ pub struct PriceList {
 }
 
 impl PriceList {
-    /// The rows: by country, then MCC and MNC, a default after the networks that it does not cover.
+    /// The rows by country, MCC and MNC; the default of a country follows its networks.
     pub fn rows(&self) -> &[PriceRow] {
         &self.rows
     }
 
-    /// What one part costs there.
-    pub fn price(&self, place: &Place) -> Option<Money> {
-        let network = place.country.zip(place.network);
+    /// The price of one part.
+    pub fn price(&self, location: &Place) -> Option<Money> {
+        let network = location.country.zip(location.network);
         let keys = [
             network.map(|(country, network)| Key::Network(country, network)),
-            place.operator.map(Key::Operator),
-            place.country.map(Key::Country),
+            location.operator.map(Key::Operator),
+            location.country.map(Key::Country),
             Some(Key::Elsewhere),
         ];
         let mut keys = keys.into_iter().flatten();
         keys.find_map(|key| self.prices.get(&key).copied())
     }
 
-    fn of(mut keyed: Vec<(Key, PriceRow)>) -> Self {
-        keyed.sort_by(|(a, x), (b, y)| place_of(*a, x).cmp(&place_of(*b, y)));
+    fn from_rows(mut keyed: Vec<(Key, PriceRow)>) -> Self {
+        keyed.sort_by(|(a, x), (b, y)| sort_key(*a, x).cmp(&sort_key(*b, y)));
         let prices = keyed.iter().map(|(key, row)| (*key, row.rate)).collect();
         let (keys, rows) = keyed.into_iter().unzip();
         Self { rows, keys, prices }
     }
 
-    /// This list with the rows of another in the place of its own, and those that it lacks.
+    /// This list with the rows of another one added; those replace rows for the same destination.
     #[must_use]
     pub fn overlaid_by(&self, other: &Self) -> Self {
         let keyed = |list: &Self| -> Vec<(Key, PriceRow)> {
@@ -90,12 +89,12 @@ impl PriceList {
         let mut rows = keyed(self);
         rows.retain(|(key, _)| !other.prices.contains_key(key));
         rows.extend(keyed(other));
-        Self::of(rows)
+        Self::from_rows(rows)
     }
 }
 
-/// Where a row stands in the list: countries by their code, what is for all others last.
-fn place_of(key: Key, row: &PriceRow) -> impl Ord + '_ {
+/// Sorts countries by code, and the row for all others last.
+fn sort_key(key: Key, row: &PriceRow) -> impl Ord + '_ {
     let country = row.country.map_or("~", |_| "");
     let code = row.country;
     let default = matches!(key, Key::Country(_) | Key::Elsewhere);
@@ -110,25 +109,25 @@ fn place_of(key: Key, row: &PriceRow) -> impl Ord + '_ {
     )
 }
 
-/// The prices of a channel that are in force.
+/// The prices of one channel that are in force.
 #[derive(Debug, Clone)]
 pub struct Prices {
-    /// Everybody's list.
+    /// The general list.
     pub list: Arc<PriceList>,
-    /// What differs for an account.
+    /// The accounts' own prices.
     pub of_account: HashMap<AccountId, Arc<PriceList>>,
-    /// Whether nobody has imported a list yet, so that everybody's is the one that is only there to try things out.
+    /// Whether nothing was imported yet, so that the general list is the built-in demonstration.
     pub is_demonstration: bool,
 }
 
 impl Prices {
-    /// What one part, one message or one lookup costs this account there; `None`: it cannot be had.
-    pub fn price(&self, account: AccountId, place: &Place) -> Option<Money> {
-        let own = || self.of_account.get(&account)?.price(place);
-        own().or_else(|| self.list.price(place))
+    /// What one part, Viber message or lookup costs this account; `None` if that destination is not offered.
+    pub fn price(&self, account: AccountId, location: &Place) -> Option<Money> {
+        let own = || self.of_account.get(&account)?.price(location);
+        own().or_else(|| self.list.price(location))
     }
 
-    /// The list as this account sees it.
+    /// The list as it applies to this account.
     pub fn list_of(&self, account: AccountId) -> Arc<PriceList> {
         match self.of_account.get(&account) {
             None => self.list.clone(),
@@ -137,7 +136,7 @@ impl Prices {
     }
 }
 
-/// The list that stands in until somebody imports one: for SMS by network, else one price for everywhere.
+/// The list that applies until one is imported: SMS prices by network, one price for everything else.
 pub(crate) fn demonstration(channel: Channel, reference: &Reference) -> PriceList {
     let csv = match channel {
         Channel::Sms => include_str!("../../../../reference-data/demonstration-rates.csv"),

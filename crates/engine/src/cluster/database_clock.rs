@@ -1,9 +1,9 @@
-//! The time that all nodes of a database share.
+//! The clock that all nodes of a database share.
 //!
-//! What one node writes by its clock, another reads by its own: when a message is due, when it expires, when a key may be
-//! forgotten. So the time of a service is that of its database, carried on between two looks by the machine's own clock
-//! since it started, which also counts the time for which the machine was suspended. A machine whose wall clock is wrong, or
-//! is set while the service runs, sends nothing early and nothing late.
+//! One node writes times that others act on: when a message is due, when it expires, when an idempotency key may be
+//! deleted. So all of them use the time of the database. Between two readings, the machine's boot clock carries it on;
+//! that clock also counts while the machine is suspended. A wrong wall clock, or one that is set while the service
+//! runs, has no effect.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,32 +12,31 @@ use std::time::Duration;
 use domain::ports::{Store, StoreError};
 use domain::{Clock, Timestamp};
 
-/// How often the database is asked.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// An answer that took longer says little about now.
-const LONGEST_LOOK: Duration = Duration::from_millis(250);
-/// Looks differ by the time that they take; below this they say the same.
+const READ_EVERY: Duration = Duration::from_secs(1);
+/// Slower readings say little about the current time.
+const MAX_READ_TIME: Duration = Duration::from_millis(250);
+/// Readings differ by how long they take; smaller differences are ignored.
 const JITTER_US: i64 = 50_000;
-/// A correction of more than that is told.
-const WORTH_A_LINE_US: i64 = 1_000_000;
+/// Larger corrections are logged.
+const LOG_ABOVE_US: i64 = 1_000_000;
 
-/// A clock that follows the database's.
+/// A clock that follows the database.
 pub struct DatabaseClock {
     machine: MachineClock,
-    /// The database's time when `machine` began, in microseconds.
+    /// The database's time when `machine` started, in microseconds.
     base_us: AtomicI64,
 }
 
 impl DatabaseClock {
-    /// Reads the database's clock, and goes on reading it. Must be called inside a tokio runtime.
+    /// Reads the database's clock and keeps following it. Must be called inside a tokio runtime.
     pub async fn start(store: Arc<dyn Store>) -> Result<Arc<Self>, StoreError> {
         let clock = Arc::new(Self {
             machine: MachineClock::start(),
             base_us: AtomicI64::new(0),
         });
-        let (base_us, _) = clock.look(&*store).await?;
+        let (base_us, _) = clock.read(&*store).await?;
         clock.base_us.store(base_us, Ordering::Relaxed);
-        // Weak, so that whoever closes the store is the last to hold it.
+        // Weak, so that this task does not keep the store open.
         let (weak, store) = (Arc::downgrade(&clock), Arc::downgrade(&store));
         supervise::spawn("database-clock", move || {
             follow(weak.clone(), store.clone())
@@ -45,9 +44,9 @@ impl DatabaseClock {
         Ok(clock)
     }
 
-    /// What the database's time was when `machine` began, and how long it took to ask. The answer is counted as if it had been
-    /// given at the end of that, so that this clock is never ahead.
-    async fn look(&self, store: &dyn Store) -> Result<(i64, Duration), StoreError> {
+    /// Returns the database's time when `machine` started, and how long the reading took. The answer counts as given
+    /// at the end of the reading, so this clock is never ahead.
+    async fn read(&self, store: &dyn Store) -> Result<(i64, Duration), StoreError> {
         let began = self.machine.elapsed();
         let time = store.now().await?;
         let took = self.machine.elapsed().saturating_sub(began);
@@ -57,7 +56,7 @@ impl DatabaseClock {
     fn correct(&self, base_us: i64) {
         let before = self.base_us.load(Ordering::Relaxed);
         if let Some(base_us) = corrected(before, base_us) {
-            if (base_us - before).abs() > WORTH_A_LINE_US {
+            if (base_us - before).abs() > LOG_ABOVE_US {
                 let by_ms = (base_us - before) / 1000;
                 tracing::warn!(
                     by_ms,
@@ -83,7 +82,7 @@ impl Clock for DatabaseClock {
     }
 }
 
-/// The time that has gone by for a machine since a moment, with the time for which it was suspended.
+/// Time since a moment, including time for which the machine was suspended.
 #[derive(Debug, Clone, Copy)]
 struct MachineClock {
     began: Duration,
@@ -107,34 +106,34 @@ fn since_boot() -> Duration {
     Duration::try_from(time).unwrap_or_default()
 }
 
-/// Elsewhere the time of a suspension is missing until the next look.
+/// On other systems, the time of a suspension is missing until the next reading.
 #[cfg(not(target_os = "linux"))]
 fn since_boot() -> Duration {
     static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     FIRST.get_or_init(std::time::Instant::now).elapsed()
 }
 
-/// A look that came back sooner is nearer to the truth, so of two that agree the later time counts.
+/// Of two readings that agree, the later time is the more exact one: its answer arrived sooner.
 fn corrected(before_us: i64, seen_us: i64) -> Option<i64> {
     (seen_us > before_us || before_us - seen_us > JITTER_US).then_some(seen_us)
 }
 
-/// A slow answer does not tell how late it is by now, but it does tell that the database's clock is at least so far.
-fn counts(took: Duration, before_us: i64, seen_us: i64) -> bool {
-    took <= LONGEST_LOOK || seen_us > before_us
+/// A slow reading can only prove that the clock is behind.
+fn is_useful(took: Duration, before_us: i64, seen_us: i64) -> bool {
+    took <= MAX_READ_TIME || seen_us > before_us
 }
 
 async fn follow(clock: Weak<DatabaseClock>, store: Weak<dyn Store>) {
-    let mut tick = tokio::time::interval(LOOK_EVERY);
+    let mut tick = tokio::time::interval(READ_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
         let (Some(clock), Some(store)) = (clock.upgrade(), store.upgrade()) else {
             return;
         };
-        // Without an answer the machine's clock goes on: it drifts by less than a second in hours.
-        if let Ok((base_us, took)) = clock.look(&*store).await
-            && counts(took, clock.base_us.load(Ordering::Relaxed), base_us)
+        // Without an answer, the machine's clock carries on: it drifts by less than a second in hours.
+        if let Ok((base_us, took)) = clock.read(&*store).await
+            && is_useful(took, clock.base_us.load(Ordering::Relaxed), base_us)
         {
             clock.correct(base_us);
         }
@@ -146,11 +145,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_corrects_the_clock_when_it_knows_better() {
+    fn a_reading_corrects_the_clock_when_it_is_more_exact() {
         for (case, before, seen, expected) in [
             ("the same", 1000, 1000, None),
-            ("a quicker look", 1000, 1400, Some(1400)),
-            ("a slower look", 1000, 600, None),
+            ("a quicker read", 1000, 1400, Some(1400)),
+            ("a slower read", 1000, 600, None),
             ("set forward", 0, 3_600_000_000, Some(3_600_000_000)),
             ("set back", 3_600_000_000, 0, Some(0)),
             ("at the edge", JITTER_US, 0, None),
@@ -161,25 +160,25 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_look_only_moves_the_clock_forward() {
+    fn a_slow_reading_only_moves_the_clock_forward() {
         let (quick, slow) = (Duration::from_millis(1), Duration::from_secs(9));
         for (case, took, seen, expected) in [
             ("quick, behind", quick, 500, true),
             ("quick, ahead", quick, 2_000, true),
             ("slow, behind", slow, 500, false),
             (
-                "slow, ahead: this machine stood still",
+                "slow, ahead: this machine was suspended",
                 slow,
                 60_000_000,
                 true,
             ),
         ] {
-            assert_eq!(counts(took, 1_000, seen), expected, "{case}");
+            assert_eq!(is_useful(took, 1_000, seen), expected, "{case}");
         }
     }
 
     #[test]
-    fn time_goes_on_by_the_clock_of_the_machine() {
+    fn time_passes_by_the_clock_of_the_machine() {
         let began = since_boot().checked_sub(Duration::from_secs(5));
         let clock = DatabaseClock {
             machine: MachineClock {

@@ -1,12 +1,11 @@
-//! Which queue rows this node holds in memory, so that they can be compared with what the database says.
+//! The queue rows that this node holds in memory, so that they can be compared with the database.
 //!
-//! A row can end up held by this node in the database and unknown to it: a commit that lands after its caller gave up, a
-//! panic between a commit and the hand-over. No timeout says when that can no longer happen, so none is relied on: the node
-//! regularly lists the rows that the database says it holds and releases those that are not in memory
-//! ([`HeldRows::missing`]).
+//! The database may say that this node holds a row that the node does not know: after a commit that landed when its
+//! caller had given up, or a panic between commit and hand-over. No timeout bounds that, so the node regularly lists
+//! the rows that the database says it holds, and releases those that are not in memory ([`HeldRows::missing`]).
 //!
-//! A row that a write has just made this node's is not in memory yet. So every such write is open ([`HeldRows::open`])
-//! from before it is sent until its rows are registered or it has failed, and a comparison waits for the writes that were
+//! Rows of a write that has just committed are not in memory yet. So such a write is open ([`HeldRows::open`]) from
+//! before it is sent until its rows are registered or it has failed, and a comparison waits for all writes that were
 //! open when the list was read.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,22 +14,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The rows of one queue that this node holds in memory. `K` is what identifies a row.
+/// The rows of one queue that this node holds. `K` identifies a row.
 pub(crate) struct HeldRows<K> {
     state: Mutex<State<K>>,
     closed: Notify,
 }
 
 struct State<K> {
-    /// The claim number under which each row is held.
+    /// The attempt number of the claim under which each row is held.
     rows: HashMap<K, u32>,
-    /// Counts comparisons.
+    /// Number of comparisons so far.
     generation: u64,
     /// How many writes are open, by the generation in which they began.
     open: BTreeMap<u64, usize>,
 }
 
-/// A row that is held in memory, until this is dropped.
+/// Registers a row as held until this is dropped.
 pub(crate) struct HeldRow<K: Copy + Eq + Hash> {
     rows: Arc<HeldRows<K>>,
     key: K,
@@ -55,7 +54,6 @@ impl<K: Copy + Eq + Hash> HeldRows<K> {
         })
     }
 
-    /// Registers a row under the number of its claim.
     pub(crate) fn register(self: &Arc<Self>, key: K, attempt: u32) -> HeldRow<K> {
         self.lock().rows.insert(key, attempt);
         HeldRow {
@@ -77,13 +75,12 @@ impl<K: Copy + Eq + Hash> HeldRows<K> {
         }
     }
 
-    /// How many rows are held.
     pub(crate) fn len(&self) -> usize {
         self.lock().rows.len()
     }
 
-    /// Which of the rows that the database listed as this node's it does not hold under that claim. Call it after the list
-    /// was read: it waits for every write that was open by then.
+    /// Filters a list of rows that the database says this node holds: returns those not held under the same claim. Call
+    /// it after the list was read; it waits for all writes that were open by then.
     pub(crate) async fn missing<R>(
         &self,
         listed: Vec<R>,
@@ -106,7 +103,6 @@ impl<K: Copy + Eq + Hash> HeldRows<K> {
         listed.into_iter().filter(is_missing).collect()
     }
 
-    /// Returns once every write that began before this generation is closed.
     async fn closed_before(&self, generation: u64) {
         loop {
             let closed = self.closed.notified();
@@ -119,7 +115,7 @@ impl<K: Copy + Eq + Hash> HeldRows<K> {
         }
     }
 
-    /// A panic elsewhere leaves the numbers as they are, which the next comparison puts right.
+    /// A panic elsewhere may leave wrong entries, which the next comparison corrects.
     fn lock(&self) -> MutexGuard<'_, State<K>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -128,7 +124,7 @@ impl<K: Copy + Eq + Hash> HeldRows<K> {
 impl<K: Copy + Eq + Hash> Drop for HeldRow<K> {
     fn drop(&mut self) {
         let mut state = self.rows.lock();
-        // It may have been claimed again since, under another number.
+        // The row may have been claimed again, under another attempt number.
         if state.rows.get(&self.key) == Some(&self.attempt) {
             state.rows.remove(&self.key);
         }
@@ -155,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows as a database lists them: an ID and the number of the claim.
+    /// ID and attempt number, as a database lists them.
     type Row = (u64, u32);
 
     async fn missing(rows: &HeldRows<u64>, listed: &[Row]) -> Vec<Row> {

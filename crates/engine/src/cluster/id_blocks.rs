@@ -1,4 +1,4 @@
-//! Message IDs without a database read for each message.
+//! Message IDs, reserved in blocks: no database read for each message.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -8,26 +8,22 @@ use domain::kill_point::{KillPoint, pass};
 use domain::ports::{ID_BLOCK_LIFETIME, MessageStore, StoreError};
 use tokio::time::Instant;
 
-/// How many IDs a node reserves at a time. What a restart leaves unused is lost; there are nine quadrillion.
+/// How many IDs a node reserves at a time. A restart loses the unused ones, but there are nine quadrillion.
 const BLOCK: u64 = 10_000;
 
-/// Hands out IDs from a block that this node reserved.
 pub struct IdBlocks {
     store: Arc<dyn MessageStore>,
     block: Mutex<Block>,
     refill: tokio::sync::Mutex<()>,
 }
 
-/// IDs that are left, and when they were reserved.
 struct Block {
-    /// The first that was reserved.
     first: u64,
     left: Range<u64>,
     reserved: Instant,
 }
 
 impl IdBlocks {
-    /// Starts with an empty block.
     pub fn new(store: Arc<dyn MessageStore>) -> Self {
         Self {
             store,
@@ -40,7 +36,7 @@ impl IdBlocks {
         }
     }
 
-    /// The first of `count` consecutive IDs.
+    /// Takes `count` consecutive IDs and returns the first.
     pub async fn take(&self, count: u32) -> Result<MessageId, StoreError> {
         let count = u64::from(count);
         if let Some(first) = self.take_from_block(count) {
@@ -51,19 +47,18 @@ impl IdBlocks {
             return Ok(first);
         }
         let reserved = BLOCK.max(count);
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         let first = self.store.reserve_ids(reserved).await?;
         pass(KillPoint::IdsReserved);
         *self.block.lock().expect("no holder panics") = Block {
             first: first.get(),
             left: first.get() + count..first.get() + reserved,
-            reserved: asked,
+            reserved: requested_at,
         };
         Ok(first)
     }
 
-    /// Drops the block that an ID is from, if it is still in use: one of its IDs is taken, so the database handed it out
-    /// again.
+    /// Drops the current block if it contains this ID: the database handed the block out twice.
     pub(crate) fn discard(&self, taken: MessageId) {
         let mut block = self.block.lock().expect("no holder panics");
         if (block.first..block.left.end).contains(&taken.get()) {

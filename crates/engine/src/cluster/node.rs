@@ -1,4 +1,4 @@
-//! This process as one of those that work on the database.
+//! This process as a node: joining, heartbeats, taking over from dead nodes, leaving.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,39 +12,32 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// How long a node lives without a heartbeat.
+/// A node counts as dead after this long without a heartbeat.
 const LIFETIME: SignedDuration = SignedDuration::from_secs(10);
-/// How often it proves that it lives.
-const BEAT_EVERY: Duration = Duration::from_secs(2);
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(2);
 
-/// How long one try at a heartbeat may take: less than a third of the lifetime, so that there is time for others.
-const BEAT_WITHIN: Duration = Duration::from_millis(3_200);
-/// How soon after a heartbeat that failed the next one is tried.
-const BEAT_AGAIN_AFTER: Duration = Duration::from_millis(250);
-/// How long a node tries to join at the start. Heartbeats time out quickly, because others depend on them; nobody depends
-/// on this first one.
-const JOIN_WITHIN: Duration = Duration::from_secs(20);
-/// How often the rows of dead nodes are looked for.
-const GIVE_UP_EVERY: Duration = Duration::from_secs(2);
+/// Less than a third of the lifetime, so that a failed heartbeat can be retried in time.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_millis(3_200);
+const HEARTBEAT_RETRY_AFTER: Duration = Duration::from_millis(250);
+/// How long a node tries to join. Longer than for a heartbeat, because no other node depends on it.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(20);
+const TAKE_OVER_EVERY: Duration = Duration::from_secs(2);
 
-/// Without a heartbeat for so long a node sends nothing more: others may soon take it for dead, or have done so.
-const SURE_FOR: Duration = Duration::from_secs(7);
+/// A node stops sending after this long without a heartbeat, well before others may take it for dead.
+const LEASE_TIME: Duration = Duration::from_secs(7);
 
-/// Something that is held by a node. When the node had to start anew under another ID, it is not its own any more.
+/// Something that a node claimed. If this process had to rejoin under another ID since, the claim is void.
 #[derive(Debug, Clone)]
 pub(crate) struct Held<T> {
-    /// By which node.
     pub(crate) by: NodeId,
-    /// What.
-    pub(crate) it: T,
+    pub(crate) item: T,
 }
 
-/// When the last heartbeat that counted began, on two clocks: either of them can stand still while the node does.
+/// When the last successful heartbeat began, on two clocks: either may stand still while the process is stopped.
 #[derive(Debug, Clone, Copy)]
 struct Lease {
-    /// The process's monotonic clock.
     began: Instant,
-    /// The database's clock, as far as this process knows it.
+    /// The database's time, as far as this process knows it.
     began_at: Timestamp,
 }
 
@@ -56,16 +49,15 @@ impl Lease {
         }
     }
 
-    /// Whether nobody can have given the node up by now.
+    /// Whether no other node can have taken this one for dead.
     fn holds(&self, now: Instant, now_at: Timestamp) -> bool {
         let database = Duration::try_from(now_at.duration_since(self.began_at));
-        now.saturating_duration_since(self.began) < SURE_FOR
-            // The database's clock may have been set back: then the other clock decides.
-            && database.unwrap_or(Duration::ZERO) < SURE_FOR
+        now.saturating_duration_since(self.began) < LEASE_TIME
+            // The database's clock may have been set back; then only the monotonic clock decides.
+            && database.unwrap_or(Duration::ZERO) < LEASE_TIME
     }
 }
 
-/// A node, alive by its heartbeat.
 pub struct Node {
     store: Arc<dyn WorkStore>,
     clock: Arc<dyn Clock>,
@@ -73,17 +65,17 @@ pub struct Node {
     id: AtomicU64,
     started: Instant,
     lease: Mutex<Lease>,
-    hurry: Arc<Notify>,
-    beaten: Notify,
-    renewed: Notify,
+    beat_now: Arc<Notify>,
+    beat_done: Notify,
+    rejoined: Notify,
     broken: Notify,
     outdated: Notify,
     tasks: std::sync::OnceLock<[AbortHandle; 2]>,
 }
 
 impl Node {
-    /// Joins, takes over what the dead left where it works, and goes on proving that it lives.
-    /// `clock` tells the database's time.
+    /// Joins, takes over from dead nodes if it is a worker, and starts the heartbeats. `clock` tells the database's
+    /// time.
     pub async fn start(
         store: Arc<dyn WorkStore>,
         clock: Arc<dyn Clock>,
@@ -104,44 +96,44 @@ impl Node {
             id: AtomicU64::new(id.get()),
             started: Instant::now(),
             lease: Mutex::new(lease),
-            hurry: Arc::default(),
-            beaten: Notify::new(),
-            renewed: Notify::new(),
+            beat_now: Arc::default(),
+            beat_done: Notify::new(),
+            rejoined: Notify::new(),
             broken: Notify::new(),
             outdated: Notify::new(),
             tasks: std::sync::OnceLock::new(),
         });
-        let (weak, hurry) = (Arc::downgrade(&node), node.hurry.clone());
-        let beat = move || beat_all(weak.clone(), hurry.clone());
-        let beating = supervise::spawn("heartbeat", beat);
+        let (weak, beat_now) = (Arc::downgrade(&node), node.beat_now.clone());
+        let beat = move || run_heartbeats(weak.clone(), beat_now.clone());
+        let heartbeats = supervise::spawn("heartbeat", beat);
         let weak = Arc::downgrade(&node);
-        let giving_up = supervise::spawn("dead-nodes", move || give_up_all(weak.clone()));
+        let takeovers = supervise::spawn("dead-nodes", move || run_takeovers(weak.clone()));
         node.tasks
-            .get_or_init(|| [beating.abort_handle(), giving_up.abort_handle()]);
+            .get_or_init(|| [heartbeats.abort_handle(), takeovers.abort_handle()]);
         Ok(node)
     }
 
-    /// Its ID. A node that was given up gets a new one, so that its old claims settle nothing.
+    /// A node that was taken for dead gets another ID, so that its old claims settle nothing.
     pub fn id(&self) -> NodeId {
         NodeId::new(self.id.load(Ordering::Acquire)).expect("set from a node's ID")
     }
 
-    /// Whether something is still this node's to work on. Waits while the node cannot be sure that it lives: a process
-    /// that was stopped for a while must first find out.
+    /// Whether the claim is still valid. Waits for a heartbeat if the last one is too old: a process that was stopped
+    /// for a while must first find out whether others took over.
     pub(crate) async fn owns<T>(&self, held: &Held<T>) -> bool {
-        while !self.is_sure() {
-            let beaten = self.beaten.notified();
-            if self.is_sure() {
+        while !self.has_lease() {
+            let beat_done = self.beat_done.notified();
+            if self.has_lease() {
                 break;
             }
-            self.hurry.notify_one();
-            beaten.await;
+            self.beat_now.notify_one();
+            beat_done.await;
         }
         held.by == self.id()
     }
 
-    /// Whether it surely lives: nobody can have taken over what it has.
-    pub(crate) fn is_sure(&self) -> bool {
+    /// Whether no other node can have taken over what this one holds.
+    pub(crate) fn has_lease(&self) -> bool {
         let lease = *self.lease();
         lease.holds(Instant::now(), self.clock.now())
     }
@@ -150,48 +142,48 @@ impl Node {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn has_beaten(&self, lease: Lease) {
+    fn renew_lease(&self, lease: Lease) {
         *self.lease() = lease;
-        self.beaten.notify_waiters();
+        self.beat_done.notify_waiters();
     }
 
-    /// Returns when this node got a new ID since this was asked last, for one who asks.
-    pub(crate) async fn renewed(&self) {
-        self.renewed.notified().await;
+    /// Returns when this node got another ID since the last call. For a single caller.
+    pub(crate) async fn rejoined(&self) {
+        self.rejoined.notified().await;
     }
 
-    /// Returns when a heartbeat found that the store could not make a write durable, whoever made it.
+    /// Returns when a heartbeat found that the store could not make some write durable.
     pub(crate) async fn broken(&self) {
         self.broken.notified().await;
     }
 
-    /// Returns when a newer program has changed the database so that this one must not go on.
+    /// Returns when a newer program has changed the database so that this one must stop.
     pub(crate) async fn outdated(&self) {
         self.outdated.notified().await;
     }
 
-    /// Whether it works through what was accepted.
+    /// Whether it is a worker.
     pub(crate) fn works(&self) -> bool {
         self.card.works
     }
 
-    /// Gives back what it holds.
+    /// Leaves the cluster and releases everything that this node holds.
     pub async fn leave(&self) {
         for task in self.tasks.get().into_iter().flatten() {
             task.abort();
         }
         pass(KillPoint::NodeLeaves);
         if let Err(error) = self.store.leave(self.id()).await {
-            tracing::warn!(%error, "could not say goodbye; others will notice in seconds");
+            tracing::warn!(%error, "could not leave the cluster; other nodes will notice in seconds");
         }
         pass(KillPoint::NodeLeft);
     }
 
     async fn beat(&self) -> Result<(), StoreError> {
         let lease = Lease::begin(&*self.clock);
-        match within(self.store.beat(self.id(), LIFETIME)).await? {
+        match with_timeout(self.store.beat(self.id(), LIFETIME)).await? {
             Beat::Alive => {}
-            Beat::GivenUp => self.join_anew().await?,
+            Beat::GivenUp => self.rejoin().await?,
             Beat::Outdated { known, oldest } => {
                 tracing::error!(
                     known,
@@ -202,13 +194,13 @@ impl Node {
                 return Ok(());
             }
         }
-        self.has_beaten(lease);
+        self.renew_lease(lease);
         pass(KillPoint::NodeBeaten);
         Ok(())
     }
 
-    /// Puts back in the queue what dead nodes hold.
-    async fn give_up_dead(&self) -> Result<(), StoreError> {
+    /// Releases everything that dead nodes hold.
+    async fn take_over_from_dead(&self) -> Result<(), StoreError> {
         let taken_over = self.store.give_up_dead(self.id()).await?;
         if taken_over > 0 {
             pass(KillPoint::DeadGivenUp);
@@ -217,63 +209,64 @@ impl Node {
         Ok(())
     }
 
-    async fn join_anew(&self) -> Result<(), StoreError> {
+    async fn rejoin(&self) -> Result<(), StoreError> {
         let up_for = SignedDuration::try_from(self.started.elapsed());
         let up_for = up_for.unwrap_or(SignedDuration::MAX);
-        let id = within(self.store.join(&self.card, up_for, LIFETIME)).await?;
+        let id = with_timeout(self.store.join(&self.card, up_for, LIFETIME)).await?;
         tracing::warn!(
             old = self.id().get(),
             new = id.get(),
-            "this node was given up as dead; it starts anew"
+            "this node was given up as dead; it rejoins under another ID"
         );
         self.id.store(id.get(), Ordering::Release);
-        self.renewed.notify_one();
+        self.rejoined.notify_one();
         Ok(())
     }
 }
 
-/// Makes this process known for the first time, also on a database that takes its time.
+/// Joins for the first time, also on a database that is slow to respond.
 async fn join_first(
     store: &dyn WorkStore,
     clock: &dyn Clock,
     card: &NodeCard,
 ) -> Result<(Lease, NodeId), StoreError> {
-    let give_up = Instant::now() + JOIN_WITHIN;
+    let deadline = Instant::now() + JOIN_TIMEOUT;
     loop {
         let lease = Lease::begin(clock);
         match store.join(card, SignedDuration::ZERO, LIFETIME).await {
             Ok(id) => return Ok((lease, id)),
-            Err(error @ StoreError::Unavailable { .. }) if Instant::now() < give_up => {
-                tracing::warn!(%error, "the node cannot join yet; trying on");
-                tokio::time::sleep(BEAT_AGAIN_AFTER).await;
+            Err(error @ StoreError::Unavailable { .. }) if Instant::now() < deadline => {
+                tracing::warn!(%error, "the node cannot join yet; trying again");
+                tokio::time::sleep(HEARTBEAT_RETRY_AFTER).await;
             }
             Err(error) => return Err(error),
         }
     }
 }
 
-async fn beat_all(node: Weak<Node>, hurry: Arc<Notify>) {
-    let mut pause = BEAT_EVERY;
+async fn run_heartbeats(node: Weak<Node>, beat_now: Arc<Notify>) {
+    let mut pause = HEARTBEAT_EVERY;
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = hurry.notified() => tokio::time::sleep(BEAT_AGAIN_AFTER).await,
+            () = beat_now.notified() => tokio::time::sleep(HEARTBEAT_RETRY_AFTER).await,
         }
         let Some(node) = node.upgrade() else { return };
-        pause = BEAT_EVERY;
+        pause = HEARTBEAT_EVERY;
         if let Err(error) = node.beat().await {
             tracing::warn!(%error, "no heartbeat; trying again");
             if matches!(error, StoreError::Broken { .. }) {
                 node.broken.notify_one();
             }
-            pause = BEAT_AGAIN_AFTER;
+            pause = HEARTBEAT_RETRY_AFTER;
         }
     }
 }
 
-/// A call without an answer in time counts as failed.
-async fn within<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    let answer = tokio::time::timeout(BEAT_WITHIN, call).await;
+async fn with_timeout<T>(
+    call: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let answer = tokio::time::timeout(HEARTBEAT_TIMEOUT, call).await;
     answer.unwrap_or_else(|elapsed| {
         Err(StoreError::Unavailable {
             source: Box::new(elapsed),
@@ -281,18 +274,18 @@ async fn within<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<
     })
 }
 
-/// Apart from the heartbeats: this waits for a connection like everything else, and they must not wait for it.
-async fn give_up_all(node: Weak<Node>) {
-    let mut tick = tokio::time::interval(GIVE_UP_EVERY);
+/// Runs apart from the heartbeats, because it may have to wait for a connection.
+async fn run_takeovers(node: Weak<Node>) {
+    let mut tick = tokio::time::interval(TAKE_OVER_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
         let Some(node) = node.upgrade() else { return };
-        if !node.works() || !node.is_sure() {
+        if !node.works() || !node.has_lease() {
             continue;
         }
-        if let Err(error) = node.give_up_dead().await {
-            tracing::warn!(%error, "the rows of dead nodes cannot be looked for; trying again");
+        if let Err(error) = node.take_over_from_dead().await {
+            tracing::warn!(%error, "cannot look for rows of dead nodes; trying again");
         }
     }
 }
@@ -301,14 +294,14 @@ async fn give_up_all(node: Weak<Node>) {
 mod tests {
     use super::*;
 
-    /// Seconds since the last heartbeat, by the process's clock and by the database's, and whether the node may send.
+    /// Seconds since the last heartbeat by the process's clock and by the database's, and whether the node may send.
     #[test]
-    fn a_node_sends_only_while_both_clocks_say_that_it_lives() {
+    fn a_node_sends_only_while_its_lease_holds_on_both_clocks() {
         for (case, own, database, holds) in [
-            ("both tell of little time", 2, 2, true),
-            ("both tell of much", 8, 8, false),
+            ("little time on both", 2, 2, true),
+            ("much time on both", 8, 8, false),
             (
-                "the process stood still, and its clock with it",
+                "the process was stopped, and its clock with it",
                 2,
                 60,
                 false,
@@ -316,7 +309,7 @@ mod tests {
             ("the database does not answer", 8, 2, false),
             ("the database's clock was set back", 2, -3_600, true),
             (
-                "it was set back, and the process stood still",
+                "the database's clock was set back, and the process was stopped",
                 8,
                 -3_600,
                 false,

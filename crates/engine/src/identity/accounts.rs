@@ -1,4 +1,4 @@
-//! Accounts and their tokens.
+//! Accounts, their balances and rules, and their tokens.
 
 mod token_name;
 
@@ -21,13 +21,13 @@ use sha2::{Digest, Sha256};
 
 pub use token_name::{MAX_TOKEN_NAME_CHARS, NotATokenName, check_token_name};
 
-use crate::audit::{Action, Audit, By, Noted};
+use crate::audit::{Action, Audit, By, RecordedChange};
 use crate::entropy;
 
 /// Why an account or a token was not created or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
-    /// The name cannot be one.
+    /// The name is malformed.
     #[error(transparent)]
     Name(#[from] NotAnAccountName),
     /// The name belongs to another account.
@@ -36,39 +36,36 @@ pub enum AccountError {
     /// There is no account of this name.
     #[error("there is no account named '{0}'; `switchboard account list` shows those there are")]
     UnknownAccount(String),
-    /// Others went on changing the same account.
+    /// Others kept changing the same account.
     #[error("others change account '{0}' at this moment; look at what they did and try again")]
     Overtaken(String),
-    /// The balance would leave the range that is kept.
+    /// The balance would leave its range.
     #[error("{0} would take the balance beyond 1,000,000,000.00 on either side of zero")]
     Amount(Money),
-    /// There is no live token of this ID.
+    /// There is no such token, or it is revoked.
     #[error("there is no token {0}; `switchboard token list` shows those there are")]
     UnknownToken(TokenId),
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Balances end here, so that no sum of them leaves what both databases hold.
+/// Limits every balance, so that sums of balances fit both databases.
 const MAX_BALANCE: Money = Money::from_micros(1_000_000_000 * 1_000_000);
-/// How long a form that was sent is known again.
+/// How long a submitted form is recognised as a repetition.
 const ONCE_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 const MIN_BALANCE: Money = Money::from_micros(-MAX_BALANCE.micros());
 
-/// How often a change of rules is tried while others change them, too.
-const RULE_TRIES: u32 = 5;
+/// How often a change of the rules is retried when others change them at the same time.
+const RULE_ATTEMPTS: u32 = 5;
 
-/// A token to make.
+/// A token to create.
 #[derive(Debug, Clone)]
 pub struct TokenOrder {
-    /// What people call it.
+    /// A name for people.
     pub name: String,
-    /// What it may do.
     pub permissions: Permissions,
-    /// From where.
+    /// The addresses that may use it.
     pub allow: AllowList,
-    /// Until when.
     pub expires: Option<Timestamp>,
 }
 
@@ -80,7 +77,6 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Works on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         let audit = Audit::new(store.clone(), clock.clone());
         Self {
@@ -90,7 +86,7 @@ impl Accounts {
         }
     }
 
-    /// Creates an account with a secret of its own for callbacks, which is in the answer.
+    /// Creates an account. Returns its callback secret, too.
     pub async fn create(
         &self,
         by: &By,
@@ -104,16 +100,16 @@ impl Accounts {
             created_at: self.clock.now(),
         };
         let (subject, detail) = (format!("account {name}"), format!("balance {balance}"));
-        let noted = self
+        let recorded = self
             .audit
-            .note(by, None, Action::AccountCreate, subject, detail)
+            .record(by, None, Action::AccountCreate, subject, detail)
             .await?;
         let created = match self.store.create_account(&account).await {
             Ok(None) => Err(AccountError::Taken(name.to_owned())),
             Ok(Some(id)) => Ok(id),
             Err(error) => Err(error.into()),
         };
-        let id = noted.done(created).await?;
+        let id = recorded.done(created).await?;
         let record = AccountRecord {
             id,
             name: name.to_owned(),
@@ -125,7 +121,6 @@ impl Accounts {
         Ok((record, account.callback_secret))
     }
 
-    /// The account of this name.
     pub async fn get(&self, name: &str) -> Result<AccountRecord, AccountError> {
         self.store
             .find_account(name)
@@ -133,12 +128,12 @@ impl Accounts {
             .ok_or_else(|| AccountError::UnknownAccount(name.to_owned()))
     }
 
-    /// The account of this ID, read anew.
+    /// Reads the account from the store.
     pub async fn find_by_id(&self, id: AccountId) -> Result<Option<AccountRecord>, StoreError> {
         self.store.find_account_by_id(id).await
     }
 
-    /// What a person may do who acts for an account in the dashboard: everything, within the account's own bounds.
+    /// The access of a person who acts for an account in the dashboard: all permissions, within the account's rules.
     pub fn access_of(account: &AccountRecord, person: &str) -> Access {
         Access {
             name: person.to_owned(),
@@ -154,12 +149,12 @@ impl Accounts {
         }
     }
 
-    /// Every account.
+    /// All accounts.
     pub async fn list(&self) -> Result<Vec<AccountRecord>, StoreError> {
         self.store.list_accounts().await
     }
 
-    /// Accounts whose name holds a text, or all of them, the newest first.
+    /// Accounts, newest first; `name` limits them to those whose name contains it.
     pub async fn look(
         &self,
         name: Option<&str>,
@@ -168,7 +163,7 @@ impl Accounts {
         self.store.look_for_accounts(name, look).await
     }
 
-    /// What these accounts are called.
+    /// The names of these accounts.
     pub async fn names(
         &self,
         ids: impl IntoIterator<Item = AccountId>,
@@ -183,8 +178,8 @@ impl Accounts {
             .collect())
     }
 
-    /// Adds money to an account, or takes some off, and returns the new balance. With `once`, a repetition of the same
-    /// changes nothing more.
+    /// Adds an amount to a balance, or takes it off if it is negative, and returns the new balance. A second call with
+    /// the same `once` changes nothing.
     pub async fn credit(
         &self,
         by: &By,
@@ -205,10 +200,10 @@ impl Accounts {
             Some(note) => format!("{amount}, {note}"),
             None => amount.to_string(),
         };
-        let noted = self
-            .note(by, &account, Action::AccountCredit, detail)
+        let recorded = self
+            .record(by, &account, Action::AccountCredit, detail)
             .await?;
-        noted
+        recorded
             .done(self.change_balance(&account, amount, note).await)
             .await
     }
@@ -228,21 +223,20 @@ impl Accounts {
         balance.ok_or_else(|| AccountError::UnknownAccount(account.name.clone()))
     }
 
-    /// Changes what an account may spend, and returns what it may now. Of two who change something at once neither
-    /// undoes what the other did.
+    /// Changes the spending rules of an account and returns them. Two concurrent changes do not undo each other.
     pub async fn set_rules(
         &self,
         by: &By,
         name: &str,
         change: impl Fn(&mut SpendingRules),
     ) -> Result<SpendingRules, AccountError> {
-        for _ in 0..RULE_TRIES {
+        for _ in 0..RULE_ATTEMPTS {
             let account = self.get(name).await?;
             let mut rules = account.rules.clone();
             change(&mut rules);
             let detail = rules.changes_since(&account.rules);
-            let noted = self
-                .note(by, &account, Action::AccountRules, detail)
+            let recorded = self
+                .record(by, &account, Action::AccountRules, detail)
                 .await?;
             let before = Some(&account.rules);
             let outcome = match self.store.set_rules(account.id, before, &rules).await {
@@ -250,7 +244,7 @@ impl Accounts {
                 Ok(false) => Err(AccountError::Overtaken(name.to_owned())),
                 Err(error) => Err(error.into()),
             };
-            match noted.done(outcome).await {
+            match recorded.done(outcome).await {
                 Err(AccountError::Overtaken(_)) => {}
                 outcome => return outcome,
             }
@@ -258,13 +252,13 @@ impl Accounts {
         Err(AccountError::Overtaken(name.to_owned()))
     }
 
-    /// The newest entries of an account's ledger, the newest first.
+    /// The newest ledger entries, newest first.
     pub async fn ledger(&self, name: &str, limit: u32) -> Result<Vec<LedgerEntry>, AccountError> {
         let account = self.get(name).await?;
         Ok(self.store.list_ledger(account.id, None, limit).await?)
     }
 
-    /// A page of an account's ledger: the newest entries that are older than `before`.
+    /// A page of the ledger, newest entries first.
     pub async fn ledger_page(
         &self,
         account: AccountId,
@@ -274,12 +268,12 @@ impl Accounts {
         self.store.list_ledger(account, before, limit).await
     }
 
-    /// The accounts whose ledger does not give their balance. There must never be one.
+    /// The accounts whose balance is not the sum of their ledger. There must never be one.
     pub async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError> {
         self.store.check_ledger().await
     }
 
-    /// Suspends an account, or lets it go on.
+    /// Suspends or resumes an account.
     pub async fn set_suspended(
         &self,
         by: &By,
@@ -292,24 +286,26 @@ impl Accounts {
         } else {
             Action::AccountResume
         };
-        let noted = self.note(by, &account, action, String::new()).await?;
+        let recorded = self.record(by, &account, action, String::new()).await?;
         let is_set = self.store.set_suspended(name, suspended).await;
-        noted.done(known(is_set, name)).await
+        recorded.done(require_changed(is_set, name)).await
     }
 
-    async fn note(
+    async fn record(
         &self,
         by: &By,
         account: &AccountRecord,
         action: Action,
         detail: String,
-    ) -> Result<Noted<'_>, StoreError> {
+    ) -> Result<RecordedChange<'_>, StoreError> {
         let subject = format!("account {} ({})", account.id, account.name);
         let account = Some(account.id);
-        self.audit.note(by, account, action, subject, detail).await
+        self.audit
+            .record(by, account, action, subject, detail)
+            .await
     }
 
-    /// Creates a token. The secret is in the answer and nowhere else.
+    /// Creates a token. The secret is returned here and stored nowhere.
     pub async fn create_token(
         &self,
         by: &By,
@@ -326,16 +322,16 @@ impl Accounts {
             expires: order.expires,
             created_at: self.clock.now(),
         };
-        let (subject, detail) = (format!("token {}", token.name), in_words(&token));
-        let noted = self
+        let (subject, detail) = (format!("token {}", token.name), describe_token(&token));
+        let recorded = self
             .audit
-            .note(by, Some(account), Action::TokenCreate, subject, detail)
+            .record(by, Some(account), Action::TokenCreate, subject, detail)
             .await?;
-        let id = noted.done(self.store.create_token(&token).await).await?;
+        let id = recorded.done(self.store.create_token(&token).await).await?;
         Ok((id, secret))
     }
 
-    /// The live tokens of an account, or of all.
+    /// The live tokens of one account, or of all.
     pub async fn list_tokens(
         &self,
         account: Option<AccountId>,
@@ -343,22 +339,22 @@ impl Accounts {
         self.store.list_tokens(account).await
     }
 
-    /// The secret that signs an account's callbacks, for a person who asks to see it.
+    /// The secret that signs an account's callbacks, to show it to a person.
     pub async fn callback_secret(
         &self,
         by: &By,
         account: &AccountRecord,
     ) -> Result<String, StoreError> {
-        let noted = self
-            .note(by, account, Action::SecretShow, String::new())
+        let recorded = self
+            .record(by, account, Action::SecretShow, String::new())
             .await?;
         let secrets = self.store.find_signing_secrets(account.id).await;
         let secret = secrets.map(|secrets| secrets.map_or_else(String::new, |two| two.newest));
-        noted.done(secret).await
+        recorded.done(secret).await
     }
 
-    /// Gives an account a new secret for its callbacks, which is in the answer. The one before signs besides it for
-    /// `overlap`, so that receivers can change theirs meanwhile.
+    /// Replaces the secret that signs an account's callbacks and returns the new one. The previous one also signs for
+    /// `overlap`, so that receivers have time to change.
     pub async fn rotate_callback_secret(
         &self,
         by: &By,
@@ -367,7 +363,9 @@ impl Accounts {
     ) -> Result<String, AccountError> {
         let until = self.clock.now() + overlap;
         let detail = format!("the former one signs until {until}");
-        let noted = self.note(by, account, Action::SecretRotate, detail).await?;
+        let recorded = self
+            .record(by, account, Action::SecretRotate, detail)
+            .await?;
         let secret = callback_secret();
         let id = account.id;
         let rotated = match self.store.replace_signing_secret(id, &secret, until).await {
@@ -375,10 +373,10 @@ impl Accounts {
             Ok(false) => Err(AccountError::UnknownAccount(account.name.clone())),
             Err(error) => Err(error.into()),
         };
-        noted.done(rotated).await
+        recorded.done(rotated).await
     }
 
-    /// Revokes a token of this account, or of any. Every node refuses it within a second.
+    /// Revokes a token of one account, or of any. All nodes refuse it within a second.
     pub async fn revoke_token(
         &self,
         by: &By,
@@ -389,9 +387,9 @@ impl Accounts {
         let token = tokens.into_iter().find(|token| token.id == id);
         let access = token.ok_or(AccountError::UnknownToken(id))?.access;
         let subject = format!("token {id} ({})", access.name);
-        let noted = self
+        let recorded = self
             .audit
-            .note(by, Some(access.account), Action::TokenRevoke, subject, "")
+            .record(by, Some(access.account), Action::TokenRevoke, subject, "")
             .await?;
         let revoked = match self.store.revoke_token(account, id, self.clock.now()).await {
             Ok(true) => {
@@ -401,12 +399,12 @@ impl Accounts {
             Ok(false) => Err(AccountError::UnknownToken(id)),
             Err(error) => Err(error.into()),
         };
-        noted.done(revoked).await
+        recorded.done(revoked).await
     }
 }
 
-/// The outcome of a change to an account that may have gone in the meantime.
-fn known(changed: Result<bool, StoreError>, name: &str) -> Result<(), AccountError> {
+/// Turns "nothing changed" into an error: the account is gone.
+fn require_changed(changed: Result<bool, StoreError>, name: &str) -> Result<(), AccountError> {
     if changed? {
         Ok(())
     } else {
@@ -414,8 +412,8 @@ fn known(changed: Result<bool, StoreError>, name: &str) -> Result<(), AccountErr
     }
 }
 
-/// What a token may do, for the log.
-fn in_words(token: &NewToken) -> String {
+/// Describes a token for the audit log.
+fn describe_token(token: &NewToken) -> String {
     let networks = token.allow.to_string();
     let from = match networks.as_str() {
         "" => "anywhere",
@@ -428,10 +426,10 @@ fn in_words(token: &NewToken) -> String {
     format!("may {permissions}; from {from}; {until}")
 }
 
-/// How long a former secret signs besides the new one, unless somebody asks for another time.
+/// The default overlap of a new callback secret with the previous one.
 pub const SECRET_OVERLAP: SignedDuration = SignedDuration::from_hours(24);
 
-/// In the form that the Standard Webhooks specification gives secrets.
+/// The secret has the form of the Standard Webhooks specification.
 fn callback_secret() -> String {
     let key = base64::engine::general_purpose::STANDARD.encode(entropy::bytes::<24>());
     format!("whsec_{key}")

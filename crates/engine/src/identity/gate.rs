@@ -1,8 +1,8 @@
 //! Who may call: tokens, permissions, addresses.
 //!
-//! What a token stands for is kept in memory, so a request costs no database read. A watcher asks the store for the
-//! version of its accounts and tokens several times a second and forgets everything when it has grown. While that
-//! question goes unanswered, memory is not trusted and each request asks the store itself.
+//! Tokens are cached in memory, so a request costs no database read. A watcher asks the store four times a second for
+//! the version of its accounts and tokens, and clears the cache when it has changed. While the watcher gets no answer,
+//! the cache is not trusted and each request asks the store.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,15 +17,14 @@ use tokio::task::AbortHandle;
 use crate::identity::rate::{Allowance, RateLimits, Requester};
 use crate::identity::throttle::Throttle;
 
-/// How often the version is asked for.
 const WATCH_EVERY: Duration = Duration::from_millis(250);
-/// How old an answer about the version may be for memory to be trusted. Within a second a revocation must be seen.
+/// How old the last answer about the version may be for the cache to be trusted. Revocations must apply within a
+/// second.
 const TRUSTED_FOR: Duration = Duration::from_millis(900);
-/// Tokens that are remembered at once.
-const MAX_KNOWN: usize = 50_000;
-/// How often it is written down when tokens were last used, and of how many with one write.
-const NOTE_EVERY: Duration = Duration::from_mins(1);
-const NOTED_AT_ONCE: usize = 1_000;
+const MAX_CACHED: usize = 50_000;
+/// How often the times of last use are stored, and how many in one write.
+const STORE_USES_EVERY: Duration = Duration::from_mins(1);
+const STORE_USES_BATCH: usize = 1_000;
 
 /// Why a call is refused.
 #[derive(Debug, thiserror::Error)]
@@ -33,10 +32,9 @@ pub enum Refusal {
     /// No token came with the request.
     #[error("no API token was given")]
     Missing,
-    /// The token is malformed, unknown or revoked; which of these is nobody's business.
+    /// The token is malformed, unknown or revoked. Callers do not learn which.
     #[error("the API token is not valid")]
     Unknown,
-    /// The token's time is over.
     #[error("the API token has expired")]
     Expired,
     /// The account is suspended.
@@ -45,31 +43,30 @@ pub enum Refusal {
     /// The token may not be used from the caller's address.
     #[error("the API token may not be used from the address {0}")]
     Address(IpAddr),
-    /// The token was not granted this route, which takes any of these.
+    /// The token has none of these permissions; the route needs one of them.
     #[error("the API token lacks the permission {}", either(.0))]
     NotGranted(&'static [Permission]),
     /// Too many wrong tokens came from the caller's address.
     #[error("too many wrong API tokens came from this address")]
     Throttled {
-        /// When to try again.
+        /// Seconds until the next attempt.
         retry_after_s: u32,
     },
-    /// The store could not say.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Permissions of which one is enough, in words.
+/// Lists permissions of which one is enough, for people to read.
 pub fn either(permissions: &[Permission]) -> String {
     let names: Vec<String> = permissions.iter().map(|name| format!("'{name}'")).collect();
     names.join(" or ")
 }
 
-/// Decides about callers.
+/// Checks the tokens of callers.
 pub struct Gate {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    known: RwLock<Known>,
+    cache: RwLock<TokenCache>,
     started: Instant,
     /// Milliseconds after `started` at which the version was last confirmed.
     confirmed_ms: AtomicU64,
@@ -79,55 +76,54 @@ pub struct Gate {
 }
 
 #[derive(Default)]
-struct Known {
+struct TokenCache {
     version: u64,
-    tokens: HashMap<TokenHash, Arc<KnownToken>>,
-    /// When tokens were last used, unless that is written down. Outlives what is remembered of them.
+    tokens: HashMap<TokenHash, Arc<CachedToken>>,
+    /// Times of last use that are not stored yet. They outlive the cached tokens.
     used: HashMap<TokenHash, LastUse>,
 }
 
-/// When a token was last used, unless that is written down: microseconds since 1970, 0 for not.
+/// When a token was last used, in microseconds since 1970; 0 if there is nothing to store.
 type LastUse = Arc<AtomicI64>;
 
-/// A token that is remembered.
-struct KnownToken {
+struct CachedToken {
     access: Arc<Access>,
     used_us: LastUse,
 }
 
-impl Known {
-    /// Where to note the uses of a token. Beyond so many nothing is written down of them.
+impl TokenCache {
+    /// Where to record the uses of a token. If there are too many tokens, further uses are not stored.
     fn last_use(&mut self, hash: TokenHash) -> LastUse {
-        if self.used.len() >= MAX_KNOWN && !self.used.contains_key(&hash) {
+        if self.used.len() >= MAX_CACHED && !self.used.contains_key(&hash) {
             return LastUse::default();
         }
         self.used.entry(hash).or_default().clone()
     }
 
-    /// When tokens were used since this was last asked.
+    /// Takes the times of last use that are not stored yet.
     fn take_used(&mut self) -> Vec<(TokenHash, Timestamp)> {
-        let mut taken = Vec::new();
+        let mut uses = Vec::new();
         self.used.retain(|hash, used_us| {
             let at_us = used_us.swap(0, Ordering::Relaxed);
             if let Ok(at) = Timestamp::from_microsecond(at_us)
                 && at_us > 0
             {
-                taken.push((*hash, at));
+                uses.push((*hash, at));
             }
-            // Nobody else can note another use of one that is not remembered.
+            // If the token is not cached, nothing can record another use of it.
             Arc::strong_count(used_us) > 1
         });
-        taken
+        uses
     }
 }
 
 impl Gate {
-    /// Starts deciding, and watching for changes. Must be called inside a tokio runtime.
+    /// Starts the gate and its watcher. Must be called inside a tokio runtime.
     pub fn start(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Arc<Self> {
         let gate = Arc::new(Self {
             store,
             clock,
-            known: RwLock::default(),
+            cache: RwLock::default(),
             started: Instant::now(),
             confirmed_ms: AtomicU64::new(0),
             throttle: Throttle::default(),
@@ -135,36 +131,36 @@ impl Gate {
             tasks: std::sync::OnceLock::new(),
         });
         let weak = Arc::downgrade(&gate);
-        let watching = supervise::spawn("access-watch", move || watch(weak.clone()));
+        let watching = supervise::spawn("access-watch", move || run_watch(weak.clone()));
         let weak = Arc::downgrade(&gate);
-        let noting = supervise::spawn("token-use", move || note(weak.clone()));
+        let storing = supervise::spawn("token-use", move || run_store_last_uses(weak.clone()));
         gate.tasks
-            .get_or_init(|| [watching.abort_handle(), noting.abort_handle()]);
+            .get_or_init(|| [watching.abort_handle(), storing.abort_handle()]);
         gate
     }
 
-    /// Stops watching, and writes down when tokens were last used.
+    /// Stops watching, and stores the times of last use.
     pub async fn stop(&self) {
         for task in self.tasks.get().into_iter().flatten() {
             task.abort();
         }
-        self.note_used().await;
+        self.store_last_uses().await;
     }
 
-    /// Whether the store answered lately.
+    /// Whether the store answered recently.
     pub fn is_current(&self) -> bool {
         let confirmed = Duration::from_millis(self.confirmed_ms.load(Ordering::Acquire));
         self.started.elapsed().saturating_sub(confirmed) < TRUSTED_FOR
     }
 
-    /// The version of accounts, tokens and senders that memory may be trusted for; `None` while nobody knows it.
+    /// The version of accounts, tokens and senders that caches may rely on; `None` while it is unknown.
     pub(crate) fn version(&self) -> Option<u64> {
-        let version = self.known.read().expect("no holder panics").version;
+        let version = self.cache.read().expect("no holder panics").version;
         self.is_current().then_some(version)
     }
 
-    /// Decides whether the bearer of `token`, calling from `address`, may do what needs one of these permissions; any
-    /// valid token will do for none.
+    /// Decides whether the bearer of `token`, calling from `address`, may do something that needs one of these
+    /// permissions. If `permissions` is empty, any valid token is enough.
     pub async fn admit(
         &self,
         token: Option<&str>,
@@ -175,10 +171,10 @@ impl Gate {
         let now = self.clock.now();
         let token = match self.find(token, address).await? {
             Some(token) if token.access.is_expired(now) => {
-                return Err(self.wrong(address, Refusal::Expired));
+                return Err(self.count_failure(address, Refusal::Expired));
             }
             Some(token) => token,
-            None => return Err(self.wrong(address, Refusal::Unknown)),
+            None => return Err(self.count_failure(address, Refusal::Unknown)),
         };
         let access = &token.access;
         if access.suspended {
@@ -196,7 +192,7 @@ impl Gate {
         }
     }
 
-    /// Counts a request of an account that may make so many in a second; `None`: it may make any number.
+    /// Counts a request against the account's rate limit; `None` if it has none.
     pub fn count(
         &self,
         account: AccountId,
@@ -207,31 +203,36 @@ impl Gate {
         (per_second > 0).then(|| self.rates.count(account, requester, per_second, now))
     }
 
-    /// Refuses a request that came without a token. Where such requests cost something, they count against their address
-    /// like a wrong token does.
+    /// Refuses a request without a token. Where such requests are expensive, they count against the address like a
+    /// wrong token.
     pub fn refuse_missing(&self, address: IpAddr) -> Refusal {
-        self.wrong(address, Refusal::Missing)
+        self.count_failure(address, Refusal::Missing)
     }
 
-    /// A wrong token counts against its address; when that has used up its tries, it is told to wait instead.
-    fn wrong(&self, address: IpAddr, refusal: Refusal) -> Refusal {
+    /// Counts a wrong token against its address. An address without attempts left is told to wait instead.
+    fn count_failure(&self, address: IpAddr, refusal: Refusal) -> Refusal {
         match self.throttle.fail(address, self.clock.now()) {
             Some(retry_after_s) => Refusal::Throttled { retry_after_s },
             None => refusal,
         }
     }
 
-    /// An address that has used up its tries costs the store little: what is not in memory is looked up for it slowly.
-    async fn find(&self, token: &str, address: IpAddr) -> Result<Option<Arc<KnownToken>>, Refusal> {
+    /// An address without attempts left cannot flood the store: its lookups of tokens that are not cached are slowed
+    /// down.
+    async fn find(
+        &self,
+        token: &str,
+        address: IpAddr,
+    ) -> Result<Option<Arc<CachedToken>>, Refusal> {
         let hash = TokenHash::of(token);
         let version = {
-            let known = self.known.read().expect("no holder panics");
+            let cache = self.cache.read().expect("no holder panics");
             if self.is_current()
-                && let Some(token) = known.tokens.get(&hash)
+                && let Some(token) = cache.tokens.get(&hash)
             {
                 return Ok(Some(token.clone()));
             }
-            known.version
+            cache.version
         };
         if TokenSecret::parse(token).is_none() {
             return Ok(None);
@@ -242,27 +243,27 @@ impl Gate {
         let Some(access) = self.store.find_access(&hash).await? else {
             return Ok(None);
         };
-        let mut known = self.known.write().expect("no holder panics");
-        let token = Arc::new(KnownToken {
+        let mut cache = self.cache.write().expect("no holder panics");
+        let token = Arc::new(CachedToken {
             access: Arc::new(access),
-            used_us: known.last_use(hash),
+            used_us: cache.last_use(hash),
         });
-        // Read under an older version, it may be out of date already: then it serves this one request only.
-        if known.version == version {
-            if known.tokens.len() >= MAX_KNOWN {
-                known.tokens.clear();
+        // A token that was read under an older version may be out of date, so it serves only this request.
+        if cache.version == version {
+            if cache.tokens.len() >= MAX_CACHED {
+                cache.tokens.clear();
             }
-            known.tokens.insert(hash, token.clone());
+            cache.tokens.insert(hash, token.clone());
         }
         Ok(Some(token))
     }
 
     async fn refresh(&self) {
-        let asked = self.started.elapsed();
+        let asked_at = self.started.elapsed();
         match self.store.access_version().await {
             Ok(version) => {
-                self.forget_if_changed(version);
-                let confirmed = u64::try_from(asked.as_millis()).unwrap_or(u64::MAX);
+                self.clear_if_changed(version);
+                let confirmed = u64::try_from(asked_at.as_millis()).unwrap_or(u64::MAX);
                 self.confirmed_ms.store(confirmed, Ordering::Release);
             }
             Err(error) => {
@@ -272,40 +273,39 @@ impl Gate {
         }
     }
 
-    fn forget_if_changed(&self, version: u64) {
-        if self.known.read().expect("no holder panics").version == version {
+    fn clear_if_changed(&self, version: u64) {
+        if self.cache.read().expect("no holder panics").version == version {
             return;
         }
-        let mut known = self.known.write().expect("no holder panics");
-        known.version = version;
-        known.tokens.clear();
+        let mut cache = self.cache.write().expect("no holder panics");
+        cache.version = version;
+        cache.tokens.clear();
     }
 
-    /// Writes down when tokens were last used. What cannot be written is left out: it says little, and the next use
-    /// says it again.
-    async fn note_used(&self) {
-        let used = self.known.write().expect("no holder panics").take_used();
-        for batch in used.chunks(NOTED_AT_ONCE) {
+    /// Stores the times of last use. A failure loses little: the next use of the token records a later time.
+    async fn store_last_uses(&self) {
+        let used = self.cache.write().expect("no holder panics").take_used();
+        for batch in used.chunks(STORE_USES_BATCH) {
             if let Err(error) = self.store.note_tokens_used(batch).await {
-                tracing::warn!(%error, "it is not noted when tokens were last used");
+                tracing::warn!(%error, "cannot store when tokens were last used");
                 return;
             }
         }
     }
 }
 
-async fn note(gate: std::sync::Weak<Gate>) {
-    let first = tokio::time::Instant::now() + NOTE_EVERY;
-    let mut tick = tokio::time::interval_at(first, NOTE_EVERY);
+async fn run_store_last_uses(gate: std::sync::Weak<Gate>) {
+    let first = tokio::time::Instant::now() + STORE_USES_EVERY;
+    let mut tick = tokio::time::interval_at(first, STORE_USES_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
         let Some(gate) = gate.upgrade() else { return };
-        gate.note_used().await;
+        gate.store_last_uses().await;
     }
 }
 
-async fn watch(gate: std::sync::Weak<Gate>) {
+async fn run_watch(gate: std::sync::Weak<Gate>) {
     let mut tick = tokio::time::interval(WATCH_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {

@@ -1,8 +1,8 @@
-//! What people grant to clients: asked for, answered, redeemed, renewed, taken back.
+//! OAuth grants: requested, approved, redeemed, refreshed, revoked.
 //!
-//! A client asks ([`Grants::begin`]), a person answers on a page ([`Grants::approve`], [`Grants::deny`]), the client
-//! redeems the code that it is sent back with, and renews its tokens ([`Grants::exchange`]). Clients register
-//! ([`Grants::register`]), or are known by a document at the address that is their ID.
+//! A client sends an authorization request ([`Grants::begin`]), a person answers it on a page ([`Grants::approve`],
+//! [`Grants::deny`]), and the client redeems its code and later refreshes its tokens ([`Grants::exchange`]). Clients
+//! register ([`Grants::register`]) or publish a document at the URL that is their ID.
 
 mod authorize;
 mod exchange;
@@ -30,80 +30,74 @@ use crate::entropy;
 use crate::identity::throttle::Throttle;
 use crate::identity::tries::Tries;
 
-/// How long a person may take to answer.
+/// How long a person may take to answer a request.
 const REQUEST_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
-/// Requests that may wait for an answer at once.
+/// How many requests may wait for an answer.
 const MAX_REQUESTS: u32 = 100_000;
-/// What an address may ask for or get wrong in quick succession, and after how many seconds one is forgiven.
-const ASKING: (u32, i64) = (60, 1);
-const FAILING: (u32, i64) = (30, 2);
-const REGISTERING: (u32, i64) = (20, 60);
-/// How often a client may renew the tokens of one grant, and how often it may renew any from one address.
-const RENEWING: TryLimit = TryLimit::Steady {
+/// Limits per address: a burst, and the seconds after which one attempt is forgiven.
+const REQUESTS_PER_ADDRESS: (u32, i64) = (60, 1);
+const FAILURES_PER_ADDRESS: (u32, i64) = (30, 2);
+const REGISTRATIONS_PER_ADDRESS: (u32, i64) = (20, 60);
+/// Limits of refreshing: per grant, and per client and address.
+const REFRESHES_PER_GRANT: TryLimit = TryLimit::Steady {
     burst: 30,
     forgiven_after_s: 20,
 };
-const RENEWING_BY_CLIENT: TryLimit = TryLimit::Steady {
+const REFRESHES_PER_CLIENT: TryLimit = TryLimit::Steady {
     burst: 300,
     forgiven_after_s: 1,
 };
-/// The same for all of an IPv6 site.
-const REGISTERING_BY_SITE: (u32, i64) = (100, 12);
+/// The limit for a whole IPv6 site.
+const REGISTRATIONS_PER_SITE: (u32, i64) = (100, 12);
 
-/// Who grants, for what, and for how long.
+/// Issuer, resource and lifetimes of grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantSettings {
-    /// The name of the authorization server, which is its address without a slash at the end.
+    /// The authorization server's URL, without a trailing slash.
     pub issuer: String,
-    /// What tokens are for: the address of the MCP server.
+    /// What tokens are for: the URL of the MCP server.
     pub resource: String,
-    /// How long a code may be redeemed.
+    /// How long a code can be redeemed.
     pub code_lifetime: SignedDuration,
-    /// How long an access token works.
     pub access_lifetime: SignedDuration,
-    /// How long a refresh token works.
     pub refresh_lifetime: SignedDuration,
-    /// How long after the grant all of its tokens are over, however often they were renewed.
+    /// When all tokens of a grant end, however often they were refreshed.
     pub grant_lifetime: SignedDuration,
 }
 
-/// What a person grants.
+/// What a person allows a client.
 #[derive(Debug, Clone, Copy)]
 pub struct Consent<'a> {
-    /// Who, for the audit log.
+    /// For the audit log.
     pub by: &'a By,
-    /// For which account.
     pub account: AccountId,
-    /// Who; `None`: somebody who came by the link of the first start.
+    /// `None` if the person came by the link of the first start.
     pub person: Option<PersonId>,
-    /// What the client may do.
     pub scopes: &'a [Permission],
 }
 
-/// What a client asks for, as a person is shown it.
+/// An authorization request as a person sees it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pending {
-    /// Names the request; who holds it may answer, once.
+    /// Secret: its holder may answer the request, once.
     pub id: String,
-    /// What the client calls itself.
+    /// The name that the client gave itself.
     pub client_name: String,
-    /// What the client is named by.
     pub client_id: String,
     /// Where the answer goes.
     pub redirect_uri: String,
-    /// Whether that is a program on the person's own machine.
+    /// Whether the client is a program on the person's own machine.
     pub is_loopback: bool,
-    /// What it may be granted: what it asks for, or all there is when it named nothing.
+    /// What the client may get: the requested scopes, or all if it requested none.
     pub scopes: Vec<Permission>,
-    /// Whether it named them. What nobody asked for is granted only to whom a person picks it for.
+    /// Whether the client requested scopes. If not, a person must pick each one.
     pub scopes_named: bool,
     /// What the tokens will be for.
     pub resource: String,
-    /// Until when it can be answered.
     pub expires_at: Timestamp,
 }
 
-/// Who holds its name may answer it, so that is not shown.
+/// Hides the ID, which is a secret.
 impl fmt::Debug for Pending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pending")
@@ -114,25 +108,24 @@ impl fmt::Debug for Pending {
     }
 }
 
-/// Grants, from the question to the last token.
+/// OAuth grants, from the request to the last token.
 pub struct Grants {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     audit: Audit,
     documents: Arc<dyn ClientDocuments>,
     settings: GrantSettings,
-    asking: Throttle,
-    failing: Throttle,
-    registering: Throttle,
-    registering_by_site: Throttle,
-    /// By refresh token; the count goes on with the token that follows, so it is the grant's.
-    renewing: Tries<TokenHash>,
+    requests: Throttle,
+    failures: Throttle,
+    registrations: Throttle,
+    registrations_by_site: Throttle,
+    /// By refresh token. The count moves to the next token, so it is the grant's.
+    refreshes: Tries<TokenHash>,
     /// By the hash of the client's ID, and by address.
-    renewing_by_client: Tries<(TokenHash, IpAddr)>,
+    refreshes_by_client: Tries<(TokenHash, IpAddr)>,
 }
 
 impl Grants {
-    /// Works on a store.
     pub fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -147,21 +140,21 @@ impl Grants {
             audit,
             documents,
             settings,
-            asking: throttle(ASKING),
-            failing: throttle(FAILING),
-            registering: throttle(REGISTERING),
-            registering_by_site: throttle(REGISTERING_BY_SITE).by_site(),
-            renewing: Tries::new(RENEWING),
-            renewing_by_client: Tries::new(RENEWING_BY_CLIENT),
+            requests: throttle(REQUESTS_PER_ADDRESS),
+            failures: throttle(FAILURES_PER_ADDRESS),
+            registrations: throttle(REGISTRATIONS_PER_ADDRESS),
+            registrations_by_site: throttle(REGISTRATIONS_PER_SITE).by_site(),
+            refreshes: Tries::new(REFRESHES_PER_GRANT),
+            refreshes_by_client: Tries::new(REFRESHES_PER_CLIENT),
         }
     }
 
-    /// The clients that may act for an account, the newest grant first.
+    /// The clients that may act for an account, newest grant first.
     pub async fn list_connected(&self, account: AccountId) -> Result<Vec<GrantRecord>, StoreError> {
         self.store.list_grants(account, self.clock.now()).await
     }
 
-    /// Whether an account has granted something to this client.
+    /// Whether an account has a grant to this client.
     pub async fn is_connected(
         &self,
         account: AccountId,
@@ -171,8 +164,8 @@ impl Grants {
         Ok(granted.iter().any(|grant| grant.client_id == client_id))
     }
 
-    /// Ends what an account granted to a client, with all its tokens; every node refuses them within a second. `false`
-    /// when the account has granted nothing of this ID, or not any more.
+    /// Revokes a grant and all its tokens; all nodes refuse them within a second. Returns `false` if the account has no
+    /// such grant.
     pub async fn disconnect(
         &self,
         by: &By,
@@ -185,9 +178,9 @@ impl Grants {
             return Ok(false);
         };
         let subject = format!("client {}", grant.client_name);
-        let noted = self
+        let recorded = self
             .audit
-            .note(
+            .record(
                 by,
                 Some(account),
                 Action::GrantRevoke,
@@ -196,30 +189,29 @@ impl Grants {
             )
             .await?;
         let revoked = self.store.revoke_grant(account, id, now).await;
-        noted.done(revoked).await
+        recorded.done(revoked).await
     }
 
-    /// Who grants, for what, and for how long.
     pub fn settings(&self) -> &GrantSettings {
         &self.settings
     }
 
-    /// The seconds to wait, when this address has asked too often. Each call counts.
+    /// Counts a request from this address. Returns the seconds to wait if there were too many.
     pub fn slow_down(&self, from: IpAddr) -> Option<u32> {
-        self.asking.fail(from, self.clock.now())
+        self.requests.fail(from, self.clock.now())
     }
 
-    /// Takes a client's question, from this address. It waits ten minutes for its answer.
+    /// Accepts an authorization request, which then waits ten minutes for an answer.
     pub async fn begin(
         &self,
-        asker: IpAddr,
+        address: IpAddr,
         params: &AuthorizeParams,
     ) -> Result<Pending, AuthorizeError> {
-        let request = self.check_request(asker, params).await?;
+        let request = self.check_request(address, params).await?;
         let id = secret();
         let key = hash(&id);
-        let kept = self.store.create_request(&key, &request, MAX_REQUESTS);
-        if kept.await? {
+        let created = self.store.create_request(&key, &request, MAX_REQUESTS);
+        if created.await? {
             Ok(pending(id, request))
         } else {
             let (client, redirect) = (&request.client_id, &request.redirect);
@@ -227,14 +219,14 @@ impl Grants {
         }
     }
 
-    /// What was asked for, unless it is answered or its time is over.
+    /// The request, unless it is answered or expired.
     pub async fn pending(&self, id: &str) -> Result<Option<Pending>, StoreError> {
         let found = self.store.find_request(&hash(id), self.clock.now()).await?;
         Ok(found.map(|request| pending(id.to_owned(), request)))
     }
 
-    /// Grants some of what was offered, and says where to send the person with the code. `None`: it is answered, its
-    /// time is over, or the consent names no scope, or one that was not offered.
+    /// Approves some of the offered scopes and returns where to redirect the person. `None` if the request is answered
+    /// or expired, or if the consent has no scope or one that was not offered.
     pub async fn approve(&self, id: &str, consent: Consent<'_>) -> Result<Option<Url>, StoreError> {
         let now = self.clock.now();
         let Consent {
@@ -246,7 +238,7 @@ impl Grants {
         let Some(request) = self.store.find_request(&hash(id), now).await? else {
             return Ok(None);
         };
-        let offered = offered(request.scopes);
+        let offered = offered_scopes(request.scopes);
         if scopes.is_empty() || !scopes.iter().all(|scope| offered.contains(scope)) {
             return Ok(None);
         }
@@ -254,9 +246,9 @@ impl Grants {
         let (name, client) = (&request.client_name, &request.client_id);
         let subject = format!("client {client} ({name})");
         let detail = format!("may {}", scopes.to_names());
-        let noted = self
+        let recorded = self
             .audit
-            .note(by, Some(account), Action::GrantApprove, subject, detail)
+            .record(by, Some(account), Action::GrantApprove, subject, detail)
             .await?;
         let code = secret();
         let approval = Approval {
@@ -269,27 +261,27 @@ impl Grants {
         };
         let granted = self.store.approve_request(&hash(id), &approval).await;
         match granted {
-            Ok(true) => Ok(Some(self.answer(&request, &[("code", &code)]))),
+            Ok(true) => Ok(Some(self.redirect_with(&request, &[("code", &code)]))),
             Ok(false) => {
-                noted.refused(&"it was answered in the meantime").await;
+                recorded.refused(&"it was answered in the meantime").await;
                 Ok(None)
             }
-            Err(error) => noted.done(Err(error)).await,
+            Err(error) => recorded.done(Err(error)).await,
         }
     }
 
-    /// Grants nothing, and says where to send the person. `None`: it is answered, or its time is over.
+    /// Denies the request and returns where to redirect the person. `None` if it is answered or expired.
     pub async fn deny(&self, id: &str) -> Result<Option<Url>, StoreError> {
         let denied = self.store.deny_request(&hash(id), self.clock.now()).await?;
         let refusal = [
             ("error", "access_denied"),
             ("error_description", "The person said no."),
         ];
-        Ok(denied.map(|request| self.answer(&request, &refusal)))
+        Ok(denied.map(|request| self.redirect_with(&request, &refusal)))
     }
 
-    /// Every answer says who gives it, so that a client of several servers cannot be made to mix them up (RFC 9207).
-    fn answer(&self, request: &AuthorizationRequest, parameters: &[(&str, &str)]) -> Url {
+    /// Every answer names the issuer, so that a client of several servers cannot be made to mix them up (RFC 9207).
+    fn redirect_with(&self, request: &AuthorizationRequest, parameters: &[(&str, &str)]) -> Url {
         let state = request.state.as_deref().map(|state| ("state", state));
         let parameters = parameters.iter().copied().chain(state);
         request
@@ -305,29 +297,28 @@ fn pending(id: String, request: AuthorizationRequest) -> Pending {
         client_id: request.client_id,
         redirect_uri: request.redirect.as_str().to_owned(),
         is_loopback: request.redirect.is_loopback(),
-        scopes: offered(request.scopes),
+        scopes: offered_scopes(request.scopes),
         scopes_named: !request.scopes.is_empty(),
         resource: request.resource,
         expires_at: request.expires,
     }
 }
 
-/// What a person may grant to whom asks for this: all there is to whom asks for nothing in particular.
-fn offered(asked: Permissions) -> Vec<Permission> {
-    if asked.is_empty() {
+/// What a person may grant: the requested scopes, or all if none were requested.
+fn offered_scopes(requested: Permissions) -> Vec<Permission> {
+    if requested.is_empty() {
         domain::oauth::SCOPES.to_vec()
     } else {
-        in_order(asked)
+        in_order(requested)
     }
 }
 
-/// In the order in which people are asked.
+/// In the order in which they are presented.
 fn in_order(scopes: Permissions) -> Vec<Permission> {
     let granted = |scope: &Permission| scopes.contains(*scope);
     domain::oauth::SCOPES.into_iter().filter(granted).collect()
 }
 
-/// 256 random bits.
 fn secret() -> String {
     URL_SAFE_NO_PAD.encode(entropy::bytes::<32>())
 }

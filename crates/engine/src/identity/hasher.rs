@@ -1,4 +1,4 @@
-//! Hashing passwords: slow on purpose, so never on the threads that answer requests, and never many at once.
+//! Password hashing. It is slow on purpose, so it runs on blocking threads and only a few at a time.
 
 use std::sync::Arc;
 
@@ -9,49 +9,49 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::entropy;
 
-/// Hashes that are worked on at once. Each takes 19 MiB and keeps a processor busy for some hundredths of a second.
+/// Hashes computed at once. Each takes 19 MiB and some hundredths of a second of a processor.
 const AT_ONCE: usize = 2;
-/// Those who may wait for their turn; more are told to come back.
+/// How many callers may wait; further ones are refused.
 const MAX_WAITING: usize = 64;
 
-/// Too many passwords wait to be looked at.
+/// Too many password checks are waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many people sign in at this moment")]
 pub struct Busy;
 
-/// Hashes passwords by Argon2id.
+/// Hashes passwords with Argon2id.
 pub struct Hasher {
-    turns: Arc<Semaphore>,
-    places: Arc<Semaphore>,
+    running: Arc<Semaphore>,
+    admitted: Arc<Semaphore>,
 }
 
 impl Default for Hasher {
     fn default() -> Self {
         Self {
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
-            places: Arc::new(Semaphore::new(AT_ONCE + MAX_WAITING)),
+            running: Arc::new(Semaphore::new(AT_ONCE)),
+            admitted: Arc::new(Semaphore::new(AT_ONCE + MAX_WAITING)),
         }
     }
 }
 
 impl Hasher {
-    /// What to keep of a password.
+    /// Hashes a password for storage.
     pub async fn hash(&self, password: Password) -> Result<PasswordHash, Busy> {
         self.run(move || hash(&password)).await
     }
 
-    /// Whether a password is the one that this was kept of. Where nothing was kept it takes the same time.
+    /// Whether a password matches a stored hash. Takes the same time if there is none.
     pub async fn verify(
         &self,
         password: Password,
-        kept: Option<PasswordHash>,
+        stored: Option<PasswordHash>,
     ) -> Result<bool, Busy> {
         self.run(move || {
-            let Some(kept) = kept else {
+            let Some(stored) = stored else {
                 std::hint::black_box(hash(&password));
                 return false;
             };
-            verify(&password, &kept)
+            verify(&password, &stored)
         })
         .await
     }
@@ -60,12 +60,17 @@ impl Hasher {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Busy> {
-        let place = self.places.clone().try_acquire_owned().map_err(|_| Busy)?;
-        let turn = self.turns.clone().acquire_owned().await;
-        let turn = turn.expect("the semaphore is never closed");
+        let admitted_permit = self
+            .admitted
+            .clone()
+            .try_acquire_owned()
+            .map_err(|_| Busy)?;
+        let running_permit = self.running.clone().acquire_owned().await;
+        let running_permit = running_permit.expect("the semaphore is never closed");
         let work = tokio::task::spawn_blocking(move || {
-            // Given back when the work is done, also when whoever asked for it has gone.
-            let _held: (OwnedSemaphorePermit, OwnedSemaphorePermit) = (place, turn);
+            // The permits are held until the work is done, even if the caller has gone.
+            let _held: (OwnedSemaphorePermit, OwnedSemaphorePermit) =
+                (admitted_permit, running_permit);
             work()
         });
         Ok(work.await.expect("hashing does not panic"))
@@ -78,15 +83,15 @@ fn hash(password: &Password) -> PasswordHash {
     PasswordHash::new(hash.expect("the salt is long enough").to_string())
 }
 
-/// The parameters are those of the kept hash.
-fn verify(password: &Password, kept: &PasswordHash) -> bool {
-    let Ok(kept) = phc::PasswordHash::new(kept.as_str()) else {
-        tracing::error!("a stored password hash cannot be read; nobody can sign in by it");
+/// Uses the parameters of the stored hash.
+fn verify(password: &Password, stored: &PasswordHash) -> bool {
+    let Ok(stored) = phc::PasswordHash::new(stored.as_str()) else {
+        tracing::error!("a stored password hash cannot be read; its owner cannot sign in");
         return false;
     };
     let argon2 = Argon2::default();
     argon2
-        .verify_password(password.reveal().as_bytes(), &kept)
+        .verify_password(password.reveal().as_bytes(), &stored)
         .is_ok()
 }
 
@@ -101,13 +106,17 @@ mod tests {
     #[tokio::test]
     async fn a_password_is_recognised_and_no_other() {
         let hasher = Hasher::default();
-        let kept = hasher.hash(given("violet tram eleven")).await;
-        let kept = kept.expect("not busy");
-        assert!(kept.as_str().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"));
-        for (text, kept, expected) in [
-            ("violet tram eleven", Some(kept.clone()), true),
-            ("violet tram Eleven", Some(kept.clone()), false),
-            ("", Some(kept), false),
+        let stored = hasher.hash(given("violet tram eleven")).await;
+        let stored = stored.expect("not busy");
+        assert!(
+            stored
+                .as_str()
+                .starts_with("$argon2id$v=19$m=19456,t=2,p=1$")
+        );
+        for (text, stored, expected) in [
+            ("violet tram eleven", Some(stored.clone()), true),
+            ("violet tram Eleven", Some(stored.clone()), false),
+            ("", Some(stored), false),
             ("violet tram eleven", None, false),
             (
                 "violet tram eleven",
@@ -115,23 +124,23 @@ mod tests {
                 false,
             ),
         ] {
-            let verified = hasher.verify(given(text), kept).await;
+            let verified = hasher.verify(given(text), stored).await;
             assert_eq!(verified, Ok(expected), "{text}");
         }
     }
 
     #[tokio::test]
-    async fn the_same_password_is_kept_differently_each_time() {
+    async fn the_same_password_has_a_different_hash_each_time() {
         let hasher = Hasher::default();
         let (one, two) = (hasher.hash(given("x")).await, hasher.hash(given("x")).await);
         assert_ne!(one, two);
     }
 
     #[tokio::test]
-    async fn those_who_find_no_place_are_sent_away_and_places_come_back() {
+    async fn callers_beyond_the_limit_are_refused_until_permits_are_free() {
         let hasher = Hasher::default();
         let all = u32::try_from(AT_ONCE + MAX_WAITING).expect("a few");
-        let held = hasher.places.clone().try_acquire_many_owned(all);
+        let held = hasher.admitted.clone().try_acquire_many_owned(all);
         assert_eq!(hasher.hash(given("x")).await, Err(Busy));
         drop(held);
         assert!(hasher.hash(given("x")).await.is_ok());

@@ -1,4 +1,4 @@
-//! People: who is invited, and how they come to have a password.
+//! People: invitations, password resets, and the account that an invitation leads to.
 
 mod others;
 mod own;
@@ -10,28 +10,26 @@ use domain::ports::{Invitation, Joining, NewPerson, Purpose, Store, StoreError};
 use domain::{AccountId, Clock, Person, Timestamp, TokenHash};
 use jiff::SignedDuration;
 
-use crate::audit::{Action, Audit, By, Noted};
+use crate::audit::{Action, Audit, By, RecordedChange};
 use crate::identity::hasher::{Busy, Hasher};
 use crate::identity::sign_in::{Entered, HALF_LIFETIME, new_session, secret};
 
 pub use others::{ManageError, Reach};
 pub use own::{OwnAccess, OwnError, RecoveryCodes};
 
-/// How long an invitation may wait to be accepted.
 const INVITATION_LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// How long a link for a new password works: whoever finds it is in.
+/// Short, because everyone who finds the link can sign in with it.
 const RESET_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 
-/// Why somebody was not invited.
+/// Why a person was not invited.
 #[derive(Debug, thiserror::Error)]
 pub enum InviteError {
-    /// They belong to the account already, or would have to become an operator, which is no invitation's business.
+    /// They belong to the account already, or the invitation is for an operator and they can sign in already.
     #[error("{} can sign in already, as {}", .0.email, .0.role)]
     Known(Person),
     /// Only an operator may be without an account.
     #[error("an admin or a member needs an account")]
     NoAccount,
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -39,30 +37,26 @@ pub enum InviteError {
 /// Why a password was not set.
 #[derive(Debug, thiserror::Error)]
 pub enum PasswordError {
-    /// The link is unknown, used or expired.
     #[error("the link does not work any more")]
     Link,
-    /// Somebody signs in with this address already.
+    /// Another person signs in with this address.
     #[error("somebody signs in with this address already")]
     Taken,
     /// Too many passwords wait to be hashed.
     #[error(transparent)]
     Busy(#[from] Busy),
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A link that was made. It is in here and nowhere else.
+/// A new link. It is returned here and stored nowhere.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Invited {
-    /// The link's secret.
     pub link: String,
-    /// Until when it may be used.
     pub expires: Timestamp,
 }
 
-/// Invites people, gives them passwords, and changes what they may do.
+/// Invites people, lets them set passwords, and manages their roles.
 pub struct People {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -71,7 +65,6 @@ pub struct People {
 }
 
 impl People {
-    /// Works on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, hasher: Arc<Hasher>) -> Self {
         let audit = Audit::new(store.clone(), clock.clone());
         Self {
@@ -82,8 +75,8 @@ impl People {
         }
     }
 
-    /// Invites somebody. An older invitation for the same address and account stops working. A person who can sign in
-    /// already gets a further account; the inviter is not told that they can.
+    /// Invites a person. An older invitation of the same address to the same account becomes invalid. A person who can
+    /// already sign in gets a further account; the inviter does not learn that.
     pub async fn invite(
         &self,
         by: &By,
@@ -94,30 +87,33 @@ impl People {
         if account.is_none() && role != Role::Operator {
             return Err(InviteError::NoAccount);
         }
-        if let Some(known) = self.store.find_credentials(&email).await? {
-            let person = known.person;
-            let there = match account.filter(|_| role != Role::Operator) {
+        if let Some(credentials) = self.store.find_credentials(&email).await? {
+            let person = credentials.person;
+            let member = match account.filter(|_| role != Role::Operator) {
                 Some(account) => self.find_in(&person, account).await?,
                 None => Some(person),
             };
-            if let Some(there) = there {
-                return Err(InviteError::Known(there));
+            if let Some(member) = member {
+                return Err(InviteError::Known(member));
             }
         }
         let (action, detail) = (Action::PersonInvite, format!("as {role}"));
-        let noted = self.audit.note(by, account, action, &email, detail).await?;
+        let recorded = self
+            .audit
+            .record(by, account, action, &email, detail)
+            .await?;
         let purpose = Purpose::Join { role, account };
         let link = self.create_link(email, purpose).await;
-        Ok(noted.done(link).await?)
+        Ok(recorded.done(link).await?)
     }
 
-    /// Who signs in with this address.
+    /// The person who signs in with this address.
     pub async fn find(&self, email: &Email) -> Result<Option<Person>, StoreError> {
-        let known = self.store.find_credentials(email).await?;
-        Ok(known.map(|known| known.person))
+        let credentials = self.store.find_credentials(email).await?;
+        Ok(credentials.map(|credentials| credentials.person))
     }
 
-    /// A person with their role in one account; `None` when they do not belong to it.
+    /// A person with their role in one account; `None` if they do not belong to it.
     async fn find_in(
         &self,
         person: &Person,
@@ -131,16 +127,16 @@ impl People {
         Ok(found.map(|further| person.clone().with_membership(further)))
     }
 
-    /// Makes a link by which a person sets a new password.
+    /// Creates a password reset link.
     pub async fn invite_again(&self, by: &By, person: &Person) -> Result<Invited, StoreError> {
         let (account, email) = (person.account, &person.email);
-        let noted = self
+        let recorded = self
             .audit
-            .note(by, account, Action::PersonReset, email, "")
+            .record(by, account, Action::PersonReset, email, "")
             .await?;
         let purpose = Purpose::NewPassword(person.id);
         let link = self.create_link(email.clone(), purpose).await;
-        noted.done(link).await
+        recorded.done(link).await
     }
 
     async fn create_link(&self, email: Email, purpose: Purpose) -> Result<Invited, StoreError> {
@@ -157,15 +153,15 @@ impl People {
         Ok(Invited { link, expires })
     }
 
-    /// What a link is for; `None` when it does not work.
+    /// The invitation of a link; `None` if the link is not valid.
     pub async fn find_invitation(&self, link: &str) -> Result<Option<Invitation>, StoreError> {
         self.store
             .find_invitation(&TokenHash::of(link), self.clock.now())
             .await
     }
 
-    /// Uses a link up, sets the password and signs in, or begins to, where there is a second factor. With `ends_grants`,
-    /// clients that the person allowed to act for an account can no longer do so.
+    /// Redeems a link: sets the password and signs the person in, or begins to if there is a second factor. With
+    /// `ends_grants`, the person's grants to clients are revoked.
     pub async fn accept(
         &self,
         device: &Device,
@@ -174,20 +170,22 @@ impl People {
         ends_grants: bool,
     ) -> Result<Entered, PasswordError> {
         let link = TokenHash::of(link);
-        // Hashing is dear, so not for links that somebody made up.
+        // Hashing is expensive, so the link is checked first.
         let now = self.clock.now();
         let invitation = self.store.find_invitation(&link, now).await?;
         let invitation = invitation.ok_or(PasswordError::Link)?;
         if matches!(invitation.purpose, Purpose::Join { .. }) {
-            let known = self.store.find_credentials(&invitation.email).await?;
-            if known.is_some() {
+            let credentials = self.store.find_credentials(&invitation.email).await?;
+            if credentials.is_some() {
                 return Err(PasswordError::Taken);
             }
         }
         let password = self.hasher.hash(password).await?;
         let now = self.clock.now();
         let (secret, session) = new_session(now, device);
-        let noted = self.note_accepted(device, &invitation, ends_grants).await?;
+        let recorded = self
+            .record_accepted(device, &invitation, ends_grants)
+            .await?;
         let half_expires = now + HALF_LIFETIME;
         let redeemed =
             self.store
@@ -198,11 +196,11 @@ impl People {
             Ok(None) => Err(PasswordError::Link),
             Err(error) => Err(error.into()),
         };
-        noted.done(entered).await
+        recorded.done(entered).await
     }
 
-    /// Accepts an invitation for somebody who is signed in: its account becomes one of theirs, and they see it next. The
-    /// answer is the secret under which their session goes on.
+    /// Accepts an invitation for a signed-in person: the account becomes one of theirs, and they see it next. Returns
+    /// the new secret of their session.
     pub async fn join(
         &self,
         device: &Device,
@@ -214,7 +212,7 @@ impl People {
         let invitation = self.store.find_invitation(&link, now).await?;
         let invitation = invitation.filter(|found| found.email == person.email);
         let invitation = invitation.ok_or(PasswordError::Link)?;
-        let noted = self.note_accepted(device, &invitation, false).await?;
+        let recorded = self.record_accepted(device, &invitation, false).await?;
         let renewed = secret();
         let joining = Joining {
             link,
@@ -228,15 +226,15 @@ impl People {
             Ok(false) => Err(PasswordError::Link),
             Err(error) => Err(error.into()),
         };
-        noted.done(joined).await
+        recorded.done(joined).await
     }
 
-    async fn note_accepted(
+    async fn record_accepted(
         &self,
         device: &Device,
         invitation: &Invitation,
         ends_grants: bool,
-    ) -> Result<Noted<'_>, StoreError> {
+    ) -> Result<RecordedChange<'_>, StoreError> {
         let email = &invitation.email;
         let by = By {
             who: email.to_string(),
@@ -245,8 +243,8 @@ impl People {
         let (account, action, detail) = match invitation.purpose {
             Purpose::Join { role, account } => (account, Action::PersonJoin, format!("as {role}")),
             Purpose::NewPassword(_) => {
-                let known = self.store.find_credentials(email).await?;
-                let account = known.and_then(|known| known.person.account);
+                let credentials = self.store.find_credentials(email).await?;
+                let account = credentials.and_then(|credentials| credentials.person.account);
                 let detail = if ends_grants {
                     "by a link; the clients that they connected are disconnected"
                 } else {
@@ -255,11 +253,11 @@ impl People {
                 (account, Action::PersonPassword, detail.to_owned())
             }
         };
-        self.audit.note(&by, account, action, email, detail).await
+        self.audit.record(&by, account, action, email, detail).await
     }
 
-    /// Gives the operator, who came by the link of the first start, an address and a password. The answer is the secret of
-    /// a new session, which takes the place of the old one.
+    /// Gives the operator, who came by the link of the first start, an email address and a password. Returns the secret
+    /// of a new session, which replaces the old one.
     pub async fn create_operator(
         &self,
         by: &By,
@@ -280,9 +278,9 @@ impl People {
         let (replaced, device) = session;
         let (secret, new) = new_session(now, device);
         let (action, detail) = (Action::PersonJoin, "as operator");
-        let noted = self
+        let recorded = self
             .audit
-            .note(by, Some(account), action, &person.email, detail)
+            .record(by, Some(account), action, &person.email, detail)
             .await?;
         let replaced = TokenHash::of(replaced);
         let created = match self.store.create_person(&person, &new, &replaced).await {
@@ -290,6 +288,6 @@ impl People {
             Ok(None) => Err(PasswordError::Taken),
             Err(error) => Err(error.into()),
         };
-        noted.done(created).await
+        recorded.done(created).await
     }
 }

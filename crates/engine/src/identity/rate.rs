@@ -1,4 +1,4 @@
-//! How many requests an account may make in a second. Each node counts for itself, in memory.
+//! Rate limits: how many requests a second an account may make. Each node counts for itself, in memory.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use domain::AccountId;
 
-/// Accounts that are counted at once; when more come, those whose allowance is whole again are dropped.
+/// How many accounts are counted; beyond that, those with a full allowance are dropped.
 const MAX_COUNTED: usize = 10_000;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Who makes requests for an account. Programs cannot keep people out of the dashboard, where they can stop them.
+/// Counted apart, so that a program that uses up its allowance cannot lock people out of the dashboard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Requester {
     /// REST and MCP, together.
@@ -19,27 +19,26 @@ pub enum Requester {
     People,
 }
 
-/// What is left of an account's allowance after a request.
+/// What is left of an account's rate limit after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// Requests in a second, which is also how many may come at once.
+    /// Requests a second, which is also the largest burst.
     pub per_second: u32,
     /// Requests that may still be made now.
     pub remaining: u32,
-    /// The seconds until the allowance is whole again, rounded up.
+    /// Seconds until the full burst is available again, rounded up.
     pub whole_in_s: u32,
-    /// Whether the request is refused.
     pub is_exceeded: bool,
 }
 
-/// Token buckets, each as the time at which it is full again.
+/// Token buckets, each stored as the time at which it is full again.
 #[derive(Default)]
 pub(crate) struct RateLimits {
     full_at: Mutex<HashMap<(AccountId, Requester), Duration>>,
 }
 
 impl RateLimits {
-    /// Counts a request at `now`, a time that never goes back, against an allowance of `per_second`, which is not 0.
+    /// Counts a request. `now` must be monotonic and `per_second` must not be 0.
     pub(crate) fn count(
         &self,
         account: AccountId,
@@ -48,19 +47,23 @@ impl RateLimits {
         now: Duration,
     ) -> Allowance {
         let per_second = per_second.max(1);
-        let one = SECOND / per_second;
+        let interval = SECOND / per_second;
         let mut full_at = self.full_at.lock().expect("no holder panics");
         if full_at.len() >= MAX_COUNTED {
             full_at.retain(|_, full_at| *full_at > now);
         }
         let entry = full_at.entry((account, requester)).or_default();
-        // A lower limit takes effect at once: no allowance is older than the second it is for.
+        // A lowered limit applies at once: no bucket is more than a second from full.
         let before = (*entry).clamp(now, now + SECOND);
-        let is_exceeded = before + one > now + SECOND;
-        let after = if is_exceeded { before } else { before + one };
+        let is_exceeded = before + interval > now + SECOND;
+        let after = if is_exceeded {
+            before
+        } else {
+            before + interval
+        };
         *entry = after;
         let used = after.saturating_sub(now);
-        let free = SECOND.saturating_sub(used).as_nanos() / one.as_nanos().max(1);
+        let free = SECOND.saturating_sub(used).as_nanos() / interval.as_nanos().max(1);
         Allowance {
             per_second,
             remaining: u32::try_from(free).map_or(per_second, |free| free.min(per_second)),
@@ -83,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_pass_at_once_and_then_one_after_the_other() {
+    fn a_burst_passes_at_once_and_later_requests_at_the_rate() {
         let limits = RateLimits::default();
         let count = |ms| limits.count(account(1), Requester::Programs, 4, at(ms));
         for remaining in [3, 2, 1, 0] {
@@ -104,11 +107,11 @@ mod tests {
         ] {
             assert_eq!(count(ms).is_exceeded, is_exceeded, "after {ms} ms");
         }
-        assert_eq!(count(10_000).remaining, 3, "it is whole again");
+        assert_eq!(count(10_000).remaining, 3, "the bucket is full again");
     }
 
     #[test]
-    fn accounts_people_and_programs_count_apart() {
+    fn accounts_people_and_programs_are_counted_apart() {
         let limits = RateLimits::default();
         let count = |id, who| limits.count(account(id), who, 1, at(0)).is_exceeded;
         assert!(!count(1, Requester::Programs));
@@ -118,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_limit_counts_at_once() {
+    fn a_changed_limit_applies_at_once() {
         let limits = RateLimits::default();
         let count = |rate, ms| limits.count(account(1), Requester::Programs, rate, at(ms));
         for _ in 0..100 {

@@ -1,7 +1,6 @@
-//! Signing in to the dashboard: by a one-time link or by a password, with a second factor where there is one, and the
-//! sessions that this opens.
+//! Signing in to the dashboard: by a one-time link or a password, with a second factor if there is one; and sessions.
 
-mod second_step;
+mod second_factor;
 mod sessions;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,7 +13,7 @@ use domain::ports::{NewSession, Store, StoreError, TryKey};
 use domain::{AccountId, Clock, PersonId, Timestamp, TokenSecret};
 use jiff::SignedDuration;
 
-use crate::audit::{Action, Audit, By, Noted};
+use crate::audit::{Action, Audit, By, RecordedChange};
 use crate::entropy;
 use crate::identity::hasher::{Busy, Hasher};
 use crate::identity::throttle;
@@ -23,96 +22,89 @@ use crate::identity::tries::Tries;
 use sessions::KnownSessions;
 pub use sessions::SessionError;
 
-/// How long a link may wait to be used.
 const LINK_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
-/// How long a session lasts.
 pub const SESSION_LIFETIME: SignedDuration = SignedDuration::from_hours(12);
 
-/// What is signed in to, as the log of changes names it.
+/// What a session is for, in the audit log.
 const DASHBOARD: &str = "dashboard";
 
-/// How long a sign-in may wait for its second factor.
+/// How long a pending sign-in waits for its second factor.
 pub const HALF_LIFETIME: SignedDuration = SignedDuration::from_mins(5);
 
-/// How long a browser is known that somebody signed in with.
+/// How long a browser is remembered after a person signed in with it.
 pub const BROWSER_LIFETIME: SignedDuration = SignedDuration::from_hours(180 * 24);
 
-/// Wrong passwords that an address may send.
+/// Limit of wrong passwords per address.
 const BY_ADDRESS: TryLimit = TryLimit::Steady {
     burst: 10,
     forgiven_after_s: 6,
 };
-/// Wrong passwords that may be sent for one person, from wherever. Browsers that the person has signed in with before are
-/// counted apart, each by itself: no stranger keeps its owner out.
+/// Limit of wrong passwords per person, from anywhere. Browsers that the person has signed in with before are each
+/// counted apart, so that a stranger cannot lock the person out.
 pub(crate) const BY_PERSON: TryLimit = TryLimit::Steady {
     burst: 20,
     forgiven_after_s: 30,
 };
-/// Wrong codes for one person. Whoever types them knows the password.
+/// Limit of wrong codes per person. They come from somebody who knows the password.
 const BY_CODES: TryLimit = TryLimit::Growing {
     burst: 10,
     pause_s: 60,
 };
 
-/// Why nobody is signed in.
+/// Why a sign-in was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SignInError {
-    /// Nobody of this address, or not this password; which of the two is nobody's business.
+    /// The address is unknown or the password is wrong. Callers do not learn which.
     #[error("the email address or the password is wrong")]
     Wrong,
-    /// Not the code of this moment, or one that was used before.
+    /// The code is not the current one, or was used before.
     #[error("the code is wrong or was used before")]
     WrongCode,
-    /// The sign-in waited too long for its second factor, or saw too many wrong codes.
+    /// The pending sign-in expired or saw too many wrong codes.
     #[error("the sign-in has to begin anew")]
     Over,
-    /// Too many tries.
     #[error("too many wrong passwords")]
     TooMany {
-        /// When to try again.
+        /// Seconds until the next attempt.
         retry_after_s: u32,
     },
-    /// Too many passwords wait to be looked at.
+    /// Too many password checks are waiting.
     #[error(transparent)]
     Busy(#[from] Busy),
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What a right password opens. The text is a secret for the browser to keep.
+/// The result of a right password, with a secret for the browser.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Entered {
-    /// A session.
     Session(String),
-    /// A sign-in that lacks its second factor.
+    /// A pending sign-in, which needs a second factor.
     HalfOpen(String),
 }
 
-/// What a browser brings along that somebody signs in with.
+/// What is known about the browser of a sign-in.
 #[derive(Clone, Copy)]
 pub struct Visit<'a> {
-    /// From where.
     pub device: &'a Device,
     /// The secret of a browser that somebody signed in with before.
     pub browser: Option<&'a str>,
-    /// A session whose place the new one takes.
+    /// A session that the new one replaces.
     pub replaced: Option<&'a str>,
 }
 
-/// Links, passwords and the sessions that they open. Secrets are stored hashed.
+/// Sign-in links, passwords and sessions. Secrets are stored hashed.
 pub struct SignIn {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     audit: Audit,
     hasher: Arc<Hasher>,
-    /// Asked before the database, which counts for all nodes.
+    /// This node's own count, checked before the database, which counts for all nodes.
     by_address: Tries<IpAddr>,
     known_sessions: KnownSessions,
 }
 
 impl SignIn {
-    /// Works on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, hasher: Arc<Hasher>) -> Self {
         let audit = Audit::new(store.clone(), clock.clone());
         Self {
@@ -125,39 +117,39 @@ impl SignIn {
         }
     }
 
-    /// Makes a link's secret, good for one use within a day.
+    /// Creates a one-time sign-in link, valid for a day, and returns its secret.
     pub async fn create_link(&self, by: &By, account: AccountId) -> Result<String, StoreError> {
         let secret = secret();
         let expires = self.clock.now() + LINK_LIFETIME;
         let (subject, detail) = ("one-time sign-in link", format!("until {expires}"));
-        let noted = self
+        let recorded = self
             .audit
-            .note(by, Some(account), Action::LinkCreate, subject, detail)
+            .record(by, Some(account), Action::LinkCreate, subject, detail)
             .await?;
         let hash = TokenHash::of(&secret);
         let created = self.store.create_sign_in_link(&hash, account, expires);
-        noted.done(created.await).await?;
+        recorded.done(created.await).await?;
         Ok(secret)
     }
 
-    /// Uses a link up. The answer is the new session's secret, or `None` for a link that is unknown, used or expired.
+    /// Redeems a link. Returns the secret of the new session, or `None` if the link is unknown, used or expired.
     pub async fn redeem(&self, device: &Device, link: &str) -> Result<Option<String>, StoreError> {
         let (secret, session) = new_session(self.clock.now(), device);
         let link = TokenHash::of(link);
         if !self.store.redeem_sign_in_link(&link, &session).await? {
             return Ok(None);
         }
-        // Afterwards, because anybody may try a link. Where it cannot be noted nobody is told the session's secret.
+        // Recorded afterwards, because anyone may try a link. If that fails, the caller does not get the secret.
         let by = By::link(address(device));
         let _done = self
             .audit
-            .note(&by, None, Action::SessionOpen, DASHBOARD, "")
+            .record(&by, None, Action::SessionOpen, DASHBOARD, "")
             .await?;
         Ok(Some(secret))
     }
 
-    /// Signs somebody in. An unknown address, or a text that is none, takes as long as a wrong password, counts as one and
-    /// is noted as one.
+    /// Signs a person in. An unknown or malformed address takes as long as a wrong password, counts as one and is
+    /// recorded as one.
     pub async fn with_password(
         &self,
         email: &str,
@@ -165,50 +157,56 @@ impl SignIn {
         visit: &Visit<'_>,
     ) -> Result<Entered, SignInError> {
         let device = visit.device;
-        let network = self.begin_at(device)?;
+        let network = self.begin_on_node(device)?;
         let email = email.parse::<Email>().ok();
         let shown = email.as_ref().map_or("", Email::as_str);
-        let known = match &email {
+        let credentials = match &email {
             Some(email) => self.store.find_credentials(email).await?,
             None => None,
         };
-        let person = known.as_ref().map(|known| known.person.id);
+        let person = credentials
+            .as_ref()
+            .map(|credentials| credentials.person.id);
         let counted = match self.known_browser(visit.browser, person).await? {
-            Some(browser) => counted_by("browser", &browser),
-            None => counted_by("email", shown),
+            Some(browser) => attempt_key("browser", &browser),
+            None => attempt_key("email", shown),
         };
-        let keys = [by_network(network), (counted, BY_PERSON)];
-        self.begin_try(&keys).await?;
-        let kept = known.as_ref().map(|known| known.password.clone());
-        let right = self.hasher.verify(password, kept).await?;
+        let keys = [network_key(network), (counted, BY_PERSON)];
+        self.begin_attempt(&keys).await?;
+        let stored = credentials
+            .as_ref()
+            .map(|credentials| credentials.password.clone());
+        let right = self.hasher.verify(password, stored).await?;
         let by = by(shown, device);
-        let account = known.as_ref().and_then(|known| known.person.account);
-        let Some(known) = known.filter(|_| right) else {
+        let account = credentials
+            .as_ref()
+            .and_then(|credentials| credentials.person.account);
+        let Some(credentials) = credentials.filter(|_| right) else {
             let why = "the address or the password was wrong";
-            self.note_refused(&by, account, why).await?;
+            self.record_refused(&by, account, why).await?;
             return Err(refused(device, SignInError::Wrong));
         };
-        let person = known.person;
+        let person = credentials.person;
         self.forgive(network, &keys).await?;
         let now = self.clock.now();
-        if known.has_second_factor {
-            let half = secret();
-            let (hash, expires) = (TokenHash::of(&half), now + HALF_LIFETIME);
+        if credentials.has_second_factor {
+            let pending = secret();
+            let (hash, expires) = (TokenHash::of(&pending), now + HALF_LIFETIME);
             self.store.open_half(person.id, &hash, expires, now).await?;
-            return Ok(Entered::HalfOpen(half));
+            return Ok(Entered::HalfOpen(pending));
         }
-        let noted = self.note_open(&by, person.account).await?;
+        let recorded = self.record_open(&by, person.account).await?;
         let (secret, session) = new_session(now, device);
         let replaced = visit.replaced.map(TokenHash::of);
         let opened = self
             .store
             .open_session(person.id, &session, replaced.as_ref());
-        noted.done(opened.await).await?;
+        recorded.done(opened.await).await?;
         count("right");
         Ok(Entered::Session(secret))
     }
 
-    /// The accounts of a person: the one that they see first, and the further ones.
+    /// The accounts of a person: first the one that they see first, then the further ones.
     pub async fn list_accounts(
         &self,
         person: PersonId,
@@ -219,15 +217,15 @@ impl SignIn {
         let person = found.person;
         let further = self.store.list_memberships(person.id, person.id).await?;
         let further = further.iter().map(|further| {
-            let there = person.clone().with_membership(further);
-            (further.account, there.role)
+            let member = person.clone().with_membership(further);
+            (further.account, member.role)
         });
         let first = person.account.map(|account| (account, person.role));
         Ok(first.into_iter().chain(further).collect())
     }
 
-    /// Switches a session to another account of its person. The answer is the session's new secret; `None` when the person
-    /// does not belong to the account.
+    /// Switches a session to another account of its person. Returns the session's new secret; `None` if the person does
+    /// not belong to the account.
     pub async fn switch_account(
         &self,
         session: &str,
@@ -239,35 +237,35 @@ impl SignIn {
         Ok(switched.then_some(renewed))
     }
 
-    /// Signs out. A session that is over already is none that ends.
+    /// Signs out. Does nothing if the session has ended already.
     pub async fn end(&self, from: IpAddr, session: &str) -> Result<(), StoreError> {
         let Some(signed_in) = self.look_up(&TokenHash::of(session)).await? else {
             return Ok(());
         };
         let (by, account) = (By::signed_in(&signed_in, from), signed_in.account());
-        let noted = self
+        let recorded = self
             .audit
-            .note(&by, account, Action::SessionEnd, DASHBOARD, "")
+            .record(&by, account, Action::SessionEnd, DASHBOARD, "")
             .await?;
         let ended = self.store.end_session(&TokenHash::of(session)).await;
-        noted.done(ended).await
+        recorded.done(ended).await
     }
 
-    /// Counts a try against the network that it comes from, on this node.
-    fn begin_at(&self, device: &Device) -> Result<IpAddr, SignInError> {
+    /// Counts an attempt against its network, on this node.
+    fn begin_on_node(&self, device: &Device) -> Result<IpAddr, SignInError> {
         let network = throttle::network(address(device));
         let begun = self.by_address.begin(network, self.clock.now());
         begun.map_err(|retry_after_s| SignInError::TooMany { retry_after_s })?;
         Ok(network)
     }
 
-    /// Counts a try for all nodes.
-    async fn begin_try(&self, keys: &[TryKey]) -> Result<(), SignInError> {
+    /// Counts an attempt for all nodes.
+    async fn begin_attempt(&self, keys: &[TryKey]) -> Result<(), SignInError> {
         let begun = self.store.begin_try(keys, self.clock.now()).await?;
         begun.map_err(|retry_after_s| SignInError::TooMany { retry_after_s })
     }
 
-    /// Takes a try back that was no guess.
+    /// Gives an attempt back that was not a guess.
     async fn forgive(&self, network: IpAddr, keys: &[TryKey]) -> Result<(), StoreError> {
         self.by_address.forgive(&network);
         self.store.forgive_try(keys).await
@@ -288,12 +286,12 @@ impl SignIn {
         Ok(is_known.then(|| browser.to_owned()))
     }
 
-    /// Remembers the browser that somebody has just signed in with. The answer is the secret that the browser is to keep:
-    /// the one that it brought, where that is known, or a new one. `None` for the session of a link, which is nobody's.
+    /// Remembers the browser that a person has just signed in with. Returns the secret that the browser should store:
+    /// the one it sent if that is known, else a new one. `None` for a session by link, which belongs to no person.
     pub async fn remember_browser(
         &self,
         session: &str,
-        brought: Option<&str>,
+        sent: Option<&str>,
     ) -> Result<Option<String>, StoreError> {
         let Some(signed_in) = self.look_up(&TokenHash::of(session)).await? else {
             return Ok(None);
@@ -302,52 +300,52 @@ impl SignIn {
             return Ok(None);
         };
         let now = self.clock.now();
-        let kept = match brought {
-            Some(brought) if !self.is_new(brought, now).await? => brought.to_owned(),
+        let stored = match sent {
+            Some(sent) if !self.is_unknown(sent, now).await? => sent.to_owned(),
             _ => secret(),
         };
         let expires = now + BROWSER_LIFETIME;
-        let hash = TokenHash::of(&kept);
+        let hash = TokenHash::of(&stored);
         self.store
             .remember_browser(&hash, person.id, expires)
             .await?;
-        Ok(Some(kept))
+        Ok(Some(stored))
     }
 
-    async fn is_new(&self, browser: &str, now: Timestamp) -> Result<bool, StoreError> {
+    async fn is_unknown(&self, browser: &str, now: Timestamp) -> Result<bool, StoreError> {
         let known = self.store.list_known(&TokenHash::of(browser), now).await?;
         Ok(known.is_empty())
     }
 
-    async fn note_open(
+    async fn record_open(
         &self,
         by: &By,
         account: Option<AccountId>,
-    ) -> Result<Noted<'_>, StoreError> {
+    ) -> Result<RecordedChange<'_>, StoreError> {
         self.audit
-            .note(by, account, Action::SessionOpen, DASHBOARD, "")
+            .record(by, account, Action::SessionOpen, DASHBOARD, "")
             .await
     }
 
-    async fn note_refused(
+    async fn record_refused(
         &self,
         by: &By,
         account: Option<AccountId>,
         why: &str,
     ) -> Result<(), StoreError> {
         self.audit
-            .note_refused(by, account, Action::SessionOpen, DASHBOARD, why)
+            .record_refused(by, account, Action::SessionOpen, DASHBOARD, why)
             .await
     }
 }
 
-/// The fingerprint of what a try counts against.
-pub(crate) fn counted_by(what: &str, value: &str) -> TokenHash {
+/// The key that attempts count against. It is stored, so its text must not change.
+pub(crate) fn attempt_key(what: &str, value: &str) -> TokenHash {
     TokenHash::of(&format!("try by {what}\n{value}"))
 }
 
-fn by_network(network: IpAddr) -> TryKey {
-    (counted_by("address", &network.to_string()), BY_ADDRESS)
+fn network_key(network: IpAddr) -> TryKey {
+    (attempt_key("address", &network.to_string()), BY_ADDRESS)
 }
 
 fn refused(device: &Device, error: SignInError) -> SignInError {
@@ -368,7 +366,7 @@ fn by(email: &str, device: &Device) -> By {
     }
 }
 
-/// Those whose address is unknown are counted together.
+/// Callers without a known address are counted together.
 fn address(device: &Device) -> IpAddr {
     let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     device.address.unwrap_or(unknown)
@@ -386,7 +384,7 @@ pub(crate) fn new_session(now: Timestamp, device: &Device) -> (String, NewSessio
     (secret, session)
 }
 
-/// The letters of a token, without its prefix: this is no API token and must not pass for one.
+/// Without the prefix of API tokens, so that it cannot be taken for one.
 pub(crate) fn secret() -> String {
     TokenSecret::from_seed(&entropy::bytes()).reveal()[domain::access::token::PREFIX.len()..]
         .to_owned()

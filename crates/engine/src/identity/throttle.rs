@@ -1,4 +1,4 @@
-//! Slowing down those who guess.
+//! Slows down addresses that guess secrets.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,18 +6,18 @@ use std::sync::Mutex;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Failures that an address may make in quick succession.
+/// How many failures an address may make in quick succession.
 const BURST: u32 = 30;
-/// One failure is forgiven each time this many seconds pass.
+/// One failure is forgiven after each of these periods.
 const FORGIVEN_AFTER_S: i64 = 2;
-/// What an address that has used up its tries may still have looked up: so many in quick succession, one more after so many
-/// milliseconds. A caller with a right secret behind the same address gets through; the database is not flooded.
-const LOOK_UPS: u32 = 500;
-const LOOK_UP_EVERY_MS: i64 = 100;
-/// Addresses that are remembered at once; when more come, those that are forgiven anyway are dropped.
+/// How many lookups an address may still have after its attempts are used up: a burst, then one per period. So a caller
+/// with a right secret behind the same address gets through, and the database is not flooded.
+const EXTRA_LOOKUPS: u32 = 500;
+const EXTRA_LOOKUP_EVERY_MS: i64 = 100;
+/// How many addresses are counted; beyond that, those without failures left are dropped.
 const MAX_ADDRESSES: usize = 10_000;
 
-/// Counts failures by address. An IPv6 caller counts by its /64: it owns all of it.
+/// Counts failures by address. An IPv6 caller is counted by its /64, all of which it owns.
 pub struct Throttle {
     burst: u32,
     forgiven_after_s: i64,
@@ -35,12 +35,12 @@ impl Default for Throttle {
 struct Failures {
     count: u32,
     since: Timestamp,
-    /// When all that was looked up for this address since it used up its tries is forgotten.
-    looked_up_until: Timestamp,
+    /// When the lookups after the last attempt will all be forgiven.
+    lookups_forgiven_at: Timestamp,
 }
 
 impl Throttle {
-    /// So many failures in quick succession, one of which is forgiven each time so many seconds pass.
+    /// Allows `burst` failures in quick succession; one is forgiven every `forgiven_after_s` seconds.
     pub fn new(burst: u32, forgiven_after_s: i64) -> Self {
         Self {
             burst,
@@ -50,7 +50,7 @@ impl Throttle {
         }
     }
 
-    /// The same, but an IPv6 caller counts by its /48: many are given that much.
+    /// Counts an IPv6 caller by its /48, because many sites have one.
     #[must_use]
     pub fn by_site(self) -> Self {
         Self {
@@ -59,20 +59,20 @@ impl Throttle {
         }
     }
 
-    /// Asked before anything is looked up for this address. The answer is the seconds to wait, when it has used up its tries
-    /// and what may be looked up beyond them.
+    /// Call this before a lookup for the address. Returns the seconds to wait if its attempts and extra lookups are
+    /// used up.
     pub fn ask(&self, address: IpAddr, now: Timestamp) -> Option<u32> {
         let mut failures = self.failures.lock().expect("no holder panics");
         let entry = failures.get_mut(&(self.counted_by)(address))?;
-        if entry.forgiven(now, self.forgiven_after_s) < self.burst {
+        if entry.remaining(now, self.forgiven_after_s) < self.burst {
             return None;
         }
-        let one = SignedDuration::from_millis(LOOK_UP_EVERY_MS);
-        let until = entry.looked_up_until.max(now) + one;
-        if until.duration_since(now) > one * i32::try_from(LOOK_UPS).expect("a few") {
+        let interval = SignedDuration::from_millis(EXTRA_LOOKUP_EVERY_MS);
+        let until = entry.lookups_forgiven_at.max(now) + interval;
+        if until.duration_since(now) > interval * i32::try_from(EXTRA_LOOKUPS).expect("a few") {
             return Some(self.retry_after_s());
         }
-        entry.looked_up_until = until;
+        entry.lookups_forgiven_at = until;
         None
     }
 
@@ -80,13 +80,13 @@ impl Throttle {
         u32::try_from(self.forgiven_after_s).expect("a few seconds")
     }
 
-    /// Notes a failure. The answer is the seconds to wait, when this address has used up its tries.
+    /// Counts a failure. Returns the seconds to wait if the attempts of this address are used up.
     pub fn fail(&self, address: IpAddr, now: Timestamp) -> Option<u32> {
         let mut failures = self.failures.lock().expect("no holder panics");
         if failures.len() >= MAX_ADDRESSES {
-            failures.retain(|_, f| f.forgiven(now, self.forgiven_after_s) > 0);
+            failures.retain(|_, f| f.remaining(now, self.forgiven_after_s) > 0);
             if failures.len() >= MAX_ADDRESSES {
-                // A flood from ever new addresses: remembering all of them would be the attack.
+                // A flood of addresses: storing all of them would exhaust memory.
                 failures.clear();
             }
         }
@@ -95,9 +95,9 @@ impl Throttle {
             .or_insert(Failures {
                 count: 0,
                 since: now,
-                looked_up_until: now,
+                lookups_forgiven_at: now,
             });
-        let count = entry.forgiven(now, self.forgiven_after_s);
+        let count = entry.remaining(now, self.forgiven_after_s);
         if count >= self.burst {
             return Some(self.retry_after_s());
         }
@@ -108,20 +108,20 @@ impl Throttle {
 }
 
 impl Failures {
-    /// How many still count.
-    fn forgiven(self, now: Timestamp, after_s: i64) -> u32 {
+    /// How many failures still count.
+    fn remaining(self, now: Timestamp, after_s: i64) -> u32 {
         let seconds = now.duration_since(self.since).as_secs().max(0);
         let forgiven = u32::try_from(seconds / after_s).unwrap_or(u32::MAX);
         self.count.saturating_sub(forgiven)
     }
 }
 
-/// The network that a caller owns: an IPv4 address, or an IPv6 /64.
+/// The network that a caller owns: an IPv4 address or an IPv6 /64.
 pub fn network(address: IpAddr) -> IpAddr {
     masked(address, !0 << 64)
 }
 
-/// The network of a whole site: an IPv4 address, or an IPv6 /48.
+/// The network of a whole site: an IPv4 address or an IPv6 /48.
 fn site(address: IpAddr) -> IpAddr {
     masked(address, !0 << 80)
 }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_slowed_after_its_burst_and_forgiven_with_time() {
+    fn an_address_is_throttled_after_its_burst_and_forgiven_with_time() {
         let throttle = Throttle::default();
         let start: Timestamp = "2030-01-01T00:00:00Z".parse().expect("a time");
         for n in 0..BURST {
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(
             throttle.fail(ip("192.0.2.2"), start),
             None,
-            "its neighbour is not"
+            "another address is counted apart"
         );
         let later = start + SignedDuration::from_secs(2);
         assert_eq!(throttle.fail(ip("192.0.2.1"), later), None);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_without_tries_is_looked_up_slowly() {
+    fn lookups_of_a_throttled_address_are_slowed_down() {
         let throttle = Throttle::default();
         let start: Timestamp = "2030-01-01T00:00:00Z".parse().expect("a time");
         let address = ip("192.0.2.1");
@@ -173,13 +173,17 @@ mod tests {
             assert_eq!(throttle.ask(address, start), None);
             throttle.fail(address, start);
         }
-        for _ in 0..LOOK_UPS {
-            assert_eq!(throttle.ask(address, start), None, "it has some left");
+        for _ in 0..EXTRA_LOOKUPS {
+            assert_eq!(throttle.ask(address, start), None, "extra lookups are left");
             assert_eq!(throttle.fail(address, start), Some(2));
         }
         assert_eq!(throttle.ask(address, start), Some(2));
-        assert_eq!(throttle.ask(ip("192.0.2.2"), start), None, "its neighbour");
-        let soon = start + SignedDuration::from_millis(LOOK_UP_EVERY_MS);
+        assert_eq!(
+            throttle.ask(ip("192.0.2.2"), start),
+            None,
+            "another address"
+        );
+        let soon = start + SignedDuration::from_millis(EXTRA_LOOKUP_EVERY_MS);
         assert_eq!(throttle.ask(address, soon), None);
         assert_eq!(throttle.ask(address, soon), Some(2));
         let later = start + SignedDuration::from_secs(2);
@@ -197,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_are_counted_whole() {
+    fn addresses_are_counted_by_network() {
         for (address, expected, of_site) in [
             ("192.0.2.1", "192.0.2.1", "192.0.2.1"),
             ("::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1"),

@@ -1,4 +1,4 @@
-//! How often somebody may try, as one node counts it: before the database is asked.
+//! Limits attempts in the memory of one node, before the database is asked.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,17 +7,15 @@ use std::sync::Mutex;
 use domain::access::tries::TryLimit;
 use jiff::Timestamp;
 
-/// Keys that are remembered at once.
 const MAX_KEYS: usize = 10_000;
 
-/// Counts tries by key.
+/// Counts attempts by key.
 pub(crate) struct Tries<K> {
     limit: TryLimit,
     counts: Mutex<HashMap<K, domain::access::tries::Tries>>,
 }
 
 impl<K: Hash + Eq> Tries<K> {
-    /// So many for each key.
     pub(crate) fn new(limit: TryLimit) -> Self {
         Self {
             limit,
@@ -25,11 +23,11 @@ impl<K: Hash + Eq> Tries<K> {
         }
     }
 
-    /// Begins a try. The error is the seconds to wait for the next one.
+    /// Begins an attempt. The error is the number of seconds until the next one is allowed.
     pub(crate) fn begin(&self, key: K, now: Timestamp) -> Result<(), u32> {
         let mut counts = self.counts.lock().expect("no holder panics");
         if counts.len() >= MAX_KEYS {
-            self.make_room(&mut counts, now);
+            self.drop_keys(&mut counts, now);
         }
         let none = domain::access::tries::Tries::none(now);
         let counted = counts.entry(key).or_insert(none);
@@ -37,7 +35,7 @@ impl<K: Hash + Eq> Tries<K> {
         Ok(())
     }
 
-    /// Takes a try back that was no guess.
+    /// Gives an attempt back that was not a guess.
     pub(crate) fn forgive(&self, key: &K) {
         let mut counts = self.counts.lock().expect("no holder panics");
         let left = counts.get(key).map(|counted| counted.forgive(self.limit));
@@ -48,7 +46,7 @@ impl<K: Hash + Eq> Tries<K> {
         }
     }
 
-    /// Counts on under another key.
+    /// Moves the count to another key.
     pub(crate) fn hand_over(&self, from: &K, to: K) {
         let mut counts = self.counts.lock().expect("no holder panics");
         if let Some(count) = counts.remove(from) {
@@ -56,8 +54,8 @@ impl<K: Hash + Eq> Tries<K> {
         }
     }
 
-    /// Under a flood of ever new keys those are dropped first that tried once; remembering all would be the attack.
-    fn make_room(&self, counts: &mut HashMap<K, domain::access::tries::Tries>, now: Timestamp) {
+    /// Under a flood of keys, those with few attempts are dropped first: storing all of them would exhaust memory.
+    fn drop_keys(&self, counts: &mut HashMap<K, domain::access::tries::Tries>, now: Timestamp) {
         for least in [0, 1, u32::MAX] {
             counts.retain(|_, counted| counted.left(self.limit, now).count > least);
             if counts.len() < MAX_KEYS {
@@ -85,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_goes_on_under_another_key() {
+    fn a_count_moves_to_another_key() {
         let tries = Tries::new(limit(2));
         for (from, to) in [("a", "b"), ("b", "c")] {
             assert_eq!(tries.begin(from, at(0)), Ok(()), "{from}");
@@ -98,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn another_key_is_another() {
+    fn keys_are_counted_apart() {
         let tries = Tries::new(limit(1));
         assert_eq!(tries.begin("a", at(0)), Ok(()));
         assert_eq!(tries.begin("a", at(0)), Err(10));
@@ -106,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_no_guess_does_not_count() {
+    fn a_forgiven_attempt_does_not_count() {
         let tries = Tries::new(limit(1));
         for n in 0..10 {
             assert_eq!(tries.begin("a", at(0)), Ok(()), "{n}");
@@ -117,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_keys_does_not_forgive_whoever_guessed_often() {
+    fn a_flood_of_keys_does_not_reset_frequent_guessers() {
         let tries = Tries::new(limit(3));
         for _ in 0..3 {
             assert_eq!(tries.begin(u64::MAX, at(0)), Ok(()));

@@ -1,4 +1,4 @@
-//! Reading messages back and cancelling them.
+//! Reading and cancelling messages.
 
 use std::sync::Arc;
 
@@ -8,19 +8,18 @@ use domain::message::{MessageRecord, ScheduledRecord};
 use domain::ports::{Cancel, Page, Store, StoreError};
 use domain::{AccountId, Channel, Clock, MessageId, Timestamp};
 
-/// What an account may do with messages that it sent.
+/// What an account may do with its messages.
 pub struct Messages {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
 }
 
 impl Messages {
-    /// Works on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         Self { store, clock }
     }
 
-    /// One message of the account; another account's is not found.
+    /// One message of the account; messages of other accounts are not found.
     pub async fn find(
         &self,
         account: AccountId,
@@ -30,7 +29,7 @@ impl Messages {
         Ok(found.filter(|message| message.channel != Channel::Hlr))
     }
 
-    /// One lookup of the account; another account's is not found.
+    /// One lookup of the account; lookups of other accounts are not found.
     pub async fn find_lookup(
         &self,
         account: AccountId,
@@ -39,7 +38,7 @@ impl Messages {
         self.store.find_lookup(account, id).await
     }
 
-    /// What still waits for its time, by time.
+    /// The account's scheduled messages, by send time.
     pub async fn list_scheduled(
         &self,
         account: AccountId,
@@ -48,7 +47,7 @@ impl Messages {
         self.store.list_scheduled(account, page).await
     }
 
-    /// What still waits for its time, by time: what comes after one of this time and ID.
+    /// The account's scheduled messages, by send time, after the one with this time and ID.
     pub async fn list_scheduled_after(
         &self,
         account: AccountId,
@@ -59,7 +58,7 @@ impl Messages {
         store.list_scheduled_after(account, after, limit).await
     }
 
-    /// Takes back a message that still waits for its time.
+    /// Cancels a scheduled message.
     pub async fn cancel(&self, account: AccountId, id: MessageId) -> Result<Cancel, StoreError> {
         pass(KillPoint::CancelBegins);
         let outcome = self.store.cancel(account, id, self.clock.now()).await?;

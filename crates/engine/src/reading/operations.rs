@@ -1,4 +1,4 @@
-//! What whoever runs the service sees: nodes, carriers, queues, what is stuck, what fits nothing.
+//! What operators see: nodes, carriers, queues, stuck messages and unmatched receipts.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use jiff::SignedDuration;
 
 use crate::reading::history::MOST_ROWS;
 
-/// What is due for longer than so is stuck.
+/// A message that was due longer ago counts as stuck.
 pub const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
-/// Looks at how the service does.
+/// The state of the service.
 pub struct Operations {
     store: Arc<dyn Store>,
     started_at: Timestamp,
 }
 
 impl Operations {
-    /// Works on a store, in a process that starts now.
+    /// `now` is when this process started.
     pub fn new(store: Arc<dyn Store>, now: Timestamp) -> Self {
         Self {
             store,
@@ -29,43 +29,41 @@ impl Operations {
         }
     }
 
-    /// When this process started.
     pub fn started_at(&self) -> Timestamp {
         self.started_at
     }
 
-    /// What the database is.
+    /// Facts about the database.
     pub async fn describe_database(&self) -> Result<DatabaseFacts, StoreError> {
         self.store.describe_database().await
     }
 
-    /// The nodes.
     pub async fn list_nodes(&self) -> Result<Vec<NodeSeen>, StoreError> {
         self.store.list_nodes().await
     }
 
-    /// How the carriers do, as the nodes that live noted it last.
+    /// The carriers, as live nodes last reported them.
     pub async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
         self.store.list_carriers().await
     }
 
-    /// How much waits in every queue.
+    /// How many messages wait in each queue.
     pub async fn list_queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
         self.store.list_queues().await
     }
 
-    /// Messages that were due longer ago than [`STUCK_AFTER`] and still wait, the oldest first.
+    /// Messages that were due longer ago than [`STUCK_AFTER`], oldest first.
     pub async fn list_stuck(&self, limit: u32) -> Result<Vec<Overdue>, StoreError> {
         let limit = limit.clamp(1, MOST_ROWS);
         self.store.list_overdue(STUCK_AFTER, limit).await
     }
 
-    /// Receipts that fit nothing, the newest first.
+    /// Receipts that match no message, newest first.
     pub async fn list_unmatched(&self, limit: u32) -> Result<Vec<Unmatched>, StoreError> {
         self.store.list_unmatched(limit.clamp(1, MOST_ROWS)).await
     }
 
-    /// The hosts for which reports of an account, or of all, wait or are parked.
+    /// The receivers with waiting or parked callbacks, of one account or of all.
     pub async fn list_receivers(
         &self,
         account: Option<AccountId>,

@@ -1,4 +1,4 @@
-//! What was sent, how it ended and what it cost: the figures of an overview, from counts that the store keeps.
+//! Traffic figures: how many messages were sent, how they ended and what they cost, from counts in the store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -11,30 +11,26 @@ use numbering::reference::Reference;
 
 use crate::catalogue::Catalogues;
 
-/// How many hours the series by hour has.
+/// Length of the hourly series.
 pub const HOURS: usize = 48;
-/// How many days the series by day has.
+/// Length of the daily series.
 pub const DAYS: usize = 30;
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// Messages that ended, and what they cost.
+/// Messages in a final state, and their cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// All that ended but for those that were cancelled.
+    /// All but the cancelled ones.
     pub sent: u64,
-    /// Those that reached the handset.
     pub delivered: u64,
-    /// Those that did not.
     pub failed: u64,
-    /// Those that were not delivered in time.
     pub expired: u64,
-    /// Those that were taken back.
     pub cancelled: u64,
-    /// The parts of those that were sent.
+    /// The parts of the sent messages.
     pub parts: u64,
-    /// What they cost, after what was given back.
+    /// Charges minus refunds.
     pub cost: Money,
 }
 
@@ -54,73 +50,66 @@ impl Totals {
     }
 }
 
-/// What ended within an hour or a day.
+/// The totals of one hour or day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// Its beginning.
     pub start: Timestamp,
-    /// What ended.
     pub totals: Totals,
 }
 
-/// What ended for one of several.
+/// The totals of one group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share<T> {
-    /// Which.
     pub of: T,
-    /// What ended.
     pub totals: Totals,
 }
 
-/// A network's operator, as far as the reference data knows it.
+/// The mobile operator of a network, as far as the reference data knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OperatorName {
-    /// Where it works.
     pub country: Option<Country>,
-    /// What it is called; `None`: the network is not known, or not in the reference data.
+    /// `None` if the network is unknown or not in the reference data.
     pub name: Option<Box<str>>,
-    /// The network; `None` where several of one operator count together or it is not known.
+    /// `None` if it is unknown, or if several networks of an operator are counted together.
     pub network: Option<Network>,
 }
 
-/// What an overview shows. Hours and days are those of UTC, the last of each has only begun.
+/// The figures of an overview. Hours and days are in UTC; the last of each is still in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overview {
     /// Since midnight.
     pub today: Totals,
-    /// The hour that has begun and the 23 before it.
+    /// The current hour and the 23 before it.
     pub last_24_hours: Totals,
-    /// Today and the six days before it.
+    /// Today and the 6 days before it.
     pub last_7_days: Totals,
     /// Today and the 29 days before it.
     pub last_30_days: Totals,
-    /// Hour by hour, [`HOURS`] of them, the oldest first.
+    /// One point per hour, [`HOURS`] of them, oldest first.
     pub hours: Vec<Point>,
-    /// Day by day, [`DAYS`] of them, the oldest first.
+    /// One point per day, [`DAYS`] of them, oldest first.
     pub days: Vec<Point>,
-    /// By channel, within the 30 days, as all that follow; each list begins with what has most messages.
+    /// By channel. This and the following lists cover 30 days and begin with the largest share.
     pub channels: Vec<Share<Channel>>,
-    /// By country; `None`: not known.
+    /// By country; `None` if it is unknown.
     pub countries: Vec<Share<Option<Country>>>,
-    /// By operator.
+    /// By mobile operator.
     pub operators: Vec<Share<OperatorName>>,
-    /// Those that failed or expired, by why.
+    /// Failed and expired messages, by error code.
     pub errors: Vec<Share<Code>>,
 }
 
-/// Figures of what was sent.
 pub struct Traffic {
     store: Arc<dyn Store>,
     catalogues: Arc<Catalogues>,
 }
 
 impl Traffic {
-    /// Works on a store.
     pub fn new(store: Arc<dyn Store>, catalogues: Arc<Catalogues>) -> Self {
         Self { store, catalogues }
     }
 
-    /// What an overview of an account, or of all of them together, shows.
+    /// The overview of one account, or of all accounts together.
     pub async fn overview(
         &self,
         account: Option<AccountId>,
@@ -139,7 +128,7 @@ impl Traffic {
     }
 }
 
-/// The beginnings of so many spans, the last of which is under way.
+/// The start times of `count` spans, the last of which is in progress.
 fn starts(now: Timestamp, length: SignedDuration, count: usize) -> Vec<Timestamp> {
     let length_s = length.as_secs();
     let last = now.as_second().div_euclid(length_s);
@@ -178,7 +167,7 @@ fn overview(
     }
 }
 
-/// Every span, also those in which nothing ended.
+/// One point per span, including those without messages.
 fn series(starts: &[Timestamp], counts: &[TrafficCount]) -> Vec<Point> {
     let mut totals: BTreeMap<Timestamp, Totals> = BTreeMap::new();
     for count in counts {
@@ -191,7 +180,7 @@ fn series(starts: &[Timestamp], counts: &[TrafficCount]) -> Vec<Point> {
     starts.iter().map(point).collect()
 }
 
-/// The last so many spans together.
+/// The totals of the last spans.
 fn sum(series: &[Point], last: usize) -> Totals {
     let first = series.len().saturating_sub(last);
     let add = |mut sum: Totals, point: &Point| {
@@ -208,27 +197,27 @@ fn sum(series: &[Point], last: usize) -> Totals {
     series[first..].iter().fold(Totals::default(), add)
 }
 
-/// What each of several has, the one with most messages first. What was cancelled went nowhere.
+/// The totals by group, largest first. Cancelled messages are left out.
 fn shares<T: Clone + Eq + Hash>(
     counts: &[TrafficCount],
     of: impl Fn(&TrafficCount) -> Option<T>,
 ) -> Vec<Share<T>> {
-    let mut places: HashMap<T, usize> = HashMap::new();
+    let mut indices: HashMap<T, usize> = HashMap::new();
     let mut shares: Vec<Share<T>> = Vec::new();
     for count in counts.iter().filter(|count| count.outcome.is_some()) {
         let Some(of) = of(count) else { continue };
-        let place = *places.entry(of.clone()).or_insert(shares.len());
-        if place == shares.len() {
+        let index = *indices.entry(of.clone()).or_insert(shares.len());
+        if index == shares.len() {
             let totals = Totals::default();
             shares.push(Share { of, totals });
         }
-        shares[place].totals.add(count);
+        shares[index].totals.add(count);
     }
     shares.sort_by_key(|share| std::cmp::Reverse(share.totals.sent));
     shares
 }
 
-/// Who runs a network. One that the reference data does not know stands for itself.
+/// The mobile operator of a network. A network that the reference data does not know forms its own group.
 fn operator_of(reference: &Reference, network: Option<Network>) -> OperatorName {
     let entry = network.and_then(|network| reference.find_network(network).next());
     let operator = entry.and_then(|entry| reference.operator(entry.operator));

@@ -1,4 +1,4 @@
-//! What whoever runs the service decides about senders.
+//! Operators review sender IDs.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use domain::{Clock, SenderId};
 
 use crate::audit::{Action, Audit, By};
 
-/// Why a decision changed nothing.
+/// Why a decision was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
     /// The sender's state does not allow it.
@@ -17,12 +17,10 @@ pub enum ReviewError {
     /// There is no such sender.
     #[error("there is no sender {0}; `switchboard sender list` shows those there are")]
     Unknown(SenderId),
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Reviews the senders of all accounts.
 pub struct SenderReview {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -30,7 +28,6 @@ pub struct SenderReview {
 }
 
 impl SenderReview {
-    /// Works on a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         let audit = Audit::new(store.clone(), clock.clone());
         Self {
@@ -40,7 +37,7 @@ impl SenderReview {
         }
     }
 
-    /// Senders that fit a filter, by ID.
+    /// Sender IDs of all accounts that match a filter, by ID.
     pub async fn list(
         &self,
         filter: SenderFilter,
@@ -49,8 +46,8 @@ impl SenderReview {
         self.store.list_senders(filter, page).await
     }
 
-    /// Takes a step with a sender and returns it as it is then. Its account is notified, where it asked for that, and
-    /// every node keeps to the decision within a second.
+    /// Decides about a sender ID and returns it in its next state. Its account is notified if it asked for that, and
+    /// all nodes apply the decision within a second.
     pub async fn decide(
         &self,
         by: &By,
@@ -67,9 +64,9 @@ impl SenderReview {
         let sender = sender.ok_or(ReviewError::Unknown(id))?;
         let subject = format!("sender {id} ({})", sender.name);
         let detail = reason.unwrap_or_default();
-        let noted = self
+        let recorded = self
             .audit
-            .note(by, Some(sender.account), action, subject, detail)
+            .record(by, Some(sender.account), action, subject, detail)
             .await?;
         let now = self.clock.now();
         let reviewed = match self.store.review_sender(id, step, reason, now).await {
@@ -78,6 +75,6 @@ impl SenderReview {
             Ok(Reviewed::Unknown) => Err(ReviewError::Unknown(id)),
             Err(error) => Err(error.into()),
         };
-        noted.done(reviewed).await
+        recorded.done(reviewed).await
     }
 }

@@ -1,15 +1,14 @@
-//! Sending: from the lanes to a carrier, and the result into the store.
+//! Dispatch: takes messages from the lanes to a carrier, and stores the results.
 //!
-//! One path for everything: what was accepted a moment ago, what was scheduled, what is tried again and what a dead
-//! node left behind all pass the same lanes. The scan of the database is the truth; the hand-over at acceptance only
-//! saves its delay.
+//! There is one path for all messages: new ones, scheduled ones, retries and those of a dead node pass the same lanes.
+//! The scan of the database finds all of them; the hand-over at acceptance only saves its delay.
 //!
-//! Each carrier has a queue of its own, with its lanes and its window, so that one that is slow or down holds up nobody
-//! else's messages. A parcel waits in the queue of the first carrier of its route that works; a carrier that cannot take
-//! it sends it on to the next.
+//! Each carrier has its own queue, with lanes and a window, so that a slow or dead carrier does not delay the messages
+//! of others. A message waits in the queue of the first carrier of its route that works; if that cannot take it, it
+//! goes to the next.
 
 mod binds;
-mod placing;
+mod enqueue;
 mod reconcile;
 mod replan;
 mod results;
@@ -38,27 +37,25 @@ use crate::entropy;
 use crate::sending::carriers::lanes::{Admission, LANES};
 use crate::sending::carriers::parcels::{HeldParcel, parcels};
 use crate::sending::carriers::pools::Pools;
-use crate::sending::carriers::queue::{CarrierQueue, LOOK_EVERY, Waiting};
-use crate::sending::carriers::{Carriers, Kept, Routed, Wanted};
+use crate::sending::carriers::queue::{CHECK_EVERY, CarrierQueue, RoutedMessage};
+use crate::sending::carriers::{Carriers, Reserved, Routed, SlotRequest};
 use crate::sending::routing::{Plan, Routing};
 use binds::Binds;
-use placing::pooled;
+use enqueue::pooled;
 use reconcile::Reconcile;
 use replan::Replan;
 use results::{Results, answered, expired, over};
 
-/// The fewest slots of a lane, however many carriers share the memory.
-const FEWEST_SLOTS: usize = 4;
+/// Minimum number of slots of a lane, however many carriers share the memory.
+const MIN_SLOTS: usize = 4;
 
-/// A carrier with the word that configuration has for its kind.
+/// A carrier and its kind in the configuration.
 pub struct CarrierHandle {
-    /// The carrier.
     pub carrier: Arc<dyn Carrier>,
-    /// Its kind.
     pub kind: String,
 }
 
-/// Sends what is due.
+/// Sends due messages.
 pub struct Dispatch {
     store: Arc<dyn WorkStore>,
     clock: Arc<dyn Clock>,
@@ -68,9 +65,9 @@ pub struct Dispatch {
     /// The messages that this node holds.
     rows: Arc<HeldRows<MessageId>>,
     reconcile: Reconcile,
-    /// Messages that may wait in memory, over all carriers.
+    /// How many messages may wait in memory, for all carriers together.
     held: usize,
-    /// The loop of each queue, by its carrier's name.
+    /// The loop of each carrier queue, by the carrier's name.
     sending: Mutex<HashMap<String, JoinHandle<()>>>,
     watching: std::sync::OnceLock<[AbortHandle; 4]>,
     binds: Binds,
@@ -78,8 +75,8 @@ pub struct Dispatch {
     replan: Replan,
 }
 
-/// Room that is reserved for the messages of a submission, one for each recipient, with their routes.
-pub(crate) struct Reservations(Vec<(Routed, Kept)>);
+/// Reserved slots for the messages of a submission, one for each recipient, with their routes.
+pub(crate) struct Reservations(Vec<(Routed, Reserved)>);
 
 impl Dispatch {
     /// Starts sending, as soon as there are carriers. Must be called inside a tokio runtime.
@@ -108,7 +105,7 @@ impl Dispatch {
         });
         let tasks = [
             dispatch.supervise("dispatch-scan", Self::scan_all),
-            dispatch.supervise("dispatch-note", Self::note_all),
+            dispatch.supervise("dispatch-note", Self::report_all),
             dispatch.supervise("dispatch-share", Self::share_all),
             dispatch.supervise("dispatch-reconcile", Self::reconcile_all),
         ];
@@ -130,15 +127,15 @@ impl Dispatch {
         supervise::spawn(task, move || run(dispatch.clone()))
     }
 
-    /// Goes over to another plan and to its carriers, in its order. One that was there before goes on as it is; one that
-    /// is not there any more gets nothing new, and stops when what is with it is settled.
+    /// Puts a plan and its carriers in force. Carriers that were there before are not touched. Carriers that are gone
+    /// get no new messages and stop once their results are stored.
     pub(crate) async fn equip(
         self: &Arc<Self>,
         plan: Plan,
         handles: Vec<CarrierHandle>,
     ) -> Result<(), StoreError> {
         let before = self.routing.carriers();
-        let capacity = (self.held / LANES / handles.len().max(1)).max(FEWEST_SLOTS);
+        let capacity = (self.held / LANES / handles.len().max(1)).max(MIN_SLOTS);
         let rules = format!("{:?}", plan.rules);
         let queues = handles.into_iter().map(|CarrierHandle { carrier, kind }| {
             let same = before
@@ -156,7 +153,7 @@ impl Dispatch {
         });
         let gone = before.queues.iter().filter(|queue| !carriers.has(queue));
         let gone: Vec<_> = gone.cloned().collect();
-        // Before they are out of service, so that their links are counted at every moment.
+        // Before they go out of service, so that their links are counted all the time.
         self.binds.retiring(gone.iter().cloned());
         if let Err(error) = self.routing.set(plan, carriers.clone()).await {
             for queue in &gone {
@@ -169,32 +166,32 @@ impl Dispatch {
         }
         let mut sending = self.sending.lock().expect("no holder panics");
         for queue in carriers.queues.iter().filter(|queue| !before.has(queue)) {
-            let kept = queue.clone();
+            let its_queue = queue.clone();
             let task = self.supervise("dispatch-send", move |dispatch| {
-                dispatch.send_all(kept.clone())
+                dispatch.send_all(its_queue.clone())
             });
             sending.insert(queue.carrier.name().to_owned(), task);
         }
         drop(sending);
-        self.replan.note(carriers.all_names(), rules);
-        self.binds.hurry();
+        self.replan.set_plan(carriers.all_names(), rules);
+        self.binds.run_soon();
         Ok(())
     }
 
-    /// Takes a queue out of service: what waits in it goes elsewhere.
+    /// Takes a carrier out of service and reroutes its waiting messages.
     fn retire(self: &Arc<Self>, queue: Arc<CarrierQueue>) {
         let name = queue.carrier.name().to_owned();
         let sending = self.sending.lock().expect("no holder panics").remove(&name);
-        for waiting in queue.lanes.close() {
-            self.move_on(waiting.parcel);
+        for message in queue.lanes.close() {
+            self.reroute(message.parcel);
         }
         let dispatch = self.clone();
         tokio::spawn(async move {
-            // It ends by itself, for it may hold a parcel that waits for room in the window: that one is still sent.
+            // The loop ends by itself: it may hold a message that waits for window permits, which is still sent.
             if let Some(sending) = sending
                 && let Err(error) = sending.await
             {
-                tracing::error!(carrier = name, %error, "sending ended badly");
+                tracing::error!(carrier = name, %error, "the sending loop failed");
             }
             queue.drained().await;
             queue.carrier.stop().await;
@@ -203,25 +200,25 @@ impl Dispatch {
         });
     }
 
-    /// Takes a stored submission over.
-    pub(crate) fn hand_over(self: &Arc<Self>, reserved: Reservations, submission: &Submission) {
-        for (held, (routed, kept)) in parcels(submission).zip(reserved.0) {
+    /// Queues the messages of a submission that was just stored.
+    pub(crate) fn hand_over(self: &Arc<Self>, reservations: Reservations, submission: &Submission) {
+        for (held, (routed, reserved)) in parcels(submission).zip(reservations.0) {
             let parcel = HeldParcel::register(&self.rows, held);
-            self.fill_or_store(kept, Waiting::new(parcel, routed));
+            self.fill_or_store(reserved, RoutedMessage::new(parcel, routed));
         }
     }
 
-    /// Begins a write that may store submissions as held by this node. Open until this is dropped.
+    /// Begins a write that may store messages as held by this node. It ends when the result is dropped.
     pub(crate) fn open_write(&self) -> OpenWrite<MessageId> {
         self.rows.open()
     }
 
-    /// A write failed, so rows may be this node's without its knowing: compares soon.
+    /// Call this after a failed write: this node may hold messages without knowing, so a comparison follows soon.
     pub(crate) fn write_failed(&self) {
-        self.reconcile.hurry();
+        self.reconcile.run_soon();
     }
 
-    /// Stops taking work; what is with the carriers is settled before this returns.
+    /// Stops sending and returns once the results of all messages that carriers got are stored.
     pub(crate) async fn stop(&self) {
         for task in self.watching.get().into_iter().flatten() {
             task.abort();
@@ -239,54 +236,56 @@ impl Dispatch {
         self.results.stop().await;
     }
 
-    /// Sends what waits for a carrier, as long as it works, until it is out of service.
+    /// Sends waiting messages while the carrier works, until it is out of service.
     async fn send_all(self: Arc<Self>, queue: Arc<CarrierQueue>) {
         loop {
             while queue.is_down() && !queue.lanes.is_closed() {
-                self.relieve(&queue);
-                tokio::time::sleep(LOOK_EVERY).await;
+                self.reroute_waiting(&queue);
+                tokio::time::sleep(CHECK_EVERY).await;
             }
-            let Some((waiting, place)) = queue.next().await else {
+            let Some((message, permit)) = queue.next().await else {
                 return;
             };
             let (dispatch, queue) = (self.clone(), queue.clone());
-            begin(async move {
-                // What is not this node's any more is sent by somebody else.
-                if dispatch.node.owns(&waiting.parcel).await {
-                    dispatch.try_once(&queue, waiting).await;
+            start_in_order(async move {
+                // If the claim is void, another node sends the message.
+                if dispatch.node.owns(&message.parcel).await {
+                    dispatch.attempt(&queue, message).await;
                 }
-                // Only now: an answer that is not stored yet still counts as being with the carrier.
-                drop(place);
+                // Only now, because the carrier's window counts messages whose result is not stored yet.
+                drop(permit);
             })
             .await;
         }
     }
 
-    /// Takes from a carrier that is down what another can have.
-    fn relieve(self: &Arc<Self>, queue: &CarrierQueue) {
-        for waiting in queue.lanes.take_out(Waiting::can_go) {
-            self.move_on(waiting.parcel);
+    /// Reroutes the messages of a carrier that is down if another carrier can take them.
+    fn reroute_waiting(self: &Arc<Self>, queue: &CarrierQueue) {
+        for message in queue.lanes.take_out(RoutedMessage::can_go) {
+            self.reroute(message.parcel);
         }
     }
 
-    /// Ends what waits in memory and has no time left, whatever its carrier does.
+    /// Ends expired messages in memory, in whatever state their carrier is.
     fn expire_waiting(self: &Arc<Self>) {
         let now = self.clock.now();
         for queue in &self.routing.carriers().queues {
-            for waiting in queue.lanes.take_expired(now) {
-                let sent = expired(&waiting.parcel.it);
-                self.settle_later(waiting.parcel, sent);
+            for message in queue.lanes.take_expired(now) {
+                let sent = expired(&message.parcel.item);
+                self.settle_later(message.parcel, sent);
             }
         }
     }
 
-    async fn try_once(self: &Arc<Self>, queue: &CarrierQueue, waiting: Waiting) {
-        let parcel = &waiting.parcel.it;
+    async fn attempt(self: &Arc<Self>, queue: &CarrierQueue, message: RoutedMessage) {
+        let parcel = &message.parcel.item;
         let sent = match parcel.test_mode {
             _ if parcel.expires_at <= self.clock.now() => expired(parcel),
             Some(TestMode::Deliver) => Sent::Over(Outcome::Delivered),
             Some(TestMode::Fail) => Sent::Over(Outcome::Failed(Code::ABSENT)),
-            None if waiting.route.is_empty() => return self.send_on(waiting, Code::NO_ROUTE, true),
+            None if message.route.is_empty() => {
+                return self.try_next_carrier(message, Code::NO_ROUTE, true);
+            }
             None => {
                 pass(KillPoint::SubmitBegins);
                 let submitted = queue.carrier.submit(parcel).await;
@@ -302,90 +301,103 @@ impl Dispatch {
                         references,
                         outcome: Outcome::Failed(code),
                     },
-                    // Another carrier would send it twice as well.
-                    Submitted::Unknown => Sent::Unknown(self.next_try(parcel)),
+                    // The carrier may have it, so another carrier could send it a second time.
+                    Submitted::Unknown => Sent::Unknown(self.retry_time(parcel)),
                     Submitted::Answered(subscriber) => answered(parcel, &subscriber),
                     Submitted::Refused(code) => over(parcel, code),
-                    Submitted::Declined(code) => return self.send_on(waiting, code, false),
-                    Submitted::NotNow(code) => return self.send_on(waiting, code, true),
+                    Submitted::Declined(code) => {
+                        return self.try_next_carrier(message, code, false);
+                    }
+                    Submitted::NotNow(code) => return self.try_next_carrier(message, code, true),
                 }
             }
         };
-        self.results.store(&waiting.parcel, sent).await;
+        self.results.store(&message.parcel, sent).await;
     }
 
-    /// When a message whose outcome is unknown is tried again.
-    fn next_try(&self, parcel: &Parcel) -> Timestamp {
+    /// When a message with an unknown outcome is sent again.
+    fn retry_time(&self, parcel: &Parcel) -> Timestamp {
         metrics::counter!("switchboard_send_retries_total").increment(1);
-        let pause = send_pause(parcel.unknown_tries + 1, dice());
+        let pause = send_pause(parcel.unknown_tries + 1, random());
         (self.clock.now() + pause).min(parcel.expires_at)
     }
 
-    /// Sends what a carrier could not take on to the next of its route; after the last it waits for another try, or, when
-    /// none would take it later either, is over.
-    fn send_on(self: &Arc<Self>, mut waiting: Waiting, code: Code, may_work_later: bool) {
-        waiting.may_work_later |= may_work_later;
-        let (carriers, next) = (waiting.carriers.clone(), waiting.position + 1);
-        let parcel = &waiting.parcel.it;
-        // The link is another node's now, and so is the message.
-        if may_work_later && let Some(pool) = carriers.way_out(&waiting.route, waiting.position) {
-            return self.hand_on(waiting.parcel, pool);
+    /// Passes a message that a carrier could not take to the next one of its route. After the last one it is retried
+    /// later, or ends if no carrier would take it later either.
+    fn try_next_carrier(
+        self: &Arc<Self>,
+        mut message: RoutedMessage,
+        code: Code,
+        may_work_later: bool,
+    ) {
+        message.may_work_later |= may_work_later;
+        let (carriers, next) = (message.carriers.clone(), message.position + 1);
+        let parcel = &message.parcel.item;
+        // Another node has the link now, so the message goes there.
+        if may_work_later
+            && let Some(pool) = carriers.pool_elsewhere(&message.route, message.position)
+        {
+            return self.move_to_pool(message.parcel, pool);
         }
-        let wanted = Wanted {
+        let request = SlotRequest {
             account: parcel.account,
             priority: parcel.priority,
             admission: Admission::Any,
         };
-        if let Some(kept) = carriers.reserve(&waiting.route, next, wanted) {
-            return self.fill_or_store(kept, waiting);
+        if let Some(reserved) = carriers.reserve(&message.route, next, request) {
+            return self.fill_or_store(reserved, message);
         }
-        let skipped = waiting.route.len() > next;
-        if waiting.may_work_later || skipped {
+        let skipped = message.route.len() > next;
+        if message.may_work_later || skipped {
             tracing::debug!(%code, "a message is tried again later");
             metrics::counter!("switchboard_send_retries_total").increment(1);
-            let pause = send_pause(parcel.tries.saturating_add(1), dice());
+            let pause = send_pause(parcel.tries.saturating_add(1), random());
             let again = self.clock.now() + pause;
             let sent = Sent::Retry(again.min(parcel.expires_at));
-            self.settle_later(waiting.parcel, sent);
+            self.settle_later(message.parcel, sent);
         } else {
             let sent = over(parcel, code);
-            self.settle_later(waiting.parcel, sent);
+            self.settle_later(message.parcel, sent);
         }
     }
 
-    /// Puts a parcel into its slot, or says what is to be stored instead.
-    fn fill(self: &Arc<Self>, kept: Kept, mut waiting: Waiting) -> Option<(HeldParcel, Sent)> {
-        let (position, slot) = match kept {
-            Kept::Here(position, slot) => (position, slot),
-            Kept::Elsewhere(pool) => {
+    /// Puts a message into its slot, or returns it with what to store instead.
+    fn fill(
+        self: &Arc<Self>,
+        reserved: Reserved,
+        mut message: RoutedMessage,
+    ) -> Option<(HeldParcel, Sent)> {
+        let (position, slot) = match reserved {
+            Reserved::Slot(position, slot) => (position, slot),
+            Reserved::Pool(pool) => {
                 metrics::counter!("switchboard_messages_handed_on_total").increment(1);
-                let sent = pooled(&waiting.parcel, pool);
-                return Some((waiting.parcel, sent));
+                let sent = pooled(&message.parcel, pool);
+                return Some((message.parcel, sent));
             }
         };
-        waiting.position = position;
-        // A carrier that goes out of service at this very moment: whoever looks next finds another.
-        let waiting = slot.fill(waiting).err()?;
-        Some((waiting.parcel, Sent::Later(self.clock.now())))
+        message.position = position;
+        // The carrier is just going out of service, so the message returns to the store and is routed again.
+        let message = slot.fill(message).err()?;
+        Some((message.parcel, Sent::Later(self.clock.now())))
     }
 
-    fn fill_or_store(self: &Arc<Self>, kept: Kept, waiting: Waiting) {
-        if let Some((parcel, sent)) = self.fill(kept, waiting) {
+    fn fill_or_store(self: &Arc<Self>, reserved: Reserved, message: RoutedMessage) {
+        if let Some((parcel, sent)) = self.fill(reserved, message) {
             self.settle_later(parcel, sent);
         }
     }
 
-    /// Leaves a parcel to the nodes that have a link to the carrier of a pool.
-    fn hand_on(self: &Arc<Self>, parcel: HeldParcel, pool: PoolId) {
+    /// Leaves a message to the nodes that have a link to the pool's carrier.
+    fn move_to_pool(self: &Arc<Self>, parcel: HeldParcel, pool: PoolId) {
         metrics::counter!("switchboard_messages_handed_on_total").increment(1);
         let sent = pooled(&parcel, pool);
         self.settle_later(parcel, sent);
     }
 
-    /// Gives a parcel back to the store, to be tried after a pause, but before its time is over.
-    fn put_back(self: &Arc<Self>, parcel: HeldParcel, pause: SignedDuration) {
+    /// Returns a message to the store, to be claimed again after a pause but before it expires.
+    fn requeue(self: &Arc<Self>, parcel: HeldParcel, pause: SignedDuration) {
         let again = self.clock.now() + pause;
-        let sent = Sent::Later(again.min(parcel.it.expires_at));
+        let sent = Sent::Later(again.min(parcel.item.expires_at));
         self.settle_later(parcel, sent);
     }
 
@@ -397,23 +409,23 @@ impl Dispatch {
     }
 }
 
-/// Begins a future here and leaves the rest of it to a task. Tasks start in any order; what is begun here asks the carrier
-/// for its turn before the next one does, so messages leave in the order of their lane.
-async fn begin(future: impl Future<Output = ()> + Send + 'static) {
+/// Polls a future once here and spawns the rest. Spawned tasks start in any order; the first poll here puts messages
+/// into the carrier's own queue in the order of their lane.
+async fn start_in_order(future: impl Future<Output = ()> + Send + 'static) {
     let mut future = Box::pin(future);
     let begun = poll_fn(|context| {
-        // Without tokio's budget: once that is used up nothing is ready, and the next message would begin first.
+        // Without tokio's budget: once that is used up, nothing is ready and the next message would be first.
         let mut unlimited = unconstrained(&mut future);
-        let begin = AssertUnwindSafe(|| Pin::new(&mut unlimited).poll(context));
-        Poll::Ready(catch_unwind(begin))
+        let poll = AssertUnwindSafe(|| Pin::new(&mut unlimited).poll(context));
+        Poll::Ready(catch_unwind(poll))
     });
-    // A panic ends it, as it ends a task, and not the loop.
+    // Like in a task, a panic ends only this future, not the loop.
     if let Ok(Poll::Pending) = begun.await {
         tokio::spawn(future);
     }
 }
 
-fn dice() -> u32 {
+fn random() -> u32 {
     u32::from_le_bytes(entropy::bytes())
 }
 
@@ -422,17 +434,17 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn what_is_begun_queues_up_in_order() {
+    async fn started_futures_queue_up_in_order() {
         const MANY: usize = 2000;
         let (turn, order) = (Arc::new(tokio::sync::Semaphore::new(0)), Arc::default());
         let order: Arc<Mutex<Vec<usize>>> = order;
         let (done, mut all_done) = tokio::sync::mpsc::channel::<()>(1);
         for number in 0..MANY {
             let (turn, order, done) = (turn.clone(), order.clone(), done.clone());
-            begin(async move {
-                let mine = turn.acquire().await.expect("never closed");
+            start_in_order(async move {
+                let permit = turn.acquire().await.expect("never closed");
                 order.lock().expect("no holder panics").push(number);
-                drop(mine);
+                drop(permit);
                 drop(done);
             })
             .await;
@@ -445,10 +457,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_at_the_beginning_ends_only_what_panics() {
-        let kept = Arc::new(());
-        let held = kept.clone();
-        begin(async move { std::panic::resume_unwind(Box::new(held)) }).await;
-        assert_eq!(Arc::strong_count(&kept), 1);
+    async fn a_panic_in_the_first_poll_ends_only_that_future() {
+        let counted = Arc::new(());
+        let held = counted.clone();
+        start_in_order(async move { std::panic::resume_unwind(Box::new(held)) }).await;
+        assert_eq!(Arc::strong_count(&counted), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! What the networks say about messages that they took.
+//! Receipts: what carriers tell us about parts that they took.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
 use crate::cluster::node::Node;
 
-/// Receipts that may wait to be stored. A carrier waits for its place, so this bounds memory, not traffic.
+/// How many receipts may wait to be stored. Carriers wait for their answer, so this limits memory, not traffic.
 const QUEUE: usize = 8192;
-/// The most receipts that one transaction stores.
+/// Maximum number of receipts in one transaction.
 const BATCH: usize = 512;
 
-/// Stores receipts, and with a final one the end of its message and the report about it.
+/// Stores receipts, and with the final one the message's final state and its delivery report.
 pub struct Receipts {
     store: Arc<dyn WorkStore>,
     batcher: Batcher<Receipt, Matched, StoreError>,
 }
 
 impl Receipts {
-    /// Starts taking receipts. Must be called inside a tokio runtime.
+    /// Must be called inside a tokio runtime.
     pub(crate) fn start(
         store: Arc<dyn WorkStore>,
         node: Arc<Node>,
@@ -41,7 +41,7 @@ impl Receipts {
         Arc::new(Self { store, batcher })
     }
 
-    /// Stores what was taken.
+    /// Returns once all accepted receipts are stored.
     pub(crate) async fn stop(&self) {
         self.batcher.stop().await;
     }
@@ -70,10 +70,10 @@ async fn settle(
     callbacks: Arc<Callbacks>,
     batch: Vec<Receipt>,
 ) -> Result<Vec<Matched>, StoreError> {
-    let hold = callbacks.reserve(batch.len());
+    let reservation = callbacks.reserve(batch.len());
     let holder = node.id();
     let result = store
-        .settle_receipts(holder, Arc::new(batch), hold.is_some())
+        .settle_receipts(holder, Arc::new(batch), reservation.is_some())
         .await;
     match &result {
         Ok(matched) => {
@@ -82,7 +82,7 @@ async fn settle(
                 Matched::Ended(ended) => Some(ended),
                 Matched::Noted | Matched::Repeated | Matched::Kept => None,
             });
-            callbacks.take(holder, hold, ended);
+            callbacks.take(holder, reservation, ended);
         }
         Err(error) => {
             let cause = std::error::Error::source(error).map(ToString::to_string);

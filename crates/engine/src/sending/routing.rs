@@ -1,7 +1,7 @@
 //! Routing: which carriers may take a message, in which order.
 //!
-//! Rules are asked in their order; the first whose conditions all hold decides, and names one carrier or several: the
-//! others are asked when the first cannot. A rule counts only for channels that one of its carriers serves.
+//! The first rule whose conditions all hold decides. It names one or more carriers; the others are tried if the first
+//! cannot take the message. A rule applies only to channels that one of its carriers serves.
 
 mod rule;
 mod trace;
@@ -25,50 +25,47 @@ pub(crate) use rule::RouteChoice;
 pub use rule::{Choice, Condition, Rule};
 pub use trace::{Traced, TracedCarrier};
 
-/// How often accounts that rules name are looked for, as long as there are none of that name.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// The most carriers that there may be: a route names them by a byte.
+/// How often missing accounts that rules name are looked for.
+const SEARCH_EVERY: Duration = Duration::from_millis(500);
+/// A route names carriers by a byte.
 pub const MAX_CARRIERS: usize = 255;
 
-/// What routing has to know about a carrier.
+/// What routing needs to know about a carrier.
 #[derive(Debug, Clone)]
 pub struct CarrierFacts {
-    /// Its name.
     pub name: String,
-    /// What it can carry.
     pub channels: Vec<Channel>,
-    /// What it takes for a part, by destination, where that is known.
+    /// What it charges for a part, by destination, if that is known.
     pub costs: Option<Arc<PriceList>>,
-    /// Whether nothing real goes out by it.
+    /// Whether it sends nothing real.
     pub is_simulated: bool,
 }
 
-/// The carriers and the rules that choose among them. Without rules every message may go by every carrier, in their
+/// The carriers and the rules that choose among them. Without rules, every message may use every carrier, in their
 /// order.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// The carriers; at most [`MAX_CARRIERS`].
+    /// At most [`MAX_CARRIERS`].
     pub carriers: Vec<CarrierFacts>,
-    /// The rules, in the order in which they are asked.
+    /// In the order in which they are tried.
     pub rules: Vec<Rule>,
 }
 
-/// What decides where messages go.
+/// Finds the carriers for messages.
 pub struct Routing {
     store: Arc<dyn AccessStore>,
     catalogues: Arc<Catalogues>,
     table: ArcSwap<RoutingTable>,
-    looking: std::sync::Mutex<Option<AbortHandle>>,
+    search: std::sync::Mutex<Option<AbortHandle>>,
 }
 
-/// The compiled rules, with the carriers that they are about.
+/// The compiled rules, with the carriers that they refer to.
 pub(crate) struct RoutingTable {
     plan: Plan,
     rules: Vec<Compiled>,
     costs: Vec<Option<Arc<PriceList>>>,
-    /// Whether any rule asks for more than the number itself tells.
-    needs_place: bool,
-    /// Whether no carrier sends anything real.
+    /// Whether any rule needs the recipient's location.
+    needs_location: bool,
     is_simulated: bool,
     carriers: Arc<Carriers>,
 }
@@ -83,12 +80,12 @@ impl Routing {
                 &HashMap::new(),
                 Arc::default(),
             )),
-            looking: std::sync::Mutex::default(),
+            search: std::sync::Mutex::default(),
         })
     }
 
-    /// Goes over to another plan, and to the carriers that it is about, in its order; a process that does not send has
-    /// none. A rule that names an account which does not exist yet counts from the moment it does.
+    /// Puts a plan and its carriers in force, in the plan's order; a process that does not send has no carriers. A rule
+    /// that names an account that does not exist yet applies as soon as the account exists.
     pub(crate) async fn set(
         self: &Arc<Self>,
         plan: Plan,
@@ -98,60 +95,61 @@ impl Routing {
         let missing = self.find_accounts(&plan, &mut accounts).await?;
         self.table
             .store(Arc::new(RoutingTable::new(&plan, &accounts, carriers)));
-        let looking = (missing > 0).then(|| {
+        let search = (missing > 0).then(|| {
             let routing = Arc::downgrade(self);
-            let look = move || look_for_accounts(routing.clone(), plan.clone(), accounts.clone());
-            supervise::spawn("routing-accounts", look).abort_handle()
+            let search_again =
+                move || search_accounts(routing.clone(), plan.clone(), accounts.clone());
+            supervise::spawn("routing-accounts", search_again).abort_handle()
         });
-        let mut before = self.looking.lock().expect("no holder panics");
-        if let Some(before) = std::mem::replace(&mut *before, looking) {
+        let mut before = self.search.lock().expect("no holder panics");
+        if let Some(before) = std::mem::replace(&mut *before, search) {
             before.abort();
         }
         Ok(())
     }
 
-    /// By which numbers are located.
     pub(crate) fn catalogues(&self) -> &Arc<Catalogues> {
         &self.catalogues
     }
 
-    /// The carriers that there are.
     pub(crate) fn carriers(&self) -> Arc<Carriers> {
         self.table.load().carriers()
     }
 
-    /// The carriers for a message. `dice` decides where shares do.
+    /// The carriers for a message, whose ID decides where carriers share messages.
     pub(crate) fn route(
         &self,
         channel: Channel,
         account: AccountId,
         to: &Msisdn,
-        dice: u64,
+        message_id: u64,
     ) -> Routed {
         let table = self.table.load();
-        let place = if table.needs_place {
+        let location = if table.needs_location {
             self.catalogues.live().reference.locate(to)
         } else {
             Place::default()
         };
-        let choice = table.choose(channel, account, to, &place);
+        let choice = table.choose(channel, account, to, &location);
         Routed {
-            route: choice.map(|choice| choice.pick(dice)).unwrap_or_default(),
+            route: choice
+                .map(|choice| choice.pick(message_id))
+                .unwrap_or_default(),
             carriers: table.carriers(),
         }
     }
 
-    /// The rules in force. A request is routed by one table, whatever is loaded meanwhile.
+    /// The rules in force. A request uses one table, even if another is loaded in the meantime.
     pub(crate) fn table(&self) -> Arc<RoutingTable> {
         self.table.load_full()
     }
 
-    /// Whether there is no carrier but simulated ones, so that nothing real is sent.
+    /// Whether all carriers are simulated, so that nothing real is sent.
     pub(crate) fn is_simulated(&self) -> bool {
         self.table.load().is_simulated
     }
 
-    /// Finds the accounts that rules name and that are not known yet; says how many are missing.
+    /// Looks up accounts that rules name, and returns how many do not exist.
     async fn find_accounts(
         &self,
         plan: &Plan,
@@ -175,26 +173,28 @@ impl Routing {
 
 impl Drop for Routing {
     fn drop(&mut self) {
-        let looking = self.looking.get_mut().expect("no holder panics");
-        if let Some(looking) = looking {
-            looking.abort();
+        let search = self.search.get_mut().expect("no holder panics");
+        if let Some(search) = search {
+            search.abort();
         }
     }
 }
 
-async fn look_for_accounts(
+async fn search_accounts(
     routing: std::sync::Weak<Routing>,
     plan: Plan,
     mut accounts: HashMap<AccountName, AccountId>,
 ) {
     loop {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(SEARCH_EVERY).await;
         let Some(routing) = routing.upgrade() else {
             return;
         };
         let known = accounts.len();
         match routing.find_accounts(&plan, &mut accounts).await {
-            Err(error) => tracing::warn!(%error, "accounts that routes name cannot be looked for"),
+            Err(error) => {
+                tracing::warn!(%error, "cannot look for accounts that routing rules name; trying again");
+            }
             Ok(missing) => {
                 if accounts.len() > known {
                     let carriers = routing.carriers();
@@ -236,7 +236,7 @@ impl RoutingTable {
                 .iter()
                 .map(|carrier| carrier.costs.clone())
                 .collect(),
-            needs_place: rules.iter().any(Rule::needs_place),
+            needs_location: rules.iter().any(Rule::needs_location),
             is_simulated: plan.carriers.iter().all(|carrier| carrier.is_simulated),
             carriers,
         }
@@ -246,34 +246,34 @@ impl RoutingTable {
         self.carriers.clone()
     }
 
-    /// Finds the carriers for a message; `None` where no rule has one.
+    /// The carriers for a message; `None` if no rule matches.
     pub(crate) fn choose(
         &self,
         channel: Channel,
         account: AccountId,
         to: &Msisdn,
-        place: &Place,
+        location: &Place,
     ) -> Option<RouteChoice> {
-        let found = self.find(channel, Some(account), to, place);
+        let found = self.find(channel, Some(account), to, location);
         found.map(|(_, choice)| choice)
     }
 
-    /// Finds the rule that decides, by its index, and the carriers that it names.
+    /// The index of the first matching rule, and the carriers that it names.
     fn find(
         &self,
         channel: Channel,
         account: Option<AccountId>,
         to: &Msisdn,
-        place: &Place,
+        location: &Place,
     ) -> Option<(usize, RouteChoice)> {
         let mut rules = self.rules.iter().enumerate();
-        let (at, rule) = rules.find(|(_, rule)| rule.fits(channel, account, to, place))?;
+        let (index, rule) = rules.find(|(_, rule)| rule.matches(channel, account, to, location))?;
         let choice = rule.choice(channel, |carrier| {
             self.costs[usize::from(carrier)]
                 .as_ref()
-                .and_then(|costs| costs.price(place))
+                .and_then(|costs| costs.price(location))
         });
-        Some((at, choice))
+        Some((index, choice))
     }
 }
 

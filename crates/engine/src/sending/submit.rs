@@ -1,14 +1,14 @@
-//! Accepting messages: from a caller's order to a committed row.
+//! Accepting messages: from a caller's request to a committed row.
 
 mod approvals;
 mod health;
 mod intake;
 mod lookup;
 mod notice;
-mod order;
+mod sms;
 mod stages;
 mod viber;
-mod writing;
+mod writer;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,27 +31,25 @@ pub use approvals::Approvals;
 pub(crate) use intake::Intake;
 pub use lookup::{LookupCost, LookupOrder};
 pub(crate) use notice::Notice;
-pub use order::{Invalid, SmsOrder, To};
+pub use sms::{Invalid, SmsOrder, To};
 pub(crate) use stages::{Checked, Destination, RoutedRequest};
 pub use viber::{ActionOrder, ViberOrder};
 
-/// How long an idempotency key and its answer are kept.
+/// How long an idempotency key is stored with its answer.
 const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
-/// The longest key taken, in bytes.
 pub const MAX_KEY_BYTES: usize = 255;
-/// Expired idempotency keys are dropped in steps of this many.
+/// How many expired idempotency keys are deleted at a time.
 const PRUNE_STEP: u32 = 1000;
-/// How often expired idempotency keys are looked for.
 const PRUNE_EVERY: std::time::Duration = std::time::Duration::from_mins(1);
 
-/// Why a message was not accepted. Nothing of it is stored, but for [`SubmitError::Store`], where a database that went
-/// away may have stored it all the same: an idempotency key settles that.
+/// Why a message was not accepted. Nothing is stored, except possibly with [`SubmitError::Store`]: if the database went
+/// away, it may have stored the message. An idempotency key makes a repetition safe.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError {
-    /// The order breaks a rule.
+    /// A field of the request is invalid.
     #[error(transparent)]
     Invalid(#[from] Invalid),
-    /// The account is suspended. Tokens are refused before; people in the dashboard are not.
+    /// The account is suspended. Tokens are refused earlier, but people in the dashboard are not.
     #[error("the account is suspended")]
     Suspended,
     /// The idempotency key was used before with another body.
@@ -60,24 +58,20 @@ pub enum SubmitError {
     /// The account may not send to this country.
     #[error("the account may not send to the country of {to}")]
     Country {
-        /// Which recipient.
         to: Msisdn,
-        /// Its country, where it has one.
         country: Option<Country>,
     },
-    /// The account may send only under approved senders, and this is none.
+    /// The account may use only approved sender IDs, and this is not one.
     #[error("the account has no approved sender '{0}'")]
     Sender(Originator),
-    /// The account cannot or may not pay for it.
+    /// The account cannot or may not pay for the message.
     #[error("the account cannot or may not pay for it")]
     NotPaid(NotPaid),
-    /// Too much waits already.
+    /// Too many messages wait to be stored.
     #[error("too many messages wait to be stored")]
     Busy,
-    /// The service is going down.
     #[error("the service is shutting down")]
     Stopping,
-    /// The store could not.
     #[error("the message could not be stored")]
     Store(#[source] Arc<StoreError>),
 }
@@ -98,7 +92,7 @@ impl From<BatchError<Infallible>> for SubmitError {
     }
 }
 
-/// A caller's idempotency key with the body that it came with, hashed.
+/// Hashes of a caller's idempotency key and of the request body.
 #[derive(Debug, Clone, Copy)]
 pub struct Repeatable {
     key: [u8; 32],
@@ -106,7 +100,7 @@ pub struct Repeatable {
 }
 
 impl Repeatable {
-    /// Takes a key of 1 to 255 visible ASCII characters.
+    /// The key must have 1 to 255 visible ASCII characters.
     pub fn new(key: &[u8], body: &[u8]) -> Option<Self> {
         let fits = (1..=MAX_KEY_BYTES).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
         fits.then(|| Self {
@@ -130,8 +124,8 @@ pub struct Submit {
 }
 
 impl Submit {
-    /// Starts accepting. What is accepted goes straight to `dispatch`, where this process has one. Must be called inside
-    /// a tokio runtime.
+    /// Starts accepting messages and hands them to `dispatch` if this process is a worker. Must be called inside a
+    /// tokio runtime.
     pub fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -145,9 +139,9 @@ impl Submit {
             queue: settings.accept_queue,
             batch: settings.accept_batch,
         };
-        let (kept, told) = (store.clone(), clock.clone());
+        let (key_store, key_clock) = (store.clone(), clock.clone());
         let pruning = supervise::spawn("idempotency-keys", move || {
-            prune(kept.clone(), told.clone())
+            prune(key_store.clone(), key_clock.clone())
         });
         Self {
             intake: Intake::start(store.clone(), clock.clone(), dispatch, limits),
@@ -162,7 +156,7 @@ impl Submit {
         }
     }
 
-    /// The answer that was given when this very request was made before.
+    /// The answer to an earlier, identical request.
     pub async fn find_answer(
         &self,
         account: AccountId,
@@ -174,12 +168,12 @@ impl Submit {
             .await?
         {
             None => Ok(None),
-            Some(kept) if kept.body == request.body => Ok(Some(kept.receipt)),
+            Some(stored) if stored.body == request.body => Ok(Some(stored.receipt)),
             Some(_) => Err(SubmitError::KeyConflict),
         }
     }
 
-    /// Checks an order and stores it. When this returns `Ok`, the messages survive a power cut.
+    /// Checks a request and stores its messages. Once this returns `Ok`, they survive a power cut.
     pub async fn send(
         &self,
         access: &Access,
@@ -194,7 +188,7 @@ impl Submit {
         self.accept(routed, ["to", "dlrUrl"], repeatable).await
     }
 
-    /// Checks an order for a Viber message and stores it. When this returns `Ok`, the messages survive a power cut.
+    /// Checks a request for Viber messages and stores them. Once this returns `Ok`, they survive a power cut.
     pub async fn send_viber(
         &self,
         access: &Access,
@@ -214,7 +208,7 @@ impl Submit {
         self.accept(routed, ["to", "dlrUrl"], repeatable).await
     }
 
-    /// Checks an order to look a subscriber up and stores it. When this returns `Ok`, it survives a power cut.
+    /// Checks a request for a lookup and stores it. Once this returns `Ok`, it survives a power cut.
     pub async fn look_up(
         &self,
         access: &Access,
@@ -232,7 +226,7 @@ impl Submit {
         checked.route(&self.catalogues.live(), &self.routing.table())
     }
 
-    /// Stores a request, once the address for its callbacks has been checked.
+    /// Stores a request after its callback URL has been checked.
     async fn accept(
         &self,
         routed: RoutedRequest,
@@ -249,8 +243,8 @@ impl Submit {
         self.intake.store(routed, claim).await
     }
 
-    /// Sends what the service itself has to say to somebody: urgent, for nothing, and worth nothing after a while. When
-    /// this returns `Ok`, it survives a power cut.
+    /// Sends a message of the service itself: with high priority, free of charge, and with a short validity. Once this
+    /// returns `Ok`, it survives a power cut.
     pub(crate) async fn send_notice(
         &self,
         account: AccountId,
@@ -261,7 +255,7 @@ impl Submit {
         self.intake.store(routed, None).await
     }
 
-    /// Whether the account may send there at all.
+    /// Whether the account may send to this number's country.
     pub(crate) fn check_destination(
         &self,
         access: &Access,
@@ -271,7 +265,7 @@ impl Submit {
         check_country(access, *to, location.country)
     }
 
-    /// What an order would cost, recipient by recipient. Nothing is stored.
+    /// What a request would cost, for each recipient. Nothing is stored.
     pub async fn cost(
         &self,
         access: &Access,
@@ -291,17 +285,18 @@ impl Submit {
         Ok(routed.destinations.iter().map(cost).collect())
     }
 
-    /// Whether messages can be stored, as far as the last writes told.
+    /// Whether messages can be stored, judging by the last writes.
     pub fn is_accepting(&self) -> bool {
         self.intake.is_accepting()
     }
 
-    /// Returns when the store could not make a write durable: the service must end, a restart reads the truth back.
+    /// Returns when the store could not make a write durable. The service must then end: a restart reads the true
+    /// state.
     pub(crate) async fn broken(&self) {
         self.intake.broken().await;
     }
 
-    /// Takes nothing more and returns once everything taken is stored.
+    /// Refuses further messages and returns once all accepted ones are stored.
     pub async fn stop(&self) {
         self.pruning.abort();
         self.intake.stop().await;
@@ -311,21 +306,16 @@ impl Submit {
 /// What a message to one recipient costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
-    /// The recipient.
     pub to: Msisdn,
-    /// How the text is coded and split.
+    /// How the text is encoded and split.
     pub shape: Shape,
-    /// The recipient's country.
     pub country: Option<Country>,
-    /// The recipient's network, as far as its prefix tells.
+    /// As far as the number's prefix tells.
     pub network: Option<Network>,
-    /// The price of one part.
     pub per_part: Money,
-    /// The price of all parts.
     pub total: Money,
 }
 
-/// Whether the account may do anything at all.
 pub(crate) fn check_active(access: &Access) -> Result<(), SubmitError> {
     if access.suspended {
         return Err(SubmitError::Suspended);
@@ -349,7 +339,7 @@ fn claim(request: Repeatable, now: Timestamp) -> IdempotencyClaim {
     }
 }
 
-/// Drops expired idempotency keys, a step at a time, so that no write waits long behind it.
+/// Deletes expired idempotency keys in steps, so that no other write waits long.
 async fn prune(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
     let mut tick = tokio::time::interval(PRUNE_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -360,7 +350,7 @@ async fn prune(store: Arc<dyn Store>, clock: Arc<dyn Clock>) {
                 Ok(dropped) if dropped >= u64::from(PRUNE_STEP) => {}
                 Ok(_) => break,
                 Err(error) => {
-                    tracing::warn!(%error, "expired idempotency keys stay for now");
+                    tracing::warn!(%error, "expired idempotency keys cannot be deleted; trying again later");
                     break;
                 }
             }

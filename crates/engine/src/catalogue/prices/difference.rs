@@ -1,4 +1,4 @@
-//! What an import changes, for those who look before they do it.
+//! What an import would change, for people who check before they import.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use domain::Money;
 
 use super::{Key, PriceList, PriceRow};
 
-/// Rows of each sort that are shown.
+/// How many rows of each kind are printed.
 const SHOWN: usize = 20;
 
 /// How one list differs from another.
@@ -23,7 +23,7 @@ pub struct PriceDifference {
 }
 
 impl PriceDifference {
-    /// From one list to another.
+    /// What changes from `old` to `new`.
     pub fn between(old: &PriceList, new: &PriceList) -> Self {
         let mut difference = Self::default();
         let rows = |list: &PriceList| -> Vec<(Key, PriceRow)> {

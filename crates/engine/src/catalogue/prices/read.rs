@@ -1,4 +1,4 @@
-//! Reading price lists: every row is checked, every problem is named.
+//! Reading price lists: every row is checked, and every problem names its row.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,26 +11,25 @@ use serde_json::{Map, Value};
 use super::write::{HEADER, unguarded};
 use super::{Key, PriceList, PriceRow};
 
-/// The words for a default route.
+/// Operator names that mark a default row.
 const DEFAULTS: [&str; 3] = ["All", "All other carriers", "Default"];
-/// The highest price of a part.
 const MAX_RATE: Money = Money::from_micros(10_000 * 1_000_000);
-/// Problems that are told at once.
+/// Problems beyond this number are not reported.
 const MAX_PROBLEMS: usize = 50;
 
 /// The form of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// With the header line that `/rates/?format=csv` has.
+    /// With the same header line as `/rates/?format=csv`.
     Csv,
-    /// An array of objects, as `/rates/?format=json` answers.
+    /// An array of objects, as `/rates/?format=json` returns.
     Json,
 }
 
-/// What is wrong with a list, and where.
+/// What is wrong with a list, and in which row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceProblem {
-    /// The line of a CSV, or the place of an item of an array, from 1.
+    /// The line of a CSV file, or the index of an array item, counted from 1.
     pub row: usize,
     /// What is wrong, and what is expected.
     pub reason: String,
@@ -42,59 +41,56 @@ impl fmt::Display for PriceProblem {
     }
 }
 
-/// A row as it is written.
-struct Written {
+/// A row before it is checked.
+struct RawRow {
     row: usize,
     cells: [String; 7],
 }
 
 impl PriceList {
-    /// Reads a list. Nothing of one that has a problem is taken.
+    /// Reads a list. A list with a problem is rejected as a whole.
     pub fn read(
         text: &str,
         format: Format,
         reference: &Reference,
     ) -> Result<Self, Vec<PriceProblem>> {
-        let written = match format {
+        let raw = match format {
             Format::Csv => read_csv(text),
             Format::Json => read_json(text),
         };
-        let written = written.map_err(|problem| vec![problem])?;
-        let (keyed, mut problems) = check_all(written, reference);
+        let raw = raw.map_err(|problem| vec![problem])?;
+        let (keyed, mut problems) = check_all(raw, reference);
         problems.truncate(MAX_PROBLEMS);
         if problems.is_empty() {
-            Ok(Self::of(keyed))
+            Ok(Self::from_rows(keyed))
         } else {
             Err(problems)
         }
     }
 
-    /// Reads back a list that was imported once. A row that the reference data no longer knows is left out, and said.
+    /// Reads a stored list. Rows that the reference data no longer covers are skipped and logged.
     pub(crate) fn read_back(csv: &str, reference: &Reference) -> Self {
         let (keyed, mut problems) = match read_csv(csv) {
-            Ok(written) => check_all(written, reference),
+            Ok(raw) => check_all(raw, reference),
             Err(problem) => (Vec::new(), vec![problem]),
         };
         if let Some(first) = problems.pop() {
             let count = problems.len() + 1;
-            tracing::error!(count, problem = %first, "rows of the imported prices do not count; import the list again");
+            tracing::error!(count, problem = %first, "rows of the imported price list are skipped; import the list again");
         }
-        Self::of(keyed)
+        Self::from_rows(keyed)
     }
 }
 
-/// The rows that are good, and what is wrong with the others.
-fn check_all(
-    written: Vec<Written>,
-    reference: &Reference,
-) -> (Vec<(Key, PriceRow)>, Vec<PriceProblem>) {
-    let mut seen: HashMap<Key, usize> = HashMap::with_capacity(written.len());
-    let mut keyed = Vec::with_capacity(written.len());
+/// Returns the valid rows and the problems of the others.
+fn check_all(raw: Vec<RawRow>, reference: &Reference) -> (Vec<(Key, PriceRow)>, Vec<PriceProblem>) {
+    let mut seen: HashMap<Key, usize> = HashMap::with_capacity(raw.len());
+    let mut keyed = Vec::with_capacity(raw.len());
     let mut problems = Vec::new();
-    for written in written {
-        let row = written.row;
+    for raw in raw {
+        let row = raw.row;
         let checked =
-            check(written, reference).and_then(|(key, checked)| match seen.insert(key, row) {
+            check(raw, reference).and_then(|(key, checked)| match seen.insert(key, row) {
                 None => Ok((key, checked)),
                 Some(first) => Err(format!(
                     "it sets the same price as row {first}; keep one of them"
@@ -108,8 +104,8 @@ fn check_all(
     (keyed, problems)
 }
 
-fn read_csv(text: &str) -> Result<Vec<Written>, PriceProblem> {
-    // The reader counts the lines of a file that ends them with CR LF one too low.
+fn read_csv(text: &str) -> Result<Vec<RawRow>, PriceProblem> {
+    // For a file with CR LF, the reader counts lines one too low.
     let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let problem = |row, error: &dyn fmt::Display| PriceProblem {
@@ -127,7 +123,7 @@ fn read_csv(text: &str) -> Result<Vec<Written>, PriceProblem> {
         let line = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let record = record.map_err(|error| problem(line(at(error.position())), &error))?;
         let mut cells = record.iter().map(|cell| unguarded(cell).trim().to_owned());
-        rows.push(Written {
+        rows.push(RawRow {
             row: line(at(record.position())),
             cells: std::array::from_fn(|_| cells.next().unwrap_or_default()),
         });
@@ -135,11 +131,11 @@ fn read_csv(text: &str) -> Result<Vec<Written>, PriceProblem> {
     Ok(rows)
 }
 
-fn read_json(text: &str) -> Result<Vec<Written>, PriceProblem> {
+fn read_json(text: &str) -> Result<Vec<RawRow>, PriceProblem> {
     let problem = |row, reason: String| PriceProblem { row, reason };
     let list: Vec<Map<String, Value>> = serde_json::from_str(text)
         .map_err(|error| problem(error.line(), format!("not an array of objects: {error}")))?;
-    let read = |(place, item): (usize, Map<String, Value>)| {
+    let read = |(index, item): (usize, Map<String, Value>)| {
         let cell = |name: &str| {
             let found = item.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
             match found.map(|(_, value)| value) {
@@ -147,7 +143,7 @@ fn read_json(text: &str) -> Result<Vec<Written>, PriceProblem> {
                 Some(Value::String(text)) => Ok(text.trim().to_owned()),
                 Some(Value::Number(number)) => Ok(number.to_string()),
                 Some(other) => Err(problem(
-                    place,
+                    index,
                     format!("{name} is {other}; give a text or a number"),
                 )),
             }
@@ -156,14 +152,14 @@ fn read_json(text: &str) -> Result<Vec<Written>, PriceProblem> {
         for (read, name) in cells.iter_mut().zip(HEADER) {
             *read = cell(name)?;
         }
-        Ok(Written { row: place, cells })
+        Ok(RawRow { row: index, cells })
     };
     (1..).zip(list).map(read).collect()
 }
 
-/// Checks a row, and says what it sets the price of.
-fn check(written: Written, reference: &Reference) -> Result<(Key, PriceRow), String> {
-    let [_, code, operator, network, mcc, mnc, rate] = written.cells;
+/// Checks a row and determines which price it sets.
+fn check(raw: RawRow, reference: &Reference) -> Result<(Key, PriceRow), String> {
+    let [_, code, operator, network, mcc, mnc, rate] = raw.cells;
     let rate: Money = rate.parse().map_err(|error| format!("Rate: {error}"))?;
     if !(Money::ZERO..=MAX_RATE).contains(&rate) {
         return Err(format!("Rate: {rate} is not between 0 and {MAX_RATE}"));

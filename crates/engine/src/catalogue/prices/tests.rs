@@ -16,7 +16,7 @@ fn read(rows: &str) -> Result<PriceList, Vec<PriceProblem>> {
     PriceList::read(&format!("{HEADER}{rows}"), Format::Csv, &REFERENCE)
 }
 
-fn place(number: &str) -> Place {
+fn location(number: &str) -> Place {
     REFERENCE.locate(&Msisdn::parse(number).expect(number))
 }
 
@@ -46,7 +46,7 @@ fn the_nearest_price_counts() {
         (0, GERMANY, Some("0.04")),
     ] {
         let list = read(&all[from..].concat()).expect("valid");
-        let found = list.price(&place(number)).map(|price| price.to_string());
+        let found = list.price(&location(number)).map(|price| price.to_string());
         assert_eq!(found.as_deref(), price, "{number} from row {from}");
     }
 }
@@ -73,7 +73,7 @@ fn an_accounts_own_price_wins() {
         (other, RIGA, "0.03"),
     ] {
         let found = prices
-            .price(account, &place(number))
+            .price(account, &location(number))
             .map(|price| price.to_string());
         assert_eq!(found.as_deref(), Some(price), "{account} {number}");
     }
@@ -131,6 +131,10 @@ fn every_problem_is_named_with_its_row() {
             problems[0]
         );
     }
+}
+
+#[test]
+fn a_list_that_cannot_be_read_is_a_problem() {
     for (text, format, reason) in [
         (
             "Country,Rate\nLV,1\n",
@@ -240,7 +244,10 @@ fn viber_and_lookups_have_a_price_everywhere() {
     for channel in [Channel::Viber, Channel::Hlr] {
         let list = demonstration(channel, &REFERENCE);
         for number in [LMT, RIGA, GERMANY, "+881612345678"] {
-            assert!(list.price(&place(number)).is_some(), "{channel} {number}");
+            assert!(
+                list.price(&location(number)).is_some(),
+                "{channel} {number}"
+            );
         }
     }
 }
@@ -263,7 +270,7 @@ proptest! {
             };
             (Key::Network(country, Network::new("310", &mnc).expect("a network")), row)
         });
-        let list = PriceList::of(keyed.collect());
+        let list = PriceList::from_rows(keyed.collect());
         for (text, format) in [(list.to_csv(), Format::Csv), (list.to_json(), Format::Json)] {
             let again = PriceList::read(&text, format, &REFERENCE).expect("what was written is valid");
             prop_assert_eq!(again.rows(), list.rows());

@@ -1,13 +1,13 @@
-//! Writing price lists, as `/rates/` answers them.
+//! Writing price lists, as `/rates/` returns them.
 
 use std::fmt::Write as _;
 
 use super::{PriceList, PriceRow};
 
-/// What the row for all other countries says in the place of a country's name.
+/// The country name in the row for all other countries.
 const ELSEWHERE: &str = "All other countries";
 
-/// The first line of a list as CSV.
+/// The header line of a CSV list.
 pub(super) const HEADER: [&str; 7] = [
     "CountryName",
     "CountryCode",
@@ -18,11 +18,11 @@ pub(super) const HEADER: [&str; 7] = [
     "Rate",
 ];
 
-/// What a spreadsheet takes for the beginning of a formula.
+/// Characters that begin a formula in a spreadsheet.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 impl PriceList {
-    /// As CSV by RFC 4180. A cell that a spreadsheet would run as a formula gets a `'` in front.
+    /// CSV by RFC 4180. A cell that a spreadsheet would run as a formula gets a `'` in front.
     pub fn to_csv(&self) -> String {
         let mut csv = HEADER.join(",");
         csv.push_str("\r\n");
@@ -47,7 +47,6 @@ impl PriceList {
         csv
     }
 
-    /// As a JSON array.
     pub fn to_json(&self) -> String {
         let mut json = String::with_capacity(2 + 160 * self.rows.len());
         for row in &self.rows {
@@ -82,7 +81,7 @@ fn country(row: &PriceRow) -> (&str, &str) {
     }
 }
 
-/// Writes a cell of a CSV file by RFC 4180, with a `'` in front of what a spreadsheet would run as a formula.
+/// Writes a CSV cell by RFC 4180, with a `'` in front of anything that a spreadsheet would run as a formula.
 pub fn push_cell(csv: &mut String, cell: &str) {
     let guard = if is_formula(cell) { "'" } else { "" };
     if cell.contains([',', '"', '\r', '\n']) {
@@ -93,12 +92,12 @@ pub fn push_cell(csv: &mut String, cell: &str) {
     }
 }
 
-/// A cell that itself begins with the guard and then a formula gets one more, so that it is read back as it was.
+/// A cell that begins with `'` and a formula gets one more `'`, so that reading it back returns the same text.
 fn is_formula(cell: &str) -> bool {
     cell.trim_start_matches('\'').starts_with(FORMULA)
 }
 
-/// Takes the guard off that [`PriceList::to_csv`] put there.
+/// Removes the `'` that [`push_cell`] added.
 pub(super) fn unguarded(cell: &str) -> &str {
     match cell.strip_prefix('\'') {
         Some(rest) if is_formula(rest) => rest,

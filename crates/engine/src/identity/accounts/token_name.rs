@@ -1,22 +1,21 @@
-//! What people may call a token.
+//! Names of tokens.
 
-/// The longest name of a token, in characters.
 pub const MAX_TOKEN_NAME_CHARS: usize = 64;
-/// What the names of tokens begin with that were given to clients.
+/// The names of tokens that were given to OAuth clients begin with this.
 const OAUTH: &str = "oauth:";
 
-/// Why a text is no name for a token.
+/// Why a text is not a valid token name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotATokenName {
-    /// It is empty, too long, or holds control characters.
+    /// It is empty, too long, or contains control characters.
     #[error("give it a name of 1 to {MAX_TOKEN_NAME_CHARS} characters")]
     Form,
-    /// It looks like one that was given to a client.
+    /// It looks like the name of a client's token.
     #[error("names that begin with '{OAUTH}' are those of tokens that were given to AI clients")]
     OfClient,
 }
 
-/// Whether somebody may call a token so.
+/// Checks a name that a person chose.
 pub fn check_token_name(name: &str) -> Result<(), NotATokenName> {
     let fits = (1..=MAX_TOKEN_NAME_CHARS).contains(&name.chars().count());
     if !fits || name.trim() != name || name.chars().any(char::is_control) {
@@ -35,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_called_by_a_name_that_no_client_has() {
+    fn a_token_name_is_short_and_not_one_of_a_client() {
         let long = "x".repeat(MAX_TOKEN_NAME_CHARS + 1);
         for (name, expected) in [
             ("backend", Ok(())),

@@ -1,4 +1,4 @@
-//! A client's question, checked before any person sees it.
+//! Checks an authorization request before a person sees it.
 
 use std::net::IpAddr;
 
@@ -12,85 +12,80 @@ use url::Url;
 use super::{Grants, REQUEST_LIFETIME};
 use crate::identity::throttle::network;
 
-/// The longest state that is given back, in bytes.
+/// Maximum length of the `state` that is returned.
 const MAX_STATE_BYTES: usize = 2048;
 
-/// What a client may be told about its question: a code of the standard, and words.
-pub(super) type Wrong = (&'static str, &'static str);
+/// What a client is told about its request: an error code of the standard, and a description.
+pub(super) type RequestError = (&'static str, &'static str);
 
-pub(super) const BUSY: Wrong = (
+pub(super) const BUSY: RequestError = (
     "temporarily_unavailable",
     "Too many requests wait for an answer; try again shortly.",
 );
 
-/// The parameters of a question, as they came. One without a value counts as left out.
+/// The parameters of an authorization request, unchecked. A parameter without a value counts as missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuthorizeParams {
-    /// Who asks.
     pub client_id: Option<String>,
-    /// Where the answer shall go.
+    /// Where the answer goes.
     pub redirect_uri: Option<String>,
-    /// What kind of answer: only `code`.
+    /// Only `code` is offered.
     pub response_type: Option<String>,
-    /// How the answer shall be given: only `query`.
+    /// Only `query` is offered.
     pub response_mode: Option<String>,
-    /// What the client wants to find in the answer.
+    /// Returned to the client unchanged.
     pub state: Option<String>,
-    /// What is asked for.
     pub scope: Option<String>,
-    /// What the tokens shall be for.
+    /// What the tokens will be for.
     pub resource: Option<String>,
-    /// What whoever redeems the code has to prove.
+    /// The PKCE challenge.
     pub code_challenge: Option<String>,
-    /// By which method: only `S256`.
+    /// Only `S256` is offered.
     pub code_challenge_method: Option<String>,
-    /// Which of them stand there twice.
+    /// Parameters that were given more than once.
     pub repeated: Vec<&'static str>,
 }
 
-/// Why a question goes no further.
+/// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorizeError {
-    /// It is not certain who asks or where the answer would go, so nobody is sent anywhere: the person is told.
+    /// Client or redirect are not certain, so only the person is told and nobody is redirected.
     #[error("{0}")]
     Shown(String),
-    /// The client would be told, at its own address.
+    /// The client may be told, at its redirect URI.
     #[error("{}", .0.description)]
     Wrong(Box<WrongQuestion>),
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// A question that its client put wrongly. Anybody can register a client and make it ask wrongly, so only those who know
-/// the client are sent to it without a word (RFC 9700, section 4.11.2).
+/// An invalid request of a known client. Anybody can register a client and send invalid requests, so a person is
+/// redirected without a page only to a client that they know (RFC 9700, section 4.11.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrongQuestion {
-    /// What the client is named by.
     pub client_id: String,
-    /// A code of the standard.
+    /// An error code of the standard.
     pub error: &'static str,
-    /// In words.
     pub description: &'static str,
     /// Where the client is told.
     pub redirect: Url,
-    /// Whether that is a program on the person's own machine.
+    /// Whether the client is a program on the person's own machine.
     pub is_loopback: bool,
 }
 
 impl AuthorizeParams {
-    /// Sorts parameters as they came, in whatever order. Those that are unknown are ignored.
+    /// Reads parameters in any order. Unknown ones are ignored.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut params = Self::default();
         for (name, value) in pairs {
-            let Some((name, place)) = params.place(&name) else {
+            let Some((name, field)) = params.field(&name) else {
                 continue;
             };
             if value.is_empty() {
                 continue;
             }
-            if place.is_none() {
-                *place = Some(value);
+            if field.is_none() {
+                *field = Some(value);
             } else {
                 params.repeated.push(name);
             }
@@ -98,7 +93,7 @@ impl AuthorizeParams {
         params
     }
 
-    fn place(&mut self, name: &str) -> Option<(&'static str, &mut Option<String>)> {
+    fn field(&mut self, name: &str) -> Option<(&'static str, &mut Option<String>)> {
         Some(match name {
             "client_id" => ("client_id", &mut self.client_id),
             "redirect_uri" => ("redirect_uri", &mut self.redirect_uri),
@@ -119,13 +114,13 @@ impl AuthorizeParams {
 }
 
 impl Grants {
-    /// Who asks and where the answer goes comes first: only then may anybody be sent there.
+    /// Client and redirect are checked first: before that, nobody may be redirected.
     pub(super) async fn check_request(
         &self,
-        asker: IpAddr,
+        address: IpAddr,
         params: &AuthorizeParams,
     ) -> Result<AuthorizationRequest, AuthorizeError> {
-        let client = self.find_client(asker, params).await?;
+        let client = self.find_client(address, params).await?;
         let redirect = find_redirect(&client, params)?;
         let wrong = |wrong| self.wrong(&client.id, &redirect, params, wrong);
         check_form(params).map_err(wrong)?;
@@ -152,7 +147,7 @@ impl Grants {
 
     async fn find_client(
         &self,
-        asker: IpAddr,
+        address: IpAddr,
         params: &AuthorizeParams,
     ) -> Result<ClientRecord, AuthorizeError> {
         if params.repeats("client_id") || params.repeats("redirect_uri") {
@@ -162,7 +157,7 @@ impl Grants {
             return Err(shown("The request names no client (client_id)."));
         };
         if ClientIdUrl::is_meant(id) {
-            return self.fetch_client(asker, id).await;
+            return self.fetch_client(address, id).await;
         }
         let found = self.find_registered(id).await?;
         found.ok_or_else(unknown_client)
@@ -179,46 +174,52 @@ impl Grants {
         self.store.find_client(id, self.clock.now()).await
     }
 
-    /// A client that nobody registered here says at its own address who it is.
-    async fn fetch_client(&self, asker: IpAddr, id: &str) -> Result<ClientRecord, AuthorizeError> {
+    /// An unregistered client describes itself at the URL that is its ID.
+    async fn fetch_client(
+        &self,
+        address: IpAddr,
+        id: &str,
+    ) -> Result<ClientRecord, AuthorizeError> {
         let url = ClientIdUrl::parse(id).map_err(|error| shown(&error.to_string()))?;
-        let document = self.documents.fetch(network(asker), &url).await;
+        let document = self.documents.fetch(network(address), &url).await;
         let document = document.map_err(|unusable| shown(&unusable.0))?;
         read_client(&document, id, true).map_err(|problem| shown(&problem.to_string()))
     }
 
-    fn find_resource(&self, params: &AuthorizeParams) -> Result<String, Wrong> {
-        const FOREIGN: Wrong = (
+    fn find_resource(&self, params: &AuthorizeParams) -> Result<String, RequestError> {
+        const FOREIGN: RequestError = (
             "invalid_target",
             "Tokens are given for this service's own MCP server only.",
         );
         let ours = &self.settings.resource;
-        let is_ours = |asked: &String| same_resource(ours, asked);
+        let is_ours = |requested: &String| same_resource(ours, requested);
         if params.repeats("resource") || !params.resource.as_ref().is_none_or(is_ours) {
             return Err(FOREIGN);
         }
         Ok(ours.clone())
     }
 
-    /// What the client is told: what is wrong, and the state by which it knows its question.
+    /// Builds the client's error answer, with its `state`.
     pub(super) fn wrong(
         &self,
         client_id: &str,
         redirect: &RedirectUri,
         params: &AuthorizeParams,
-        (error, description): Wrong,
+        (error, description): RequestError,
     ) -> AuthorizeError {
         let state = params.state.as_deref();
         let state = state.filter(|state| state.len() <= MAX_STATE_BYTES);
         let state = state.filter(|_| !params.repeats("state"));
-        let told = [("error", error), ("error_description", description)];
-        let told = told.into_iter().chain(state.map(|state| ("state", state)));
-        let told = told.chain([("iss", self.settings.issuer.as_str())]);
+        let answer = [("error", error), ("error_description", description)];
+        let answer = answer
+            .into_iter()
+            .chain(state.map(|state| ("state", state)));
+        let answer = answer.chain([("iss", self.settings.issuer.as_str())]);
         AuthorizeError::Wrong(Box::new(WrongQuestion {
             client_id: client_id.to_owned(),
             error,
             description,
-            redirect: redirect.with(told),
+            redirect: redirect.with(answer),
             is_loopback: redirect.is_loopback(),
         }))
     }
@@ -228,19 +229,19 @@ fn find_redirect(
     client: &ClientRecord,
     params: &AuthorizeParams,
 ) -> Result<RedirectUri, AuthorizeError> {
-    let Some(asked) = params.redirect_uri.as_deref() else {
+    let Some(requested) = params.redirect_uri.as_deref() else {
         return Err(shown(
             "The request does not say where to go back to (redirect_uri).",
         ));
     };
-    client.redirect(asked).ok_or_else(|| {
+    client.redirect(requested).ok_or_else(|| {
         shown("The request's redirect_uri is none of those that its client registered.")
     })
 }
 
-fn check_form(params: &AuthorizeParams) -> Result<(), Wrong> {
-    let invalid = |words| Err(("invalid_request", words));
-    // More than one resource is a question of its own: see `find_resource`.
+fn check_form(params: &AuthorizeParams) -> Result<(), RequestError> {
+    let invalid = |description| Err(("invalid_request", description));
+    // `find_resource` deals with more than one resource.
     if params.repeated.iter().any(|name| *name != "resource") {
         return invalid("A parameter stands there twice.");
     }
@@ -264,8 +265,8 @@ fn check_form(params: &AuthorizeParams) -> Result<(), Wrong> {
     }
 }
 
-fn find_challenge(params: &AuthorizeParams) -> Result<Challenge, Wrong> {
-    let invalid = |words| ("invalid_request", words);
+fn find_challenge(params: &AuthorizeParams) -> Result<Challenge, RequestError> {
+    let invalid = |description| ("invalid_request", description);
     let Some(challenge) = params.code_challenge.as_deref() else {
         return Err(invalid("PKCE is required: code_challenge is missing."));
     };
@@ -277,8 +278,8 @@ fn find_challenge(params: &AuthorizeParams) -> Result<Challenge, Wrong> {
     })
 }
 
-fn shown(words: &str) -> AuthorizeError {
-    AuthorizeError::Shown(words.to_owned())
+fn shown(description: &str) -> AuthorizeError {
+    AuthorizeError::Shown(description.to_owned())
 }
 
 fn unknown_client() -> AuthorizeError {

@@ -1,4 +1,4 @@
-//! Codes and refresh tokens for new tokens, and tokens that are given back.
+//! Redeems codes, refreshes tokens and revokes tokens for clients.
 
 use std::net::IpAddr;
 
@@ -15,103 +15,96 @@ use crate::audit::{Action, By};
 use crate::entropy;
 use crate::identity::throttle::network;
 
-/// A client that registered is kept so long after it was last given tokens, and never shorter than those live.
-const CLIENT_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
-/// Codes and tokens are shorter than this, in bytes.
+/// A registered client is stored this long after it last got tokens, and at least as long as those live.
+const CLIENT_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// Codes and tokens are shorter than this.
 const MAX_SECRET_BYTES: usize = 256;
 
-/// The parameters of a wish for tokens, as they came. One without a value counts as left out.
+/// The parameters of a token request, unchecked. A parameter without a value counts as missing.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct TokenParams {
-    /// What is brought: a code or a refresh token.
+    /// `authorization_code` or `refresh_token`.
     pub grant_type: Option<String>,
-    /// Who brings it.
     pub client_id: Option<String>,
-    /// The code.
     pub code: Option<String>,
-    /// Where it was sent to.
+    /// Where the code was sent to.
     pub redirect_uri: Option<String>,
-    /// The secret behind the challenge.
+    /// The secret behind the PKCE challenge.
     pub code_verifier: Option<String>,
-    /// The refresh token.
     pub refresh_token: Option<String>,
-    /// What the access token shall be for.
+    /// A subset of the granted scopes.
     pub scope: Option<String>,
-    /// What the tokens shall be for.
+    /// What the tokens will be for.
     pub resource: Option<String>,
 }
 
-/// Two tokens, to be shown once.
+/// A new pair of tokens, to be shown once.
 pub struct TokenAnswer {
-    /// For calls.
     pub access_token: TokenSecret,
-    /// How long that works.
     pub expires_in_s: i64,
-    /// For new tokens.
     pub refresh_token: RefreshSecret,
-    /// What the access token may do.
+    /// The permissions of the access token.
     pub scopes: Vec<Permission>,
 }
 
-/// Why there are no tokens.
+/// Why no tokens are given.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// A parameter is missing or malformed.
     #[error("{0}")]
     Request(&'static str),
-    /// Nobody says who brings it, or nobody knows whom that names.
+    /// The client is missing or unknown.
     #[error("client_id is missing, or no such client is registered")]
     Client,
-    /// It is brought by the wrong one, too late, again or with a wrong proof. Which of these is nobody's business.
+    /// The code or refresh token is not valid for this request. Callers do not learn why.
     #[error(
         "the code or refresh token is not valid for this request: unknown, used, expired, revoked, or another's"
     )]
     Grant(GrantRefusal),
-    /// Something else is brought.
+    /// The grant type is not offered.
     #[error("only authorization_code and refresh_token are offered")]
     GrantType,
-    /// More is asked for than was granted.
+    /// The scope is more than was granted.
     #[error("the scope is no part of what was granted")]
     Scope,
-    /// The tokens shall be for something else.
+    /// The tokens would be for another resource.
     #[error("tokens are given for this service's own MCP server only")]
     Target,
     /// Too many failures came from the caller's address.
     #[error("too many failures came from this address")]
     Throttled {
-        /// When to try again.
+        /// Seconds until the next attempt.
         retry_after_s: u32,
     },
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Grants {
-    /// Gives tokens for a code or a refresh token. A failure counts against the caller's address.
+    /// Exchanges a code or a refresh token for tokens. A failure counts against the caller's address.
     pub async fn exchange(
         &self,
         params: &TokenParams,
         from: IpAddr,
     ) -> Result<TokenAnswer, TokenError> {
         self.ask(from)?;
-        let given = match params.grant_type.as_deref() {
+        let answer = match params.grant_type.as_deref() {
             None => Err(TokenError::Request("grant_type is missing")),
             Some("authorization_code") => self.redeem(params).await,
             Some("refresh_token") => self.renew(params, from).await,
             Some(_) => Err(TokenError::GrantType),
         };
-        match given {
-            Ok(answer) => Ok(answer),
+        match answer {
+            Ok(tokens) => Ok(tokens),
             Err(error) => {
-                let error = self.name_client(error, params).await?;
+                let error = self.report_unknown_client(error, params).await?;
                 Err(self.failed(error, from))
             }
         }
     }
 
-    /// A client that was forgotten has to register again, so it is told; all that it holds is worth nothing anyway.
-    async fn name_client(
+    /// A client that was deleted must register again, so it is told that it is unknown.
+    async fn report_unknown_client(
         &self,
         error: TokenError,
         params: &TokenParams,
@@ -126,8 +119,8 @@ impl Grants {
         Ok(if known { error } else { TokenError::Client })
     }
 
-    /// Takes back a token that a client no longer wants; with a refresh token all of its family. `false`: it was given
-    /// to another client. What is not there counts against the caller's address, like a wrong code.
+    /// Revokes a token for its client; for a refresh token, the whole grant. Returns `false` if the token belongs to
+    /// another client. An unknown token counts against the caller's address, like a wrong code.
     pub async fn revoke(
         &self,
         from: IpAddr,
@@ -140,7 +133,7 @@ impl Grants {
         }
         let (token, now) = (hash(token), self.clock.now());
         let revoked = self.store.revoke_granted(&token, client_id, now).await?;
-        // Afterwards, because anybody may ask: a log that strangers can fill is no log.
+        // Recorded afterwards, because anyone may call this and strangers must not fill the audit log.
         if revoked == Revoked::Done {
             let by = By {
                 who: format!("client {client_id}"),
@@ -148,7 +141,7 @@ impl Grants {
             };
             let _done = self
                 .audit
-                .note(&by, None, Action::GrantRevoke, "its own tokens", "")
+                .record(&by, None, Action::GrantRevoke, "its own tokens", "")
                 .await?;
         }
         if revoked != Revoked::Done {
@@ -157,13 +150,13 @@ impl Grants {
         Ok(revoked != Revoked::OtherClient)
     }
 
-    /// Asked before the database is.
+    /// Call this before the database is asked.
     fn ask(&self, from: IpAddr) -> Result<(), TokenError> {
-        throttled(self.failing.ask(from, self.clock.now()))
+        throttled(self.failures.ask(from, self.clock.now()))
     }
 
     fn fail(&self, from: IpAddr) -> Result<(), TokenError> {
-        throttled(self.failing.fail(from, self.clock.now()))
+        throttled(self.failures.fail(from, self.clock.now()))
     }
 
     async fn redeem(&self, params: &TokenParams) -> Result<TokenAnswer, TokenError> {
@@ -186,10 +179,10 @@ impl Grants {
         let redemption = CodeRedemption {
             code: hash(code),
             proof,
-            pair: self.kept(&pair, now),
+            pair: self.new_pair(&pair, now),
         };
         let granted = self.store.redeem_code(&redemption).await?;
-        Ok(hand_over(pair, &granted.map_err(refused)?, now))
+        Ok(token_answer(pair, &granted.map_err(refused)?, now))
     }
 
     /// Refreshing too often is refused before the database is asked, and does not end the grant.
@@ -198,28 +191,28 @@ impl Grants {
         let client_id = params.client_id.clone().ok_or(TokenError::Client)?;
         self.check_resource(params)?;
         let scopes = parse_scopes(params.scope.as_deref()).map_err(|_| TokenError::Scope)?;
-        // Who names none keeps what it has.
+        // Without a scope, the client keeps what it has.
         let scopes = Some(scopes).filter(|scopes| !scopes.is_empty());
         let now = self.clock.now();
         let used = hash(refresh);
         let client = (hash(&client_id), network(from));
-        let within = self.renewing.begin(used, now);
-        within
-            .and_then(|()| self.renewing_by_client.begin(client, now))
+        let allowed = self.refreshes.begin(used, now);
+        allowed
+            .and_then(|()| self.refreshes_by_client.begin(client, now))
             .map_err(|retry_after_s| TokenError::Throttled { retry_after_s })?;
         let salt = SuccessorSalt::from_bytes(entropy::bytes());
         let rotation = Rotation {
             refresh: used,
             client_id,
             scopes,
-            pair: self.kept(&SuccessorPair::derive(refresh, &salt), now),
+            pair: self.new_pair(&SuccessorPair::derive(refresh, &salt), now),
             salt,
         };
         let rotated = self.store.rotate_refresh(&rotation).await?;
         let rotated = rotated.map_err(refused)?;
         let pair = SuccessorPair::derive(refresh, &rotated.salt);
-        self.renewing.hand_over(&used, hash(pair.refresh.reveal()));
-        Ok(hand_over(pair, &rotated.granted, now))
+        self.refreshes.hand_over(&used, hash(pair.refresh.reveal()));
+        Ok(token_answer(pair, &rotated.granted, now))
     }
 
     fn check_resource(&self, params: &TokenParams) -> Result<(), TokenError> {
@@ -231,22 +224,22 @@ impl Grants {
         }
     }
 
-    /// What the store keeps of a pair.
-    fn kept(&self, pair: &SuccessorPair, now: Timestamp) -> NewPair {
+    /// What the store needs to know about a pair.
+    fn new_pair(&self, pair: &SuccessorPair, now: Timestamp) -> NewPair {
         let settings = &self.settings;
         NewPair {
             access: pair.access.hash(),
             access_expires: now + settings.access_lifetime,
             refresh: hash(pair.refresh.reveal()),
             refresh_expires: now + settings.refresh_lifetime,
-            client_expires: now + settings.refresh_lifetime.max(CLIENT_KEPT),
+            client_expires: now + settings.refresh_lifetime.max(CLIENT_LIFETIME),
             grant_lifetime: settings.grant_lifetime,
             now,
         }
     }
 
-    /// A wrong guess counts against its address; when that has used up its tries, it is told to wait instead. What was
-    /// used before is told to people: somebody has it who should not.
+    /// Counts a failure against its address; an address without attempts left is told to wait instead. A replayed code
+    /// or token is logged, because it may have been stolen.
     fn failed(&self, error: TokenError, from: IpAddr) -> TokenError {
         if matches!(error, TokenError::Grant(GrantRefusal::Replayed)) {
             tracing::warn!(address = %from, "a code or refresh token came again; all tokens of its grant are revoked");
@@ -258,7 +251,7 @@ impl Grants {
     }
 }
 
-fn hand_over(pair: SuccessorPair, granted: &Granted, now: Timestamp) -> TokenAnswer {
+fn token_answer(pair: SuccessorPair, granted: &Granted, now: Timestamp) -> TokenAnswer {
     TokenAnswer {
         access_token: pair.access,
         expires_in_s: granted.access_expires.duration_since(now).as_secs().max(0),

@@ -1,4 +1,4 @@
-//! What some people decide about others.
+//! Managing other people: roles, removal, password resets, withdrawn invitations.
 
 use domain::person::Membership;
 use domain::person::{Email, Person, Role};
@@ -6,17 +6,17 @@ use domain::ports::{InvitationRecord, PersonChanged, PersonRecord, Purpose, Stor
 use domain::{AccountId, PersonId};
 
 use super::{InviteError, Invited, People};
-use crate::audit::{Action, By, Noted};
+use crate::audit::{Action, By, RecordedChange};
 
-/// Invitations that are shown at once. More do not wait anywhere.
+/// Maximum number of invitations in a list.
 const MAX_INVITATIONS: u32 = 500;
 
-/// Whom somebody decides about.
+/// The people that somebody may manage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Everybody: an operator.
+    /// For operators.
     Everybody,
-    /// Admins and members of this account: an admin.
+    /// Admins and members of this account; for its admins.
     Account(AccountId),
 }
 
@@ -29,7 +29,7 @@ impl Reach {
         }
     }
 
-    /// An operator who belongs to the account is none of its admins' business.
+    /// An account's admins do not manage operators who belong to it.
     fn includes(self, role: Role, account: Option<AccountId>) -> bool {
         match self {
             Self::Everybody => true,
@@ -38,13 +38,13 @@ impl Reach {
     }
 }
 
-/// Why a decision about somebody changed nothing.
+/// Why a change of a person was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ManageError {
-    /// There is nobody of this name, or not for whoever asks.
+    /// There is no such person within reach.
     #[error("there is nobody of this name")]
     Unknown,
-    /// There is no invitation for this address, or not for whoever asks.
+    /// There is no such invitation within reach.
     #[error("there is no invitation for this address any more")]
     NoInvitation,
     /// An admin cannot make operators.
@@ -53,19 +53,16 @@ pub enum ManageError {
     /// Only an operator may be without an account.
     #[error("an admin or a member needs an account")]
     NoAccount,
-    /// It concerns other accounts, too.
+    /// The person belongs to other accounts, too.
     #[error("only an operator can make this link")]
     ByOperator,
-    /// Nobody would be left to run the service.
+    /// The service would have no operator left.
     #[error("this is the last operator; make somebody else one first")]
     LastOperator,
-    /// They can sign in already.
     #[error("{} can sign in already, as {}", .0.email, .0.role)]
     Known(Box<Person>),
-    /// There is no second factor to take away.
     #[error("there is no second factor")]
     NoSecondFactor,
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -81,7 +78,7 @@ impl From<InviteError> for ManageError {
 }
 
 impl People {
-    /// People by ID: at most `limit` of those after `after`.
+    /// People by ID, at most `limit` of those after `after`.
     pub async fn list(
         &self,
         reach: Reach,
@@ -91,7 +88,7 @@ impl People {
         self.store.list_people(reach.account(), after, limit).await
     }
 
-    /// Invitations that can still be used.
+    /// Invitations that are still valid.
     pub async fn list_invitations(
         &self,
         reach: Reach,
@@ -102,7 +99,7 @@ impl People {
             .await
     }
 
-    /// Invites somebody, as [`People::invite`] does, within somebody's reach.
+    /// Like [`People::invite`], within somebody's reach.
     pub async fn invite_within(
         &self,
         by: &By,
@@ -115,15 +112,14 @@ impl People {
             let action = Action::PersonInvite;
             let why = ManageError::Operator;
             self.audit
-                .note_refused(by, reach.account(), action, &email, &why)
+                .record_refused(by, reach.account(), action, &email, &why)
                 .await?;
             return Err(why);
         }
         Ok(self.invite(by, email, role, account).await?)
     }
 
-    /// Takes the invitation of an address to an account back, where one is named, or all of the address: the links work
-    /// no longer.
+    /// Withdraws the invitation of an address to one account, or all invitations of the address.
     pub async fn withdraw_invitations(
         &self,
         by: &By,
@@ -146,17 +142,17 @@ impl People {
             return Err(ManageError::NoInvitation);
         }
         let (about, action) = (found.account, Action::InvitationWithdraw);
-        let noted = self.audit.note(by, about, action, email, "").await?;
+        let recorded = self.audit.record(by, about, action, email, "").await?;
         let withdrawn = match self.store.withdraw_invitations(email, account).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(ManageError::NoInvitation),
             Err(error) => Err(error.into()),
         };
-        noted.done(withdrawn).await
+        recorded.done(withdrawn).await
     }
 
-    /// Makes a link by which somebody sets a new password. For a person of several accounts only an operator can: an admin
-    /// of one account could use the link to get into the others.
+    /// Creates a password reset link. For a person of several accounts only an operator may: an admin of one account
+    /// could use the link to get into the others.
     pub async fn reset(
         &self,
         by: &By,
@@ -167,7 +163,7 @@ impl People {
         if reach != Reach::Everybody && !self.store.list_memberships(id, id).await?.is_empty() {
             let (action, why) = (Action::PersonReset, ManageError::ByOperator);
             self.audit
-                .note_refused(by, person.account, action, &person.email, &why)
+                .record_refused(by, person.account, action, &person.email, &why)
                 .await?;
             return Err(why);
         }
@@ -175,7 +171,7 @@ impl People {
         Ok((person, link))
     }
 
-    /// The further accounts of those on a page of a list.
+    /// The further accounts of the people on a page of a list.
     pub async fn list_memberships(
         &self,
         people: &[PersonRecord],
@@ -188,7 +184,8 @@ impl People {
             .await
     }
 
-    /// Changes what somebody may do, in an admin's account; for operators also which account they see first.
+    /// Changes a person's role: an admin within their account, an operator altogether. An operator also sets which
+    /// account the person sees first.
     pub async fn set_role(
         &self,
         by: &By,
@@ -199,7 +196,9 @@ impl People {
     ) -> Result<Person, ManageError> {
         let person = self.get(reach, id).await?;
         let detail = format!("from {} to {role}", person.role);
-        let noted = self.note(by, &person, Action::PersonRole, &detail).await?;
+        let recorded = self
+            .record(by, &person, Action::PersonRole, &detail)
+            .await?;
         let changed = if !reach.includes(role, account) {
             Err(ManageError::Operator)
         } else if account.is_none() && role != Role::Operator {
@@ -212,7 +211,7 @@ impl People {
             };
             outcome(changed)
         };
-        noted.done(changed).await?;
+        recorded.done(changed).await?;
         Ok(Person {
             role,
             account,
@@ -220,37 +219,37 @@ impl People {
         })
     }
 
-    /// Removes somebody, from an admin's account or, for operators, altogether. Their sessions there end, and what they
-    /// granted to clients; what else they made stays.
+    /// Removes a person: an admin from their account, an operator altogether. The person's sessions there end and their
+    /// grants to clients are revoked.
     pub async fn remove(&self, by: &By, reach: Reach, id: PersonId) -> Result<Person, ManageError> {
         let person = self.get(reach, id).await?;
-        let noted = self.note(by, &person, Action::PersonRemove, "").await?;
+        let recorded = self.record(by, &person, Action::PersonRemove, "").await?;
         let now = self.clock.now();
         let removed = outcome(match reach {
             Reach::Everybody => self.store.remove_person(id, now).await,
             Reach::Account(own) => self.store.leave_account(id, own, now).await,
         });
-        noted.done(removed).await?;
+        recorded.done(removed).await?;
         Ok(person)
     }
 
-    /// Takes somebody's second factor away, for the day on which device and recovery codes are lost. For operators: an
-    /// admin could otherwise become whoever they like.
+    /// Removes a person's second factor, if device and recovery codes are lost. Only for operators: an admin could use
+    /// it to sign in as another person.
     pub async fn remove_second_factor(&self, by: &By, id: PersonId) -> Result<Person, ManageError> {
         let person = self.get(Reach::Everybody, id).await?;
-        let noted = self
-            .note(by, &person, Action::SecondFactorRemove, "")
+        let recorded = self
+            .record(by, &person, Action::SecondFactorRemove, "")
             .await?;
         let removed = match self.store.disable_second_factor(id).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(ManageError::NoSecondFactor),
             Err(error) => Err(error.into()),
         };
-        noted.done(removed).await?;
+        recorded.done(removed).await?;
         Ok(person)
     }
 
-    /// Takes one of somebody's accounts away. For operators.
+    /// Removes a person from one of their accounts. Only for operators.
     pub async fn remove_from(
         &self,
         by: &By,
@@ -258,16 +257,16 @@ impl People {
         account: AccountId,
     ) -> Result<Person, ManageError> {
         let person = self.get(Reach::Everybody, id).await?;
-        let there = self.find_in(&person, account).await?;
-        let person = there.ok_or(ManageError::Unknown)?;
-        let noted = self.note(by, &person, Action::PersonRemove, "").await?;
+        let member = self.find_in(&person, account).await?;
+        let person = member.ok_or(ManageError::Unknown)?;
+        let recorded = self.record(by, &person, Action::PersonRemove, "").await?;
         let now = self.clock.now();
         let removed = outcome(self.store.leave_account(id, account, now).await);
-        noted.done(removed).await?;
+        recorded.done(removed).await?;
         Ok(person)
     }
 
-    /// Somebody within reach, as they are in an admin's account.
+    /// A person within reach, with their role in the admin's account.
     async fn get(&self, reach: Reach, id: PersonId) -> Result<Person, ManageError> {
         let found = self.store.find_person(id).await?;
         let person = found.ok_or(ManageError::Unknown)?.person;
@@ -279,15 +278,15 @@ impl People {
         person.filter(within).ok_or(ManageError::Unknown)
     }
 
-    async fn note(
+    async fn record(
         &self,
         by: &By,
         person: &Person,
         action: Action,
         detail: &str,
-    ) -> Result<Noted<'_>, StoreError> {
+    ) -> Result<RecordedChange<'_>, StoreError> {
         self.audit
-            .note(by, person.account, action, &person.email, detail)
+            .record(by, person.account, action, &person.email, detail)
             .await
     }
 }

@@ -1,4 +1,4 @@
-//! Finding the session that a browser sends.
+//! Finds the session that a browser sends.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -12,27 +12,25 @@ use jiff::SignedDuration;
 use super::SignIn;
 use crate::identity::throttle::Throttle;
 
-/// The time of last use is written at most this often.
-const SEEN_EVERY: SignedDuration = SignedDuration::from_mins(5);
-/// Sessions that a node remembers at once.
+/// The time of last use is stored at most this often.
+const STORE_LAST_USE_EVERY: SignedDuration = SignedDuration::from_mins(5);
 const MAX_KNOWN: usize = 10_000;
 
-/// Why it is not known whose session it is.
+/// Why a session could not be looked up.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The address has sent too many sessions that do not exist.
+    /// The address has sent too many unknown sessions.
     #[error("too many unknown sessions came from this address")]
     Throttled {
-        /// When to try again.
+        /// Seconds until the next attempt.
         retry_after_s: u32,
     },
-    /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Keeps made-up sessions away from the database. A session that this node has found before is looked up whatever
-/// others at the same address send.
+/// Keeps made-up sessions away from the database. Sessions that this node has found before are looked up even if their
+/// address is throttled.
 #[derive(Default)]
 pub(super) struct KnownSessions {
     found: Mutex<HashSet<TokenHash>>,
@@ -60,7 +58,7 @@ impl KnownSessions {
 }
 
 impl SignIn {
-    /// Finds who a session belongs to.
+    /// Finds who is signed in by a session.
     pub async fn find(
         &self,
         session: &str,
@@ -84,7 +82,7 @@ impl SignIn {
         Ok(found)
     }
 
-    /// Finds who a session belongs to, for callers that have found it before.
+    /// Like [`Self::find`], for sessions that were found before.
     pub(super) async fn look_up(
         &self,
         session: &TokenHash,
@@ -93,11 +91,11 @@ impl SignIn {
         let Some(found) = self.store.find_session(session, now).await? else {
             return Ok(None);
         };
-        if now.duration_since(found.seen_at) >= SEEN_EVERY
+        if now.duration_since(found.seen_at) >= STORE_LAST_USE_EVERY
             && let Err(error) = self.store.touch_session(session, now).await
         {
-            // The request goes on: the list of sessions only shows an older time.
-            tracing::warn!(%error, "a session's time of last use could not be stored");
+            // The request can go on: the list of sessions just shows an older time.
+            tracing::warn!(%error, "cannot store when a session was last used");
         }
         Ok(Some(found.signed_in))
     }

@@ -23,18 +23,18 @@ fn count(
 
 const DAY_S: i64 = 86_400;
 
-/// An overview at half past two of the 100th day.
-fn of(by_hour: &[TrafficCount], by_day: &[TrafficCount]) -> Overview {
+/// The time is half past two.
+fn overview_on_day_100(by_hour: &[TrafficCount], by_day: &[TrafficCount]) -> Overview {
     let now = at(100 * DAY_S + 2 * 3_600 + 1_800);
     let (hours, days) = (starts(now, HOUR, HOURS), starts(now, DAY, DAYS));
     overview(&hours, by_hour, &days, by_day, &Reference::embedded())
 }
 
 #[test]
-fn a_series_has_every_span_up_to_the_one_under_way() {
+fn a_series_has_every_span_up_to_the_current_one() {
     let last_hour = 100 * DAY_S + 2 * 3_600;
     let delivered = Some(Outcome::Delivered);
-    let shown = of(
+    let overview = overview_on_day_100(
         &[count(last_hour, None, delivered, 3)],
         &[count(100 * DAY_S, None, delivered, 5)],
     );
@@ -46,17 +46,17 @@ fn a_series_has_every_span_up_to_the_one_under_way() {
         )
     };
     assert_eq!(
-        ends(&shown.hours),
+        ends(&overview.hours),
         (48, at(last_hour - 47 * 3_600), at(last_hour))
     );
-    assert_eq!(ends(&shown.days), (30, at(71 * DAY_S), at(100 * DAY_S)));
-    assert_eq!(shown.hours[47].totals.sent, 3);
-    assert_eq!(shown.hours[46].totals, Totals::default());
-    assert_eq!(shown.days[29].totals.delivered, 5);
+    assert_eq!(ends(&overview.days), (30, at(71 * DAY_S), at(100 * DAY_S)));
+    assert_eq!(overview.hours[47].totals.sent, 3);
+    assert_eq!(overview.hours[46].totals, Totals::default());
+    assert_eq!(overview.days[29].totals.delivered, 5);
 }
 
 #[test]
-fn totals_reach_back_as_far_as_they_say() {
+fn totals_cover_their_whole_period() {
     let delivered = Some(Outcome::Delivered);
     let hour = 100 * DAY_S + 2 * 3_600;
     let by_hour = [
@@ -70,20 +70,20 @@ fn totals_reach_back_as_far_as_they_say() {
         count(94 * DAY_S, None, delivered, 4),
         count(100 * DAY_S, None, delivered, 8),
     ];
-    let shown = of(&by_hour, &by_day);
-    assert_eq!(shown.last_24_hours.sent, 6);
-    assert_eq!(shown.today.sent, 8);
-    assert_eq!(shown.last_7_days.sent, 12);
-    assert_eq!(shown.last_30_days.sent, 15);
-    assert_eq!(shown.last_30_days.parts, 30);
-    assert_eq!(shown.last_30_days.cost, Money::from_micros(150));
+    let overview = overview_on_day_100(&by_hour, &by_day);
+    assert_eq!(overview.last_24_hours.sent, 6);
+    assert_eq!(overview.today.sent, 8);
+    assert_eq!(overview.last_7_days.sent, 12);
+    assert_eq!(overview.last_30_days.sent, 15);
+    assert_eq!(overview.last_30_days.parts, 30);
+    assert_eq!(overview.last_30_days.cost, Money::from_micros(150));
 }
 
 #[test]
-fn ends_are_told_apart_and_what_was_cancelled_was_not_sent() {
+fn outcomes_are_counted_separately_and_cancelled_messages_are_not_sent() {
     let day = 100 * DAY_S;
     let failed = Some(Outcome::Failed(Code::ABSENT));
-    let shown = of(
+    let overview = overview_on_day_100(
         &[],
         &[
             count(day, None, Some(Outcome::Delivered), 7),
@@ -93,23 +93,23 @@ fn ends_are_told_apart_and_what_was_cancelled_was_not_sent() {
             count(day, None, None, 5),
         ],
     );
-    let today = shown.today;
+    let today = overview.today;
     assert_eq!((today.sent, today.delivered, today.failed), (11, 7, 3));
     assert_eq!((today.expired, today.cancelled), (1, 5));
-    let errors: Vec<_> = shown
+    let errors: Vec<_> = overview
         .errors
         .iter()
         .map(|one| (one.of, one.totals.sent))
         .collect();
     assert_eq!(errors, [(Code::ABSENT, 3), (Code::EXPIRED, 1)]);
-    assert_eq!(shown.channels.len(), 1);
-    assert_eq!(shown.channels[0].totals.sent, 11);
+    assert_eq!(overview.channels.len(), 1);
+    assert_eq!(overview.channels[0].totals.sent, 11);
 }
 
 #[test]
-fn networks_are_named_by_the_reference_data() {
+fn the_reference_data_names_the_operators_of_networks() {
     let delivered = Some(Outcome::Delivered);
-    let shown = of(
+    let overview = overview_on_day_100(
         &[],
         &[
             count(100 * DAY_S, Some("24701"), delivered, 3),
@@ -119,14 +119,14 @@ fn networks_are_named_by_the_reference_data() {
         ],
     );
     let latvia = Country::parse("LV").expect("a country");
-    let countries: Vec<_> = shown
+    let countries: Vec<_> = overview
         .countries
         .iter()
         .map(|one| (one.of, one.totals.sent))
         .collect();
     assert_eq!(countries, [(Some(latvia), 6), (None, 3)]);
-    let [known, unlisted, unknown] = &shown.operators[..] else {
-        panic!("{:?}", shown.operators)
+    let [known, unlisted, unknown] = &overview.operators[..] else {
+        panic!("{:?}", overview.operators)
     };
     assert!(known.of.name.is_some() && known.of.network.is_none());
     assert_eq!(known.totals.sent, 6);

@@ -1,38 +1,36 @@
-//! A queue that accounts share: each gets the same number of parts, however much another has waiting.
+//! A queue that accounts share: each gets the same number of parts, however many messages another has waiting.
 //!
-//! Start-time fair queueing: the queue has a virtual time that counts parts. A message gets a start time: the current virtual
-//! time, or the end of its account's previous message if that is later. The message with the earliest start leaves next. An
-//! account that has nothing waiting and sends one message is therefore next, or nearly so; messages of one account keep
-//! their order. Where only one account waits, this is a plain queue.
+//! Start-time fair queueing: the queue has a virtual time that counts parts. A message's start time is the current
+//! virtual time, or the end of its account's previous message if that is later. The message with the earliest start
+//! leaves next. So an account with nothing waiting that sends one message is next, or nearly so, and the messages of an
+//! account keep their order. With a single account, this is a plain queue.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use domain::{AccountId, Timestamp};
 
-/// Accounts that are remembered beyond those with messages before the others are dropped.
-const REMEMBERED: usize = 64;
+/// How many idle accounts are remembered before they are dropped.
+const MAX_IDLE: usize = 64;
 
-/// What waits in a fair queue.
+/// An item of a fair queue.
 pub(in crate::sending) trait Queued {
-    /// Whose it is.
     fn account(&self) -> AccountId;
-    /// How many parts it costs.
+    /// How many parts it has.
     fn parts(&self) -> u32;
-    /// From when on it is no longer worth sending.
     fn expires_at(&self) -> Timestamp;
 }
 
-/// When an account's next message starts. The second number decides between equal times: first come, first served.
+/// When an account's next message starts. The second number breaks ties: first come, first served.
 type Start = (u64, u64, AccountId);
 
 /// One lane, shared by accounts.
 pub(in crate::sending) struct FairQueue<T> {
     accounts: HashMap<AccountId, Account<T>>,
-    /// Accounts that have something waiting.
+    /// The accounts with waiting messages.
     starts: BTreeSet<Start>,
-    /// The start time of what left last.
+    /// The start time of the last message that left.
     virtual_time: u64,
-    /// Counts entries into `starts`.
+    /// Counts insertions into `starts`.
     entries: u64,
     waiting: usize,
     /// Slots that are filled or reserved.
@@ -64,7 +62,6 @@ impl<T> Default for FairQueue<T> {
 }
 
 impl<T: Queued> FairQueue<T> {
-    /// How many wait.
     pub(in crate::sending) fn waiting(&self) -> usize {
         self.waiting
     }
@@ -74,26 +71,25 @@ impl<T: Queued> FairQueue<T> {
         self.used
     }
 
-    /// How many slots an account fills or has reserved.
+    /// How many slots of an account are filled or reserved.
     pub(in crate::sending) fn used_by(&self, account: AccountId) -> usize {
         self.accounts
             .get(&account)
             .map_or(0, |account| account.used)
     }
 
-    /// Reserves a slot.
     pub(in crate::sending) fn reserve(&mut self, account: AccountId) {
         self.used += 1;
         self.account(account).used += 1;
     }
 
-    /// Gives a slot back.
+    /// Frees a slot.
     pub(in crate::sending) fn release(&mut self, account: AccountId) {
         self.used -= 1;
         if let Some(entry) = self.accounts.get_mut(&account) {
             entry.used -= 1;
         }
-        self.forget_idle();
+        self.drop_idle();
     }
 
     /// Puts a message into a slot that was reserved for it.
@@ -110,7 +106,7 @@ impl<T: Queued> FairQueue<T> {
         }
     }
 
-    /// Takes the next message out; its slot is free.
+    /// Takes the next message and frees its slot.
     pub(in crate::sending) fn pop(&mut self) -> Option<T> {
         let (start, _, id) = self.starts.pop_first()?;
         self.virtual_time = start;
@@ -122,27 +118,27 @@ impl<T: Queued> FairQueue<T> {
         if !is_empty {
             self.enter(end, id);
         } else if self.starts.is_empty() {
-            // Nobody waits, so nobody has had more than others.
+            // Nothing waits, so no account is ahead of another.
             self.virtual_time = end;
         }
         self.release(id);
         Some(item)
     }
 
-    /// Takes out those that `wanted` chooses; the others keep their order.
+    /// Takes out the messages that `wanted` selects; the others keep their order.
     pub(in crate::sending) fn take_out(&mut self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut taken = Vec::new();
         let mut expires_from = Timestamp::MAX;
-        // In the order in which they would leave, so that what goes elsewhere keeps it.
+        // In the order in which they would leave, which they keep elsewhere.
         for start in std::mem::take(&mut self.starts) {
             let Some(account) = self.accounts.get_mut(&start.2) else {
                 continue;
             };
-            let (out, kept): (VecDeque<T>, VecDeque<T>) = std::mem::take(&mut account.waiting)
+            let (out, left): (VecDeque<T>, VecDeque<T>) = std::mem::take(&mut account.waiting)
                 .into_iter()
                 .partition(&mut wanted);
             account.used -= out.len();
-            account.waiting = kept;
+            account.waiting = left;
             self.used -= out.len();
             self.waiting -= out.len();
             if let Some(first) = account.waiting.iter().map(Queued::expires_at).min() {
@@ -152,11 +148,11 @@ impl<T: Queued> FairQueue<T> {
             taken.extend(out);
         }
         self.expires_from = expires_from;
-        self.forget_idle();
+        self.drop_idle();
         taken
     }
 
-    /// Takes out what has no time left.
+    /// Takes out the expired messages.
     pub(in crate::sending) fn take_expired(&mut self, now: Timestamp) -> Vec<T> {
         if self.expires_from > now {
             return Vec::new();
@@ -177,9 +173,9 @@ impl<T: Queued> FairQueue<T> {
         self.starts.insert((start, self.entries, id));
     }
 
-    /// An account without messages is remembered as long as it has had more than the others.
-    fn forget_idle(&mut self) {
-        if self.accounts.len() > 2 * self.starts.len() + REMEMBERED {
+    /// An idle account is remembered as long as it is ahead of the others.
+    fn drop_idle(&mut self) {
+        if self.accounts.len() > 2 * self.starts.len() + MAX_IDLE {
             let virtual_time = self.virtual_time;
             self.accounts
                 .retain(|_, account| account.used > 0 || account.end > virtual_time);
@@ -257,10 +253,10 @@ mod tests {
         push(&mut queue, 1, 1, 0..300);
         push(&mut queue, 2, 3, 0..300);
         let popped = pop(&mut queue, 200);
-        let of = |account| popped.iter().filter(|(of, _)| *of == account).count();
-        assert_eq!((of(1), of(2)), (150, 50));
+        let count = |account| popped.iter().filter(|(id, _)| *id == account).count();
+        assert_eq!((count(1), count(2)), (150, 50));
         for account in [1, 2] {
-            let numbers = popped.iter().filter(|(of, _)| *of == account);
+            let numbers = popped.iter().filter(|(id, _)| *id == account);
             assert!(numbers.map(|(_, number)| number).is_sorted(), "in order");
         }
     }
@@ -285,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_time_left_is_taken_out() {
+    fn expired_messages_are_taken_out() {
         let mut queue = FairQueue::default();
         push(&mut queue, 1, 1, 10..20);
         push(&mut queue, 2, 1, 15..25);
@@ -303,14 +299,14 @@ mod tests {
     }
 
     #[test]
-    fn idle_accounts_are_forgotten() {
+    fn idle_accounts_are_dropped() {
         let mut queue = FairQueue::default();
         for account in 1..=10_000 {
             push(&mut queue, account, 1, 0..1);
             queue.pop();
         }
         assert!(
-            queue.accounts.len() <= REMEMBERED + 2,
+            queue.accounts.len() <= MAX_IDLE + 2,
             "{}",
             queue.accounts.len()
         );

@@ -1,11 +1,11 @@
-//! The lanes: messages that this node holds in memory until a carrier has room for them.
+//! The lanes of a carrier queue: messages in memory that wait for the carrier.
 //!
-//! Each lane is bounded. A slot is reserved before a message is stored, so what is stored as held does fit; what does
-//! not fit waits in the database.
+//! Each lane is bounded. A slot is reserved before a message is stored, so that every message that is stored as held
+//! has one; other messages wait in the database.
 //!
-//! Accounts share a lane ([`super::fair`]). An account may take a slot at acceptance only while it has less than three times
-//! as many as are free, and claims leave a quarter of the slots free. So an account that has nothing waiting finds a slot,
-//! however much the others send.
+//! Accounts share a lane ([`super::fair`]). A new message gets a slot only while its account has less than three times
+//! as many slots as are free, and claims leave a quarter of the slots free. So an account with nothing waiting finds a
+//! slot, however much others send.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,25 +14,24 @@ use tokio::sync::Notify;
 
 use super::fair::{FairQueue, Queued};
 
-/// How many lanes there are.
 pub(in crate::sending) const LANES: usize = Priority::ALL.len();
-/// In a round each lane may send so many: the urgent one most, and even mass messages always some.
+/// How many messages each lane may send per round: most from the high lane, but always some from the low one.
 const SHARES: [u32; LANES] = [12, 4, 1];
-/// An account may have so many times the free slots.
-const MOST_OF_FREE: usize = 3;
-/// Claims leave this part of the slots free.
-const KEPT_FREE: usize = 4;
+/// An account may have this many times as many slots as are free.
+const MAX_TIMES_FREE: usize = 3;
+/// Claims leave one in this many slots free.
+const LEFT_FREE: usize = 4;
 
-/// Who asks for a slot.
+/// The kinds of messages that need a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sending) enum Admission {
-    /// A new message: its account must not take the slots of others.
+    /// A new message, which must leave slots for other accounts.
     Shared,
-    /// A message that was claimed because there is room for it, or that was in memory before: any free slot.
+    /// A message that was claimed for a free slot, or that was in memory before. It may take any slot.
     Any,
 }
 
-/// The lanes of a carrier.
+/// The lanes of a carrier queue.
 pub(in crate::sending) struct Lanes<T: Queued> {
     state: Mutex<State<T>>,
     filled: Notify,
@@ -40,14 +39,14 @@ pub(in crate::sending) struct Lanes<T: Queued> {
 
 struct State<T> {
     queues: [FairQueue<T>; LANES],
-    /// How many slots each lane has.
+    /// The number of slots of each lane.
     capacity: usize,
     /// What each lane may still send in this round.
     shares: [u32; LANES],
     is_closed: bool,
 }
 
-/// A slot in a lane, kept for a message that is on its way into it. One that is not used is given back.
+/// A slot that is reserved for a message. Freed when dropped without being filled.
 pub(in crate::sending) struct Reservation<T: Queued> {
     lanes: Arc<Lanes<T>>,
     lane: usize,
@@ -56,7 +55,7 @@ pub(in crate::sending) struct Reservation<T: Queued> {
 }
 
 impl<T: Queued> Reservation<T> {
-    /// Puts a message into its slot. Gives it back when the lanes were closed in the meantime.
+    /// Puts a message into the slot. Returns it if the lanes were closed in the meantime.
     pub(in crate::sending) fn fill(mut self, item: T) -> Result<(), T> {
         let mut state = self.lanes.lock();
         if state.is_closed {
@@ -92,12 +91,12 @@ impl<T: Queued> Lanes<T> {
         })
     }
 
-    /// Gives each lane so many slots from now on. What waits already stays.
+    /// Changes the number of slots of each lane. Waiting messages stay.
     pub(in crate::sending) fn resize(&self, capacity: usize) {
         self.lock().capacity = capacity;
     }
 
-    /// Keeps a slot, if there is one.
+    /// Reserves a slot, if one is free.
     pub(in crate::sending) fn reserve(
         self: &Arc<Self>,
         account: AccountId,
@@ -111,7 +110,7 @@ impl<T: Queued> Lanes<T> {
             return None;
         }
         let queue = &mut state.queues[lane];
-        if admission == Admission::Shared && queue.used_by(account) >= MOST_OF_FREE * free {
+        if admission == Admission::Shared && queue.used_by(account) >= MAX_TIMES_FREE * free {
             return None;
         }
         queue.reserve(account);
@@ -125,13 +124,13 @@ impl<T: Queued> Lanes<T> {
     }
 
     /// How many messages of each lane may be claimed.
-    pub(in crate::sending) fn room(&self) -> [usize; LANES] {
+    pub(in crate::sending) fn claimable(&self) -> [usize; LANES] {
         let state = self.lock();
-        let kept_free = state.capacity / KEPT_FREE;
-        std::array::from_fn(|lane| state.free(lane).saturating_sub(kept_free))
+        let left_free = state.capacity / LEFT_FREE;
+        std::array::from_fn(|lane| state.free(lane).saturating_sub(left_free))
     }
 
-    /// Takes the next one, waiting for it. `None`: they were closed.
+    /// Waits for the next message. `None` if the lanes are closed.
     pub(in crate::sending) async fn next(&self) -> Option<T> {
         loop {
             {
@@ -147,7 +146,7 @@ impl<T: Queued> Lanes<T> {
         }
     }
 
-    /// Takes out those that `wanted` chooses; the others keep their order.
+    /// Takes out the messages that `wanted` selects; the others keep their order.
     pub(in crate::sending) fn take_out(&self, mut wanted: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut state = self.lock();
         let queues = state.queues.iter_mut();
@@ -156,26 +155,24 @@ impl<T: Queued> Lanes<T> {
             .collect()
     }
 
-    /// Takes out what has no time left.
+    /// Takes out the expired messages.
     pub(in crate::sending) fn take_expired(&self, now: Timestamp) -> Vec<T> {
         let mut state = self.lock();
         let queues = state.queues.iter_mut();
         queues.flat_map(|queue| queue.take_expired(now)).collect()
     }
 
-    /// Takes nothing more, and gives back what waits.
+    /// Closes the lanes and returns the waiting messages.
     pub(in crate::sending) fn close(&self) -> Vec<T> {
         self.lock().is_closed = true;
         self.filled.notify_one();
         self.take_out(|_| true)
     }
 
-    /// Whether they take nothing more.
     pub(in crate::sending) fn is_closed(&self) -> bool {
         self.lock().is_closed
     }
 
-    /// How many wait.
     pub(in crate::sending) fn waiting(&self) -> usize {
         self.lock().queues.iter().map(FairQueue::waiting).sum()
     }
@@ -196,7 +193,7 @@ impl<T: Queued> State<T> {
         self.queues[index].pop()
     }
 
-    /// The most urgent lane that has something and is still allowed to in this round; then a new round.
+    /// The most urgent lane that has a message and a share left in this round, else the next round begins.
     fn choose(&mut self) -> Option<usize> {
         let ready = |state: &Self| {
             (0..LANES).find(|i| state.shares[*i] > 0 && state.queues[*i].waiting() > 0)
@@ -208,7 +205,7 @@ impl<T: Queued> State<T> {
     }
 }
 
-/// The place of a lane in arrays of lanes.
+/// The index of a lane in arrays of lanes.
 pub(in crate::sending) fn lane(priority: Priority) -> usize {
     match priority {
         Priority::High => 0,
@@ -241,19 +238,23 @@ mod tests {
         AccountId::new(id).expect("not zero")
     }
 
-    fn reserve(lanes: &Arc<Lanes<Item>>, of: u64, priority: Priority) -> Option<Reservation<Item>> {
-        lanes.reserve(account(of), priority, Admission::Any)
+    fn reserve(
+        lanes: &Arc<Lanes<Item>>,
+        account_id: u64,
+        priority: Priority,
+    ) -> Option<Reservation<Item>> {
+        lanes.reserve(account(account_id), priority, Admission::Any)
     }
 
     fn fill(lanes: &Arc<Lanes<Item>>, priority: Priority, ids: std::ops::Range<u64>) {
         for id in ids {
-            let slot = reserve(lanes, 1, priority).expect("there is room");
+            let slot = reserve(lanes, 1, priority).expect("a free slot");
             slot.fill((id, priority)).expect("open");
         }
     }
 
     #[tokio::test]
-    async fn urgent_messages_go_first_and_mass_messages_never_starve() {
+    async fn high_priority_goes_first_and_low_priority_never_starves() {
         let lanes = Lanes::new(100);
         for (priority, ids) in Priority::ALL.into_iter().zip([0, 100, 200]) {
             fill(&lanes, priority, ids + 1..ids + 51);
@@ -278,16 +279,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn places_are_bounded_and_given_back() {
+    async fn slots_are_bounded_and_freed() {
         let lanes = Lanes::new(10);
         fill(&lanes, Priority::Normal, 1..10);
-        let kept = reserve(&lanes, 1, Priority::Normal).expect("room");
+        let slot = reserve(&lanes, 1, Priority::Normal).expect("a free slot");
         assert!(reserve(&lanes, 1, Priority::Normal).is_none(), "full");
         assert!(
             reserve(&lanes, 1, Priority::High).is_some(),
-            "another lane has its own places"
+            "another lane has its own slots"
         );
-        drop(kept);
+        drop(slot);
         fill(&lanes, Priority::Normal, 10..11);
         lanes.next().await;
         let free = || [0, 1, 2].map(|lane| lanes.lock().free(lane));
@@ -296,14 +297,14 @@ mod tests {
             [10, 1, 10],
             "a slot is free once its message is taken"
         );
-        assert_eq!(lanes.room(), [8, 0, 8], "a quarter is kept free");
+        assert_eq!(lanes.claimable(), [8, 0, 8], "a quarter is left free");
         lanes.resize(5);
         assert_eq!(free(), [5, 0, 5]);
-        assert_eq!(lanes.waiting(), 9, "what waits stays");
+        assert_eq!(lanes.waiting(), 9, "waiting messages stay");
     }
 
     #[test]
-    fn what_is_taken_out_frees_its_places() {
+    fn taking_messages_out_frees_their_slots() {
         let lanes = Lanes::new(10);
         fill(&lanes, Priority::Normal, 1..7);
         let odd = lanes.take_out(|(id, _)| id % 2 == 1);
@@ -330,12 +331,12 @@ mod tests {
     }
 
     #[test]
-    fn closed_lanes_take_nothing_not_even_into_a_place_that_was_kept() {
+    fn closed_lanes_refuse_messages_even_with_a_reservation() {
         let lanes = Lanes::new(10);
         fill(&lanes, Priority::High, 1..3);
-        let kept = reserve(&lanes, 1, Priority::Low).expect("room");
+        let slot = reserve(&lanes, 1, Priority::Low).expect("a free slot");
         assert_eq!(lanes.close().len(), 2);
-        assert!(kept.fill((3, Priority::Low)).is_err());
+        assert!(slot.fill((3, Priority::Low)).is_err());
         assert!(reserve(&lanes, 1, Priority::High).is_none());
         assert_eq!(lanes.waiting(), 0);
     }

@@ -1,4 +1,4 @@
-//! Parcels that this node holds, and those of what it accepted itself: nothing is read back.
+//! Queued messages that this node holds. Those that it accepted itself are built from the submission, not read back.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use domain::message::{Recipient, Submission};
 use crate::cluster::held::{HeldRow, HeldRows};
 use crate::cluster::node::Held;
 
-/// A parcel in this node's memory. Its row is registered as held until this is dropped, also by a panic.
+/// A queued message in this node's memory. Its row is registered as held until this is dropped, also by a panic.
 pub(in crate::sending) struct HeldParcel {
     held: Held<Parcel>,
     _row: HeldRow<MessageId>,
@@ -21,7 +21,7 @@ impl HeldParcel {
         rows: &Arc<HeldRows<MessageId>>,
         held: Held<Parcel>,
     ) -> Self {
-        let row = rows.register(held.it.id, held.it.claim.attempt);
+        let row = rows.register(held.item.id, held.item.claim.attempt);
         Self { held, _row: row }
     }
 }
@@ -34,13 +34,13 @@ impl Deref for HeldParcel {
     }
 }
 
-/// One parcel for each recipient of a submission that a node holds.
+/// One queued message for each recipient of a submission that a node holds.
 pub(in crate::sending) fn parcels(submission: &Submission) -> impl Iterator<Item = Held<Parcel>> {
     let holder = submission.holder.node().into_iter();
     holder.flat_map(move |by| {
         submission.recipients.iter().map(move |recipient| Held {
             by,
-            it: parcel(submission, recipient),
+            item: parcel(submission, recipient),
         })
     })
 }

@@ -1,7 +1,7 @@
-//! What this node knows of the pools of routes, in which messages wait in the database until a carrier has room.
+//! What this node knows about the route pools, in which messages wait in the database for a carrier with capacity.
 //!
-//! A new message of an account that has messages waiting in the pool of its route goes there as well, so that it does not
-//! overtake them. This is known as far as this node put them there or claimed some of them: [`Pools::has_backlog`].
+//! If messages of an account wait in the pool of a route, a new message of the account goes there as well, so that it
+//! does not overtake them. A node knows about those that it put there or claimed from: [`Pools::has_backlog`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,21 +14,20 @@ use tokio::time::Instant;
 
 use super::lanes::{LANES, lane};
 
-/// The most routes whose pools are created at once.
-const MOST_WANTED: usize = 1_000;
-/// The most accounts of one lane whose backlog is known; beyond that, all accounts are taken to have one.
-const MOST_ACCOUNTS: usize = 10_000;
-/// A claim that finds nothing may have begun before the message was stored that is known to wait.
-const SETTLES_WITHIN: Duration = Duration::from_secs(2);
+/// Maximum number of pools created at once.
+const MAX_MISSING: usize = 1_000;
+/// Maximum number of accounts with a known backlog in one lane; beyond that, all accounts count as having one.
+const MAX_ACCOUNTS: usize = 10_000;
+/// A claim that finds nothing may have begun before a message that is known to wait was stored.
+const COMMIT_DELAY: Duration = Duration::from_secs(2);
 
-/// The names of the carriers of a route, in their order.
+/// The names of a route's carriers, in order.
 pub(in crate::sending) type RouteNames = Vec<String>;
 
-/// The pools of routes.
 #[derive(Default)]
 pub(in crate::sending) struct Pools {
     state: Mutex<State>,
-    /// Whether any backlog is known: asked for every message.
+    /// Whether any backlog is known. Read for every message, so it takes no lock.
     any_backlog: AtomicBool,
 }
 
@@ -37,46 +36,46 @@ struct State {
     ids: HashMap<RouteNames, PoolId>,
     list: Arc<Vec<RoutePool>>,
     /// Routes that have no pool yet.
-    wanted: HashSet<RouteNames>,
+    missing: HashSet<RouteNames>,
     backlog: HashMap<(PoolId, usize), Backlog>,
-    /// The account that each lane's last claim ended with.
+    /// The last account that each lane's last claim served.
     last: HashMap<(PoolId, usize), AccountId>,
 }
 
-/// What is known to wait in a lane of a pool.
+/// The accounts with messages that are known to wait in a lane of a pool.
 struct Backlog {
-    /// When an account's message was last put there.
+    /// When a message of the account was last put there.
     accounts: HashMap<AccountId, Instant>,
-    /// There are more accounts than are listed.
+    /// Set when there are more accounts than are listed.
     all_since: Option<Instant>,
 }
 
 impl Pools {
-    /// The pool of a route. One that does not exist yet is created with the next [`Self::take_wanted`].
+    /// The pool of a route. If it does not exist yet, it will be created after the next [`Self::take_missing`].
     pub(in crate::sending) fn find(&self, route: &[String]) -> Option<PoolId> {
         let mut state = self.lock();
         let found = state.ids.get(route).copied();
-        if found.is_none() && state.wanted.len() < MOST_WANTED {
-            state.wanted.insert(route.to_vec());
+        if found.is_none() && state.missing.len() < MAX_MISSING {
+            state.missing.insert(route.to_vec());
         }
         found
     }
 
-    /// The routes whose pools are to be created, in a fixed order.
-    pub(in crate::sending) fn take_wanted(&self) -> Vec<RouteNames> {
-        let mut wanted: Vec<_> = std::mem::take(&mut self.lock().wanted)
+    /// The routes whose pools must be created, in a fixed order.
+    pub(in crate::sending) fn take_missing(&self) -> Vec<RouteNames> {
+        let mut missing: Vec<_> = std::mem::take(&mut self.lock().missing)
             .into_iter()
             .collect();
-        wanted.sort();
-        wanted
+        missing.sort();
+        missing
     }
 
-    /// Asks for these again.
-    pub(in crate::sending) fn want(&self, routes: Vec<RouteNames>) {
-        self.lock().wanted.extend(routes);
+    /// Returns routes whose pools could not be created.
+    pub(in crate::sending) fn add_missing(&self, routes: Vec<RouteNames>) {
+        self.lock().missing.extend(routes);
     }
 
-    /// Notes which pools there are.
+    /// Sets which pools exist.
     pub(in crate::sending) fn set(&self, pools: Vec<RoutePool>) {
         let ids = pools.iter().map(|pool| (pool.carriers.clone(), pool.id));
         let ids = ids.collect();
@@ -85,7 +84,6 @@ impl Pools {
         state.list = Arc::new(pools);
     }
 
-    /// Every pool.
     pub(in crate::sending) fn list(&self) -> Arc<Vec<RoutePool>> {
         self.lock().list.clone()
     }
@@ -114,8 +112,8 @@ impl Pools {
         self.lock().backlog.contains_key(&(pool, lane))
     }
 
-    /// Notes that a message of an account waits in a lane of a pool.
-    pub(in crate::sending) fn note_backlog(
+    /// Records that a message of an account waits in a lane of a pool.
+    pub(in crate::sending) fn add_backlog(
         &self,
         pool: PoolId,
         priority: Priority,
@@ -128,7 +126,7 @@ impl Pools {
             accounts: HashMap::new(),
             all_since: None,
         });
-        if backlog.accounts.len() < MOST_ACCOUNTS || backlog.accounts.contains_key(&account) {
+        if backlog.accounts.len() < MAX_ACCOUNTS || backlog.accounts.contains_key(&account) {
             backlog.accounts.insert(account, now);
         } else {
             backlog.all_since = Some(now);
@@ -136,7 +134,7 @@ impl Pools {
         self.any_backlog.store(true, Ordering::Relaxed);
     }
 
-    /// Adds the accounts after which the claims of each lane begin.
+    /// Adds to each lane's limit the account after which its claim begins.
     pub(in crate::sending) fn claims(&self, limits: Vec<(PoolId, [u32; LANES])>) -> Vec<PoolClaim> {
         let state = self.lock();
         let claim = |(pool, limits): (PoolId, [u32; LANES])| PoolClaim {
@@ -147,8 +145,9 @@ impl Pools {
         limits.into_iter().map(claim).collect()
     }
 
-    /// Notes what a claim that began at this time found in a lane of a pool: the accounts in it, and whether more may wait.
-    pub(in crate::sending) fn claimed(
+    /// Records what a claim found in a lane of a pool: the accounts, and whether more may wait. `began` is when the
+    /// claim began.
+    pub(in crate::sending) fn record_claim(
         &self,
         claim: &PoolClaim,
         priority: Priority,
@@ -164,15 +163,16 @@ impl Pools {
         }
         if more {
             for account in accounts {
-                self.note_backlog(claim.pool, priority, *account);
+                self.add_backlog(claim.pool, priority, *account);
             }
             return;
         }
         let mut state = self.lock();
         if let Some(backlog) = state.backlog.get_mut(&key) {
-            let is_new = |noted: Instant| began.saturating_duration_since(noted) < SETTLES_WITHIN;
-            backlog.accounts.retain(|_, noted| is_new(*noted));
-            backlog.all_since = backlog.all_since.filter(|noted| is_new(*noted));
+            let is_new =
+                |added_at: Instant| began.saturating_duration_since(added_at) < COMMIT_DELAY;
+            backlog.accounts.retain(|_, added_at| is_new(*added_at));
+            backlog.all_since = backlog.all_since.filter(|added_at| is_new(*added_at));
             if backlog.accounts.is_empty() && backlog.all_since.is_none() {
                 state.backlog.remove(&key);
             }
@@ -181,7 +181,7 @@ impl Pools {
         self.any_backlog.store(any, Ordering::Relaxed);
     }
 
-    /// What is known only hurries: a panic elsewhere leaves it usable.
+    /// This knowledge only saves work, so it stays usable after a panic elsewhere.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -209,12 +209,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_is_not_there_is_wanted_once() {
+    fn a_missing_pool_is_requested_once() {
         let pools = Pools::default();
         assert_eq!(pools.find(&route(&["a", "b"])), None);
         assert_eq!(pools.find(&route(&["a", "b"])), None);
-        assert_eq!(pools.take_wanted(), [route(&["a", "b"])]);
-        assert!(pools.take_wanted().is_empty());
+        assert_eq!(pools.take_missing(), [route(&["a", "b"])]);
+        assert!(pools.take_missing().is_empty());
         pools.set(vec![RoutePool {
             id: pool(1),
             carriers: route(&["a", "b"]),
@@ -228,33 +228,33 @@ mod tests {
         let pools = Pools::default();
         let normal = Priority::Normal;
         assert!(!pools.has_any_backlog());
-        pools.note_backlog(pool(1), normal, account(7));
+        pools.add_backlog(pool(1), normal, account(7));
         assert!(pools.has_backlog(pool(1), normal, account(7)));
         assert!(!pools.has_backlog(pool(1), normal, account(8)));
         assert!(!pools.has_backlog(pool(1), Priority::High, account(7)));
 
         let claim = claim(&pools);
-        pools.claimed(&claim, normal, &[], false, Instant::now());
-        assert!(pools.has_any_backlog(), "it may not have been stored yet");
-        tokio::time::advance(SETTLES_WITHIN).await;
-        pools.claimed(&claim, normal, &[account(8)], true, Instant::now());
+        pools.record_claim(&claim, normal, &[], false, Instant::now());
+        assert!(pools.has_any_backlog(), "it may not be stored yet");
+        tokio::time::advance(COMMIT_DELAY).await;
+        pools.record_claim(&claim, normal, &[account(8)], true, Instant::now());
         assert!(pools.has_backlog(pool(1), normal, account(7)));
         assert!(
             pools.has_backlog(pool(1), normal, account(8)),
             "it has more"
         );
-        tokio::time::advance(SETTLES_WITHIN).await;
-        pools.claimed(&claim, normal, &[account(8)], false, Instant::now());
+        tokio::time::advance(COMMIT_DELAY).await;
+        pools.record_claim(&claim, normal, &[account(8)], false, Instant::now());
         assert!(!pools.has_any_backlog());
     }
 
     #[test]
-    fn claims_go_round_the_accounts() {
+    fn claims_take_turns_among_accounts() {
         let pools = Pools::default();
         let normal = Priority::Normal;
         for (found, last) in [(&[3, 5, 9][..], 9), (&[3, 5], 5), (&[9, 3], 3), (&[], 3)] {
             let found: Vec<_> = found.iter().copied().map(account).collect();
-            pools.claimed(&claim(&pools), normal, &found, true, Instant::now());
+            pools.record_claim(&claim(&pools), normal, &found, true, Instant::now());
             assert_eq!(claim(&pools).after, [None, Some(account(last)), None]);
         }
     }

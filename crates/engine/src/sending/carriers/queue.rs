@@ -1,4 +1,4 @@
-//! A queue: one carrier, what waits for it in memory, and how much may be with it at once.
+//! A carrier queue: one carrier, the messages that wait for it in memory, and its window.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,27 +13,26 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::fair::Queued;
 use super::lanes::{Lanes, Reservation};
 use super::parcels::HeldParcel;
-use super::{Carriers, Wanted};
+use super::{Carriers, SlotRequest};
 use super::{Route, Routed};
 
-/// How often a carrier that is down is looked at.
-pub(in crate::sending) const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often a carrier that is down is checked.
+pub(in crate::sending) const CHECK_EVERY: Duration = Duration::from_millis(100);
 
-/// A parcel on its way to a carrier.
-pub(in crate::sending) struct Waiting {
-    /// What is to be sent.
+/// A message on its way to a carrier.
+pub(in crate::sending) struct RoutedMessage {
     pub(in crate::sending) parcel: HeldParcel,
-    /// The carriers that may take it. Empty where there is no route.
+    /// Empty if there is no route.
     pub(in crate::sending) route: Route,
-    /// The carriers that the route is about.
+    /// The carriers that the route refers to.
     pub(in crate::sending) carriers: Arc<Carriers>,
-    /// Which of the route it waits for.
+    /// The position in the route of the carrier that it waits for.
     pub(in crate::sending) position: usize,
     /// Whether a carrier that could not take it may do so later.
     pub(in crate::sending) may_work_later: bool,
 }
 
-impl Waiting {
+impl RoutedMessage {
     pub(in crate::sending) fn new(parcel: HeldParcel, routed: Routed) -> Self {
         Self {
             parcel,
@@ -44,9 +43,10 @@ impl Waiting {
         }
     }
 
-    /// Whether a carrier of its route works, here or on another node. What has no route goes by any.
+    /// Whether a carrier of its route works, here or on another node. A message without a route may use any carrier.
     pub(in crate::sending) fn can_go(&self) -> bool {
-        let works = |queue: &Arc<CarrierQueue>| !queue.is_down() || queue.way_out().is_some();
+        let works =
+            |queue: &Arc<CarrierQueue>| !queue.is_down() || queue.pool_elsewhere().is_some();
         if self.route.is_empty() {
             return self.carriers.queues.iter().any(works);
         }
@@ -55,57 +55,56 @@ impl Waiting {
     }
 }
 
-impl Queued for Waiting {
+impl Queued for RoutedMessage {
     fn account(&self) -> AccountId {
-        self.parcel.it.account
+        self.parcel.item.account
     }
 
     fn parts(&self) -> u32 {
-        self.parcel.it.shape.parts.into()
+        self.parcel.item.shape.parts.into()
     }
 
     fn expires_at(&self) -> Timestamp {
-        self.parcel.it.expires_at
+        self.parcel.item.expires_at
     }
 }
 
-/// A carrier, as dispatch sees it.
 pub(crate) struct CarrierQueue {
     pub(in crate::sending) carrier: Arc<dyn Carrier>,
-    /// Its kind in configuration.
+    /// Its kind in the configuration.
     kind: String,
-    pub(in crate::sending) lanes: Arc<Lanes<Waiting>>,
+    pub(in crate::sending) lanes: Arc<Lanes<RoutedMessage>>,
     window: Arc<Semaphore>,
-    /// How many parts the window has room for.
-    places: AtomicU32,
-    /// Whether the loop holds a place for whatever comes next.
+    /// The number of permits of the window.
+    window_size: AtomicU32,
+    /// Whether the loop holds a permit for the next message.
     is_ready: AtomicBool,
-    /// Parts that were handed over since the carrier was last asked whether it is ready.
+    /// Parts handed over since the carrier was last asked whether it is ready.
     announced: AtomicU32,
     answers: Answers,
-    /// Where messages wait for another node; 0 while that is not known.
+    /// The pool in which messages wait for another node; 0 if unknown.
     pool: AtomicU64,
-    /// Whether another node takes messages for it.
+    /// Whether another node has a link to the carrier.
     is_up_elsewhere: AtomicBool,
-    /// Parts that were handed to it.
+    /// The number of parts handed to the carrier.
     handed: AtomicU64,
-    noted: Mutex<Noted>,
+    last_sample: Mutex<RateSample>,
 }
 
-/// How many parts may be with a carrier at once.
-fn places_of(carrier: &dyn Carrier) -> u32 {
+/// How many parts a carrier may hold without an answer.
+fn window_size_of(carrier: &dyn Carrier) -> u32 {
     u32::try_from(carrier.window().max(1)).unwrap_or(u32::MAX)
 }
 
-/// How many parts had been handed over when a queue was noted last.
+/// The number of parts handed over at a point in time.
 #[derive(Debug, Clone, Copy)]
-struct Noted {
+struct RateSample {
     at: Instant,
     handed: u64,
 }
 
-impl Noted {
-    /// Parts in a second since then, rounded.
+impl RateSample {
+    /// Parts per second since this sample, rounded.
     fn rate(self, now: Instant, handed: u64) -> u32 {
         let millis = now.saturating_duration_since(self.at).as_millis().max(1);
         let parts = u128::from(handed.saturating_sub(self.handed));
@@ -113,7 +112,7 @@ impl Noted {
     }
 }
 
-/// How often a carrier answered how. The counters are looked up once, for each message counts.
+/// Counters of the carrier's answers, looked up once because every message counts.
 struct Answers {
     taken: Counter,
     answered: Counter,
@@ -124,7 +123,7 @@ struct Answers {
 }
 
 impl Answers {
-    fn of(carrier: &str) -> Self {
+    fn new(carrier: &str) -> Self {
         let count = |result: &'static str| {
             let carrier = carrier.to_owned();
             counter!("switchboard_carrier_submits_total", "carrier" => carrier, "result" => result)
@@ -146,18 +145,18 @@ impl CarrierQueue {
         kind: String,
         capacity: usize,
     ) -> Arc<Self> {
-        let places = places_of(&*carrier);
+        let window_size = window_size_of(&*carrier);
         Arc::new(Self {
             lanes: Lanes::new(capacity),
-            window: Arc::new(Semaphore::new(places as usize)),
-            places: AtomicU32::new(places),
+            window: Arc::new(Semaphore::new(window_size as usize)),
+            window_size: AtomicU32::new(window_size),
             is_ready: AtomicBool::new(false),
             announced: AtomicU32::new(0),
-            answers: Answers::of(carrier.name()),
+            answers: Answers::new(carrier.name()),
             pool: AtomicU64::new(0),
             is_up_elsewhere: AtomicBool::new(false),
             handed: AtomicU64::new(0),
-            noted: Mutex::new(Noted {
+            last_sample: Mutex::new(RateSample {
                 at: Instant::now(),
                 handed: 0,
             }),
@@ -166,13 +165,16 @@ impl CarrierQueue {
         })
     }
 
-    /// Keeps a slot in memory, if there is one.
-    pub(in crate::sending) fn reserve(&self, wanted: Wanted) -> Option<Reservation<Waiting>> {
-        let Wanted {
+    /// Reserves a slot in memory, if one is free.
+    pub(in crate::sending) fn reserve(
+        &self,
+        request: SlotRequest,
+    ) -> Option<Reservation<RoutedMessage>> {
+        let SlotRequest {
             account,
             priority,
             admission,
-        } = wanted;
+        } = request;
         self.lanes.reserve(account, priority, admission)
     }
 
@@ -180,59 +182,59 @@ impl CarrierQueue {
         self.carrier.health() == Health::Down
     }
 
-    /// Where its messages wait for a node that has a link, once that is known.
+    /// The pool in which messages wait for a node with a link, if it is known.
     pub(in crate::sending) fn pool(&self) -> Option<PoolId> {
         PoolId::new(self.pool.load(Ordering::Relaxed))
     }
 
-    /// The pool for messages that this node cannot send by it and another one can.
-    pub(in crate::sending) fn way_out(&self) -> Option<PoolId> {
-        let is_wanted = self.is_up_elsewhere.load(Ordering::Relaxed) && self.is_down();
-        self.pool().filter(|_| is_wanted)
+    /// The pool for messages that this node cannot send by the carrier but another one can.
+    pub(in crate::sending) fn pool_elsewhere(&self) -> Option<PoolId> {
+        let is_usable = self.is_up_elsewhere.load(Ordering::Relaxed) && self.is_down();
+        self.pool().filter(|_| is_usable)
     }
 
-    /// Notes what is known of other nodes.
+    /// Records what is known about the carrier on other nodes.
     pub(in crate::sending) fn set_elsewhere(&self, pool: PoolId, is_up: bool) {
         self.pool.store(pool.get(), Ordering::Relaxed);
         self.is_up_elsewhere.store(is_up, Ordering::Relaxed);
     }
 
-    /// Whether messages had better go elsewhere, if they can: it takes less than it should, and enough waits for it.
+    /// Whether messages should go elsewhere if they can: the carrier is slow, and enough messages wait for it.
     pub(in crate::sending) fn is_busy(&self) -> bool {
         match self.carrier.health() {
             Health::Up => false,
-            Health::Strained => self.lanes.waiting() >= self.places() as usize,
+            Health::Strained => self.lanes.waiting() >= self.window_size() as usize,
             Health::Down => true,
         }
     }
 
-    /// The next parcel, with its places in the window: one for each part, as far as the window has so many. `None`: the
-    /// queue is out of service. Not to be cancelled while the queue is in service: a parcel may be in hand.
-    pub(in crate::sending) async fn next(&self) -> Option<(Waiting, OwnedSemaphorePermit)> {
-        let mut place = self.acquire(1).await;
+    /// The next message, with one window permit for each part, as far as the window has so many. `None` if the carrier
+    /// is out of service. Must not be cancelled while it is in service, because a message may be lost.
+    pub(in crate::sending) async fn next(&self) -> Option<(RoutedMessage, OwnedSemaphorePermit)> {
+        let mut permit = self.acquire(1).await;
         self.is_ready.store(true, Ordering::Relaxed);
-        // The carrier sends in FIFO order, so messages wait here, where accounts share.
+        // The carrier sends in FIFO order, so messages wait here, where accounts share fairly.
         let announced = self.announced.swap(0, Ordering::Relaxed);
         self.carrier.ready(announced).await;
-        let waiting = self.lanes.next().await;
+        let message = self.lanes.next().await;
         self.is_ready.store(false, Ordering::Relaxed);
-        let waiting = waiting?;
-        let parts = u32::from(waiting.parcel.it.shape.parts);
+        let message = message?;
+        let parts = u32::from(message.parcel.item.shape.parts);
         self.announced.store(parts, Ordering::Relaxed);
-        // Only this queue's one loop acquires, so no two wait for each other. The window may shrink meanwhile.
-        while place.num_permits() < parts.min(self.places()) as usize {
-            if let Ok(more) = tokio::time::timeout(LOOK_EVERY, self.acquire(1)).await {
-                place.merge(more);
+        // Only this loop acquires permits, so there is no deadlock. The window may shrink in the meantime.
+        while permit.num_permits() < parts.min(self.window_size()) as usize {
+            if let Ok(more) = tokio::time::timeout(CHECK_EVERY, self.acquire(1)).await {
+                permit.merge(more);
             }
         }
         self.handed.fetch_add(parts.into(), Ordering::Relaxed);
-        Some((waiting, place))
+        Some((message, permit))
     }
 
-    async fn acquire(&self, places: u32) -> OwnedSemaphorePermit {
+    async fn acquire(&self, permits: u32) -> OwnedSemaphorePermit {
         let window = self.window.clone();
         window
-            .acquire_many_owned(places)
+            .acquire_many_owned(permits)
             .await
             .expect("never closed")
     }
@@ -250,19 +252,19 @@ impl CarrierQueue {
         counter.increment(1);
     }
 
-    fn places(&self) -> u32 {
-        self.places.load(Ordering::Relaxed)
+    fn window_size(&self) -> u32 {
+        self.window_size.load(Ordering::Relaxed)
     }
 
-    /// Gives the window as much room as the carrier has now: it grows and shrinks with the links. One that shrinks does
-    /// so as soon as what is under way leaves room for it. Called by one task alone.
+    /// Adjusts the window to the carrier, whose links may come and go. It shrinks as permits are returned. Must be
+    /// called by one task only.
     pub(in crate::sending) fn resize_window(&self) {
-        let places = places_of(&*self.carrier);
-        let before = self.places.swap(places, Ordering::Relaxed);
-        if let Some(more) = places.checked_sub(before) {
+        let window_size = window_size_of(&*self.carrier);
+        let before = self.window_size.swap(window_size, Ordering::Relaxed);
+        if let Some(more) = window_size.checked_sub(before) {
             self.window.add_permits(more as usize);
         } else {
-            let (window, fewer) = (self.window.clone(), before - places);
+            let (window, fewer) = (self.window.clone(), before - window_size);
             tokio::spawn(async move {
                 let gone = window.acquire_many(fewer).await;
                 gone.expect("never closed").forget();
@@ -270,33 +272,36 @@ impl CarrierQueue {
         }
     }
 
-    /// Returns once nothing is with the carrier whose result is not stored.
+    /// Returns once the results of all messages that the carrier got are stored.
     pub(in crate::sending) async fn drained(&self) {
-        let _all = self.acquire(self.places()).await;
+        let _all = self.acquire(self.window_size()).await;
     }
 
-    /// Parts in a second since this was asked last.
+    /// Parts per second since the last call.
     fn per_second(&self) -> u32 {
-        let now = Noted {
+        let now = RateSample {
             at: Instant::now(),
             handed: self.handed.load(Ordering::Relaxed),
         };
-        let mut noted = self.noted.lock().expect("no holder panics");
-        let before = std::mem::replace(&mut *noted, now);
+        let mut last_sample = self.last_sample.lock().expect("no holder panics");
+        let before = std::mem::replace(&mut *last_sample, now);
         before.rate(now.at, now.handed)
     }
 
-    /// How the carrier does, for people. The rate is that since the note before.
-    pub(in crate::sending) fn note(&self) -> CarrierNote {
+    /// The carrier's state for operators. The rate covers the time since the last call.
+    pub(in crate::sending) fn status(&self) -> CarrierNote {
         let free = u32::try_from(self.window.available_permits()).unwrap_or(u32::MAX);
-        let kept = u32::from(self.is_ready.load(Ordering::Relaxed));
+        let reserved = u32::from(self.is_ready.load(Ordering::Relaxed));
         CarrierNote {
             name: self.carrier.name().to_owned(),
             kind: self.kind.clone(),
             state: self.carrier.state(),
             waiting: u32::try_from(self.lanes.waiting()).unwrap_or(u32::MAX),
-            under_way: self.places().saturating_sub(free).saturating_sub(kept),
-            window: self.places(),
+            under_way: self
+                .window_size()
+                .saturating_sub(free)
+                .saturating_sub(reserved),
+            window: self.window_size(),
             per_second: self.per_second(),
         }
     }
@@ -309,7 +314,7 @@ mod tests {
     #[test]
     fn a_rate_is_rounded_to_whole_parts() {
         let start = Instant::now();
-        let noted = Noted {
+        let sample = RateSample {
             at: start,
             handed: 100,
         };
@@ -322,7 +327,7 @@ mod tests {
             (1000, 99, 0),
         ] {
             let now = start + Duration::from_millis(millis);
-            assert_eq!(noted.rate(now, handed), expected, "{millis} {handed}");
+            assert_eq!(sample.rate(now, handed), expected, "{millis} {handed}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! This node's share of the binds: it has as many links to a carrier as binds are its own, never more.
+//! This node's share of the binds: it has at most as many links to a carrier as it has binds.
 //!
-//! Again and again it is compared what the node has with what should be: what is free is taken before links are opened,
-//! and links are closed before a bind is given back. So there are never more links than binds, whatever is cut short. A
-//! node that is not sure that it lives has no binds: others may take them for theirs.
+//! The node regularly compares its links with its fair share. It takes a free bind before it opens a link, and closes a
+//! link before it gives the bind back, so there are never more links than binds, whatever is interrupted. A node
+//! without a lease has no binds, because others may have taken them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,19 +16,18 @@ use super::Dispatch;
 use crate::sending::carriers::Carriers;
 use crate::sending::carriers::queue::CarrierQueue;
 
-/// How often binds are shared out anew.
+/// How often the shares are recomputed.
 const SHARE_EVERY: Duration = Duration::from_secs(1);
-/// How often it is looked whether links that are to go are closed.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The most messages of a pool that are given back at once.
-const RELEASE_MOST: u32 = 5_000;
+/// How often the node checks whether links are closed.
+const CHECK_EVERY: Duration = Duration::from_millis(100);
+/// Maximum number of messages of a pool that are released at once.
+const MAX_RELEASED: u32 = 5_000;
 
-/// What is known about binds beside what each queue knows.
 pub(super) struct Binds {
-    /// Lines that are out of service and may still have links.
+    /// Queues that are out of service and may still have links.
     retiring: Mutex<Vec<Arc<CarrierQueue>>>,
     is_alone: AtomicBool,
-    hurry: Notify,
+    run_soon: Notify,
 }
 
 impl Default for Binds {
@@ -36,35 +35,35 @@ impl Default for Binds {
         Self {
             retiring: Mutex::default(),
             is_alone: AtomicBool::new(true),
-            hurry: Notify::new(),
+            run_soon: Notify::new(),
         }
     }
 }
 
 impl Binds {
-    /// Shares out now.
-    pub(super) fn hurry(&self) {
-        self.hurry.notify_one();
+    /// Recomputes the shares now.
+    pub(super) fn run_soon(&self) {
+        self.run_soon.notify_one();
     }
 
-    /// Counts the links of queues that go out of service as long as they are there.
+    /// Keeps counting the links of queues that go out of service.
     pub(super) fn retiring(&self, queues: impl IntoIterator<Item = Arc<CarrierQueue>>) {
         self.lock().extend(queues);
     }
 
-    /// A queue that went out of service has no more links, or it stays in service after all.
+    /// Stops counting: the queue has no links any more, or stays in service.
     pub(super) fn retired(&self, queue: &Arc<CarrierQueue>) {
         self.lock().retain(|other| !Arc::ptr_eq(other, queue));
-        self.hurry();
+        self.run_soon();
     }
 
-    /// How many binds of a carrier are with queues that are in service no more.
+    /// How many binds of a carrier belong to queues that are out of service.
     fn ending(&self, carrier: &str, in_service: &Carriers) -> u16 {
         let retiring = self.lock();
-        let its = retiring
+        let queues = retiring
             .iter()
             .filter(|queue| queue.carrier.name() == carrier && !in_service.has(queue));
-        its.map(|queue| queue.carrier.open_binds()).sum()
+        queues.map(|queue| queue.carrier.open_binds()).sum()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<CarrierQueue>>> {
@@ -73,7 +72,6 @@ impl Binds {
 }
 
 impl Dispatch {
-    /// Whether no other node sends.
     pub(super) fn is_alone(&self) -> bool {
         self.binds.is_alone.load(Ordering::Relaxed)
     }
@@ -84,23 +82,23 @@ impl Dispatch {
             let pause = match self.share(&mut shared_as).await {
                 Ok(pause) => pause,
                 Err(error) => {
-                    tracing::warn!(%error, "binds cannot be shared out; trying again");
+                    tracing::warn!(%error, "binds cannot be shared among nodes; trying again");
                     SHARE_EVERY
                 }
             };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = self.binds.hurry.notified() => {}
-                () = self.node.renewed() => {}
+                () = self.binds.run_soon.notified() => {}
+                () = self.node.rejoined() => {}
             }
         }
     }
 
-    /// Brings what this node has nearer to what it should have, and says when to look again.
+    /// Adjusts this node's links to its share, and returns when to check again.
     async fn share(&self, shared_as: &mut NodeId) -> Result<Duration, StoreError> {
-        if !self.node.is_sure() || self.node.id() != *shared_as {
-            if !self.close_all() || !self.node.is_sure() {
-                return Ok(LOOK_EVERY);
+        if !self.node.has_lease() || self.node.id() != *shared_as {
+            if !self.close_all() || !self.node.has_lease() {
+                return Ok(CHECK_EVERY);
             }
             *shared_as = self.node.id();
         }
@@ -111,9 +109,9 @@ impl Dispatch {
         };
         let wishes: Vec<_> = carriers.queues.iter().map(wish).collect();
         let shared = self.store.share_binds(*shared_as, &wishes).await?;
-        let Some(shared) = shared.filter(|_| self.node.is_sure()) else {
+        let Some(shared) = shared.filter(|_| self.node.has_lease()) else {
             self.close_all();
-            return Ok(LOOK_EVERY);
+            return Ok(CHECK_EVERY);
         };
         self.binds
             .is_alone
@@ -129,7 +127,7 @@ impl Dispatch {
             is_closing |= keep > 0;
         }
         if is_closing {
-            return Ok(LOOK_EVERY);
+            return Ok(CHECK_EVERY);
         }
         self.refresh_pools().await?;
         if !carriers.queues.is_empty() {
@@ -138,33 +136,36 @@ impl Dispatch {
         Ok(SHARE_EVERY)
     }
 
-    /// Creates the pools that are wanted, and learns of those that other nodes created.
+    /// Creates missing pools, and reads those that other nodes created.
     pub(super) async fn refresh_pools(&self) -> Result<(), StoreError> {
-        let wanted = self.pools.take_wanted();
-        match self.store.list_route_pools(&wanted).await {
+        let missing = self.pools.take_missing();
+        match self.store.list_route_pools(&missing).await {
             Ok(pools) => {
                 self.pools.set(pools);
                 Ok(())
             }
             Err(error) => {
-                self.pools.want(wanted);
+                self.pools.add_missing(missing);
                 Err(error)
             }
         }
     }
 
-    /// Releases messages that wait in pools and have to be routed anew.
+    /// Releases messages in pools that must be routed again.
     async fn release_pools(&self, node: NodeId, carriers: &Carriers) -> Result<(), StoreError> {
         let known = carriers.all_names();
-        let released = self.store.release_pools(node, &known, RELEASE_MOST).await?;
+        let released = self.store.release_pools(node, &known, MAX_RELEASED).await?;
         if released > 0 {
-            tracing::info!(released, "messages wait for any carrier again");
+            tracing::info!(
+                released,
+                "messages in pools without a carrier are released to be routed again"
+            );
         }
-        self.route_anew().await
+        self.reroute_stuck().await
     }
 
-    /// Lets a carrier have the links that are this node's, and gives back what is above once it is closed. Says whether
-    /// something is still to be closed.
+    /// Allows a carrier the links of this node's share, and gives back surplus binds once their links are closed.
+    /// Returns whether links are still to be closed.
     async fn follow(
         &self,
         node: NodeId,
@@ -174,18 +175,18 @@ impl Dispatch {
     ) -> Result<bool, StoreError> {
         let carrier = &queue.carrier;
         let ending = self.binds.ending(carrier.name(), carriers);
-        let mine = share.held.min(share.share);
-        carrier.allow_binds(mine.saturating_sub(ending));
+        let own = share.held.min(share.share);
+        carrier.allow_binds(own.saturating_sub(ending));
         queue.resize_window();
         let open = carrier.open_binds().saturating_add(ending);
-        let (has, keep) = (share.held + share.surplus, mine.max(open));
+        let (has, keep) = (share.held + share.surplus, own.max(open));
         if keep < has {
             self.store.give_up_binds(node, carrier.name(), keep).await?;
         }
-        Ok(keep > mine)
+        Ok(keep > own)
     }
 
-    /// Gives up every link, and says whether all are closed.
+    /// Closes all links, and returns whether all are closed.
     fn close_all(&self) -> bool {
         let mut queues = self.routing.carriers().queues.clone();
         queues.extend(self.binds.lock().iter().cloned());

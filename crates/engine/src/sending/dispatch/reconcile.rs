@@ -1,8 +1,7 @@
-//! Compares the messages that the database says this node holds with those in its memory, and puts the difference back in
-//! the queue.
+//! Compares the messages that the database says this node holds with those in memory, and releases the difference.
 //!
-//! A write whose caller gave up may still commit, seconds or minutes later, and a panic can come between a commit and the
-//! hand-over. The rows then belong to a node that does not know them, and no other node would send them while it lives.
+//! A write whose caller gave up may still commit, seconds or minutes later, and a panic may come between commit and
+//! hand-over. This node then holds messages without knowing, and no other node would send them while it lives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,42 +13,38 @@ use tokio::time::Instant;
 
 use super::Dispatch;
 
-/// How often rows are compared.
 const COMPARE_EVERY: Duration = Duration::from_secs(5);
-/// How soon after a write that failed.
-const COMPARE_SOON: Duration = Duration::from_secs(1);
-/// Comparisons that take long are at most this far apart.
-const COMPARE_AT_LEAST_EVERY: Duration = Duration::from_secs(15);
-/// A comparison takes at most this part of the time.
-const SHARE: u32 = 10;
-/// Rows that were due for less are most likely on their way and are not read.
-const DUE_FOR: SignedDuration = SignedDuration::from_secs(3);
-/// How many rows are read at once.
+/// The pause after a failed write.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// Maximum pause after a slow comparison.
+const MAX_PAUSE: Duration = Duration::from_secs(15);
+/// A pause is this many times as long as the comparison before it.
+const PAUSE_FACTOR: u32 = 10;
+/// Messages that became due more recently are not compared: most are just being sent.
+const MIN_AGE: SignedDuration = SignedDuration::from_secs(3);
 const PAGE: u32 = 2_000;
 
-/// When the next comparison is due.
 #[derive(Default)]
 pub(super) struct Reconcile {
-    hurry: Notify,
+    run_soon: Notify,
 }
 
 impl Reconcile {
-    /// Asks for a comparison soon.
-    pub(super) fn hurry(&self) {
-        self.hurry.notify_one();
+    /// Requests a comparison soon.
+    pub(super) fn run_soon(&self) {
+        self.run_soon.notify_one();
     }
 
     async fn wait(&self, pause: Duration) {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = self.hurry.notified() => tokio::time::sleep(COMPARE_SOON).await,
+            () = self.run_soon.notified() => tokio::time::sleep(PAUSE_AFTER_FAILURE).await,
         }
     }
 }
 
-/// The pause after a comparison that took so long.
 fn pause_after(took: Duration) -> Duration {
-    (took * SHARE).clamp(COMPARE_EVERY, COMPARE_AT_LEAST_EVERY)
+    (took * PAUSE_FACTOR).clamp(COMPARE_EVERY, MAX_PAUSE)
 }
 
 impl Dispatch {
@@ -78,13 +73,13 @@ impl Dispatch {
         }
     }
 
-    /// Releases the rows that the database lists as this node's and that are not in memory. Returns how many.
+    /// Releases the messages that this node holds without knowing, and returns how many.
     async fn release_unknown(&self) -> Result<u64, StoreError> {
         let node = self.node.id();
         let mut after = None;
         let mut released = 0;
         loop {
-            let page = self.store.list_held(node, DUE_FOR, after, PAGE).await?;
+            let page = self.store.list_held(node, MIN_AGE, after, PAGE).await?;
             after = page.last().copied();
             let is_last = page.len() < PAGE as usize;
             let claim = |row: &ClaimedRow| (row.id, row.claim.attempt);

@@ -1,9 +1,8 @@
-//! Messages that wait in pools and have to be routed anew.
+//! Routes messages in pools again after a change of the plan.
 //!
-//! A message is routed when it is claimed, so a pool whose carriers work empties by itself, by the rules of today. Where
-//! none of them works, the rules may have changed so that another carrier could take its messages. So some time after a
-//! change of rules or carriers, and after a start, such pools are released to nobody, once and a step at a time: what still
-//! belongs there comes back.
+//! A message is routed when it is claimed, so a pool with a working carrier empties by itself, by the current rules. If
+//! none of its carriers works, changed rules may name another carrier. So some time after a change of rules or
+//! carriers, and after a start, such pools are released once, step by step: messages that still belong there come back.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,36 +14,36 @@ use tokio::time::Instant;
 use super::Dispatch;
 
 /// How long carriers have to connect.
-const AFTER: Duration = Duration::from_secs(30);
-/// The most messages that are released in one step.
+const DELAY: Duration = Duration::from_secs(30);
+/// Maximum number of messages released in one step.
 const STEP: u32 = 5_000;
 
-/// Pools that are still to be released.
+/// The pools that are still to be released.
 #[derive(Default)]
 pub(super) struct Replan(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// The carriers and rules that messages are routed by.
+    /// The carriers and rules in force.
     plan: Option<(Vec<String>, String)>,
     begins_at: Option<Instant>,
-    /// The pools that are left, and how far the last of them has been released.
+    /// The remaining pools, and how far the last one has been released.
     left: Vec<PoolId>,
     cursor: Option<PoolCursor>,
 }
 
 impl Replan {
-    /// Notes the carriers and rules of a plan. Where they are others than before, pools are released after a while.
-    pub(super) fn note(&self, carriers: Vec<String>, rules: String) {
+    /// Sets the plan in force. If it has changed, pools are released after a while.
+    pub(super) fn set_plan(&self, carriers: Vec<String>, rules: String) {
         let mut state = self.lock();
         let plan = Some((carriers, rules));
         if state.plan != plan {
             state.plan = plan;
-            state.begins_at = Some(Instant::now() + AFTER);
+            state.begins_at = Some(Instant::now() + DELAY);
         }
     }
 
-    /// The next step; `list` lists the pools when it is time to begin.
+    /// The next step. `list` lists the pools when it is time to begin.
     fn next(&self, list: impl FnOnce() -> Vec<PoolId>) -> Option<(PoolId, Option<PoolCursor>)> {
         let mut state = self.lock();
         if state.begins_at.is_some_and(|at| at <= Instant::now()) {
@@ -55,8 +54,8 @@ impl Replan {
         Some((*state.left.last()?, state.cursor))
     }
 
-    /// Notes how far a step went: `None`, the pool is through.
-    fn stepped(&self, pool: PoolId, cursor: Option<PoolCursor>) {
+    /// Records how far a step went; `None` if the pool is finished.
+    fn record_step(&self, pool: PoolId, cursor: Option<PoolCursor>) {
         let mut state = self.lock();
         if state.left.last() == Some(&pool) {
             state.cursor = cursor;
@@ -72,8 +71,8 @@ impl Replan {
 }
 
 impl Dispatch {
-    /// Releases one step of what has to be routed anew.
-    pub(super) async fn route_anew(&self) -> Result<(), StoreError> {
+    /// Releases one step of the messages that must be routed again.
+    pub(super) async fn reroute_stuck(&self) -> Result<(), StoreError> {
         let stuck = || {
             let (carriers, pools) = (self.routing.carriers(), self.pools.list());
             let is_stuck = |names: &[String]| !names.iter().any(|name| carriers.works(name));
@@ -84,7 +83,7 @@ impl Dispatch {
             return Ok(());
         };
         let last = self.store.release_pool(pool, after, STEP).await?;
-        self.replan.stepped(pool, last);
+        self.replan.record_step(pool, last);
         Ok(())
     }
 }
@@ -96,7 +95,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn each_pool_is_gone_through_once_after_each_change() {
+    async fn each_pool_is_released_once_after_each_change() {
         let pool = |id| PoolId::new(id).expect("not zero");
         let cursor = (
             1,
@@ -106,21 +105,21 @@ mod tests {
         let replan = Replan::default();
         let next = || replan.next(|| vec![pool(1), pool(2)]);
         assert_eq!(next(), None, "no plan yet");
-        replan.note(vec!["a".to_owned()], String::new());
+        replan.set_plan(vec!["a".to_owned()], String::new());
         assert_eq!(next(), None, "carriers may still connect");
-        tokio::time::advance(AFTER).await;
+        tokio::time::advance(DELAY).await;
         assert_eq!(next(), Some((pool(2), None)));
-        replan.stepped(pool(2), Some(cursor));
+        replan.record_step(pool(2), Some(cursor));
         assert_eq!(next(), Some((pool(2), Some(cursor))));
-        replan.stepped(pool(2), None);
+        replan.record_step(pool(2), None);
         assert_eq!(next(), Some((pool(1), None)));
-        replan.stepped(pool(1), None);
+        replan.record_step(pool(1), None);
         assert_eq!(next(), None);
-        replan.note(vec!["a".to_owned()], String::new());
-        tokio::time::advance(AFTER).await;
+        replan.set_plan(vec!["a".to_owned()], String::new());
+        tokio::time::advance(DELAY).await;
         assert_eq!(next(), None, "the same plan");
-        replan.note(vec!["a".to_owned()], "other".to_owned());
-        tokio::time::advance(AFTER).await;
+        replan.set_plan(vec!["a".to_owned()], "other".to_owned());
+        tokio::time::advance(DELAY).await;
         assert_eq!(next(), Some((pool(2), None)));
     }
 }

@@ -1,4 +1,4 @@
-//! What came of tries, on its way into the store.
+//! Stores the results of attempts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::batcher::{BatchError, Batcher, Limits};
 use crate::callbacks::Callbacks;
 use crate::cluster::node::Held;
 
-/// How long to wait before a result that could not be stored is stored again.
-const STORE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// How long to wait before storing a result again.
+const STORE_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Stores results, many in one transaction.
 pub(super) struct Results {
@@ -24,7 +24,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// `most`: how many may wait to be stored; more wait for their turn.
+    /// `most` is how many results may wait to be stored.
     pub(super) fn start(
         store: Arc<dyn WorkStore>,
         clock: Arc<dyn Clock>,
@@ -41,10 +41,10 @@ impl Results {
         Self { clock, batcher }
     }
 
-    /// Stores a result, however long that takes: as long as it is not stored, the message is this node's to settle.
-    /// `false`: it was not this node's.
+    /// Stores a result and retries until that succeeds: until then, this node must settle the message. Returns `false`
+    /// if the claim was void.
     pub(super) async fn store(&self, held: &Held<Parcel>, sent: Sent) -> bool {
-        let parcel = &held.it;
+        let parcel = &held.item;
         let settlement = Settlement {
             id: parcel.id,
             priority: parcel.priority,
@@ -56,21 +56,21 @@ impl Results {
         };
         let settlement = Held {
             by: held.by,
-            it: settlement,
+            item: settlement,
         };
         loop {
             match self.batcher.write(settlement.clone()).await {
                 Ok(settled) => return settled != Settled::Stale,
-                // What was not stored is given back when the node leaves.
+                // A message without a stored result is released when the node leaves.
                 Err(BatchError::Stopped) if self.batcher.is_stopped() => return true,
                 Err(BatchError::Full | BatchError::Stopped | BatchError::Write(_)) => {
-                    tokio::time::sleep(STORE_AGAIN_AFTER).await;
+                    tokio::time::sleep(STORE_RETRY_AFTER).await;
                 }
             }
         }
     }
 
-    /// Stores what was taken.
+    /// Returns once all results are stored.
     pub(super) async fn stop(&self) {
         self.batcher.stop().await;
     }
@@ -82,14 +82,14 @@ async fn settle(
     batch: Vec<Held<Settlement>>,
 ) -> Result<Vec<Settled>, StoreError> {
     let mut settled = Vec::with_capacity(batch.len());
-    // All of a batch is held by one node, unless this one has just had to start anew.
+    // A batch has one holder, unless this node has just rejoined under another ID.
     for group in batch.chunk_by(|a, b| a.by == b.by) {
         let results: Arc<Vec<Settlement>> =
-            Arc::new(group.iter().map(|held| held.it.clone()).collect());
-        let room = callbacks.reserve(group.len());
+            Arc::new(group.iter().map(|held| held.item.clone()).collect());
+        let reservation = callbacks.reserve(group.len());
         pass(KillPoint::SettleBegins);
         let result = store
-            .settle_sends(group[0].by, results, room.is_some())
+            .settle_sends(group[0].by, results, reservation.is_some())
             .await;
         let stored = result.inspect_err(|error| {
             let cause = std::error::Error::source(error).map(ToString::to_string);
@@ -101,13 +101,13 @@ async fn settle(
             Settled::Ended(ended) => Some(ended),
             Settled::Stored | Settled::Stale => None,
         });
-        callbacks.take(group[0].by, room, ended);
+        callbacks.take(group[0].by, reservation, ended);
         settled.extend(stored);
     }
     Ok(settled)
 }
 
-/// The end of what no network took. A lookup's caller is told in a lookup's words; one whose time is over got no answer.
+/// The end of a message that no carrier took. A lookup gets a report without an answer.
 pub(super) fn over(parcel: &Parcel, code: Code) -> Sent {
     if parcel.channel != Channel::Hlr {
         return Sent::Over(Outcome::Failed(code));
@@ -116,7 +116,7 @@ pub(super) fn over(parcel: &Parcel, code: Code) -> Sent {
     Sent::Answered { outcome, report }
 }
 
-/// The end of a message whose time is over. A carrier that did not answer may have it: then it counts as handed over.
+/// The end of an expired message. If a carrier did not answer, it may have the message, so it counts as handed over.
 pub(super) fn expired(parcel: &Parcel) -> Sent {
     if parcel.unknown_tries > 0 {
         return Sent::Over(Outcome::Expired);

@@ -1,4 +1,4 @@
-//! What dispatch does by the clock: it asks the database for work, and notes how the carriers do.
+//! Periodic work of dispatch: claims messages from the database and reports the state of the carriers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,12 +14,11 @@ use crate::cluster::node::Held;
 use crate::sending::carriers::lanes::{LANES, lane};
 use crate::sending::carriers::parcels::HeldParcel;
 
-/// How often the database is asked for work.
 const SCAN_EVERY: Duration = Duration::from_millis(250);
-/// The most that one scan takes of a lane.
-const SCAN_MOST: u32 = 1000;
-/// How often it is noted how the carriers do.
-const NOTE_EVERY: Duration = Duration::from_secs(2);
+/// Maximum number of messages that one scan claims of a lane.
+const MAX_SCANNED: u32 = 1000;
+/// How often the state of the carriers is reported.
+const REPORT_EVERY: Duration = Duration::from_secs(2);
 
 impl Dispatch {
     pub(super) async fn scan_all(self: Arc<Self>) {
@@ -29,31 +28,32 @@ impl Dispatch {
         loop {
             tick.tick().await;
             self.expire_waiting();
-            // As long as a scan brings as much as it may, more is likely to wait.
+            // A full scan means that there is probably more.
             while self.scan().await {}
             let held = self.routing.carriers().waiting();
             waiting.set(f64::from(u32::try_from(held).unwrap_or(u32::MAX)));
         }
     }
 
-    /// Claims due messages, and messages of pools as far as there is room; says whether there may be more.
+    /// Claims due messages, and messages of pools as far as there is capacity. Returns whether there may be more.
     ///
-    /// What is nobody's is claimed whatever the carriers do: it gets a slot, or is moved once into the pool of its route.
+    /// Unowned messages are claimed whatever state the carriers are in: they get a slot, or move once to their route's
+    /// pool.
     async fn scan(self: &Arc<Self>) -> bool {
         let carriers = self.routing.carriers();
         if carriers.queues.is_empty() {
             return false;
         }
-        let room = carriers.pool_room(SCAN_MOST as usize, !self.is_alone(), &self.pools);
-        let pools = self.pools.claims(room);
+        let capacity = carriers.pool_capacity(MAX_SCANNED as usize, !self.is_alone(), &self.pools);
+        let pools = self.pools.claims(capacity);
         let (by, began) = (self.node.id(), Instant::now());
         let open = self.rows.open();
-        let claimed = match self.store.claim_due(by, [SCAN_MOST; LANES], &pools).await {
+        let claimed = match self.store.claim_due(by, [MAX_SCANNED; LANES], &pools).await {
             Ok(claimed) => claimed,
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::warn!(%error, cause, "due messages cannot be taken; trying again");
-                self.reconcile.hurry();
+                tracing::warn!(%error, cause, "due messages cannot be claimed; trying again");
+                self.reconcile.run_soon();
                 return false;
             }
         };
@@ -69,26 +69,26 @@ impl Dispatch {
                 "a queued message cannot be read; it is set aside"
             );
         }
-        self.note_claimed(&pools, &claimed, began);
-        let mut nobodys = [0; LANES];
+        self.record_claims(&pools, &claimed, began);
+        let mut unowned = [0; LANES];
         let mut unplaced = Vec::new();
         for parcel in claimed.parcels {
             if parcel.pool.is_none() {
-                nobodys[lane(parcel.priority)] += 1;
+                unowned[lane(parcel.priority)] += 1;
             }
-            let held = HeldParcel::register(&self.rows, Held { by, it: parcel });
-            unplaced.extend(self.place(held));
+            let held = HeldParcel::register(&self.rows, Held { by, item: parcel });
+            unplaced.extend(self.enqueue(held));
         }
         // Every claimed row is registered.
         drop(open);
-        // Where what was claimed has no room, more would not have any, either.
-        let has_room = unplaced.is_empty();
+        // If claimed messages got no slot, further ones would not get one either.
+        let has_capacity = unplaced.is_empty();
         self.store_unplaced(unplaced).await;
-        nobodys.contains(&SCAN_MOST) || (has_room && !claimed.more.is_empty())
+        unowned.contains(&MAX_SCANNED) || (has_capacity && !claimed.more.is_empty())
     }
 
-    /// Notes which accounts have more in the pools than was claimed.
-    fn note_claimed(&self, pools: &[PoolClaim], claimed: &Claimed, began: Instant) {
+    /// Records which accounts have more messages in the pools than were claimed.
+    fn record_claims(&self, pools: &[PoolClaim], claimed: &Claimed, began: Instant) {
         let mut accounts: HashMap<(PoolId, usize), Vec<AccountId>> = HashMap::new();
         for parcel in &claimed.parcels {
             if let Some(pool) = parcel.pool {
@@ -104,42 +104,42 @@ impl Dispatch {
                 if claim.limits[lane] > 0 {
                     let found = accounts.remove(&(claim.pool, lane)).unwrap_or_default();
                     let more = claimed.more.contains(&(claim.pool, priority));
-                    self.pools.claimed(claim, priority, &found, more, began);
+                    self.pools
+                        .record_claim(claim, priority, &found, more, began);
                 }
             }
         }
     }
 
-    /// Notes how the carriers do, for those who ask from another process, and in the metrics.
-    pub(super) async fn note_all(self: Arc<Self>) {
-        let mut tick = tokio::time::interval(NOTE_EVERY);
+    /// Stores the state of the carriers, for operators who ask other processes, and sets the metrics.
+    pub(super) async fn report_all(self: Arc<Self>) {
+        let mut tick = tokio::time::interval(REPORT_EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tick.tick().await;
             let carriers = self.routing.carriers();
-            let notes: Vec<_> = carriers.queues.iter().map(|queue| queue.note()).collect();
-            measure(&notes);
-            if let Err(error) = self.store.note_carriers(self.node.id(), &notes).await {
-                tracing::warn!(%error, "how the carriers do cannot be noted; trying again");
+            let statuses: Vec<_> = carriers.queues.iter().map(|queue| queue.status()).collect();
+            set_gauges(&statuses);
+            if let Err(error) = self.store.note_carriers(self.node.id(), &statuses).await {
+                tracing::warn!(%error, "the state of the carriers cannot be stored; trying again");
             }
         }
     }
 }
 
-/// Shows how carriers do in the metrics.
-fn measure(notes: &[CarrierNote]) {
-    for note in notes {
+fn set_gauges(statuses: &[CarrierNote]) {
+    for status in statuses {
         let gauge = |name: &'static str, value: u32| {
-            metrics::gauge!(name, "carrier" => note.name.clone()).set(f64::from(value));
+            metrics::gauge!(name, "carrier" => status.name.clone()).set(f64::from(value));
         };
-        let health = match note.state.health {
+        let health = match status.state.health {
             Health::Down => 0,
             Health::Strained => 1,
             Health::Up => 2,
         };
         gauge("switchboard_carrier_health", health);
-        gauge("switchboard_carrier_links_up", note.state.links_up.into());
-        gauge("switchboard_carrier_waiting", note.waiting);
-        gauge("switchboard_carrier_under_way", note.under_way);
+        gauge("switchboard_carrier_links_up", status.state.links_up.into());
+        gauge("switchboard_carrier_waiting", status.waiting);
+        gauge("switchboard_carrier_under_way", status.under_way);
     }
 }

@@ -1,4 +1,4 @@
-//! One rule: which messages it is for, and which carriers take those.
+//! A routing rule: which messages it applies to, and which carriers take those.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,46 +9,43 @@ use numbering::reference::Place;
 use super::CarrierFacts;
 use crate::sending::carriers::Route;
 
-/// Which messages a rule is for. Every condition that names something must hold; an empty one always does.
+/// Which messages a rule applies to. All conditions must hold; an empty one always does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Condition {
-    /// The channel is one of these.
     pub channels: Vec<Channel>,
-    /// The sender's account is one of these.
     pub accounts: Vec<AccountName>,
-    /// The recipient's country is one of these.
+    /// Of the recipient.
     pub countries: Vec<Country>,
-    /// The recipient's number begins with one of these: digits, country code included.
+    /// Digits that the recipient's number may begin with, country code included.
     pub prefixes: Vec<String>,
-    /// The recipient's network, as its prefix tells, is one of these.
+    /// Of the recipient, as its prefix tells.
     pub networks: Vec<Network>,
 }
 
 /// How the carriers of a rule are ordered for a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// As they stand.
+    /// In the rule's order.
     #[default]
     Order,
-    /// Each comes first for its share of the messages: a weight for each carrier. The others follow as they stand.
+    /// Each carrier is first for its share of the messages, by its weight. The others follow in the rule's order.
     Share(Vec<u32>),
-    /// The cheapest first, by the carriers' cost lists; one whose cost is not known comes last.
+    /// The cheapest first, by the carriers' cost lists. Carriers with an unknown cost are last.
     Cost,
 }
 
-/// A rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Which messages it is for.
+    /// Which messages it applies to.
     pub when: Condition,
-    /// Which carriers take them, by their places in the plan.
+    /// The indices of its carriers in the plan.
     pub carriers: Vec<usize>,
-    /// In which order.
+    /// How they are ordered.
     pub choice: Choice,
 }
 
 impl Rule {
-    pub(super) fn needs_place(&self) -> bool {
+    pub(super) fn needs_location(&self) -> bool {
         let Condition {
             countries,
             networks,
@@ -58,17 +55,17 @@ impl Rule {
     }
 }
 
-/// A rule, ready to be asked.
+/// A rule, prepared for matching.
 pub(super) struct Compiled {
     when: Condition,
-    /// `None`: of any account.
+    /// `None` if it applies to all accounts.
     accounts: Option<Vec<AccountId>>,
-    /// For each channel, by its number.
-    orders: [Orders; Channel::ALL.len()],
+    /// By channel number.
+    by_channel: [ChannelCarriers; Channel::ALL.len()],
 }
 
 /// The carriers of a rule that serve a channel.
-enum Orders {
+enum ChannelCarriers {
     Fixed(Route),
     Shared(SharedRoutes),
     Cheapest(Route),
@@ -81,33 +78,38 @@ type SharedRoutes = Arc<[(u64, Route)]>;
 #[derive(Debug, Clone)]
 pub(crate) enum RouteChoice {
     One(Route),
-    /// The message's ID decides which carrier comes first.
+    /// The message's ID decides which carrier is first.
     Shared(SharedRoutes),
 }
 
 impl RouteChoice {
-    /// Decides by a message's ID, so that the same message gets the same route again.
+    /// Decides by the message's ID, so that a message always gets the same route.
     pub(crate) fn pick(&self, id: u64) -> Route {
         match self {
             Self::One(route) => route.clone(),
             Self::Shared(routes) => {
                 let total = routes.last().map_or(1, |(sum, _)| *sum);
-                let drawn = scatter(id) % total;
-                let first = routes.iter().find(|(sum, _)| drawn < *sum);
+                let point = scatter(id) % total;
+                let first = routes.iter().find(|(sum, _)| point < *sum);
                 first.map_or_else(|| Arc::new([]) as Route, |(_, route)| route.clone())
             }
         }
     }
 }
 
-impl Orders {
+impl ChannelCarriers {
     fn new(rule: &Rule, channel: Channel, carriers: &[CarrierFacts]) -> Self {
         let serving: Vec<(usize, u8)> = rule
             .carriers
             .iter()
             .enumerate()
             .filter(|(_, carrier)| carriers[**carrier].channels.contains(&channel))
-            .map(|(at, carrier)| (at, u8::try_from(*carrier).expect("a plan has few carriers")))
+            .map(|(index, carrier)| {
+                (
+                    index,
+                    u8::try_from(*carrier).expect("a plan has few carriers"),
+                )
+            })
             .collect();
         let route: Route = serving.iter().map(|(_, carrier)| *carrier).collect();
         match &rule.choice {
@@ -115,8 +117,8 @@ impl Orders {
             Choice::Cost => Self::Cheapest(route),
             Choice::Share(weights) => {
                 let mut sum = 0;
-                let shared = serving.iter().filter_map(|(at, first)| {
-                    let weight = weights.get(*at).copied().unwrap_or(1);
+                let shared = serving.iter().filter_map(|(index, first)| {
+                    let weight = weights.get(*index).copied().unwrap_or(1);
                     sum += u64::from(weight);
                     let rest = route.iter().filter(|carrier| *carrier != first);
                     (weight > 0)
@@ -130,7 +132,7 @@ impl Orders {
     fn is_empty(&self) -> bool {
         match self {
             Self::Fixed(route) | Self::Cheapest(route) => route.is_empty(),
-            Self::Shared(orders) => orders.is_empty(),
+            Self::Shared(routes) => routes.is_empty(),
         }
     }
 }
@@ -145,17 +147,17 @@ impl Compiled {
         let known = || named.iter().filter_map(|name| accounts.get(name).copied());
         Self {
             accounts: (!named.is_empty()).then(|| known().collect()),
-            orders: Channel::ALL.map(|channel| Orders::new(rule, channel, carriers)),
+            by_channel: Channel::ALL.map(|channel| ChannelCarriers::new(rule, channel, carriers)),
             when: rule.when.clone(),
         }
     }
 
-    pub(super) fn fits(
+    pub(super) fn matches(
         &self,
         channel: Channel,
         account: Option<AccountId>,
         to: &Msisdn,
-        place: &Place,
+        location: &Place,
     ) -> bool {
         let Condition {
             channels,
@@ -165,33 +167,33 @@ impl Compiled {
             networks,
         } = &self.when;
         let digits = to.digits();
-        !self.orders[channel.number()].is_empty()
+        !self.by_channel[channel.number()].is_empty()
             && (channels.is_empty() || channels.contains(&channel))
             && self
                 .accounts
                 .as_ref()
                 .is_none_or(|accounts| account.is_some_and(|account| accounts.contains(&account)))
             && (prefixes.is_empty() || prefixes.iter().any(|prefix| digits.starts_with(prefix)))
-            && holds(countries, place.country)
-            && holds(networks, place.network)
+            && is_allowed(countries, location.country)
+            && is_allowed(networks, location.network)
     }
 
-    /// The carriers for a message that fits.
+    /// The carriers for a message that matches.
     pub(super) fn choice(
         &self,
         channel: Channel,
         cost: impl Fn(u8) -> Option<Money>,
     ) -> RouteChoice {
-        match &self.orders[channel.number()] {
-            Orders::Fixed(route) => RouteChoice::One(route.clone()),
-            Orders::Shared(routes) => RouteChoice::Shared(routes.clone()),
-            Orders::Cheapest(route) => {
+        match &self.by_channel[channel.number()] {
+            ChannelCarriers::Fixed(route) => RouteChoice::One(route.clone()),
+            ChannelCarriers::Shared(routes) => RouteChoice::Shared(routes.clone()),
+            ChannelCarriers::Cheapest(route) => {
                 let mut priced: Vec<(bool, Option<Money>, u8)> = route
                     .iter()
                     .map(|carrier| (cost(*carrier), *carrier))
                     .map(|(cost, carrier)| (cost.is_none(), cost, carrier))
                     .collect();
-                // Stable, so that of equally cheap ones the first named comes first.
+                // The sort is stable, so equally cheap carriers keep the rule's order.
                 priced.sort_by_key(|(is_unknown, cost, _)| (*is_unknown, *cost));
                 RouteChoice::One(priced.into_iter().map(|(_, _, carrier)| carrier).collect())
             }
@@ -199,8 +201,8 @@ impl Compiled {
     }
 }
 
-/// Scatters IDs, which follow each other: without it, every second message of a caller would always get the same carrier.
-/// This is the finishing step of the generator `SplitMix64`: each bit of the result depends on every bit given.
+/// Scatters consecutive IDs, so that carriers do not alternate in step with a caller's messages. This is the finishing
+/// step of the generator `SplitMix64`: each bit of the result depends on all bits of the ID.
 fn scatter(id: u64) -> u64 {
     let mut mixed = id;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -208,6 +210,6 @@ fn scatter(id: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-fn holds<T: PartialEq>(wanted: &[T], found: Option<T>) -> bool {
-    wanted.is_empty() || found.is_some_and(|found| wanted.contains(&found))
+fn is_allowed<T: PartialEq>(allowed: &[T], found: Option<T>) -> bool {
+    allowed.is_empty() || found.is_some_and(|found| allowed.contains(&found))
 }

@@ -30,10 +30,10 @@ impl RoutingTable {
         channel: Channel,
         account: AccountId,
         to: &Msisdn,
-        place: &Place,
+        location: &Place,
         id: u64,
     ) -> Option<Route> {
-        let choice = self.choose(channel, account, to, place);
+        let choice = self.choose(channel, account, to, location);
         choice.map(|choice| choice.pick(id))
     }
 }
@@ -55,7 +55,7 @@ fn to(number: &str) -> Msisdn {
     Msisdn::parse(number).expect("a number")
 }
 
-/// Alpha and beta carry SMS, gamma everything.
+/// The first two carry SMS, the third one everything.
 fn carriers() -> Vec<CarrierFacts> {
     vec![
         carrier(&[Channel::Sms]),
@@ -65,7 +65,7 @@ fn carriers() -> Vec<CarrierFacts> {
 }
 
 #[test]
-fn without_rules_everything_goes_by_every_carrier_that_serves_it() {
+fn without_rules_messages_may_use_every_carrier_of_their_channel() {
     let table = table(&Plan {
         carriers: carriers(),
         rules: Vec::new(),
@@ -83,84 +83,60 @@ fn without_carriers_there_is_no_route() {
     assert_eq!(route, None);
 }
 
-#[test]
-fn every_condition_of_a_rule_must_hold() {
-    let conditions = [
+/// Conditions, and whether each of the four messages of the test meets them.
+fn conditions() -> [(&'static str, Condition, [bool; 4]); 8] {
+    let any = Condition::default;
+    let account = |name: &str| Condition {
+        accounts: vec![name.parse().expect("a name")],
+        ..any()
+    };
+    let channels = vec![Channel::Sms];
+    let channel = Condition { channels, ..any() };
+    let countries = vec![Country::parse("LV").expect("a country")];
+    let country = Condition { countries, ..any() };
+    let prefixes = vec!["370".into(), "371".into()];
+    let prefix = Condition { prefixes, ..any() };
+    let networks = vec![Network::new("247", "01").expect("a network")];
+    let network = Condition { networks, ..any() };
+    let two = Condition {
+        channels: vec![Channel::Sms],
+        prefixes: vec!["371".into()],
+        ..any()
+    };
+    [
+        ("channel", channel, [true, false, true, true]),
+        ("account", account("acme"), [true, true, false, true]),
         (
-            "channel",
-            Condition {
-                channels: vec![Channel::Sms],
-                ..Condition::default()
-            },
-            [true, false, true, true],
-        ),
-        (
-            "account",
-            Condition {
-                accounts: vec!["acme".parse().expect("a name")],
-                ..Condition::default()
-            },
-            [true, true, false, true],
-        ),
-        (
-            "an account that is not there",
-            Condition {
-                accounts: vec!["nobody".parse().expect("a name")],
-                ..Condition::default()
-            },
+            "an account that does not exist",
+            account("nobody"),
             [false; 4],
         ),
-        (
-            "country",
-            Condition {
-                countries: vec![Country::parse("LV").expect("a country")],
-                ..Condition::default()
-            },
-            [true, true, true, false],
-        ),
-        (
-            "prefix",
-            Condition {
-                prefixes: vec!["370".into(), "371".into()],
-                ..Condition::default()
-            },
-            [true, true, true, false],
-        ),
-        (
-            "network",
-            Condition {
-                networks: vec![Network::new("247", "01").expect("a network")],
-                ..Condition::default()
-            },
-            [true, true, true, false],
-        ),
-        (
-            "two of them",
-            Condition {
-                channels: vec![Channel::Sms],
-                prefixes: vec!["371".into()],
-                ..Condition::default()
-            },
-            [true, false, true, false],
-        ),
-        ("nothing", Condition::default(), [true; 4]),
-    ];
+        ("country", country, [true, true, true, false]),
+        ("prefix", prefix, [true, true, true, false]),
+        ("network", network, [true, true, true, false]),
+        ("two of them", two, [true, false, true, false]),
+        ("nothing", any(), [true; 4]),
+    ]
+}
+
+#[test]
+fn every_condition_of_a_rule_must_hold() {
     let messages = [
         (Channel::Sms, ACME, "+37120000001", latvia()),
         (Channel::Viber, ACME, "+37120000001", latvia()),
         (Channel::Sms, OTHER, "+37120000001", latvia()),
         (Channel::Sms, ACME, "+4915100000000", Place::default()),
     ];
-    for (name, when, expected) in conditions {
+    for (name, when, expected) in conditions() {
         let table = table(&Plan {
             carriers: carriers(),
             rules: vec![rule(when, &[2])],
         });
         let found = messages
             .each_ref()
-            .map(|(channel, account, number, place)| {
+            .map(|(channel, account, number, location)| {
                 table
-                    .route(*channel, *account, &to(number), place, 0)
+                    .route(*channel, *account, &to(number), location, 0)
                     .is_some()
             });
         assert_eq!(found, expected, "{name}");
@@ -168,7 +144,7 @@ fn every_condition_of_a_rule_must_hold() {
 }
 
 #[test]
-fn the_first_rule_that_fits_decides() {
+fn the_first_matching_rule_decides() {
     let prefix = |prefix: &str| Condition {
         prefixes: vec![prefix.to_owned()],
         ..Condition::default()
@@ -185,7 +161,7 @@ fn the_first_rule_that_fits_decides() {
         (Channel::Sms, "+37120000001", &[1, 0][..]),
         (Channel::Sms, "+37160000001", &[0]),
         (Channel::Sms, "+4915100000000", &[2]),
-        // The first two rules have no carrier for it.
+        // The first two rules have no carrier for Viber.
         (Channel::Viber, "+37120000001", &[2]),
     ] {
         let route = table.route(channel, ACME, &to(number), &latvia(), 0);
@@ -201,12 +177,12 @@ fn shares_follow_the_weights() {
         carriers: carriers(),
         rules: vec![shared],
     });
-    // IDs follow each other, or other messages take every second or fourth of them.
+    // IDs are consecutive, or every second or fourth one if other messages come between.
     for step in [1, 2, 4, 1000] {
         let mut firsts = [0; 3];
-        for dice in (0..4000).map(|number| number * step) {
+        for id in (0..4000).map(|number| number * step) {
             let route = table
-                .route(Channel::Sms, ACME, &to("+37120000001"), &latvia(), dice)
+                .route(Channel::Sms, ACME, &to("+37120000001"), &latvia(), id)
                 .expect("a route");
             firsts[usize::from(route[0])] += 1;
             let mut all = route.to_vec();
@@ -237,8 +213,12 @@ fn the_cheapest_comes_first_and_the_unknown_last() {
         carriers,
         rules: vec![cheapest],
     });
-    let route = |place| table.route(Channel::Sms, ACME, &to("+37120000001"), &place, 0);
+    let route = |location| table.route(Channel::Sms, ACME, &to("+37120000001"), &location, 0);
     assert_eq!(route(latvia()).as_deref(), Some(&[2, 1, 0][..]));
     let unknown = route(Place::default());
-    assert_eq!(unknown.as_deref(), Some(&[0, 1, 2][..]), "as they stand");
+    assert_eq!(
+        unknown.as_deref(),
+        Some(&[0, 1, 2][..]),
+        "in the rule's order"
+    );
 }

@@ -1,4 +1,4 @@
-//! Which way a message would go, and why: for people who look after routes.
+//! Explains the route of a message, for operators.
 
 use domain::ports::Health;
 use domain::{AccountId, Channel, Money, Msisdn};
@@ -6,41 +6,39 @@ use numbering::reference::Place;
 
 use super::{Choice, Plan, Routing};
 
-/// The way that a message would go.
+/// The route that a message would take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
-    /// What its recipient's first digits tell.
+    /// The country and network that the recipient's number tells.
     pub place: Place,
-    /// What it would cost the account; `None`: there is no price, so it is refused.
+    /// What it would cost the account. `None` if there is no price, so it would be refused.
     pub price: Option<Money>,
-    /// The rule that decides, by its place in the plan; `None`: no rule fits, so it is refused.
+    /// The index of the rule that decides. `None` if no rule matches, so it would be refused.
     pub rule: Option<usize>,
-    /// How that rule orders its carriers.
     pub choice: Choice,
-    /// The carriers, in the order in which they are asked. Where shares decide, each of them may come first.
+    /// In order of preference. If carriers share messages, each of them may be first.
     pub carriers: Vec<TracedCarrier>,
 }
 
-/// A carrier on that way.
+/// A carrier of that route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedCarrier {
-    /// Its name.
     pub name: String,
-    /// What it takes for a part there, where that is known.
+    /// What it charges for a part, if that is known.
     pub cost: Option<Money>,
-    /// Its weight, where shares decide.
+    /// Its weight, if carriers share messages.
     pub weight: Option<u32>,
-    /// How it does, where this process is connected to it.
+    /// `None` if this process is not connected to it.
     pub health: Option<Health>,
 }
 
 impl Routing {
-    /// The carriers and rules that are in force.
+    /// The carriers and rules in force.
     pub fn plan(&self) -> Plan {
         self.table.load().plan.clone()
     }
 
-    /// The way that a message of this account, or of one that no rule names, would go.
+    /// The route of a message; `None` stands for an account that no rule names.
     pub fn trace(&self, channel: Channel, account: Option<AccountId>, to: &Msisdn) -> Traced {
         let table = self.table.load();
         let live = self.catalogues.live();
@@ -66,8 +64,8 @@ impl Routing {
             let Choice::Share(weights) = &chosen.choice else {
                 return None;
             };
-            let at = chosen.carriers.iter().position(|&named| named == carrier)?;
-            Some(weights.get(at).copied().unwrap_or(1))
+            let index = chosen.carriers.iter().position(|&named| named == carrier)?;
+            Some(weights.get(index).copied().unwrap_or(1))
         };
         let carriers = route.iter().map(|&carrier| {
             let carrier = usize::from(carrier);

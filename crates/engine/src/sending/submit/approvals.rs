@@ -1,7 +1,7 @@
-//! Whether an account may send under a name.
+//! Whether an account may use an originator.
 //!
-//! Most messages never get here: a plain name or number needs no approval unless the account was set so. What needs one
-//! is looked up once and remembered until anything about accounts, tokens or senders changes.
+//! Most originators need no approval unless the account's rules say so. Those that do are looked up once and cached
+//! until anything about accounts, tokens or sender IDs changes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, RwLock};
@@ -12,32 +12,31 @@ use domain::{Access, AccountId, Originator};
 use crate::identity::gate::Gate;
 use crate::sending::submit::{Invalid, SubmitError};
 
-/// Approved names that are remembered at once.
-const MAX_KNOWN: usize = 10_000;
+/// Maximum number of cached names.
+const MAX_CACHED: usize = 10_000;
 
-/// Knows what accounts may send under.
 pub struct Approvals {
     store: Arc<dyn Store>,
     gate: Arc<Gate>,
-    known: RwLock<Known>,
+    cache: RwLock<ApprovedNames>,
 }
 
-/// Only what is approved: what is not may become so at any time, and is then to count at once.
+/// Holds only approved names: an approval must apply at once, so its absence is not cached.
 #[derive(Default)]
-struct Known {
+struct ApprovedNames {
     version: u64,
     names: HashMap<AccountId, HashSet<String>>,
     count: usize,
 }
 
-impl Known {
+impl ApprovedNames {
     fn contains(&self, version: u64, account: AccountId, name: &str) -> bool {
         let names = self.names.get(&account).filter(|_| self.version == version);
         names.is_some_and(|names| names.contains(name))
     }
 
-    fn remember(&mut self, version: u64, account: AccountId, name: &str) {
-        if self.version != version || self.count >= MAX_KNOWN {
+    fn insert(&mut self, version: u64, account: AccountId, name: &str) {
+        if self.version != version || self.count >= MAX_CACHED {
             *self = Self {
                 version,
                 ..Self::default()
@@ -49,17 +48,17 @@ impl Known {
 }
 
 impl Approvals {
-    /// Reads from a store what changes as the gate sees it.
+    /// The cache follows the version that the gate watches.
     pub fn new(store: Arc<dyn Store>, gate: Arc<Gate>) -> Self {
         Self {
             store,
             gate,
-            known: RwLock::default(),
+            cache: RwLock::default(),
         }
     }
 
-    /// The originator of an SMS: a number or a plain name, or a sender of this account that is approved. Where the account
-    /// may send under approved senders only, nothing else will do.
+    /// The originator of an SMS: a number, a plain name or an approved sender ID of this account. If the account's
+    /// rules demand approved sender IDs, only the last one.
     pub(crate) async fn originator(
         &self,
         access: &Access,
@@ -79,7 +78,7 @@ impl Approvals {
         }
     }
 
-    /// An originator that is an approved sender of this account.
+    /// An originator that is an approved sender ID of this account.
     pub(crate) async fn approved(
         &self,
         access: &Access,
@@ -94,23 +93,23 @@ impl Approvals {
         }
     }
 
-    /// The version is read before the store is: what is remembered under it is at least as new.
+    /// The version is read before the store, so a cached name is at least as new as its version.
     async fn is_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError> {
         let version = self.gate.version();
-        if version.is_some_and(|version| self.is_known(version, account, name)) {
+        if version.is_some_and(|version| self.is_cached(version, account, name)) {
             return Ok(true);
         }
         let is_approved = self.store.is_sender_approved(account, name).await?;
         if let Some(version) = version.filter(|_| is_approved) {
-            let mut known = self.known.write().expect("no holder panics");
-            known.remember(version, account, name);
+            let mut cache = self.cache.write().expect("no holder panics");
+            cache.insert(version, account, name);
         }
         Ok(is_approved)
     }
 
-    fn is_known(&self, version: u64, account: AccountId, name: &str) -> bool {
-        let known = self.known.read().expect("no holder panics");
-        known.contains(version, account, name)
+    fn is_cached(&self, version: u64, account: AccountId, name: &str) -> bool {
+        let cache = self.cache.read().expect("no holder panics");
+        cache.contains(version, account, name)
     }
 }
 
@@ -119,26 +118,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_is_bounded_and_ends_with_its_version() {
+    fn the_cache_is_bounded_and_cleared_with_each_version() {
         let (one, two) = (AccountId::new(1), AccountId::new(2));
         let (one, two) = (one.expect("in range"), two.expect("in range"));
-        let mut known = Known::default();
-        known.remember(7, one, "Acme-Inc");
-        known.remember(7, one, "Acme-Inc");
-        assert_eq!(known.count, 1);
+        let mut cache = ApprovedNames::default();
+        cache.insert(7, one, "Acme-Inc");
+        cache.insert(7, one, "Acme-Inc");
+        assert_eq!(cache.count, 1);
         for (case, version, account, name, expected) in [
             ("itself", 7, one, "Acme-Inc", true),
             ("another name", 7, one, "Acme_Inc", false),
             ("another account", 7, two, "Acme-Inc", false),
             ("a newer version", 8, one, "Acme-Inc", false),
         ] {
-            assert_eq!(known.contains(version, account, name), expected, "{case}");
+            assert_eq!(cache.contains(version, account, name), expected, "{case}");
         }
-        known.remember(8, two, "B-2");
-        assert!(!known.contains(8, one, "Acme-Inc"), "forgotten with 7");
-        for number in 0..=MAX_KNOWN {
-            known.remember(8, one, &format!("N-{number}"));
-            assert!(known.count <= MAX_KNOWN);
+        cache.insert(8, two, "B-2");
+        assert!(
+            !cache.contains(8, one, "Acme-Inc"),
+            "dropped with version 7"
+        );
+        for number in 0..=MAX_CACHED {
+            cache.insert(8, one, &format!("N-{number}"));
+            assert!(cache.count <= MAX_CACHED);
         }
     }
 }

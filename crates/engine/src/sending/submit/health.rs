@@ -1,4 +1,4 @@
-//! How the last writes of messages went.
+//! Whether messages can be stored, judging by the last writes.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,13 +8,13 @@ use domain::ports::StoreError;
 use jiff::SignedDuration;
 use tokio::sync::Notify;
 
-/// After a failed write the service says for so long that it is not ready, unless a write succeeds before.
+/// How long the service is not ready after a failed write, unless a write succeeds.
 const UNREADY_AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(5);
 
-/// Remembers how the last writes went, and says it once when that changes.
+/// Tracks the last writes, and logs when their health changes.
 #[derive(Default)]
 pub(super) struct WriteHealth {
-    /// Microseconds of the first failure since the last success; 0 when all is well.
+    /// Microseconds of the first failure since the last success; 0 if there is none.
     failing_since: AtomicI64,
     last_failure: AtomicI64,
     fatal: OnceLock<()>,

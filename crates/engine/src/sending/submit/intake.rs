@@ -1,4 +1,4 @@
-//! The way of a checked submission into the store: numbered, held where there is room, written with others.
+//! Stores a checked request: gives it IDs, reserves slots, and writes it in a batch.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,23 +10,22 @@ use domain::{Clock, Holder};
 use super::SubmitError;
 use super::health::WriteHealth;
 use super::stages::{Numbered, RoutedRequest};
-use super::writing::{Entry, Writing, Written};
+use super::writer::{QueuedSubmission, StoreResult, SubmissionWriter};
 use crate::batcher::{Batcher, Limits};
 use crate::cluster::id_blocks::IdBlocks;
 use crate::sending::carriers::Routed;
 use crate::sending::dispatch::Dispatch;
 
-/// Stores what was checked.
 pub(crate) struct Intake {
     clock: Arc<dyn Clock>,
     ids: Arc<IdBlocks>,
-    batcher: Batcher<Entry, Written, Infallible>,
+    batcher: Batcher<QueuedSubmission, StoreResult, Infallible>,
     dispatch: Option<Arc<Dispatch>>,
     health: Arc<WriteHealth>,
 }
 
 impl Intake {
-    /// What is stored goes straight to `dispatch`, where this process has one. Must be called inside a tokio runtime.
+    /// Stored messages go to `dispatch` if this process is a worker. Must be called inside a tokio runtime.
     pub(crate) fn start(
         store: Arc<dyn WorkStore>,
         clock: Arc<dyn Clock>,
@@ -35,7 +34,7 @@ impl Intake {
     ) -> Self {
         let health = Arc::new(WriteHealth::default());
         let ids = Arc::new(IdBlocks::new(store.clone()));
-        let writing = Arc::new(Writing {
+        let writer = Arc::new(SubmissionWriter {
             store,
             ids: ids.clone(),
             clock: clock.clone(),
@@ -46,22 +45,22 @@ impl Intake {
             clock,
             ids,
             batcher: Batcher::start(limits, move |batch| {
-                let writing = writing.clone();
-                async move { Ok(writing.write(batch).await) }
+                let writer = writer.clone();
+                async move { Ok(writer.write(batch).await) }
             }),
             dispatch,
             health,
         }
     }
 
-    /// Numbers a request and stores it. When this returns `Ok`, it survives a power cut.
+    /// Gives a request its IDs and stores it. Once this returns `Ok`, it survives a power cut.
     pub(crate) async fn store(
         &self,
-        routed: RoutedRequest,
+        request: RoutedRequest,
         idempotency: Option<IdempotencyClaim>,
     ) -> Result<SubmitReceipt, SubmitError> {
-        let first = self.ids.take(routed.messages()).await?;
-        let (numbered, routes) = routed.number(first);
+        let first = self.ids.take(request.messages()).await?;
+        let (numbered, routes) = request.number(first);
         let entry = self.reserve(numbered, routes, idempotency);
         let written = self.batcher.write(entry).await?;
         match written.result.map_err(SubmitError::Store)? {
@@ -75,36 +74,35 @@ impl Intake {
         }
     }
 
-    /// Holds the messages from the start where this node has room for them.
+    /// Lets this node hold the messages from the start if it has slots for them.
     fn reserve(
         &self,
         numbered: Numbered,
         routes: Vec<Routed>,
         idempotency: Option<IdempotencyClaim>,
-    ) -> Entry {
+    ) -> QueuedSubmission {
         let (holder, reservations) = match &self.dispatch {
             Some(dispatch) if numbered.send() == SendTime::Now => {
                 dispatch.reserve(numbered.account(), numbered.priority(), routes)
             }
             _ => (Holder::Nobody, None),
         };
-        Entry {
+        QueuedSubmission {
             submission: numbered.into_submission(holder, idempotency),
             reservations,
         }
     }
 
-    /// Whether messages can be stored, as far as the last writes told.
+    /// Whether messages can be stored, judging by the last writes.
     pub(super) fn is_accepting(&self) -> bool {
         self.health.is_good(self.clock.now())
     }
 
-    /// Returns when the store could not make a write durable.
     pub(super) async fn broken(&self) {
         self.health.broken.notified().await;
     }
 
-    /// Takes nothing more and returns once everything taken is stored.
+    /// Refuses further requests and returns once all accepted ones are stored.
     pub(super) async fn stop(&self) {
         self.batcher.stop().await;
     }

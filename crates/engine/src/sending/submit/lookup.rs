@@ -1,4 +1,4 @@
-//! A caller's order to look a subscriber up.
+//! A request for a lookup.
 
 use std::borrow::Cow;
 
@@ -7,24 +7,22 @@ use domain::message::text::{Coding, Shape};
 use domain::{Access, AccountId, Channel, Country, Money, Msisdn, Priority, Timestamp};
 use jiff::SignedDuration;
 
-use super::order::{Invalid, To, check_recipients, check_url};
+use super::sms::{Invalid, To, check_recipients, check_url};
 use super::stages::Checked;
 use super::{Submit, SubmitError};
 
-/// How long an answer is waited for.
+/// How long a lookup waits for its answer.
 const LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 
-/// An order to look up, every field as the caller wrote it.
+/// A request for a lookup, every field as the caller wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookupOrder<'a> {
-    /// Whom.
     pub msisdn: Cow<'a, str>,
-    /// Where the result goes; `None`: it is only kept.
+    /// Where the result goes; `None` if it is only stored.
     pub callback_url: Option<Cow<'a, str>>,
 }
 
 impl LookupOrder<'_> {
-    /// Checks every field.
     pub(super) fn check(self, account: AccountId, now: Timestamp) -> Result<Checked, Invalid> {
         let to = To::List(vec![self.msisdn]);
         Ok(Checked {
@@ -52,7 +50,7 @@ impl LookupOrder<'_> {
     }
 }
 
-/// Lookups name their recipient `msisdn`.
+/// In lookups, the field of the recipient is `msisdn`.
 pub(super) fn as_msisdn(invalid: Invalid) -> Invalid {
     Invalid {
         field: "msisdn",
@@ -60,19 +58,16 @@ pub(super) fn as_msisdn(invalid: Invalid) -> Invalid {
     }
 }
 
-/// What a lookup costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LookupCost {
-    /// The subscriber.
     pub to: Msisdn,
-    /// Their country, as far as the prefix tells.
+    /// As far as the number's prefix tells.
     pub country: Option<Country>,
-    /// The price.
     pub price: Money,
 }
 
 impl Submit {
-    /// Whom an order would look up, and what that would cost. Nothing is stored.
+    /// Who would be looked up, and what that would cost. Nothing is stored.
     pub fn lookup_cost(
         &self,
         access: &Access,

@@ -1,20 +1,20 @@
-//! Messages of the service itself.
+//! Messages of the service itself, such as PINs.
 
 use domain::message::SendTime;
 use domain::message::text::measure;
 use domain::{AccountId, Channel, Msisdn, Originator, Priority, Timestamp};
 use jiff::SignedDuration;
 
-use super::order::Invalid;
+use super::sms::Invalid;
 use super::stages::Checked;
 
-/// What the service itself has to say to somebody, in the name of one of its accounts.
+/// A message of the service itself, sent in the name of an account.
 pub(crate) struct Notice {
     pub(crate) to: Msisdn,
     pub(crate) from: Originator,
     pub(crate) text: String,
     pub(crate) carries_code: bool,
-    /// How long it is worth sending.
+    /// Its validity period.
     pub(crate) lifetime: SignedDuration,
 }
 

@@ -12,7 +12,7 @@ use domain::{
 use numbering::reference::Place;
 
 use super::SubmitError;
-use super::order::{Invalid, no_price};
+use super::sms::{Invalid, no_price};
 use crate::catalogue::Live;
 use crate::sending::carriers::{Carriers, Routed};
 use crate::sending::routing::{RouteChoice, RoutingTable};
@@ -27,7 +27,7 @@ pub(crate) struct Checked {
     pub(crate) from: Option<Originator>,
     /// Empty for a lookup.
     pub(crate) text: String,
-    /// The text carries a confirmation code, so it is stored encrypted and never shown.
+    /// The text contains a confirmation code, so it is stored encrypted and never shown.
     pub(crate) carries_code: bool,
     pub(crate) interactive: Option<Interactive>,
     pub(crate) shape: Shape,
@@ -44,14 +44,14 @@ pub(crate) struct Checked {
     pub(crate) charged_parts: u8,
 }
 
-/// A recipient with what its number tells.
+/// A recipient with its location, price and route.
 #[derive(Debug, Clone)]
 pub(crate) struct Destination {
     pub(crate) to: Msisdn,
     pub(crate) location: Place,
     pub(crate) per_part: Money,
     pub(crate) price: Money,
-    /// `None`: no carrier goes there.
+    /// `None` if no carrier serves it.
     pub(crate) route: Option<RouteChoice>,
 }
 
@@ -104,13 +104,16 @@ impl Checked {
 }
 
 impl RoutedRequest {
-    /// Checks that the account may send to the recipients' countries. A test message goes nowhere, so it may go everywhere.
+    /// Checks that the account may send to the recipients' countries. A test message goes nowhere, so it is always
+    /// allowed.
     pub(super) fn check_countries(&self, access: &Access) -> Result<(), SubmitError> {
         if access.countries.as_slice().is_empty() || self.checked.test_mode.is_some() {
             return Ok(());
         }
         let mut destinations = self.destinations.iter();
-        destinations.try_for_each(|it| super::check_country(access, it.to, it.location.country))
+        destinations.try_for_each(|destination| {
+            super::check_country(access, destination.to, destination.location.country)
+        })
     }
 
     /// Checks that there is a carrier for every recipient. A test message needs none.
@@ -132,8 +135,8 @@ impl RoutedRequest {
         u32::try_from(self.destinations.len()).expect("at most a thousand")
     }
 
-    /// Gives the messages consecutive IDs, which decide between carriers that share a route. The routes are in the order
-    /// of the recipients.
+    /// Gives the messages consecutive IDs, which also decide between carriers that share messages. Returns the routes
+    /// in the order of the recipients.
     pub(super) fn number(self, first: MessageId) -> (Numbered, Vec<Routed>) {
         let count = self.destinations.len();
         let (mut recipients, mut routes) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -173,7 +176,6 @@ impl Numbered {
         self.checked.send
     }
 
-    /// What is stored.
     pub(super) fn into_submission(
         self,
         holder: Holder,

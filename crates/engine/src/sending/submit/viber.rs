@@ -1,4 +1,4 @@
-//! A caller's order to send a Viber message.
+//! A request for Viber messages.
 
 use std::borrow::Cow;
 
@@ -8,50 +8,43 @@ use domain::message::text::{Coding, Shape};
 use domain::{AccountId, CallbackUrl, Channel, Originator, Timestamp};
 use jiff::SignedDuration;
 
-use super::order::{
+use super::sms::{
     Invalid, To, check_priority, check_recipients, check_scheduled, check_test_mode, check_url,
 };
 use super::stages::Checked;
 
-/// The longest text, in Unicode code points.
+/// In Unicode code points.
 const MAX_CHARS: usize = 1000;
 
-/// The button as the caller wrote it.
+/// A button, as the caller wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionOrder<'a> {
-    /// What it opens.
     pub url: Option<Cow<'a, str>>,
-    /// What it says.
     pub title: Option<Cow<'a, str>>,
 }
 
-/// An order to send, every field as the caller wrote it.
+/// A request for Viber messages, every field as the caller wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViberOrder<'a> {
-    /// To whom.
     pub to: To<'a>,
-    /// From whom.
     pub from: Cow<'a, str>,
-    /// The text.
     pub message: Cow<'a, str>,
-    /// Where the delivery report goes.
+    /// Where delivery reports go.
     pub dlr_url: Option<Cow<'a, str>>,
-    /// Which lane.
     pub priority: Option<Cow<'a, str>>,
-    /// When.
+    /// The send time.
     pub scheduled: Option<Cow<'a, str>>,
-    /// Whether it only pretends.
+    /// Whether sending is only emulated.
     pub test_mode: Option<Cow<'a, str>>,
-    /// The country that the recipients' numbers are completed for.
+    /// The country by whose rules the recipients' numbers are corrected.
     pub correct_by: Option<Cow<'a, str>>,
-    /// A button.
     pub action: Option<ActionOrder<'a>>,
-    /// Where an image is.
+    /// The URL of an image.
     pub image: Option<Cow<'a, str>>,
 }
 
 impl ViberOrder<'_> {
-    /// Checks every field but the originator, which has been found among the approved senders.
+    /// Checks all fields but the originator, which is one of the approved sender IDs.
     pub(super) fn check(
         self,
         account: AccountId,

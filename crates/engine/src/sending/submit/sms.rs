@@ -1,4 +1,4 @@
-//! A caller's order to send an SMS, and the rules that make it a submission.
+//! A request for SMS messages, and the rules that its fields must meet.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -16,14 +16,11 @@ use super::stages::Checked;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Invalid value for field '{field}': {reason}.")]
 pub struct Invalid {
-    /// The field's name in the request.
     pub field: &'static str,
-    /// The rule and what was sent.
     pub reason: String,
 }
 
 impl Invalid {
-    /// Says which field breaks which rule.
     pub fn new(field: &'static str, reason: impl Display) -> Self {
         Self {
             field,
@@ -41,35 +38,31 @@ pub enum To<'a> {
     List(Vec<Cow<'a, str>>),
 }
 
-/// An order to send, every field as the caller wrote it.
+/// A request for SMS messages, every field as the caller wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmsOrder<'a> {
-    /// To whom.
     pub to: To<'a>,
-    /// From whom.
     pub from: Cow<'a, str>,
-    /// The text.
     pub message: Cow<'a, str>,
-    /// Where the delivery report goes.
+    /// Where delivery reports go.
     pub dlr_url: Option<Cow<'a, str>>,
-    /// Which lane.
     pub priority: Option<Cow<'a, str>>,
-    /// When.
+    /// The send time.
     pub scheduled: Option<Cow<'a, str>>,
     /// The caller's own user data header.
     pub udh: Option<Cow<'a, str>>,
     /// The caller's own choice of coding.
     pub coding: Option<i64>,
-    /// Whether it only pretends.
+    /// Whether sending is only emulated.
     pub test_mode: Option<Cow<'a, str>>,
-    /// The validity, in seconds.
+    /// The validity period, in seconds.
     pub expire_in: Option<i64>,
-    /// The country that the recipients' numbers are completed for.
+    /// The country by whose rules the recipients' numbers are corrected.
     pub correct_by: Option<Cow<'a, str>>,
 }
 
 impl SmsOrder<'_> {
-    /// Checks every field but the originator, which has been checked before.
+    /// Checks all fields but the originator, which was checked before.
     pub(super) fn check(
         self,
         account: AccountId,
@@ -140,12 +133,12 @@ pub(super) fn check_recipients(
 }
 
 pub(super) fn no_price(to: &Msisdn, country: Option<Country>) -> Invalid {
-    let place = country.map_or("a number of no country".to_owned(), |country| {
+    let location = country.map_or("a number of no country".to_owned(), |country| {
         country.name().to_owned()
     });
     Invalid::new(
         "to",
-        format!("{to} ({place}) has no price, so nothing can be sent there"),
+        format!("{to} ({location}) has no price, so nothing can be sent there"),
     )
 }
 

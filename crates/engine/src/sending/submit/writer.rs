@@ -1,4 +1,4 @@
-//! Storing submissions, many in one transaction, and handing them over.
+//! Stores submissions, many in one transaction, and hands them to dispatch.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use super::health::WriteHealth;
 use crate::cluster::id_blocks::IdBlocks;
 use crate::sending::dispatch::{Dispatch, Reservations};
 
-/// A submission with the room that this node has reserved for its messages.
-pub(super) struct Entry {
+/// A submission with the slots that are reserved for its messages.
+pub(super) struct QueuedSubmission {
     pub(super) submission: Submission,
     pub(super) reservations: Option<Reservations>,
 }
 
-/// What became of a submission.
-pub(super) struct Written {
+/// The result of storing a submission.
+pub(super) struct StoreResult {
     pub(super) result: AcceptResult,
     /// The IDs under which it is stored, if it is.
     pub(super) receipt: SubmitReceipt,
 }
 
-/// How often a batch gets other IDs when one of them is taken.
-const NUMBERED_ANEW: u32 = 5;
+/// How often a batch gets other IDs because one of them is taken.
+const MAX_RENUMBERED: u32 = 5;
 
-/// What a write of submissions needs.
-pub(super) struct Writing {
+/// Writes batches of submissions.
+pub(super) struct SubmissionWriter {
     pub(super) store: Arc<dyn WorkStore>,
     pub(super) ids: Arc<IdBlocks>,
     pub(super) clock: Arc<dyn Clock>,
@@ -36,10 +36,10 @@ pub(super) struct Writing {
     pub(super) dispatch: Option<Arc<Dispatch>>,
 }
 
-impl Writing {
-    /// Stores a batch and hands over what is stored. This happens here and not in the callers' own tasks: a caller that
-    /// hangs up must not take its message with it.
-    pub(super) async fn write(&self, batch: Vec<Entry>) -> Vec<Written> {
+impl SubmissionWriter {
+    /// Stores a batch and hands stored messages to dispatch. This is not done in the callers' own tasks, so that a
+    /// caller that hangs up does not take its message with it.
+    pub(super) async fn write(&self, batch: Vec<QueuedSubmission>) -> Vec<StoreResult> {
         let (batch, reservations): (Vec<_>, Vec<_>) = batch
             .into_iter()
             .map(|entry| (entry.submission, entry.reservations))
@@ -59,10 +59,10 @@ impl Writing {
             }
             pass(KillPoint::AcceptHandedOver);
         }
-        // The submissions of a transaction that failed share its error.
+        // The submissions of a failed transaction share its error.
         if let Some(error) = results.iter().find_map(|result| result.as_ref().err()) {
             self.health.failed(error, self.clock.now());
-            // The batch may still be stored, now or later: the comparison puts it back in the queue.
+            // The batch may still be stored; then the comparison puts its messages back in the queue.
             if let Some(dispatch) = &self.dispatch {
                 dispatch.write_failed();
             }
@@ -70,7 +70,7 @@ impl Writing {
         let receipts = batch.iter().map(Submission::receipt);
         let written = results.into_iter().zip(receipts);
         written
-            .map(|(result, receipt)| Written { result, receipt })
+            .map(|(result, receipt)| StoreResult { result, receipt })
             .collect()
     }
 
@@ -83,10 +83,10 @@ impl Writing {
         }
     }
 
-    /// Stores a batch. Submissions whose IDs are taken are stored again under other IDs.
+    /// Stores a batch. Submissions with IDs that are taken are stored again under other IDs.
     async fn accept(&self, batch: &mut Arc<Vec<Submission>>) -> Vec<AcceptResult> {
         let mut results = self.store.accept(batch.clone()).await;
-        for _ in 0..NUMBERED_ANEW {
+        for _ in 0..MAX_RENUMBERED {
             let is_taken = |result: &AcceptResult| matches!(result, Err(error) if matches!(**error, StoreError::IdTaken { .. }));
             let taken: Vec<usize> = (0..results.len())
                 .filter(|index| is_taken(&results[*index]))
@@ -98,10 +98,7 @@ impl Writing {
                 submissions = taken.len(),
                 "the database handed out message IDs twice; going on with other IDs"
             );
-            let Ok(again) = self
-                .number_anew(Arc::<Vec<_>>::make_mut(batch), &taken)
-                .await
-            else {
+            let Ok(again) = self.renumber(Arc::<Vec<_>>::make_mut(batch), &taken).await else {
                 break;
             };
             let stored = self.store.accept(Arc::new(again)).await;
@@ -112,8 +109,8 @@ impl Writing {
         results
     }
 
-    /// Gives these submissions IDs of another block: the store does not say which of them is taken.
-    async fn number_anew(
+    /// Gives these submissions IDs of another block, because the store does not say which ID is taken.
+    async fn renumber(
         &self,
         batch: &mut [Submission],
         taken: &[usize],

@@ -1,0 +1,222 @@
+//! Decides where a message waits: in this node's memory, or in a route pool in the database.
+
+use std::sync::Arc;
+
+use domain::delivery::Sent;
+use domain::{AccountId, Holder, PoolId, Priority};
+use jiff::SignedDuration;
+use tokio::task::JoinSet;
+
+use super::results::expired;
+use super::{Dispatch, Reservations};
+use crate::sending::carriers::Routed;
+use crate::sending::carriers::lanes::Admission;
+use crate::sending::carriers::parcels::HeldParcel;
+use crate::sending::carriers::pools::RouteNames;
+use crate::sending::carriers::queue::RoutedMessage;
+use crate::sending::carriers::{Reserved, SlotRequest};
+
+/// The pause of a message that has neither a slot nor a pool.
+const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
+
+/// Maximum number of results that are stored at once.
+const MAX_STORES: usize = 500;
+
+/// A message that got no slot in memory.
+pub(super) enum Unplaced {
+    /// With what to store about it.
+    Sent(HeldParcel, Sent),
+    /// Its route has no pool yet.
+    NoPool(HeldParcel, RouteNames),
+}
+
+impl Dispatch {
+    /// Decides who holds the messages of a submission that is due now; there is one route for each. If it is this node,
+    /// slots are reserved for them.
+    pub(crate) fn reserve(
+        &self,
+        account: AccountId,
+        priority: Priority,
+        routes: Vec<Routed>,
+    ) -> (Holder, Option<Reservations>) {
+        let mut reserved = Vec::with_capacity(routes.len());
+        let mut pool = None;
+        let request = SlotRequest {
+            account,
+            priority,
+            admission: Admission::Shared,
+        };
+        for routed in routes {
+            let route_pool = match self.slot(&routed, request) {
+                Some(slot @ Reserved::Slot(..)) => {
+                    reserved.push((routed, slot));
+                    continue;
+                }
+                Some(Reserved::Pool(pool)) => Some(pool),
+                None => self.pool_of(&routed, request),
+            };
+            // The recipients of a submission share a holder, so these are routed separately when they are claimed.
+            if route_pool.is_none() || pool.is_some_and(|pool| Some(pool) != route_pool) {
+                return (Holder::Nobody, None);
+            }
+            pool = route_pool;
+        }
+        let Some(pool) = pool else {
+            let holder = Holder::Node(self.node.id());
+            return (holder, Some(Reservations(reserved)));
+        };
+        let mut rest = reserved.iter();
+        if rest.all(|(routed, _)| self.pool_of(routed, request) == Some(pool)) {
+            (Holder::Pool(pool), None)
+        } else {
+            (Holder::Nobody, None)
+        }
+    }
+
+    /// A slot for a new message, unless older messages of its account wait in the pool of its route.
+    fn slot(&self, routed: &Routed, request: SlotRequest) -> Option<Reserved> {
+        if self.pools.has_any_backlog() && !routed.route.is_empty() {
+            let names = routed.carriers.names(&routed.route);
+            if let Some(pool) = self.pools.find(&names)
+                && self
+                    .pools
+                    .has_backlog(pool, request.priority, request.account)
+            {
+                return None;
+            }
+        }
+        routed.carriers.reserve_any(&routed.route, request)
+    }
+
+    /// The pool of a route. Records that a message of this account waits there.
+    fn pool_of(&self, routed: &Routed, request: SlotRequest) -> Option<PoolId> {
+        if routed.route.is_empty() {
+            return None;
+        }
+        let found = self.pools.find(&routed.carriers.names(&routed.route));
+        if let Some(pool) = found {
+            self.pools
+                .add_backlog(pool, request.priority, request.account);
+        }
+        found
+    }
+
+    /// Queues a claimed message with a carrier of its route. Returns it if there is no slot.
+    pub(super) fn enqueue(self: &Arc<Self>, parcel: HeldParcel) -> Option<Unplaced> {
+        let admission = if parcel.item.pool.is_some() {
+            Admission::Any
+        } else {
+            Admission::Shared
+        };
+        self.enqueue_as(parcel, admission)
+    }
+
+    /// Routes a message again that waited in memory. If there is no slot, it returns to the store.
+    pub(super) fn reroute(self: &Arc<Self>, parcel: HeldParcel) {
+        match self.enqueue_as(parcel, Admission::Any) {
+            None => {}
+            Some(Unplaced::Sent(parcel, sent)) => self.settle_later(parcel, sent),
+            Some(Unplaced::NoPool(parcel, _)) => self.requeue(parcel, SignedDuration::ZERO),
+        }
+    }
+
+    fn enqueue_as(self: &Arc<Self>, parcel: HeldParcel, admission: Admission) -> Option<Unplaced> {
+        let queued = &parcel.item;
+        if queued.expires_at <= self.clock.now() {
+            let sent = expired(queued);
+            return Some(Unplaced::Sent(parcel, sent));
+        }
+        let routed =
+            self.routing
+                .route(queued.channel, queued.account, &queued.to, queued.id.get());
+        let request = SlotRequest {
+            account: queued.account,
+            priority: queued.priority,
+            admission,
+        };
+        // The carriers before the pool's one were tried already, or must not be tried here.
+        let from = queued
+            .pool
+            .and_then(|pool| routed.carriers.position_of(&routed.route, pool));
+        let slot = from.and_then(|from| routed.carriers.reserve(&routed.route, from, request));
+        let slot = slot.or_else(|| match admission {
+            Admission::Shared => self.slot(&routed, request),
+            Admission::Any => routed.carriers.reserve_any(&routed.route, request),
+        });
+        let Some(slot) = slot else {
+            return Some(self.no_slot(parcel, &routed, request));
+        };
+        let mut message = RoutedMessage::new(parcel, routed);
+        // The answers of earlier carriers are not known here.
+        message.may_work_later = from.is_some_and(|from| from > 0);
+        self.fill(slot, message)
+            .map(|(parcel, sent)| Unplaced::Sent(parcel, sent))
+    }
+
+    fn no_slot(&self, parcel: HeldParcel, routed: &Routed, request: SlotRequest) -> Unplaced {
+        if routed.route.is_empty() {
+            let again = self.clock.now() + RETRY_AFTER;
+            let sent = Sent::Later(again.min(parcel.item.expires_at));
+            return Unplaced::Sent(parcel, sent);
+        }
+        match self.pool_of(routed, request) {
+            Some(pool) => {
+                let sent = pooled(&parcel, pool);
+                Unplaced::Sent(parcel, sent)
+            }
+            None => Unplaced::NoPool(parcel, routed.carriers.names(&routed.route)),
+        }
+    }
+
+    /// Stores messages that got no slot, and creates missing pools first. Returns when they are stored, so that the
+    /// node does not claim more than it can write.
+    pub(super) async fn store_unplaced(self: &Arc<Self>, unplaced: Vec<Unplaced>) {
+        let is_missing = |one: &Unplaced| matches!(one, Unplaced::NoPool(..));
+        if unplaced.iter().any(is_missing)
+            && let Err(error) = self.refresh_pools().await
+        {
+            tracing::warn!(%error, "pools cannot be created; trying again");
+        }
+        let at_once = (self.held / 4).clamp(1, MAX_STORES);
+        let mut stores = JoinSet::new();
+        for one in unplaced {
+            let (parcel, sent) = self.to_store(one);
+            if matches!(sent, Sent::Pooled { .. }) {
+                metrics::counter!("switchboard_messages_pooled_total").increment(1);
+            }
+            let dispatch = self.clone();
+            stores.spawn(async move { dispatch.results.store(&parcel, sent).await });
+            if stores.len() >= at_once {
+                stores.join_next().await;
+            }
+        }
+        while stores.join_next().await.is_some() {}
+    }
+
+    fn to_store(&self, unplaced: Unplaced) -> (HeldParcel, Sent) {
+        match unplaced {
+            Unplaced::Sent(parcel, sent) => (parcel, sent),
+            Unplaced::NoPool(parcel, route) => {
+                let again = self.clock.now() + RETRY_AFTER;
+                let sent = self.pools.find(&route).map_or_else(
+                    || Sent::Later(again.min(parcel.item.expires_at)),
+                    |pool| {
+                        let queued = &parcel.item;
+                        self.pools
+                            .add_backlog(pool, queued.priority, queued.account);
+                        pooled(&parcel, pool)
+                    },
+                );
+                (parcel, sent)
+            }
+        }
+    }
+}
+
+/// What to store about a message that waits in a pool.
+pub(super) fn pooled(parcel: &HeldParcel, pool: PoolId) -> Sent {
+    Sent::Pooled {
+        pool,
+        account: parcel.item.account,
+    }
+}

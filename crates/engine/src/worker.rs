@@ -1,0 +1,76 @@
+//! What makes a node a worker: dispatch, receipts, callbacks and maintenance.
+
+use std::sync::Arc;
+
+use domain::Clock;
+use domain::ports::Store;
+
+use crate::callbacks::{CallbackSettings, Callbacks, MOST_TRIES};
+use crate::cluster::node::Node;
+use crate::maintenance::{Maintenance, Retention};
+use crate::sending::dispatch::Dispatch;
+use crate::sending::receipts::Receipts;
+use crate::sending::routing::Routing;
+use crate::{Outside, Settings};
+
+/// The part of a node that sends messages and callbacks.
+pub(crate) struct Worker {
+    pub(crate) dispatch: Arc<Dispatch>,
+    pub(crate) receipts: Arc<Receipts>,
+    pub(crate) callbacks: Arc<Callbacks>,
+    maintenance: Maintenance,
+}
+
+impl Worker {
+    pub(crate) fn start(
+        store: &Arc<dyn Store>,
+        clock: &Arc<dyn Clock>,
+        node: &Arc<Node>,
+        routing: &Arc<Routing>,
+        outside: Outside,
+        settings: &Settings,
+    ) -> Self {
+        let callbacks = Callbacks::start(
+            store.clone(),
+            clock.clone(),
+            node.clone(),
+            outside.callbacks,
+            CallbackSettings {
+                park_after: settings.park_callbacks_after,
+                most_tries: settings.callback_tries.min(MOST_TRIES),
+            },
+        );
+        let receipts = Receipts::start(store.clone(), node.clone(), callbacks.clone());
+        let dispatch = Dispatch::start(
+            store.clone(),
+            clock.clone(),
+            node.clone(),
+            routing.clone(),
+            callbacks.clone(),
+            settings.held,
+        );
+        let maintenance = Maintenance::start(
+            store.clone(),
+            clock.clone(),
+            node.clone(),
+            callbacks.clone(),
+            Retention {
+                messages: settings.keep_messages,
+                ledger: settings.fold_ledger_after,
+            },
+        );
+        Self {
+            dispatch,
+            receipts,
+            callbacks,
+            maintenance,
+        }
+    }
+
+    pub(crate) async fn stop(&self) {
+        self.maintenance.stop();
+        self.dispatch.stop().await;
+        self.receipts.stop().await;
+        self.callbacks.stop().await;
+    }
+}
