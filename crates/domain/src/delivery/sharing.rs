@@ -1,10 +1,10 @@
-//! How many of a number of things each of several gets.
+//! Fair shares of a number of equal things.
 
-/// The fair share of whoever stands at a place, counted from 0, among so many: all get the same, and what is left over
-/// goes to those in front. Nobody among none, or behind the last, gets any.
+/// The fair share at position `place` (from 0) among `of` sharers: all get the same, and the remainder goes to the
+/// first ones. It is 0 if there are no sharers or the position is beyond the last.
 ///
-/// When the places are those of nodes in the order of their IDs, nothing moves without need: a node that joins stands
-/// last and takes only its own share from the others, and when one goes the others only gain.
+/// With nodes in the order of their IDs, shares move as little as possible: a node that joins is last and takes only
+/// its own share from the others, and when a node leaves the others only gain.
 pub fn fair_share(total: u16, place: usize, of: usize) -> u16 {
     if place >= of {
         return 0;
@@ -49,7 +49,7 @@ mod tests {
             prop_assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 1));
         }
 
-        /// Of the others nobody gains when one joins, and nobody loses when one goes.
+        /// No other node gains when one joins, and none loses when one leaves.
         #[test]
         fn nothing_moves_without_need(total: u16, of in 1_usize..50, gone in 0_usize..50) {
             let (few, many) = (shares(total, of), shares(total, of + 1));

@@ -1,29 +1,27 @@
-//! The address that a person signs in with.
+//! The email address that a person signs in with.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::shown::Shown;
 
-/// Longer addresses cannot be delivered to.
+/// The longest address that can receive mail.
 const MAX_BYTES: usize = 254;
 
-/// An email address in small letters: whoever signs in need not remember how they wrote it.
+/// An email address in lower case, so that people may sign in with any spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Email(String);
 
-/// The text is no email address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no email address; write it like ann@example.com", Shown(.0))]
 pub struct NotAnEmail(String);
 
 impl Email {
-    /// The address.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What stands before the `@`.
+    /// The part before the `@`.
     pub fn local_part(&self) -> &str {
         self.0.split('@').next().unwrap_or_default()
     }
@@ -38,7 +36,7 @@ impl fmt::Display for Email {
 impl FromStr for Email {
     type Err = NotAnEmail;
 
-    /// Only what can be no address at all is refused: the invitation's arrival is the proof.
+    /// Refuses only what cannot be an address; the arrival of the invitation proves the rest.
     fn from_str(text: &str) -> Result<Self, NotAnEmail> {
         let email = text.trim().to_lowercase();
         let strange = |c: char| c.is_control() || c.is_whitespace() || "<>()[],;:\\\"".contains(c);

@@ -1,4 +1,4 @@
-//! Which buttons and images are taken, and how they are kept.
+//! Which buttons and images are accepted, and how they are stored.
 
 use proptest::prelude::*;
 
