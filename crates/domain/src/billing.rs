@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_day_begins_the_cap_anew_and_a_late_clock_does_not() {
+    fn a_new_day_resets_the_cap_and_a_late_clock_does_not() {
         let mut purse = Purse {
             balance: money("10"),
             daily_cap: Some(money("1")),
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn countries_are_a_set_and_none_means_all() {
         let latvia = Country::parse("LV").ok();
-        for (text, allowed, kept) in [
+        for (text, allowed, stored) in [
             ("", true, ""),
             ("lv", true, "LV"),
             ("LV,EE, lv", true, "EE LV"),
@@ -327,14 +327,14 @@ mod tests {
             let countries: Countries = text.parse().expect(text);
             assert_eq!(countries.allows(latvia), allowed, "{text}");
             assert_eq!(countries.allows(None), text.is_empty(), "{text}");
-            assert_eq!(countries.to_string(), kept);
+            assert_eq!(countries.to_string(), stored);
         }
         assert!("LV,XX".parse::<Countries>().is_err());
     }
 
     proptest! {
         #[test]
-        fn no_row_of_charges_goes_below_the_limit_or_above_the_cap(
+        fn no_sequence_of_charges_exceeds_the_limits(
             balance in -1000_i64..1000, credit in 0_i64..500, cap in proptest::option::of(0_i64..800),
             costs in prop::collection::vec((0_i64..300, 0_i32..3), 0..40),
         ) {

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_web_addresses_are_taken() {
+    fn only_plain_web_addresses_are_accepted() {
         for (value, reason) in [
             ("https://example.com/dlr?id=1", None),
             ("http://127.0.0.1:9000", None),

@@ -26,7 +26,7 @@ const ID_INFO: &[u8] = b"switchboard key id";
 const VALUE_INFO: &[u8] = b"switchboard value";
 /// The plain text that the database stores encrypted, to check that a key is the right one.
 const PROOF: &[u8] = b"switchboard";
-const PROOF_PLACE: &str = "service_key.proof";
+const PROOF_CONTEXT: &str = "service_key.proof";
 
 /// Accepts Base64 with or without padding, because people cut it off.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -191,7 +191,7 @@ impl KeyRing {
     }
 
     /// Encrypts a value for one row, such as `person.totp 7`. The salt must be random and must never be reused.
-    pub fn encrypt(&self, place: &str, plain: &[u8], salt: [u8; SALT_BYTES]) -> Vec<u8> {
+    pub fn encrypt(&self, context: &str, plain: &[u8], salt: [u8; SALT_BYTES]) -> Vec<u8> {
         let key = &self.keys[self.active];
         let mut value = Vec::with_capacity(HEAD_BYTES + plain.len() + 16);
         value.push(VERSION);
@@ -201,7 +201,7 @@ impl KeyRing {
         sealing_key(key, &salt)
             .seal_in_place_append_tag(
                 nonce(),
-                aead::Aad::from(bound_to(&value, place)),
+                aead::Aad::from(additional_data(&value, context)),
                 &mut cipher,
             )
             .expect("a value is shorter than 64 GiB");
@@ -210,7 +210,7 @@ impl KeyRing {
     }
 
     /// Decrypts the result of [`Self::encrypt`] for the same row.
-    pub fn decrypt(&self, place: &str, value: &[u8]) -> Result<Vec<u8>, DecryptError> {
+    pub fn decrypt(&self, context: &str, value: &[u8]) -> Result<Vec<u8>, DecryptError> {
         let id = key_of(value).ok_or(DecryptError::NotEncrypted)?;
         let key = self.keys.iter().find(|key| key.id == id);
         let key = key.ok_or(DecryptError::UnknownKey(id))?;
@@ -218,33 +218,37 @@ impl KeyRing {
         let salt = &head[1 + ID_BYTES..];
         let mut cipher = cipher.to_vec();
         let plain = sealing_key(key, salt)
-            .open_in_place(nonce(), aead::Aad::from(bound_to(head, place)), &mut cipher)
+            .open_in_place(
+                nonce(),
+                aead::Aad::from(additional_data(head, context)),
+                &mut cipher,
+            )
             .map_err(|_| DecryptError::Forged)?;
         Ok(plain.to_vec())
     }
 
     /// [`Self::encrypt`] for a column that holds text.
-    pub fn encrypt_text(&self, place: &str, plain: &str, salt: [u8; SALT_BYTES]) -> String {
-        let value = self.encrypt(place, plain.as_bytes(), salt);
+    pub fn encrypt_text(&self, context: &str, plain: &str, salt: [u8; SALT_BYTES]) -> String {
+        let value = self.encrypt(context, plain.as_bytes(), salt);
         format!("{TEXT_PREFIX}{}", BASE64.encode(value))
     }
 
     /// Decrypts the result of [`Self::encrypt_text`].
-    pub fn decrypt_text(&self, place: &str, text: &str) -> Result<String, DecryptError> {
-        let value = value_in(text).ok_or(DecryptError::NotEncrypted)?;
-        let plain = self.decrypt(place, &value)?;
+    pub fn decrypt_text(&self, context: &str, text: &str) -> Result<String, DecryptError> {
+        let value = decode_text(text).ok_or(DecryptError::NotEncrypted)?;
+        let plain = self.decrypt(context, &value)?;
         String::from_utf8(plain).map_err(|_| DecryptError::Forged)
     }
 
     /// A known value, encrypted. A node that decrypts it has the right key.
     pub fn proof(&self, salt: [u8; SALT_BYTES]) -> Vec<u8> {
-        self.encrypt(PROOF_PLACE, PROOF, salt)
+        self.encrypt(PROOF_CONTEXT, PROOF, salt)
     }
 
     /// Whether the active key decrypts a [`Self::proof`].
     pub fn proves(&self, proof: &[u8]) -> bool {
         key_of(proof) == Some(self.active())
-            && self.decrypt(PROOF_PLACE, proof).as_deref() == Ok(PROOF)
+            && self.decrypt(PROOF_CONTEXT, proof).as_deref() == Ok(PROOF)
     }
 }
 
@@ -259,16 +263,16 @@ pub fn key_of(value: &[u8]) -> Option<KeyId> {
 
 /// The key that a text is encrypted with; `None` if it is not encrypted.
 pub fn key_of_text(text: &str) -> Option<KeyId> {
-    key_of(&value_in(text)?)
+    key_of(&decode_text(text)?)
 }
 
-fn value_in(text: &str) -> Option<Vec<u8>> {
+fn decode_text(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(text.strip_prefix(TEXT_PREFIX)?).ok()
 }
 
 /// The additional data that the tag covers besides the ciphertext.
-fn bound_to(head: &[u8], place: &str) -> Vec<u8> {
-    [head, place.as_bytes()].concat()
+fn additional_data(head: &[u8], context: &str) -> Vec<u8> {
+    [head, context.as_bytes()].concat()
 }
 
 /// A constant nonce is safe: each value has its own key.
@@ -322,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_in_every_usual_form() {
+    fn a_key_is_parsed_in_every_usual_form() {
         let expected = ServiceKey::new([0xfb; KEY_BYTES]);
         for text in [
             "+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/s=",
@@ -337,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_and_not_repeated() {
+    fn invalid_keys_are_refused_and_not_repeated() {
         for text in ["", "hunter2", &"fb".repeat(31), &"fg".repeat(32)] {
             let error = ServiceKey::parse(text).expect_err(text).to_string();
             assert!(text.is_empty() || !error.contains(text), "{error}");
@@ -345,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_shows_its_id_and_nothing_of_itself() {
+    fn debug_output_shows_only_the_id_of_a_key() {
         let ring = KeyRing::new(key(1), [key(2)]);
         let shown = format!("{ring:?}");
         assert!(shown.contains(&ring.active().to_string()), "{shown}");
@@ -358,19 +362,22 @@ mod tests {
     #[test]
     fn a_former_key_decrypts_and_the_newest_encrypts() {
         let old = KeyRing::new(key(1), []);
-        let value = old.encrypt("place", b"plain", [7; SALT_BYTES]);
+        let value = old.encrypt("context", b"plain", [7; SALT_BYTES]);
         let both = KeyRing::new(key(2), [key(1), key(2)]);
         assert_eq!(both.ids().count(), 2);
-        assert_eq!(both.decrypt("place", &value).as_deref(), Ok(&b"plain"[..]));
-        let renewed = both.encrypt("place", b"plain", [8; SALT_BYTES]);
+        assert_eq!(
+            both.decrypt("context", &value).as_deref(),
+            Ok(&b"plain"[..])
+        );
+        let renewed = both.encrypt("context", b"plain", [8; SALT_BYTES]);
         assert_eq!(key_of(&renewed), Some(both.newest()));
         assert_eq!(
-            old.decrypt("place", &renewed),
+            old.decrypt("context", &renewed),
             Err(DecryptError::UnknownKey(both.newest()))
         );
         let as_before = both.with_active(old.active()).expect("it is there");
-        let value = as_before.encrypt("place", b"plain", [9; SALT_BYTES]);
-        assert!(old.decrypt("place", &value).is_ok());
+        let value = as_before.encrypt("context", b"plain", [9; SALT_BYTES]);
+        assert!(old.decrypt("context", &value).is_ok());
         assert_eq!(old.with_active(both.newest()), None);
     }
 
@@ -393,17 +400,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_encrypted_says_so() {
+    fn unencrypted_values_are_recognised() {
         let ring = KeyRing::new(key(1), []);
         for text in ["", "whsec_abc", "encrypted:", "encrypted:???"] {
             assert_eq!(key_of_text(text), None, "{text}");
-            let got = ring.decrypt_text("place", text);
+            let got = ring.decrypt_text("context", text);
             assert_eq!(got, Err(DecryptError::NotEncrypted), "{text}");
         }
     }
 
     #[test]
-    fn a_proof_is_good_for_its_own_key_alone() {
+    fn a_proof_is_valid_only_for_its_key() {
         let ring = KeyRing::new(key(1), []);
         let proof = ring.proof([3; SALT_BYTES]);
         assert!(ring.proves(&proof));
@@ -416,16 +423,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encrypted_is_decrypted(
-            plain in ".{0,200}", place in ".{0,40}", salt in any::<[u8; SALT_BYTES]>(), secret in any::<[u8; KEY_BYTES]>(),
+        fn encrypted_values_round_trip(
+            plain in ".{0,200}", context in ".{0,40}", salt in any::<[u8; SALT_BYTES]>(), secret in any::<[u8; KEY_BYTES]>(),
         ) {
             let ring = KeyRing::new(ServiceKey::new(secret), []);
-            let text = ring.encrypt_text(&place, &plain, salt);
+            let text = ring.encrypt_text(&context, &plain, salt);
             prop_assert_eq!(key_of_text(&text), Some(ring.active()));
             prop_assert!(text.starts_with(&ring.text_head()));
-            prop_assert!(ring.encrypt(&place, plain.as_bytes(), salt).starts_with(&ring.head()));
+            prop_assert!(ring.encrypt(&context, plain.as_bytes(), salt).starts_with(&ring.head()));
             prop_assert!(plain.len() < 4 || !text.contains(&plain));
-            prop_assert_eq!(ring.decrypt_text(&place, &text), Ok(plain));
+            prop_assert_eq!(ring.decrypt_text(&context, &text), Ok(plain));
         }
     }
 }

@@ -98,7 +98,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn each_place_has_a_name_of_its_own() {
+    fn kill_point_names_are_unique() {
         let names: HashSet<&str> = KillPoint::ALL.iter().map(|point| point.name()).collect();
         assert_eq!(names.len(), KillPoint::ALL.len());
         assert!(names.len() >= 25);

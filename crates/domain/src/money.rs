@@ -50,8 +50,8 @@ impl fmt::Display for Money {
         let micros = self.0.unsigned_abs();
         let one = MICROS_IN_ONE.unsigned_abs();
         let fraction = format!("{:06}", micros % one);
-        let kept = fraction.trim_end_matches('0').len().max(2);
-        write!(f, "{sign}{}.{}", micros / one, &fraction[..kept])
+        let digits = fraction.trim_end_matches('0').len().max(2);
+        write!(f, "{sign}{}.{}", micros / one, &fraction[..digits])
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn invalid_amounts_are_refused() {
         for text in [
             "",
             "-",

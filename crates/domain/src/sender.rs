@@ -284,7 +284,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_a_name_is_read_back_as_itself(text in "\\PC{0,14}|[A-Za-z0-9 ._&#!-]{0,14}") {
+        fn valid_names_round_trip(text in "\\PC{0,14}|[A-Za-z0-9 ._&#!-]{0,14}") {
             if let Ok(name) = SenderName::parse(SenderKind::AlphaNumeric, &text) {
                 prop_assert_eq!(name.compared(), text.as_str());
                 prop_assert!((3..=11).contains(&text.chars().count()));

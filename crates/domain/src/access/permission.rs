@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_hold_what_was_put_in_and_round_trip_through_their_names() {
+    fn sets_round_trip_through_their_names() {
         let set: Permissions = [Permission::SmsRates, Permission::SmsSend]
             .into_iter()
             .collect();

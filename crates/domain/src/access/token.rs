@@ -129,9 +129,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_token_is_recognised_and_one_changed_letter_is_not(
+        fn a_token_is_recognised_unless_a_character_changed(
             seed in proptest::array::uniform32(any::<u8>()),
-            place in 3..TOKEN_CHARS,
+            position in 3..TOKEN_CHARS,
             other in any::<u8>(),
         ) {
             let mut bytes = [0; SEED_BYTES];
@@ -141,7 +141,7 @@ mod tests {
             prop_assert_eq!(TokenSecret::parse(token.reveal()), Some(token.clone()));
 
             let mut changed = token.reveal().to_owned().into_bytes();
-            changed[place] = ALPHABET[usize::from(other) % 62];
+            changed[position] = ALPHABET[usize::from(other) % 62];
             let changed = String::from_utf8(changed).expect("ASCII");
             if changed != token.reveal() {
                 prop_assert_eq!(TokenSecret::parse(&changed), None);

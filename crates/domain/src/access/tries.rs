@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 /// Attempts are forgotten after this time without another one.
 pub const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_hours(24);
 /// The longest pause, in seconds.
-const MOST_S: i64 = 24 * 3600;
+const MAX_PAUSE_S: i64 = 24 * 3600;
 
 /// How many attempts are allowed, and when they are forgiven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Tries {
             TryLimit::Steady { .. } => (0, left.since),
             TryLimit::Growing { burst, pause_s } if left.count >= burst => {
                 let doubled = 1_i64.checked_shl(left.count - burst).unwrap_or(i64::MAX);
-                (pause_s.saturating_mul(doubled).min(MOST_S), now)
+                (pause_s.saturating_mul(doubled).min(MAX_PAUSE_S), now)
             }
             TryLimit::Growing { .. } => (0, now),
         };
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_no_guess_is_forgiven() {
+    fn right_answers_are_forgiven() {
         let steady = TryLimit::Steady {
             burst: 1,
             forgiven_after_s: 10,

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_read() {
+    fn changes_are_parsed() {
         let countries = |text: &str| RuleChange::Countries(text.parse().expect(text));
         for (text, expected) in [
             ("credit_limit=50", RuleChange::CreditLimit(money("50"))),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_say_what_is_wrong() {
         for (text, fragment) in [
             ("credit_limit", "the keys are credit_limit, countries"),
             ("", "the keys are"),

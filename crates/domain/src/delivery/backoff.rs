@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn callbacks_are_tried_on_the_promised_schedule() {
+    fn callbacks_follow_the_documented_schedule() {
         for (tries, seconds) in [
             (1, 5),
             (2, 30),

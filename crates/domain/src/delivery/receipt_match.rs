@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_sides_find_each_other_in_every_form(number: u128, zeros in 0_usize..12, upper: bool) {
+        fn an_id_matches_in_every_form(number: u128, zeros in 0_usize..12, upper: bool) {
             let zeros = "0".repeat(zeros);
             let decimal = format!("{zeros}{number}");
             let hex = if upper { format!("{zeros}{number:X}") } else { format!("{zeros}{number:x}") };
@@ -151,7 +151,7 @@ mod tests {
         }
 
         #[test]
-        fn a_normal_form_stays_as_it_is(written: String) {
+        fn normalising_twice_changes_nothing(written: String) {
             let once = normal_form(&written);
             prop_assert_eq!(normal_form(&once), once);
         }

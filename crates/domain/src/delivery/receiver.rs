@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_and_origins_have_receivers_of_their_own() {
+    fn each_account_and_origin_has_its_own_receiver() {
         let here = origin("http://a.example/one");
         let receiver = ReceiverId::new(account(1), &here);
         assert_eq!(

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_lead_back() {
+    fn names_and_numbers_round_trip() {
         for (number, channel) in Channel::ALL.into_iter().enumerate() {
             assert_eq!(channel.number(), number);
             assert_eq!(channel.name().parse(), Ok(channel));

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_no_network_took_is_refunded() {
+    fn only_messages_that_no_network_took_are_refunded() {
         let refunded: Vec<u16> = CATALOGUE
             .iter()
             .map(|e| Code(e.number))

@@ -9,16 +9,16 @@ pub const SHOWN: &str = "(confirmation code)";
 
 /// Encrypts a text for its recipient.
 pub fn encrypt(keys: &KeyRing, to: &Msisdn, text: &str, salt: [u8; SALT_BYTES]) -> Vec<u8> {
-    keys.encrypt(&place(to), text.as_bytes(), salt)
+    keys.encrypt(&context(to), text.as_bytes(), salt)
 }
 
 /// Decrypts the result of [`encrypt`] for the same recipient.
 pub fn decrypt(keys: &KeyRing, to: &Msisdn, encrypted: &[u8]) -> Result<String, DecryptError> {
-    let text = keys.decrypt(&place(to), encrypted)?;
+    let text = keys.decrypt(&context(to), encrypted)?;
     String::from_utf8(text).map_err(|_| DecryptError::Forged)
 }
 
-fn place(to: &Msisdn) -> String {
+fn context(to: &Msisdn) -> String {
     format!("code_text.text {to}")
 }
 
@@ -28,7 +28,7 @@ mod tests {
     use crate::encryption::{KEY_BYTES, ServiceKey};
 
     #[test]
-    fn a_text_is_read_by_its_key_for_its_number_alone() {
+    fn a_text_decrypts_only_with_its_key_and_number() {
         let keys = |byte| KeyRing::new(ServiceKey::new([byte; KEY_BYTES]), []);
         let number = |text| Msisdn::parse(text).expect("a number");
         let (to, other) = (number("+37120000001"), number("+37120000002"));

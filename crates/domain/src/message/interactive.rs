@@ -126,16 +126,16 @@ fn ends_in(name: &str, ending: &str) -> bool {
 /// The stored JSON: the `im` object of the request, without absent fields.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Kept<'a> {
+struct StoredInteractive<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    action: Option<KeptAction<'a>>,
+    action: Option<StoredAction<'a>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    image: Option<KeptImage<'a>>,
+    image: Option<StoredImage<'a>>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KeptAction<'a> {
+struct StoredAction<'a> {
     #[serde(borrow)]
     url: Text<'a>,
     #[serde(borrow)]
@@ -144,7 +144,7 @@ struct KeptAction<'a> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KeptImage<'a> {
+struct StoredImage<'a> {
     #[serde(borrow)]
     url: Text<'a>,
 }
@@ -154,14 +154,14 @@ type Text<'a> = std::borrow::Cow<'a, str>;
 
 /// The stored JSON was not written by [`Interactive::to_json`].
 #[derive(Debug, thiserror::Error)]
-pub enum KeptInteractiveError {
-    #[error("the kept settings cannot be read")]
+pub enum StoredInteractiveError {
+    #[error("the stored settings cannot be read")]
     Json(#[from] serde_json::Error),
-    #[error("the kept button has no address that can be opened")]
+    #[error("the stored button has no address that can be opened")]
     Action(#[from] CallbackUrlError),
-    #[error("the kept button has no fit label")]
+    #[error("the stored button has no fit label")]
     Title(#[from] ActionTitleError),
-    #[error("the kept image has no fit address")]
+    #[error("the stored image has no fit address")]
     Image(#[from] ImageUrlError),
 }
 
@@ -172,34 +172,38 @@ impl Interactive {
 
     /// The stored form.
     pub fn to_json(&self) -> String {
-        let kept = Kept {
-            action: self.action.as_ref().map(|action| KeptAction {
+        let stored = StoredInteractive {
+            action: self.action.as_ref().map(|action| StoredAction {
                 url: action.url.as_str().into(),
                 title: action.title.as_str().into(),
             }),
-            image: self.image.as_ref().map(|image| KeptImage {
+            image: self.image.as_ref().map(|image| StoredImage {
                 url: image.as_str().into(),
             }),
         };
-        serde_json::to_string(&kept).expect("texts are JSON")
+        serde_json::to_string(&stored).expect("texts are JSON")
     }
 
     /// Reads the result of [`Self::to_json`]. It is checked again: an invalid value was not written by us.
-    pub fn from_json(json: &[u8]) -> Result<Self, KeptInteractiveError> {
-        let kept: Kept<'_> = serde_json::from_slice(json)?;
-        let image = kept.image.map(|image| ImageUrl::parse(&image.url));
+    pub fn from_json(json: &[u8]) -> Result<Self, StoredInteractiveError> {
+        let stored: StoredInteractive<'_> = serde_json::from_slice(json)?;
+        let image = stored.image.map(|image| ImageUrl::parse(&image.url));
         Ok(Self {
-            action: kept.action.as_ref().map(Action::from_kept).transpose()?,
+            action: stored
+                .action
+                .as_ref()
+                .map(Action::from_stored)
+                .transpose()?,
             image: image.transpose()?,
         })
     }
 }
 
 impl Action {
-    fn from_kept(kept: &KeptAction<'_>) -> Result<Self, KeptInteractiveError> {
+    fn from_stored(stored: &StoredAction<'_>) -> Result<Self, StoredInteractiveError> {
         Ok(Self {
-            url: CallbackUrl::parse(&kept.url)?,
-            title: ActionTitle::parse(&kept.title)?,
+            url: CallbackUrl::parse(&stored.url)?,
+            title: ActionTitle::parse(&stored.title)?,
         })
     }
 }

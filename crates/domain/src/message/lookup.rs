@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lookup_whose_time_ran_out_brought_no_answer() {
+    fn an_expired_lookup_counts_as_a_timeout() {
         let id = MessageId::new(7).expect("in range");
         let timeout = Outcome::Failed(Code::HLR_TIMEOUT);
         for (outcome, ended, error) in [

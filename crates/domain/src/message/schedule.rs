@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_scheduled_says_why() {
+    fn errors_say_why_a_time_is_refused() {
         let now = at("2030-01-31T07:00:00Z");
         for (value, reason) in [
             ("2030-01-31T06:58:59Z", "in the past"),

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_assigned_code_is_read_in_any_case() {
+    fn every_assigned_code_is_parsed_in_any_case() {
         let mut codes = rust_iso3166::ALL_ALPHA2.to_vec();
         assert_eq!(codes.len(), 249, "ISO 3166-1 without Kosovo");
         codes.push("XK");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_country_has_a_name_and_a_slot_of_its_own() {
+    fn every_country_has_a_name_and_its_own_slot() {
         let all: Vec<Country> = Country::all().collect();
         assert_eq!(all.len(), 250, "ISO 3166-1 and Kosovo");
         assert!(all.windows(2).all(|pair| pair[0].slot() < pair[1].slot()));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_country_is_shown_back() {
+    fn an_unknown_country_is_quoted() {
         for (value, shown) in [
             ("XX", "'XX'"),
             ("uk", "'uk'"),

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_says_why() {
+    fn errors_say_why_a_number_is_invalid() {
         for (value, reason) in [
             ("", "'' has 0 digits"),
             ("+123456", "has 6 digits"),

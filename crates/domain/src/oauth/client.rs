@@ -132,7 +132,7 @@ struct Metadata {
 impl Metadata {
     /// A document declares how the client behaves, so it is checked strictly; a registration is answered with what
     /// applies.
-    fn check_ways(&self, document: bool) -> Result<(), ClientProblem> {
+    fn check_methods(&self, document: bool) -> Result<(), ClientProblem> {
         let refuse = |field, value: &str, offered| {
             let value = value.to_owned();
             Err(ClientProblem::NotOffered {
@@ -170,7 +170,7 @@ pub fn read_client(json: &[u8], id: &str, document: bool) -> Result<ClientRecord
     if document && metadata.client_id.as_deref() != Some(id) {
         return Err(ClientProblem::OtherClient);
     }
-    metadata.check_ways(document)?;
+    metadata.check_methods(document)?;
     let redirects = metadata.redirect_uris.unwrap_or_default();
     if !(1..=MAX_REDIRECTS).contains(&redirects.len()) {
         return Err(ClientProblem::Redirects(redirects.len()));
@@ -181,7 +181,7 @@ pub fn read_client(json: &[u8], id: &str, document: bool) -> Result<ClientRecord
         .collect::<Result<Vec<_>, _>>()?;
     let name = match (metadata.client_name, document) {
         (Some(name), _) => ClientName::parse(&name),
-        (None, false) => ClientName::parse(&place_of(&redirects[0])),
+        (None, false) => ClientName::parse(&host_or_scheme(&redirects[0])),
         (None, true) => None,
     };
     Ok(ClientRecord {
@@ -191,10 +191,10 @@ pub fn read_client(json: &[u8], id: &str, document: bool) -> Result<ClientRecord
     })
 }
 
-fn place_of(redirect: &RedirectUri) -> String {
+fn host_or_scheme(redirect: &RedirectUri) -> String {
     let url = Url::parse(redirect.as_str()).expect("it was parsed before");
-    let place = url.host_str().unwrap_or_else(|| url.scheme());
-    place.chars().take(MAX_NAME_CHARS).collect()
+    let name = url.host_str().unwrap_or_else(|| url.scheme());
+    name.chars().take(MAX_NAME_CHARS).collect()
 }
 
 impl fmt::Display for ClientName {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_says_of_itself_is_read_strictly() {
+    fn client_metadata_is_checked_strictly() {
         let good = r#"{"client_id":"https://client.example/app.json","client_name":"App",
             "redirect_uris":["https://client.example/cb"],"token_endpoint_auth_method":"none","logo_uri":7}"#;
         let read = |json: &str, document| read_client(json.as_bytes(), ID, document);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn who_registers_is_told_how_to_behave() {
+    fn registration_requires_the_code_flow_and_ignores_the_rest() {
         let json = r#"{"redirect_uris":["https://client.example/cb"],"token_endpoint_auth_method":"client_secret_post",
             "grant_types":["authorization_code","client_credentials"],"response_types":["code","token"]}"#;
         assert!(read_client(json.as_bytes(), "x", false).is_ok());
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn who_registers_without_a_name_is_called_by_where_it_goes() {
+    fn a_client_without_a_name_is_named_after_its_redirect_address() {
         for (redirect, name) in [
             ("https://client.example/cb", "client.example"),
             ("http://127.0.0.1:9/cb", "127.0.0.1"),

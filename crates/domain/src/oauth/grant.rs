@@ -212,7 +212,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_code_is_for_whom_it_was_made_and_works_once() {
+    fn a_code_works_once_and_only_for_its_client() {
         use GrantRefusal as No;
         let good = CodeVerdict::Give;
         let no = CodeVerdict::Refuse;
@@ -296,7 +296,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_resource_is_this_one_or_another() {
+    fn resources_are_compared() {
         const OURS: &str = "https://mcp.example/mcp";
         for (asked, same) in [
             (OURS, true),

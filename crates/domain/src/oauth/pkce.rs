@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_challenge_is_refused() {
+    fn invalid_challenges_are_refused() {
         let padded = format!("{CHALLENGE}=");
         for (name, text) in [
             ("empty", ""),

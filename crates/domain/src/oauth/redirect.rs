@@ -65,7 +65,7 @@ impl RedirectUri {
         if !is_plain || has_user {
             return Err(form());
         }
-        if may_be_sent_to(&url) {
+        if is_allowed(&url) {
             Ok(Self(text.to_owned()))
         } else {
             Err(RedirectUriError::Scheme(text.to_owned()))
@@ -97,18 +97,20 @@ impl RedirectUri {
 
     /// The host and everything after the port, if the host is the local machine.
     fn loopback_parts(&self) -> Option<(&str, &str)> {
-        let place = self.0.strip_prefix("http://")?;
-        let host = LOOPBACK.into_iter().find(|host| place.starts_with(host))?;
-        let rest = &place[host.len()..];
-        let Some(behind) = rest.strip_prefix(':') else {
+        let authority = self.0.strip_prefix("http://")?;
+        let host = LOOPBACK
+            .into_iter()
+            .find(|host| authority.starts_with(host))?;
+        let rest = &authority[host.len()..];
+        let Some(port_and_path) = rest.strip_prefix(':') else {
             return Some((host, rest));
         };
-        let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
-        Some((host, &behind[digits..]))
+        let digits = port_and_path.bytes().take_while(u8::is_ascii_digit).count();
+        Some((host, &port_and_path[digits..]))
     }
 }
 
-fn may_be_sent_to(url: &Url) -> bool {
+fn is_allowed(url: &Url) -> bool {
     match url.scheme() {
         "https" => true,
         "http" => match url.host() {
@@ -249,7 +251,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_leads_where_it_says(text in "(https?://|[a-z.]{1,9}:/)[a-z0-9.@:/?\\\\%\\[\\]-]{0,40}") {
+        fn accepted_addresses_lead_where_they_say(text in "(https?://|[a-z.]{1,9}:/)[a-z0-9.@:/?\\\\%\\[\\]-]{0,40}") {
             if let Ok(uri) = RedirectUri::parse(&text) {
                 let url = Url::parse(&text).expect("parsed before");
                 prop_assert!(url.username().is_empty() && url.password().is_none());

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_token_works_until_its_end_and_never_for_more() {
+    fn a_refresh_token_works_until_it_expires_and_within_its_scopes() {
         use GrantRefusal::{Expired, Scope};
         use RefreshVerdict::{Give, Refuse};
         let (all, rates) = (grant().scopes, rates());
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_refresh_token_ends_the_grant_unless_its_use_is_repeated() {
+    fn reuse_of_a_refresh_token_revokes_the_grant_unless_the_request_is_repeated() {
         use RefreshVerdict::{Betrayed, Repeat};
         let (all, rates) = (grant().scopes, rates());
         let (spent, fresh) = (used(None), used(Some(successor(all))));

@@ -39,12 +39,13 @@ impl FromStr for Email {
     /// Refuses only what cannot be an address; the arrival of the invitation proves the rest.
     fn from_str(text: &str) -> Result<Self, NotAnEmail> {
         let email = text.trim().to_lowercase();
-        let strange = |c: char| c.is_control() || c.is_whitespace() || "<>()[],;:\\\"".contains(c);
-        let whole = email.split_once('@').is_some_and(|(local, domain)| {
+        let forbidden =
+            |c: char| c.is_control() || c.is_whitespace() || "<>()[],;:\\\"".contains(c);
+        let well_formed = email.split_once('@').is_some_and(|(local, domain)| {
             let labels = |domain: &str| domain.split('.').all(|label| !label.is_empty());
             !local.is_empty() && !domain.contains('@') && labels(domain)
         });
-        if whole && email.len() <= MAX_BYTES && !email.contains(strange) {
+        if well_formed && email.len() <= MAX_BYTES && !email.contains(forbidden) {
             Ok(Self(email))
         } else {
             Err(NotAnEmail(text.to_owned()))
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_in_small_letters() {
+    fn addresses_become_lower_case() {
         for (text, expected) in [
             ("ann@example.com", Some("ann@example.com")),
             (" Ann@Example.COM\n", Some("ann@example.com")),
@@ -87,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_read_reads_the_same_again(text in "\\PC{0,30}@\\PC{0,30}") {
+        fn parsed_addresses_round_trip(text in "\\PC{0,30}@\\PC{0,30}") {
             if let Ok(email) = text.parse::<Email>() {
                 prop_assert_eq!(email.as_str().parse::<Email>(), Ok(email));
             }

@@ -9,7 +9,7 @@ pub const MIN_PASSWORD_CHARS: usize = 12;
 const MAX_PASSWORD_CHARS: usize = 256;
 /// How many characters must remain after common words are removed.
 const MIN_OWN_CHARS: usize = 6;
-const MIN_DIFFERENT_CHARS: usize = 5;
+const MIN_DISTINCT_CHARS: usize = 5;
 
 /// Common passwords in lower case; longer ones come before those that they contain.
 const COMMON: &[&str] = &[
@@ -103,11 +103,11 @@ impl Password {
         if chars > MAX_PASSWORD_CHARS {
             return Err(WeakPassword::Long);
         }
-        let small = text.to_lowercase();
-        if different_chars(&small) < MIN_DIFFERENT_CHARS {
+        let lower = text.to_lowercase();
+        if distinct_chars(&lower) < MIN_DISTINCT_CHARS {
             return Err(WeakPassword::Monotonous);
         }
-        if own_chars(small, email) < MIN_OWN_CHARS {
+        if own_chars(lower, email) < MIN_OWN_CHARS {
             return Err(WeakPassword::Common);
         }
         Ok(Self(text))
@@ -124,7 +124,7 @@ impl fmt::Debug for Password {
     }
 }
 
-fn different_chars(text: &str) -> usize {
+fn distinct_chars(text: &str) -> usize {
     let mut chars: Vec<char> = text.chars().collect();
     chars.sort_unstable();
     chars.dedup();
@@ -132,14 +132,14 @@ fn different_chars(text: &str) -> usize {
 }
 
 /// How many letters and digits remain without common words and the email address.
-fn own_chars(mut small: String, email: &Email) -> usize {
+fn own_chars(mut lower: String, email: &Email) -> usize {
     let (whole, local) = (email.as_str(), email.local_part());
     for guess in [whole, local].iter().chain(COMMON) {
         if guess.chars().count() > 2 {
-            small = small.replace(guess, "");
+            lower = lower.replace(guess, "");
         }
     }
-    small.chars().filter(|c| c.is_alphanumeric()).count()
+    lower.chars().filter(|c| c.is_alphanumeric()).count()
 }
 
 /// The hash of a password in the PHC string format. Its debug form hides it.
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_in_small_letters_and_hides_no_longer_word() {
+    fn the_list_is_lower_case_with_longer_words_first() {
         for (at, word) in COMMON.iter().enumerate() {
             assert_eq!(*word, word.to_lowercase());
             for earlier in &COMMON[..at] {
@@ -222,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_may_be_chosen_is_kept_as_it_was_typed(text in "\\PC{0,40}") {
+        fn a_chosen_password_is_not_changed(text in "\\PC{0,40}") {
             let email = "ann@example.com".parse().expect("an address");
             if let Ok(password) = Password::choose(text.clone(), &email) {
                 prop_assert_eq!(password.reveal(), text.as_str());

@@ -141,8 +141,8 @@ fn base32(bytes: &[u8]) -> String {
         let bits = five
             .iter()
             .fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
-        for place in (0..8).rev() {
-            let letter = (bits >> (place * 5)) & 0x1f;
+        for index in (0..8).rev() {
+            let letter = (bits >> (index * 5)) & 0x1f;
             text.push(char::from(
                 ALPHABET[usize::try_from(letter).expect("five bits")],
             ));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_those_of_the_standard() {
+    fn codes_match_the_standard() {
         // RFC 6238, appendix B, shortened to six digits.
         for (second, code) in [
             (59, "287082"),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_counts_within_a_step_to_either_side_and_once() {
+    fn a_code_is_valid_once_within_one_step() {
         let now = 1_000_000_005;
         let step = now / 30;
         let code = |second: i64| RFC.code(at(second));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_code_is_known_however_it_is_typed() {
+    fn a_recovery_code_is_recognised_in_any_spelling() {
         let code = RecoveryCode::new(b"0123456789");
         assert_eq!(code.reveal(), "gayt-emzu-gu3d-oobz");
         for (typed, is_it) in [
@@ -280,14 +280,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_typed_is_read_or_refused(typed in "\\PC{0,20}", second in 0_i64..4_000_000_000) {
+        fn any_input_is_parsed_or_refused(typed in "\\PC{0,20}", second in 0_i64..4_000_000_000) {
             if let Some(step) = RFC.find_step(&typed, at(second), 0) {
                 prop_assert!((step - second / 30).abs() <= 1);
             }
         }
 
         #[test]
-        fn the_code_of_now_always_counts_once(bytes: [u8; TOTP_BYTES], second in 60_i64..4_000_000_000) {
+        fn the_current_code_is_valid_exactly_once(bytes: [u8; TOTP_BYTES], second in 60_i64..4_000_000_000) {
             let secret = TotpSecret::new(bytes);
             let typed = secret.code(at(second));
             let step = secret.find_step(&typed, at(second), 0);

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_the_decided_fields() {
+    fn a_notification_has_the_documented_fields() {
         let at: Timestamp = "2030-01-31T09:30:00Z".parse().expect("a time");
         for (kind, name, reason, expected) in [
             (

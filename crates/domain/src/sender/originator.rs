@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_are_told_apart() {
+    fn numbers_and_names_are_distinguished() {
         for (value, shown) in [
             ("+37120000001", Some("+37120000001")),
             ("37120000001", Some("+37120000001")),

@@ -33,12 +33,12 @@ impl Pin {
         loop {
             let number = random();
             if number < ROUNDS_END {
-                return Self::of(LOWEST + number % COUNT);
+                return Self::from_number(LOWEST + number % COUNT);
             }
         }
     }
 
-    fn of(mut number: u32) -> Self {
+    fn from_number(mut number: u32) -> Self {
         let mut digits = [b'0'; DIGITS];
         for digit in digits.iter_mut().rev() {
             *digit = b'0' + u8::try_from(number % 10).expect("one digit");
@@ -49,7 +49,7 @@ impl Pin {
 
     /// The digits, for the holder of the number.
     pub fn reveal(&self) -> &str {
-        std::str::from_utf8(&self.0).expect("only ASCII digits are kept")
+        std::str::from_utf8(&self.0).expect("only ASCII digits are stored")
     }
 
     /// The form that the database stores.
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pin_is_drawn_from_whole_rounds_only() {
+    fn pins_are_drawn_without_bias() {
         for (draws, digits) in [
             (vec![0], "10000"),
             (vec![89_999], "99999"),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shows_a_pin() {
+    fn debug_output_hides_pins() {
         let pin: Pin = "12345".parse().expect("digits");
         assert_eq!(
             format!("{pin:?}{:?}", pin.hash([1; 16])),
@@ -212,7 +212,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_draw_is_in_range_and_only_itself_is_right(
+        fn a_drawn_pin_is_in_range_and_matches_only_itself(
             number in any::<u32>(), other in 0_u32..100_000, salt in any::<[u8; 16]>(),
         ) {
             let mut draws = [number, 17].into_iter();

@@ -123,7 +123,7 @@ mod tests {
     const STEPS: [Step; 4] = [Step::Approve, Step::Reject, Step::Revoke, Step::Confirm];
 
     #[test]
-    fn only_these_steps_lead_on() {
+    fn only_these_steps_are_allowed() {
         use SenderState::{Approved, AwaitingConfirmation, Pending, Rejected, Revoked};
         let ways = [
             (Pending, Step::Approve, Approved),
@@ -160,7 +160,7 @@ mod tests {
     proptest! {
         /// Rejected and revoked are final, and only a live sender ID becomes approved.
         #[test]
-        fn no_row_of_steps_brings_a_name_back(
+        fn no_sequence_of_steps_revives_a_name(
             start in 0_usize..5, steps in prop::collection::vec(0_usize..4, 0..8),
         ) {
             let mut state = SenderState::ALL[start];

@@ -77,12 +77,12 @@ impl<'t> Iterator for Pieces<'t> {
 
 impl Pieces<'_> {
     fn end_of_piece(&self) -> usize {
-        let mut room = self.coding.units_in(PART_OCTETS);
+        let mut capacity = self.coding.units_in(PART_OCTETS);
         for (index, character) in self.rest.char_indices() {
             // The substitute of a missing character takes one unit.
             let width = self.coding.width(character).unwrap_or(1);
-            match room.checked_sub(width) {
-                Some(left) => room = left,
+            match capacity.checked_sub(width) {
+                Some(left) => capacity = left,
                 None => return index,
             }
         }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_utf16_shows_as_a_mark() {
+    fn broken_utf16_becomes_a_replacement_character() {
         let cases: [(&str, &[u8], &str); 3] = [
             ("half a pair", &[0xD8, 0x3D, 0x00, 0x41], "\u{FFFD}A"),
             ("half a unit", &[0x00, 0x41, 0x00], "A\u{FFFD}"),

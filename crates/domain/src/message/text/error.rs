@@ -21,7 +21,7 @@ pub enum TextError {
     #[error(
         "character {character:?} (U+{:04X}) at position {position} is not in {coding}; {}",
         u32::from(*character),
-        way_out(*coding)
+        hint(*coding)
     )]
     NotInCoding {
         coding: Coding,
@@ -61,7 +61,7 @@ pub enum TextError {
     },
 }
 
-const fn way_out(coding: Coding) -> &'static str {
+const fn hint(coding: Coding) -> &'static str {
     match coding {
         Coding::Gsm7 => "leave `coding` out, or give 2 (UCS-2)",
         Coding::Binary => "give characters from U+0000 to U+00FF only",

@@ -18,21 +18,21 @@ pub fn measure(text: &str) -> Result<Shape, TextError> {
     if text.is_empty() {
         return Err(TextError::Empty);
     }
-    let mut tally = Tally::new(Coding::Gsm7);
+    let mut counter = UnitCounter::new(Coding::Gsm7);
     // Most texts are plain, and the check is nearly free: one septet per octet, and no pairs.
     if gsm7::is_plain(text) {
-        tally.units = text.len();
-        return tally.shape();
+        counter.units = text.len();
+        return counter.shape();
     }
     let mut before = 0;
     let mut characters = text.chars();
     loop {
         let rest = characters.as_str();
         match characters.next().map(gsm7::find) {
-            Some(Some(Code::Basic(_))) => tally.add_one(),
-            Some(Some(Code::Extended(_))) => tally.add_pair(),
+            Some(Some(Code::Basic(_))) => counter.add_one(),
+            Some(Some(Code::Extended(_))) => counter.add_pair(),
             Some(None) => return measure_ucs2(before, rest),
-            None => return tally.shape(),
+            None => return counter.shape(),
         }
         before += 1;
     }
@@ -41,15 +41,15 @@ pub fn measure(text: &str) -> Result<Shape, TextError> {
 /// The shape of a text that needs UCS-2 from `rest` on. All characters before it are in GSM-7, so each takes one UTF-16
 /// unit and need not be read again.
 fn measure_ucs2(before: usize, rest: &str) -> Result<Shape, TextError> {
-    let mut tally = Tally::new(Coding::Ucs2);
-    tally.units = before;
+    let mut counter = UnitCounter::new(Coding::Ucs2);
+    counter.units = before;
     for character in rest.chars() {
         match character.len_utf16() {
-            1 => tally.add_one(),
-            _ => tally.add_pair(),
+            1 => counter.add_one(),
+            _ => counter.add_pair(),
         }
     }
-    tally.shape()
+    counter.shape()
 }
 
 /// The shape of a text whose coding the caller chose: one part, never split. `udh` is the caller's own header; it
@@ -92,14 +92,14 @@ fn units_of(text: &str, coding: Coding) -> Result<usize, TextError> {
 }
 
 /// Counts units, and the units left empty because a pair must not be split over two parts.
-struct Tally {
+struct UnitCounter {
     coding: Coding,
     per_part: usize,
     units: usize,
     skipped: usize,
 }
 
-impl Tally {
+impl UnitCounter {
     const fn new(coding: Coding) -> Self {
         Self {
             coding,
@@ -114,8 +114,8 @@ impl Tally {
     }
 
     const fn add_pair(&mut self) {
-        let place = (self.units + self.skipped) % self.per_part;
-        if place + 1 == self.per_part {
+        let position = (self.units + self.skipped) % self.per_part;
+        if position + 1 == self.per_part {
             self.skipped += 1;
         }
         self.units += 2;
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_ucs2_split_at_67_and_never_within_a_pair() {
+    fn other_texts_are_ucs2_split_at_67_and_never_within_a_pair() {
         let cases = [
             ("one Cyrillic letter", "ж".into(), ucs2(1)),
             ("a full UCS-2 message", letters(69, "ж"), ucs2(1)),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_handset_can_join_is_refused() {
+    fn texts_of_too_many_parts_are_refused() {
         let too_many = |coding, parts| TextError::TooManyParts { coding, parts };
         let cases = [
             ("nothing", String::new(), TextError::Empty),
