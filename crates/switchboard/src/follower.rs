@@ -9,13 +9,13 @@ use outbound::UpstreamReports;
 use tokio::signal::unix::Signal;
 
 use crate::carriers::Carriers;
-use crate::cli::Place;
+use crate::cli::ConfigPaths;
 use crate::config::{self, Config};
 use crate::rules::{Published, Rules};
 
 /// Goes over to changed carriers and rules while the service runs.
 pub(crate) struct Follower<'a> {
-    place: &'a Place,
+    place: &'a ConfigPaths,
     config: Config,
     carriers: Carriers,
     rules: Rules,
@@ -26,7 +26,7 @@ impl<'a> Follower<'a> {
     pub(crate) async fn start(
         engine: &Arc<Engine>,
         store: &dyn Store,
-        place: &'a Place,
+        place: &'a ConfigPaths,
         config: Config,
         mut carriers: Carriers,
     ) -> anyhow::Result<Self> {

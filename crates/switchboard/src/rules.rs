@@ -13,7 +13,7 @@ use engine::catalogue::ImportError;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::Place;
+use crate::cli::ConfigPaths;
 use crate::config::routes::Route;
 use crate::config::{self, Config};
 
@@ -48,7 +48,7 @@ impl Named {
 
 impl Published {
     /// What the file of this node says.
-    pub(crate) fn of(config: &Config, place: &Place) -> Self {
+    pub(crate) fn of(config: &Config, place: &ConfigPaths) -> Self {
         let is_named = |name: &str| {
             let mut named = config.routes.iter().flat_map(|route| &route.carriers);
             named.any(|other| other == name)
