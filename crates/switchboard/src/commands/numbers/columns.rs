@@ -80,7 +80,7 @@ mod tests {
 
     fn layout(row: &[&str], wanted: Option<&str>) -> Result<(usize, bool), String> {
         let wanted = wanted.map(|text| text.parse::<Column>().expect("any text"));
-        Layout::of(&ByteRecord::from(row.to_vec()), wanted.as_ref())
+        Layout::detect(&ByteRecord::from(row.to_vec()), wanted.as_ref())
             .map(|layout| (layout.column, layout.has_header))
             .map_err(|error| error.to_string())
     }
