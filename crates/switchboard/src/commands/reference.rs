@@ -141,7 +141,7 @@ fn print_checked(difference: &Difference, lost_prices: &[String]) {
     print!("{difference}");
     if !lost_prices.is_empty() {
         eprintln!(
-            "These prices would no longer apply; import price lists without them, or keep the operators:"
+            "These prices would no longer count; import price lists without them, or keep the operators:"
         );
     }
     for lost in lost_prices {

@@ -57,7 +57,7 @@ fn in_words(imbalance: &Imbalance) -> String {
         broken_steps,
     } = imbalance;
     format!(
-        "account '{account}': the balance is {balance}, the ledger adds up to {entries}, {broken_steps} entries do not continue the previous balance"
+        "account '{account}': the balance is {balance}, the ledger gives {entries}, {broken_steps} entries do not continue the previous balance"
     )
 }
 
