@@ -1,4 +1,4 @@
-//! Who calls, and from where they may.
+//! The identity of a caller, and the networks that a token may be used from.
 
 pub mod permission;
 pub mod token;
@@ -16,33 +16,27 @@ use crate::billing::Countries;
 use crate::ids::AccountId;
 use crate::shown::Shown;
 
-/// Who acts for an account, and within which bounds: what a token stands for, or a person in the dashboard.
+/// A caller that acts for an account, by a token or as a person in the dashboard, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
-    /// What the token's owner calls it; a person's address.
+    /// The token's name, or the person's email address.
     pub name: String,
-    /// The account that is acted for.
     pub account: AccountId,
-    /// That account's name.
     pub account_name: String,
-    /// Whether the account is suspended: its tokens are known, but refused.
+    /// Tokens of a suspended account are recognised, but refused.
     pub suspended: bool,
-    /// Where the account may send to.
+    /// The countries that the account may send to.
     pub countries: Countries,
-    /// Whether the account may send only under senders of its own that are approved.
+    /// Whether the account may use only approved sender IDs of its own.
     pub approved_senders_only: bool,
-    /// The most requests of the account in a second, on each node; 0 for no limit.
+    /// Per node; 0 for no limit.
     pub requests_per_second: u32,
-    /// What it may do.
     pub permissions: Permissions,
-    /// From where.
     pub allow: AllowList,
-    /// Until when.
     pub expires: Option<Timestamp>,
 }
 
 impl Access {
-    /// Whether the token's time is over.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
     }
@@ -52,13 +46,11 @@ impl Access {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AccountName(String);
 
-/// The text is no account name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no account name; give 1 to 64 characters without spaces at the ends", Shown(.0))]
 pub struct NotAnAccountName(String);
 
 impl AccountName {
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -81,12 +73,11 @@ impl FromStr for AccountName {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AllowList(Vec<IpNet>);
 
-/// The text is neither an address nor a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no address or network; write it like 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32", Shown(.0))]
 pub struct NotANetwork(String);
 
-/// Reads an address or a network; one that is an IPv4 network mapped into IPv6 becomes that IPv4 network.
+/// Parses an address or a network. An IPv4 network mapped into IPv6 becomes the IPv4 network.
 pub fn parse_network(text: &str) -> Result<IpNet, NotANetwork> {
     let network = text
         .parse::<IpNet>()
@@ -96,7 +87,7 @@ pub fn parse_network(text: &str) -> Result<IpNet, NotANetwork> {
         .map_err(|_| NotANetwork(text.to_owned()))
 }
 
-/// Whether one of the networks holds the address. A mapped IPv4 address counts as that IPv4 address.
+/// Whether one of the networks contains the address. A mapped IPv4 address counts as the IPv4 address.
 pub fn any_contains(networks: &[IpNet], address: IpAddr) -> bool {
     let address = address.to_canonical();
     networks.iter().any(|net| net.contains(&address))
@@ -115,23 +106,20 @@ fn unmap(net: IpNet) -> IpNet {
 }
 
 impl AllowList {
-    /// A list of networks.
     pub fn new(networks: Vec<IpNet>) -> Self {
         Self(networks.into_iter().map(|net| unmap(net).trunc()).collect())
     }
 
-    /// Whether a call from this address is allowed.
     pub fn allows(&self, address: IpAddr) -> bool {
         self.0.is_empty() || any_contains(&self.0, address)
     }
 
-    /// The networks.
     pub fn networks(&self) -> &[IpNet] {
         &self.0
     }
 }
 
-/// As both databases keep it: networks, separated by spaces.
+/// The stored form: networks, separated by spaces.
 impl fmt::Display for AllowList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let networks: Vec<String> = self.0.iter().map(ToString::to_string).collect();
@@ -186,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused() {
+    fn invalid_networks_are_refused() {
         for text in [
             "x",
             "192.0.2.0/33",

@@ -1,7 +1,7 @@
-//! What an account may spend, and the ledger that every change of its balance goes through.
+//! The spending rules of an account, and the ledger of its balance.
 //!
-//! A balance is the sum of the account's ledger entries, always: whoever changes the one writes the other in the same
-//! transaction. What is charged for many messages of one batch is one entry; each message keeps its own price.
+//! A balance is always the sum of the account's ledger entries: both change in the same transaction. All messages of
+//! one batch are charged by one entry; each message stores its own price.
 
 mod rule_change;
 
@@ -22,30 +22,28 @@ pub const RECIPIENT_WINDOW_US: i64 = 3600 * 1_000_000;
 
 const SECONDS_IN_A_DAY: i64 = 24 * 3600;
 
-/// The day of a time, UTC, counted from 1970: what a daily cap starts anew with.
+/// The UTC day of a time, counted from 1970. A daily cap starts again with each day.
 pub fn day_of(time: Timestamp) -> i32 {
     i32::try_from(time.as_second().div_euclid(SECONDS_IN_A_DAY))
         .expect("times end in the year 9999")
 }
 
-/// What an account may spend besides its balance, and what it may not although the balance would cover it.
+/// What an account may spend, and on what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpendingRules {
     /// How far the balance may go below zero.
     pub credit_limit: Money,
-    /// The most that may be charged on one day, UTC; refunds of that day do not make room.
+    /// The most that may be charged on one UTC day; refunds of that day do not raise it.
     pub daily_cap: Option<Money>,
-    /// The most messages to one recipient within an hour.
     pub per_recipient_hour: Option<u32>,
-    /// The countries that may be sent to.
     pub countries: Countries,
-    /// Whether it may send only under senders of its own that are approved.
+    /// Whether the account may use only approved sender IDs of its own.
     pub approved_senders_only: bool,
-    /// The most requests in a second, on each node; 0 for no limit.
+    /// Per node; 0 for no limit.
     pub requests_per_second: u32,
-    /// The most confirmation codes in a day.
+    /// The number of confirmation codes.
     pub codes_per_day: u32,
-    /// Whether only its admins may let clients act for it.
+    /// Whether only admins of the account may allow clients to act for it.
     pub admins_consent_only: bool,
 }
 
@@ -65,7 +63,7 @@ impl Default for SpendingRules {
 }
 
 impl SpendingRules {
-    /// Each rule under the key that people set it by, and its value as they write it.
+    /// Each rule with its key and its value, as `account set` takes them.
     pub fn in_words(&self) -> [(&'static str, String); 8] {
         let off = || "off".to_owned();
         let codes = self.countries.to_string();
@@ -93,7 +91,7 @@ impl SpendingRules {
         ]
     }
 
-    /// What is not as in `before`, as it would be typed, on one line.
+    /// The rules that differ from `before`, as `account set` takes them, on one line.
     pub fn changes_since(&self, before: &Self) -> String {
         let changed = self.in_words().into_iter().zip(before.in_words());
         let words: Vec<String> = changed
@@ -104,23 +102,23 @@ impl SpendingRules {
     }
 }
 
-/// The countries that may be sent to; an empty list means every destination.
+/// The countries that an account may send to; an empty list allows every destination.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Countries(Vec<Country>);
 
 impl Countries {
-    /// Whether a destination is allowed; one that belongs to no country only where every destination is.
+    /// Whether a destination is allowed. One without a country is allowed only by an empty list.
     pub fn allows(&self, country: Option<Country>) -> bool {
         self.0.is_empty() || country.is_some_and(|country| self.0.binary_search(&country).is_ok())
     }
 
-    /// The list, in the order of the codes.
+    /// The countries, sorted by code.
     pub fn as_slice(&self) -> &[Country] {
         &self.0
     }
 }
 
-/// As both databases keep it: codes, separated by spaces.
+/// The stored form: codes, separated by spaces.
 impl fmt::Display for Countries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let codes: Vec<&str> = self.0.iter().map(Country::as_str).collect();
@@ -128,7 +126,7 @@ impl fmt::Display for Countries {
     }
 }
 
-/// Reads codes, separated by commas or spaces.
+/// Parses codes, separated by commas or spaces.
 impl FromStr for Countries {
     type Err = UnknownCountry;
 
@@ -141,36 +139,20 @@ impl FromStr for Countries {
     }
 }
 
-/// Why a request that is otherwise fine is not paid for. Nothing of it is stored or charged.
+/// Why a valid request cannot be paid. Nothing of it is stored or charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotPaid {
     /// The balance, with the credit limit, does not cover it.
-    Balance {
-        /// What it costs.
-        cost: Money,
-        /// What can be spent.
-        available: Money,
-    },
-    /// The account has spent, or would with this, more than it may on one day.
-    DailyCap {
-        /// What it costs.
-        cost: Money,
-        /// What may still be spent today.
-        left: Money,
-    },
-    /// One recipient would get more messages within an hour than this account may send it.
-    RecipientHour {
-        /// Which recipient.
-        to: Msisdn,
-        /// How many it may get.
-        limit: u32,
-    },
+    Balance { cost: Money, available: Money },
+    /// The request would exceed the daily cap.
+    DailyCap { cost: Money, left: Money },
+    /// One recipient would get more messages within an hour than the account may send.
+    RecipientHour { to: Msisdn, limit: u32 },
 }
 
-/// An account's money as one transaction sees it.
+/// The balance and the limits of an account, as one transaction sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Purse {
-    /// The balance.
     pub balance: Money,
     /// See [`SpendingRules::credit_limit`].
     pub credit_limit: Money,
@@ -180,13 +162,13 @@ pub struct Purse {
     pub per_recipient_hour: Option<u32>,
     /// The day on which something was last charged, by [`day_of`].
     pub spent_day: i32,
-    /// What was charged on that day.
+    /// The amount charged on that day.
     pub spent: Money,
 }
 
 impl Purse {
-    /// Takes the price of something out, or says why not. What costs nothing can always be had. A clock that is behind
-    /// does not begin an earlier day anew.
+    /// Charges the balance, or returns the reason why not. Free messages are always accepted. A clock that is behind
+    /// does not start an earlier day again.
     pub fn charge(&mut self, cost: Money, day: i32) -> Result<(), NotPaid> {
         if cost == Money::ZERO {
             return Ok(());
@@ -213,21 +195,19 @@ impl Purse {
     }
 }
 
-/// Why a balance changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// Whoever runs the service added money, or took some off.
+    /// An operator added money or took some off.
     Credit,
     /// Messages were accepted.
     Charge,
-    /// Messages came to an end that is not paid for.
+    /// Messages ended in a state that is not charged.
     Refund,
 }
 
 impl EntryKind {
     const ALL: [Self; 3] = [Self::Credit, Self::Charge, Self::Refund];
 
-    /// The number that both databases keep.
     pub const fn number(self) -> i16 {
         match self {
             Self::Credit => 1,
@@ -236,12 +216,10 @@ impl EntryKind {
         }
     }
 
-    /// Reads back a number.
     pub fn from_number(number: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
-    /// The name in lists.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Credit => "credit",
@@ -251,22 +229,18 @@ impl EntryKind {
     }
 }
 
-/// One change of a balance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerEntry {
-    /// Grows with each entry of the account.
+    /// Increases with each entry of the account.
     pub id: u64,
-    /// When.
     pub at: Timestamp,
-    /// Why.
     pub kind: EntryKind,
-    /// By how much; what is taken out is negative.
+    /// Negative if money is taken off.
     pub amount: Money,
-    /// What the balance was then.
+    /// The balance after this entry.
     pub balance: Money,
-    /// For how many messages.
+    /// The number of messages it is for.
     pub messages: u32,
-    /// What whoever made it wanted to remember.
     pub note: Option<String>,
 }
 
@@ -293,7 +267,7 @@ mod tests {
             let (cost, left) = (money(cost), money(left));
             Err(NotPaid::DailyCap { cost, left })
         };
-        // balance, credit limit, cap, spent today, cost, what comes of it
+        // balance, credit limit, cap, spent today, cost, expected result
         for (balance, credit, cap, spent, cost, expected) in [
             ("1", "0", None, "0", "1", ok),
             ("1", "0", None, "0", "1.000001", poor("1.000001", "1")),
@@ -326,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_day_begins_the_cap_anew_and_a_late_clock_does_not() {
+    fn a_new_day_resets_the_cap_and_a_late_clock_does_not() {
         let mut purse = Purse {
             balance: money("10"),
             daily_cap: Some(money("1")),
@@ -344,7 +318,7 @@ mod tests {
     #[test]
     fn countries_are_a_set_and_none_means_all() {
         let latvia = Country::parse("LV").ok();
-        for (text, allowed, kept) in [
+        for (text, allowed, stored) in [
             ("", true, ""),
             ("lv", true, "LV"),
             ("LV,EE, lv", true, "EE LV"),
@@ -353,14 +327,14 @@ mod tests {
             let countries: Countries = text.parse().expect(text);
             assert_eq!(countries.allows(latvia), allowed, "{text}");
             assert_eq!(countries.allows(None), text.is_empty(), "{text}");
-            assert_eq!(countries.to_string(), kept);
+            assert_eq!(countries.to_string(), stored);
         }
         assert!("LV,XX".parse::<Countries>().is_err());
     }
 
     proptest! {
         #[test]
-        fn no_row_of_charges_goes_below_the_limit_or_above_the_cap(
+        fn no_sequence_of_charges_exceeds_the_limits(
             balance in -1000_i64..1000, credit in 0_i64..500, cap in proptest::option::of(0_i64..800),
             costs in prop::collection::vec((0_i64..300, 0_i32..3), 0..40),
         ) {

@@ -1,56 +1,37 @@
-//! The addresses that callers ask us to report to.
+//! The URLs that callers give us for delivery reports and other callbacks.
 
 use url::Url;
 
 use crate::shown::Shown;
 
-/// The longest address taken, in bytes.
 pub const MAX_URL_BYTES: usize = 2048;
 
-/// An http or https address without a user part, as the caller wrote it.
+/// An http or https URL without user name and password, as the caller wrote it.
 ///
-/// It is well formed; whether its host may be reached is decided where it is dialled.
+/// Only its form is checked here; whether its host may be called is checked when connecting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallbackUrl(String);
 
-/// Why an address cannot be called back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallbackUrlError {
-    /// Not an address at all.
     #[error("{} is not a URL ({reason}); give an http or https address", Shown(.value))]
-    Malformed {
-        /// What was sent.
-        value: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Some other scheme.
+    Malformed { value: String, reason: String },
     #[error("{} has the scheme '{scheme}'; only http and https are called", Shown(.value))]
-    Scheme {
-        /// What was sent.
-        value: String,
-        /// Its scheme.
-        scheme: String,
-    },
-    /// A name or password before the host. The value is not repeated: it holds a password.
+    Scheme { value: String, scheme: String },
+    /// A user name or password before the host. The error does not repeat the value, because it contains a secret.
     #[error("the URL holds a user name or password before the host; leave it out")]
     UserPart,
-    /// Too long to keep.
     #[error("the URL has {bytes} bytes; at most 2048 are taken")]
-    TooLong {
-        /// Its length.
-        bytes: usize,
-    },
+    TooLong { bytes: usize },
 }
 
 impl CallbackUrl {
-    /// Checks an address.
     pub fn parse(value: &str) -> Result<Self, CallbackUrlError> {
         if value.len() > MAX_URL_BYTES {
             return Err(CallbackUrlError::TooLong { bytes: value.len() });
         }
         if value.chars().any(char::is_control) {
-            // The parser would drop some of them, and then another address would be called than the caller sees.
+            // The parser drops some of them, and the URL that is called would differ from the one that the caller sees.
             return Err(CallbackUrlError::Malformed {
                 value: value.to_owned(),
                 reason: "it holds control characters".to_owned(),
@@ -72,7 +53,6 @@ impl CallbackUrl {
         }
     }
 
-    /// The address as it was given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -85,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_web_addresses_are_taken() {
+    fn only_plain_web_addresses_are_accepted() {
         for (value, reason) in [
             ("https://example.com/dlr?id=1", None),
             ("http://127.0.0.1:9000", None),

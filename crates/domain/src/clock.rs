@@ -1,10 +1,9 @@
-//! The one source of time.
+//! The clock.
 
 use jiff::Timestamp;
 
-/// Tells the time. The service reads it in one place, tests hand in a clock of their own.
+/// Tells the time. Tests pass a clock of their own.
 pub trait Clock: Send + Sync + 'static {
-    /// The present moment.
     fn now(&self) -> Timestamp;
 }
 

@@ -1,28 +1,28 @@
-//! How many confirmation codes a number and an account get: each is an SMS that nobody pays for.
+//! How many confirmation codes a number and an account may get: each is an SMS that is sent free of charge.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The most codes for one number within an hour, whoever asks for them.
+/// The most codes for one number within an hour, over all accounts.
 pub const NUMBER_HOUR: u32 = 5;
-/// The most codes for one number within a day, whoever asks for them.
+/// The most codes for one number within a day, over all accounts.
 pub const NUMBER_DAY: u32 = 10;
-/// The most codes of one account within a day, unless its operator says otherwise.
+/// The most codes of one account within a day, unless the operator sets another limit.
 pub const ACCOUNT_DAY: u32 = 500;
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
-/// The longest time that codes are counted for.
+/// The longest period over which codes are counted.
 pub const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// Too many codes were sent; from this time on another one may be.
+/// Too many codes were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capped {
-    /// Until when none is sent.
+    /// When the next code may be sent.
     pub until: Timestamp,
 }
 
-/// Whether a number may get another code.
+/// Checks whether a number may get another code.
 ///
-/// `sent` are the times of its newest codes, the newest first: at least [`NUMBER_DAY`] of them where there are so many.
+/// `sent` are the times of its latest codes, newest first: at least [`NUMBER_DAY`] of them, if there are that many.
 pub fn check_number(sent: &[Timestamp], now: Timestamp) -> Result<(), Capped> {
     let limits = [(NUMBER_HOUR, HOUR), (NUMBER_DAY, DAY)];
     let until = limits.into_iter().filter_map(|(limit, window)| {
@@ -32,8 +32,8 @@ pub fn check_number(sent: &[Timestamp], now: Timestamp) -> Result<(), Capped> {
     until.max().map_or(Ok(()), |until| Err(Capped { until }))
 }
 
-/// Whether an account may have another code sent. `last` is the time of its newest code but as many as it may have sent in
-/// a day, less one.
+/// Checks whether an account may have another code sent. With a limit of `n` codes a day, `last` is the time of its
+/// `n`th newest code.
 pub fn check_account(last: Option<Timestamp>, now: Timestamp) -> Result<(), Capped> {
     match last.map(|last| last + DAY) {
         Some(until) if until > now => Err(Capped { until }),

@@ -1,4 +1,4 @@
-//! What becomes of a message on its way out: claims, outcomes, receipts and the report about it.
+//! Sending messages and callbacks: claims, results, receipts and delivery reports.
 
 pub mod backoff;
 pub mod receipt_match;
@@ -24,181 +24,161 @@ use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
 use crate::sender::originator::Originator;
 
-/// This node's right to work on a queued row. A settle that names another one changes nothing.
+/// This node's right to work on a queued row. A settlement with another claim changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Where the row stands in its lane.
+    /// The position of the row in its lane.
     pub due_at: Timestamp,
-    /// How many times it was claimed, this time included: the fence.
+    /// How often the row was claimed, including this claim. It fences off earlier claims.
     pub attempt: u32,
 }
 
-/// A message that this node holds and is to hand to a carrier.
+/// A queued message that this node holds and hands to a carrier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parcel {
-    /// The message.
     pub id: MessageId,
-    /// Whose.
     pub account: AccountId,
-    /// By which channel.
     pub channel: Channel,
-    /// To whom.
     pub to: Msisdn,
-    /// From whom; nobody signs a lookup.
+    /// `None` for a lookup.
     pub from: Option<Originator>,
-    /// The text; empty for a lookup.
+    /// Empty for a lookup.
     pub text: String,
-    /// What a Viber message has besides its text.
+    /// The button and the image of a Viber message.
     pub interactive: Option<Interactive>,
-    /// How it is coded and split.
+    /// Coding and number of parts.
     pub shape: Shape,
-    /// The caller's own header.
+    /// The caller's own user data header.
     pub udh: Option<Udh>,
-    /// Which lane.
     pub priority: Priority,
-    /// Whether it only pretends.
     pub test_mode: Option<TestMode>,
-    /// From when on it is no longer attempted.
+    /// It is not sent after this time.
     pub expires_at: Timestamp,
-    /// The right to work on it.
     pub claim: Claim,
-    /// How many tries ended with "not now". Claims and moves between queues do not count.
+    /// How many attempts ended with "not now". Claims and moves between queues do not count.
     pub tries: u32,
-    /// The pool that it was taken from: the carriers before that one could not take it, or are others' to ask.
+    /// The pool that it was claimed from. Routing starts at that carrier: the earlier ones could not take the message,
+    /// or belong to other nodes.
     pub pool: Option<PoolId>,
-    /// How many earlier tries were handed to a carrier and got no answer: each carrier may have the message.
+    /// How many earlier attempts got no answer. In each of them the carrier may have taken the message.
     pub unknown_tries: u32,
 }
 
-/// The name of the simulated network, as a carrier.
+/// The carrier name of the simulated network.
 pub const SIMULATOR: &str = "simulator";
 
-/// The name that a carrier gave to a part it took: what its receipt will name.
+/// The ID that a carrier gave a part; the receipt repeats it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CarrierRef {
-    /// Which carrier.
     pub carrier: String,
-    /// Its own name for the part.
     pub reference: String,
 }
 
-/// What came of one try to send a parcel.
+/// The result of one attempt to send a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
-    /// A carrier took every part; these are its names for them, in order.
+    /// A carrier took every part.
     Taken {
-        /// Which carrier.
         carrier: String,
-        /// Its name for each part.
+        /// The carrier's reference of each part, in order.
         references: Vec<String>,
     },
-    /// A carrier took some parts and refused the others for good, so the message is over.
+    /// A carrier took some parts and finally refused the others, so the message has ended.
     PartlyTaken {
-        /// Which carrier.
         carrier: String,
-        /// Its name for each part that it took.
+        /// The carrier's reference of each part that it took.
         references: Vec<String>,
-        /// How the message ended.
         outcome: Outcome,
     },
-    /// It was handed to a carrier, which did not answer and may have it. Tried again from this time on; the store
-    /// counts such tries.
+    /// The carrier did not answer and may have taken the message. It is sent again at this time; the store counts such
+    /// attempts.
     Unknown(Timestamp),
-    /// No carrier was tried: due again from this time on.
+    /// No carrier was asked. Due again at this time.
     Later(Timestamp),
-    /// A carrier was tried and said "not now": due again from this time on.
+    /// A carrier answered "not now". Due again at this time.
     Retry(Timestamp),
-    /// Waits in this pool until a node has room for it.
+    /// Waits in this pool until a node has capacity for it.
     Pooled {
-        /// Which pool.
         pool: PoolId,
         /// The account of the message: accounts share what is claimed from a pool.
         account: AccountId,
     },
-    /// It is over, without a network's report.
+    /// The message ended without a receipt.
     Over(Outcome),
-    /// A lookup is over, and this is what its caller is told.
+    /// A lookup ended, with this report for its caller.
     Answered {
-        /// How it ended.
         outcome: Outcome,
-        /// The report: JSON.
+        /// JSON.
         report: String,
     },
 }
 
-/// What a carrier answered.
+/// What a carrier answered to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Submitted {
-    /// It took every part; these are its names for them, in order.
+    /// It took every part; these are its references, in order.
     Taken(Vec<String>),
-    /// It took some parts, which have these names, and refused the others for good.
+    /// It took some parts and finally refused the others.
     PartlyTaken {
-        /// Its name for each part that it took.
+        /// The carrier's reference of each part that it took.
         references: Vec<String>,
         /// Why it refused the others.
         code: Code,
     },
-    /// It did not answer, and may have the message. The message may be sent again.
+    /// It did not answer and may have taken the message. The message may be sent again.
     Unknown,
-    /// It answered a lookup.
     Answered(Subscriber),
-    /// Not now, for this reason; another carrier may take it, or this one later.
+    /// Not now. Another carrier may take it, or this one later.
     NotNow(Code),
-    /// Not by this carrier, now or later; another may take it.
+    /// Never by this carrier. Another one may take it.
     Declined(Code),
-    /// Never, for this reason.
+    /// Never by any carrier.
     Refused(Code),
 }
 
-/// One parcel's result, to be stored.
+/// The result of one attempt to send a message, to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
-    /// The message.
     pub id: MessageId,
-    /// Its lane.
     pub priority: Priority,
-    /// The right under which it was tried.
+    /// The claim under which the message was sent.
     pub claim: Claim,
-    /// To whom.
     pub to: Msisdn,
-    /// When it is no longer waited for.
+    /// A receipt is not waited for after this time.
     pub expires_at: Timestamp,
-    /// What came of it.
     pub sent: Sent,
-    /// When.
     pub at: Timestamp,
 }
 
-/// What a carrier says about a part that it took.
+/// A carrier's final report about a part that it took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// Which part, in the carrier's words.
+    /// The part, by the carrier's reference.
     pub of: CarrierRef,
-    /// Who the message was for, where the receipt tells. Without it only the reference decides, in this very form.
+    /// The recipient, if the receipt names one. Without it, only this exact reference matches.
     pub to: Option<NumberTail>,
-    /// How it ended. News that are not final never come this far.
+    /// The final outcome; receipts about other states are dropped before.
     pub outcome: Outcome,
-    /// What a lookup's caller is told: JSON. `None` for messages.
+    /// The report for the caller of a lookup, as JSON. `None` for messages.
     pub report: Option<String>,
-    /// When it arrived here.
+    /// When the receipt arrived.
     pub at: Timestamp,
 }
 
-/// What a callback tells, and so which answer says that it was received.
+/// What a callback is about. It decides which answer counts as received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CallbackKind {
-    /// How a message ended: received with status 200 and the body `OK`.
+    /// How a message ended. Received if the answer has status 200 and the body `OK`.
     Report,
-    /// What a lookup found: received likewise.
+    /// What a lookup found. Received under the same condition.
     Lookup,
-    /// That a sender changed its state: received with any status from 200 to 299.
+    /// A sender ID changed its state. Received with any status from 200 to 299.
     Sender,
 }
 
 impl CallbackKind {
     const ALL: [Self; 3] = [Self::Report, Self::Lookup, Self::Sender];
 
-    /// The number that both databases keep.
     pub const fn number(self) -> i16 {
         match self {
             Self::Report => 0,
@@ -207,12 +187,10 @@ impl CallbackKind {
         }
     }
 
-    /// Reads back a number.
     pub fn from_number(number: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
-    /// The name in lists.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Report => "report",
@@ -222,86 +200,75 @@ impl CallbackKind {
     }
 }
 
-/// A report that is to reach its caller.
+/// A callback that this node holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Callback {
-    /// The report's own ID.
     pub id: CallbackId,
-    /// What it tells.
     pub kind: CallbackKind,
-    /// Whose.
     pub account: AccountId,
-    /// Where it goes.
     pub url: CallbackUrl,
-    /// What it says: JSON.
+    /// JSON.
     pub payload: String,
-    /// When it came into being.
     pub created_at: Timestamp,
-    /// How often it was tried before.
+    /// The number of earlier attempts.
     pub tries: u32,
-    /// The right to deliver it.
     pub claim: Claim,
 }
 
-/// How a try to deliver a callback ended.
+/// The result of an attempt to deliver a callback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// Whether the receiver took it.
+    /// Whether the receiver accepted it.
     pub received: bool,
-    /// The try, for those who look into it.
     pub attempt: CallbackAttempt,
 }
 
-/// How one try to deliver a callback went.
+/// One attempt to deliver a callback, for those who investigate it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallbackAttempt {
     /// When it began.
     pub at: Timestamp,
-    /// The answer's status, if there was an answer.
+    /// The status of the response, if there was one.
     pub status: Option<u16>,
-    /// How long it took, in milliseconds.
     pub elapsed_ms: u32,
-    /// The first KiB of the answer's body.
+    /// The first KiB of the response body.
     pub body: Vec<u8>,
-    /// The address that was dialled, if it came so far.
+    /// The address that we connected to, if we got that far.
     pub address: Option<String>,
-    /// What to make of it, for people.
+    /// The result in words.
     pub reason: String,
 }
 
-/// What follows from a try.
+/// What happens to a callback after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallbackNext {
-    /// It was received.
     Done,
-    /// It is tried again from this time on.
+    /// It is sent again at this time.
     Later(Timestamp),
-    /// It goes back untried into its receiver's queue, where it keeps its place.
+    /// It goes back to its receiver's queue unsent, and keeps its position.
     Queued(ReceiverId),
-    /// It is tried no more until somebody asks for it.
+    /// It is not sent again until somebody replays it.
     Parked,
 }
 
-/// One callback's result, to be stored.
+/// The result of one callback, to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallbackSettlement {
-    /// Which callback.
     pub id: CallbackId,
-    /// The right under which it was tried.
+    /// The claim under which it was sent.
     pub claim: Claim,
-    /// How it went; `None` when it was only put back untried.
+    /// `None` if it was put back unsent.
     pub attempt: Option<CallbackAttempt>,
-    /// What follows.
     pub next: CallbackNext,
 }
 
-/// The payload of the report that the recipient of a delivered message has seen it.
+/// The payload of the report that the recipient has seen a delivered message.
 pub fn seen_payload(id: MessageId, network: Option<Network>) -> String {
     let delivered = report_payload(id, Outcome::Delivered, network);
     delivered.replacen(r#""status":1"#, r#""status":3"#, 1)
 }
 
-/// The payload of a delivery report; a network that is not known is left out.
+/// The payload of a delivery report; an unknown network is left out.
 pub fn report_payload(id: MessageId, outcome: Outcome, network: Option<Network>) -> String {
     let (status, error) = (outcome.status(), outcome.code().number());
     let mut payload = format!(r#"{{"id":"{id}","status":{status},"error":{error}"#);

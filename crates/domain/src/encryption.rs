@@ -1,9 +1,10 @@
-//! Encryption of what the database must not show: TOTP keys, webhook secrets, texts that carry codes.
+//! Encryption of secrets in the database: TOTP keys, webhook secrets, texts that carry codes.
 //!
-//! AES-256-GCM with a key of its own for each value, derived from the service's key and 16 random bytes (HKDF-SHA256), so
-//! that no number of values repeats a nonce. Each value is bound to its place: moved to another row, it does not decrypt.
+//! AES-256-GCM with a separate key for each value, derived from the service's key and 16 random bytes (HKDF-SHA256), so
+//! a nonce never repeats under a key. Each value is bound to its row: copied to another row, it does not decrypt.
 //!
-//! An encrypted value: a version byte, the key's ID (8 bytes), the salt (16 bytes), the ciphertext with its tag.
+//! The format of an encrypted value: a version byte, the key's ID (8 bytes), the salt (16 bytes), the ciphertext with
+//! its tag.
 
 use std::fmt;
 
@@ -12,35 +13,33 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use ring::{aead, hkdf};
 
-/// How long a key is.
 pub const KEY_BYTES: usize = 32;
-/// How many random bytes each value needs.
 pub const SALT_BYTES: usize = 16;
 
 const VERSION: u8 = 1;
 const ID_BYTES: usize = 8;
 const HEAD_BYTES: usize = 1 + ID_BYTES + SALT_BYTES;
-/// What an encrypted value starts with where a column holds text; Base64 follows.
+/// Marks an encrypted value in a text column; Base64 follows.
 const TEXT_PREFIX: &str = "encrypted:";
-/// What derived keys are for, so that none of them serves two purposes.
+/// Purposes of derived keys, so that no key serves two of them.
 const ID_INFO: &[u8] = b"switchboard key id";
 const VALUE_INFO: &[u8] = b"switchboard value";
-/// What the database keeps to prove that a key is the right one.
+/// The plain text that the database stores encrypted, to check that a key is the right one.
 const PROOF: &[u8] = b"switchboard";
-const PROOF_PLACE: &str = "service_key.proof";
+const PROOF_CONTEXT: &str = "service_key.proof";
 
-/// Padding may be there or not: people cut it off.
+/// Accepts Base64 with or without padding, because people cut it off.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// What a key is known by, in the database and in errors. It tells nothing about the key.
+/// Identifies a key in the database and in errors. It reveals nothing about the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyId([u8; ID_BYTES]);
 
 impl KeyId {
-    /// Reads what its `Display` wrote.
+    /// Parses the result of `Display`.
     pub fn parse(text: &str) -> Option<Self> {
         unhex(text).map(Self)
     }
@@ -52,14 +51,14 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// A text that is no key. It is not repeated: it may be a secret all the same.
+/// The text is not a key. It is not repeated, because it may still be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a key must be 32 random bytes in Base64 or hex; `openssl rand -base64 32` prints a new one"
 )]
 pub struct BadKey;
 
-/// A key of the service. Its debug form shows its ID alone.
+/// A key of the service. Its debug form shows only its ID.
 #[derive(Clone)]
 pub struct ServiceKey {
     id: KeyId,
@@ -67,7 +66,6 @@ pub struct ServiceKey {
 }
 
 impl ServiceKey {
-    /// Makes a key of random bytes.
     pub fn new(bytes: [u8; KEY_BYTES]) -> Self {
         let id = derive(&[], &bytes, ID_INFO);
         Self {
@@ -76,7 +74,7 @@ impl ServiceKey {
         }
     }
 
-    /// Reads a key in Base64 or hex; white space around it does not count.
+    /// Parses a key in Base64 or hex; surrounding white space is ignored.
     pub fn parse(text: &str) -> Result<Self, BadKey> {
         let text = text.trim();
         if let Some(bytes) = unhex(text) {
@@ -87,12 +85,11 @@ impl ServiceKey {
         Ok(Self::new(bytes.try_into().map_err(|_| BadKey)?))
     }
 
-    /// The key as a file or the configuration holds it. A secret.
+    /// The key in plain text, as a file or the configuration contains it.
     pub fn reveal(&self) -> String {
         BASE64.encode(self.bytes)
     }
 
-    /// What it is known by.
     pub const fn id(&self) -> KeyId {
         self.id
     }
@@ -110,23 +107,21 @@ impl fmt::Debug for ServiceKey {
     }
 }
 
-/// Why a value does not decrypt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecryptError {
-    /// Not an encrypted value.
     #[error("the value is not encrypted")]
     NotEncrypted,
-    /// Encrypted with a key that is not in the ring.
+    /// Encrypted with a key that is not in the key ring.
     #[error(
         "the value is encrypted with the key {0}, which this node does not have; add it to security.former_keys"
     )]
     UnknownKey(KeyId),
-    /// Changed, or moved from another place.
+    /// Changed, or copied from another row.
     #[error("the encrypted value was changed, or belongs to another row")]
     Forged,
 }
 
-/// The keys of the service: one encrypts, all decrypt.
+/// The keys of the service: the active one encrypts, all of them decrypt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyRing {
     keys: Vec<ServiceKey>,
@@ -134,7 +129,7 @@ pub struct KeyRing {
 }
 
 impl KeyRing {
-    /// The newest key, which encrypts, and former ones, which can still decrypt.
+    /// A key ring with the newest key, which encrypts, and former keys, which only decrypt.
     pub fn new(newest: ServiceKey, former: impl IntoIterator<Item = ServiceKey>) -> Self {
         let mut keys = vec![newest];
         for key in former {
@@ -145,7 +140,7 @@ impl KeyRing {
         Self { keys, active: 0 }
     }
 
-    /// The same keys, of which another one encrypts; `None` where it is not among them.
+    /// The same keys with another active one; `None` if it is not among them.
     pub fn with_active(&self, id: KeyId) -> Option<Self> {
         let active = self.keys.iter().position(|key| key.id == id)?;
         Some(Self {
@@ -154,7 +149,7 @@ impl KeyRing {
         })
     }
 
-    /// The same keys and one more that decrypts.
+    /// The same keys and one more that only decrypts.
     #[must_use]
     pub fn with_former(&self, key: ServiceKey) -> Self {
         let mut ring = self.clone();
@@ -164,41 +159,39 @@ impl KeyRing {
         ring
     }
 
-    /// The key that encrypts.
     pub fn active(&self) -> KeyId {
         self.active_key().id
     }
 
-    /// The key that encrypts, itself.
     pub fn active_key(&self) -> &ServiceKey {
         &self.keys[self.active]
     }
 
-    /// The key that was given first.
+    /// The key that was configured first, whether or not it is active.
     pub fn newest(&self) -> KeyId {
         self.keys[0].id
     }
 
-    /// Every key, the newest first.
+    /// The IDs of all keys, newest first.
     pub fn ids(&self) -> impl Iterator<Item = KeyId> {
         self.keys.iter().map(|key| key.id)
     }
 
-    /// What every value starts with that the active key encrypts.
+    /// The first bytes of every value that the active key encrypts.
     pub fn head(&self) -> Vec<u8> {
         let mut head = vec![VERSION];
         head.extend(self.active().0);
         head
     }
 
-    /// What every text starts with that the active key encrypts.
+    /// The first characters of every text that the active key encrypts.
     pub fn text_head(&self) -> String {
-        // Nine bytes are twelve letters of Base64, so the head of a text does not depend on what follows.
+        // Nine bytes are exactly twelve characters of Base64, so the head does not depend on what follows.
         format!("{TEXT_PREFIX}{}", BASE64.encode(self.head()))
     }
 
-    /// Encrypts a value for one place, such as `person.totp 7`. The salt must be random and never be used again.
-    pub fn encrypt(&self, place: &str, plain: &[u8], salt: [u8; SALT_BYTES]) -> Vec<u8> {
+    /// Encrypts a value for one row, such as `person.totp 7`. The salt must be random and must never be reused.
+    pub fn encrypt(&self, context: &str, plain: &[u8], salt: [u8; SALT_BYTES]) -> Vec<u8> {
         let key = &self.keys[self.active];
         let mut value = Vec::with_capacity(HEAD_BYTES + plain.len() + 16);
         value.push(VERSION);
@@ -208,7 +201,7 @@ impl KeyRing {
         sealing_key(key, &salt)
             .seal_in_place_append_tag(
                 nonce(),
-                aead::Aad::from(bound_to(&value, place)),
+                aead::Aad::from(additional_data(&value, context)),
                 &mut cipher,
             )
             .expect("a value is shorter than 64 GiB");
@@ -216,8 +209,8 @@ impl KeyRing {
         value
     }
 
-    /// Decrypts what [`Self::encrypt`] made for the same place.
-    pub fn decrypt(&self, place: &str, value: &[u8]) -> Result<Vec<u8>, DecryptError> {
+    /// Decrypts the result of [`Self::encrypt`] for the same row.
+    pub fn decrypt(&self, context: &str, value: &[u8]) -> Result<Vec<u8>, DecryptError> {
         let id = key_of(value).ok_or(DecryptError::NotEncrypted)?;
         let key = self.keys.iter().find(|key| key.id == id);
         let key = key.ok_or(DecryptError::UnknownKey(id))?;
@@ -225,37 +218,41 @@ impl KeyRing {
         let salt = &head[1 + ID_BYTES..];
         let mut cipher = cipher.to_vec();
         let plain = sealing_key(key, salt)
-            .open_in_place(nonce(), aead::Aad::from(bound_to(head, place)), &mut cipher)
+            .open_in_place(
+                nonce(),
+                aead::Aad::from(additional_data(head, context)),
+                &mut cipher,
+            )
             .map_err(|_| DecryptError::Forged)?;
         Ok(plain.to_vec())
     }
 
     /// [`Self::encrypt`] for a column that holds text.
-    pub fn encrypt_text(&self, place: &str, plain: &str, salt: [u8; SALT_BYTES]) -> String {
-        let value = self.encrypt(place, plain.as_bytes(), salt);
+    pub fn encrypt_text(&self, context: &str, plain: &str, salt: [u8; SALT_BYTES]) -> String {
+        let value = self.encrypt(context, plain.as_bytes(), salt);
         format!("{TEXT_PREFIX}{}", BASE64.encode(value))
     }
 
-    /// Decrypts what [`Self::encrypt_text`] made.
-    pub fn decrypt_text(&self, place: &str, text: &str) -> Result<String, DecryptError> {
-        let value = value_in(text).ok_or(DecryptError::NotEncrypted)?;
-        let plain = self.decrypt(place, &value)?;
+    /// Decrypts the result of [`Self::encrypt_text`].
+    pub fn decrypt_text(&self, context: &str, text: &str) -> Result<String, DecryptError> {
+        let value = decode_text(text).ok_or(DecryptError::NotEncrypted)?;
+        let plain = self.decrypt(context, &value)?;
         String::from_utf8(plain).map_err(|_| DecryptError::Forged)
     }
 
-    /// A known value, encrypted: whoever decrypts it has the right key.
+    /// A known value, encrypted. A node that decrypts it has the right key.
     pub fn proof(&self, salt: [u8; SALT_BYTES]) -> Vec<u8> {
-        self.encrypt(PROOF_PLACE, PROOF, salt)
+        self.encrypt(PROOF_CONTEXT, PROOF, salt)
     }
 
-    /// Whether the active key decrypts what [`Self::proof`] made.
+    /// Whether the active key decrypts a [`Self::proof`].
     pub fn proves(&self, proof: &[u8]) -> bool {
         key_of(proof) == Some(self.active())
-            && self.decrypt(PROOF_PLACE, proof).as_deref() == Ok(PROOF)
+            && self.decrypt(PROOF_CONTEXT, proof).as_deref() == Ok(PROOF)
     }
 }
 
-/// The key that a value is encrypted with; `None` where it is not encrypted.
+/// The key that a value is encrypted with; `None` if it is not encrypted.
 pub fn key_of(value: &[u8]) -> Option<KeyId> {
     if value.first() != Some(&VERSION) || value.len() < HEAD_BYTES + 16 {
         return None;
@@ -264,21 +261,21 @@ pub fn key_of(value: &[u8]) -> Option<KeyId> {
     Some(KeyId(id))
 }
 
-/// The key that a text is encrypted with; `None` where it is not encrypted.
+/// The key that a text is encrypted with; `None` if it is not encrypted.
 pub fn key_of_text(text: &str) -> Option<KeyId> {
-    key_of(&value_in(text)?)
+    key_of(&decode_text(text)?)
 }
 
-fn value_in(text: &str) -> Option<Vec<u8>> {
+fn decode_text(text: &str) -> Option<Vec<u8>> {
     BASE64.decode(text.strip_prefix(TEXT_PREFIX)?).ok()
 }
 
-/// What a tag covers besides the ciphertext.
-fn bound_to(head: &[u8], place: &str) -> Vec<u8> {
-    [head, place.as_bytes()].concat()
+/// The additional data that the tag covers besides the ciphertext.
+fn additional_data(head: &[u8], context: &str) -> Vec<u8> {
+    [head, context.as_bytes()].concat()
 }
 
-/// Always the same: each value has a key of its own.
+/// A constant nonce is safe: each value has its own key.
 fn nonce() -> aead::Nonce {
     aead::Nonce::assume_unique_for_key([0; aead::NONCE_LEN])
 }
@@ -329,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_in_every_usual_form() {
+    fn a_key_is_parsed_in_every_usual_form() {
         let expected = ServiceKey::new([0xfb; KEY_BYTES]);
         for text in [
             "+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/v7+/s=",
@@ -344,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_and_not_repeated() {
+    fn invalid_keys_are_refused_and_not_repeated() {
         for text in ["", "hunter2", &"fb".repeat(31), &"fg".repeat(32)] {
             let error = ServiceKey::parse(text).expect_err(text).to_string();
             assert!(text.is_empty() || !error.contains(text), "{error}");
@@ -352,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_shows_its_id_and_nothing_of_itself() {
+    fn debug_output_shows_only_the_id_of_a_key() {
         let ring = KeyRing::new(key(1), [key(2)]);
         let shown = format!("{ring:?}");
         assert!(shown.contains(&ring.active().to_string()), "{shown}");
@@ -365,19 +362,22 @@ mod tests {
     #[test]
     fn a_former_key_decrypts_and_the_newest_encrypts() {
         let old = KeyRing::new(key(1), []);
-        let value = old.encrypt("place", b"plain", [7; SALT_BYTES]);
+        let value = old.encrypt("context", b"plain", [7; SALT_BYTES]);
         let both = KeyRing::new(key(2), [key(1), key(2)]);
         assert_eq!(both.ids().count(), 2);
-        assert_eq!(both.decrypt("place", &value).as_deref(), Ok(&b"plain"[..]));
-        let renewed = both.encrypt("place", b"plain", [8; SALT_BYTES]);
+        assert_eq!(
+            both.decrypt("context", &value).as_deref(),
+            Ok(&b"plain"[..])
+        );
+        let renewed = both.encrypt("context", b"plain", [8; SALT_BYTES]);
         assert_eq!(key_of(&renewed), Some(both.newest()));
         assert_eq!(
-            old.decrypt("place", &renewed),
+            old.decrypt("context", &renewed),
             Err(DecryptError::UnknownKey(both.newest()))
         );
         let as_before = both.with_active(old.active()).expect("it is there");
-        let value = as_before.encrypt("place", b"plain", [9; SALT_BYTES]);
-        assert!(old.decrypt("place", &value).is_ok());
+        let value = as_before.encrypt("context", b"plain", [9; SALT_BYTES]);
+        assert!(old.decrypt("context", &value).is_ok());
         assert_eq!(old.with_active(both.newest()), None);
     }
 
@@ -400,17 +400,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_encrypted_says_so() {
+    fn unencrypted_values_are_recognised() {
         let ring = KeyRing::new(key(1), []);
         for text in ["", "whsec_abc", "encrypted:", "encrypted:???"] {
             assert_eq!(key_of_text(text), None, "{text}");
-            let got = ring.decrypt_text("place", text);
+            let got = ring.decrypt_text("context", text);
             assert_eq!(got, Err(DecryptError::NotEncrypted), "{text}");
         }
     }
 
     #[test]
-    fn a_proof_is_good_for_its_own_key_alone() {
+    fn a_proof_is_valid_only_for_its_key() {
         let ring = KeyRing::new(key(1), []);
         let proof = ring.proof([3; SALT_BYTES]);
         assert!(ring.proves(&proof));
@@ -423,16 +423,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encrypted_is_decrypted(
-            plain in ".{0,200}", place in ".{0,40}", salt in any::<[u8; SALT_BYTES]>(), secret in any::<[u8; KEY_BYTES]>(),
+        fn encrypted_values_round_trip(
+            plain in ".{0,200}", context in ".{0,40}", salt in any::<[u8; SALT_BYTES]>(), secret in any::<[u8; KEY_BYTES]>(),
         ) {
             let ring = KeyRing::new(ServiceKey::new(secret), []);
-            let text = ring.encrypt_text(&place, &plain, salt);
+            let text = ring.encrypt_text(&context, &plain, salt);
             prop_assert_eq!(key_of_text(&text), Some(ring.active()));
             prop_assert!(text.starts_with(&ring.text_head()));
-            prop_assert!(ring.encrypt(&place, plain.as_bytes(), salt).starts_with(&ring.head()));
+            prop_assert!(ring.encrypt(&context, plain.as_bytes(), salt).starts_with(&ring.head()));
             prop_assert!(plain.len() < 4 || !text.contains(&plain));
-            prop_assert_eq!(ring.decrypt_text(&place, &text), Ok(plain));
+            prop_assert_eq!(ring.decrypt_text(&context, &text), Ok(plain));
         }
     }
 }

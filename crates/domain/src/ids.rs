@@ -1,12 +1,12 @@
-//! Identifiers, one type for each kind of thing.
+//! Identifiers: one type for each kind of item.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The largest ID: every JSON reader holds integers up to 2^53-1 exactly.
+/// The largest integer that every JSON parser reads exactly.
 pub const MAX_ID: u64 = (1 << 53) - 1;
 
-/// A string that is no ID: not a plain decimal number from 1 to [`MAX_ID`].
+/// The text is not a plain decimal number from 1 to [`MAX_ID`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an ID is a whole number from 1 to 9007199254740991")]
 pub struct NotAnId;
@@ -23,17 +23,16 @@ macro_rules! id {
                 if number >= 1 && number <= MAX_ID { Some(Self(number)) } else { None }
             }
 
-            /// The number.
             pub const fn get(self) -> u64 {
                 self.0
             }
 
-            /// The number as both databases keep it.
+            /// The stored form.
             pub const fn as_i64(self) -> i64 {
                 self.0.cast_signed()
             }
 
-            /// Reads back what [`Self::as_i64`] wrote.
+            /// Reads the result of [`Self::as_i64`].
             pub fn from_i64(number: i64) -> Option<Self> {
                 u64::try_from(number).ok().and_then(Self::new)
             }
@@ -60,43 +59,41 @@ id! {
     AccountId
 }
 id! {
-    /// A message as its sender knows it: one for each recipient, whatever the number of parts.
+    /// One message to one recipient, in any number of parts.
     MessageId
 }
 id! {
-    /// An API token, as people name it when they revoke it. Not the secret.
+    /// The ID of an API token, for lists and for revoking it. Not the secret.
     TokenId
 }
 id! {
-    /// A name or number that an account sends under.
+    /// A sender ID of an account.
     SenderId
 }
 id! {
-    /// What a person granted to a client, with all the tokens that it gave.
+    /// What a person allowed a client to do, with all tokens issued for it.
     GrantId
 }
 id! {
-    /// A report to a caller.
     CallbackId
 }
 id! {
-    /// Somebody who may sign in.
     PersonId
 }
 id! {
-    /// A change that was noted down.
+    /// An entry of the audit log.
     AuditId
 }
 id! {
-    /// One run of the program that works on a database.
+    /// One running process of the service.
     NodeId
 }
 id! {
-    /// Where messages wait for a node that has a link to a carrier.
+    /// A pool of messages in the database that wait for the same route.
     PoolId
 }
 
-/// `str::parse` would also take a leading `+`.
+/// Stricter than `str::parse`, which also accepts a leading `+`.
 fn parse_decimal(text: &str) -> Option<u64> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;

@@ -1,10 +1,10 @@
-//! The rules of the service, pure.
+//! The pure rules of the service.
 //!
-//! What belongs here: types that prove their own validity (numbers, originators, texts, tokens, money), the states of
-//! a message, and the port traits through which the rest of the house reaches a database or a clock.
+//! This crate holds types that prove their own validity (numbers, originators, texts, tokens, money), the states of a
+//! message, and the port traits through which other crates reach a database or a clock.
 //!
-//! What never enters: an async runtime, HTTP, SQL, a read of the wall clock or of a source of randomness. Time and
-//! random bytes arrive as arguments, so every rule can be tested by a table.
+//! It contains no async runtime, HTTP or SQL, and does not read the wall clock or a source of randomness. Time and
+//! random bytes are arguments, so every rule can be tested by a table.
 
 pub mod access;
 pub mod billing;

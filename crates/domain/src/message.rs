@@ -1,4 +1,4 @@
-//! A message on its way: what was submitted, and what became of it.
+//! Messages: what was submitted, and the state of each.
 
 pub mod channel;
 pub mod code;
@@ -26,26 +26,22 @@ use crate::number::network::Network;
 use crate::sender::originator::Originator;
 use crate::shown::Shown;
 
-/// The most recipients that one request may name.
 pub const MAX_RECIPIENTS: usize = 1000;
 
-/// Which lane a message travels in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Priority {
-    /// Registration codes, password reminders, urgent notices.
+    /// One-time codes, password reminders, urgent notices.
     High,
-    /// Everything that does not say otherwise.
     #[default]
     Normal,
-    /// Mass messages.
+    /// Bulk messages.
     Low,
 }
 
 impl Priority {
-    /// Every lane, the most urgent first.
+    /// Every priority, the most urgent first.
     pub const ALL: [Self; 3] = [Self::High, Self::Normal, Self::Low];
 
-    /// The name in requests.
     pub const fn name(self) -> &'static str {
         match self {
             Self::High => "high",
@@ -54,7 +50,7 @@ impl Priority {
         }
     }
 
-    /// The number of the lane as both databases keep it; the most urgent is 0.
+    /// The stored number of the lane; the most urgent is 0.
     pub const fn lane(self) -> i16 {
         match self {
             Self::High => 0,
@@ -64,7 +60,6 @@ impl Priority {
     }
 }
 
-/// The name belongs to no lane.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no priority; give high, normal or low", Shown(.0))]
 pub struct UnknownPriority(String);
@@ -80,12 +75,12 @@ impl FromStr for Priority {
     }
 }
 
-/// A message that never leaves the service and is never billed.
+/// For a message that never leaves the service and is never charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TestMode {
-    /// Emulate a successful delivery.
+    /// Simulate a successful delivery.
     Deliver,
-    /// Emulate a failed delivery.
+    /// Simulate a failed delivery.
     Fail,
 }
 
@@ -98,7 +93,6 @@ impl TestMode {
         }
     }
 
-    /// Reads back a number.
     pub const fn from_number(number: i64) -> Option<Self> {
         match number {
             1 => Some(Self::Deliver),
@@ -108,17 +102,14 @@ impl TestMode {
     }
 }
 
-/// When a message goes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendTime {
-    /// As soon as it is accepted.
     Now,
-    /// At a time to come.
     At(Timestamp),
 }
 
 impl SendTime {
-    /// The time from which a message may be handed to a network.
+    /// The time from which the message may be handed to a carrier.
     pub const fn due_at(self, accepted_at: Timestamp) -> Timestamp {
         match self {
             Self::Now => accepted_at,
@@ -127,74 +118,65 @@ impl SendTime {
     }
 }
 
-/// One recipient of a submission and the ID that its message got.
+/// One recipient of a submission and the ID of its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipient {
-    /// The message's ID.
     pub id: MessageId,
-    /// Where it goes.
     pub to: Msisdn,
-    /// The network that the number belongs to, as far as its prefix tells.
+    /// The network that the number's prefix tells, if any.
     pub network: Option<Network>,
-    /// What the message costs, all parts together.
+    /// The price of the message, all parts together.
     pub price: Money,
 }
 
-/// One valid request to send, ready to be stored: every recipient gets the same message, all or none.
+/// A checked request, ready to be stored: every recipient gets the same message, all or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
-    /// Whose.
     pub account: AccountId,
-    /// By which channel.
     pub channel: Channel,
-    /// To whom; at least one, with ascending consecutive IDs.
+    /// At least one, with ascending consecutive IDs.
     pub recipients: Vec<Recipient>,
-    /// From whom; nobody signs a lookup.
+    /// `None` for a lookup.
     pub from: Option<Originator>,
-    /// The text as it was sent; empty for a lookup.
+    /// The text as the caller gave it; empty for a lookup.
     pub text: String,
-    /// Whether the text carries a confirmation code: it is stored encrypted and nobody reads it back ([`crate::message::code_text`]).
+    /// Whether the text carries a confirmation code: it is then stored encrypted, and nobody can read it back
+    /// ([`crate::message::code_text`]).
     pub carries_code: bool,
-    /// What a Viber message has besides its text.
+    /// The button and the image of a Viber message.
     pub interactive: Option<Interactive>,
-    /// How the text is coded and into how many parts it splits.
+    /// Coding and number of parts.
     pub shape: Shape,
-    /// The header that the caller gave for a text that is not split here.
+    /// The caller's own user data header, for a text that is not split here.
     pub udh: Option<Udh>,
-    /// Whether the caller chose the coding, so that nothing may be split.
+    /// Whether the caller chose the coding; the text is then not split.
     pub coding_given: bool,
-    /// Where the delivery report goes.
     pub dlr_url: Option<CallbackUrl>,
-    /// Which lane.
     pub priority: Priority,
-    /// When it goes out.
     pub send: SendTime,
-    /// When it was accepted.
     pub accepted_at: Timestamp,
-    /// From when on it is no longer attempted.
+    /// It is not sent after this time.
     pub expires_at: Timestamp,
-    /// Whether it only pretends.
     pub test_mode: Option<TestMode>,
     /// The caller's key that makes a repeated request harmless.
     pub idempotency: Option<IdempotencyClaim>,
-    /// Whose it is from the start.
+    /// The initial holder.
     pub holder: Holder,
 }
 
-/// Whose a message is while it waits to be sent.
+/// Who holds a message while it waits to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Holder {
-    /// Nobody's: whoever has room takes it.
+    /// No node: any node with capacity claims it.
     #[default]
     Nobody,
-    /// That of the node that has room to send it at once.
+    /// The node that has capacity to send it at once.
     Node(NodeId),
-    /// That of any node with a link to the carrier of this pool.
+    /// Any node with a link to the carrier of this pool.
     Pool(PoolId),
 }
 
 impl Holder {
-    /// The node that has it, if one has.
     pub const fn node(self) -> Option<NodeId> {
         match self {
             Self::Node(node) => Some(node),
@@ -204,23 +186,23 @@ impl Holder {
 }
 
 impl Submission {
-    /// The time from which the message may be handed to a network.
+    /// The time from which the message may be handed to a carrier.
     pub const fn due_at(&self) -> Timestamp {
         self.send.due_at(self.accepted_at)
     }
 
-    /// The text as it is stored and shown.
+    /// The text as it is stored in plain and shown.
     pub fn shown_text(&self) -> &str {
         if self.carries_code { SHOWN } else { &self.text }
     }
 
-    /// What it costs, all recipients together.
+    /// The price of all recipients together.
     pub fn cost(&self) -> Money {
         let prices = self.recipients.iter().map(|recipient| recipient.price);
         prices.fold(Money::ZERO, Money::plus)
     }
 
-    /// The same messages under other IDs: `first` and those that follow it.
+    /// The same messages with other IDs: `first` and the following ones.
     #[must_use]
     pub fn renumbered(mut self, first: MessageId) -> Self {
         for (recipient, number) in self.recipients.iter_mut().zip(first.get()..) {
@@ -229,7 +211,6 @@ impl Submission {
         self
     }
 
-    /// What the caller is told.
     pub fn receipt(&self) -> SubmitReceipt {
         let recipients = u32::try_from(self.recipients.len()).expect("at most a thousand");
         SubmitReceipt {
@@ -240,14 +221,12 @@ impl Submission {
     }
 }
 
-/// What an accepted request is answered with. The IDs of one request are consecutive, so two numbers hold them all.
+/// The answer to an accepted request. The IDs of one request are consecutive, so two numbers are enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubmitReceipt {
-    /// The first recipient's message.
     pub first: MessageId,
-    /// How many messages.
     pub messages: u32,
-    /// How many parts over all recipients.
+    /// The number of parts over all recipients.
     pub parts: u32,
 }
 
@@ -258,45 +237,38 @@ impl SubmitReceipt {
     }
 }
 
-/// A caller's `Idempotency-Key`, reduced to what is compared.
+/// A caller's `Idempotency-Key`, as hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdempotencyClaim {
     /// SHA-256 of the key.
     pub key: [u8; 32],
     /// SHA-256 of the request's body.
     pub body: [u8; 32],
-    /// Until when the answer is kept.
+    /// How long the answer is stored.
     pub expires_at: Timestamp,
 }
 
-/// Where a message stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageState {
-    /// Waits for the time that its sender asked for.
+    /// Waits for its send time.
     Scheduled {
-        /// That time.
         at: Timestamp,
     },
-    /// Waits to be handed to a network.
+    /// Waits to be handed to a carrier.
     Queued,
-    /// Handed to a network, which has not reported on it.
+    /// A carrier took it, and has not reported a final state.
     Sent,
-    /// Has come to its end.
     Ended {
-        /// How.
         outcome: Outcome,
-        /// When.
         at: Timestamp,
     },
-    /// Taken back by its sender before its time came.
+    /// Cancelled by its sender before its send time.
     Cancelled {
-        /// When.
         at: Timestamp,
     },
 }
 
 impl MessageState {
-    /// The name in answers.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scheduled { .. } => "scheduled",
@@ -319,34 +291,25 @@ impl MessageState {
     }
 }
 
-/// What a caller may read back of a message.
+/// What the API shows of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageRecord {
-    /// Its ID.
     pub id: MessageId,
-    /// By which channel.
     pub channel: Channel,
-    /// Where it stands.
     pub state: MessageState,
-    /// Into how many parts it splits.
     pub parts: u8,
-    /// The network that its recipient belongs to, where that is known.
+    /// The recipient's network, if it is known.
     pub network: Option<Network>,
 }
 
-/// A message that waits for its time, as the scheduled list shows it.
+/// A scheduled message, as the scheduled list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduledRecord {
-    /// Its ID.
     pub id: MessageId,
-    /// Its time.
     pub at: Timestamp,
-    /// From whom, as it is shown.
+    /// The originator as text.
     pub from: String,
-    /// To whom.
     pub to: Msisdn,
-    /// The text.
     pub text: String,
-    /// Where its report goes.
     pub dlr_url: Option<String>,
 }

@@ -13,51 +13,48 @@ const DECIMALS: usize = 6;
 pub struct Money(i64);
 
 impl Money {
-    /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// An amount given in millionths, as both databases keep it.
+    /// The amount in millionths is the stored form.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// The sum. Amounts are bounded far below what would not fit; beyond, it stays at the largest there is.
+    /// The sum. It saturates, although real amounts never come close to the limit.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The difference, bounded as [`Self::plus`] is.
+    /// The difference; saturates.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// So many times the amount, bounded as [`Self::plus`] is.
+    /// The product; saturates.
     #[must_use]
     pub const fn times(self, count: u32) -> Self {
         Self(self.0.saturating_mul(count as i64))
     }
 
-    /// The amount in millionths.
     pub const fn micros(self) -> i64 {
         self.0
     }
 }
 
-/// As a decimal with at least two places: `100.00`, `0.0125`, `-3.50`.
+/// A decimal with at least two places: `100.00`, `0.0125`, `-3.50`.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
         let micros = self.0.unsigned_abs();
         let one = MICROS_IN_ONE.unsigned_abs();
         let fraction = format!("{:06}", micros % one);
-        let kept = fraction.trim_end_matches('0').len().max(2);
-        write!(f, "{sign}{}.{}", micros / one, &fraction[..kept])
+        let digits = fraction.trim_end_matches('0').len().max(2);
+        write!(f, "{sign}{}.{}", micros / one, &fraction[..digits])
     }
 }
 
-/// The text is no amount.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not an amount of money; write it like 100.00, with at most 6 decimals", Shown(.0))]
 pub struct NotMoney(String);
@@ -115,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_refused() {
+    fn invalid_amounts_are_refused() {
         for text in [
             "",
             "-",

@@ -1,21 +1,18 @@
-//! What somebody writes down about a decision.
+//! A note that somebody adds to a decision.
 
 use std::str::FromStr;
 
-/// The most characters of a note.
 pub const MAX_NOTE_CHARS: usize = 200;
 
-/// A note: one line, not too long for a table.
+/// One line of text, short enough for a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note(String);
 
-/// The text is no note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a note is one line of at most {MAX_NOTE_CHARS} characters")]
 pub struct NotANote;
 
 impl Note {
-    /// What it says.
     pub fn as_str(&self) -> &str {
         &self.0
     }

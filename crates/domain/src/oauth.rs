@@ -1,8 +1,8 @@
-//! OAuth: how an AI client is granted a part of what an account may do, and what proves that it was.
+//! OAuth: how a person allows an AI client to act for an account, and which tokens the client gets.
 //!
-//! Clients are public: they keep no secret of their own. What takes its place is a proof that whoever redeems a code is
-//! whoever asked for it ([`Challenge`], [`Verifier`]), an address that was registered before and is compared letter by
-//! letter ([`RedirectUri`]), and tokens that work once and betray their thief ([`Grant`]).
+//! Clients are public: they have no secret. Instead, a client proves that it redeems its own code ([`Challenge`],
+//! [`Verifier`]), it is only sent back to a registered address ([`RedirectUri`]), and refresh tokens work once, so that
+//! the use of a stolen one is noticed ([`Grant`]).
 
 mod client;
 mod grant;

@@ -1,4 +1,4 @@
-//! People: who may sign in, and as what.
+//! People and their roles.
 
 mod email;
 mod password;
@@ -18,22 +18,18 @@ pub use password::{MIN_PASSWORD_CHARS, Password, PasswordHash, WeakPassword};
 pub use session::{Device, OpenSession, SessionRecord};
 pub use totp::{RECOVERY_BYTES, RECOVERY_CODES, RecoveryCode, TOTP_BYTES, TotpSecret};
 
-/// What a person may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Runs the service.
     Operator,
-    /// Runs an account.
     Admin,
-    /// Works with an account.
     Member,
 }
 
 impl Role {
-    /// Every role, from the most powerful on.
+    /// Every role, the most powerful first.
     pub const ALL: [Self; 3] = [Self::Operator, Self::Admin, Self::Member];
 
-    /// The name that databases, pages and the command line use.
+    /// The name in the database, on pages and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Operator => "operator",
@@ -49,7 +45,6 @@ impl fmt::Display for Role {
     }
 }
 
-/// The name belongs to no role.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no role; choose from operator, admin, member", Shown(.0))]
 pub struct UnknownRole(String);
@@ -65,21 +60,19 @@ impl FromStr for Role {
     }
 }
 
-/// Somebody who may sign in.
+/// Somebody who signs in to the dashboard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
-    /// The ID.
     pub id: PersonId,
-    /// What they sign in with; nobody else has it.
+    /// Unique.
     pub email: Email,
-    /// What they may do.
     pub role: Role,
-    /// The account that they see. Only an operator may have none.
+    /// The account that they see first. Only an operator may have none.
     pub account: Option<AccountId>,
 }
 
 impl Person {
-    /// The same person as they are in one of their further accounts.
+    /// The same person in another of their accounts.
     #[must_use]
     pub fn with_membership(self, further: &Membership) -> Self {
         let role = match self.role {
@@ -94,17 +87,16 @@ impl Person {
     }
 }
 
-/// Whose session it is.
+/// The identity of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignedIn {
-    /// The operator, who opened the one-time link of the first start and has not said yet who they are.
+    /// The operator who opened the one-time link of the first start and has not created a person yet.
     ByLink(AccountId),
-    /// A person.
     Person(Person),
 }
 
 impl SignedIn {
-    /// The one account that may be seen and acted for.
+    /// The account that the session shows and acts for.
     pub fn account(&self) -> Option<AccountId> {
         match self {
             Self::ByLink(account) => Some(*account),
@@ -112,7 +104,6 @@ impl SignedIn {
         }
     }
 
-    /// What they may do.
     pub fn role(&self) -> Role {
         match self {
             Self::ByLink(_) => Role::Operator,
@@ -120,7 +111,6 @@ impl SignedIn {
         }
     }
 
-    /// Who it is, where that is known.
     pub fn person(&self) -> Option<&Person> {
         match self {
             Self::ByLink(_) => None,
@@ -129,16 +119,14 @@ impl SignedIn {
     }
 }
 
-/// A further account of a person, besides the one that they see first.
+/// An account of a person besides the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Membership {
-    /// Who.
     pub person: PersonId,
-    /// Which account.
     pub account: AccountId,
-    /// What they may do there. An operator may do everything anywhere.
+    /// The role in this account. An operator remains an operator in every account.
     pub role: Role,
-    /// When they last worked with it, to within some minutes.
+    /// Accurate to a few minutes.
     pub seen_at: Option<Timestamp>,
 }
 

@@ -1,6 +1,6 @@
-//! The ports: what the service asks of a database, shaped by use case.
+//! The ports: what the service needs from a database, by use case.
 //!
-//! Each call is atomic. No transaction object and no row leaves the room behind these traits.
+//! Each call is atomic. No transaction object and no row is visible outside an implementation.
 
 use std::error::Error;
 
@@ -71,58 +71,52 @@ pub use sessions::{NewSession, SessionStore};
 pub use traffic::{Span, TrafficCount, TrafficStore};
 pub use tries::{TryKey, TryStore};
 
-/// Why a store could not do what it was asked. Says what to do next, never what SQL was run.
+/// Why a store failed. The text says what happened, never which SQL was run.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No room on the disk. Nothing was stored; it works again once there is room.
+    /// The disk is full. Nothing was stored; it works again when there is space.
     #[error("the database has no room left on its disk")]
     Full {
-        /// What the database said.
         #[source]
         source: Cause,
     },
-    /// A write could not be made durable. What the disk holds is unknown until a restart reads it back.
+    /// A write could not be made durable. The state on disk is unknown until a restart reads it.
     #[error("the database could not make a write durable")]
     Broken {
-        /// What the database said.
         #[source]
         source: Cause,
     },
-    /// Not reachable, or too busy to answer in time. Trying again later may work.
+    /// Not reachable, or too busy to answer in time. A later attempt may work.
     #[error("the database cannot be reached")]
     Unavailable {
-        /// What happened on the way.
         #[source]
         source: Cause,
     },
-    /// A message has an ID that another one has already: the database handed out its block again, as one does that was
-    /// restored or promoted without its newest writes. Nothing was stored; other IDs may work.
+    /// A message ID exists already: a database that was restored or promoted without its newest writes reserved the
+    /// same IDs again. Nothing was stored; other IDs may work.
     #[error("a message ID is taken already")]
     IdTaken {
-        /// What the database said.
         #[source]
         source: Cause,
     },
-    /// The database refused a statement or holds something that no version of ours wrote.
+    /// The database refused a statement, or contains something that no version of ours wrote.
     #[error("the database did not do as asked: {operation}")]
     Unexpected {
-        /// What was being done.
         operation: &'static str,
-        /// What the database said.
         #[source]
         source: Cause,
     },
 }
 
-/// The chain behind a store's error, for the log.
+/// The cause of a store error, for the log.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
-/// What the way of a message needs: accepting, sending, receipts, reports.
+/// What a message needs on its way: accepting, sending, receipts, callbacks.
 pub trait WorkStore: MessageStore + DispatchStore + BindStore + CallbackStore {}
 
 impl<T> WorkStore for T where T: MessageStore + DispatchStore + BindStore + CallbackStore {}
 
-/// Everything that the service keeps.
+/// All ports of the database.
 pub trait Store:
     WorkStore
     + AccessStore

@@ -1,6 +1,6 @@
-//! Sender IDs: the names and numbers that accounts send under, and who says that they may.
+//! Sender IDs: the names and numbers that accounts send under.
 //!
-//! A name is reviewed by whoever runs the service; a number is confirmed by its holder, who gets a PIN there.
+//! An operator reviews a name; the holder of a number confirms it by a PIN.
 
 pub mod originator;
 
@@ -22,17 +22,15 @@ pub use notification::notification;
 pub use pin::{Judgement, MAX_TRIES, NotAPin, PIN_LIFETIME, Pin, PinHash, PinOut, SEND_PAUSE};
 pub use state::{SenderState, Step, UnknownState, WrongState};
 
-/// The shortest sender name, in characters.
 pub const MIN_NAME_CHARS: usize = 3;
-/// The longest sender name, in characters: what the networks carry.
+/// The limit of the networks.
 pub const MAX_NAME_CHARS: usize = crate::sender::originator::MAX_NAME_CHARS;
-/// The longest description for the reviewer, in characters.
+/// The limit for the text to the reviewer.
 pub const MAX_DESCRIPTION_CHARS: usize = 1000;
 
-/// What kind of sender it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SenderKind {
-    /// A name, which is reviewed.
+    /// A name, which an operator reviews.
     AlphaNumeric,
     /// A number, which its holder confirms.
     Msisdn,
@@ -41,7 +39,7 @@ pub enum SenderKind {
 impl SenderKind {
     const ALL: [Self; 2] = [Self::AlphaNumeric, Self::Msisdn];
 
-    /// The number that both databases keep.
+    /// The stored form.
     pub const fn number(self) -> i16 {
         match self {
             Self::AlphaNumeric => 1,
@@ -49,12 +47,11 @@ impl SenderKind {
         }
     }
 
-    /// Reads back a number.
     pub fn from_number(number: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
-    /// The word of the contract.
+    /// The name in the API.
     pub const fn name(self) -> &'static str {
         match self {
             Self::AlphaNumeric => "AlphaNumeric",
@@ -63,7 +60,6 @@ impl SenderKind {
     }
 }
 
-/// The text is no kind of sender.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no kind of sender; give AlphaNumeric or MSISDN", Shown(.0))]
 pub struct UnknownKind(String);
@@ -77,25 +73,18 @@ impl FromStr for SenderKind {
     }
 }
 
-/// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Category {
-    /// A company.
     Company,
-    /// A product.
     Product,
-    /// A brand.
     Brand,
-    /// A short code.
     Shortcode,
-    /// A fixed line.
     Landline,
-    /// Something else.
     Other,
 }
 
 impl Category {
-    /// Every category, in the order of the contract.
+    /// Every category, in the order of the API documentation.
     pub const ALL: [Self; 6] = [
         Self::Company,
         Self::Product,
@@ -105,7 +94,7 @@ impl Category {
         Self::Other,
     ];
 
-    /// The number that both databases keep.
+    /// The stored form.
     pub const fn number(self) -> i16 {
         match self {
             Self::Company => 1,
@@ -117,13 +106,12 @@ impl Category {
         }
     }
 
-    /// Reads back a number.
     pub fn from_number(number: i16) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|category| category.number() == number)
     }
 
-    /// The word of the contract.
+    /// The name in the API.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Company => "Company",
@@ -136,7 +124,6 @@ impl Category {
     }
 }
 
-/// The text is no category.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no category; give Company, Product, Brand, Shortcode, Landline or Other", Shown(.0))]
 pub struct UnknownCategory(String);
@@ -151,31 +138,26 @@ impl FromStr for Category {
     }
 }
 
-/// A name or number to send under.
+/// The name or number of a sender ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SenderName {
     /// 3 to 11 Latin letters, digits, spaces, dots and `- _ & # !`.
     AlphaNumeric(String),
-    /// A subscriber number.
     Msisdn(Msisdn),
 }
 
-/// Why a text is no name or number to send under.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SenderNameError {
-    /// Not a name.
     #[error(
         "{} is no sender name; give 3 to 11 Latin letters, digits, spaces, dots or - _ & # !, at least one of them a letter or digit",
         Shown(.0)
     )]
     Name(String),
-    /// Not a number.
     #[error(transparent)]
     Number(#[from] MsisdnError),
 }
 
 impl SenderName {
-    /// Reads a name or a number.
     pub fn parse(kind: SenderKind, text: &str) -> Result<Self, SenderNameError> {
         match kind {
             SenderKind::Msisdn => Ok(Self::Msisdn(Msisdn::parse(text)?)),
@@ -184,7 +166,6 @@ impl SenderName {
         }
     }
 
-    /// Which kind it is.
     pub const fn kind(&self) -> SenderKind {
         match self {
             Self::AlphaNumeric(_) => SenderKind::AlphaNumeric,
@@ -192,7 +173,7 @@ impl SenderName {
         }
     }
 
-    /// As it is compared, and as both databases keep it: a number as its digits.
+    /// The form that is compared and stored: a number as its digits.
     pub fn compared(&self) -> &str {
         match self {
             Self::AlphaNumeric(name) => name,
@@ -201,7 +182,7 @@ impl SenderName {
     }
 }
 
-/// With the plus sign of a number, as people and JSON answers write it.
+/// With the plus sign of a number, as in JSON responses.
 impl fmt::Display for SenderName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -211,7 +192,6 @@ impl fmt::Display for SenderName {
     }
 }
 
-/// Whether a text has the form of a sender name.
 pub(crate) fn is_name(text: &str) -> bool {
     let is_known = |b: u8| b.is_ascii_alphanumeric() || b" .-_&#!".contains(&b);
     (MIN_NAME_CHARS..=MAX_NAME_CHARS).contains(&text.len())
@@ -219,26 +199,20 @@ pub(crate) fn is_name(text: &str) -> bool {
         && text.bytes().any(|b| b.is_ascii_alphanumeric())
 }
 
-/// A sender, as its account and the reviewer see it.
+/// A sender ID, as its account and the reviewer see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SenderRecord {
-    /// Its ID.
     pub id: SenderId,
-    /// Whose.
     pub account: AccountId,
-    /// The name or number.
     pub name: SenderName,
-    /// What a name stands for.
     pub category: Option<Category>,
-    /// What the reviewer is told about it.
+    /// For the reviewer.
     pub description: Option<String>,
-    /// Where changes of its state are told.
+    /// Where changes of its state are reported.
     pub notification_url: Option<CallbackUrl>,
-    /// Whether it may be used.
     pub state: SenderState,
-    /// Why, in the reviewer's words.
+    /// The reviewer's reason for the state.
     pub reason: Option<String>,
-    /// When it was registered.
     pub created_at: Timestamp,
 }
 
@@ -310,7 +284,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_a_name_is_read_back_as_itself(text in "\\PC{0,14}|[A-Za-z0-9 ._&#!-]{0,14}") {
+        fn valid_names_round_trip(text in "\\PC{0,14}|[A-Za-z0-9 ._&#!-]{0,14}") {
             if let Ok(name) = SenderName::parse(SenderKind::AlphaNumeric, &text) {
                 prop_assert_eq!(name.compared(), text.as_str());
                 prop_assert!((3..=11).contains(&text.chars().count()));

@@ -1,12 +1,11 @@
-//! How a caller's own value is shown back in an error.
+//! Quotes a caller's value in an error text.
 
 use std::fmt::{self, Write as _};
 
-/// At most this many characters of a value are repeated in an error.
 const MAX_CHARS: usize = 40;
 
-/// A value quoted for an error message: control characters escaped, long values cut, so that an answer stays short
-/// and cannot break a log line.
+/// A quoted value: control characters are escaped and long values cut, so that an error text stays short and cannot
+/// break a log line.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a>(pub &'a str);
 

@@ -1,4 +1,4 @@
-//! The carriers, built from the configuration, and built anew when it changes.
+//! The carriers, built from the configuration and rebuilt when it changes.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -18,34 +18,33 @@ use outbound::{Absent, SmppCarrier, SmppSettings, Upstream, UpstreamReports, Ups
 use tokio::sync::watch;
 use url::Url;
 
-use crate::config::routes::{Known, Route};
+use crate::config::routes::{KnownCarrier, Route};
 use crate::config::{Config, carriers as settings};
 use crate::outside;
 
-/// The carriers of a process.
 pub(crate) struct Carriers {
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// Where this process listens: unless the configuration says otherwise, upstreams bring their reports there.
+    /// The listening address: upstreams send their reports there, unless the configuration names another URL.
     listening: SocketAddr,
     reports: Arc<UpstreamReports>,
-    running: Vec<Running>,
-    /// Those that rules name and that this node does not have.
+    running: Vec<RunningCarrier>,
+    /// Carriers that the routing rules name and that this node does not have.
     absent: Vec<Arc<Absent>>,
 }
 
-/// A carrier with all that it was built from: as long as that is the same, so is the carrier.
+/// A carrier and the settings it was built from. It stays connected until they change.
 #[derive(Clone)]
-struct Running {
-    made_of: MadeOf,
+struct RunningCarrier {
+    built_from: BuildSettings,
     carrier: Arc<dyn Carrier>,
-    /// The carrier, when its reports come by HTTP.
+    /// The same carrier, if it sends its reports by HTTP.
     upstream: Option<Arc<Upstream>>,
 }
 
 #[derive(Clone, PartialEq)]
-struct MadeOf {
+struct BuildSettings {
     settings: settings::Carrier,
     simulator: SimulatorSettings,
     base_url: String,
@@ -69,18 +68,18 @@ impl Carriers {
         }
     }
 
-    /// The version of the rules that are published.
+    /// The version of the published routing rules.
     pub(crate) fn routes(&self) -> watch::Receiver<u32> {
         self.engine.catalogues.routes()
     }
 
-    /// Takes in what upstreams report.
+    /// Accepts the reports of upstreams.
     pub(crate) fn reports(&self) -> Arc<UpstreamReports> {
         self.reports.clone()
     }
 
-    /// Goes over to the carriers of the configuration and to these rules. Nothing is changed where that cannot be done as
-    /// a whole; a carrier whose settings are the same stays connected.
+    /// Switches to the carriers of the configuration and to these rules. On an error nothing is changed. A carrier with
+    /// unchanged settings stays connected.
     pub(crate) async fn apply(
         &mut self,
         config: &Config,
@@ -97,60 +96,67 @@ impl Carriers {
             })
             .collect();
         let plan = plan(rules, &configured, &absent, &self.engine.catalogues)?;
-        let absent = self.keep_places(&absent);
+        let absent = self.placeholders(&absent);
         let mut running = Vec::new();
         let mut built = Vec::new();
         if let Some(sink) = self.engine.receipts() {
             for settings in configured {
-                let made_of = MadeOf {
+                let built_from = BuildSettings {
                     simulator: simulator_settings(config),
                     base_url: config.base_url(self.listening),
                     settings,
                 };
-                if let Some(same) = self.running.iter().find(|old| old.made_of == made_of) {
+                if let Some(same) = self.running.iter().find(|old| old.built_from == built_from) {
                     running.push(same.clone());
                     continue;
                 }
-                match self.build(made_of, sink.clone()) {
+                match self.build(built_from, sink.clone()) {
                     Ok(new) => {
                         built.push(new.carrier.clone());
                         running.push(new);
                     }
-                    Err(error) => return Err(abandon(built, error).await),
+                    Err(error) => return Err(stop_built(built, error).await),
                 }
             }
         }
         let present = running.iter().map(|running| CarrierHandle {
             carrier: running.carrier.clone(),
-            kind: running.made_of.settings.kind().to_owned(),
+            kind: running.built_from.settings.kind().to_owned(),
         });
-        let equipment = present.chain(absent.iter().map(|carrier| CarrierHandle {
+        let handles = present.chain(absent.iter().map(|carrier| CarrierHandle {
             carrier: carrier.clone(),
             kind: Absent::KIND.to_owned(),
         }));
-        // Before anything is sent with them. A carrier that is replaced goes on being reported on.
+        // Before anything is sent by the new carriers. Reports about replaced carriers are still accepted.
         self.reports.set(upstreams(&running));
-        if let Err(error) = self.engine.equip(plan, equipment.collect()).await {
+        if let Err(error) = self.engine.equip(plan, handles.collect()).await {
             self.reports.set(upstreams(&self.running));
-            return Err(abandon(built, error.into()).await);
+            return Err(stop_built(built, error.into()).await);
         }
         self.running = running;
         self.absent = absent;
         Ok(())
     }
 
-    /// The places of carriers that are not here; what waits in one goes on doing so.
-    fn keep_places(&self, absent: &[&NamedCarrier]) -> Vec<Arc<Absent>> {
-        let place = |named: &&NamedCarrier| {
-            let before = self.absent.iter().find(|place| place.name() == named.name);
+    /// Placeholders for carriers that this node does not have. Existing ones are reused, with their waiting messages.
+    fn placeholders(&self, absent: &[&NamedCarrier]) -> Vec<Arc<Absent>> {
+        let placeholder = |named: &&NamedCarrier| {
+            let before = self
+                .absent
+                .iter()
+                .find(|absent| absent.name() == named.name);
             before.cloned().unwrap_or_else(|| Absent::new(&named.name))
         };
-        absent.iter().map(place).collect()
+        absent.iter().map(placeholder).collect()
     }
 
-    fn build(&self, made_of: MadeOf, sink: Arc<dyn ReceiptSink>) -> anyhow::Result<Running> {
+    fn build(
+        &self,
+        built_from: BuildSettings,
+        sink: Arc<dyn ReceiptSink>,
+    ) -> anyhow::Result<RunningCarrier> {
         let mut upstream = None;
-        let carrier: Arc<dyn Carrier> = match &made_of.settings {
+        let carrier: Arc<dyn Carrier> = match &built_from.settings {
             settings::Carrier::Simulator(_) => {
                 let surroundings = Surroundings {
                     clock: self.clock.clone(),
@@ -158,11 +164,11 @@ impl Carriers {
                     sink,
                     book: outside::number_book(self.engine.catalogues.clone()),
                 };
-                Simulator::start(made_of.simulator.clone(), surroundings)
+                Simulator::start(built_from.simulator.clone(), surroundings)
                     .context("simulator.journal cannot be opened")?
             }
             settings::Carrier::Upstream(settings) => {
-                let settings = upstream_settings(settings, &made_of.base_url)?;
+                let settings = upstream_settings(settings, &built_from.base_url)?;
                 let carrier = Upstream::start(settings, sink, self.clock.clone());
                 upstream.insert(carrier).clone()
             }
@@ -171,15 +177,15 @@ impl Carriers {
                 SmppCarrier::start(settings, sink, self.clock.clone())
             }
         };
-        Ok(Running {
-            made_of,
+        Ok(RunningCarrier {
+            built_from,
             carrier,
             upstream,
         })
     }
 }
 
-fn upstreams(running: &[Running]) -> Vec<Arc<Upstream>> {
+fn upstreams(running: &[RunningCarrier]) -> Vec<Arc<Upstream>> {
     running
         .iter()
         .filter_map(|one| one.upstream.clone())
@@ -191,11 +197,11 @@ fn smpp_settings(carrier: &settings::SmppCarrier) -> anyhow::Result<SmppSettings
     let tls = match &carrier.tls_ca {
         None => SmppTls::default(),
         Some(path) => {
-            let about = || format!("carrier '{}': tls_ca {}", carrier.name, path.display());
-            let pem = std::fs::read(path).with_context(about)?;
+            let context = || format!("carrier '{}': tls_ca {}", carrier.name, path.display());
+            let pem = std::fs::read(path).with_context(context)?;
             SmppTls::trusting(&pem)
                 .map_err(anyhow::Error::msg)
-                .with_context(about)?
+                .with_context(context)?
         }
     };
     let seconds = Duration::from_secs;
@@ -259,8 +265,8 @@ fn upstream_settings(
     })
 }
 
-/// Stops what was built for a configuration that cannot be followed.
-async fn abandon(built: Vec<Arc<dyn Carrier>>, error: anyhow::Error) -> anyhow::Error {
+/// Stops the carriers that were built for a configuration that cannot be applied.
+async fn stop_built(built: Vec<Arc<dyn Carrier>>, error: anyhow::Error) -> anyhow::Error {
     for carrier in built {
         carrier.stop().await;
     }
@@ -276,7 +282,6 @@ fn simulator_settings(config: &Config) -> SimulatorSettings {
     }
 }
 
-/// What routing goes by.
 fn plan(
     rules: &PublishedRules<Route>,
     configured: &[settings::Carrier],
@@ -292,8 +297,8 @@ fn plan(
             is_simulated: matches!(carrier, settings::Carrier::Simulator(_)),
         })
     };
-    // Whether costs are known was checked where the rules come from; here they may not be.
-    let known = |name| Known {
+    // The node that published the rules has checked the costs; this node may not have them.
+    let known = |name| KnownCarrier {
         name,
         has_costs: true,
     };
@@ -302,7 +307,7 @@ fn plan(
         .chain(absent.iter().map(|named| known(&named.name)))
         .collect();
     let rules = rules.routes.iter().map(|route| route.rule(&names));
-    let not_here = absent.iter().map(|named| {
+    let absent_facts = absent.iter().map(|named| {
         Ok(CarrierFacts {
             name: named.name.clone(),
             channels: named.channels(),
@@ -310,18 +315,18 @@ fn plan(
             is_simulated: named.name == simulator::NAME,
         })
     });
-    let carriers = configured.iter().map(facts).chain(not_here);
+    let carriers = configured.iter().map(facts).chain(absent_facts);
     Ok(Plan {
         carriers: carriers.collect::<anyhow::Result<_>>()?,
         rules: rules.collect::<anyhow::Result<_>>()?,
     })
 }
 
-/// Reads a cost list, which looks like a price list.
+/// Reads a cost list, which has the format of a price list.
 fn read_costs(path: &Path, catalogues: &Catalogues) -> anyhow::Result<PriceList> {
-    let shown = path.display();
+    let file = path.display();
     let text = std::fs::read_to_string(path)
-        .with_context(|| format!("carrier.costs: cannot read {shown}"))?;
+        .with_context(|| format!("carrier.costs: cannot read {file}"))?;
     let is_json = path
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
@@ -329,7 +334,7 @@ fn read_costs(path: &Path, catalogues: &Catalogues) -> anyhow::Result<PriceList>
     PriceList::read(&text, format, &catalogues.live().reference).map_err(|problems| {
         let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
         anyhow::anyhow!(
-            "carrier.costs: {shown} is no cost list:\n  {}",
+            "carrier.costs: {file} is no cost list:\n  {}",
             problems.join("\n  ")
         )
     })

@@ -1,4 +1,4 @@
-//! The command line, one file a subject. People script it: what is here stays.
+//! The command line, one file per command. People use it in scripts, so options and commands must stay.
 
 mod account;
 mod audit;
@@ -21,18 +21,18 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use account::AccountCommand;
 pub(crate) use audit::AuditArgs;
-pub(crate) use callbacks::{CallbacksCommand, WhichCallbacks};
+pub(crate) use callbacks::{CallbackSelector, CallbacksCommand};
 pub(crate) use carrier::CarrierCommand;
 pub(crate) use catalogues::{
-    ListFormat, RatesCommand, RatesExport, RatesImport, ReferenceCommand, ReferenceImport,
-    WhichList,
+    ListFormat, PriceListSelector, RatesCommand, RatesExport, RatesImport, ReferenceCommand,
+    ReferenceImport,
 };
 pub(crate) use invite::{InviteArgs, InviteCommand};
 pub(crate) use key::KeyCommand;
 pub(crate) use node::NodeCommand;
 pub(crate) use numbers::{Column, CorrectArgs, LookupArgs, NumbersCommand};
 pub(crate) use sender::{Decision, SenderCommand};
-pub(crate) use smsc::{IdsArg, SmscArgs};
+pub(crate) use smsc::{IdFormat, SmscArgs};
 pub(crate) use token::{TokenArgs, TokenCommand};
 pub(crate) use transfer::{BackupArgs, MigrateArgs, RestoreArgs};
 
@@ -41,19 +41,19 @@ pub(crate) use transfer::{BackupArgs, MigrateArgs, RestoreArgs};
 #[command(version, arg_required_else_help = false)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) paths: ConfigPaths,
     /// Without a command the service starts, as with `serve`.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
 
-/// Where the configuration and the data are; on every command.
+/// The paths of the configuration and the data; every command has these options.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Place {
-    /// The configuration file [default: switchboard.toml where it exists]
+pub(crate) struct ConfigPaths {
+    /// The configuration file [default: switchboard.toml, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// The folder for the database of a service that has no other [default: ./data]
+    /// The folder for the key file and, unless another database is configured, the SQLite database [default: ./data]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) data_dir: Option<PathBuf>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Place {
 pub(crate) enum Command {
     /// Start the service
     Serve(ServeArgs),
-    /// Create, list, credit, limit, suspend and resume accounts; look at their ledgers
+    /// Create, list, credit, limit, suspend and resume accounts; show their ledgers
     #[command(subcommand)]
     Account(AccountCommand),
     /// Create, list and revoke API tokens
@@ -71,31 +71,31 @@ pub(crate) enum Command {
     /// Invite people to the dashboard
     #[command(subcommand)]
     Invite(InviteCommand),
-    /// List and review the names and numbers that accounts send under
+    /// List and review sender IDs: the names and numbers that accounts send under
     #[command(subcommand)]
     Sender(SenderCommand),
     /// Import and export price lists
     #[command(subcommand)]
     Rates(RatesCommand),
-    /// Import and export operators, networks and prefixes
+    /// Import and export mobile operators, networks and prefixes
     #[command(subcommand)]
     Reference(ReferenceCommand),
-    /// Correct phone numbers, and see what they belong to
+    /// Correct phone numbers, and show their country, mobile operator and price
     #[command(subcommand)]
     Numbers(NumbersCommand),
-    /// See what the simulated network does
+    /// Show the special numbers and the inboxes of the simulated network
     #[command(subcommand)]
     Simulator(SimulatorCommand),
-    /// See which reports wait, and send them again
+    /// List callbacks, show their attempts, and send them again
     #[command(subcommand)]
     Callbacks(CallbacksCommand),
-    /// See how the ways to the networks do
+    /// Show the state of the carriers
     #[command(subcommand)]
     Carrier(CarrierCommand),
-    /// See the processes of this service, and what they hold
+    /// Show the nodes of this service and what they hold
     #[command(subcommand)]
     Node(NodeCommand),
-    /// The simulated network as an SMSC: try SMPP on one machine
+    /// Run the simulated network as an SMSC, to try SMPP on one machine
     Smsc(SmscArgs),
     /// Receive callbacks on this machine: print them and answer OK
     Listen {
@@ -103,18 +103,18 @@ pub(crate) enum Command {
         #[arg(long, default_value_t = 9000)]
         port: u16,
     },
-    /// See who changed what, and from where
+    /// Show the audit log: who changed what, and from where
     Audit(AuditArgs),
-    /// Move everything from one database to another, such as from SQLite to PostgreSQL
+    /// Move all data from one database to another, such as from SQLite to PostgreSQL
     Migrate(MigrateArgs),
-    /// Write the database into one file, while the service runs
+    /// Write the database to a single file while the service runs
     Backup(BackupArgs),
-    /// Put a backup into the configured database, which must be empty
+    /// Load a backup into the configured database, which must be empty
     Restore(RestoreArgs),
     /// Rotate the key that encrypts secrets in the database
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Look at the configuration
+    /// Check the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
 }
@@ -124,7 +124,7 @@ pub(crate) struct ServeArgs {
     /// The address and port to listen on [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
-    /// The parts to start, separated by commas [default: all]
+    /// The roles to run, separated by commas [default: all]
     #[arg(long, value_delimiter = ',', value_name = "ROLES")]
     pub(crate) roles: Option<Vec<Role>>,
 }
@@ -145,12 +145,12 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Every part, which is what runs when none is named.
+    /// All roles; the default.
     pub(crate) fn all() -> Vec<Self> {
         Self::value_variants().to_vec()
     }
 
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub(crate) fn name(self) -> String {
         let value = self.to_possible_value();
         value.map_or_else(String::new, |value| value.get_name().to_owned())
@@ -159,14 +159,14 @@ impl Role {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SimulatorCommand {
-    /// List the numbers that fail or behave on purpose
+    /// List the numbers with a special outcome, such as a failure
     Numbers {
         #[command(flatten)]
         output: Output,
     },
-    /// Show what a simulated handset received, the newest first
+    /// Show the messages on a simulated handset, the newest first
     Inbox {
-        /// Its number
+        /// The number of the handset
         #[arg(long, value_parser = domain::Msisdn::parse)]
         number: domain::Msisdn,
         #[command(flatten)]
@@ -176,7 +176,7 @@ pub(crate) enum SimulatorCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Read the configuration, say what is wrong with it, and show what is in force
+    /// Check the configuration and print the values in effect
     Check,
 }
 

@@ -1,4 +1,4 @@
-//! The very first start: an account, a token and a link, so that the first message is a minute away.
+//! The first start: creates an account, a token and a sign-in link, so that the first message takes a minute.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -13,29 +13,28 @@ use crate::cli::Role;
 use crate::config::Config;
 use crate::keys;
 
-/// The first account's name.
 const ACCOUNT: &str = "main";
-/// What the first account starts with, so that its first messages can be paid.
+/// Enough to pay for the first messages.
 const BALANCE: Money = Money::from_micros(100_000_000);
 
-/// How long the first token lives: long enough to look around, too short to be forgotten in a script.
+/// Long enough to look around, too short to stay in a script.
 const TOKEN_LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// What only the first start can show.
-pub(crate) struct Welcome {
+pub(crate) struct FirstStart {
     token: String,
     link: String,
 }
 
-/// Creates the first account in an empty database; `None` where there are accounts already.
-pub(crate) async fn prepare(engine: &Engine) -> anyhow::Result<Option<Welcome>> {
+/// Creates the first account in an empty database; `None` if there are accounts already.
+pub(crate) async fn prepare(engine: &Engine) -> anyhow::Result<Option<FirstStart>> {
     if !engine.accounts.list().await?.is_empty() {
         return Ok(None);
     }
     let by = By::first_start();
     let account = match engine.accounts.create(&by, ACCOUNT, BALANCE).await {
         Ok((account, _)) => account,
-        // Another node was first.
+        // Another node was faster.
         Err(AccountError::Taken(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
@@ -47,22 +46,21 @@ pub(crate) async fn prepare(engine: &Engine) -> anyhow::Result<Option<Welcome>> 
     };
     let (_, token) = engine.accounts.create_token(&by, account.id, order).await?;
     let link = engine.sign_in.create_link(&by, account.id).await?;
-    Ok(Some(Welcome {
+    Ok(Some(FirstStart {
         token: token.reveal().to_owned(),
         link,
     }))
 }
 
-/// What a command needs besides to find the same database.
-fn location(config: &Config) -> String {
+/// The options that a command needs to use the same database.
+fn data_dir_option(config: &Config) -> String {
     if config.data_dir == Config::default().data_dir {
         return String::new();
     }
     format!(" --data-dir {}", config.data_dir.display())
 }
 
-impl Welcome {
-    /// Shows everything once.
+impl FirstStart {
     pub(crate) fn print(
         &self,
         config: &Config,
@@ -87,9 +85,9 @@ impl Welcome {
         writeln!(out, "API token, for a week:\n  {}\n", self.token)?;
         writeln!(
             out,
-            "Make another that lives as long as you need and may do no more than you need:\n  \
+            "Create another one with the lifetime and the permissions that you need:\n  \
              switchboard token create --account {ACCOUNT} --name NAME --expires 90d --permission sms:send{}\n",
-            location(config)
+            data_dir_option(config)
         )?;
         if keys::file(config).exists() && config.security.key.is_none() {
             writeln!(
@@ -104,7 +102,7 @@ impl Welcome {
             "  curl -s {base}/sms -H '{header}: {}' -H 'Content-Type: application/json' -d '{{\"to\":\"+37120000001\",\"from\":\"Switchboard\",\"message\":\"Hello\"}}'\n",
             self.token
         )?;
-        writeln!(out, "Read it back, with the ID that was answered:")?;
+        writeln!(out, "Read its status, with the ID from the response:")?;
         writeln!(
             out,
             "  curl -s {base}/sms/status/ID -H '{header}: {}'\n",

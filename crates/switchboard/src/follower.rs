@@ -11,13 +11,13 @@ use outbound::UpstreamReports;
 use tokio::signal::unix::Signal;
 
 use crate::carriers::Carriers;
-use crate::cli::Place;
+use crate::cli::ConfigPaths;
 use crate::config::routes::Route;
 use crate::config::{self, Config};
 
 /// Goes over to changed carriers and rules while the service runs.
 pub(crate) struct Follower<'a> {
-    place: &'a Place,
+    paths: &'a ConfigPaths,
     config: Config,
     carriers: Carriers,
     rules: RulesInForce<Route>,
@@ -28,11 +28,11 @@ impl<'a> Follower<'a> {
     pub(crate) async fn start(
         engine: &Arc<Engine>,
         store: &dyn Store,
-        place: &'a Place,
+        paths: &'a ConfigPaths,
         config: Config,
         mut carriers: Carriers,
     ) -> anyhow::Result<Self> {
-        let own = own_rules(&config, place);
+        let own = own_rules(&config, paths);
         let (catalogues, node) = (engine.catalogues.clone(), engine.node());
         let (mut rules, is_news) = RulesInForce::find(catalogues, store, node, own.clone()).await?;
         carriers.apply(&config, rules.rules()).await?;
@@ -40,7 +40,7 @@ impl<'a> Follower<'a> {
             rules.publish(own).await?;
         }
         Ok(Self {
-            place,
+            paths,
             config,
             carriers,
             rules,
@@ -84,8 +84,8 @@ impl<'a> Follower<'a> {
     }
 
     async fn reload(&mut self) -> anyhow::Result<()> {
-        let config = config::load(self.place)?;
-        let own = own_rules(&config, self.place);
+        let config = config::load(self.paths)?;
+        let own = own_rules(&config, self.paths);
         self.carriers.apply(&config, &own).await?;
         self.config = config;
         let published = self.rules.publish(own).await;
@@ -104,7 +104,7 @@ impl<'a> Follower<'a> {
 }
 
 /// The rules of this node's file.
-fn own_rules(config: &Config, place: &Place) -> PublishedRules<Route> {
+fn own_rules(config: &Config, paths: &ConfigPaths) -> PublishedRules<Route> {
     let is_named = |name: &str| {
         let mut named = config.routes.iter().flat_map(|route| &route.carriers);
         named.any(|other| other == name)
@@ -112,7 +112,7 @@ fn own_rules(config: &Config, place: &Place) -> PublishedRules<Route> {
     let carriers = config.carriers();
     let named = carriers.iter().filter(|carrier| is_named(carrier.name()));
     PublishedRules {
-        modified_us: config::modified_at(place).map_or(0, Timestamp::as_microsecond),
+        modified_us: config::modified_at(paths).map_or(0, Timestamp::as_microsecond),
         carriers: named
             .map(|carrier| NamedCarrier::new(carrier.name(), &carrier.channels()))
             .collect(),

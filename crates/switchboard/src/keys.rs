@@ -1,4 +1,4 @@
-//! The keys of the service: from the configuration, or from a file in the data folder that the first start makes.
+//! The keys of the service: from the configuration, or from a file in the data folder that the first start creates.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -13,36 +13,34 @@ use store::{DatabaseUrl, KeepKey};
 
 use crate::config::Config;
 
-/// The file in the data folder: a key on each line, the newest first.
+/// The file in the data folder: one key per line, the newest first.
 const FILE_NAME: &str = "service.key";
 
-/// The keys of this process.
 pub(crate) struct Keys {
     pub(crate) ring: KeyRing,
-    pub(crate) keep: KeepKey,
-    /// The file that was just made, because there was no key.
-    made: Option<PathBuf>,
+    pub(crate) storage: KeepKey,
+    /// The key file, if this process has just created it.
+    created: Option<PathBuf>,
 }
 
 impl Keys {
-    /// Takes back a file that was made for nothing: the database has another key.
+    /// Deletes the key file that was just created: the database has another key.
     pub(crate) fn discard(&self) {
-        if let Some(path) = &self.made
+        if let Some(path) = &self.created
             && let Err(error) = fs::remove_file(path)
         {
-            tracing::warn!(file = %path.display(), %error, "a key that serves nothing cannot be removed");
+            tracing::warn!(file = %path.display(), %error, "cannot remove an unused key file");
         }
     }
 }
 
-/// Where the data folder keeps its key.
 pub(crate) fn file(config: &Config) -> PathBuf {
     config.data_dir.join(FILE_NAME)
 }
 
-/// Reads the keys; makes one where there is none. The data folder must be there by then.
+/// Reads the keys, and creates one if there is none. The data folder must exist.
 ///
-/// Nodes that share a server and have no key in their configuration share one that the server keeps: the first one's.
+/// Nodes on PostgreSQL without a configured key share the key of the first node, which the database stores.
 pub(crate) fn load(config: &Config, database: &DatabaseUrl) -> anyhow::Result<Keys> {
     let path = file(config);
     let (configured, mut former) = config.security.keys()?;
@@ -51,11 +49,11 @@ pub(crate) fn load(config: &Config, database: &DatabaseUrl) -> anyhow::Result<Ke
         former.extend(in_file);
         return Ok(Keys {
             ring: KeyRing::new(newest, former),
-            keep: KeepKey::Elsewhere,
-            made: None,
+            storage: KeepKey::Elsewhere,
+            created: None,
         });
     }
-    let keep = match database {
+    let storage = match database {
         DatabaseUrl::Sqlite(_) => KeepKey::Elsewhere,
         DatabaseUrl::Postgres(_) => KeepKey::InDatabase,
     };
@@ -63,34 +61,34 @@ pub(crate) fn load(config: &Config, database: &DatabaseUrl) -> anyhow::Result<Ke
         former.extend(others.iter().cloned());
         return Ok(Keys {
             ring: KeyRing::new(newest.clone(), former),
-            keep,
-            made: None,
+            storage,
+            created: None,
         });
     }
-    if keep == KeepKey::InDatabase {
+    if storage == KeepKey::InDatabase {
         return Ok(Keys {
             ring: KeyRing::new(random_key()?, former),
-            keep,
-            made: None,
+            storage,
+            created: None,
         });
     }
-    let (key, made) = make(&path).with_context(|| {
+    let (key, created) = create(&path).with_context(|| {
         format!(
-            "cannot make the service's key in {}; make the folder writable, or set security.key",
+            "cannot create the service's key in {}; make the folder writable, or set security.key",
             path.display()
         )
     })?;
-    if made {
+    if created {
         tracing::warn!(
             file = %path.display(), key = %key.id(),
-            "a key was made that encrypts secrets in the database; keep a copy of it apart from backups, and give it to \
+            "created the key that encrypts secrets in the database; keep a copy of it apart from backups, and give it to \
              every other node"
         );
     }
     Ok(Keys {
         ring: KeyRing::new(key, former),
-        keep,
-        made: made.then_some(path),
+        storage,
+        created: created.then_some(path),
     })
 }
 
@@ -102,20 +100,20 @@ fn read(path: &Path) -> anyhow::Result<Vec<ServiceKey>> {
     parse(&text).with_context(|| path.display().to_string())
 }
 
-/// The keys of a text, one on each line.
+/// Parses keys, one per line.
 pub(crate) fn parse(text: &str) -> anyhow::Result<Vec<ServiceKey>> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let keys = lines.map(|line| Ok(ServiceKey::parse(line)?));
     keys.collect()
 }
 
-/// Makes a key that is on the disk, whole, when it first appears under its name. Where another process was faster its key
-/// is read.
-fn make(path: &Path) -> anyhow::Result<(ServiceKey, bool)> {
+/// Creates a key file. It is complete and on disk before it appears under its name. If another process was faster, its
+/// key is read instead.
+fn create(path: &Path) -> anyhow::Result<(ServiceKey, bool)> {
     let key = random_key()?;
     let draft = path.with_extension(format!("key.{}", std::process::id()));
     let written = write(&draft, slice::from_ref(&key)).and_then(|()| fs::hard_link(&draft, path));
-    // It has its name by now, or is of no use.
+    // It has its final name by now, or is not needed.
     drop(fs::remove_file(&draft));
     match written {
         Ok(()) => {
@@ -131,24 +129,23 @@ fn make(path: &Path) -> anyhow::Result<(ServiceKey, bool)> {
     }
 }
 
-/// Copies the file with the key to the side of a backup. Where the key is in the configuration, or in the database that
-/// was copied, there is no such file.
-pub(crate) fn copy_beside(config: &Config, backup: &Path) -> anyhow::Result<Option<PathBuf>> {
+/// Copies the key file next to a backup. There is no such file if the key is in the configuration or in the database.
+pub(crate) fn copy_to_backup(config: &Config, backup: &Path) -> anyhow::Result<Option<PathBuf>> {
     let keys = read(&file(config))?;
     if config.security.key.is_some() || keys.is_empty() {
         return Ok(None);
     }
-    let copy = beside(backup);
+    let copy = key_file_of(backup);
     write(&copy, &keys).with_context(|| format!("cannot write {}", copy.display()))?;
     Ok(Some(copy))
 }
 
-/// Adds the keys beside a backup to those of the data folder, if there are any.
-pub(crate) fn take_from_beside(config: &Config, backup: &Path) -> anyhow::Result<()> {
+/// Adds the keys next to a backup to those of the data folder.
+pub(crate) fn import_from_backup(config: &Config, backup: &Path) -> anyhow::Result<()> {
     let path = file(config);
     let mut keys = read(&path)?;
     let before = keys.len();
-    for key in read(&beside(backup))? {
+    for key in read(&key_file_of(backup))? {
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -159,7 +156,7 @@ pub(crate) fn take_from_beside(config: &Config, backup: &Path) -> anyhow::Result
     write(&path, &keys).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn beside(backup: &Path) -> PathBuf {
+fn key_file_of(backup: &Path) -> PathBuf {
     let mut name = backup.as_os_str().to_owned();
     name.push(".key");
     name.into()
@@ -212,18 +209,18 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_once_for_its_owner_alone() {
+    fn a_key_is_created_once_and_only_for_its_owner() {
         let folder = TempDir::create("keys").expect("a temporary folder");
         let config = config(&folder, None, &[]);
-        let first = load(&config, &sqlite()).expect("made");
-        assert!(first.made.is_some());
+        let first = load(&config, &sqlite()).expect("created");
+        assert!(first.created.is_some());
         let mode = fs::metadata(file(&config)).expect("a file").permissions();
         assert_eq!(mode.mode() & 0o777, 0o600);
         let second = load(&config, &sqlite()).expect("read");
-        assert!(second.made.is_none() && second.ring == first.ring);
+        assert!(second.created.is_none() && second.ring == first.ring);
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
         first.discard();
-        assert_ne!(load(&config, &sqlite()).expect("made").ring, first.ring);
+        assert_ne!(load(&config, &sqlite()).expect("created").ring, first.ring);
     }
 
     #[test]
@@ -231,7 +228,7 @@ mod tests {
         let folder = TempDir::create("keys").expect("a temporary folder");
         let ids = |config: &Config| {
             let keys = load(config, &sqlite()).expect("keys");
-            assert!(keys.made.is_none());
+            assert!(keys.created.is_none());
             keys.ring.ids().map(|id| id.to_string()).collect::<Vec<_>>()
         };
         let id = |byte| ServiceKey::new([byte; KEY_BYTES]).id().to_string();
@@ -251,38 +248,40 @@ mod tests {
     }
 
     #[test]
-    fn on_a_server_no_file_is_made() {
+    fn no_key_file_is_created_for_postgresql() {
         let folder = TempDir::create("keys").expect("a temporary folder");
         let server = "postgres://localhost/x".parse().expect("a URL");
         let unset = config(&folder, None, &[]);
-        let keys = load(&unset, &server).expect("made");
-        assert_eq!(keys.keep, KeepKey::InDatabase);
+        let keys = load(&unset, &server).expect("created");
+        assert_eq!(keys.storage, KeepKey::InDatabase);
         assert!(!file(&unset).exists());
         let set = load(&config(&folder, Some(&text(1)), &[]), &server).expect("read");
-        assert_eq!(set.keep, KeepKey::Elsewhere);
+        assert_eq!(set.storage, KeepKey::Elsewhere);
     }
 
     #[test]
-    fn a_backup_has_its_key_beside_it() {
+    fn a_backup_gets_its_key_file() {
         let folders = ["from", "to"].map(|name| TempDir::create(name).expect("a temporary folder"));
         let [from, to] = [&folders[0], &folders[1]].map(|folder| config(folder, None, &[]));
         let backup = folders[0].path().join("backup.db");
-        assert_eq!(copy_beside(&from, &backup).expect("read"), None);
-        let made = load(&from, &sqlite()).expect("made");
-        let copy = copy_beside(&from, &backup).expect("copied").expect("a key");
+        assert_eq!(copy_to_backup(&from, &backup).expect("read"), None);
+        let created = load(&from, &sqlite()).expect("created");
+        let copy = copy_to_backup(&from, &backup)
+            .expect("copied")
+            .expect("a key");
         let permissions = fs::metadata(copy).expect("a file").permissions();
         assert_eq!(permissions.mode() & 0o777, 0o600);
         for _ in 0..2 {
-            take_from_beside(&to, &backup).expect("taken");
+            import_from_backup(&to, &backup).expect("taken");
             assert_eq!(read(&file(&to)).expect("read").len(), 1);
         }
-        assert!(load(&to, &sqlite()).expect("read").ring == made.ring);
+        assert!(load(&to, &sqlite()).expect("read").ring == created.ring);
         let configured = config(&folders[0], Some(&text(1)), &[]);
-        assert_eq!(copy_beside(&configured, &backup).expect("read"), None);
+        assert_eq!(copy_to_backup(&configured, &backup).expect("read"), None);
     }
 
     #[test]
-    fn a_file_without_a_key_is_named() {
+    fn an_invalid_key_file_is_named() {
         let folder = TempDir::create("keys").expect("a temporary folder");
         let config = config(&folder, None, &[]);
         fs::write(file(&config), "hunter2").expect("written");

@@ -1,5 +1,4 @@
-//! The end of the process, or a panic, at a named place, for fault tests of debug builds. A release build has nothing of this
-//! file.
+//! Kills the process or panics at a named point, for fault tests of debug builds. A release build does not contain it.
 
 use std::path::PathBuf;
 use std::process::abort;
@@ -9,68 +8,68 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::Context as _;
 use domain::kill_point::{KillPoint, set_hook};
 
-/// Names the place and the pass at which the process ends: `accept.committed:3`.
+/// The point, and at which pass the process is killed: `accept.committed:3`.
 const KILL: &str = "SWITCHBOARD_KILL_AT";
-/// Names a place and a file: a task that passes the place panics while the file exists. `claim.committed:/tmp/panic`.
+/// A point and a file: a task at the point panics while the file exists. `claim.committed:/tmp/panic`.
 const PANIC: &str = "SWITCHBOARD_PANIC_AT";
 
-static ORDERED: OnceLock<Ordered> = OnceLock::new();
+static ARMED: OnceLock<ArmedFault> = OnceLock::new();
 
-struct Ordered {
+struct ArmedFault {
     at: KillPoint,
     fault: Fault,
 }
 
 enum Fault {
-    /// The process ends when so many passes are left.
+    /// Kill the process when this counter reaches 0.
     Kill(AtomicU64),
-    /// A panic, while this file exists.
+    /// Panic while this file exists.
     Panic(PathBuf),
 }
 
-/// Does as the variables say, if one is set.
+/// Sets the fault that an environment variable names, if any.
 pub(crate) fn arm() {
-    for (variable, read) in [(KILL, read_kill as fn(&str) -> _), (PANIC, read_panic)] {
-        if let Ok(order) = std::env::var(variable) {
-            let ordered = read(&order).unwrap_or_else(|error| panic!("{variable}: {error:#}"));
-            ORDERED.get_or_init(|| ordered);
+    for (variable, parse) in [(KILL, parse_kill as fn(&str) -> _), (PANIC, parse_panic)] {
+        if let Ok(value) = std::env::var(variable) {
+            let armed = parse(&value).unwrap_or_else(|error| panic!("{variable}: {error:#}"));
+            ARMED.get_or_init(|| armed);
             set_hook(pass);
         }
     }
 }
 
-fn read_kill(order: &str) -> anyhow::Result<Ordered> {
-    let (name, pass) = order.split_once(':').unwrap_or((order, "1"));
+fn parse_kill(value: &str) -> anyhow::Result<ArmedFault> {
+    let (name, pass) = value.split_once(':').unwrap_or((value, "1"));
     let passes = pass.parse().context("not a number of passes")?;
-    Ok(Ordered {
-        at: place(name)?,
+    Ok(ArmedFault {
+        at: find_point(name)?,
         fault: Fault::Kill(AtomicU64::new(passes)),
     })
 }
 
-fn read_panic(order: &str) -> anyhow::Result<Ordered> {
-    let (name, file) = order.split_once(':').context("no file is named")?;
-    Ok(Ordered {
-        at: place(name)?,
+fn parse_panic(value: &str) -> anyhow::Result<ArmedFault> {
+    let (name, file) = value.split_once(':').context("no file is named")?;
+    Ok(ArmedFault {
+        at: find_point(name)?,
         fault: Fault::Panic(file.into()),
     })
 }
 
-fn place(name: &str) -> anyhow::Result<KillPoint> {
+fn find_point(name: &str) -> anyhow::Result<KillPoint> {
     let mut points = KillPoint::ALL.iter().copied();
     let at = points.find(|point| point.name() == name);
-    at.context("no place has this name")
+    at.context("no kill point has this name")
 }
 
 fn pass(point: KillPoint) {
-    let Some(ordered) = ORDERED.get().filter(|ordered| ordered.at == point) else {
+    let Some(armed) = ARMED.get().filter(|armed| armed.at == point) else {
         return;
     };
-    match &ordered.fault {
+    match &armed.fault {
         Fault::Kill(left) => {
             if left.fetch_sub(1, Ordering::SeqCst) == 1 {
                 eprintln!("killed at {}", point.name());
-                // No unwinding, no handlers, nothing flushed: as a crash would be.
+                // As in a crash: no unwinding, no handlers, nothing flushed.
                 abort();
             }
         }

@@ -1,9 +1,9 @@
-//! The program: reads the configuration, builds the rooms, starts and stops them; and the command line.
+//! The program: reads the configuration, wires the crates together, starts and stops them; and the command line.
 //!
-//! What belongs here: configuration ([`config`]), the command line ([`cli`], [`commands`]), wiring and signals
-//! ([`serve`], [`carriers`], [`rules`], [`follower`], [`outside`]), logs and metrics' plumbing ([`telemetry`]).
+//! It contains the configuration ([`config`]), the command line ([`cli`], [`commands`]), wiring and signals ([`serve`],
+//! [`carriers`], [`rules`], [`follower`], [`outside`]), and the set-up of logs and metrics ([`telemetry`]).
 //!
-//! What never enters: a rule of the service.
+//! It contains no rules of the service.
 
 mod carriers;
 mod cli;
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Returns memory to the system and wastes less of it than the C library's under many small requests.
+/// Returns memory to the system, and wastes less of it under many small requests than the allocator of the C library.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

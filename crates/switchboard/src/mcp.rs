@@ -16,10 +16,10 @@ use web::mcp::{ApiUnavailable, InProcess, Mcp, McpSettings, Pages, RestApi};
 
 use crate::config::Config;
 
-/// The names of this machine.
+/// The names of the local machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The routes of the MCP server. Its tools call the REST API: this process's own, or the one at `urls.base`.
+/// The routes of the MCP server. Its tools call the REST API: of this process, or the one at `urls.base`.
 pub(crate) fn router(
     config: &Config,
     engine: &Arc<Engine>,
@@ -28,25 +28,25 @@ pub(crate) fn router(
 ) -> anyhow::Result<Router> {
     let api: Arc<dyn RestApi> = match rest {
         Some(rest) => InProcess::new(rest),
-        None => elsewhere(config)?,
+        None => remote_api(config)?,
     };
     let settings = settings(config, listening)?;
     Ok(Mcp::new(engine.clone(), api, settings).router())
 }
 
-fn elsewhere(config: &Config) -> anyhow::Result<Arc<dyn RestApi>> {
+fn remote_api(config: &Config) -> anyhow::Result<Arc<dyn RestApi>> {
     let base = config.urls.base.as_ref().context(
         "the role mcp without the role api calls the API at urls.base, which is not set",
     )?;
     let time = Duration::from_secs(config.limits.request_seconds);
-    Ok(Arc::new(Elsewhere(OwnApi::new(base, time))))
+    Ok(Arc::new(RemoteApi(OwnApi::new(base, time))))
 }
 
-/// The API of another process.
-struct Elsewhere(OwnApi);
+/// The REST API of another process.
+struct RemoteApi(OwnApi);
 
 #[async_trait]
-impl RestApi for Elsewhere {
+impl RestApi for RemoteApi {
     async fn ask(&self, request: Request<Bytes>) -> Result<Response<Bytes>, ApiUnavailable> {
         let answered = self.0.ask(request).await;
         answered.map_err(|silence| ApiUnavailable(silence.to_string()))
@@ -59,7 +59,7 @@ fn settings(config: &Config, listening: SocketAddr) -> anyhow::Result<McpSetting
             .with_context(|| format!("{text} is no address"))
     };
     let dashboard = config.dashboard_url(listening);
-    // Accounts are by invitation, and the page to sign in says how to come by one.
+    // Accounts are by invitation, and the sign-in page says how to get one.
     let signin = format!("{dashboard}/dashboard/sign-in");
     let token = format!("{dashboard}/dashboard/settings/api");
     Ok(McpSettings {
@@ -85,7 +85,7 @@ fn settings(config: &Config, listening: SocketAddr) -> anyhow::Result<McpSetting
     })
 }
 
-/// The listener's own address, and on this machine all its names.
+/// The URL of the listener; on the local machine, with all its names.
 fn own_urls(config: &Config, listening: SocketAddr) -> anyhow::Result<Vec<Url>> {
     let local: Url = config.local_url(listening).parse()?;
     let names = if listening.ip().is_unspecified() || config.is_loopback() {

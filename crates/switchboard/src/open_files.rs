@@ -3,11 +3,11 @@
 use engine::MOST_TRIES;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Fewer tries at once are of no use.
-const FEWEST_TRIES: usize = 16;
+/// Fewer parallel attempts would be too slow.
+const MIN_ATTEMPTS: usize = 16;
 
-/// Raises the limit as far as the system lets this process, and returns it. Many systems start services with a limit of
-/// 1,024, for the sake of programs that are older than `poll`, and let them raise it.
+/// Raises the limit as far as the system allows, and returns it. Many systems start services with a limit of 1,024, for
+/// old programs that use `select`, and allow a service to raise it.
 pub(crate) fn raise() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -27,9 +27,9 @@ pub(crate) fn raise() -> usize {
     })
 }
 
-/// How many tries to deliver callbacks may be under way at once: each has a connection, and callers need most of them.
+/// How many callbacks may be sent at once: each needs a connection, and callers need most of them.
 pub(crate) fn share_for_callbacks(open_files: usize) -> usize {
-    (open_files / 4).clamp(FEWEST_TRIES, MOST_TRIES)
+    (open_files / 4).clamp(MIN_ATTEMPTS, MOST_TRIES)
 }
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn callbacks_get_a_quarter_within_bounds() {
         for (open_files, tries) in [
-            (20, FEWEST_TRIES),
+            (20, MIN_ATTEMPTS),
             (1_024, 256),
             (100_000, MOST_TRIES),
             (usize::MAX, MOST_TRIES),

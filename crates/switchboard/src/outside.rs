@@ -1,4 +1,4 @@
-//! The ways out, built from the configuration.
+//! Clients for the outside world, built from the configuration.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use outbound::{
 
 use crate::config::Config;
 
-/// Looks up names that callers give. All ways out share what it remembers.
+/// Resolves host names that callers give. All clients share its cache.
 pub(crate) fn resolver(config: &Config) -> Arc<dyn Resolve> {
     let resolver = DnsResolver::new(DnsOptions {
         name_servers: config.callbacks.name_servers.clone(),
@@ -26,12 +26,12 @@ pub(crate) fn resolver(config: &Config) -> Arc<dyn Resolve> {
     Arc::new(SharedLookups::new(Arc::new(resolver)))
 }
 
-/// Decides which addresses callers may give.
+/// Decides which URLs callers may give.
 pub(crate) fn url_guard(config: &Config, resolver: Arc<dyn Resolve>) -> Arc<dyn UrlGuard> {
     Arc::new(UrlCheck::new(guard(config), resolver))
 }
 
-/// Decides which images may go with a message.
+/// Checks the images of messages.
 pub(crate) fn image_guard(config: &Config, resolver: Arc<dyn Resolve>) -> Arc<dyn ImageGuard> {
     Arc::new(ImageCheck::new(ImageOptions {
         dialer: DialerOptions {
@@ -45,7 +45,7 @@ pub(crate) fn image_guard(config: &Config, resolver: Arc<dyn Resolve>) -> Arc<dy
     }))
 }
 
-/// Fetches what clients of OAuth say of themselves. Anybody can have one fetched, so `callbacks.allow` does not count.
+/// Fetches metadata documents of OAuth clients. Anybody can trigger a fetch, so `callbacks.allow` does not apply.
 pub(crate) fn client_documents(
     config: &Config,
     resolver: Arc<dyn Resolve>,
@@ -62,7 +62,6 @@ pub(crate) fn client_documents(
     }))
 }
 
-/// Delivers reports.
 pub(crate) fn callback_client(
     config: &Config,
     resolver: Arc<dyn Resolve>,
@@ -78,15 +77,14 @@ pub(crate) fn callback_client(
     }))
 }
 
-/// What the simulated network knows about numbers.
 pub(crate) fn number_book(catalogues: Arc<Catalogues>) -> Arc<dyn NumberBook> {
-    Arc::new(Book(catalogues))
+    Arc::new(ReferenceBook(catalogues))
 }
 
-struct Book(Arc<Catalogues>);
+struct ReferenceBook(Arc<Catalogues>);
 
-impl Book {
-    fn home_of(operator: &Operator) -> Home {
+impl ReferenceBook {
+    fn home_from(operator: &Operator) -> Home {
         Home {
             country: operator.country,
             operator: Some(HomeOperator {
@@ -99,17 +97,17 @@ impl Book {
     }
 }
 
-impl NumberBook for Book {
+impl NumberBook for ReferenceBook {
     fn home(&self, number: &Msisdn) -> Home {
         let live = self.0.live();
-        let place = live.reference.locate(number);
-        let operator = place.operator.and_then(|id| live.reference.operator(id));
+        let location = live.reference.locate(number);
+        let operator = location.operator.and_then(|id| live.reference.operator(id));
         operator.map_or_else(
             || Home {
-                country: place.country,
+                country: location.country,
                 ..Home::default()
             },
-            Self::home_of,
+            Self::home_from,
         )
     }
 
@@ -124,7 +122,7 @@ impl NumberBook for Book {
             .networks(home.country?)
             .iter()
             .find(is_other)?;
-        live.reference.operator(other.operator).map(Self::home_of)
+        live.reference.operator(other.operator).map(Self::home_from)
     }
 }
 

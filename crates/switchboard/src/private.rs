@@ -1,4 +1,4 @@
-//! The data folder belongs to the user that the service runs as, and to nobody else.
+//! The data folder is only for the user that the service runs as.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-/// Creates a folder for its owner alone. One that is open to others is closed if it holds nothing but files of the service;
-/// otherwise somebody else may need it, and only a warning is logged.
+/// Creates a folder for its owner alone. A folder that is open to others is closed if it contains only files of the
+/// service. Otherwise somebody else may need it, and only a warning is logged.
 pub(crate) fn folder(path: &Path) -> anyhow::Result<()> {
     if path.as_os_str().is_empty() {
         return Ok(());
@@ -21,21 +21,21 @@ pub(crate) fn folder(path: &Path) -> anyhow::Result<()> {
     if mode.trailing_zeros() >= 6 {
         return Ok(());
     }
-    if is_ours(path) && fs::set_permissions(path, Permissions::from_mode(0o700)).is_ok() {
+    if is_only_ours(path) && fs::set_permissions(path, Permissions::from_mode(0o700)).is_ok() {
         tracing::info!(folder = %path.display(), "closed the data folder to other users");
         return Ok(());
     }
     tracing::warn!(
         folder = %path.display(), mode = %format!("{:o}", mode & 0o777),
-        "other users can look into the data folder, which also holds what is not this service's; move that away and run \
-         chmod 700 on it"
+        "other users can read the data folder, which also contains files that are not this service's; move them away and \
+         run chmod 700 on it"
     );
     Ok(())
 }
 
-/// Whether the service made it: it belongs to the user of this process and holds the service's own files alone.
-fn is_ours(path: &Path) -> bool {
-    let is_mine = |path: &Path| {
+/// Whether the service created it: it belongs to the user of this process and contains only files of the service.
+fn is_only_ours(path: &Path) -> bool {
+    let is_own = |path: &Path| {
         let owner = fs::metadata(path).map(|folder| folder.uid());
         owner.is_ok_and(|owner| owner == rustix::process::geteuid().as_raw())
     };
@@ -51,7 +51,7 @@ fn is_ours(path: &Path) -> bool {
             name.to_str().is_some_and(is_known)
         })
     });
-    only_ours && has_database && is_mine(path)
+    only_ours && has_database && is_own(path)
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_made_for_its_owner_alone() {
+    fn a_folder_is_created_for_its_owner_only() {
         let home = TempDir::create("private").expect("a temporary folder");
         let inner = home.path().join("a/b");
         folder(&inner).expect("created");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_folder_that_the_service_made_is_closed() {
+    fn only_a_folder_that_the_service_created_is_closed() {
         for (case, files, expected) in [
             (
                 "the service's",

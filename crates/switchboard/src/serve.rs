@@ -1,4 +1,4 @@
-//! Starting the service, keeping it up, stopping it in order.
+//! Starts the service, runs it, and stops it gracefully.
 
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
@@ -25,19 +25,22 @@ use web::server::{self, Ending, Tls};
 use web::{OAuth, OAuthSettings, Observe, RenderMetrics, Rest, RestSettings};
 
 use crate::carriers::Carriers;
-use crate::cli::{Place, Role, ServeArgs};
+use crate::cli::{ConfigPaths, Role, ServeArgs};
 use crate::config::Config;
 use crate::follower::Follower;
 use crate::keys::Keys;
 use crate::{first_start, keys, mcp, open_files, outside, private, telemetry};
 
-/// The most submissions that one transaction stores.
 const ACCEPT_BATCH: usize = 512;
-/// Old measurements are dropped this often, so that they do not pile up when nobody asks for them.
+/// Old measurements are dropped this often, so that they do not accumulate if nobody reads them.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
-/// Runs the service until it is told to stop.
-pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> anyhow::Result<()> {
+/// Runs the service until it is asked to stop.
+pub(crate) async fn run(
+    mut config: Config,
+    paths: &ConfigPaths,
+    args: ServeArgs,
+) -> anyhow::Result<()> {
     if let Some(listen) = args.listen {
         config.server.listen = listen;
         config.check()?;
@@ -45,7 +48,7 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
     let roles = args.roles.unwrap_or_else(Role::all);
     telemetry::start_logs(&config.log)?;
     let metrics = telemetry::start_metrics()?;
-    // First, so that a start on a port that is taken leaves no trace in the database.
+    // First, so that a start on a used port leaves no trace in the database.
     let listener = bind(config.server.listen)?;
     let listening = listener.local_addr()?;
     let database = config.database_url()?;
@@ -81,7 +84,7 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
             .context("the service cannot start without its database")?,
     );
     let carriers = Carriers::new(engine.clone(), store.clone(), clock, listening);
-    let follower = Follower::start(&engine, &*store, place, config.clone(), carriers);
+    let follower = Follower::start(&engine, &*store, paths, config.clone(), carriers);
     let mut follower = follower.await?;
 
     let (leave, leaving) = watch::channel(false);
@@ -115,7 +118,7 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
     for server in serving {
         server.await?;
     }
-    // What is not settled by then is found at the next start; on a broken disk nothing can be settled.
+    // Unsettled work is found at the next start; on a broken disk nothing can be settled.
     let patience = match end {
         End::Asked | End::Outdated => app.limits.grace,
         End::Broken => Duration::ZERO,
@@ -129,11 +132,10 @@ pub(crate) async fn run(mut config: Config, place: &Place, args: ServeArgs) -> a
     end.outcome()
 }
 
-/// Why the service ends.
 enum End {
-    /// Somebody asked for it.
+    /// By a signal.
     Asked,
-    /// Its disk failed.
+    /// A write to the disk failed.
     Broken,
     /// A newer version has changed the database.
     Outdated,
@@ -153,8 +155,7 @@ impl End {
     }
 }
 
-/// Answers as usual while whoever sends requests here notices that this node says it is not ready. Another signal cuts
-/// that short.
+/// Answers requests as usual while load balancers notice that this node is not ready. Another signal ends this at once.
 async fn drain(config: &Config, engine: &Engine, signals: &mut StopSignals) -> End {
     let seconds = config.limits.drain_seconds;
     tracing::info!(
@@ -169,7 +170,6 @@ async fn drain(config: &Config, engine: &Engine, signals: &mut StopSignals) -> E
     }
 }
 
-/// What the listeners serve.
 struct App {
     public: Router,
     private: Option<(TcpListener, Router)>,
@@ -179,7 +179,7 @@ struct App {
     upkeep: JoinHandle<()>,
 }
 
-/// What the doors lead to, and where they are.
+/// What the routers need.
 struct Doors<'a> {
     engine: &'a Arc<Engine>,
     reports: Arc<dyn CarrierReports>,
@@ -254,7 +254,7 @@ impl App {
         })
     }
 
-    /// Starts the listeners; each task ends once its connections have.
+    /// Starts the listeners; each task ends when its connections are closed.
     fn start(&mut self, listener: TcpListener, ending: &Ending) -> Vec<JoinHandle<()>> {
         let serve = |listener, router, tls| {
             tokio::spawn(server::serve(
@@ -285,7 +285,7 @@ pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Opens the database; the data folder is created where there is none.
+/// Opens the database, and creates the data folder if necessary.
 pub(crate) async fn open_store(
     config: &Config,
     database: &DatabaseUrl,
@@ -304,12 +304,12 @@ pub(crate) async fn open_store(
 pub(crate) fn store_options(config: &Config, keys: &Keys) -> store::Options {
     store::Options {
         keys: keys.ring.clone(),
-        keep_key: keys.keep,
+        keep_key: keys.storage,
         postgres_connections: config.database.connections,
     }
 }
 
-/// Creates the folder of a file where there is none.
+/// Creates the folder of a database file.
 pub(crate) fn create_folder(database: &DatabaseUrl) -> anyhow::Result<()> {
     match database {
         DatabaseUrl::Sqlite(file) => private::folder(file.parent().unwrap_or(Path::new(""))),
@@ -317,15 +317,15 @@ pub(crate) fn create_folder(database: &DatabaseUrl) -> anyhow::Result<()> {
     }
 }
 
-/// Who works on a database.
+/// Which process may work on a database.
 pub(crate) enum WorkerLock {
-    /// Only this process, as long as it keeps the file; a server needs none.
+    /// This process, as long as it keeps the file open. PostgreSQL needs no lock.
     Ours(Option<File>),
     /// Another process, on this file.
     Others(PathBuf),
 }
 
-/// A SQLite file has one worker: a second would take the first for dead.
+/// A SQLite file has one worker: a second one would consider the first one dead.
 fn lock(database: &DatabaseUrl) -> anyhow::Result<Option<File>> {
     match try_lock(database)? {
         WorkerLock::Ours(lock) => Ok(lock),
@@ -336,7 +336,7 @@ fn lock(database: &DatabaseUrl) -> anyhow::Result<Option<File>> {
     }
 }
 
-/// Takes the lock of a file's only worker, if nobody has it. It goes with the process, however that ends.
+/// Takes the worker lock of a database file, if it is free. The system releases it when the process ends.
 pub(crate) fn try_lock(database: &DatabaseUrl) -> anyhow::Result<WorkerLock> {
     let DatabaseUrl::Sqlite(file) = database else {
         return Ok(WorkerLock::Ours(None));
@@ -357,7 +357,7 @@ pub(crate) fn try_lock(database: &DatabaseUrl) -> anyhow::Result<WorkerLock> {
     }
 }
 
-/// Dropping the last reference may wait for the disk, so it does not happen on a thread that others wait for.
+/// Dropping the last reference may wait for the disk, so it happens on a thread of its own.
 async fn close(store: Arc<dyn Store>) {
     if let Err(error) = tokio::task::spawn_blocking(move || drop(store)).await {
         tracing::error!(%error, "closing the database failed");
@@ -469,7 +469,7 @@ async fn keep_metrics_small(metrics: PrometheusHandle) {
     }
 }
 
-/// Says where the service is, and, at its very first start, how to use it.
+/// Prints where the service listens and, at the first start, how to use it.
 async fn announce(
     config: &Config,
     roles: &[Role],
@@ -477,21 +477,21 @@ async fn announce(
     database: &DatabaseUrl,
     listening: SocketAddr,
 ) -> anyhow::Result<()> {
-    let welcome = first_start::prepare(engine).await?;
+    let first_start = first_start::prepare(engine).await?;
     println!(
         "Switchboard {} listening on {}",
         env!("CARGO_PKG_VERSION"),
         config.local_url(listening)
     );
     tracing::info!(%listening, %database, version = env!("CARGO_PKG_VERSION"), "started");
-    if let Some(welcome) = welcome {
-        welcome.print(config, roles, listening)?;
+    if let Some(first_start) = first_start {
+        first_start.print(config, roles, listening)?;
     }
     Ok(())
 }
 
-/// The signals that ask the process to stop. They are heard from now on, so that one that comes as soon as the service
-/// says that it listens does not end it on the spot.
+/// The signals that stop the process. They are registered before the service announces that it listens, so that an
+/// early signal does not kill it.
 struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
@@ -505,7 +505,7 @@ impl StopSignals {
         })
     }
 
-    /// Returns when the process is asked once more.
+    /// Returns at the next signal.
     async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -514,7 +514,7 @@ impl StopSignals {
     }
 }
 
-/// What ends when the process is asked to stop; it is heard from now on.
+/// Completes when the process is asked to stop; signals are registered from now on.
 pub(crate) fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut signals = StopSignals::listen()?;
     Ok(async move { signals.next().await })

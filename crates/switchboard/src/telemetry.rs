@@ -1,4 +1,4 @@
-//! Logs and metrics: where they go.
+//! The set-up of logs and metrics.
 
 use std::io::IsTerminal as _;
 
@@ -11,10 +11,10 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::{Log, LogFormat};
 
-/// Upper bounds of the buckets that answer times are counted in, in seconds.
+/// Upper bounds of the buckets of response times, in seconds.
 const ANSWER_BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0, 10.0];
 
-/// Reads `info`, or a list by subject such as `info,access=debug`.
+/// Parses `info`, or a list by target such as `info,access=debug`.
 pub(crate) fn parse_level(level: &str) -> anyhow::Result<Targets> {
     let mut targets = Targets::new();
     for part in level.split(',') {
@@ -33,7 +33,7 @@ pub(crate) fn parse_level(level: &str) -> anyhow::Result<Targets> {
     Ok(targets)
 }
 
-/// From here on, log lines go to standard error: as text on a terminal, as JSON otherwise.
+/// Starts logging to standard error: as text on a terminal, as JSON otherwise.
 pub(crate) fn start_logs(log: &Log) -> anyhow::Result<()> {
     let terminal = std::io::stderr().is_terminal();
     let json = match log.format {
@@ -47,7 +47,7 @@ pub(crate) fn start_logs(log: &Log) -> anyhow::Result<()> {
     } else {
         lines.with_ansi(terminal).boxed()
     };
-    // The library that speaks MCP writes whole requests, message texts and all; what is to be known we log ourselves.
+    // The MCP library logs whole requests, including message texts; we log what is needed ourselves.
     let not_rmcp = filter_fn(|line| !line.target().starts_with("rmcp"));
     tracing_subscriber::registry()
         .with(lines.with_filter(parse_level(&log.level)?.and(not_rmcp)))
@@ -55,14 +55,14 @@ pub(crate) fn start_logs(log: &Log) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From here on, what is counted is kept; the handle writes it out.
+/// Starts recording metrics; the handle renders them.
 pub(crate) fn start_metrics() -> anyhow::Result<PrometheusHandle> {
     let answers = Matcher::Full("switchboard_http_request_seconds".to_owned());
     let recorder = PrometheusBuilder::new()
         .set_buckets_for_metric(answers, &ANSWER_BUCKETS)?
         .build_recorder();
     let handle = recorder.handle();
-    metrics::set_global_recorder(recorder).context("metrics are kept by something else already")?;
+    metrics::set_global_recorder(recorder).context("another metrics recorder is set already")?;
     describe();
     Ok(handle)
 }

@@ -14,7 +14,7 @@ pub enum Permission {
     SmsRead,
     /// Send Viber messages.
     ViberSend,
-    /// Register and confirm sender IDs, read one's own.
+    /// Register and confirm sender IDs, and read the account's own.
     SenderWrite,
     /// Run HLR lookups and read their results.
     HlrLookup,
@@ -25,7 +25,7 @@ pub enum Permission {
 }
 
 impl Permission {
-    /// Every permission, in the order people read them.
+    /// Every permission, in the order in which lists show them.
     pub const ALL: [Self; 7] = [
         Self::SmsSend,
         Self::SmsRead,
@@ -60,7 +60,6 @@ impl fmt::Display for Permission {
     }
 }
 
-/// The name belongs to no permission.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no permission; choose from {}", Shown(.0), all_names())]
 pub struct UnknownPermission(String);
@@ -85,17 +84,14 @@ impl FromStr for Permission {
 pub struct Permissions(u32);
 
 impl Permissions {
-    /// Every route.
     pub fn all() -> Self {
         Permission::ALL.into_iter().collect()
     }
 
-    /// Whether the set holds this one.
     pub const fn contains(self, permission: Permission) -> bool {
         self.0 & permission.bit() != 0
     }
 
-    /// Whether the set holds none.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -107,7 +103,7 @@ impl Permissions {
             .filter(move |p| self.contains(*p))
     }
 
-    /// The set as both databases keep it: names, separated by spaces.
+    /// The stored form: names, separated by spaces.
     pub fn to_names(self) -> String {
         self.iter()
             .map(Permission::name)
@@ -115,7 +111,7 @@ impl Permissions {
             .join(" ")
     }
 
-    /// Reads back what [`Self::to_names`] wrote.
+    /// Parses the result of [`Self::to_names`].
     pub fn from_names(names: &str) -> Result<Self, UnknownPermission> {
         names.split_whitespace().map(str::parse).collect()
     }
@@ -144,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_hold_what_was_put_in_and_round_trip_through_their_names() {
+    fn sets_round_trip_through_their_names() {
         let set: Permissions = [Permission::SmsRates, Permission::SmsSend]
             .into_iter()
             .collect();

@@ -1,29 +1,26 @@
-//! API tokens: their form and their fingerprint.
+//! API tokens: their format and their hash.
 //!
-//! A token reads `sb_`, 32 random letters and digits, then a checksum of 6, so that people and secret scanners
-//! recognise one, and a mistyped one is refused without asking a database. Only its SHA-256 is ever stored.
+//! A token is `sb_`, 32 random letters and digits, and a checksum of 6 characters. People and secret scanners recognise
+//! it, and a mistyped token is refused without a database query. Only its SHA-256 is stored.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-/// How every token starts.
 pub const PREFIX: &str = "sb_";
 const RANDOM_CHARS: usize = 32;
 const CHECKSUM_CHARS: usize = 6;
-/// The length of every token, in characters.
 pub const TOKEN_CHARS: usize = PREFIX.len() + RANDOM_CHARS + CHECKSUM_CHARS;
-/// How many random bytes make a token: two for each character keep the bias of the remainder negligible.
+/// Two random bytes for each character keep the modulo bias negligible.
 pub const SEED_BYTES: usize = RANDOM_CHARS * 2;
 
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// A token as its owner holds it. Shown once, never logged: its debug form is blank.
+/// A token in plain text. It is shown once and never logged, so its debug form hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenSecret(String);
 
 impl TokenSecret {
-    /// Makes a token of random bytes.
     pub fn from_seed(seed: &[u8; SEED_BYTES]) -> Self {
         let mut token = String::with_capacity(TOKEN_CHARS);
         token.push_str(PREFIX);
@@ -34,7 +31,7 @@ impl TokenSecret {
         Self(token)
     }
 
-    /// Reads a token that a caller sent: `None` when it cannot be one of ours.
+    /// Parses a token from a request; `None` if the format or the checksum is wrong.
     pub fn parse(value: &str) -> Option<Self> {
         let well_formed =
             value.len() == TOKEN_CHARS && value.starts_with(PREFIX) && value.is_ascii();
@@ -46,12 +43,12 @@ impl TokenSecret {
         (expected == value).then_some(Self(expected))
     }
 
-    /// The token itself, to hand to its owner.
+    /// The token in plain text, for its owner.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// What the store keeps in its place.
+    /// The form that the database stores.
     pub fn hash(&self) -> TokenHash {
         TokenHash::of(&self.0)
     }
@@ -68,23 +65,20 @@ impl fmt::Debug for TokenSecret {
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// Hashes a secret.
     pub fn of(secret: &str) -> Self {
         Self(Sha256::digest(secret.as_bytes()).into())
     }
 
-    /// Reads back what [`Self::as_bytes`] gave.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes as both databases keep them.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// A hash of a secret is still nobody's business.
+/// Hides the hash as well.
 impl fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TokenHash(…)")
@@ -103,7 +97,7 @@ fn push_checksum(token: &mut String) {
     }
 }
 
-/// CRC-32 (IEEE): six letters of base 62 hold all of it.
+/// CRC-32 (IEEE); six base-62 characters are enough for 32 bits.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {
@@ -135,9 +129,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_token_is_recognised_and_one_changed_letter_is_not(
+        fn a_token_is_recognised_unless_a_character_changed(
             seed in proptest::array::uniform32(any::<u8>()),
-            place in 3..TOKEN_CHARS,
+            position in 3..TOKEN_CHARS,
             other in any::<u8>(),
         ) {
             let mut bytes = [0; SEED_BYTES];
@@ -147,7 +141,7 @@ mod tests {
             prop_assert_eq!(TokenSecret::parse(token.reveal()), Some(token.clone()));
 
             let mut changed = token.reveal().to_owned().into_bytes();
-            changed[place] = ALPHABET[usize::from(other) % 62];
+            changed[position] = ALPHABET[usize::from(other) % 62];
             let changed = String::from_utf8(changed).expect("ASCII");
             if changed != token.reveal() {
                 prop_assert_eq!(TokenSecret::parse(&changed), None);

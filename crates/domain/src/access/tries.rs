@@ -1,42 +1,38 @@
-//! How often somebody may try: at a password, at a code.
+//! How often somebody may try a password or a code.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Tries are forgotten after so long without another one.
+/// Attempts are forgotten after this time without another one.
 pub const FORGOTTEN_AFTER: SignedDuration = SignedDuration::from_hours(24);
-/// The longest pause.
-const MOST_S: i64 = 24 * 3600;
+/// The longest pause, in seconds.
+const MAX_PAUSE_S: i64 = 24 * 3600;
 
-/// How many tries there may be, and when they are forgiven.
+/// How many attempts are allowed, and when they are forgiven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryLimit {
-    /// So many in quick succession.
+    /// A burst of attempts; each is forgiven after a fixed time.
     Steady {
-        /// How many.
         burst: u32,
-        /// One is forgiven each time so many seconds pass.
+        /// One attempt is forgiven each time this many seconds pass.
         forgiven_after_s: i64,
     },
-    /// So many, and then a pause before each, twice as long as the one before. The right answer forgives all.
+    /// A burst of attempts, then a pause before each that doubles every time. The right answer forgives all of them.
     Growing {
-        /// How many.
         burst: u32,
         /// The first pause, in seconds.
         pause_s: i64,
     },
 }
 
-/// Tries that count.
+/// The attempts that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tries {
-    /// How many.
     pub count: u32,
-    /// Since when: the last one was forgiven then, or the last try was begun.
+    /// When the last attempt was forgiven, or when the last one began.
     pub since: Timestamp,
 }
 
 impl Tries {
-    /// None so far.
     pub const fn none(now: Timestamp) -> Self {
         Self {
             count: 0,
@@ -44,8 +40,8 @@ impl Tries {
         }
     }
 
-    /// Begins another try, which counts from now on, so that many at once are as many as one by one. The error is the
-    /// seconds to wait.
+    /// Begins another attempt. It counts at once, so parallel attempts count like consecutive ones. The error is the
+    /// number of seconds to wait.
     pub fn begin(self, limit: TryLimit, now: Timestamp) -> Result<Self, u32> {
         let left = self.left(limit, now);
         let passed_s = now.duration_since(left.since).as_secs().max(0);
@@ -57,7 +53,7 @@ impl Tries {
             TryLimit::Steady { .. } => (0, left.since),
             TryLimit::Growing { burst, pause_s } if left.count >= burst => {
                 let doubled = 1_i64.checked_shl(left.count - burst).unwrap_or(i64::MAX);
-                (pause_s.saturating_mul(doubled).min(MOST_S), now)
+                (pause_s.saturating_mul(doubled).min(MAX_PAUSE_S), now)
             }
             TryLimit::Growing { .. } => (0, now),
         };
@@ -71,7 +67,7 @@ impl Tries {
         })
     }
 
-    /// What counts once a try was no guess; `None`: nothing.
+    /// The attempts that count after a right answer; `None` if there are none left.
     pub fn forgive(self, limit: TryLimit) -> Option<Self> {
         let count = match limit {
             TryLimit::Steady { .. } => self.count.saturating_sub(1),
@@ -80,7 +76,7 @@ impl Tries {
         (count > 0).then_some(Self { count, ..self })
     }
 
-    /// What still counts. Forgiving goes by whole steps, so that asking does not put it off.
+    /// The attempts that still count. They are forgiven in whole steps, so asking does not delay the next step.
     #[must_use]
     pub fn left(self, limit: TryLimit, now: Timestamp) -> Self {
         let passed = now.duration_since(self.since);
@@ -116,7 +112,7 @@ mod tests {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second)
     }
 
-    /// Begins tries at these seconds, each of which is expected to be let through or to be told to wait so long.
+    /// Begins attempts at these seconds; each is expected to be allowed, or to be refused with this waiting time.
     fn run(limit: TryLimit, steps: &[(i64, Result<(), u32>)]) {
         let mut tries = Tries::none(at(0));
         for (second, expected) in steps {
@@ -171,7 +167,7 @@ mod tests {
                 (180, Ok(())),
                 (180, Err(240)),
                 (420, Ok(())),
-                // After a day nothing counts.
+                // Nothing counts after a day.
                 (420 + 86_400, Ok(())),
                 (420 + 86_400, Ok(())),
                 (420 + 86_400, Err(60)),
@@ -185,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_no_guess_is_forgiven() {
+    fn right_answers_are_forgiven() {
         let steady = TryLimit::Steady {
             burst: 1,
             forgiven_after_s: 10,

@@ -1,4 +1,4 @@
-//! A change of what an account may spend, as people write it: `KEY=VALUE`.
+//! A change of one spending rule, written as `KEY=VALUE`.
 
 use std::str::FromStr;
 
@@ -15,40 +15,30 @@ const REQUESTS_PER_SECOND: &str = "requests_per_second";
 const CODES_PER_DAY: &str = "codes_per_day";
 const ADMINS_CONSENT_ONLY: &str = "admins_consent_only";
 
-/// What switches a limit off.
+/// The value that switches a limit off.
 const OFF: &str = "off";
-/// What allows every destination.
+/// The value that allows every destination.
 const ALL: &str = "all";
-/// Balances end there, so a limit beyond it would mean nothing.
+/// The largest balance; a higher limit would have no effect.
 const MAX_AMOUNT: Money = Money::from_micros(1_000_000_000 * 1_000_000);
-/// More than a node answers.
+/// More than one node can answer.
 const MAX_REQUESTS_PER_SECOND: u32 = 1_000_000;
-/// More than an account has use for.
+/// More than any account needs.
 const MAX_CODES_PER_DAY: u32 = 10_000_000;
 
-/// A change of what an account may spend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleChange {
-    /// How far the balance may go below zero.
     CreditLimit(Money),
-    /// Where the account may send to.
     Countries(Countries),
-    /// The most on one day.
     DailyCap(Option<Money>),
-    /// The most messages to one recipient within an hour.
     PerRecipientHour(Option<u32>),
-    /// Whether only approved senders will do.
     ApprovedSendersOnly(bool),
-    /// The most requests in a second; 0 for no limit.
     RequestsPerSecond(u32),
-    /// The most confirmation codes in a day.
     CodesPerDay(u32),
-    /// Whether only admins may let clients act for the account.
     AdminsConsentOnly(bool),
 }
 
 impl RuleChange {
-    /// What is changed, as it is written.
     pub const fn key(&self) -> &'static str {
         match self {
             Self::CreditLimit(_) => CREDIT_LIMIT,
@@ -62,7 +52,6 @@ impl RuleChange {
         }
     }
 
-    /// Makes the change.
     pub fn apply(self, rules: &mut SpendingRules) {
         match self {
             Self::CreditLimit(limit) => rules.credit_limit = limit,
@@ -192,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_read() {
+    fn changes_are_parsed() {
         let countries = |text: &str| RuleChange::Countries(text.parse().expect(text));
         for (text, expected) in [
             ("credit_limit=50", RuleChange::CreditLimit(money("50"))),
@@ -229,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_say_what_is_wrong() {
         for (text, fragment) in [
             ("credit_limit", "the keys are credit_limit, countries"),
             ("", "the keys are"),

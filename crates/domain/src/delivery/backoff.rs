@@ -1,24 +1,24 @@
-//! How long to wait before the next try.
+//! How long to wait before the next attempt.
 
 use jiff::SignedDuration;
 
-/// The pauses between the tries of a callback, in seconds; the last one repeats.
+/// The pauses between the attempts of a callback, in seconds; the last one repeats.
 const CALLBACK_PAUSES_S: [i64; 9] = [5, 30, 120, 600, 1800, 3600, 7200, 14_400, 21_600];
-/// The first pause before a message is tried again, in seconds; it doubles with each try.
+/// The pause before the second attempt to send a message, in seconds; it doubles with each attempt.
 const FIRST_SEND_PAUSE_S: i64 = 2;
-/// The longest pause before a message is tried again, in seconds.
+/// The longest pause between attempts to send a message, in seconds.
 const LONGEST_SEND_PAUSE_S: i64 = 600;
-/// Every pause is spread by up to this share, in percent, so that what failed together does not return together.
+/// Every pause varies by up to this percentage, so that what failed together is not repeated together.
 const JITTER_PERCENT: i64 = 20;
 
-/// The pause before a callback is tried again, after it was tried `tries` times. `dice` spreads it: any number will do.
+/// The pause after the `tries`th attempt of a callback. `dice` is a random number that spreads it.
 pub fn callback_pause(tries: u32, dice: u32) -> SignedDuration {
     let index = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
     let seconds = CALLBACK_PAUSES_S[index.min(CALLBACK_PAUSES_S.len() - 1)];
     spread(seconds, dice)
 }
 
-/// The pause before a message is tried again, after it was tried `tries` times.
+/// The pause after the `tries`th attempt to send a message.
 pub fn send_pause(tries: u32, dice: u32) -> SignedDuration {
     let doublings = tries.saturating_sub(1).min(20);
     spread(
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn callbacks_are_tried_on_the_promised_schedule() {
+    fn callbacks_follow_the_documented_schedule() {
         for (tries, seconds) in [
             (1, 5),
             (2, 30),

@@ -1,14 +1,14 @@
-//! What decides which part a receipt is about: the carrier's ID for the part in any of its forms, and the recipient.
+//! Finds the part that a receipt is about: by the carrier's ID of the part in any of its forms, and by the recipient.
 //!
-//! Some carriers answer `submit_sm` with a hexadecimal ID and report on it in decimal, or the other way round, in either
-//! case and with or without leading zeros. Some use an ID again. So a receipt is matched by the recipient as well.
+//! Some carriers answer `submit_sm` with a hexadecimal ID and report it in decimal, or the other way round, in either
+//! case and with or without leading zeros. Some reuse IDs, so a receipt is matched by the recipient as well.
 
 use crate::number::msisdn::Msisdn;
 
 /// The longest hexadecimal number that fits 128 bits.
 const LONGEST_HEX: usize = 32;
-/// How many digits of a number are compared: enough to tell recipients apart, and the same whether the number is written
-/// in international or in national form.
+/// How many digits of a number are compared: enough to tell recipients apart, and the same in international and in
+/// national form.
 const TAIL_DIGITS: usize = 8;
 const TAIL_MODULUS: i64 = 100_000_000;
 
@@ -17,14 +17,13 @@ const TAIL_MODULUS: i64 = 100_000_000;
 pub struct NumberTail(i32);
 
 impl NumberTail {
-    /// That of a message's recipient.
     pub fn of(number: &Msisdn) -> Self {
         let tail = number.as_i64() % TAIL_MODULUS;
         Self(i32::try_from(tail).expect("eight digits"))
     }
 
-    /// That of an address in a receipt, in international or national form. `None` for names and for numbers that are too
-    /// short to be compared.
+    /// The tail of an address in a receipt, in international or national form. `None` for names and for numbers that
+    /// are too short to compare.
     pub fn of_address(address: &str) -> Option<Self> {
         let digits = address.strip_prefix('+').unwrap_or(address);
         let digits = digits.trim_start_matches('0');
@@ -35,19 +34,19 @@ impl NumberTail {
         tail.parse().ok().map(Self)
     }
 
-    /// What [`Self::as_i32`] gave; `None` for a number of another kind.
+    /// Reads the result of [`Self::as_i32`]; `None` if the number is out of range.
     pub fn from_i32(tail: i32) -> Option<Self> {
         let is_tail = (0..TAIL_MODULUS).contains(&i64::from(tail));
         is_tail.then_some(Self(tail))
     }
 
-    /// As both databases keep it.
+    /// The stored form.
     pub const fn as_i32(self) -> i32 {
         self.0
     }
 }
 
-/// An ID without what its writing may add: spaces and zero octets around it and, where it can be a number, `0x`, leading
+/// An ID without variations in writing: surrounding spaces and zero octets and, if it can be a number, `0x`, leading
 /// zeros and the case of its digits.
 pub fn normal_form(written: &str) -> String {
     let written = written.trim_matches(|c: char| c == '\0' || c.is_whitespace());
@@ -65,8 +64,8 @@ pub fn normal_form(written: &str) -> String {
     significant.to_ascii_uppercase()
 }
 
-/// The normal forms in which the other side may write the same ID: a decimal number in hexadecimal, and a hexadecimal one
-/// in decimal. `10` has both: `A` and `16`.
+/// The other normal forms of the same ID: a decimal number in hexadecimal, and a hexadecimal one in decimal. `10` has
+/// both: `A` and `16`.
 pub fn other_forms(normal: &str) -> Vec<String> {
     let mut forms = Vec::new();
     let is_number =
@@ -139,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_sides_find_each_other_in_every_form(number: u128, zeros in 0_usize..12, upper: bool) {
+        fn an_id_matches_in_every_form(number: u128, zeros in 0_usize..12, upper: bool) {
             let zeros = "0".repeat(zeros);
             let decimal = format!("{zeros}{number}");
             let hex = if upper { format!("{zeros}{number:X}") } else { format!("{zeros}{number:x}") };
@@ -152,7 +151,7 @@ mod tests {
         }
 
         #[test]
-        fn a_normal_form_stays_as_it_is(written: String) {
+        fn normalising_twice_changes_nothing(written: String) {
             let once = normal_form(&written);
             prop_assert_eq!(normal_form(&once), once);
         }

@@ -1,4 +1,4 @@
-//! The receivers of callbacks: which queue a callback waits in.
+//! The receivers of callbacks; each has a queue.
 
 use std::fmt;
 
@@ -9,12 +9,11 @@ use crate::ids::AccountId;
 
 /// The scheme, host and port of a callback URL, in lower case.
 ///
-/// Two spellings of one host are two origins. That is harmless: each gets limits of its own.
+/// Two spellings of one host are two origins. That is harmless: each gets its own limits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin(String);
 
 impl Origin {
-    /// The part of a URL before its path.
     pub fn of(url: &CallbackUrl) -> Self {
         let url = url.as_str();
         let start = url.find("://").map_or(0, |at| at + 3);
@@ -24,7 +23,6 @@ impl Origin {
         Self(url[..end].to_ascii_lowercase())
     }
 
-    /// The origin as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -38,16 +36,14 @@ impl fmt::Display for Origin {
 
 /// A receiver: one account's callbacks to one origin. They share a queue, its limits and its pauses.
 ///
-/// The ID is a hash of both, so that every node finds the same queue without a table of receivers. The hash is
+/// The ID is a hash of both, so every node finds the same queue without a table of receivers. The hash is
 /// cryptographic: nobody can choose a host that shares a queue with another account's receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReceiverId(i64);
 
 impl ReceiverId {
-    /// Bits of the hash that are kept.
     const BITS: u32 = 62;
 
-    /// The receiver of an account's callbacks to an origin.
     pub fn new(account: AccountId, origin: &Origin) -> Self {
         let mut hash = Sha256::new();
         hash.update(account.get().to_be_bytes());
@@ -58,12 +54,12 @@ impl ReceiverId {
         Self(number.cast_signed().max(1))
     }
 
-    /// The number as both databases keep it, from 1 to 2^62-1.
+    /// The stored form, from 1 to 2^62-1.
     pub const fn as_i64(self) -> i64 {
         self.0
     }
 
-    /// Reads back what [`Self::as_i64`] wrote.
+    /// Reads the result of [`Self::as_i64`].
     pub const fn from_i64(number: i64) -> Option<Self> {
         if number >= 1 && number < 1 << Self::BITS {
             Some(Self(number))
@@ -98,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_and_origins_have_receivers_of_their_own() {
+    fn each_account_and_origin_has_its_own_receiver() {
         let here = origin("http://a.example/one");
         let receiver = ReceiverId::new(account(1), &here);
         assert_eq!(
@@ -112,7 +108,7 @@ mod tests {
         );
     }
 
-    /// Rows of the queue carry it: it must never change.
+    /// The hash must never change: it is stored in the queue.
     #[test]
     fn the_number_is_stable() {
         let receiver = ReceiverId::new(account(7), &origin("https://example.com/dlr"));

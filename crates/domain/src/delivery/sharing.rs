@@ -1,16 +1,16 @@
-//! How many of a number of things each of several gets.
+//! Fair shares of a number of equal things.
 
-/// The fair share of whoever stands at a place, counted from 0, among so many: all get the same, and what is left over
-/// goes to those in front. Nobody among none, or behind the last, gets any.
+/// The fair share at position `position` (from 0) among `count` sharers: all get the same, and the remainder goes to
+/// the first ones. It is 0 if there are no sharers or the position is beyond the last.
 ///
-/// When the places are those of nodes in the order of their IDs, nothing moves without need: a node that joins stands
-/// last and takes only its own share from the others, and when one goes the others only gain.
-pub fn fair_share(total: u16, place: usize, of: usize) -> u16 {
-    if place >= of {
+/// With nodes in the order of their IDs, shares move as little as possible: a node that joins is last and takes only
+/// its own share from the others, and when a node leaves the others only gain.
+pub fn fair_share(total: u16, position: usize, count: usize) -> u16 {
+    if position >= count {
         return 0;
     }
     let total = usize::from(total);
-    let share = total / of + usize::from(place < total % of);
+    let share = total / count + usize::from(position < total % count);
     u16::try_from(share).expect("no more than the total")
 }
 
@@ -21,11 +21,13 @@ mod tests {
     use super::*;
 
     fn shares(total: u16, of: usize) -> Vec<u16> {
-        (0..of).map(|place| fair_share(total, place, of)).collect()
+        (0..of)
+            .map(|position| fair_share(total, position, of))
+            .collect()
     }
 
     #[test]
-    fn what_is_left_over_goes_to_those_in_front() {
+    fn the_remainder_goes_to_the_first() {
         for (total, of, expected) in [
             (2, 1, &[2][..]),
             (2, 2, &[1, 1]),
@@ -42,20 +44,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn everything_is_shared_out_and_nobody_gets_two_more_than_another(total: u16, of in 1_usize..50) {
+        fn shares_add_up_and_differ_by_at_most_one(total: u16, of in 1_usize..50) {
             let shares = shares(total, of);
             prop_assert_eq!(shares.iter().map(|share| usize::from(*share)).sum::<usize>(), usize::from(total));
             let (least, most) = (shares.iter().min(), shares.iter().max());
             prop_assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 1));
         }
 
-        /// Of the others nobody gains when one joins, and nobody loses when one goes.
+        /// No other node gains when one joins, and none loses when one leaves.
         #[test]
-        fn nothing_moves_without_need(total: u16, of in 1_usize..50, gone in 0_usize..50) {
+        fn shares_move_as_little_as_possible(total: u16, of in 1_usize..50, gone in 0_usize..50) {
             let (few, many) = (shares(total, of), shares(total, of + 1));
             prop_assert!(few.iter().zip(&many).all(|(few, many)| many <= few), "one joins");
             let gone = gone % (of + 1);
-            let stay = many.iter().enumerate().filter(|(place, _)| *place != gone).map(|(_, share)| share);
+            let stay = many.iter().enumerate().filter(|(position, _)| *position != gone).map(|(_, share)| share);
             prop_assert!(stay.zip(&few).all(|(before, after)| before <= after), "one goes");
         }
     }

@@ -1,32 +1,28 @@
-//! The ways in which the service reaches a subscriber.
+//! The channels: SMS, Viber and HLR lookups.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::shown::Shown;
 
-/// A way to reach a subscriber, each with prices and routes of its own.
+/// A way to reach a subscriber, with its own prices and routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Channel {
-    /// A text message.
     #[default]
     Sms,
-    /// A Viber message.
     Viber,
-    /// A question to the subscriber's home network.
+    /// A query to the subscriber's home network.
     Hlr,
 }
 
-/// The name belongs to no channel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no channel; give sms, viber or hlr", Shown(.0))]
 pub struct UnknownChannel(String);
 
 impl Channel {
-    /// Every channel, each at the place of its number.
+    /// Every channel, in the order of its numbers.
     pub const ALL: [Self; 3] = [Self::Sms, Self::Viber, Self::Hlr];
 
-    /// The name in settings and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sms => "sms",
@@ -35,7 +31,7 @@ impl Channel {
         }
     }
 
-    /// A number of its own, for tables by channel.
+    /// The index in tables by channel.
     pub const fn number(self) -> usize {
         self as usize
     }
@@ -61,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_lead_back() {
+    fn names_and_numbers_round_trip() {
         for (number, channel) in Channel::ALL.into_iter().enumerate() {
             assert_eq!(channel.number(), number);
             assert_eq!(channel.name().parse(), Ok(channel));

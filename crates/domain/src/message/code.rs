@@ -1,84 +1,72 @@
-//! The service's error codes: one table for callbacks, documentation, plain words and what follows from each.
+//! The service's error codes: one table for callbacks and documentation, with text, hint and whether a retry helps.
 
 use std::fmt;
 
-/// Whether trying again may help.
+/// Whether sending again may help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasting {
-    /// It may work later.
     Temporary,
-    /// It will not.
     Permanent,
-    /// The question does not arise.
+    /// The code is not about a failure, or the result is unknown.
     Neither,
 }
 
-/// One code of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// The number in callbacks.
     pub number: u16,
-    /// What happened, for people.
     pub words: &'static str,
-    /// What to do about it.
     pub hint: &'static str,
-    /// Whether trying again may help.
+    /// Whether sending again may help.
     pub lasting: Lasting,
 }
 
-/// A code of the catalogue.
+/// The number of an entry of [`CATALOGUE`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Code(u16);
 
 impl Code {
-    /// Nothing went wrong.
     pub const FINE: Self = Self(0);
-    /// The message's time ran out.
+    /// The validity period expired.
     pub const EXPIRED: Self = Self(2);
-    /// The network failed.
     pub const SYSTEM_FAILURE: Self = Self(8);
-    /// The network never told the end.
+    /// The network never reported a final state.
     pub const NO_FINAL_REPORT: Self = Self(14);
-    /// No carrier goes there, or nobody knows what it costs.
+    /// No carrier serves the destination, or there is no price for it.
     pub const NO_ROUTE: Self = Self(20);
-    /// Its sender took it back.
+    /// The sender cancelled the message.
     pub const CANCELLED: Self = Self(29);
-    /// No route works at the moment.
+    /// No carrier of the route works at the moment.
     pub const ROUTE_DOWN: Self = Self(30);
-    /// The next network asks for less.
+    /// The next network throttles us.
     pub const THROTTLED: Self = Self(31);
-    /// The subscriber cannot be reached.
+    /// The subscriber cannot be reached at the moment.
     pub const ABSENT: Self = Self(43);
     /// The home network did not answer a lookup in time.
     pub const HLR_TIMEOUT: Self = Self(50);
-    /// The service itself failed.
     pub const INTERNAL: Self = Self(90);
-    /// The connection to the next network is down.
     pub const LINK_DOWN: Self = Self(91);
-    /// Anything that the catalogue does not name.
+    /// Everything that has no other code.
     pub const UNKNOWN: Self = Self(999);
 
-    /// Takes a number of the catalogue.
     pub fn new(number: u16) -> Option<Self> {
         entry(number).map(|_| Self(number))
     }
 
-    /// The number in callbacks and in both databases.
+    /// The number in callbacks and in the database.
     pub const fn number(self) -> u16 {
         self.0
     }
 
-    /// What the catalogue says of it.
     pub fn entry(self) -> &'static Entry {
         entry(self.0).expect("only numbers of the catalogue become codes")
     }
 
-    /// Whether a lookup that ended so brought no answer.
+    /// Whether a lookup with this code got no answer.
     pub const fn is_no_lookup(self) -> bool {
         matches!(self.0, 50..=52)
     }
 
-    /// Whether a message that failed so was never taken by a network, so that its price is given back.
+    /// Whether no network took a message that failed with this code, so that its price is refunded.
     pub const fn is_refunded(self) -> bool {
         matches!(self.0, 20..=31 | 53 | 60 | 61 | 74 | 90 | 91)
     }
@@ -307,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_no_network_took_is_refunded() {
+    fn only_messages_that_no_network_took_are_refunded() {
         let refunded: Vec<u16> = CATALOGUE
             .iter()
             .map(|e| Code(e.number))

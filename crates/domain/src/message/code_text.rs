@@ -1,24 +1,24 @@
-//! Texts that carry confirmation codes. Whoever asked for a code must not read it: it proves that somebody else has the
-//! handset. So the text is stored encrypted and only until the message has ended.
+//! Texts that carry confirmation codes. The caller who requests a code must not read it: the code proves that somebody
+//! else has the handset. So the text is stored encrypted, and only until the message has ended.
 
 use crate::encryption::{DecryptError, KeyRing, SALT_BYTES};
 use crate::number::msisdn::Msisdn;
 
-/// What everybody sees in its place.
+/// Shown instead of such a text.
 pub const SHOWN: &str = "(confirmation code)";
 
-/// Encrypts a text for the number that it goes to.
+/// Encrypts a text for its recipient.
 pub fn encrypt(keys: &KeyRing, to: &Msisdn, text: &str, salt: [u8; SALT_BYTES]) -> Vec<u8> {
-    keys.encrypt(&place(to), text.as_bytes(), salt)
+    keys.encrypt(&context(to), text.as_bytes(), salt)
 }
 
-/// Decrypts what [`encrypt`] made for the same number.
+/// Decrypts the result of [`encrypt`] for the same recipient.
 pub fn decrypt(keys: &KeyRing, to: &Msisdn, encrypted: &[u8]) -> Result<String, DecryptError> {
-    let text = keys.decrypt(&place(to), encrypted)?;
+    let text = keys.decrypt(&context(to), encrypted)?;
     String::from_utf8(text).map_err(|_| DecryptError::Forged)
 }
 
-fn place(to: &Msisdn) -> String {
+fn context(to: &Msisdn) -> String {
     format!("code_text.text {to}")
 }
 
@@ -28,7 +28,7 @@ mod tests {
     use crate::encryption::{KEY_BYTES, ServiceKey};
 
     #[test]
-    fn a_text_is_read_by_its_key_for_its_number_alone() {
+    fn a_text_decrypts_only_with_its_key_and_number() {
         let keys = |byte| KeyRing::new(ServiceKey::new([byte; KEY_BYTES]), []);
         let number = |text| Msisdn::parse(text).expect("a number");
         let (to, other) = (number("+37120000001"), number("+37120000002"));

@@ -1,4 +1,4 @@
-//! Lookups: what the home network of a subscriber tells.
+//! HLR lookups: what the home network reports about a subscriber.
 
 use std::fmt::Write as _;
 
@@ -9,39 +9,34 @@ use crate::message::outcome::Outcome;
 use crate::number::country::Country;
 use crate::number::network::Network;
 
-/// The largest number that every reader of JSON takes exactly; an IMSI has fifteen digits and stays below it.
+/// The largest integer that every JSON parser reads exactly; an IMSI has fifteen digits and is smaller.
 pub const MAX_IMSI: u64 = (1 << 53) - 1;
 
-/// An operator, as a lookup names it.
+/// A mobile operator in the result of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HomeOperator {
-    /// Its ID in the reference data.
+    /// The ID in the reference data.
     pub id: u32,
-    /// Its name.
     pub name: String,
-    /// Where it works.
     pub country: Option<Country>,
 }
 
-/// What a lookup found out about a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscriber {
     /// 0, or why the subscriber cannot be reached.
     pub code: Code,
-    /// The subscriber's identity in the network.
     pub imsi: Option<u64>,
-    /// The country of the operator that serves the number.
+    /// The country of the mobile operator that serves the number.
     pub country: Option<Country>,
-    /// That operator.
+    /// The mobile operator that serves the number, by its ID in the reference data.
     pub operator: Option<u32>,
-    /// Its network.
     pub network: Option<Network>,
-    /// The operator that the number was first given to, when it is another one.
+    /// The mobile operator that first had the number, if it is another one.
     pub ported_from: Option<HomeOperator>,
 }
 
 impl Subscriber {
-    /// One that nothing is known of but why.
+    /// A subscriber of whom only the error code is known.
     pub const fn unknown(code: Code) -> Self {
         Self {
             code,
@@ -53,7 +48,6 @@ impl Subscriber {
         }
     }
 
-    /// How a lookup that found this ended.
     pub fn outcome(&self) -> Outcome {
         if self.code == Code::FINE {
             Outcome::Delivered
@@ -62,7 +56,7 @@ impl Subscriber {
         }
     }
 
-    /// The payload of the callback. What is not known is left out.
+    /// The payload of the callback, without unknown fields.
     pub fn payload(&self, id: MessageId) -> String {
         let mut json = format!(r#"{{"id":"{id}","error":{}"#, self.code.number());
         let mut add = |text: std::fmt::Arguments<'_>| {
@@ -96,8 +90,8 @@ impl Subscriber {
     }
 }
 
-/// How a lookup ended that nothing else is known of, and what its caller is told. One whose time ran out, at a network
-/// or before, brought no answer.
+/// The outcome and the payload of a lookup that ended without an answer. An expired lookup counts as a timeout of the
+/// home network.
 pub fn unanswered(id: MessageId, outcome: Outcome) -> (Outcome, String) {
     let code = match outcome.code() {
         Code::EXPIRED => Code::HLR_TIMEOUT,
@@ -107,7 +101,6 @@ pub fn unanswered(id: MessageId, outcome: Outcome) -> (Outcome, String) {
     (subscriber.outcome(), subscriber.payload(id))
 }
 
-/// A JSON string.
 fn json_text(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
@@ -125,14 +118,12 @@ fn json_text(text: &str) -> String {
     json
 }
 
-/// What a caller may read back of a lookup.
+/// What the API shows of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookupRecord {
-    /// Its ID.
     pub id: MessageId,
-    /// Where it stands.
     pub state: MessageState,
-    /// What was reported: JSON. `None` as long as it goes on.
+    /// The reported JSON. `None` until the lookup ends.
     pub report: Option<String>,
 }
 
@@ -170,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lookup_whose_time_ran_out_brought_no_answer() {
+    fn an_expired_lookup_counts_as_a_timeout() {
         let id = MessageId::new(7).expect("in range");
         let timeout = Outcome::Failed(Code::HLR_TIMEOUT);
         for (outcome, ended, error) in [

@@ -1,16 +1,14 @@
-//! How messages end.
+//! The outcome of a message.
 
 use crate::message::channel::Channel;
 use crate::message::code::Code;
 
-/// How a message ended. Never changes once it is stored.
+/// How a message ended. It never changes once it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It reached the handset.
     Delivered,
-    /// It did not, and this is why.
     Failed(Code),
-    /// It was handed to a network, which did not deliver it in time.
+    /// A network took it, but did not deliver it in time.
     Expired,
 }
 
@@ -24,7 +22,7 @@ impl Outcome {
         }
     }
 
-    /// The service error code in reports.
+    /// The error code in reports.
     pub const fn code(self) -> Code {
         match self {
             Self::Delivered => Code::FINE,
@@ -33,7 +31,7 @@ impl Outcome {
         }
     }
 
-    /// How many parts stay charged when the others are refunded. `None`: nothing is refunded.
+    /// How many parts remain charged when the others are refunded. `None` if nothing is refunded.
     pub fn charged_parts(self, channel: Channel, taken: TakenParts) -> Option<u16> {
         match taken {
             TakenParts::All => self.is_refunded(channel, true).then_some(0),
@@ -41,13 +39,13 @@ impl Outcome {
         }
     }
 
-    /// Whether the price is given back: no network took the message, or no answer to a lookup could be had. `taken` says
-    /// that a carrier took it, or answered the lookup; what it then reports may still mean that no network did.
+    /// Whether the price is refunded: no network took the message, or a lookup got no answer. `taken` means that a
+    /// carrier took the message or answered the lookup; its receipt may still say that no network took it.
     pub fn is_refunded(self, channel: Channel, taken: bool) -> bool {
         match self {
             Self::Delivered | Self::Expired => false,
             Self::Failed(_) if !taken => true,
-            // What a network let expire is `Expired`: a failure by that code never got so far.
+            // A message that expired in a network has the outcome `Expired`; this one expired before.
             Self::Failed(code) if code == Code::EXPIRED => true,
             Self::Failed(code) => {
                 code.is_refunded() || (channel == Channel::Hlr && code.is_no_lookup())
@@ -55,7 +53,7 @@ impl Outcome {
         }
     }
 
-    /// Reads back what [`Self::status`] and [`Self::code`] wrote.
+    /// Reads the stored results of [`Self::status`] and [`Self::code`].
     pub fn from_numbers(status: i64, error: i64) -> Option<Self> {
         match status {
             1 => Some(Self::Delivered),
@@ -74,6 +72,6 @@ impl Outcome {
 pub enum TakenParts {
     /// All of them, or it answered the lookup.
     All,
-    /// Only so many; 0 when no carrier took the message.
+    /// Only this many; 0 if no carrier took the message.
     Only(u16),
 }

@@ -1,23 +1,21 @@
-//! When a message goes out and when it expires.
+//! The send time and the expiry of a message.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::shown::Shown;
 
-/// A scheduled time this far in the past is taken as "now": clocks differ and requests travel.
+/// A scheduled time up to this long ago counts as "now": clocks differ and requests take time.
 pub const PAST_GRACE: SignedDuration = SignedDuration::from_secs(60);
-/// The furthest a message can be scheduled ahead.
 pub const MAX_AHEAD: SignedDuration = SignedDuration::from_hours(365 * 24);
-/// The largest offset from UTC, in seconds, on either side. No time zone has a larger one.
+/// The largest offset from UTC, in seconds. No time zone has a larger one.
 pub const MAX_OFFSET_S: u32 = 14 * 3600;
-/// The shortest validity, in seconds.
+/// The shortest validity period, in seconds.
 pub const MIN_EXPIRE_S: u32 = 360;
-/// The longest validity, in seconds.
+/// The longest validity period, in seconds.
 pub const MAX_EXPIRE_S: u32 = 432_000;
-/// The validity of a message that does not ask for one, in seconds.
+/// The validity period if the caller gives none, in seconds.
 pub const DEFAULT_EXPIRE_S: u32 = 259_200;
 
-/// Why a scheduled time is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// Not a date and time with an offset.
@@ -34,7 +32,7 @@ pub enum ScheduleError {
     TooFar(String),
 }
 
-/// Reads `2030-01-31T09:30:00+02:00`. The answer is `None` for a time so shortly past that the message goes now.
+/// Parses a time like `2030-01-31T09:30:00+02:00`. `None` if it is just past, so that the message goes out now.
 pub fn parse_scheduled(value: &str, now: Timestamp) -> Result<Option<Timestamp>, ScheduleError> {
     let at = parse_date_time(value)?;
     let ahead = at.duration_since(now);
@@ -47,7 +45,7 @@ pub fn parse_scheduled(value: &str, now: Timestamp) -> Result<Option<Timestamp>,
     }
 }
 
-/// RFC 3339 with seconds and an offset. `jiff` alone would take other ISO 8601 forms and offsets beyond a day.
+/// RFC 3339 with seconds and an offset. `jiff` alone would accept other ISO 8601 forms and offsets of more than a day.
 fn parse_date_time(value: &str) -> Result<Timestamp, ScheduleError> {
     let malformed = || ScheduleError::Malformed(value.to_owned());
     if !has_shape(value.as_bytes()) {
@@ -72,7 +70,7 @@ fn has_shape(bytes: &[u8]) -> bool {
             .all(|b| b.is_ascii_digit() || b"Zz+-:.".contains(b))
 }
 
-/// The size of a numeric offset in seconds: of `.5+02:00`, 7200. `None` without one, as in `Z`.
+/// The size of a numeric offset in seconds: 7200 for `.5+02:00`. `None` for `Z`.
 fn offset_s(rest: &str) -> Option<u32> {
     let (_, offset) = rest.split_once(['+', '-'])?;
     let digits: Vec<u32> = offset.chars().filter_map(|c| c.to_digit(10)).collect();
@@ -112,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_scheduled_says_why() {
+    fn errors_say_why_a_time_is_refused() {
         let now = at("2030-01-31T07:00:00Z");
         for (value, reason) in [
             ("2030-01-31T06:58:59Z", "in the past"),

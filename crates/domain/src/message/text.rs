@@ -1,10 +1,10 @@
-//! What an SMS text is on the air: its coding, how many parts it takes, and the octets of each part.
+//! The text of an SMS: its coding, its number of parts, and the octets of each part.
 //!
-//! A request asks only what a text costs: [`measure`] where the service chooses coding and splitting, [`measure_as`]
-//! where the caller chose a coding. Both are quick and allocate nothing. The octets come later, from
-//! [`encode`], when a part is handed to a carrier. [`decode`] is the handset's end of the same road.
+//! A request only needs the number of parts: [`measure`] chooses coding and splitting, [`measure_as`] uses the caller's
+//! coding. Both are fast and allocate nothing. [`encode`] produces the octets when a part is handed to a carrier, and
+//! [`decode`] reads them as a handset does.
 //!
-//! Nothing here knows of requests, prices or carriers.
+//! This module knows nothing about requests, prices or carriers.
 
 mod coding;
 mod encode;
@@ -24,8 +24,8 @@ pub use fill::{Fill, fill, is_gsm7};
 pub use measure::{Shape, measure, measure_as};
 pub use udh::{Udh, UdhError};
 
-/// The octets one short message carries, header and text together.
+/// The size of one short message, header and text together.
 pub const MESSAGE_OCTETS: usize = 140;
 
-/// The parts one text may take: the concatenation header counts them in one octet.
+/// The most parts of one text: the concatenation header counts them in one octet.
 pub const MAX_PARTS: u8 = u8::MAX;

@@ -1,32 +1,30 @@
-//! Countries by their two-letter code.
+//! Countries by their two-letter codes.
 
 use std::fmt;
 use std::sync::LazyLock;
 
 use crate::shown::Shown;
 
-/// Kosovo: used by phone networks and by libphonenumber, yet not part of ISO 3166-1.
+/// Kosovo is used by phone networks and by libphonenumber, but it is not in ISO 3166-1.
 const KOSOVO: [u8; 2] = *b"XK";
 
 /// A country of ISO 3166-1, or Kosovo, by its alpha-2 code.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Country([u8; 2]);
 
-/// A value that names no country.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not an ISO 3166-1 alpha-2 country code", Shown(.value))]
 pub struct UnknownCountry {
-    /// What was sent.
     pub value: String,
 }
 
 const LETTERS: usize = 26;
 
 impl Country {
-    /// How many places a table by [`Self::slot`] has.
+    /// The size of a table indexed by [`Self::slot`].
     pub const SLOTS: usize = LETTERS * LETTERS;
 
-    /// Reads a code in upper or lower case.
+    /// Parses a code in upper or lower case.
     pub fn parse(value: &str) -> Result<Self, UnknownCountry> {
         <[u8; 2]>::try_from(value.as_bytes())
             .ok()
@@ -38,7 +36,7 @@ impl Country {
             })
     }
 
-    /// Every country, in the order of the codes.
+    /// Every country, sorted by code.
     pub fn all() -> impl Iterator<Item = Self> {
         (b'A'..=b'Z')
             .flat_map(|first| (b'A'..=b'Z').map(move |second| [first, second]))
@@ -46,7 +44,7 @@ impl Country {
             .map(Self)
     }
 
-    /// The name in English.
+    /// The English name.
     pub fn name(self) -> &'static str {
         match rust_iso3166::from_alpha2(self.as_str()) {
             Some(country) => country.name,
@@ -54,18 +52,17 @@ impl Country {
         }
     }
 
-    /// A number below [`Self::SLOTS`] of its own, for tables by country.
+    /// The index in tables by country, below [`Self::SLOTS`].
     pub fn slot(self) -> usize {
         slot(self.0)
     }
 
-    /// The code in upper case.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("only assigned codes are stored, and those are ASCII")
     }
 }
 
-/// Which codes stand for a country, by their slot. Files of many thousand rows name a country in each.
+/// The assigned codes, by slot. Imported files name a country in each of many thousand rows.
 static ASSIGNED: LazyLock<[bool; Country::SLOTS]> = LazyLock::new(|| {
     let mut assigned = [false; Country::SLOTS];
     let codes = rust_iso3166::ALL_ALPHA2.iter().map(|code| code.as_bytes());
@@ -75,7 +72,7 @@ static ASSIGNED: LazyLock<[bool; Country::SLOTS]> = LazyLock::new(|| {
     assigned
 });
 
-/// Whether a code in upper case stands for a country.
+/// Whether an upper-case code is assigned to a country.
 fn is_assigned(code: [u8; 2]) -> bool {
     code.iter().all(u8::is_ascii_uppercase) && ASSIGNED[slot(code)]
 }
@@ -104,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_assigned_code_is_read_in_any_case() {
+    fn every_assigned_code_is_parsed_in_any_case() {
         let mut codes = rust_iso3166::ALL_ALPHA2.to_vec();
         assert_eq!(codes.len(), 249, "ISO 3166-1 without Kosovo");
         codes.push("XK");
@@ -119,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_country_has_a_name_and_a_slot_of_its_own() {
+    fn every_country_has_a_name_and_its_own_slot() {
         let all: Vec<Country> = Country::all().collect();
         assert_eq!(all.len(), 250, "ISO 3166-1 and Kosovo");
         assert!(all.windows(2).all(|pair| pair[0].slot() < pair[1].slot()));
@@ -132,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_country_is_shown_back() {
+    fn an_unknown_country_is_quoted() {
         for (value, shown) in [
             ("XX", "'XX'"),
             ("uk", "'uk'"),

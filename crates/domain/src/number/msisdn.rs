@@ -4,49 +4,38 @@ use std::fmt;
 
 use crate::shown::Shown;
 
-/// The shortest number taken, in digits.
+/// The shortest accepted number.
 pub const MIN_DIGITS: usize = 7;
-/// The longest number E.164 allows, in digits.
+/// The longest number that E.164 allows.
 pub const MAX_DIGITS: usize = 15;
 
 /// A number in E.164 form: 7 to 15 digits, calling code first, without the plus sign.
 ///
-/// It has the right form; whether such a number can exist is a question for the `numbering` room.
+/// Only its form is checked here; `numbering` knows whether the number can exist.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Msisdn {
     digits: [u8; MAX_DIGITS],
     len: u8,
 }
 
-/// Why a string is no number in international form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MsisdnError {
-    /// Something other than digits, one leading plus and separators.
+    /// It contains a character other than digits, one leading plus and separators.
     #[error("{} holds {:?}; give digits in international format, such as +37120000001", Shown(.value), .character)]
     Character {
-        /// What was sent.
         value: String,
-        /// The first character that cannot stand there.
+        /// The first wrong character.
         character: char,
     },
-    /// Too short or too long.
     #[error("{} has {digits} digits; give 7 to 15 in international format, such as +37120000001", Shown(.value))]
-    Length {
-        /// What was sent.
-        value: String,
-        /// How many digits that has.
-        digits: usize,
-    },
-    /// A local number or the `00` form.
+    Length { value: String, digits: usize },
+    /// A national number, or one in the `00` form.
     #[error("{} starts with 0; give the number in international format, such as +37120000001, or its country in 'correctBy'", Shown(.value))]
-    LeadingZero {
-        /// What was sent.
-        value: String,
-    },
+    LeadingZero { value: String },
 }
 
 impl Msisdn {
-    /// Reads digits with or without a plus sign; spaces, `-`, `(`, `)` and `.` are dropped.
+    /// Parses digits with or without a plus sign; spaces, `-`, `(`, `)` and `.` are ignored.
     pub fn parse(value: &str) -> Result<Self, MsisdnError> {
         let mut digits = [0; MAX_DIGITS];
         let mut len = 0;
@@ -85,26 +74,26 @@ impl Msisdn {
         Ok(Self { digits, len })
     }
 
-    /// The digits, without a plus sign.
+    /// Without the plus sign.
     pub fn digits(&self) -> &str {
         std::str::from_utf8(&self.digits[..usize::from(self.len)])
             .expect("only ASCII digits are stored")
     }
 
-    /// The number as both databases keep it.
+    /// The stored form.
     pub fn as_i64(&self) -> i64 {
         self.digits()
             .bytes()
             .fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))
     }
 
-    /// Reads back what [`Self::as_i64`] wrote; the first digit is never zero, so nothing is lost.
+    /// Reads the result of [`Self::as_i64`]. The first digit is never zero, so nothing is lost.
     pub fn from_i64(number: i64) -> Option<Self> {
         Self::parse(&number.to_string()).ok()
     }
 }
 
-/// With the plus sign, as people and JSON answers write it.
+/// With the plus sign, as in JSON responses.
 impl fmt::Display for Msisdn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("+")?;
@@ -143,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_says_why() {
+    fn errors_say_why_a_number_is_invalid() {
         for (value, reason) in [
             ("", "'' has 0 digits"),
             ("+123456", "has 6 digits"),

@@ -1,11 +1,11 @@
-//! Mobile networks by their codes.
+//! Mobile networks by MCC and MNC.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::shown::Shown;
 
-/// A mobile network: the country code (MCC) and the network code (MNC), whose leading zeros count.
+/// A mobile network: the country code (MCC) and the network code (MNC). Leading zeros of the MNC are significant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Network {
     mcc: u16,
@@ -13,13 +13,12 @@ pub struct Network {
     mnc_digits: u8,
 }
 
-/// The text names no network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no network; give three digits of MCC and two or three of MNC, such as 24701", Shown(.0))]
 pub struct NotANetworkCode(String);
 
 impl Network {
-    /// Reads the two codes: three digits, and two or three.
+    /// Parses both codes: three digits, and two or three digits.
     pub fn new(mcc: &str, mnc: &str) -> Option<Self> {
         let number = |text: &str| {
             text.bytes()
@@ -36,13 +35,13 @@ impl Network {
         })
     }
 
-    /// Both codes in one number, as both databases keep it: the MCC, how many digits the MNC has, and the MNC in three
-    /// digits, so that 247-01 is 2472001.
+    /// The stored form, both codes in one number: the MCC, the number of digits of the MNC, and the MNC in three
+    /// digits. 247-01 is 2472001.
     pub const fn code(self) -> i32 {
         self.mcc as i32 * 10_000 + self.mnc_digits as i32 * 1000 + self.mnc as i32
     }
 
-    /// Reads back what [`Self::code`] made.
+    /// Reads the result of [`Self::code`].
     pub fn from_code(code: i32) -> Option<Self> {
         let (mcc, digits, mnc) = (code / 10_000, code / 1000 % 10, code % 1000);
         let width = usize::try_from(digits).ok()?;
@@ -50,18 +49,17 @@ impl Network {
         (mnc.len() == width).then(|| Self::new(&format!("{mcc:03}"), &mnc))?
     }
 
-    /// The country code, as a number.
     pub const fn mcc(self) -> u16 {
         self.mcc
     }
 
-    /// The network code, with its leading zeros.
+    /// With leading zeros.
     pub fn mnc(self) -> String {
         format!("{:0width$}", self.mnc, width = usize::from(self.mnc_digits))
     }
 }
 
-/// Both codes in one, such as `24701`.
+/// Both codes together, such as `24701`.
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -80,7 +78,7 @@ impl fmt::Debug for Network {
     }
 }
 
-/// Reads what [`fmt::Display`] writes.
+/// Parses the result of [`fmt::Display`].
 impl FromStr for Network {
     type Err = NotANetworkCode;
 
@@ -123,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused() {
+    fn invalid_networks_are_refused() {
         for text in [
             "",
             "247",

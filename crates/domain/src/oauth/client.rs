@@ -1,4 +1,4 @@
-//! Who asks: programs that somebody runs, known by what they say of themselves.
+//! OAuth clients and their metadata.
 
 use std::fmt;
 
@@ -9,51 +9,45 @@ use super::redirect::{RedirectUri, RedirectUriError};
 use crate::callback_url::CallbackUrl;
 use crate::shown::Shown;
 
-/// The longest client ID, in bytes.
 pub const MAX_CLIENT_ID_BYTES: usize = 512;
-/// The most addresses that a client may be sent back to.
 pub const MAX_REDIRECTS: usize = 10;
-/// The longest name, in characters.
 const MAX_NAME_CHARS: usize = 80;
 
-/// What a client calls itself: 1 to 80 characters on one line, none of which hides or turns what stands beside it.
+/// A client's name: 1 to 80 characters on one line, without characters that hide or reorder text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientName(String);
 
 impl ClientName {
-    /// Checks a name; white space at its ends is dropped.
+    /// Checks a name; surrounding white space is dropped.
     pub fn parse(text: &str) -> Option<Self> {
         let name = text.trim();
         let fits = (1..=MAX_NAME_CHARS).contains(&name.chars().count());
         (fits && !name.chars().any(is_deceptive)).then(|| Self(name.to_owned()))
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Control characters, and those that change the direction of a text or take no room.
+/// Control characters, and characters that are invisible or change the direction of text.
 fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{FEFF}')
         || matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}')
 }
 
-/// A client as it registered, or as its document tells.
+/// A client, as it registered or as its metadata document describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientRecord {
-    /// What it is named by: letters that this service gave it, or the address of its document.
+    /// A random ID that this service gave it, or the URL of its metadata document.
     pub id: String,
-    /// What it calls itself.
     pub name: ClientName,
-    /// Where it may be sent back to.
     pub redirects: Vec<RedirectUri>,
 }
 
 impl ClientRecord {
-    /// The address to go back to, if it is one of the client's.
+    /// The requested redirect address, if the client has registered it.
     pub fn redirect(&self, asked: &str) -> Option<RedirectUri> {
         let asked = RedirectUri::parse(asked).ok()?;
         let permitted = self.redirects.iter().any(|own| own.permits(&asked));
@@ -61,11 +55,10 @@ impl ClientRecord {
     }
 }
 
-/// A client ID that is the address of a document about the client.
+/// A client ID that is the URL of a metadata document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientIdUrl(CallbackUrl);
 
-/// The text is no address of such a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a client_id that is an address must be https with a path, in its plain form, without a user part, '..' or a fragment"
@@ -73,12 +66,11 @@ pub struct ClientIdUrl(CallbackUrl);
 pub struct ClientIdUrlError;
 
 impl ClientIdUrl {
-    /// Whether a client ID means to be an address.
+    /// Whether a client ID looks like a URL.
     pub fn is_meant(id: &str) -> bool {
         id.contains("://") || id.starts_with("http")
     }
 
-    /// Checks an address.
     pub fn parse(id: &str) -> Result<Self, ClientIdUrlError> {
         let checked = CallbackUrl::parse(id).map_err(|_| ClientIdUrlError)?;
         let url = Url::parse(id).map_err(|_| ClientIdUrlError)?;
@@ -91,48 +83,41 @@ impl ClientIdUrl {
         }
     }
 
-    /// The address as it was given.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// The address as one that the guard over what may be dialled can judge.
+    /// The URL for [`crate::ports::UrlGuard`], which decides whether it may be called.
     pub fn as_url(&self) -> &CallbackUrl {
         &self.0
     }
 }
 
-/// What is wrong with what a client says of itself. The text is for whoever made the client.
+/// What is wrong with a client's metadata, for the developer of the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientProblem {
-    /// Not JSON, or values of the wrong kind.
     #[error("the metadata is not a JSON object with the fields of RFC 7591: {0}")]
     Form(String),
-    /// An address to go back to.
     #[error("redirect_uris: {0}")]
     Redirect(#[from] RedirectUriError),
     /// None, or too many.
     #[error("redirect_uris must hold 1 to 10 addresses; it holds {0}")]
     Redirects(usize),
-    /// No name to show to people.
     #[error("client_name must have 1 to 80 characters without control or direction characters")]
     Name,
-    /// It wants to keep a secret, or to go another way.
+    /// It asks for a client secret or an unsupported flow.
     #[error("{field} {} is not offered here; what is: {offered}", Shown(.value))]
     NotOffered {
-        /// Which field.
         field: &'static str,
-        /// What it says.
         value: String,
-        /// What may stand there.
         offered: &'static str,
     },
-    /// The document is about another client.
+    /// The document describes another client.
     #[error("the document's client_id is not the address that it was fetched from")]
     OtherClient,
 }
 
-/// The fields that count; others are ignored.
+/// The fields that we use; others are ignored.
 #[derive(Deserialize)]
 struct Metadata {
     client_id: Option<String>,
@@ -145,8 +130,9 @@ struct Metadata {
 }
 
 impl Metadata {
-    /// A document says how the client will behave; one that registers is told how it has to.
-    fn check_ways(&self, document: bool) -> Result<(), ClientProblem> {
+    /// A document declares how the client behaves, so it is checked strictly; a registration is answered with what
+    /// applies.
+    fn check_methods(&self, document: bool) -> Result<(), ClientProblem> {
         let refuse = |field, value: &str, offered| {
             let value = value.to_owned();
             Err(ClientProblem::NotOffered {
@@ -176,15 +162,15 @@ impl Metadata {
     }
 }
 
-/// Reads what a client says of itself, to be known by `id`. `document`: it stands at the address that is its ID, so it
-/// must name itself so, and must have a name; who registers by hand and has none is called by where it is sent back to.
+/// Parses a client's metadata. With `document`, the JSON comes from the URL that is the client's ID: it must contain
+/// that ID and a name. A client that registers without a name is named after the host of its redirect address.
 pub fn read_client(json: &[u8], id: &str, document: bool) -> Result<ClientRecord, ClientProblem> {
     let metadata: Metadata = serde_json::from_slice(json)
         .map_err(|error| ClientProblem::Form(format!("line {}", error.line())))?;
     if document && metadata.client_id.as_deref() != Some(id) {
         return Err(ClientProblem::OtherClient);
     }
-    metadata.check_ways(document)?;
+    metadata.check_methods(document)?;
     let redirects = metadata.redirect_uris.unwrap_or_default();
     if !(1..=MAX_REDIRECTS).contains(&redirects.len()) {
         return Err(ClientProblem::Redirects(redirects.len()));
@@ -195,7 +181,7 @@ pub fn read_client(json: &[u8], id: &str, document: bool) -> Result<ClientRecord
         .collect::<Result<Vec<_>, _>>()?;
     let name = match (metadata.client_name, document) {
         (Some(name), _) => ClientName::parse(&name),
-        (None, false) => ClientName::parse(&place_of(&redirects[0])),
+        (None, false) => ClientName::parse(&host_or_scheme(&redirects[0])),
         (None, true) => None,
     };
     Ok(ClientRecord {
@@ -205,10 +191,10 @@ pub fn read_client(json: &[u8], id: &str, document: bool) -> Result<ClientRecord
     })
 }
 
-fn place_of(redirect: &RedirectUri) -> String {
+fn host_or_scheme(redirect: &RedirectUri) -> String {
     let url = Url::parse(redirect.as_str()).expect("it was parsed before");
-    let place = url.host_str().unwrap_or_else(|| url.scheme());
-    place.chars().take(MAX_NAME_CHARS).collect()
+    let name = url.host_str().unwrap_or_else(|| url.scheme());
+    name.chars().take(MAX_NAME_CHARS).collect()
 }
 
 impl fmt::Display for ClientName {
@@ -273,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_says_of_itself_is_read_strictly() {
+    fn client_metadata_is_checked_strictly() {
         let good = r#"{"client_id":"https://client.example/app.json","client_name":"App",
             "redirect_uris":["https://client.example/cb"],"token_endpoint_auth_method":"none","logo_uri":7}"#;
         let read = |json: &str, document| read_client(json.as_bytes(), ID, document);
@@ -342,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn who_registers_is_told_how_to_behave() {
+    fn registration_requires_the_code_flow_and_ignores_the_rest() {
         let json = r#"{"redirect_uris":["https://client.example/cb"],"token_endpoint_auth_method":"client_secret_post",
             "grant_types":["authorization_code","client_credentials"],"response_types":["code","token"]}"#;
         assert!(read_client(json.as_bytes(), "x", false).is_ok());
@@ -356,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn who_registers_without_a_name_is_called_by_where_it_goes() {
+    fn a_client_without_a_name_is_named_after_its_redirect_address() {
         for (redirect, name) in [
             ("https://client.example/cb", "client.example"),
             ("http://127.0.0.1:9/cb", "127.0.0.1"),

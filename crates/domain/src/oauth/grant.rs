@@ -1,4 +1,4 @@
-//! What a person granted to a client, and who may have the tokens for it.
+//! What a person allowed a client to do, and who may get tokens for it.
 
 use jiff::{SignedDuration, Timestamp};
 use url::Url;
@@ -9,40 +9,35 @@ use super::redirect::RedirectUri;
 use crate::access::permission::Permissions;
 use crate::ids::{AccountId, GrantId};
 
-/// What a client asked for, while a person has not answered.
+/// A client's request that a person has not answered yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthorizationRequest {
-    /// Who asks.
     pub client_id: String,
-    /// What it calls itself.
     pub client_name: ClientName,
-    /// Where it is sent back to.
     pub redirect: RedirectUri,
-    /// What whoever redeems the code has to prove.
+    /// Checked when the code is redeemed.
     pub challenge: Challenge,
-    /// What the client wants to find in the answer.
+    /// Returned to the client unchanged.
     pub state: Option<String>,
-    /// What it asks for.
     pub scopes: Permissions,
-    /// What the tokens shall be for.
+    /// The resource that the tokens are for.
     pub resource: String,
-    /// Until when it can be answered.
     pub expires: Timestamp,
 }
 
-/// Which kind of token a row of the token list is.
+/// The kind of a row in the token list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
-    /// Made by its owner.
+    /// Created by its owner.
     Api,
-    /// Given to a client, for calls.
+    /// Issued to a client, for calls.
     Access,
-    /// Given to a client, for new tokens and nothing else.
+    /// Issued to a client, only to get new tokens.
     Refresh,
 }
 
 impl TokenKind {
-    /// The number in both databases.
+    /// The stored form.
     pub const fn number(self) -> i16 {
         match self {
             Self::Api => 0,
@@ -51,7 +46,7 @@ impl TokenKind {
         }
     }
 
-    /// What the token list calls one that was given to this client.
+    /// The name in the token list of a token issued to this client.
     pub fn name_for(self, client: &ClientName) -> String {
         match self {
             Self::Api => client.to_string(),
@@ -61,104 +56,81 @@ impl TokenKind {
     }
 }
 
-/// What a person granted: a code at first, then a family of tokens.
+/// A grant: first it has a code, then a family of tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// Its ID.
     pub id: GrantId,
-    /// Whose account.
     pub account: AccountId,
-    /// To whom.
     pub client_id: String,
-    /// What that calls itself.
     pub client_name: ClientName,
-    /// Where it was sent back to.
     pub redirect: String,
-    /// What whoever redeems the code has to prove.
+    /// Checked when the code is redeemed.
     pub challenge: Challenge,
-    /// What was granted.
     pub scopes: Permissions,
-    /// Until when the code may be redeemed.
     pub code_expires: Timestamp,
-    /// Whether it was.
     pub code_used: bool,
-    /// When it was granted.
     pub created_at: Timestamp,
-    /// Whether it is over.
     pub revoked: bool,
 }
 
-/// What a client shows to redeem a code.
+/// What a client sends to redeem a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeProof {
-    /// Who it says that it is.
     pub client_id: String,
-    /// Where it says that it was sent back to, if it says so.
     pub redirect: Option<String>,
     /// The secret behind the challenge.
     pub verifier: Verifier,
 }
 
-/// Why a client gets no tokens. It reads one answer for all of them; the log may know.
+/// Why a client gets no tokens. The client gets the same answer in all cases; only the log has the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GrantRefusal {
-    /// Nothing is known by it.
     #[error("it is unknown")]
     Unknown,
-    /// Its time is over.
     #[error("it has expired")]
     Expired,
-    /// It was used before, so it has been stolen: all that it gave is revoked.
+    /// It was used before, so it may be stolen: all tokens issued for it are revoked.
     #[error("it was used before; all that it gave is revoked")]
     Replayed,
-    /// The grant is over.
     #[error("the grant was revoked")]
     Revoked,
-    /// It was given to another client.
     #[error("it was given to another client")]
     OtherClient,
-    /// It was sent to another address.
     #[error("it was sent to another address")]
     OtherRedirect,
-    /// The proof is wrong.
     #[error("the verifier does not meet the challenge")]
     Proof,
-    /// More is asked for than was granted.
     #[error("more is asked for than was granted")]
     Scope,
 }
 
-/// What becomes of a code.
+/// The decision about a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeVerdict {
-    /// The client gets its tokens, and the code is used up.
+    /// Issue the tokens; the code is used up.
     Give,
-    /// The client gets nothing.
     Refuse(GrantRefusal),
-    /// The client gets nothing, and what the code gave before is revoked.
+    /// Refuse, and revoke the tokens that were issued for the code before.
     Betrayed,
 }
 
-/// Who was given tokens, and for what.
+/// The tokens issued to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Granted {
-    /// Whose account.
     pub account: AccountId,
-    /// What the access token may do.
     pub scopes: Permissions,
-    /// Until when it may be used.
     pub access_expires: Timestamp,
 }
 
 impl Grant {
-    /// When all tokens of this grant are over, however often they were renewed.
+    /// When the last token of this grant expires, however often tokens are refreshed.
     pub fn ends(&self, lifetime: SignedDuration) -> Timestamp {
         self.created_at
             .checked_add(lifetime)
             .unwrap_or(Timestamp::MAX)
     }
 
-    /// Judges whoever brings the code. That it was used before counts first, whoever asks: it is in wrong hands then.
+    /// Decides about a code. Reuse is checked first for every client: it means that the code was stolen.
     pub fn judge_code(&self, proof: &CodeProof, now: Timestamp) -> CodeVerdict {
         use GrantRefusal as No;
         let other_redirect = || {
@@ -189,8 +161,8 @@ impl Grant {
     }
 }
 
-/// Whether two addresses name the same resource (RFC 8707): letter by letter, but for capitals in the scheme and the
-/// host, which mean nothing, and a slash at the end, which clients add and drop.
+/// Whether two URLs name the same resource (RFC 8707). The case of scheme and host and a trailing slash are ignored:
+/// clients add and drop them.
 pub fn same_resource(ours: &str, asked: &str) -> bool {
     let plain = |text: &str| {
         let url = Url::parse(text).ok()?;
@@ -240,7 +212,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_code_is_for_whom_it_was_made_and_works_once() {
+    fn a_code_works_once_and_only_for_its_client() {
         use GrantRefusal as No;
         let good = CodeVerdict::Give;
         let no = CodeVerdict::Refuse;
@@ -324,7 +296,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_resource_is_this_one_or_another() {
+    fn resources_are_compared() {
         const OURS: &str = "https://mcp.example/mcp";
         for (asked, same) in [
             (OURS, true),

@@ -1,4 +1,4 @@
-//! The proof that who redeems a code is who asked for it (RFC 7636), by SHA-256 only.
+//! PKCE (RFC 7636) with SHA-256: proves that a code is redeemed by the client that asked for it.
 
 use std::fmt;
 
@@ -6,49 +6,45 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-/// What a client shows when it asks: the SHA-256 of a secret that it keeps.
+/// The SHA-256 of a secret that the client keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Challenge([u8; 32]);
 
-/// The text is no challenge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("code_challenge must be the SHA-256 of the verifier in base64url, 43 characters")]
 pub struct NotAChallenge;
 
 impl Challenge {
-    /// Reads a challenge of the method `S256`.
+    /// Parses a challenge of the method `S256`.
     pub fn parse(text: &str) -> Result<Self, NotAChallenge> {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| NotAChallenge)?;
         bytes.try_into().map(Self).map_err(|_| NotAChallenge)
     }
 
-    /// The bytes as both databases keep them.
+    /// The stored form.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// Reads back what [`Self::as_bytes`] wrote.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Whether this is the secret behind it. Hashes are compared, so the time that it takes tells nothing of use.
+    /// Whether the verifier matches. Comparing hashes needs no constant time.
     pub fn is_met_by(&self, verifier: &Verifier) -> bool {
         self.0 == <[u8; 32]>::from(Sha256::digest(verifier.0.as_bytes()))
     }
 }
 
-/// The secret behind a challenge: 43 to 128 letters, digits and `-._~`. Never logged: its debug form is blank.
+/// The secret behind a challenge: 43 to 128 letters, digits and `-._~`. It is never logged, so its debug form hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verifier(String);
 
-/// The text is no verifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("code_verifier must have 43 to 128 letters, digits or -._~")]
 pub struct NotAVerifier;
 
 impl Verifier {
-    /// Checks a verifier.
     pub fn parse(text: &str) -> Result<Self, NotAVerifier> {
         let is_unreserved = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
         if (43..=128).contains(&text.len()) && text.bytes().all(is_unreserved) {
@@ -86,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_challenge_is_refused() {
+    fn invalid_challenges_are_refused() {
         let padded = format!("{CHALLENGE}=");
         for (name, text) in [
             ("empty", ""),
@@ -94,7 +90,7 @@ mod tests {
             ("padded", &padded),
             ("plain base64", &CHALLENGE.replace('-', "+")),
             ("a verifier of 64", &"a".repeat(64)),
-            // The last letter holds two bits that belong to no byte.
+            // The last character has two bits that belong to no byte.
             ("loose bits", &format!("{}N", &CHALLENGE[..42])),
         ] {
             assert_eq!(Challenge::parse(text), Err(NotAChallenge), "{name}");

@@ -1,14 +1,13 @@
-//! Where a client is sent back to.
+//! The addresses that a client is sent back to.
 
 use url::{Host, Url};
 
 use crate::shown::Shown;
 
-/// The longest address, in bytes.
 pub const MAX_REDIRECT_BYTES: usize = 1024;
 
-/// Programs on a desk that are known to register such a scheme. Others need one with a dot, after a domain name that is
-/// their own (RFC 8252, section 7.1): nobody else's program is started by it then.
+/// Schemes of well-known desktop programs. Other programs need a scheme with a dot, after a domain name of their own
+/// (RFC 8252, section 7.1), so that it starts no other program.
 const APP_SCHEMES: [&str; 12] = [
     "chatgpt",
     "claude",
@@ -24,34 +23,31 @@ const APP_SCHEMES: [&str; 12] = [
     "zed",
 ];
 
-/// The hosts of this machine, as programs on it name it.
+/// The names of the local machine.
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 
-/// An address that a client may be sent back to with a code: `https`, or this machine by `http`, or a program's own
-/// scheme. It is kept as it was written, and it was written as the standard for URLs would write it: no user part, no
-/// fragment, no dots in the path, no capitals in the host. So two that lead to one place are equal as texts.
+/// An address that a client may be sent back to with a code: `https`, `http` on the local machine, or a program's own
+/// scheme. It must be written in the normal form of the URL standard: no user part, no fragment, no dots in the path,
+/// no capitals in the host. So equal addresses are equal texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedirectUri(String);
 
-/// Why nobody is sent there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectUriError {
-    /// Not an address, or not in the one form that is compared.
+    /// Not a URL, or not in normal form.
     #[error("{} is no address in its plain form: absolute, without '..', a user part or capitals in the host", Shown(.0))]
     Form(String),
-    /// It ends in a fragment, which would swallow the code.
+    /// It has a fragment, which would hide the code.
     #[error("{} has a fragment, which no redirect address may have", Shown(.0))]
     Fragment(String),
-    /// Too long.
     #[error("a redirect address has at most 1024 bytes")]
     TooLong,
-    /// A scheme that could start anything, or a code in the clear.
+    /// The scheme could start any program, or would send the code unencrypted.
     #[error("{} is neither https, nor http on 127.0.0.1, [::1] or localhost, nor a program's own scheme such as com.example.app:/", Shown(.0))]
     Scheme(String),
 }
 
 impl RedirectUri {
-    /// Checks an address.
     pub fn parse(text: &str) -> Result<Self, RedirectUriError> {
         if text.len() > MAX_REDIRECT_BYTES {
             return Err(RedirectUriError::TooLong);
@@ -69,51 +65,52 @@ impl RedirectUri {
         if !is_plain || has_user {
             return Err(form());
         }
-        if may_be_sent_to(&url) {
+        if is_allowed(&url) {
             Ok(Self(text.to_owned()))
         } else {
             Err(RedirectUriError::Scheme(text.to_owned()))
         }
     }
 
-    /// The address as it was written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it leads to a program on the user's own machine, which any program there could claim to be.
+    /// Whether it leads to a program on the user's own machine. Any program there could claim to be it.
     pub fn is_loopback(&self) -> bool {
         self.loopback_parts().is_some()
     }
 
-    /// Whether a client that registered this address may be sent to that one: the same, letter by letter. Only a
-    /// program on the user's machine may choose its port anew each time (RFC 8252, section 7.3).
+    /// Whether a client that registered this address may be sent to `asked`. They must be equal; only a program on the
+    /// user's machine may use another port each time (RFC 8252, section 7.3).
     pub fn permits(&self, asked: &Self) -> bool {
         let same_but_port = || Some(self.loopback_parts()? == asked.loopback_parts()?);
         self == asked || same_but_port().unwrap_or(false)
     }
 
-    /// The address with these parameters behind its own.
+    /// The address with these query parameters appended.
     pub fn with<'a>(&self, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> Url {
         let mut url = Url::parse(&self.0).expect("it was parsed before");
         url.query_pairs_mut().extend_pairs(parameters);
         url
     }
 
-    /// Host and what follows the port, where the host is this machine.
+    /// The host and everything after the port, if the host is the local machine.
     fn loopback_parts(&self) -> Option<(&str, &str)> {
-        let place = self.0.strip_prefix("http://")?;
-        let host = LOOPBACK.into_iter().find(|host| place.starts_with(host))?;
-        let rest = &place[host.len()..];
-        let Some(behind) = rest.strip_prefix(':') else {
+        let authority = self.0.strip_prefix("http://")?;
+        let host = LOOPBACK
+            .into_iter()
+            .find(|host| authority.starts_with(host))?;
+        let rest = &authority[host.len()..];
+        let Some(port_and_path) = rest.strip_prefix(':') else {
             return Some((host, rest));
         };
-        let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
-        Some((host, &behind[digits..]))
+        let digits = port_and_path.bytes().take_while(u8::is_ascii_digit).count();
+        Some((host, &port_and_path[digits..]))
     }
 }
 
-fn may_be_sent_to(url: &Url) -> bool {
+fn is_allowed(url: &Url) -> bool {
     match url.scheme() {
         "https" => true,
         "http" => match url.host() {
@@ -122,7 +119,7 @@ fn may_be_sent_to(url: &Url) -> bool {
             Some(Host::Domain(name)) => name == "localhost",
             None => false,
         },
-        // `tel:1`, `mailto:x` and their like have no path.
+        // `tel:1`, `mailto:x` and similar have no path.
         scheme => {
             !url.cannot_be_a_base() && (scheme.contains('.') || APP_SCHEMES.contains(&scheme))
         }
@@ -254,7 +251,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_leads_where_it_says(text in "(https?://|[a-z.]{1,9}:/)[a-z0-9.@:/?\\\\%\\[\\]-]{0,40}") {
+        fn accepted_addresses_lead_where_they_say(text in "(https?://|[a-z.]{1,9}:/)[a-z0-9.@:/?\\\\%\\[\\]-]{0,40}") {
             if let Ok(uri) = RedirectUri::parse(&text) {
                 let url = Url::parse(&text).expect("parsed before");
                 prop_assert!(url.username().is_empty() && url.password().is_none());

@@ -1,8 +1,8 @@
-//! Refresh tokens: who gets new tokens for one, and how those are derived from it.
+//! Refresh tokens: who gets new tokens for one, and how the new tokens are derived.
 //!
 //! Two processes of one client often refresh at the same moment. Both get the same new pair, although only hashes of
-//! tokens are stored: a new pair is derived from the old refresh token and a random salt, and the store keeps the salt.
-//! Neither the salt nor the old token is enough to derive it.
+//! tokens are stored: the new pair is derived from the old refresh token and a random salt, which is stored. Neither
+//! the salt nor the old token alone is enough to derive it.
 
 use std::fmt;
 
@@ -13,27 +13,25 @@ use crate::access::permission::Permissions;
 use crate::access::token::{PREFIX, TokenSecret};
 use crate::encryption::derive;
 
-/// How long the same client may repeat a refresh and get the same tokens.
+/// How long a client may repeat a refresh and get the same tokens.
 pub const REFRESH_GRACE: SignedDuration = SignedDuration::from_secs(10);
-/// How every refresh token starts, so that nobody takes it for an access token.
+/// The prefix tells refresh tokens from access tokens.
 pub const REFRESH_PREFIX: &str = "sbr_";
-/// The length of a salt.
 pub const SALT_BYTES: usize = 16;
 
 const ACCESS_INFO: &[u8] = b"switchboard oauth access token";
 const REFRESH_INFO: &[u8] = b"switchboard oauth refresh token";
 
-/// Random bytes that new tokens are derived from, together with the refresh token that is used.
+/// Random bytes; new tokens are derived from them and the refresh token that is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SuccessorSalt([u8; SALT_BYTES]);
 
 impl SuccessorSalt {
-    /// Takes random bytes.
     pub const fn from_bytes(bytes: [u8; SALT_BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes as both databases keep them.
+    /// The stored form.
     pub const fn as_bytes(&self) -> &[u8; SALT_BYTES] {
         &self.0
     }
@@ -45,21 +43,18 @@ impl fmt::Debug for SuccessorSalt {
     }
 }
 
-/// An access token and a refresh token, as the client holds them.
+/// An access token and a refresh token in plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuccessorPair {
-    /// For calls.
     pub access: TokenSecret,
-    /// For new tokens.
     pub refresh: RefreshSecret,
 }
 
-/// A refresh token as the client holds it; its debug form is blank.
+/// A refresh token in plain text; its debug form hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RefreshSecret(String);
 
 impl RefreshSecret {
-    /// Makes a refresh token of random bytes.
     pub fn from_seed(seed: &[u8; crate::access::token::SEED_BYTES]) -> Self {
         let letters = TokenSecret::from_seed(seed);
         Self(format!(
@@ -68,7 +63,7 @@ impl RefreshSecret {
         ))
     }
 
-    /// The token itself, to hand to the client.
+    /// The token in plain text, for the client.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -81,7 +76,7 @@ impl fmt::Debug for RefreshSecret {
 }
 
 impl SuccessorPair {
-    /// The pair that this refresh token is exchanged for: always the same for the same salt.
+    /// The pair that this refresh token is exchanged for. The same salt always gives the same pair.
     pub fn derive(refresh: &str, salt: &SuccessorSalt) -> Self {
         let seed = |info| derive(salt.as_bytes(), refresh.as_bytes(), info);
         Self {
@@ -91,52 +86,46 @@ impl SuccessorPair {
     }
 }
 
-/// A refresh token as a transaction sees it.
+/// A refresh token, as one transaction sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefreshToken {
-    /// Until when it may be used.
     pub expires: Timestamp,
-    /// Whether it was used, or revoked.
+    /// Set if it was used or revoked.
     pub used: Option<Used>,
 }
 
-/// When a refresh token was used, or revoked.
+/// The use or the revocation of a refresh token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Used {
-    /// When.
     pub at: Timestamp,
-    /// What it was exchanged for, while both tokens of that pair are unused and not revoked.
+    /// The tokens it was exchanged for, as long as both are unused and not revoked.
     pub successor: Option<Successor>,
 }
 
 /// The tokens that a refresh token was exchanged for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Successor {
-    /// What they were derived from.
+    /// The salt that they were derived with.
     pub salt: SuccessorSalt,
-    /// What the access token may do.
     pub scopes: Permissions,
-    /// Until when the access token may be used.
     pub access_expires: Timestamp,
 }
 
-/// What becomes of a refresh token.
+/// The decision about a refresh token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefreshVerdict {
-    /// The client gets new tokens for this much, and this one is used up.
+    /// Issue new tokens with these permissions; the refresh token is used up.
     Give(Permissions),
-    /// The client repeats itself and gets the same tokens once more.
+    /// The client repeated its request and gets the same tokens again.
     Repeat(Successor),
-    /// The client gets nothing.
     Refuse(GrantRefusal),
-    /// The client gets nothing, and the family is revoked.
+    /// Refuse, and revoke all tokens of the grant.
     Betrayed,
 }
 
 impl Grant {
-    /// Judges a client that brings a refresh token of this family. One that was used before is in wrong hands, or the
-    /// one that followed it is, unless the client repeats its request within the grace. No token works longer than
-    /// `lifetime` after the grant.
+    /// Decides about a refresh token of this grant. If it was used before, it or its successor was stolen, unless the
+    /// client repeats its request within the grace period. No token lives longer than `lifetime` after the grant.
     pub fn judge_refresh(
         &self,
         token: RefreshToken,
@@ -170,7 +159,7 @@ impl Grant {
 }
 
 impl Used {
-    /// What a repetition of the request gets. Another node's clock may be a little behind, so both directions count.
+    /// The tokens for a repeated request. Clocks of nodes differ, so the grace period applies in both directions.
     fn repeated(self, scopes: Permissions, now: Timestamp) -> Option<Successor> {
         let is_soon = now.duration_since(self.at).abs() <= REFRESH_GRACE;
         self.successor
@@ -229,7 +218,7 @@ mod tests {
             .collect()
     }
 
-    /// Judges a token of `client`, of `other` and of a grant that is over.
+    /// Decides about a token of `client`, of `other` and of a revoked grant.
     fn check(
         name: &str,
         token: RefreshToken,
@@ -251,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_token_works_until_its_end_and_never_for_more() {
+    fn a_refresh_token_works_until_it_expires_and_within_its_scopes() {
         use GrantRefusal::{Expired, Scope};
         use RefreshVerdict::{Give, Refuse};
         let (all, rates) = (grant().scopes, rates());
@@ -272,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_refresh_token_ends_the_grant_unless_its_use_is_repeated() {
+    fn reuse_of_a_refresh_token_revokes_the_grant_unless_the_request_is_repeated() {
         use RefreshVerdict::{Betrayed, Repeat};
         let (all, rates) = (grant().scopes, rates());
         let (spent, fresh) = (used(None), used(Some(successor(all))));
@@ -316,7 +305,7 @@ mod tests {
             let others = letters(&other);
             assert!(!others.contains(&access) && !others.contains(&refresh));
         }
-        // What the database holds of the old token is not the old token.
+        // The stored hash of the old token is not enough.
         let hash =
             TokenHash::of("sbr_one")
                 .as_bytes()

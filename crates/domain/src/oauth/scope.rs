@@ -1,9 +1,9 @@
-//! What a client may ask for.
+//! The scopes that a client may ask for.
 
 use crate::access::permission::{Permission, Permissions};
 use crate::shown::Shown;
 
-/// What can be granted to a client, in the order in which people are asked.
+/// The permissions that a client can get, in the order in which the consent page lists them.
 pub const SCOPES: [Permission; 5] = [
     Permission::SmsSend,
     Permission::SmsRates,
@@ -12,10 +12,9 @@ pub const SCOPES: [Permission; 5] = [
     Permission::NumbersRead,
 ];
 
-/// Asks for a refresh token, which every client gets.
+/// Asks for a refresh token, which every client gets anyway.
 const OFFLINE: &str = "offline_access";
 
-/// The text asks for something that cannot be granted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no scope here; there are {}", Shown(.0), names())]
 pub struct ScopeError(String);
@@ -24,7 +23,7 @@ fn names() -> String {
     SCOPES.map(Permission::name).join(", ")
 }
 
-/// Reads the parameter `scope`: names with spaces between them. Empty when it names nothing in particular.
+/// Parses the parameter `scope`: names separated by spaces. The result is empty if it names nothing.
 pub fn parse_scopes(text: Option<&str>) -> Result<Permissions, ScopeError> {
     let mut asked = Vec::new();
     let names = text.unwrap_or_default().split(' ');

@@ -1,29 +1,27 @@
-//! The address that a person signs in with.
+//! The email address that a person signs in with.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::shown::Shown;
 
-/// Longer addresses cannot be delivered to.
+/// The longest address that can receive mail.
 const MAX_BYTES: usize = 254;
 
-/// An email address in small letters: whoever signs in need not remember how they wrote it.
+/// An email address in lower case, so that people may sign in with any spelling.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Email(String);
 
-/// The text is no email address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no email address; write it like ann@example.com", Shown(.0))]
 pub struct NotAnEmail(String);
 
 impl Email {
-    /// The address.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What stands before the `@`.
+    /// The part before the `@`.
     pub fn local_part(&self) -> &str {
         self.0.split('@').next().unwrap_or_default()
     }
@@ -38,15 +36,16 @@ impl fmt::Display for Email {
 impl FromStr for Email {
     type Err = NotAnEmail;
 
-    /// Only what can be no address at all is refused: the invitation's arrival is the proof.
+    /// Refuses only what cannot be an address; the arrival of the invitation proves the rest.
     fn from_str(text: &str) -> Result<Self, NotAnEmail> {
         let email = text.trim().to_lowercase();
-        let strange = |c: char| c.is_control() || c.is_whitespace() || "<>()[],;:\\\"".contains(c);
-        let whole = email.split_once('@').is_some_and(|(local, domain)| {
+        let forbidden =
+            |c: char| c.is_control() || c.is_whitespace() || "<>()[],;:\\\"".contains(c);
+        let well_formed = email.split_once('@').is_some_and(|(local, domain)| {
             let labels = |domain: &str| domain.split('.').all(|label| !label.is_empty());
             !local.is_empty() && !domain.contains('@') && labels(domain)
         });
-        if whole && email.len() <= MAX_BYTES && !email.contains(strange) {
+        if well_formed && email.len() <= MAX_BYTES && !email.contains(forbidden) {
             Ok(Self(email))
         } else {
             Err(NotAnEmail(text.to_owned()))
@@ -61,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_in_small_letters() {
+    fn addresses_become_lower_case() {
         for (text, expected) in [
             ("ann@example.com", Some("ann@example.com")),
             (" Ann@Example.COM\n", Some("ann@example.com")),
@@ -89,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_read_reads_the_same_again(text in "\\PC{0,30}@\\PC{0,30}") {
+        fn parsed_addresses_round_trip(text in "\\PC{0,30}@\\PC{0,30}") {
             if let Ok(email) = text.parse::<Email>() {
                 prop_assert_eq!(email.as_str().parse::<Email>(), Ok(email));
             }

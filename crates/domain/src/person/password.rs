@@ -1,19 +1,17 @@
-//! Passwords: which ones may be chosen, and what is kept of them.
+//! Passwords: which ones may be chosen, and their hashes.
 
 use std::fmt;
 
 use super::Email;
 
-/// The fewest characters of a password.
 pub const MIN_PASSWORD_CHARS: usize = 12;
-/// The most; a longer one is not typed by anybody.
+/// Nobody types a longer one.
 const MAX_PASSWORD_CHARS: usize = 256;
-/// So many characters must be left of a password when the words that everybody tries are taken out of it.
+/// How many characters must remain after common words are removed.
 const MIN_OWN_CHARS: usize = 6;
-/// So many different characters a password must have.
-const MIN_DIFFERENT_CHARS: usize = 5;
+const MIN_DISTINCT_CHARS: usize = 5;
 
-/// What everybody tries first, in small letters; longer ones before those that they contain.
+/// Common passwords in lower case; longer ones come before those that they contain.
 const COMMON: &[&str] = &[
     "correcthorsebatterystaple",
     "abcdefghijklmnopqrstuvwxyz",
@@ -73,34 +71,30 @@ const COMMON: &[&str] = &[
     "hello",
 ];
 
-/// A password that somebody typed. Never logged: its debug form is blank.
+/// A password in plain text. It is never logged, so its debug form hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
-/// Why a password may not be chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WeakPassword {
-    /// Too short.
     #[error("This is shorter than {MIN_PASSWORD_CHARS} characters.")]
     Short,
-    /// Too long.
     #[error("Use at most {MAX_PASSWORD_CHARS} characters.")]
     Long,
-    /// Hardly anything but what everybody tries.
+    /// Little more than common words.
     #[error("This is one of the passwords that are tried first. Add words of your own.")]
     Common,
-    /// The same few characters again and again.
     #[error("This repeats the same few characters. Use several words.")]
     Monotonous,
 }
 
 impl Password {
-    /// What somebody typed to sign in.
+    /// A password typed to sign in; it is not checked.
     pub fn given(text: String) -> Self {
         Self(text)
     }
 
-    /// What somebody chose for the first time.
+    /// A password chosen by a person; it is checked.
     pub fn choose(text: String, email: &Email) -> Result<Self, WeakPassword> {
         let chars = text.chars().count();
         if chars < MIN_PASSWORD_CHARS {
@@ -109,17 +103,16 @@ impl Password {
         if chars > MAX_PASSWORD_CHARS {
             return Err(WeakPassword::Long);
         }
-        let small = text.to_lowercase();
-        if different_chars(&small) < MIN_DIFFERENT_CHARS {
+        let lower = text.to_lowercase();
+        if distinct_chars(&lower) < MIN_DISTINCT_CHARS {
             return Err(WeakPassword::Monotonous);
         }
-        if own_chars(small, email) < MIN_OWN_CHARS {
+        if own_chars(lower, email) < MIN_OWN_CHARS {
             return Err(WeakPassword::Common);
         }
         Ok(Self(text))
     }
 
-    /// The password itself, to be hashed.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -131,35 +124,33 @@ impl fmt::Debug for Password {
     }
 }
 
-fn different_chars(text: &str) -> usize {
+fn distinct_chars(text: &str) -> usize {
     let mut chars: Vec<char> = text.chars().collect();
     chars.sort_unstable();
     chars.dedup();
     chars.len()
 }
 
-/// How many letters and digits are left without what anybody could guess.
-fn own_chars(mut small: String, email: &Email) -> usize {
+/// How many letters and digits remain without common words and the email address.
+fn own_chars(mut lower: String, email: &Email) -> usize {
     let (whole, local) = (email.as_str(), email.local_part());
     for guess in [whole, local].iter().chain(COMMON) {
         if guess.chars().count() > 2 {
-            small = small.replace(guess, "");
+            lower = lower.replace(guess, "");
         }
     }
-    small.chars().filter(|c| c.is_alphanumeric()).count()
+    lower.chars().filter(|c| c.is_alphanumeric()).count()
 }
 
-/// What is kept of a password, in the PHC string format. Its debug form is blank.
+/// The hash of a password in the PHC string format. Its debug form hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(String);
 
 impl PasswordHash {
-    /// Takes what the hash function gave, or what the store kept of that.
     pub fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// The text as both databases keep it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -210,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_in_small_letters_and_hides_no_longer_word() {
+    fn the_list_is_lower_case_with_longer_words_first() {
         for (at, word) in COMMON.iter().enumerate() {
             assert_eq!(*word, word.to_lowercase());
             for earlier in &COMMON[..at] {
@@ -231,7 +222,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_may_be_chosen_is_kept_as_it_was_typed(text in "\\PC{0,40}") {
+        fn a_chosen_password_is_not_changed(text in "\\PC{0,40}") {
             let email = "ann@example.com".parse().expect("an address");
             if let Ok(password) = Password::choose(text.clone(), &email) {
                 prop_assert_eq!(password.reveal(), text.as_str());

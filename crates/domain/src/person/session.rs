@@ -1,4 +1,4 @@
-//! Where somebody is signed in.
+//! Sessions: signed-in browsers.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -8,35 +8,31 @@ use jiff::Timestamp;
 use super::SignedIn;
 use crate::access::token::TokenHash;
 
-/// How many bytes of a fingerprint name a session.
+/// How many bytes of the hash name a session on a page.
 const NAME_BYTES: usize = 8;
 
-/// Where somebody signs in from.
+/// The browser that somebody signs in with.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Device {
-    /// The address, where that is known.
     pub address: Option<IpAddr>,
-    /// The browser in a few words, as it calls itself.
+    /// A short description, from its user agent.
     pub browser: String,
 }
 
 /// A session, as its person sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// The secret's fingerprint.
+    /// The hash of the session's secret.
     pub hash: TokenHash,
-    /// When it began.
     pub opened_at: Timestamp,
-    /// When it was last used, to within some minutes.
+    /// Accurate to a few minutes.
     pub seen_at: Timestamp,
-    /// Until when it lasts.
     pub expires: Timestamp,
-    /// Where it was opened.
     pub device: Device,
 }
 
 impl SessionRecord {
-    /// What a page calls it: enough of the fingerprint to tell it from the others of its person.
+    /// The name on pages: enough of the hash to tell a person's sessions apart.
     pub fn name(&self) -> String {
         let bytes = self.hash.as_bytes().iter().take(NAME_BYTES);
         bytes.fold(String::new(), |mut name, byte| {
@@ -46,11 +42,11 @@ impl SessionRecord {
     }
 }
 
-/// A session that was found by its secret.
+/// A session found by its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenSession {
-    /// Whose it is, by what is true of them now.
+    /// The person with their current role and account.
     pub signed_in: SignedIn,
-    /// When it was last used, to within some minutes.
+    /// Accurate to a few minutes.
     pub seen_at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! The second factor: codes that change every half minute (RFC 6238), and codes for the day on which the device is lost.
+//! The second factor: time-based codes (RFC 6238), and recovery codes for a lost device.
 
 use std::fmt;
 
@@ -8,53 +8,52 @@ use ring::hmac;
 use super::Email;
 use crate::access::token::TokenHash;
 
-/// How many random bytes make a secret: the length of the hash, as RFC 4226 recommends.
+/// The length of the hash, as RFC 4226 recommends.
 pub const TOTP_BYTES: usize = 20;
-/// How many random bytes make a recovery code.
+/// The number of random bytes of a recovery code.
 pub const RECOVERY_BYTES: usize = 10;
-/// How many recovery codes a person is given.
+/// How many recovery codes a person gets.
 pub const RECOVERY_CODES: usize = 10;
 
-/// How long a code is shown, in seconds.
+/// How long a code is valid, in seconds.
 const STEP_S: i64 = 30;
-/// How many steps a device's clock may be off, to either side.
+/// How many steps a device's clock may be off, in either direction.
 const SKEW: i64 = 1;
 const DIGITS: usize = 6;
 const MODULUS: u32 = 1_000_000;
-/// What authenticators list the code under.
+/// The name that authenticator apps show.
 const ISSUER: &str = "Switchboard";
-/// Longer texts than anybody types as a recovery code.
+/// Nobody types a longer recovery code.
 const MAX_TYPED_BYTES: usize = 64;
 
-/// What a person's device and the service both know. Its debug form is blank.
+/// The secret shared with a person's device. Its debug form hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TotpSecret([u8; TOTP_BYTES]);
 
 impl TotpSecret {
-    /// Makes a secret of random bytes, or of what the store kept.
     pub const fn new(bytes: [u8; TOTP_BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes as both databases keep them.
+    /// The stored form, before encryption.
     pub const fn as_bytes(&self) -> &[u8; TOTP_BYTES] {
         &self.0
     }
 
-    /// The secret as people type it into a device, in groups of four letters.
+    /// The secret for typing it into a device, in groups of four characters.
     pub fn in_letters(&self) -> String {
         in_groups(&base32(&self.0), " ")
     }
 
-    /// The address that a device reads everything from.
+    /// The `otpauth` URL that a device reads as a QR code.
     pub fn address(&self, email: &Email) -> String {
         let label = escaped(email.as_str());
         let secret = base32(&self.0);
         format!("otpauth://totp/{ISSUER}:{label}?secret={secret}&issuer={ISSUER}")
     }
 
-    /// The step whose code this is, unless that step or a later one was used before. A code of the step before or after
-    /// is as good: clocks differ, and people type slowly.
+    /// The step of a code, unless this step or a later one was used before. The neighbouring steps are accepted as
+    /// well: clocks differ, and people type slowly.
     pub fn find_step(&self, typed: &str, now: Timestamp, last_used: i64) -> Option<i64> {
         let typed: String = typed.chars().filter(|c| !c.is_whitespace()).collect();
         if typed.len() != DIGITS || !typed.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -62,7 +61,7 @@ impl TotpSecret {
         }
         let typed: u32 = typed.parse().ok()?;
         let current = now.as_second().div_euclid(STEP_S);
-        // Every step is looked at, so that the time taken does not tell which one it was.
+        // Every step is checked, so that the time taken does not reveal the matching one.
         let mut found = None;
         for step in current - SKEW..=current + SKEW {
             if self.code_at(step) == typed && step > last_used {
@@ -72,7 +71,6 @@ impl TotpSecret {
         found
     }
 
-    /// The code that a device shows now.
     pub fn code(&self, now: Timestamp) -> String {
         let step = now.as_second().div_euclid(STEP_S);
         format!("{:06}", self.code_at(step))
@@ -95,27 +93,26 @@ impl fmt::Debug for TotpSecret {
     }
 }
 
-/// A code that takes the place of the device, once. Its debug form is blank.
+/// A code that replaces the device once. Its debug form hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecoveryCode(String);
 
 impl RecoveryCode {
-    /// Makes a code of random bytes.
     pub fn new(bytes: &[u8; RECOVERY_BYTES]) -> Self {
         Self(in_groups(&base32(bytes).to_lowercase(), "-"))
     }
 
-    /// The code itself, to show to its owner.
+    /// The code in plain text, for its owner.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// What the store keeps in its place.
+    /// The form that the database stores.
     pub fn hash(&self) -> TokenHash {
         Self::hash_typed(&self.0).expect("a code is one")
     }
 
-    /// The fingerprint of what somebody typed, however they wrote it; `None` when it cannot be a code.
+    /// The hash of a typed code, in any spelling; `None` if it cannot be a code.
     pub fn hash_typed(typed: &str) -> Option<TokenHash> {
         if typed.len() > MAX_TYPED_BYTES {
             return None;
@@ -136,7 +133,7 @@ impl fmt::Debug for RecoveryCode {
     }
 }
 
-/// RFC 4648, section 6, without padding: the lengths here need none.
+/// RFC 4648, section 6, without padding: these lengths need none.
 fn base32(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let mut text = String::with_capacity(bytes.len() * 8 / 5);
@@ -144,8 +141,8 @@ fn base32(bytes: &[u8]) -> String {
         let bits = five
             .iter()
             .fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
-        for place in (0..8).rev() {
-            let letter = (bits >> (place * 5)) & 0x1f;
+        for index in (0..8).rev() {
+            let letter = (bits >> (index * 5)) & 0x1f;
             text.push(char::from(
                 ALPHABET[usize::try_from(letter).expect("five bits")],
             ));
@@ -163,7 +160,7 @@ fn in_groups(letters: &str, between: &str) -> String {
     groups.join(between)
 }
 
-/// Percent-encodes everything but plain letters.
+/// Percent-encodes everything except unreserved characters.
 fn escaped(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::new(), |mut escaped, byte| {
@@ -190,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_those_of_the_standard() {
+    fn codes_match_the_standard() {
         // RFC 6238, appendix B, shortened to six digits.
         for (second, code) in [
             (59, "287082"),
@@ -209,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_counts_within_a_step_to_either_side_and_once() {
+    fn a_code_is_valid_once_within_one_step() {
         let now = 1_000_000_005;
         let step = now / 30;
         let code = |second: i64| RFC.code(at(second));
@@ -255,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_code_is_known_however_it_is_typed() {
+    fn a_recovery_code_is_recognised_in_any_spelling() {
         let code = RecoveryCode::new(b"0123456789");
         assert_eq!(code.reveal(), "gayt-emzu-gu3d-oobz");
         for (typed, is_it) in [
@@ -283,14 +280,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_typed_is_read_or_refused(typed in "\\PC{0,20}", second in 0_i64..4_000_000_000) {
+        fn any_input_is_parsed_or_refused(typed in "\\PC{0,20}", second in 0_i64..4_000_000_000) {
             if let Some(step) = RFC.find_step(&typed, at(second), 0) {
                 prop_assert!((step - second / 30).abs() <= 1);
             }
         }
 
         #[test]
-        fn the_code_of_now_always_counts_once(bytes: [u8; TOTP_BYTES], second in 60_i64..4_000_000_000) {
+        fn the_current_code_is_valid_exactly_once(bytes: [u8; TOTP_BYTES], second in 60_i64..4_000_000_000) {
             let secret = TotpSecret::new(bytes);
             let typed = secret.code(at(second));
             let step = secret.find_step(&typed, at(second), 0);

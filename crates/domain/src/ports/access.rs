@@ -16,30 +16,22 @@ use crate::money::Money;
 /// An account, as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountRecord {
-    /// Its ID.
     pub id: AccountId,
-    /// Its name.
     pub name: String,
-    /// What it may still spend.
     pub balance: Money,
-    /// What it may spend.
     pub rules: SpendingRules,
-    /// Whether it is suspended.
     pub suspended: bool,
-    /// When it was created.
     pub created_at: Timestamp,
 }
 
-/// An account to create. Its debug form leaves the secret out.
+/// An account to create. Its debug form leaves out the secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewAccount {
-    /// Its name, unique.
+    /// Unique.
     pub name: AccountName,
-    /// What it starts with.
     pub balance: Money,
-    /// The secret that will sign its callbacks.
+    /// The secret that signs its callbacks.
     pub callback_secret: String,
-    /// Now.
     pub created_at: Timestamp,
 }
 
@@ -53,89 +45,77 @@ impl fmt::Debug for NewAccount {
     }
 }
 
-/// A token to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
-    /// Whose.
     pub account: AccountId,
-    /// What people call it.
     pub name: String,
-    /// The secret's fingerprint.
+    /// The hash of the secret.
     pub hash: TokenHash,
-    /// What it may do.
     pub permissions: Permissions,
-    /// From where.
     pub allow: AllowList,
-    /// Until when.
     pub expires: Option<Timestamp>,
-    /// Now.
     pub created_at: Timestamp,
 }
 
-/// A token, as lists show it: everything but the secret.
+/// A token, as lists show it: everything except the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecord {
-    /// Its ID.
     pub id: TokenId,
-    /// What it stands for.
     pub access: Access,
-    /// When it was created.
     pub created_at: Timestamp,
-    /// When it last opened something, as far as nodes have noted it: within a minute or two.
+    /// Nodes store it with a delay of a minute or two.
     pub last_used_at: Option<Timestamp>,
-    /// What gave it to a client; `None`: its owner made it.
+    /// The grant that it was issued for; `None` if its owner created it.
     pub grant: Option<GrantId>,
 }
 
 /// Accounts and tokens.
 ///
-/// Whatever changes the answer of [`AccessStore::find_access`] raises [`AccessStore::access_version`] in the same
-/// transaction. Nodes keep what they found and ask only for the version, so a revocation is seen everywhere at once.
+/// Every change that affects [`AccessStore::find_access`] raises [`AccessStore::access_version`] in the same
+/// transaction. Nodes cache what they found and query only the version, so a revocation takes effect everywhere at
+/// once.
 #[async_trait]
 pub trait AccessStore: Send + Sync + 'static {
-    /// A number that grows with each change of accounts, tokens or what accounts may send under.
+    /// A number that increases with each change of accounts, tokens or approved sender IDs.
     async fn access_version(&self) -> Result<u64, StoreError>;
 
-    /// What the token of this fingerprint stands for. Revoked ones are not found; expired ones are.
+    /// The access of the token with this hash. Revoked tokens are not found; expired ones are.
     async fn find_access(&self, hash: &TokenHash) -> Result<Option<Access>, StoreError>;
 
-    /// Creates an account; `None` when the name is taken.
+    /// Creates an account; `None` if the name is taken.
     async fn create_account(&self, account: &NewAccount) -> Result<Option<AccountId>, StoreError>;
 
-    /// The account of this name.
     async fn find_account(&self, name: &str) -> Result<Option<AccountRecord>, StoreError>;
 
-    /// The account of this ID.
     async fn find_account_by_id(&self, id: AccountId) -> Result<Option<AccountRecord>, StoreError>;
 
-    /// Every account, by ID.
+    /// Every account, sorted by ID.
     async fn list_accounts(&self) -> Result<Vec<AccountRecord>, StoreError>;
 
-    /// Accounts whose name holds a text, whatever the case of its Latin letters; all of them where none is given. The
-    /// newest first.
+    /// Accounts whose name contains a text, ignoring the case of Latin letters; all accounts without a text. The newest
+    /// first.
     async fn look_for_accounts(
         &self,
         name: Option<&str>,
         look: Look<AccountId>,
     ) -> Result<Found<AccountRecord, AccountId>, StoreError>;
 
-    /// The names of these accounts, as far as there are such.
+    /// The names of these accounts; unknown IDs are left out.
     async fn list_account_names(
         &self,
         ids: &[AccountId],
     ) -> Result<Vec<(AccountId, String)>, StoreError>;
 
-    /// Suspends or resumes an account; `false` when there is none of this name.
+    /// Suspends or resumes an account; `false` if there is none with this name.
     async fn set_suspended(&self, name: &str, suspended: bool) -> Result<bool, StoreError>;
 
-    /// Creates a token.
     async fn create_token(&self, token: &NewToken) -> Result<TokenId, StoreError>;
 
-    /// The tokens of an account, or all of them, by ID; revoked ones are left out.
+    /// The tokens of an account, or all, sorted by ID, without revoked ones.
     async fn list_tokens(&self, account: Option<AccountId>)
     -> Result<Vec<TokenRecord>, StoreError>;
 
-    /// Revokes a token of this account, or of any; `false` when there is none of this ID, or it is revoked already.
+    /// Revokes a token of this account, or of any; `false` if it does not exist or is already revoked.
     async fn revoke_token(
         &self,
         account: Option<AccountId>,
@@ -143,6 +123,6 @@ pub trait AccessStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Notes when tokens were last used. Changes nothing that [`AccessStore::find_access`] answers, so the version stays.
+    /// Stores when tokens were last used. This does not affect [`AccessStore::find_access`], so the version stays.
     async fn note_tokens_used(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Balances and the ledger behind them.
+//! Balances and the ledger.
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
@@ -8,24 +8,22 @@ use crate::billing::{LedgerEntry, SpendingRules};
 use crate::ids::AccountId;
 use crate::money::Money;
 
-/// An account whose ledger does not give its balance. There must never be one.
+/// An account whose ledger does not match its balance. There must never be one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imbalance {
-    /// The account's name.
     pub account: String,
-    /// Its balance.
     pub balance: Money,
-    /// What its entries add up to.
+    /// The sum of its entries.
     pub entries: Money,
-    /// How many entries do not follow from the balance that the one before them left.
+    /// How many entries do not continue the balance of the entry before.
     pub broken_steps: u64,
 }
 
-/// Balances and the ledger. What is charged and given back for messages moves in the calls that store their beginnings
-/// and ends; this is the rest.
+/// Balances and the ledger. Charges and refunds of messages are part of the calls that store or end messages; this is
+/// everything else.
 #[async_trait]
 pub trait BillingStore: Send + Sync + 'static {
-    /// Adds money to an account, or takes some off, and returns the new balance. `None`: there is no such account.
+    /// Adds money to an account, or takes some off, and returns the new balance. `None` if there is no such account.
     async fn credit(
         &self,
         account: AccountId,
@@ -34,8 +32,8 @@ pub trait BillingStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<Money>, StoreError>;
 
-    /// Uses a key up, until `expires`: `false` when it was used before. What a person asks for by a form is then done once,
-    /// however often the form is sent.
+    /// Uses up a key until `expires`; `false` if it was used before. So a form takes effect once, however often it is
+    /// sent.
     async fn use_once(
         &self,
         account: AccountId,
@@ -43,8 +41,8 @@ pub trait BillingStore: Send + Sync + 'static {
         expires: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Replaces what an account may spend; `false` when there is none of this ID, or when `from` is given and is not
-    /// what it may spend at that moment. Raises the access version.
+    /// Replaces the spending rules of an account. `false` if there is no such account, or if its current rules are not
+    /// `from`. Raises the access version.
     async fn set_rules(
         &self,
         account: AccountId,
@@ -52,7 +50,7 @@ pub trait BillingStore: Send + Sync + 'static {
         rules: &SpendingRules,
     ) -> Result<bool, StoreError>;
 
-    /// The newest entries of an account that are older than `before`, the newest first.
+    /// The entries of an account before the entry `before`, the newest first.
     async fn list_ledger(
         &self,
         account: AccountId,
@@ -60,15 +58,16 @@ pub trait BillingStore: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<LedgerEntry>, StoreError>;
 
-    /// Every account whose ledger does not give its balance.
+    /// Every account whose ledger does not match its balance.
     async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError>;
 
-    /// Folds the charges and refunds of days that ended `age` ago into one entry of each kind for each account and day.
-    /// Credits, entries with a note and the newest entry of an account stay. Balances do not change. One step reads at
-    /// most `limit` entries of one account; `false` when all accounts are done, and the next call begins again.
+    /// Folds the charges and refunds of each account and day into one entry of each kind, for days that ended `age`
+    /// ago. Credits, entries with a note and the newest entry of an account stay. Balances do not change. One step
+    /// reads at most `limit` entries of one account; `false` when all accounts are done, and the next call starts
+    /// again.
     async fn fold_ledger(&self, age: SignedDuration, limit: u32) -> Result<bool, StoreError>;
 
-    /// Forgets to whom accounts with a limit per recipient sent, once that is longer ago than the limit counts: at most
-    /// `limit` rows. Says how many.
+    /// Deletes the recipients that are stored for limits per recipient and no longer count: at most `limit` rows.
+    /// Returns the number of deleted rows.
     async fn prune_recipients(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

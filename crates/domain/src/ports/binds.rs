@@ -1,10 +1,10 @@
-//! Binds, which are shared out among the nodes, and pools, in which messages wait for a node that has one.
+//! Binds, which are shared among the nodes, and pools, in which messages wait for a node with a bind.
 //!
-//! Each bind of a carrier belongs to nobody or to a node, for as long as the node lives. A node that has none sends
-//! nothing by that carrier: what it has for it goes to the carrier's pool, from which any node with a link takes it.
+//! Each bind of a carrier is free or belongs to a living node. A node without a bind sends nothing by that carrier: it
+//! puts such messages into the carrier's pool, from which any node with a link claims them.
 //!
-//! A route has a pool, too: messages wait there that have no room in memory, until a carrier of the route works and has
-//! room.
+//! A route has a pool, too. Messages that do not fit in memory wait there until a carrier of the route works and has
+//! capacity.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -12,74 +12,71 @@ use jiff::Timestamp;
 use super::StoreError;
 use crate::ids::{MessageId, NodeId, PoolId};
 
-/// A carrier that a node would send by.
+/// A carrier that a node wants to send by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BindWish {
-    /// Its name.
     pub carrier: String,
-    /// How many binds there are, over all nodes; 0 where there is nothing to bind.
+    /// The number of binds over all nodes; 0 if the carrier has none.
     pub total: u16,
 }
 
-/// What a node has of a carrier.
+/// A node's share of the binds of a carrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BindShare {
-    /// How many binds are the node's.
+    /// How many binds the node has and keeps.
     pub held: u16,
-    /// How many more are still the node's although there should be fewer: to be given up.
+    /// How many more binds the node has, but has to give back.
     pub surplus: u16,
-    /// How many should be: no more than its share of all who wish.
+    /// How many it should have: its fair share among the nodes that want the carrier.
     pub share: u16,
-    /// Where messages wait for a node that has a link.
+    /// The pool in which messages wait for a node with a link.
     pub pool: PoolId,
-    /// Whether another node noted that the carrier takes messages there.
+    /// Whether another node reported that the carrier is up.
     pub is_up_elsewhere: bool,
 }
 
-/// The pool of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutePool {
-    /// Its ID.
     pub id: PoolId,
-    /// The names of the carriers, in the order in which they are tried.
+    /// The names of the carriers, in order of preference.
     pub carriers: Vec<String>,
 }
 
-/// The position of a row within a pool: its lane, when it was due, and its message.
+/// The position of a row within a pool: its lane, due time and message.
 pub type PoolCursor = (i16, Timestamp, MessageId);
 
-/// What a node has of all carriers.
+/// A node's shares of all carriers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shared {
-    /// One for each wish, in their order.
+    /// One for each wish, in the same order.
     pub shares: Vec<BindShare>,
-    /// Carriers of which binds are still the node's although it does not wish for them.
+    /// Carriers that the node still has binds of, but no longer wants.
     pub left: Vec<String>,
-    /// Whether no other node that lives has carriers.
+    /// Whether no other living node has carriers.
     pub is_alone: bool,
 }
 
-/// The binds of carriers, and what waits for them.
+/// The binds of carriers, and the messages that wait for them.
 #[async_trait]
 pub trait BindStore: Send + Sync + 'static {
-    /// Says what a node wishes for, in the place of what it wished before, and takes free binds up to its share.
-    /// Nothing that it has is taken from it. `None`: the node was given up, and has nothing.
+    /// Replaces a node's wishes, and takes free binds up to its share. The node keeps all binds that it has. `None` if
+    /// the node was given up and has nothing.
     async fn share_binds(
         &self,
         node: NodeId,
         wishes: &[BindWish],
     ) -> Result<Option<Shared>, StoreError>;
 
-    /// Gives back what a node has of a carrier, but for so many binds.
+    /// Gives back a node's binds of a carrier, except for `keep` of them.
     async fn give_up_binds(&self, node: NodeId, carrier: &str, keep: u16)
     -> Result<(), StoreError>;
 
-    /// Creates the pools of these routes where they do not exist, and lists the pools of all routes.
+    /// Creates missing pools of these routes, and lists the pools of all routes.
     async fn list_route_pools(&self, wanted: &[Vec<String>]) -> Result<Vec<RoutePool>, StoreError>;
 
-    /// Releases messages to nobody, at most `limit` of each pool: from the pool of a carrier where no living node noted
-    /// that the carrier takes messages, or where this node is alone; from the pool of a route that names a carrier which
-    /// neither this node nor a living one knows. `known` are the carriers of this node. Returns how many.
+    /// Releases messages, so that any node may claim them, at most `limit` of each pool: from the pool of a carrier
+    /// that no living node reported as up, or if this node is alone; from the pool of a route with a carrier that
+    /// neither this node nor a living one knows. `known` are the carriers of this node. Returns the number of messages.
     async fn release_pools(
         &self,
         node: NodeId,
@@ -87,8 +84,8 @@ pub trait BindStore: Send + Sync + 'static {
         limit: u32,
     ) -> Result<u64, StoreError>;
 
-    /// Releases the messages of one pool to nobody, at most `limit` of those after `after`. Returns the position of the
-    /// last one; `None` when there were none.
+    /// Releases the messages of one pool, so that any node may claim them: at most `limit` of those after `after`.
+    /// Returns the position of the last one; `None` if there were none.
     async fn release_pool(
         &self,
         pool: PoolId,

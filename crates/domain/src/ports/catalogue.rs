@@ -1,4 +1,4 @@
-//! What is imported as a whole: reference data, price lists, rules of routing. Every version is kept.
+//! Catalogues, imported as a whole: reference data, price lists, routing rules. Every version is stored.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -7,21 +7,20 @@ use super::StoreError;
 use crate::ids::AccountId;
 use crate::message::channel::Channel;
 
-/// What a catalogue holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CatalogueKind {
-    /// Operators, networks and prefixes.
+    /// Mobile operators, networks and prefixes.
     Reference,
-    /// The price list of a channel, everybody's.
+    /// The general price list of a channel.
     Rates(Channel),
-    /// The prices of a channel that differ for one account.
+    /// The prices of a channel for one account, where they differ.
     AccountRates(Channel, AccountId),
-    /// Which messages go by which carriers.
+    /// The routing rules.
     Routes,
 }
 
 impl CatalogueKind {
-    /// The numbers that both databases keep: what it is, and whose.
+    /// The stored form: the kind, and the account or 0.
     pub const fn numbers(self) -> (i16, i64) {
         match self {
             Self::Reference => (1, 0),
@@ -31,7 +30,6 @@ impl CatalogueKind {
         }
     }
 
-    /// Reads back the numbers.
     pub fn from_numbers(kind: i16, account: i64) -> Option<Self> {
         match (kind, account) {
             (1, 0) => return Some(Self::Reference),
@@ -58,47 +56,43 @@ const fn rates(channel: Channel) -> i16 {
     }
 }
 
-/// A catalogue's newest version, or one of its history.
+/// A version of a catalogue, without its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueEntry {
-    /// Which catalogue.
     pub kind: CatalogueKind,
-    /// Grows with each import of it, from 1.
+    /// Increases with each import, from 1.
     pub version: u32,
-    /// When it was imported.
     pub at: Timestamp,
-    /// How many rows it has, as the import counted them.
+    /// The number of rows, as the import counted them.
     pub rows: u32,
 }
 
-/// A version with what it holds.
+/// A version with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalogue {
-    /// Which.
     pub entry: CatalogueEntry,
-    /// The text, in the form that its reader gave it.
+    /// The text in the format of its importer.
     pub content: String,
 }
 
-/// Reference data, price lists and rules of routing.
+/// Reference data, price lists and routing rules.
 #[async_trait]
 pub trait CatalogueStore: Send + Sync + 'static {
-    /// The newest version of every catalogue that was ever imported. Cheap: nodes ask several times a
-    /// second. Kinds that this version does not know are left out.
+    /// The newest version of every catalogue. Cheap: nodes ask several times a second. Kinds that this program does not
+    /// know are left out.
     async fn list_newest(&self) -> Result<Vec<CatalogueEntry>, StoreError>;
 
     /// All versions of a catalogue, the newest first.
     async fn list_versions(&self, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>, StoreError>;
 
-    /// One version; `None` when there is no such.
     async fn find_catalogue(
         &self,
         kind: CatalogueKind,
         version: u32,
     ) -> Result<Option<Catalogue>, StoreError>;
 
-    /// Adds the version after `previous` (0 when there was none). `false`: somebody else imported in the meantime, and
-    /// nothing was changed.
+    /// Adds the version after `previous` (0 if there is none). `false` if somebody else has imported in the meantime,
+    /// and nothing was changed.
     async fn import(
         &self,
         kind: CatalogueKind,

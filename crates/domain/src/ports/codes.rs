@@ -5,14 +5,14 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::StoreError;
 
-/// Confirmation codes, besides what senders keep of their PINs.
+/// Confirmation codes, except for the PINs of sender IDs.
 #[async_trait]
 pub trait CodeStore: Send + Sync + 'static {
-    /// Forgets codes that no longer count ([`crate::code_cap`]), at most `limit`. Says how many.
+    /// Deletes codes that no longer count ([`crate::code_cap`]), at most `limit`. Returns the number.
     async fn prune_codes(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 
-    /// Forgets the texts of messages that have ended, at most `limit`. Those that went by the carrier `inbox`, whose
-    /// handsets show them, are kept for `age`. Says how many.
+    /// Deletes the texts of messages that have ended, at most `limit`. Texts sent by the carrier `inbox` are kept for
+    /// `age`, because its simulated handsets show them. Returns the number.
     async fn prune_code_texts(
         &self,
         inbox: &str,

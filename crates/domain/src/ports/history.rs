@@ -1,4 +1,4 @@
-//! Messages as people look for them: newest first, by what they remember of one.
+//! Searching messages and callbacks, the newest first.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -16,27 +16,22 @@ use crate::money::Money;
 use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
 
-/// The states of a message, without what belongs to each.
+/// The states of a message, without their data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StateName {
-    /// Waits for its time.
     Scheduled,
-    /// Waits to be handed to a network.
+    /// Waits to be handed to a carrier.
     Queued,
-    /// Handed to a network, which has not reported.
+    /// A carrier took it and has not reported on it.
     Sent,
-    /// Reached the handset.
     Delivered,
-    /// Did not.
     Failed,
-    /// Was not delivered in time.
     Expired,
-    /// Taken back.
     Cancelled,
 }
 
 impl StateName {
-    /// Every state, in the order in which a message may pass through them.
+    /// Every state, in the order in which a message may have them.
     pub const ALL: [Self; 7] = [
         Self::Scheduled,
         Self::Queued,
@@ -47,7 +42,7 @@ impl StateName {
         Self::Cancelled,
     ];
 
-    /// The name in answers, the same as [`MessageState::name`] gives.
+    /// The name in responses, as in [`MessageState::name`].
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scheduled => "scheduled",
@@ -61,20 +56,16 @@ impl StateName {
     }
 }
 
-/// Which messages. Every condition that is given must hold.
+/// All given conditions must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MessageFilter {
-    /// Those of this account; `None`: of all, for whoever runs the service.
+    /// `None` for all accounts, which only operators see.
     pub account: Option<AccountId>,
-    /// By this channel.
     pub channel: Option<Channel>,
-    /// To this number.
     pub to: Option<Msisdn>,
-    /// From this sender, as it is shown.
+    /// The originator as text.
     pub from: Option<String>,
-    /// In this state.
     pub state: Option<StateName>,
-    /// Ended with this code.
     pub error: Option<Code>,
     /// Accepted at this time or later.
     pub since: Option<Timestamp>,
@@ -82,112 +73,92 @@ pub struct MessageFilter {
     pub until: Option<Timestamp>,
 }
 
-/// How far to look. Rare things in a large store are found in several steps, so that no look takes long.
+/// A cursor of a list. A rare item in a large table takes several pages to find, so that no page takes long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look<I> {
-    /// Only what is older than this.
+    /// Only items older than this one.
     pub before: Option<I>,
-    /// At most so many finds.
     pub limit: u32,
 }
 
-/// What a look found.
+/// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found<T, I> {
-    /// The finds, the newest first.
+    /// The items, the newest first.
     pub rows: Vec<T>,
-    /// Where the next look starts: [`Look::before`]. `None`: there is nothing older to look at.
+    /// The next page's [`Look::before`]. `None` if there is nothing older to search.
     pub next: Option<I>,
 }
 
 /// A message, as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageSummary {
-    /// Its ID.
     pub id: MessageId,
-    /// Whose.
     pub account: AccountId,
-    /// By which channel.
     pub channel: Channel,
-    /// From whom, as it is shown; nobody signs a lookup.
+    /// The originator as text; `None` for a lookup.
     pub from: Option<String>,
-    /// To whom.
     pub to: Msisdn,
-    /// The text.
     pub text: String,
-    /// Where it stands.
     pub state: MessageState,
-    /// Into how many parts it splits.
     pub parts: u8,
-    /// What it was charged, all parts together.
+    /// The charge, all parts together.
     pub price: Money,
-    /// The recipient's network, as far as it is known.
     pub network: Option<Network>,
-    /// When it was accepted.
     pub accepted_at: Timestamp,
 }
 
 /// A part that a carrier took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartStory {
-    /// Which part, from 1.
+    /// Counted from 1.
     pub part: u16,
-    /// Which carrier.
     pub carrier: String,
-    /// Its name for the part.
     pub reference: String,
-    /// When it took it.
     pub taken_at: Timestamp,
-    /// What it reported.
     pub outcome: Option<Outcome>,
 }
 
-/// Everything that is known of one message.
+/// Everything that is known about one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageStory {
-    /// What lists show.
     pub summary: MessageSummary,
-    /// How the text is coded and split.
+    /// Coding and number of parts.
     pub shape: Shape,
-    /// Which lane.
     pub priority: Priority,
-    /// What a Viber message has besides its text.
+    /// The button and the image of a Viber message.
     pub interactive: Option<Interactive>,
-    /// What a lookup found, as it was reported.
+    /// The report of a lookup.
     pub result: Option<String>,
-    /// Where the report goes.
     pub dlr_url: Option<String>,
-    /// Whether it only pretends.
     pub test_mode: Option<TestMode>,
-    /// The time that its sender asked for.
     pub scheduled_at: Option<Timestamp>,
-    /// From when on it is no longer attempted.
+    /// It is not sent after this time.
     pub expires_at: Timestamp,
-    /// When its recipient looked at it.
+    /// When the recipient saw it.
     pub seen_at: Option<Timestamp>,
-    /// How often it was tried to hand it to a carrier, while it is on its way.
+    /// The number of attempts, until the message is sent.
     pub attempts: Option<u32>,
-    /// When it is tried next, while it waits.
+    /// The next attempt, while the message waits.
     pub due_at: Option<Timestamp>,
-    /// The parts that carriers took, in order; forgotten some days after they were reported on.
+    /// The parts that carriers took, in order; deleted some days after their receipts.
     pub parts: Vec<PartStory>,
-    /// Its reports to the caller, each with its tries.
+    /// Its callbacks, each with its attempts.
     pub callbacks: Vec<(CallbackRecord, Vec<CallbackAttempt>)>,
 }
 
-/// Looking for messages.
+/// Searching messages and callbacks.
 #[async_trait]
 pub trait HistoryStore: Send + Sync + 'static {
-    /// Messages that fit, the newest first. Looks at a bounded number of rows: it may find fewer than asked for, even
-    /// none, and still name a place to go on from.
+    /// Matching messages, the newest first. Reads a bounded number of rows: a page may be short or even empty and still
+    /// have a next one.
     async fn look_for_messages(
         &self,
         filter: &MessageFilter,
         look: Look<MessageId>,
     ) -> Result<Found<MessageSummary, MessageId>, StoreError>;
 
-    /// Callbacks that fit, the newest first. Looks at a bounded number of rows, as
-    /// [`Self::look_for_messages`] does.
+    /// Matching callbacks, the newest first. Reads a bounded number of rows, as [`Self::look_for_messages`] does.
     async fn look_for_callbacks(
         &self,
         filter: &CallbackFilter,

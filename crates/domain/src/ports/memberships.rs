@@ -8,39 +8,37 @@ use crate::access::token::TokenHash;
 use crate::ids::{AccountId, PersonId};
 use crate::person::{Membership, Role};
 
-/// An invitation that is accepted by somebody who is signed in.
+/// An invitation that a signed-in person accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Joining {
-    /// The fingerprint of the link.
+    /// The hash of the link.
     pub link: TokenHash,
-    /// Who accepts it.
     pub person: PersonId,
-    /// The fingerprint of their session.
+    /// The hash of their session.
     pub session: TokenHash,
-    /// The fingerprint under which the session goes on.
+    /// The hash under which the session continues.
     pub renewed: TokenHash,
-    /// Now.
     pub now: Timestamp,
 }
 
 /// Further accounts of people.
 #[async_trait]
 pub trait MembershipStore: Send + Sync + 'static {
-    /// The further accounts of people from `first` to `last`, by ID.
+    /// The further accounts of people from `first` to `last`, sorted by ID.
     async fn list_memberships(
         &self,
         first: PersonId,
         last: PersonId,
     ) -> Result<Vec<Membership>, StoreError>;
 
-    /// Uses up an invitation: the person joins its account, and their session continues there. Password-reset links that
-    /// still wait for them stop working: an admin of another account may have made one. `false`: the link is unknown, used
-    /// or expired, or for somebody else.
+    /// Uses up an invitation: the person joins its account, and their session continues there. Their open
+    /// password-reset links stop working, because an admin of another account may have made them. `false` if the link
+    /// is unknown, used, expired, or for somebody else.
     async fn join_account(&self, joining: &Joining) -> Result<bool, StoreError>;
 
-    /// Switches a session to another account of its person. The session gets the fingerprint `renewed`, so that forms on
-    /// pages that still show the former account are refused. `false`: the person does not belong to the account, or the
-    /// session has ended.
+    /// Switches a session to another account of its person. The session gets the hash `renewed`, so that forms on pages
+    /// of the former account are refused. `false` if the person does not belong to the account, or the session has
+    /// ended.
     async fn switch_account(
         &self,
         session: &TokenHash,
@@ -48,7 +46,7 @@ pub trait MembershipStore: Send + Sync + 'static {
         account: AccountId,
     ) -> Result<bool, StoreError>;
 
-    /// Changes what a person may do in one of their accounts. An operator stays one.
+    /// Changes a person's role in one of their accounts. An operator stays one.
     async fn set_role_in(
         &self,
         person: PersonId,
@@ -56,8 +54,8 @@ pub trait MembershipStore: Send + Sync + 'static {
         role: Role,
     ) -> Result<PersonChanged, StoreError>;
 
-    /// Removes a person from an account, and ends their sessions there and what they granted to clients for it. A person
-    /// with no other account is deleted, unless they are an operator.
+    /// Removes a person from an account, and ends their sessions there and their grants for it. A person with no other
+    /// account is deleted, unless they are an operator.
     async fn leave_account(
         &self,
         person: PersonId,

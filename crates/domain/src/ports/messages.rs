@@ -1,4 +1,4 @@
-//! Messages: accepting, reading back, cancelling.
+//! Messages: accepting, reading, cancelling.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use crate::ids::{AccountId, MessageId};
 use crate::message::lookup::LookupRecord;
 use crate::message::{MessageRecord, MessageState, ScheduledRecord, Submission, SubmitReceipt};
 
-/// How long a node gives out the IDs that it reserved, at most. So IDs ascend with the time of acceptance, but for so
-/// much and what clocks differ by: looking for messages of a time relies on it.
+/// How long a node may use the IDs that it reserved. So IDs ascend with the time of acceptance, except for this period
+/// and differences between clocks; searching by time relies on it.
 pub const ID_BLOCK_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
 
-/// What became of one submission of a batch.
+/// The result of one submission of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
-    /// It is stored, durably.
+    /// It is durably stored.
     Stored,
-    /// Its idempotency key was used before with the same body: this was the answer, and nothing new was stored.
+    /// Its idempotency key was used before with the same body. This was the answer, and nothing was stored.
     Replayed(SubmitReceipt),
-    /// Its idempotency key was used before with another body: nothing was stored.
+    /// Its idempotency key was used before with another body. Nothing was stored.
     KeyConflict,
-    /// Its account cannot or may not pay for it: nothing was stored.
+    /// Its account cannot or may not pay for it. Nothing was stored.
     NotPaid(NotPaid),
 }
 
-/// What became of one submission, or why that is not known. The submissions of one transaction share its error.
+/// The result of one submission, or the error of its transaction, which all submissions of the transaction share.
 pub type AcceptResult = Result<Accepted, Arc<StoreError>>;
 
 /// The results of a batch that was one transaction.
@@ -42,49 +42,45 @@ pub fn accept_results(
     }
 }
 
-/// What an idempotency key was used for.
+/// The stored answer of an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptAnswer {
-    /// SHA-256 of the body that it came with.
+    /// SHA-256 of the request body.
     pub body: [u8; 32],
-    /// What was answered.
     pub receipt: SubmitReceipt,
 }
 
-/// What came of an attempt to cancel.
+/// The result of cancelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancel {
-    /// It is cancelled now.
     Done,
-    /// It is known, but no longer waits for its time.
+    /// It is not waiting for its send time any more.
     NotWaiting(MessageState),
-    /// This account has no such message.
+    /// The account has no such message.
     Unknown,
 }
 
-/// Which rows of a list.
+/// A range of rows of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
-    /// At most so many.
     pub limit: u32,
-    /// After so many.
     pub offset: u64,
 }
 
 /// Messages.
 #[async_trait]
 pub trait MessageStore: Send + Sync + 'static {
-    /// Reserves `count` consecutive message IDs, never given out before to any node, and returns the first.
+    /// Reserves `count` consecutive message IDs, never used before by any node, and returns the first.
     async fn reserve_ids(&self, count: u64) -> Result<MessageId, StoreError>;
 
-    /// Stores submissions: messages, queue rows, idempotency keys and what they cost, each submission whole or not at
-    /// all, and charged in the order of the batch. Everything [`Accepted::Stored`] survives a power cut.
+    /// Stores submissions: messages, queue rows, idempotency keys and charges. Each submission is stored whole or not
+    /// at all, and charged in the order of the batch. Everything [`Accepted::Stored`] survives a power cut.
     ///
     /// Returns one result for each submission, in the order of the batch. A store may use more than one transaction:
-    /// an error applies only to the submissions of the transaction that failed.
+    /// an error applies only to the submissions of the failed transaction.
     async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult>;
 
-    /// What this idempotency key was used for, if it was, within its lifetime.
+    /// The stored answer of this idempotency key, within its lifetime.
     async fn find_answer(
         &self,
         account: AccountId,
@@ -92,28 +88,26 @@ pub trait MessageStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<KeptAnswer>, StoreError>;
 
-    /// One message of this account.
     async fn find_message(
         &self,
         account: AccountId,
         id: MessageId,
     ) -> Result<Option<MessageRecord>, StoreError>;
 
-    /// One lookup of this account.
     async fn find_lookup(
         &self,
         account: AccountId,
         id: MessageId,
     ) -> Result<Option<LookupRecord>, StoreError>;
 
-    /// The account's SMS that still wait for their time, by time, then ID.
+    /// The account's scheduled SMS, sorted by time and ID.
     async fn list_scheduled(
         &self,
         account: AccountId,
         page: Page,
     ) -> Result<Vec<ScheduledRecord>, StoreError>;
 
-    /// The account's SMS that still wait for their time, by time, then ID: those after one of this time and ID.
+    /// The account's scheduled SMS, sorted by time and ID, after `after`.
     async fn list_scheduled_after(
         &self,
         account: AccountId,
@@ -121,7 +115,7 @@ pub trait MessageStore: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<ScheduledRecord>, StoreError>;
 
-    /// Cancels a message that still waits for its time, and gives back its price.
+    /// Cancels a scheduled message and refunds its price.
     async fn cancel(
         &self,
         account: AccountId,
@@ -129,6 +123,6 @@ pub trait MessageStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Cancel, StoreError>;
 
-    /// Forgets idempotency keys whose lifetime is over, at most `limit` of them, and says how many those were.
+    /// Deletes expired idempotency keys, at most `limit`. Returns the number.
     async fn prune_answers(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Clients, what they ask for, and what they were granted.
+//! OAuth clients, their requests, and the grants.
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
@@ -13,50 +13,40 @@ use crate::oauth::{
 };
 use crate::person::Email;
 
-/// A client that registered, and until when it is kept unless somebody uses it.
+/// A registered client, and when it is deleted unless somebody uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptClient {
-    /// The client.
     pub client: ClientRecord,
-    /// Now.
     pub created_at: Timestamp,
-    /// When it is forgotten.
     pub expires: Timestamp,
 }
 
-/// A person's yes.
+/// A person's consent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// For which account.
     pub account: AccountId,
-    /// Who grants it; `None`: somebody who came by the link of the first start.
+    /// `None` if the person came by the link of the first start.
     pub person: Option<PersonId>,
-    /// What is granted.
     pub scopes: Permissions,
-    /// The fingerprint of the code.
+    /// The hash of the code.
     pub code: TokenHash,
-    /// Until when the code may be redeemed.
     pub code_expires: Timestamp,
-    /// Now.
     pub now: Timestamp,
 }
 
-/// Two tokens to be given to a client.
+/// Two tokens to issue to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPair {
-    /// The fingerprint of the one for calls.
+    /// The hash of the access token.
     pub access: TokenHash,
-    /// Until when it may be used.
     pub access_expires: Timestamp,
-    /// The fingerprint of the one for new tokens.
+    /// The hash of the refresh token.
     pub refresh: TokenHash,
-    /// Until when that may be used.
     pub refresh_expires: Timestamp,
-    /// Until when a client that registered is kept, now that it is in use.
+    /// When a registered client is deleted, now that it is in use.
     pub client_expires: Timestamp,
-    /// How long after the grant all of its tokens are over.
+    /// How long after the grant all of its tokens expire.
     pub grant_lifetime: SignedDuration,
-    /// Now.
     pub now: Timestamp,
 }
 
@@ -73,43 +63,39 @@ impl NewPair {
     }
 }
 
-/// A code that somebody brings.
+/// A code that a client redeems.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeRedemption {
-    /// Its fingerprint.
+    /// The hash of the code.
     pub code: TokenHash,
-    /// What is shown besides.
     pub proof: CodeProof,
-    /// What is given for it.
+    /// The tokens to issue.
     pub pair: NewPair,
 }
 
-/// A refresh token that somebody brings.
+/// A refresh token that a client uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
-    /// Its fingerprint.
+    /// The hash of the refresh token.
     pub refresh: TokenHash,
-    /// Who says that it is theirs.
     pub client_id: String,
-    /// What the access token shall be for; `None`: all that was granted.
+    /// The scopes of the new access token; `None` for all granted ones.
     pub scopes: Option<Permissions>,
-    /// What is given for it.
+    /// The tokens to issue.
     pub pair: NewPair,
-    /// What that was derived from.
+    /// The salt that they were derived with.
     pub salt: SuccessorSalt,
 }
 
-/// What a client was given for a refresh token.
+/// The tokens that a client got for a refresh token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotated {
-    /// To whom, and for what.
     pub granted: Granted,
-    /// What the tokens were derived from. When the client repeated its request, that is the salt of the first time.
+    /// The salt that the tokens were derived with. If the client repeated its request, it is the salt of the first one.
     pub salt: SuccessorSalt,
 }
 
 impl Successor {
-    /// The same tokens once more.
     pub fn rotated(self, account: AccountId) -> Rotated {
         Rotated {
             granted: Granted {
@@ -122,55 +108,48 @@ impl Successor {
     }
 }
 
-/// What became of a client's wish to give a token back.
+/// The result of a client revoking a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revoked {
-    /// It works no longer; with a refresh token all of its family.
+    /// It is revoked; with a refresh token, all tokens of the grant are.
     Done,
-    /// There is none that works.
+    /// There is no such valid token.
     Unknown,
-    /// It was given to another client.
     OtherClient,
 }
 
 /// A client that may act for an account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantRecord {
-    /// What it was granted by.
     pub id: GrantId,
-    /// What the client is named by.
     pub client_id: String,
-    /// What it calls itself.
     pub client_name: ClientName,
-    /// What it may do.
     pub scopes: Permissions,
-    /// When that was granted.
     pub created_at: Timestamp,
-    /// Who granted it, where that is known.
     pub granted_by: Option<Email>,
-    /// When one of its tokens last opened something, as far as nodes have noted it.
+    /// When one of its tokens was last used; nodes store it with a delay.
     pub last_used_at: Option<Timestamp>,
 }
 
-/// Clients, what they ask for, and what they were granted.
+/// OAuth clients, their requests, and the grants.
 ///
-/// What a grant gave are rows of the token list. Whatever changes them raises the access version in the same
-/// transaction. All that may change a grant's tokens waits for one another, so of many that redeem the same code at once
-/// one is given something, and the others betray it; of many that use the same refresh token at once all get the same.
+/// Issued tokens are rows of the token list, and every change of them raises the access version in the same
+/// transaction. Changes of one grant's tokens are serialised. So if several requests redeem the same code at once, one
+/// gets tokens and the others revoke them; if several use the same refresh token at once, all get the same tokens.
 #[async_trait]
 pub trait OAuthStore: Send + Sync + 'static {
-    /// Keeps a client. When there are `most` already, those that registered first and were never given tokens make room;
-    /// `false` when there are none of those.
+    /// Stores a client. If there are `most` clients already, it replaces the oldest ones that never got tokens; `false`
+    /// if there are none of those.
     async fn create_client(&self, client: &KeptClient, most: u32) -> Result<bool, StoreError>;
 
-    /// The client of this ID, unless its time is over.
+    /// The client with this ID, unless it has expired.
     async fn find_client(
         &self,
         id: &str,
         now: Timestamp,
     ) -> Result<Option<ClientRecord>, StoreError>;
 
-    /// Keeps a request under this fingerprint; `false` when there are `most` already.
+    /// Stores a request under this hash; `false` if there are `most` already.
     async fn create_request(
         &self,
         id: &TokenHash,
@@ -178,42 +157,42 @@ pub trait OAuthStore: Send + Sync + 'static {
         most: u32,
     ) -> Result<bool, StoreError>;
 
-    /// The request of this fingerprint, unless its time is over.
+    /// The request with this hash, unless it has expired.
     async fn find_request(
         &self,
         id: &TokenHash,
         now: Timestamp,
     ) -> Result<Option<AuthorizationRequest>, StoreError>;
 
-    /// Puts a grant in the place of a request. `false`: it is unknown, answered already, or its time is over, or whoever
-    /// grants it has been removed.
+    /// Replaces a request by a grant. `false` if the request is unknown, answered or expired, or the person has been
+    /// removed.
     async fn approve_request(
         &self,
         id: &TokenHash,
         approval: &Approval,
     ) -> Result<bool, StoreError>;
 
-    /// Takes a request away. `None`: it is unknown, answered already, or its time is over.
+    /// Deletes a request. `None` if it is unknown, answered or expired.
     async fn deny_request(
         &self,
         id: &TokenHash,
         now: Timestamp,
     ) -> Result<Option<AuthorizationRequest>, StoreError>;
 
-    /// Uses up a code and keeps the tokens that it gives. One that was used before ends the grant.
+    /// Uses up a code and stores the tokens issued for it. Reuse of a code revokes the grant.
     async fn redeem_code(
         &self,
         redemption: &CodeRedemption,
     ) -> Result<Result<Granted, GrantRefusal>, StoreError>;
 
-    /// Uses up a refresh token and keeps the tokens in its place; the access token that it had is revoked. One that was
-    /// used before ends the grant, unless the same client repeats its request within the grace.
+    /// Uses up a refresh token and stores the tokens that replace it; its access token is revoked. Reuse revokes the
+    /// grant, unless the same client repeats its request within the grace period.
     async fn rotate_refresh(
         &self,
         rotation: &Rotation,
     ) -> Result<Result<Rotated, GrantRefusal>, StoreError>;
 
-    /// Revokes a token that a client gives back. Tokens that were given to no client are not found.
+    /// Revokes a token on behalf of its client. Tokens that were not issued to a client are not found.
     async fn revoke_granted(
         &self,
         token: &TokenHash,
@@ -229,7 +208,7 @@ pub trait OAuthStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Vec<GrantRecord>, StoreError>;
 
-    /// Ends a grant of an account with all its tokens; `false` when the account has none of this ID that lives.
+    /// Revokes a grant of an account with all its tokens; `false` if the account has no such active grant.
     async fn revoke_grant(
         &self,
         account: AccountId,
@@ -237,7 +216,7 @@ pub trait OAuthStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Deletes clients, requests, grants and tokens that are over, up to `limit` of each, and says how many. A used
-    /// refresh token stays until it would have expired, so that its reuse is noticed; those of a revoked grant a day.
+    /// Deletes expired clients, requests, grants and tokens, up to `limit` of each. Returns the number. A used refresh
+    /// token stays until its expiry, so that its reuse is noticed; tokens of a revoked grant stay for a day.
     async fn prune_grants(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! The world outside: carriers, receivers of callbacks, which addresses may be called, and images.
+//! The outside world: carriers, receivers of callbacks, the guard over URLs, and images.
 
 use std::net::IpAddr;
 
@@ -15,21 +15,18 @@ use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
 use crate::oauth::ClientIdUrl;
 
-/// How a carrier does, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Health {
-    /// It takes messages.
     Up,
-    /// It takes messages, but slower than it should: some of its links are down, or it asked for less.
+    /// It takes messages, but more slowly than it should: some of its links are down, or it throttles us.
     Strained,
-    /// It takes none.
     Down,
 }
 
 impl Health {
     const ALL: [Self; 3] = [Self::Up, Self::Strained, Self::Down];
 
-    /// The word in lists and metrics.
+    /// The name in lists and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -38,132 +35,124 @@ impl Health {
         }
     }
 
-    /// Reads the word back.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|health| health.name() == name)
     }
 }
 
-/// How a carrier does, for people who look after it.
+/// The state of a carrier, for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CarrierState {
-    /// In a word.
     pub health: Health,
-    /// How many of its links are up.
     pub links_up: u16,
-    /// How many there should be here; 0 where there is nothing to connect, or all are other nodes'.
+    /// How many links this node should have; 0 if there is nothing to connect, or other nodes have them all.
     pub links: u16,
-    /// How many there should be, over all nodes; 0 where there is nothing to connect.
+    /// How many links all nodes together should have; 0 if there is nothing to connect.
     pub links_total: u16,
-    /// Why it is not simply up. No secret stands in it.
+    /// Why it is not up. It never contains a secret.
     pub note: Option<String>,
 }
 
-/// A way to a network. Built running: it connects and brings receipts by itself.
+/// A connection to a network. It connects and delivers receipts by itself as soon as it is built.
 #[async_trait]
 pub trait Carrier: Send + Sync + 'static {
-    /// Its name in configuration, receipts and lists.
+    /// The name in the configuration, receipts and lists.
     fn name(&self) -> &str;
 
-    /// How many parts may be with it at once whose answers are not stored yet: after a crash so many may be sent twice,
-    /// and no more. Grows and shrinks with its binds.
+    /// How many parts it may have whose answers are not stored yet: after a crash at most this many are sent twice.
+    /// Changes with its binds.
     fn window(&self) -> usize;
 
-    /// How it does. Asked for every message, so this must cost next to nothing.
+    /// Read for every message, so it must be cheap.
     fn health(&self) -> Health;
 
-    /// How it does, with the reasons.
+    /// The health with its reasons.
     fn state(&self) -> CarrierState;
 
-    /// How many binds there are to share out, over all nodes; 0 where there is nothing to bind. It has none until
+    /// How many binds all nodes share; 0 if there is nothing to bind. The carrier has none until
     /// [`Self::allow_binds`] gives it some.
     fn binds(&self) -> u16 {
         0
     }
 
-    /// How many binds this node may have from now on. What is above is closed in order: nothing new goes by it, what is
-    /// under way is waited for.
+    /// Sets how many binds this node may have from now on. Surplus ones are closed gracefully: they get no new parts,
+    /// and their answers are waited for.
     fn allow_binds(&self, _binds: u16) {}
 
-    /// How many binds are not closed: those that it may have, connected or not, and those that are still on their end.
+    /// How many binds are not closed: the allowed ones, connected or not, and those that are still closing.
     fn open_binds(&self) -> u16 {
         0
     }
 
-    /// Returns when a message handed over now would leave soon: a carrier that sends at a limited rate must not queue for
-    /// long what other accounts may want to pass. `handed` parts were handed over since the last call.
+    /// Returns when a message handed over now would be sent soon: a carrier with a limited rate must not hold messages
+    /// for long that other accounts may overtake. `handed` parts were handed over since the last call.
     async fn ready(&self, _handed: u32) {}
 
-    /// Hands a message over and waits for the answer. No more than [`Self::window`] parts are ever under way.
+    /// Hands over a message and waits for the answer. At most [`Self::window`] parts are in flight.
     async fn submit(&self, parcel: &Parcel) -> Submitted;
 
-    /// Disconnects in order, and brings nothing more. No message is under way by then.
+    /// Disconnects gracefully. No message is in flight by then, and no receipt follows.
     async fn stop(&self);
 }
 
-/// What a number's first digits tell.
+/// What the first digits of a number tell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Home {
-    /// The country.
     pub country: Option<Country>,
-    /// The operator that the number was first given to.
+    /// The mobile operator that first had the number.
     pub operator: Option<HomeOperator>,
-    /// That operator's main network.
+    /// That mobile operator's main network.
     pub network: Option<Network>,
 }
 
 /// What is known about numbers without asking a network.
 pub trait NumberBook: Send + Sync + 'static {
-    /// Where a number is at home.
     fn home(&self, number: &Msisdn) -> Home;
 
-    /// Another operator of the same country, for a number that was ported.
+    /// Another mobile operator of the same country, for a ported number.
     fn neighbour(&self, home: &Home) -> Option<Home>;
 }
 
-/// Why a receipt was not taken: the carrier keeps it and brings it again.
+/// Why a receipt was not accepted. The carrier keeps it and sends it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiptError {
-    /// Too many wait already.
     #[error("too many receipts wait to be stored")]
     Busy,
-    /// The service is going down.
     #[error("the service is shutting down")]
     Stopping,
-    /// The store could not.
     #[error("the receipt could not be stored")]
     Store,
 }
 
-/// Where a carrier brings its receipts.
+/// Receives the receipts of carriers.
 #[async_trait]
 pub trait ReceiptSink: Send + Sync + 'static {
-    /// Takes a receipt; when this returns `Ok`, it is stored and the carrier may forget it. `false`: no part is known
-    /// by that name yet, and it is kept until one is.
+    /// Stores a receipt; after `Ok`, the carrier may forget it. `false` if the reference is unknown so far; the receipt
+    /// is then stored until a part has it.
     async fn receive(&self, receipt: Receipt) -> Result<bool, ReceiptError>;
 
-    /// Takes the news that the recipient of a part has seen it, after its receipt was taken.
+    /// Stores that the recipient has seen a part, after its receipt was stored.
     async fn seen(&self, of: CarrierRef, at: Timestamp) -> Result<(), ReceiptError>;
 }
 
-/// What becomes of a report that a carrier brings by HTTP.
+/// The result of a report that a carrier sent by HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReportTaken {
-    /// It is stored, or there is nothing to store: the carrier need not bring it again.
+    /// It is stored, or there is nothing to store. The carrier need not send it again.
     Yes,
-    /// It cannot be stored now: the carrier brings it again.
+    /// It cannot be stored now. The carrier sends it again.
     NotNow,
-    /// There is no such carrier, or the address was not made by this service.
+    /// There is no such carrier, or this service did not make the URL.
     UnknownAddress,
-    /// It is not a report. The text says why.
+    /// It is not a report, for this reason.
     NotAReport(String),
 }
 
-/// Takes the reports of carriers that bring them by HTTP.
+/// Accepts the reports that carriers send by HTTP.
 #[async_trait]
 pub trait CarrierReports: Send + Sync + 'static {
-    /// Takes a report on a message. `proof` is the end of the address that it was brought to: only this service can have
-    /// made it.
+    /// Accepts a report about a message. `proof` is the end of the URL that it was sent to, which only this service can
+    /// make.
     async fn take(
         &self,
         carrier: &str,
@@ -173,49 +162,49 @@ pub trait CarrierReports: Send + Sync + 'static {
     ) -> ReportTaken;
 }
 
-/// The way to those who asked for reports.
+/// Sends callbacks.
 #[async_trait]
 pub trait CallbackSender: Send + Sync + 'static {
-    /// Tries once, signed with each of the account's secrets.
+    /// Makes one attempt, signed with each of the account's secrets.
     async fn deliver(&self, callback: &Callback, secrets: &[&str], now: Timestamp) -> Delivery;
 }
 
-/// An address that callbacks may not go to. The text is for the caller.
+/// A URL that callbacks may not go to. The text is for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ForbiddenUrl(pub String);
 
-/// Decides which addresses may be called back.
+/// Decides which URLs may be called.
 #[async_trait]
 pub trait UrlGuard: Send + Sync + 'static {
-    /// Whether an address that a caller gives may be called, as far as can be told now. The work counts for the caller's
-    /// account, so that it does not keep others waiting.
+    /// Checks a caller's URL, as far as that is possible now. The work counts against the caller's account, so that
+    /// other accounts do not wait for it.
     async fn check(&self, asker: AccountId, url: &CallbackUrl) -> Result<(), ForbiddenUrl>;
 }
 
-/// An image that cannot go with a message. The text is for the caller.
+/// An image that a message cannot have. The text is for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnusableImage(pub String);
 
-/// Finds out whether there is an image at an address.
+/// Checks the images of messages.
 #[async_trait]
 pub trait ImageGuard: Send + Sync + 'static {
-    /// Whether the address leads to an image that a message may have: it can be fetched, is small enough, and is what
-    /// the networks show. It takes no longer than a caller can be kept waiting. The work counts for the caller's account,
-    /// so that it does not keep others waiting.
+    /// Checks that the URL leads to an image that a message may have: it can be fetched, is small enough, and has a
+    /// format that the networks show. It finishes while the caller waits. The work counts against the caller's account,
+    /// so that other accounts do not wait for it.
     async fn check(&self, asker: AccountId, url: &ImageUrl) -> Result<(), UnusableImage>;
 }
 
-/// A document about a client that cannot be had. The text is for whoever sent the client here.
+/// A client's metadata document that cannot be fetched. The text is for the person who came from the client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnusableDocument(pub String);
 
-/// Fetches what clients say of themselves at the address that is their ID.
+/// Fetches the metadata documents of clients from the URL that is their ID.
 #[async_trait]
 pub trait ClientDocuments: Send + Sync + 'static {
-    /// The JSON at the address, as it came. It is small, and it takes no longer than a person can be kept waiting. The
-    /// fetch counts for the address that asks, so that it does not keep others waiting.
+    /// The JSON at the URL, unchanged. It is small, and fetched while a person waits. The fetch counts against the
+    /// address of that person, so that others do not wait for it.
     async fn fetch(&self, asker: IpAddr, id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument>;
 }

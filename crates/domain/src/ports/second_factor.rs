@@ -1,4 +1,4 @@
-//! The second factor of people, and sign-ins that wait for it.
+//! The second factor of people, and pending sign-ins.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -8,12 +8,11 @@ use crate::access::token::TokenHash;
 use crate::ids::PersonId;
 use crate::person::{Person, TotpSecret};
 
-/// Where a person stands with their second factor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SecondFactor {
-    /// The secret that is asked for at sign-in.
+    /// The secret that sign-in requires.
     pub active: Option<TotpSecret>,
-    /// A secret that was shown and not confirmed yet.
+    /// A secret that was shown, but not confirmed yet.
     pub offered: Option<TotpSecret>,
     /// The last step whose code was used.
     pub last_step: i64,
@@ -21,42 +20,40 @@ pub struct SecondFactor {
     pub codes_left: u32,
 }
 
-/// A sign-in that lacks its second half.
+/// A pending sign-in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HalfOpen {
-    /// Who gave the right password.
+    /// The person who gave the right password.
     pub person: Person,
-    /// Their secret.
     pub secret: TotpSecret,
     /// The last step whose code was used.
     pub last_step: i64,
 }
 
-/// What the second half of a sign-in is proved by.
+/// A valid second factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecondProof {
     /// The code of a step.
     Step(i64),
-    /// The fingerprint of a recovery code.
+    /// The hash of a recovery code.
     Recovery(TokenHash),
 }
 
-/// The second factor of people, and sign-ins that wait for it.
+/// The second factor of people, and pending sign-ins.
 #[async_trait]
 pub trait SecondFactorStore: Send + Sync + 'static {
-    /// Where a person stands.
     async fn find_second_factor(&self, person: PersonId) -> Result<SecondFactor, StoreError>;
 
-    /// Keeps a secret until it is confirmed, in the place of an earlier one that was not. `false`: the person has a
-    /// second factor already, or is gone.
+    /// Stores a secret until it is confirmed; it replaces an earlier unconfirmed one. `false` if the person has a
+    /// second factor already, or was removed.
     async fn offer_second_factor(
         &self,
         person: PersonId,
         secret: &TotpSecret,
     ) -> Result<bool, StoreError>;
 
-    /// Makes what was offered the second factor, with these recovery codes; the code of `step` is used. `false`: nothing
-    /// is offered.
+    /// Makes the offered secret the second factor, with these recovery codes; the code of `step` is used up. `false` if
+    /// none is offered.
     async fn enable_second_factor(
         &self,
         person: PersonId,
@@ -64,17 +61,17 @@ pub trait SecondFactorStore: Send + Sync + 'static {
         codes: &[TokenHash],
     ) -> Result<bool, StoreError>;
 
-    /// Puts new recovery codes in the place of all that are left. `false`: the person has no second factor.
+    /// Replaces all recovery codes. `false` if the person has no second factor.
     async fn replace_recovery_codes(
         &self,
         person: PersonId,
         codes: &[TokenHash],
     ) -> Result<bool, StoreError>;
 
-    /// Forgets the second factor and its recovery codes. `false`: there was none.
+    /// Deletes the second factor and its recovery codes. `false` if there was none.
     async fn disable_second_factor(&self, person: PersonId) -> Result<bool, StoreError>;
 
-    /// Keeps a sign-in half open under this fingerprint, after the password was right.
+    /// Stores a pending sign-in under this hash, after the password was right.
     async fn open_half(
         &self,
         person: PersonId,
@@ -83,7 +80,7 @@ pub trait SecondFactorStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<(), StoreError>;
 
-    /// Takes one of `most` tries at the second half. `None`: unknown, expired, or its tries are used up.
+    /// Uses one of `most` attempts at a pending sign-in. `None` if it is unknown, expired, or has no attempts left.
     async fn try_half(
         &self,
         half: &TokenHash,
@@ -91,8 +88,8 @@ pub trait SecondFactorStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<HalfOpen>, StoreError>;
 
-    /// Uses the proof up and puts a session in the place of what was half open, and of `replaced`, in one step.
-    /// `false`: the proof was used before, or what was half open is gone.
+    /// Uses up the second factor and replaces the pending sign-in, and the session `replaced`, by a session, in one
+    /// step. `false` if the second factor was used before, or the pending sign-in is gone.
     async fn close_half(
         &self,
         half: &TokenHash,

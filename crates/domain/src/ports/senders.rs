@@ -12,27 +12,23 @@ use crate::sender::{
     Category, Judgement, Pin, PinHash, SenderName, SenderRecord, SenderState, Step, WrongState,
 };
 
-/// A sender to register.
+/// A sender ID to register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSender {
-    /// Whose.
     pub account: AccountId,
-    /// The name or number.
     pub name: SenderName,
-    /// What a name stands for.
     pub category: Option<Category>,
-    /// What the reviewer is told about it.
+    /// For the reviewer.
     pub description: Option<String>,
-    /// Where changes of its state are told.
+    /// Where changes of its state are reported.
     pub notification_url: Option<CallbackUrl>,
-    /// The PIN that is about to be sent to a number; without one the sender is reviewed.
+    /// The PIN that will be sent to a number; without one, the sender ID is reviewed.
     pub pin: Option<PinHash>,
-    /// Now.
     pub created_at: Timestamp,
 }
 
 impl NewSender {
-    /// The number that gets a PIN, if one does.
+    /// The number that gets a PIN, if any.
     pub fn pin_goes_to(&self) -> Option<Msisdn> {
         match (&self.name, self.pin) {
             (SenderName::Msisdn(number), Some(_)) => Some(*number),
@@ -41,68 +37,65 @@ impl NewSender {
     }
 }
 
-/// What came of a registration.
+/// The result of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registered {
-    /// It is registered.
     New(SenderId),
-    /// It waited for a PIN already, and does so for this one now: a former one no longer counts.
+    /// It was waiting for a PIN already; the PIN is replaced by this one.
     PinAgain(SenderId),
-    /// It waits for a PIN that was sent less than a minute ago; nothing changed.
+    /// It is waiting for a PIN that was sent less than a minute ago; nothing changed.
     TooSoon(SenderId),
-    /// The account has a live sender of this name; nothing changed.
+    /// The account has an active sender ID with this name; nothing changed.
     Exists(SenderId, SenderState),
-    /// The number got, or the account had sent, as many codes as they may; nothing changed.
+    /// The number or the account has reached its limit of codes; nothing changed.
     Capped(Capped),
 }
 
-/// What came of a guess at a PIN.
+/// The result of a guess at a PIN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confirmed {
-    /// The guess was judged, or not; the right one approved the sender.
+    /// The right guess approved the sender ID.
     Judged(Judgement),
-    /// The sender waits for no PIN.
+    /// The sender ID is not waiting for a PIN.
     NotWaiting(SenderState),
-    /// The account has no such sender.
+    /// The account has no such sender ID.
     Unknown,
 }
 
-/// What came of a reviewer's decision.
+/// The result of a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reviewed {
-    /// The sender as it is now.
+    /// The changed sender ID.
     Done(SenderRecord),
-    /// Its state does not allow that.
+    /// Its state does not allow this step.
     Refused(WrongState),
-    /// There is no such sender.
     Unknown,
 }
 
-/// Which senders.
+/// All given conditions must hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SenderFilter {
-    /// Only those of this account.
     pub account: Option<AccountId>,
-    /// Only those in this state.
     pub state: Option<SenderState>,
-    /// Only those that were registered after this one.
+    /// Only those registered after this one.
     pub after: Option<SenderId>,
 }
 
 /// Sender IDs.
 ///
-/// Whoever changes a sender's state raises [`AccessStore::access_version`](super::AccessStore::access_version) in the
-/// same transaction, and with it stores the notification for its account, if that asked for one.
+/// Every change of a sender ID's state raises [`AccessStore::access_version`](super::AccessStore::access_version) in
+/// the same transaction, and stores the notification if the account wants one.
 #[async_trait]
 pub trait SenderStore: Send + Sync + 'static {
-    /// Registers a sender, or renews the PIN of one that waits for it. Each PIN counts as a code ([`crate::code_cap`]), in
-    /// the same transaction.
+    /// Registers a sender ID, or renews the PIN of one that is waiting for it. Each PIN counts as a code
+    /// ([`crate::code_cap`]), in the same transaction.
     async fn register_sender(&self, sender: &NewSender) -> Result<Registered, StoreError>;
 
-    /// Forgets a PIN that could not be sent, so that another one may be asked for at once. It does not count.
+    /// Deletes a PIN that could not be sent, so that another one can be requested at once. It does not count.
     async fn withdraw_pin(&self, id: SenderId, pin: &PinHash) -> Result<(), StoreError>;
 
-    /// Judges a guess, however many come at once at most [`MAX_TRIES`](crate::sender::MAX_TRIES) for one PIN.
+    /// Checks a guess: at most [`MAX_TRIES`](crate::sender::MAX_TRIES) for one PIN, even if they arrive at the same
+    /// time.
     async fn confirm_sender(
         &self,
         account: AccountId,
@@ -111,21 +104,21 @@ pub trait SenderStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Confirmed, StoreError>;
 
-    /// One sender of this account, or of any.
+    /// One sender ID of this account, or of any.
     async fn find_sender(
         &self,
         account: Option<AccountId>,
         id: SenderId,
     ) -> Result<Option<SenderRecord>, StoreError>;
 
-    /// Senders that fit a filter, by ID.
+    /// Matching sender IDs, sorted by ID.
     async fn list_senders(
         &self,
         filter: SenderFilter,
         page: Page,
     ) -> Result<Vec<SenderRecord>, StoreError>;
 
-    /// Takes a step with a sender, as whoever runs the service decided, for this reason.
+    /// Applies a reviewer's decision, with a reason.
     async fn review_sender(
         &self,
         id: SenderId,
@@ -134,8 +127,8 @@ pub trait SenderStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Reviewed, StoreError>;
 
-    /// Rejects numbers that wait for a PIN and were sent none since `before`, at most `limit`, for this reason. Says how
-    /// many.
+    /// Rejects numbers that are waiting for a PIN and were sent none since `before`, at most `limit`, with this reason.
+    /// Returns the number.
     async fn expire_senders(
         &self,
         before: Timestamp,
@@ -144,6 +137,6 @@ pub trait SenderStore: Send + Sync + 'static {
         limit: u32,
     ) -> Result<u64, StoreError>;
 
-    /// Whether the account has an approved sender that compares as this name.
+    /// Whether the account has an approved sender ID that equals this name.
     async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError>;
 }

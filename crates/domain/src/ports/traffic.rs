@@ -1,4 +1,4 @@
-//! How many messages came to their end, counted as they do: hour by hour, and day by day with their networks.
+//! Counts of ended messages: by hour, and by day and network.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -10,38 +10,34 @@ use crate::message::outcome::Outcome;
 use crate::money::Money;
 use crate::number::network::Network;
 
-/// What is counted together. Times are UTC.
+/// The period of a count, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Span {
-    /// An hour, all networks together.
+    /// One hour, all networks together.
     Hour,
-    /// A day, each network by itself.
+    /// One day, each network separately.
     Day,
 }
 
-/// Messages that ended in the same span, by the same channel and in the same way.
+/// Messages that ended in the same period, by the same channel and with the same outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrafficCount {
-    /// The beginning of the hour or day.
     pub start: Timestamp,
-    /// By which channel.
     pub channel: Channel,
-    /// To which network; `None` in counts of hours, and where it was not known.
+    /// `None` in counts by hour, and if it is unknown.
     pub network: Option<Network>,
-    /// How they ended; `None`: cancelled.
+    /// `None` for cancelled messages.
     pub outcome: Option<Outcome>,
-    /// How many.
     pub messages: u64,
-    /// Their parts.
     pub parts: u64,
-    /// What they cost, after what was given back.
+    /// Charges minus refunds.
     pub cost: Money,
 }
 
-/// Counts of what has ended. Counted in the transaction of the end, so nothing is missing and nothing counts twice.
+/// Counts of ended messages. A message is counted in the transaction that ends it, so that it counts exactly once.
 #[async_trait]
 pub trait TrafficStore: Send + Sync + 'static {
-    /// The counts of an account, or of all together, that begin within a time (the end excluded), by their beginning.
+    /// The counts of an account, or of all together, from `from` to before `until`, sorted by start.
     async fn list_traffic(
         &self,
         account: Option<AccountId>,
@@ -50,7 +46,7 @@ pub trait TrafficStore: Send + Sync + 'static {
         until: Timestamp,
     ) -> Result<Vec<TrafficCount>, StoreError>;
 
-    /// Adds up what was counted lately, at most so many rows of it, and returns how many there were. What
-    /// [`Self::list_traffic`] shows does not change by it; a store that adds up at once has nothing to do.
+    /// Adds up recent counts, at most `limit` rows, and returns the number of rows. This does not change the result of
+    /// [`Self::list_traffic`]; a store that adds up at once has nothing to do.
     async fn add_up_traffic(&self, limit: u32) -> Result<u64, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! What is told about a sender that changed its state.
+//! The notification about a sender ID that changed its state.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{SenderRecord, SenderState};
 
-/// The payload of a notification about a sender as it is now.
+/// The payload of the notification; `sender` has the current state.
 pub fn notification(sender: &SenderRecord, previous: SenderState, at: Timestamp) -> String {
     let mut payload = format!(r#"{{"id":{},"name":"#, sender.id);
     push_text(&mut payload, &sender.name.to_string());
@@ -25,7 +25,7 @@ pub fn notification(sender: &SenderRecord, previous: SenderState, at: Timestamp)
     payload
 }
 
-/// Writes a JSON string.
+/// Appends a JSON string.
 fn push_text(json: &mut String, text: &str) {
     json.push('"');
     for character in text.chars() {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_the_decided_fields() {
+    fn a_notification_has_the_documented_fields() {
         let at: Timestamp = "2030-01-31T09:30:00Z".parse().expect("a time");
         for (kind, name, reason, expected) in [
             (

@@ -1,4 +1,4 @@
-//! Who a message says it is from.
+//! The originator of a message.
 
 use std::fmt;
 
@@ -6,20 +6,18 @@ use crate::number::msisdn::Msisdn;
 use crate::sender;
 use crate::shown::Shown;
 
-/// The longest alphanumeric originator, in characters: what the networks carry.
+/// The longest alphanumeric originator that networks accept.
 pub const MAX_NAME_CHARS: usize = 11;
 
-/// A message's source address.
+/// The source address of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Originator {
-    /// A subscriber number.
     Msisdn(Msisdn),
-    /// 1 to 11 Latin letters, digits, spaces and dots. Short all-digit names are short codes. Approved sender names may
-    /// also hold `- _ & # !`.
+    /// 1 to 11 Latin letters, digits, spaces and dots. Short names of digits are short codes. Approved sender IDs may
+    /// also contain `- _ & # !`.
     Name(String),
 }
 
-/// The value is neither kind of originator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{} is not a sender ID; it must be a valid MSISDN or an alphanumeric string of at most 11 characters \
@@ -31,7 +29,7 @@ pub struct OriginatorError {
 }
 
 impl Originator {
-    /// Reads a number of 7 to 15 digits, with or without plus, or a name.
+    /// Parses a number of 7 to 15 digits, with or without plus, or a name.
     pub fn parse(value: &str) -> Result<Self, OriginatorError> {
         let digits = value.strip_prefix('+').unwrap_or(value);
         let numeric = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
@@ -46,8 +44,8 @@ impl Originator {
         })
     }
 
-    /// Reads what [`Self::parse`] does, and besides the form that only sender names have. Whether such a name may be used
-    /// is for the caller to know: it is approved, or it was when the message was accepted.
+    /// Like [`Self::parse`], but also accepts characters that only sender IDs may contain. The caller must know that
+    /// the sender ID is approved, or was when the message was accepted.
     pub fn parse_approved(value: &str) -> Result<Self, OriginatorError> {
         Self::parse(value).or_else(|error| {
             let is_name = sender::is_name(value);
@@ -55,7 +53,7 @@ impl Originator {
         })
     }
 
-    /// As senders are compared: a number as its digits.
+    /// The form that is compared: a number as its digits.
     pub fn compared(&self) -> &str {
         match self {
             Self::Msisdn(number) => number.digits(),
@@ -86,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_are_told_apart() {
+    fn numbers_and_names_are_distinguished() {
         for (value, shown) in [
             ("+37120000001", Some("+37120000001")),
             ("37120000001", Some("+37120000001")),

@@ -1,4 +1,4 @@
-//! The PIN that shows that somebody holds a number.
+//! The PIN that proves ownership of a number.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,40 +6,39 @@ use std::str::FromStr;
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 
-/// How long a PIN is good for.
 pub const PIN_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
-/// How many guesses at one PIN are judged, whoever makes them.
+/// How many guesses at one PIN are checked, from all callers together.
 pub const MAX_TRIES: u32 = 5;
-/// The time between two PINs to the same number.
+/// The shortest time between two PINs to the same number.
 pub const SEND_PAUSE: SignedDuration = SignedDuration::from_mins(1);
 
 const DIGITS: usize = 5;
 const LOWEST: u32 = 10_000;
 const COUNT: u32 = 90_000;
 
-/// Five digits. Never shown: its debug form is blank.
+/// Five digits. Its debug form hides them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pin([u8; DIGITS]);
 
-/// The text is not five digits. It is not repeated: it may hold most of a PIN.
+/// The text is not five digits. It is not repeated, because it may contain most of a PIN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it is not a confirmation code; give the 5 digits that were sent to the number")]
 pub struct NotAPin;
 
 impl Pin {
-    /// Draws a PIN from 10000 to 99999, each as likely as the others: numbers beyond the last whole round are drawn
-    /// again.
+    /// Draws a PIN from 10000 to 99999. Random numbers beyond the last whole multiple are drawn again, so that all PINs
+    /// are equally likely.
     pub fn draw(mut random: impl FnMut() -> u32) -> Self {
         const ROUNDS_END: u32 = u32::MAX - u32::MAX % COUNT;
         loop {
             let number = random();
             if number < ROUNDS_END {
-                return Self::of(LOWEST + number % COUNT);
+                return Self::from_number(LOWEST + number % COUNT);
             }
         }
     }
 
-    fn of(mut number: u32) -> Self {
+    fn from_number(mut number: u32) -> Self {
         let mut digits = [b'0'; DIGITS];
         for digit in digits.iter_mut().rev() {
             *digit = b'0' + u8::try_from(number % 10).expect("one digit");
@@ -48,12 +47,12 @@ impl Pin {
         Self(digits)
     }
 
-    /// The digits, to send them to the number's holder.
+    /// The digits, for the holder of the number.
     pub fn reveal(&self) -> &str {
-        std::str::from_utf8(&self.0).expect("only ASCII digits are kept")
+        std::str::from_utf8(&self.0).expect("only ASCII digits are stored")
     }
 
-    /// What the store keeps in its place.
+    /// The form that the database stores.
     pub fn hash(&self, salt: [u8; 16]) -> PinHash {
         let hash = Sha256::new().chain_update(salt).chain_update(self.0);
         PinHash {
@@ -63,7 +62,7 @@ impl Pin {
     }
 }
 
-/// Reads a guess: any five digits.
+/// Parses a guess: any five digits.
 impl FromStr for Pin {
     type Err = NotAPin;
 
@@ -80,16 +79,15 @@ impl fmt::Debug for Pin {
     }
 }
 
-/// A PIN's SHA-256 with the salt that went into it.
+/// The salted SHA-256 of a PIN.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PinHash {
-    /// Random, for each PIN anew.
+    /// Random for each PIN.
     pub salt: [u8; 16],
-    /// Of salt and digits.
     pub hash: [u8; 32],
 }
 
-/// The digits are few: who sees the hash can try them all.
+/// Hides the hash as well: with few digits, all PINs can be tried.
 impl fmt::Debug for PinHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PinHash(…)")
@@ -99,32 +97,27 @@ impl fmt::Debug for PinHash {
 /// A PIN that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PinOut {
-    /// Its fingerprint.
     pub hash: PinHash,
-    /// Until when it is good.
     pub expires_at: Timestamp,
-    /// How many guesses were judged.
+    /// How many guesses were checked.
     pub tries: u32,
 }
 
-/// What a guess is.
+/// The result of a guess.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
-    /// Right.
     Right,
-    /// Wrong; so many more are judged.
     Wrong {
-        /// How many.
         tries_left: u32,
     },
-    /// Not judged: too many were.
+    /// Not checked: there were too many guesses.
     UsedUp,
-    /// Not judged: the PIN's time is over.
+    /// Not checked: the PIN has expired.
     Expired,
 }
 
 impl PinOut {
-    /// Judges a guess. Whoever does so stores one try more for [`Judgement::Right`] and [`Judgement::Wrong`], in the same
+    /// Checks a guess. For [`Judgement::Right`] and [`Judgement::Wrong`] the caller counts one more guess in the same
     /// transaction.
     pub fn judge(&self, guess: Pin, now: Timestamp) -> Judgement {
         if self.tries >= MAX_TRIES {
@@ -152,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pin_is_drawn_from_whole_rounds_only() {
+    fn pins_are_drawn_without_bias() {
         for (draws, digits) in [
             (vec![0], "10000"),
             (vec![89_999], "99999"),
@@ -208,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shows_a_pin() {
+    fn debug_output_hides_pins() {
         let pin: Pin = "12345".parse().expect("digits");
         assert_eq!(
             format!("{pin:?}{:?}", pin.hash([1; 16])),
@@ -219,7 +212,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_draw_is_in_range_and_only_itself_is_right(
+        fn a_drawn_pin_is_in_range_and_matches_only_itself(
             number in any::<u32>(), other in 0_u32..100_000, salt in any::<[u8; 16]>(),
         ) {
             let mut draws = [number, 17].into_iter();

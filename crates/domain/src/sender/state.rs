@@ -1,32 +1,27 @@
-//! Where a sender stands, and which steps lead on.
+//! The states of a sender ID, and the steps between them.
 
 use std::str::FromStr;
 
 use crate::shown::Shown;
 
-/// Whether a sender may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SenderState {
-    /// A name under review.
+    /// A name that waits for its review.
     Pending,
-    /// A number to which a PIN was sent.
+    /// A number that a PIN was sent to.
     AwaitingConfirmation,
-    /// It may be used.
     Approved,
-    /// It was turned down.
     Rejected,
-    /// It may be used no more.
+    /// It must not be used any more.
     Revoked,
 }
 
-/// What brings a sender into another state.
+/// What changes the state of a sender ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// The reviewer says yes.
     Approve,
-    /// The reviewer says no.
     Reject,
-    /// The reviewer takes an approval back.
+    /// The reviewer withdraws an approval.
     Revoke,
     /// The number's holder gave the right PIN.
     Confirm,
@@ -43,23 +38,19 @@ impl Step {
     }
 }
 
-/// A step that does not lead on from where the sender stands.
+/// A step that the current state does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a sender that is {} cannot be {}", .state.name(), .step.done())]
 pub struct WrongState {
-    /// Where it stands.
     pub state: SenderState,
-    /// What was asked for.
     pub step: Step,
 }
 
-/// The text names no state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no state; give pending, awaiting_confirmation, approved, rejected or revoked", Shown(.0))]
 pub struct UnknownState(String);
 
 impl SenderState {
-    /// Every state.
     pub const ALL: [Self; 5] = [
         Self::Pending,
         Self::AwaitingConfirmation,
@@ -68,7 +59,7 @@ impl SenderState {
         Self::Revoked,
     ];
 
-    /// Where a step leads from here.
+    /// The state after a step.
     pub const fn after(self, step: Step) -> Result<Self, WrongState> {
         match (self, step) {
             (Self::Pending | Self::AwaitingConfirmation, Step::Approve)
@@ -87,7 +78,7 @@ impl SenderState {
         )
     }
 
-    /// The number that both databases keep.
+    /// The stored form.
     pub const fn number(self) -> i16 {
         match self {
             Self::Pending => 1,
@@ -98,12 +89,11 @@ impl SenderState {
         }
     }
 
-    /// Reads back a number.
     pub fn from_number(number: i16) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.number() == number)
     }
 
-    /// The word in answers, notifications and lists.
+    /// The name in responses, notifications and lists.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -133,7 +123,7 @@ mod tests {
     const STEPS: [Step; 4] = [Step::Approve, Step::Reject, Step::Revoke, Step::Confirm];
 
     #[test]
-    fn only_these_steps_lead_on() {
+    fn only_these_steps_are_allowed() {
         use SenderState::{Approved, AwaitingConfirmation, Pending, Rejected, Revoked};
         let ways = [
             (Pending, Step::Approve, Approved),
@@ -168,9 +158,9 @@ mod tests {
     }
 
     proptest! {
-        /// What is over stays over, and what is approved was live before.
+        /// Rejected and revoked are final, and only a live sender ID becomes approved.
         #[test]
-        fn no_row_of_steps_brings_a_name_back(
+        fn no_sequence_of_steps_revives_a_name(
             start in 0_usize..5, steps in prop::collection::vec(0_usize..4, 0..8),
         ) {
             let mut state = SenderState::ALL[start];

@@ -7,19 +7,26 @@ use domain::note::{NotANote, Note};
 
 use super::Output;
 
-/// The help on what can be set.
-const RULES: &str = "credit_limit=50.00, countries=LV,EE or all, daily_cap=20.00 or off, \
-                     per_recipient_hour=10 or off, approved_senders_only=true or false, requests_per_second=25 or 0 for no limit, \
-                     admins_consent_only=true or false";
+/// The help of the values that `account set` takes.
+const RULES: &str = "\
+The rules to set:
+  credit_limit=50.00          how far the balance may go below zero
+  countries=LV,EE             the countries that the account may send to, or all
+  daily_cap=20.00             the most that may be charged on one day (UTC), or off
+  per_recipient_hour=10       the most messages to one recipient within an hour, or off
+  approved_senders_only=true  whether the account may use only its approved sender IDs
+  requests_per_second=25      the most requests in a second on each node, or 0 for no limit
+  codes_per_day=500           the most confirmation codes in a day
+  admins_consent_only=true    whether only admins may allow clients to act for the account";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AccountCommand {
     /// Create an account
     Create {
-        /// Its name, unique
+        /// The name; it must be unique
         #[arg(long)]
         name: String,
-        /// What it starts with, such as 100.00
+        /// The initial balance, such as 100.00
         #[arg(long, default_value = "0")]
         balance: Money,
         #[command(flatten)]
@@ -32,22 +39,21 @@ pub(crate) enum AccountCommand {
     },
     /// Add money to an account, or take some off with a negative amount
     Credit {
-        /// Its name
+        /// The account's name
         name: String,
-        /// How much, such as 100.00 or -5.00
+        /// The amount, such as 100.00 or -5.00
         #[arg(allow_negative_numbers = true)]
         amount: Money,
-        /// What to remember about it, in the ledger
+        /// A note for the ledger
         #[arg(long, value_name = "TEXT", value_parser = parse_note)]
         note: Option<String>,
         #[command(flatten)]
         output: Output,
     },
-    /// Set what an account may spend, and under what it may send; everything that is given, or nothing
+    /// Set the spending rules of an account; either all given rules are set or none
     Set {
-        /// Its name
+        /// The account's name
         name: String,
-        /// What to set
         #[arg(required = true, value_name = "KEY=VALUE", help = RULES)]
         changes: Vec<RuleChange>,
         #[command(flatten)]
@@ -55,24 +61,24 @@ pub(crate) enum AccountCommand {
     },
     /// Show the newest entries of an account's ledger
     Ledger {
-        /// Its name
+        /// The account's name
         name: String,
-        /// At most so many
+        /// The number of entries
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
         #[command(flatten)]
         output: Output,
     },
-    /// Verify that every account's ledger gives its balance
+    /// Check that the ledger of every account matches its balance
     Check {
         #[command(flatten)]
         output: Output,
     },
-    /// Make a new secret for the signatures of an account's callbacks
+    /// Create a new secret for the signatures of an account's callbacks
     RotateSecret {
-        /// Its name
+        /// The account's name
         name: String,
-        /// How long callbacks are signed with the former secret, too; 0 when it has leaked
+        /// How long callbacks are also signed with the former secret; 0 if it has leaked
         #[arg(long, value_name = "HOURS", default_value_t = 24, value_parser = clap::value_parser!(u16).range(0..=720))]
         overlap_hours: u16,
         #[command(flatten)]
@@ -80,16 +86,30 @@ pub(crate) enum AccountCommand {
     },
     /// Suspend an account: its tokens are refused
     Suspend {
-        /// Its name
+        /// The account's name
         name: String,
     },
-    /// Let a suspended account go on
+    /// Resume a suspended account
     Resume {
-        /// Its name
+        /// The account's name
         name: String,
     },
 }
 
 pub(super) fn parse_note(text: &str) -> Result<String, NotANote> {
     text.parse::<Note>().map(|note| note.as_str().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::billing::SpendingRules;
+
+    use super::*;
+
+    #[test]
+    fn the_help_lists_every_rule() {
+        for (key, _) in SpendingRules::default().in_words() {
+            assert!(RULES.contains(&format!("  {key}=")), "{key} is missing");
+        }
+    }
 }

@@ -7,48 +7,48 @@ use super::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CallbacksCommand {
-    /// List callbacks that wait or are parked, the newest first
+    /// List callbacks that are waiting or parked, the newest first
     List {
         #[command(flatten)]
-        which: WhichCallbacks,
-        /// With those that were received
+        selector: CallbackSelector,
+        /// Include callbacks that were received
         #[arg(long)]
         all: bool,
-        /// At most so many
+        /// The number of callbacks
         #[arg(long, default_value_t = 100)]
         limit: u32,
         #[command(flatten)]
         output: Output,
     },
-    /// Show every try of a callback
+    /// Show every attempt of a callback
     Show {
-        /// Its ID
+        /// The callback's ID, as `callbacks list` shows it
         id: CallbackId,
         #[command(flatten)]
         output: Output,
     },
-    /// Send callbacks again, now: by ID, by address, by time
+    /// Send callbacks again now, selected by ID, URL or time
     Replay {
         #[command(flatten)]
-        which: WhichCallbacks,
-        /// Those that were received, too
+        selector: CallbackSelector,
+        /// Include callbacks that were received
         #[arg(long)]
         all: bool,
     },
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct WhichCallbacks {
-    /// This one
+pub(crate) struct CallbackSelector {
+    /// Only the callback with this ID
     #[arg(long)]
     pub(crate) id: Option<CallbackId>,
-    /// Those whose address starts so
+    /// Only callbacks to URLs that start with this text
     #[arg(long, value_name = "PREFIX")]
     pub(crate) url: Option<String>,
-    /// Those that came into being at this time or later, such as 2030-01-31T09:30:00Z
+    /// Only callbacks created at this time or later, such as 2030-01-31T09:30:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) from: Option<Timestamp>,
-    /// Those that came into being before this time
+    /// Only callbacks created before this time
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<Timestamp>,
 }

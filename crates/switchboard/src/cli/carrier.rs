@@ -6,7 +6,7 @@ use super::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CarrierCommand {
-    /// List the carriers and how they do, as the running service sees them
+    /// List the carriers and their state, as the running nodes see them
     List {
         #[command(flatten)]
         output: Output,

@@ -9,29 +9,29 @@ use super::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum RatesCommand {
-    /// Replace the price list, or what differs for one account
+    /// Replace the price list, or the prices of one account
     Import(RatesImport),
-    /// List the versions, the newest first
+    /// List the imported versions, the newest first
     History {
         #[command(flatten)]
-        which: WhichList,
+        selector: PriceListSelector,
         #[command(flatten)]
         output: Output,
     },
-    /// Print a list so that it can be edited and imported
+    /// Write a price list in the format that `rates import` reads
     Export(RatesExport),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RatesImport {
-    /// The list, laid out as /rates/ answers it; - reads standard input
+    /// The price list, with the columns that /rates/ returns; - reads standard input
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) which: WhichList,
-    /// How the file is written [default: by the end of its name]
+    pub(crate) selector: PriceListSelector,
+    /// The format of the file [default: by its extension]
     #[arg(long)]
     pub(crate) format: Option<ListFormat>,
-    /// Check the list and show what it would change, and change nothing
+    /// Check the list and show what would change, without changing anything
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
@@ -41,11 +41,11 @@ pub(crate) struct RatesImport {
 #[derive(Debug, Args)]
 pub(crate) struct RatesExport {
     #[command(flatten)]
-    pub(crate) which: WhichList,
-    /// A former version, as `rates history` shows them [default: what is in force]
+    pub(crate) selector: PriceListSelector,
+    /// A former version, as `rates history` lists them [default: the version in effect]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) version: Option<u32>,
-    /// How to write it [default: by the end of the file's name, else csv]
+    /// The format to write [default: by the extension of the file, else csv]
     #[arg(long)]
     pub(crate) format: Option<ListFormat>,
     /// The file to write [default: standard output]
@@ -53,50 +53,49 @@ pub(crate) struct RatesExport {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Which of the price lists.
 #[derive(Debug, Args)]
-pub(crate) struct WhichList {
-    /// Only what differs for this account; a list of only a header takes that away again [default: everybody's list]
+pub(crate) struct PriceListSelector {
+    /// Only the prices of this account that differ from the general price list; importing only a header removes them
+    /// [default: the general price list]
     #[arg(long, value_name = "NAME")]
     pub(crate) account: Option<String>,
-    /// What is priced: sms, viber or hlr
+    /// The channel of the prices: sms, viber or hlr
     #[arg(long, default_value_t)]
     pub(crate) channel: Channel,
 }
 
-/// The form of a price list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
-    /// With a header line.
+    /// CSV with a header line.
     Csv,
-    /// An array of objects.
+    /// JSON: an array of objects.
     Json,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReferenceCommand {
-    /// Replace operators, networks, prefixes or areas
+    /// Replace mobile operators, networks, prefixes or areas
     Import(ReferenceImport),
-    /// List the versions, the newest first
+    /// List the imported versions, the newest first
     History {
         #[command(flatten)]
         output: Output,
     },
-    /// Write the files that are in force, so that they can be edited and imported
+    /// Write the files in effect, in the format that `reference import` reads
     Export {
-        /// Where to; it is created where there is none
+        /// The folder to write to; it is created if necessary
         folder: PathBuf,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ReferenceImport {
-    /// Holds operators.csv, networks.csv, prefixes.csv, areas.csv; what is missing stays as it is
+    /// The folder with operators.csv, networks.csv, prefixes.csv and areas.csv; missing files are not changed
     pub(crate) folder: PathBuf,
-    /// Check the files and show what they would change, and change nothing
+    /// Check the files and show what would change, without changing anything
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Import even when more than a tenth of the rows of a file would vanish
+    /// Import even if more than a tenth of the rows of a file would be removed
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]

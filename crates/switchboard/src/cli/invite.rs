@@ -7,19 +7,19 @@ use super::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InviteCommand {
-    /// Make a link by which somebody sets a password and signs in; for who can sign in already, a new password
+    /// Create a link by which a person sets a password and signs in; for an existing person, a link for a new password
     Create(InviteArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct InviteArgs {
-    /// Who: what they will sign in with
+    /// The email address that the person signs in with
     #[arg(long)]
     pub(crate) email: Email,
-    /// What they may do: admin or member of an account; operator: who runs the service [default: member]
+    /// The role: admin or member of an account, or operator, who runs the service [default: member]
     #[arg(long)]
     pub(crate) role: Option<Role>,
-    /// The account that they will see [default: the only one there is]
+    /// The account of the person [default: the only account]
     #[arg(long, value_name = "NAME")]
     pub(crate) account: Option<String>,
     #[command(flatten)]

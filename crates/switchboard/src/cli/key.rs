@@ -6,7 +6,7 @@ use super::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Encrypt everything again with the newest key; every node must have it by then
+    /// Encrypt all secrets again with the newest key; every node must have that key before
     Rotate {
         #[command(flatten)]
         output: Output,

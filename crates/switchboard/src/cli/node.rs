@@ -6,7 +6,7 @@ use super::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NodeCommand {
-    /// List the processes that serve this database: what they are, where, and what they hold
+    /// List the nodes that use this database: their roles, version, host and the messages that they hold
     List {
         #[command(flatten)]
         output: Output,

@@ -11,9 +11,9 @@ use super::Output;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NumbersCommand {
-    /// Correct every number of a CSV file
+    /// Correct every number in a CSV file
     Correct(CorrectArgs),
-    /// Show what numbers are, whose they are and what a part to them costs
+    /// Show the type, country and mobile operator of numbers, and the price of a part
     Lookup(LookupArgs),
 }
 
@@ -21,13 +21,14 @@ pub(crate) enum NumbersCommand {
 pub(crate) struct CorrectArgs {
     /// The CSV file, with or without a header line; - reads standard input
     pub(crate) file: PathBuf,
-    /// The country whose numbers are written without its calling code
+    /// The country of numbers without a calling code, such as LV
     #[arg(long, value_name = "CODE", value_parser = Country::parse)]
     pub(crate) country: Country,
-    /// Where to write the rows with what was found out [default: standard output]
+    /// The file for the rows with the added columns [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// The column of the numbers, by its name or its place from 1 [default: number, phone, msisdn or to, else the first]
+    /// The column with the numbers, by name or by position from 1 [default: number, phone, msisdn or to, else the
+    /// first]
     #[arg(long, value_name = "NAME|INDEX")]
     pub(crate) column: Option<Column>,
     /// Print the summary as JSON on standard output; needs --output
@@ -35,12 +36,12 @@ pub(crate) struct CorrectArgs {
     pub(crate) json: bool,
 }
 
-/// Which column holds the numbers.
+/// The column with the numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Column {
-    /// The one with this name in the header line.
+    /// By its name in the header line.
     Named(String),
-    /// The one at this place, from 0.
+    /// By its index, from 0.
     At(usize),
 }
 
@@ -48,20 +49,20 @@ impl FromStr for Column {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        let place = text.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-        Ok(place.map_or_else(|| Self::Named(text.to_owned()), Self::At))
+        let index = text.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+        Ok(index.map_or_else(|| Self::Named(text.to_owned()), Self::At))
     }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LookupArgs {
-    /// The numbers
+    /// The phone numbers
     #[arg(required = true, value_name = "NUMBER")]
     pub(crate) numbers: Vec<String>,
-    /// The country whose numbers are written without its calling code
+    /// The country of numbers without a calling code, such as LV
     #[arg(long, value_name = "CODE", value_parser = Country::parse)]
     pub(crate) country: Option<Country>,
-    /// Show what this account pays [default: what everybody pays]
+    /// Show the prices of this account [default: the general price list]
     #[arg(long, value_name = "NAME")]
     pub(crate) account: Option<String>,
     #[command(flatten)]
@@ -73,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_is_a_place_or_a_name() {
+    fn a_column_is_a_position_or_a_name() {
         for (text, expected) in [
             ("1", Column::At(0)),
             ("12", Column::At(11)),

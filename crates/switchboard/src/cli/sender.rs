@@ -9,30 +9,30 @@ use super::account::parse_note;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SenderCommand {
-    /// List the names and numbers that accounts have registered
+    /// List the sender IDs that accounts have registered
     List {
-        /// Only those of this account
+        /// Only sender IDs of this account
         #[arg(long)]
         account: Option<String>,
-        /// Only those in this state: pending, `awaiting_confirmation`, approved, rejected or revoked
+        /// Only sender IDs in this state: pending, `awaiting_confirmation`, approved, rejected or revoked
         #[arg(long)]
         state: Option<SenderState>,
         #[command(flatten)]
         output: Output,
     },
-    /// Let an account send under a name or number
+    /// Approve a sender ID, so that its account may use it
     Approve(Decision),
-    /// Turn a registration down
+    /// Reject a sender ID that waits for its review
     Reject(Decision),
-    /// Take an approval back
+    /// Revoke the approval of a sender ID
     Revoke(Decision),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Decision {
-    /// Its ID, as `sender list` shows it
+    /// The ID, as `sender list` shows it
     pub(crate) id: SenderId,
-    /// Why; the account is told
+    /// The reason, which the account is told
     #[arg(long, value_name = "TEXT", value_parser = parse_note)]
     pub(crate) reason: Option<String>,
     #[command(flatten)]

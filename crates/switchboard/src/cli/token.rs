@@ -11,9 +11,9 @@ use super::Output;
 pub(crate) enum TokenCommand {
     /// Create a token; it is shown once
     Create(TokenArgs),
-    /// List the live tokens
+    /// List the tokens that are not revoked
     List {
-        /// Only those of this account
+        /// Only tokens of this account
         #[arg(long)]
         account: Option<String>,
         #[command(flatten)]
@@ -21,38 +21,38 @@ pub(crate) enum TokenCommand {
     },
     /// Revoke a token; every node refuses it within a second
     Revoke {
-        /// Its ID, as `token list` shows it
+        /// The ID, as `token list` shows it
         id: TokenId,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
-    /// The account that it acts for
+    /// The account that the token acts for
     #[arg(long)]
     pub(crate) account: String,
-    /// What people call it
+    /// A name for the token, shown in lists
     #[arg(long, default_value = "command line")]
     pub(crate) name: String,
-    /// What it may do; repeat it for several [default: everything]
+    /// A permission of the token; repeat the option for several [default: all]
     #[arg(long = "permission", value_name = "PERMISSION")]
     pub(crate) permissions: Vec<Permission>,
-    /// An address or network that it may be used from; repeat it for several [default: anywhere]
+    /// An address or network that may use the token; repeat the option for several [default: any]
     #[arg(long = "allow-ip", value_name = "CIDR", value_parser = domain::access::parse_network)]
     pub(crate) allow_ips: Vec<IpNet>,
-    /// How long it lives: 90s, 15m, 12h or 30d [default: until it is revoked]
+    /// The lifetime: 90s, 15m, 12h or 30d [default: until it is revoked]
     #[arg(long, value_parser = parse_lifetime)]
     pub(crate) expires: Option<SignedDuration>,
     #[command(flatten)]
     pub(crate) output: Output,
 }
 
-/// Longer lifetimes than ten years are a token that does not expire.
+/// A longer lifetime is as good as none.
 const MAX_LIFETIME_S: i64 = 10 * 366 * 24 * 3600;
 
 fn parse_lifetime(text: &str) -> Result<SignedDuration, String> {
     let rule = || {
-        format!("'{text}' is no lifetime; write it like 90s, 15m, 12h or 30d, at most ten years")
+        format!("'{text}' is not a lifetime; write it like 90s, 15m, 12h or 30d, at most ten years")
     };
     let unit = match text.chars().last() {
         Some('s') => 1,

@@ -11,10 +11,10 @@ pub(crate) struct MigrateArgs {
     /// The database to move from: sqlite:FILE or postgres://… [default: the configured one]
     #[arg(long, value_name = "URL", required_unless_present = "to")]
     pub(crate) from: Option<String>,
-    /// The database to move to; it must be empty [default: the configured one]
+    /// The database to move to, which must be empty [default: the configured one]
     #[arg(long, value_name = "URL")]
     pub(crate) to: Option<String>,
-    /// Open the source of a move again, and close its target
+    /// Undo a move: open the source again, and close the target
     #[arg(long)]
     pub(crate) undo: bool,
     #[command(flatten)]
@@ -26,7 +26,7 @@ pub(crate) struct BackupArgs {
     /// The file to write
     #[arg(long, value_name = "FILE")]
     pub(crate) to: PathBuf,
-    /// Replace the file if there is one
+    /// Overwrite an existing file
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(crate) struct BackupArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// The backup
+    /// The backup file
     #[arg(long, value_name = "FILE")]
     pub(crate) from: PathBuf,
     #[command(flatten)]

@@ -73,22 +73,22 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
             accounts
                 .set_suspended(&By::command_line(), &name, false)
                 .await?;
-            println!("Account '{name}' goes on.");
+            println!("Account '{name}' is resumed.");
         }
     }
     Ok(())
 }
 
-/// Makes all changes in one write, so that none is in force without the others.
+/// Makes all changes in one write, so that all of them take effect or none.
 async fn set(
     accounts: &Accounts,
     name: &str,
     changes: Vec<RuleChange>,
     output: Output,
 ) -> anyhow::Result<()> {
-    for (place, change) in changes.iter().enumerate() {
+    for (index, change) in changes.iter().enumerate() {
         let key = change.key();
-        let is_first = changes[..place].iter().all(|before| before.key() != key);
+        let is_first = changes[..index].iter().all(|before| before.key() != key);
         ensure!(is_first, "{key} is given twice; give it once");
     }
     let apply = |rules: &mut SpendingRules| {
@@ -102,7 +102,7 @@ async fn set(
         add_rules(&mut shown, &rules);
         print_json(&shown);
     } else {
-        println!("In force for account '{name}':");
+        println!("Rules of account '{name}':");
         for (key, value) in rules.in_words() {
             println!("  {key:<21}  {value}");
         }
@@ -127,10 +127,10 @@ async fn rotate_secret(
         }));
         return Ok(());
     }
-    println!("Callbacks of account '{name}' are signed with {secret} within a minute.");
+    println!("Within a minute, callbacks of account '{name}' are signed with {secret}");
     match overlap_hours {
-        0 => println!("The former secret signs nothing any more."),
-        hours => println!("The former secret signs besides for {hours} hours."),
+        0 => println!("The former secret is no longer used."),
+        hours => println!("They are also signed with the former secret for {hours} hours."),
     }
     Ok(())
 }
@@ -165,7 +165,7 @@ fn as_json_with_rules(account: &AccountRecord) -> Value {
     shown
 }
 
-/// Null where nothing is limited.
+/// Values without a limit are null.
 fn add_rules(shown: &mut Value, rules: &SpendingRules) {
     let codes = rules.countries.as_slice();
     let codes: Vec<&str> = codes.iter().map(domain::Country::as_str).collect();
@@ -199,7 +199,7 @@ fn print_table(accounts: &[AccountRecord]) {
     }
 }
 
-/// What is set and is not what every account begins with, on one line.
+/// The rules that differ from the defaults, on one line.
 fn limits(rules: &SpendingRules) -> String {
     rules.changes_since(&SpendingRules::default())
 }
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_shows_what_is_set_as_it_would_be_typed() {
+    fn the_table_shows_rules_as_they_are_typed() {
         let mut rules = SpendingRules::default();
         assert_eq!(limits(&rules), "");
         let typed = "credit_limit=5.00 countries=EE,LV daily_cap=0.50 per_recipient_hour=3 approved_senders_only=true requests_per_second=25";

@@ -12,8 +12,8 @@ use super::{TIME, account_id, print_json, store};
 use crate::cli::AuditArgs;
 use crate::config::Config;
 
-/// How many entries are read at a time.
-const STEP: u32 = 1000;
+/// How many entries are read per page.
+const PAGE_SIZE: u32 = 1000;
 
 pub(super) async fn run(config: &Config, args: AuditArgs) -> anyhow::Result<()> {
     let store = store(config).await?;
@@ -40,13 +40,13 @@ async fn read(
     let mut entries = Vec::new();
     let mut before = None;
     while entries.len() < limit {
-        let look = Look {
+        let cursor = Look {
             before,
-            limit: STEP,
+            limit: PAGE_SIZE,
         };
-        let found = audit.look(filter, look).await?;
-        entries.extend(found.rows);
-        before = found.next;
+        let page = audit.look(filter, cursor).await?;
+        entries.extend(page.rows);
+        before = page.next;
         if before.is_none() {
             break;
         }

@@ -3,8 +3,8 @@
 use serde_json::json;
 use store::transfer;
 
-use super::migrate::shown;
-use super::progress::Rows;
+use super::migrate::print_differences;
+use super::progress::RowProgress;
 use super::{checked, print_json};
 use crate::cli::{BackupArgs, RestoreArgs};
 use crate::config::Config;
@@ -12,11 +12,11 @@ use crate::{keys, private, serve};
 
 pub(super) async fn run(config: &Config, args: BackupArgs) -> anyhow::Result<()> {
     let from = config.database_url()?;
-    let mut rows = Rows::new(!args.output.json);
+    let mut rows = RowProgress::new(!args.output.json);
     let made = transfer::backup(&from, &args.to, args.force, &mut rows).await;
     rows.finish();
-    shown(made)?;
-    let key = keys::copy_beside(config, &args.to)?;
+    print_differences(made)?;
+    let key = keys::copy_to_backup(config, &args.to)?;
     let bytes = std::fs::metadata(&args.to)?.len();
     let file = args.to.display().to_string();
     if args.output.json {
@@ -26,10 +26,10 @@ pub(super) async fn run(config: &Config, args: BackupArgs) -> anyhow::Result<()>
         );
         return Ok(());
     }
-    println!("{from} is in {file}, {bytes} bytes. Keep it as you keep passwords.");
+    println!("The backup of {from} is in {file} ({bytes} bytes). Protect it like a password.");
     if let Some(key) = key {
         println!(
-            "The key that decrypts its secrets is in {}; keep it apart from the backup, and put it beside the file again \
+            "The key that decrypts its secrets is in {}; store it apart from the backup, and put it next to the file again \
              before you restore.",
             key.display()
         );
@@ -41,11 +41,11 @@ pub(super) async fn restore(config: &Config, args: RestoreArgs) -> anyhow::Resul
     let to = config.database_url()?;
     serve::create_folder(&to)?;
     private::folder(&config.data_dir)?;
-    let mut rows = Rows::new(!args.output.json);
+    let mut rows = RowProgress::new(!args.output.json);
     let restored = transfer::restore(&args.from, &to, &mut rows).await;
     rows.finish();
-    let checked = shown(restored)?;
-    keys::take_from_beside(config, &args.from)?;
+    let checked = print_differences(restored)?;
+    keys::import_from_backup(config, &args.from)?;
     if args.output.json {
         let file = args.from.display().to_string();
         print_json(
@@ -54,8 +54,8 @@ pub(super) async fn restore(config: &Config, args: RestoreArgs) -> anyhow::Resul
     } else {
         print!("{}", checked::text(&checked));
         println!(
-            "\n{} is in {to}. Messages that waited when the backup was made are sent once a service starts on it, those\n\
-             that were sent since then a second time.",
+            "\n{} is restored to {to}. A service that starts on it sends the messages that were waiting at the time of the\n\
+             backup; those that were sent since then are sent a second time.",
             args.from.display()
         );
     }

@@ -10,23 +10,23 @@ use engine::{By, Reports};
 use serde_json::json;
 
 use super::{print_json, store};
-use crate::cli::{CallbacksCommand, WhichCallbacks};
+use crate::cli::{CallbackSelector, CallbacksCommand};
 use crate::config::Config;
 
-/// How many callbacks a replay makes due between two lines that say so.
-const SHOWN_EVERY: u64 = 10_000;
+/// How many callbacks a replay makes due between two lines of progress.
+const PROGRESS_INTERVAL: u64 = 10_000;
 
 pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::Result<()> {
     let reports = Reports::new(store(config).await?, Arc::new(SystemClock));
     match command {
         CallbacksCommand::List {
-            which,
+            selector,
             all,
             limit,
             output,
         } => {
             let page = Page { limit, offset: 0 };
-            let list = reports.list(&filter(which, all), page).await?;
+            let list = reports.list(&filter(selector, all), page).await?;
             if output.json {
                 print_json(&list.iter().map(as_json).collect());
             } else {
@@ -38,26 +38,28 @@ pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::R
             if output.json {
                 print_json(&attempts.iter().map(attempt_as_json).collect());
             } else if attempts.is_empty() {
-                println!("Callback {id} was not tried yet, or there is none of this ID.");
+                println!(
+                    "Callback {id} has not been sent yet, or there is no callback with this ID."
+                );
             } else {
                 for attempt in &attempts {
                     print_attempt(attempt);
                 }
             }
         }
-        CallbacksCommand::Replay { which, all } => {
-            let filter = filter(which, all);
-            let chosen = CallbackFilter {
+        CallbacksCommand::Replay { selector, all } => {
+            let filter = filter(selector, all);
+            let is_selective = CallbackFilter {
                 with_done: false,
                 ..filter.clone()
             } != CallbackFilter::default();
             ensure!(
-                chosen,
-                "say which: --id ID, --url PREFIX, --from TIME or --until TIME"
+                is_selective,
+                "select callbacks by --id ID, --url PREFIX, --from TIME or --until TIME"
             );
             let mut shown = 0;
             let watch = |count: u64| {
-                if count >= shown + SHOWN_EVERY {
+                if count >= shown + PROGRESS_INTERVAL {
                     shown = count;
                     eprintln!("{count} so far");
                 }
@@ -70,13 +72,13 @@ pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::R
     Ok(())
 }
 
-fn filter(which: WhichCallbacks, with_done: bool) -> CallbackFilter {
+fn filter(selector: CallbackSelector, with_done: bool) -> CallbackFilter {
     CallbackFilter {
         account: None,
-        id: which.id,
-        url_prefix: which.url,
-        from: which.from,
-        until: which.until,
+        id: selector.id,
+        url_prefix: selector.url,
+        from: selector.from,
+        until: selector.until,
         with_done,
     }
 }
@@ -121,7 +123,7 @@ fn attempt_as_json(attempt: &CallbackAttempt) -> serde_json::Value {
 
 fn print_table(list: &[CallbackRecord]) {
     println!(
-        "{:>8}  {:<8}  {:>5}  {:<40}  LAST TRY",
+        "{:>8}  {:<8}  {:>5}  {:<40}  LAST ATTEMPT",
         "ID", "STATE", "TRIES", "ADDRESS"
     );
     for record in list {

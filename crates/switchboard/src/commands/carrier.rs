@@ -8,7 +8,7 @@ use crate::cli::CarrierCommand;
 use crate::config::Config;
 use crate::config::carriers::Carrier;
 
-/// The word for a carrier that no running service has.
+/// The health of a configured carrier that no running node has.
 const NOT_RUNNING: &str = "not running";
 
 pub(super) async fn run(config: &Config, command: CarrierCommand) -> anyhow::Result<()> {

@@ -1,11 +1,11 @@
-//! What was counted and added up on both sides of a copy, as people and programs read it.
+//! The counts and sums of both sides of a copy, as text and JSON.
 
 use std::fmt::Write as _;
 
 use serde_json::json;
 use store::transfer::Checked;
 
-/// A line for each table that has rows, and one for all that have none; where something differs, that and nothing else.
+/// One line for each table with rows, and one for all empty tables; if something differs, only the differences.
 pub(super) fn text(checked: &[Checked]) -> String {
     if checked.iter().all(Checked::is_equal) {
         equal(checked)
@@ -29,7 +29,7 @@ fn equal(checked: &[Checked]) -> String {
             empty += 1;
             continue;
         }
-        // Checksums say nothing to people.
+        // Checksums mean nothing to people.
         let sums = of_table.iter().filter(|one| one.source != 0);
         let sums = sums.filter_map(|one| {
             let column = one.what.strip_prefix("sum of ")?;
@@ -60,7 +60,6 @@ fn differing(checked: &[Checked]) -> String {
     format!("{lines}{equal} other counts, sums and checksums are the same on both sides.\n")
 }
 
-/// All of it as JSON.
 pub(super) fn to_json(checked: &[Checked]) -> serde_json::Value {
     let entries = checked.iter().map(|checked| {
         json!({
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_shown_alone() {
+    fn only_differences_are_shown() {
         let shown = text(&checked(4_000_000));
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines.len(), 3, "{shown}");

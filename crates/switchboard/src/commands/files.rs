@@ -1,4 +1,4 @@
-//! Reading and writing the files that commands are given.
+//! Reads and writes the files that commands are given.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -6,15 +6,14 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-/// The most that a list or a table may have; what is larger is no such file.
+/// A larger file is certainly not a price list or reference data.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The name that stands for standard input.
 pub(super) const STDIN: &str = "-";
 
-/// Reads a whole text; `-` reads standard input.
+/// Reads a whole text file; `-` reads standard input.
 pub(super) fn read_text(path: &Path) -> anyhow::Result<String> {
-    let name = shown(path);
+    let name = name_of(path);
     let mut bytes = Vec::new();
     let read = open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     read.with_context(|| format!("cannot read {name}"))?;
@@ -33,26 +32,25 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
     Ok(Box::new(file))
 }
 
-/// Writes a whole text to a file, or to standard output.
 pub(super) fn write_text(path: Option<&Path>, text: &str) -> anyhow::Result<()> {
     match path {
         Some(path) => {
             std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
         }
-        None => unless_nobody_reads(io::stdout().lock().write_all(text.as_bytes())),
+        None => ignore_closed_pipe(io::stdout().lock().write_all(text.as_bytes())),
     }
 }
 
-/// Who pipes the output into `head` has seen enough: that is no failure.
-pub(super) fn unless_nobody_reads(written: io::Result<()>) -> anyhow::Result<()> {
+/// A closed pipe is no failure: `head` has read enough.
+pub(super) fn ignore_closed_pipe(written: io::Result<()>) -> anyhow::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
     }
 }
 
-/// A path as messages name it.
-pub(super) fn shown(path: &Path) -> String {
+/// The name of a path in messages.
+pub(super) fn name_of(path: &Path) -> String {
     if path == Path::new(STDIN) {
         "standard input".to_owned()
     } else {

@@ -1,4 +1,4 @@
-//! The versions of what is imported as a whole.
+//! The imported versions of a catalogue.
 
 use domain::ports::{CatalogueEntry, CatalogueKind};
 use engine::Catalogues;
@@ -7,7 +7,6 @@ use serde_json::json;
 use super::{TIME, print_json};
 use crate::cli::Output;
 
-/// Shows all versions, the newest first.
 pub(super) async fn show(
     catalogues: &Catalogues,
     kind: CatalogueKind,
@@ -24,7 +23,7 @@ pub(super) async fn show(
     Ok(())
 }
 
-/// Says what an import has done; without a version it was only tried.
+/// Prints the result of an import; `None` means a dry run.
 pub(super) fn print_imported(version: Option<u32>) {
     match version {
         Some(version) => println!("Version {version} is in force on every node within seconds."),

@@ -22,7 +22,7 @@ pub(super) async fn run(config: &Config, command: InviteCommand) -> anyhow::Resu
     let accounts = Accounts::new(store.clone(), clock.clone());
     let people = People::new(store, clock, Arc::new(Hasher::default()));
     let by = By::command_line();
-    // Without a role and an account it is for a person, not for a place: who is known gets a new password.
+    // Without a role and an account, an existing person gets a link for a new password.
     if args.role.is_none()
         && args.account.is_none()
         && let Some(known) = people.find(&args.email).await?
@@ -48,7 +48,7 @@ pub(super) async fn run(config: &Config, command: InviteCommand) -> anyhow::Resu
     }
 }
 
-/// The account that is named, or the only one there is.
+/// The named account, or the only one.
 async fn choose_account(
     accounts: &Accounts,
     name: Option<&str>,
@@ -68,7 +68,6 @@ async fn choose_account(
     }
 }
 
-/// Where people reach the dashboard, and the link below it.
 fn address(config: &Config, invited: &Invited) -> String {
     let dashboard = config.dashboard_url(config.server.listen);
     format!("{dashboard}/dashboard/invitation/{}", invited.link)
@@ -93,9 +92,9 @@ fn print(
         }));
         return;
     }
-    let place = account.map_or_else(String::new, |name| format!(" of account '{name}'"));
+    let of_account = account.map_or_else(String::new, |name| format!(" of account '{name}'"));
     println!(
-        "{} becomes {role}{place} by this link, which works once until {} and is shown only now:\n{link}",
+        "{} becomes {role}{of_account} with this link. It works once, until {}, and is shown only now:\n{link}",
         args.email,
         expires.strftime(TIME),
     );
@@ -114,7 +113,7 @@ fn print_again(config: &Config, args: &InviteArgs, person: &Person, invited: &In
         return;
     }
     println!(
-        "{} can sign in already. By this link, which works once until {} and is shown only now, they set a new password:\n{link}",
+        "{} can sign in already. This link sets a new password. It works once, until {}, and is shown only now:\n{link}",
         args.email,
         expires.strftime(TIME),
     );

@@ -12,12 +12,12 @@ use crate::{keys, serve};
 pub(super) async fn run(config: &Config, command: KeyCommand) -> anyhow::Result<()> {
     let KeyCommand::Rotate { output } = command;
     let database = config.database_url()?;
-    // Also creates what is missing, and refuses keys that do not fit.
+    // Also creates missing tables, and refuses wrong keys.
     drop(serve::open_store(config, &database).await?);
     let keys = keys::load(config, &database)?;
     ensure!(
-        keys.keep == KeepKey::Elsewhere,
-        "without security.key the key is kept in the database; set it to a new key on every node (`openssl rand \
+        keys.storage == KeepKey::Elsewhere,
+        "without security.key the key is stored in the database; set it to a new key on every node (`openssl rand \
          -base64 32` prints one) and run this command again"
     );
     let newest = keys.ring.newest();
@@ -29,8 +29,8 @@ pub(super) async fn run(config: &Config, command: KeyCommand) -> anyhow::Result<
     }
     println!("The key {newest} encrypts now; {rows} rows were encrypted again.");
     println!(
-        "Restart the nodes one after another: each goes on with the former key until then. Afterwards run this command\n\
-         once more; when it encrypts 0 rows, the former key can be removed."
+        "Restart the nodes one after another: each uses the former key until then. Then run this command again;\n\
+         once it encrypts 0 rows, the former key can be removed."
     );
     Ok(())
 }

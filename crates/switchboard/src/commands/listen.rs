@@ -1,4 +1,4 @@
-//! `switchboard listen`: a receiver for trying things out.
+//! `switchboard listen`: a receiver of callbacks, to try them out.
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,13 +23,13 @@ const LIMITS: Limits = Limits {
     grace: Duration::from_secs(1),
 };
 
-/// Prints what arrives and answers `OK`, until it is interrupted.
+/// Prints every request and answers `OK`, until it is interrupted.
 pub(super) async fn run(port: u16) -> anyhow::Result<()> {
     let listener = crate::serve::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
     let address = listener.local_addr()?;
     let signal = crate::serve::stop_signal()?;
     println!(
-        "listening on http://{address}; callbacks are printed here and answered OK; Ctrl-C ends it"
+        "listening on http://{address}; callbacks are printed here and answered OK; press Ctrl-C to stop"
     );
     let (stop, stopped) = watch::channel(false);
     let router = Router::new().fallback(receive);

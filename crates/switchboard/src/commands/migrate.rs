@@ -5,7 +5,7 @@ use serde_json::json;
 use store::DatabaseUrl;
 use store::transfer::{self, Checked, Moved, TransferError};
 
-use super::progress::Rows;
+use super::progress::RowProgress;
 use super::{checked, print_json};
 use crate::cli::MigrateArgs;
 use crate::config::Config;
@@ -20,21 +20,21 @@ pub(super) async fn run(config: &Config, args: MigrateArgs) -> anyhow::Result<()
             print_json(&json!({ "from": from.to_string(), "to": to.to_string(), "undone": true }));
         } else {
             println!(
-                "{from} is open again, {to} is closed. What happened in {to} since the move stays there."
+                "{from} is open again, {to} is closed. Changes in {to} since the move stay there."
             );
         }
         return Ok(());
     }
     serve::create_folder(&to)?;
-    // Held to the end: no service starts on the file while it is moved.
+    // Held to the end, so that no service starts on the file while it is moved.
     let (_lock, is_busy) = match source_lock(&from)? {
         WorkerLock::Ours(lock) => (lock, false),
         WorkerLock::Others(_) => (None, true),
     };
-    let mut rows = Rows::new(!args.output.json);
+    let mut rows = RowProgress::new(!args.output.json);
     let moved = transfer::migrate(&from, &to, is_busy, &mut rows).await;
     rows.finish();
-    match shown(moved)? {
+    match print_differences(moved)? {
         Moved::Begun { remaining } => begun(&from, &to, &remaining, args.output.json),
         Moved::Complete(checked) => complete(&from, &to, &checked, args.output.json),
         Moved::Already => already(&from, &to, args.output.json),
@@ -49,7 +49,7 @@ fn database(config: &Config, url: Option<&str>) -> anyhow::Result<DatabaseUrl> {
     }
 }
 
-/// A source that is not there has nobody who works on it; its folder is left alone.
+/// A missing source is not in use, and its folder must not be created.
 fn source_lock(from: &DatabaseUrl) -> anyhow::Result<WorkerLock> {
     match from {
         DatabaseUrl::Sqlite(file) if !file.is_file() => Ok(WorkerLock::Ours(None)),
@@ -69,14 +69,14 @@ fn begun(from: &DatabaseUrl, to: &DatabaseUrl, remaining: &[(&str, u64)], as_jso
         return;
     }
     println!(
-        "A service works on {from}. What does not change any more is in {to} now; there remain:\n"
+        "A service is running on {from}. Data that no longer changes was copied to {to}. Still to copy:\n"
     );
     for (table, rows) in remaining {
         println!("  {table:<20} {rows:>12} rows");
     }
     println!(
-        "\nThe service may go on. To complete the move, stop it and run the same command again; until then no service\n\
-         starts on {to}. (A service that was killed counts for ten seconds more.)"
+        "\nThe service may keep running. To complete the move, stop it and run the same command again; until then no service\n\
+         starts on {to}. (A killed service counts as running for ten more seconds.)"
     );
 }
 
@@ -98,18 +98,18 @@ fn already(from: &DatabaseUrl, to: &DatabaseUrl, as_json: bool) {
     if as_json {
         print_json(&json!({ "from": from.to_string(), "to": to.to_string(), "complete": true }));
     } else {
-        println!("{from} was moved to {to} before; there is nothing to do.");
+        println!("{from} was already moved to {to}; there is nothing to do.");
     }
 }
 
-/// Shows what differs before the error says so.
-pub(super) fn shown<T>(outcome: Result<T, TransferError>) -> anyhow::Result<T> {
+/// Prints the differences before the error reports them.
+pub(super) fn print_differences<T>(outcome: Result<T, TransferError>) -> anyhow::Result<T> {
     match outcome {
         Err(TransferError::Differs(checked)) => {
             print!("{}", checked::text(&checked));
             let differ = checked.iter().filter(|checked| !checked.is_equal());
             bail!(
-                "the copy differs from the source in {} place(s); nothing was put into force",
+                "the copy differs from the source in {} value(s); the copy is not in use",
                 differ.count()
             )
         }

@@ -20,7 +20,7 @@ pub(super) async fn run(config: &Config, command: NodeCommand) -> anyhow::Result
     Ok(())
 }
 
-/// A count that stops somewhere is a string with a plus in tables; here it is a number, and whether there are more.
+/// A capped count is a string with a plus in tables; in JSON it is a number and `holdsMore`.
 fn as_json(node: &NodeSeen) -> Value {
     let facts = node.facts.as_ref();
     let card = facts.map(|facts| &facts.card);
@@ -75,7 +75,7 @@ fn print_row(cells: [String; 8], roles: &str) {
     );
 }
 
-/// How long ago, in the two largest units that matter. The clocks of two machines may differ a little.
+/// A time span in its two largest units. Clocks of machines may differ a little.
 fn age(now: Timestamp, since: Timestamp) -> String {
     let seconds = now.duration_since(since).as_secs().max(0);
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);

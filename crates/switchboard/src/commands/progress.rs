@@ -1,4 +1,4 @@
-//! Progress bars. They are drawn on standard error, and only where that is a terminal.
+//! Progress bars on standard error, drawn only on a terminal.
 
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use store::transfer::Watch;
 
-/// How often a copy says a line where no bar is drawn.
-const LINE_EVERY: Duration = Duration::from_secs(5);
+/// How often a copy prints a line if no bar is drawn.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A bar over a few steps that are named as they come.
+/// A bar over a few named steps.
 pub(super) fn steps(count: u64, shown: bool) -> ProgressBar {
     styled(Some(count), shown, "{bar:30} {pos}/{len} {msg}")
 }
 
-/// A bar over the bytes of a file, or a count of them where their number is not known.
+/// A bar over the bytes of a file, or a counter if the size is unknown.
 pub(super) fn bytes(total: Option<u64>, shown: bool) -> ProgressBar {
     let template = match total {
         Some(_) => "{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} to go",
@@ -23,41 +23,41 @@ pub(super) fn bytes(total: Option<u64>, shown: bool) -> ProgressBar {
     styled(total, shown, template)
 }
 
-/// The rows of a copy: a bar, or a line now and then where standard error is no terminal.
-pub(super) struct Rows {
+/// The progress of a copy: a bar, or a line now and then if standard error is not a terminal.
+pub(super) struct RowProgress {
     bar: ProgressBar,
-    says_lines: bool,
+    prints_lines: bool,
     table: &'static str,
     began: Instant,
-    said: Instant,
+    last_line: Instant,
     done: u64,
     total: u64,
 }
 
-impl Rows {
+impl RowProgress {
     pub(super) fn new(shown: bool) -> Self {
         let template = "{bar:30} {human_pos}/{human_len} {msg}, {per_sec}, {eta} to go";
         let now = Instant::now();
         Self {
             bar: styled(Some(0), shown, template),
-            says_lines: shown && !io::stderr().is_terminal(),
+            prints_lines: shown && !io::stderr().is_terminal(),
             table: "",
             began: now,
-            said: now,
+            last_line: now,
             done: 0,
             total: 0,
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
-        if self.says_lines && self.total > 0 {
-            self.say();
+        if self.prints_lines && self.total > 0 {
+            self.print_line();
         }
     }
 
-    fn say(&self) {
+    fn print_line(&self) {
         let seconds = self.began.elapsed().as_secs().max(1);
         let rate = self.done / seconds;
         let left = self.total.saturating_sub(self.done);
@@ -69,7 +69,7 @@ impl Rows {
     }
 }
 
-impl Watch for Rows {
+impl Watch for RowProgress {
     fn begins(&mut self, total: u64) {
         self.total = total;
         self.began = Instant::now();
@@ -85,9 +85,9 @@ impl Watch for Rows {
     fn advances(&mut self, by: u64) {
         self.done += by;
         self.bar.inc(by);
-        if self.says_lines && self.said.elapsed() >= LINE_EVERY {
-            self.said = Instant::now();
-            self.say();
+        if self.prints_lines && self.last_line.elapsed() >= LINE_INTERVAL {
+            self.last_line = Instant::now();
+            self.print_line();
         }
     }
 }

@@ -11,45 +11,45 @@ use engine::{By, Catalogues};
 use serde_json::{Value, json};
 
 use super::{catalogues, files, history, print_json, refused, store};
-use crate::cli::{ListFormat, RatesCommand, RatesExport, RatesImport, WhichList};
+use crate::cli::{ListFormat, PriceListSelector, RatesCommand, RatesExport, RatesImport};
 use crate::config::Config;
 
 pub(super) async fn run(config: &Config, command: RatesCommand) -> anyhow::Result<()> {
     match command {
         RatesCommand::Import(args) => import(config, args).await,
-        RatesCommand::History { which, output } => {
-            let (catalogues, account) = open(config, &which).await?;
+        RatesCommand::History { selector, output } => {
+            let (catalogues, account) = open(config, &selector).await?;
             if account.is_none() {
-                warn_of_demonstration(&catalogues, which.channel);
+                warn_of_demonstration(&catalogues, selector.channel);
             }
-            let kind = price_kind(which.channel, account);
+            let kind = price_kind(selector.channel, account);
             history::show(&catalogues, kind, output).await
         }
         RatesCommand::Export(args) => export(config, args).await,
     }
 }
 
-/// The catalogues, and the account that is meant.
+/// The catalogues, and the ID of the named account.
 async fn open(
     config: &Config,
-    which: &WhichList,
+    selector: &PriceListSelector,
 ) -> anyhow::Result<(Catalogues, Option<AccountId>)> {
     let store = store(config).await?;
-    let account = super::account_id(&store, which.account.as_deref()).await?;
+    let account = super::account_id(&store, selector.account.as_deref()).await?;
     Ok((catalogues(store).await?, account))
 }
 
 async fn import(config: &Config, args: RatesImport) -> anyhow::Result<()> {
     let format = args.format.or_else(|| format_of(&args.file));
-    let name = files::shown(&args.file);
+    let name = files::name_of(&args.file);
     let format = format.with_context(|| {
-        format!("{name} may be CSV or JSON; say which with --format csv or --format json")
+        format!("{name} may be CSV or JSON; give --format csv or --format json")
     })?;
     let text = files::read_text(&args.file)?;
-    let (catalogues, account) = open(config, &args.which).await?;
+    let (catalogues, account) = open(config, &args.selector).await?;
     let plan = plan(
         &catalogues,
-        args.which.channel,
+        args.selector.channel,
         account,
         &text,
         format,
@@ -66,8 +66,8 @@ async fn import(config: &Config, args: RatesImport) -> anyhow::Result<()> {
     };
     if args.output.json {
         let mut shown = difference_as_json(&difference);
-        shown["account"] = json!(args.which.account);
-        shown["channel"] = json!(args.which.channel.name());
+        shown["account"] = json!(args.selector.account);
+        shown["channel"] = json!(args.selector.channel.name());
         shown["version"] = json!(version);
         print_json(&shown);
     } else {
@@ -76,7 +76,7 @@ async fn import(config: &Config, args: RatesImport) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks a list that is to be imported.
+/// Checks a price list before its import.
 fn plan(
     catalogues: &Catalogues,
     channel: Channel,
@@ -85,18 +85,18 @@ fn plan(
     format: ListFormat,
     name: &str,
 ) -> anyhow::Result<PricePlan> {
-    let plan = match catalogues.plan_prices(channel, account, text, as_engine(format)) {
+    let plan = match catalogues.plan_prices(channel, account, text, engine_format(format)) {
         Err(ImportError::Prices(problems)) => return Err(refused(name, &problems)),
         plan => plan?,
     };
     ensure!(
         !plan.leaves_nothing(),
-        "{name} has no rows: nothing could be sent any more. Give at least the row of a default; nothing was changed"
+        "{name} has no rows, so nothing could be sent any more. Give at least a default row; nothing was changed"
     );
     Ok(plan)
 }
 
-/// What the end of a file's name says.
+/// The format that the file extension tells.
 fn format_of(file: &Path) -> Option<ListFormat> {
     let extension = file.extension()?.to_str()?;
     [("csv", ListFormat::Csv), ("json", ListFormat::Json)]
@@ -104,7 +104,7 @@ fn format_of(file: &Path) -> Option<ListFormat> {
         .find_map(|(known, format)| extension.eq_ignore_ascii_case(known).then_some(format))
 }
 
-const fn as_engine(format: ListFormat) -> Format {
+const fn engine_format(format: ListFormat) -> Format {
     match format {
         ListFormat::Csv => Format::Csv,
         ListFormat::Json => Format::Json,
@@ -112,17 +112,17 @@ const fn as_engine(format: ListFormat) -> Format {
 }
 
 async fn export(config: &Config, args: RatesExport) -> anyhow::Result<()> {
-    let (catalogues, account) = open(config, &args.which).await?;
-    let channel = args.which.channel;
+    let (catalogues, account) = open(config, &args.selector).await?;
+    let channel = args.selector.channel;
     let by_name = || args.output.as_deref().and_then(format_of);
     let format = args.format.or_else(by_name).unwrap_or(ListFormat::Csv);
     let mut text = if let Some(version) = args.version {
-        former(&catalogues, price_kind(channel, account), version, format).await?
+        stored_version(&catalogues, price_kind(channel, account), version, format).await?
     } else {
         if account.is_none() {
             warn_of_demonstration(&catalogues, channel);
         }
-        in_force(&catalogues, channel, account, format)
+        in_effect(&catalogues, channel, account, format)
     };
     if !text.ends_with('\n') {
         text.push('\n');
@@ -130,7 +130,7 @@ async fn export(config: &Config, args: RatesExport) -> anyhow::Result<()> {
     files::write_text(args.output.as_deref(), &text)
 }
 
-fn in_force(
+fn in_effect(
     catalogues: &Catalogues,
     channel: Channel,
     account: Option<AccountId>,
@@ -139,23 +139,23 @@ fn in_force(
     let live = catalogues.live();
     let prices = live.prices(channel);
     match account {
-        None => written(&prices.list, format),
+        None => render(&prices.list, format),
         Some(account) => match prices.of_account.get(&account) {
-            Some(list) => written(list, format),
-            None => written(&PriceList::default(), format),
+            Some(list) => render(list, format),
+            None => render(&PriceList::default(), format),
         },
     }
 }
 
-fn written(list: &PriceList, format: ListFormat) -> String {
+fn render(list: &PriceList, format: ListFormat) -> String {
     match format {
         ListFormat::Csv => list.to_csv(),
         ListFormat::Json => list.to_json(),
     }
 }
 
-/// A former version is kept as CSV, and so it is printed as it was even where the reference data has changed since.
-async fn former(
+/// Versions are stored as CSV, so an old one is printed unchanged even if the reference data has changed since.
+async fn stored_version(
     catalogues: &Catalogues,
     kind: CatalogueKind,
     version: u32,
@@ -163,7 +163,7 @@ async fn former(
 ) -> anyhow::Result<String> {
     let found = catalogues.version(kind, version).await?;
     let Some(csv) = found else {
-        bail!("there is no version {version}; `switchboard rates history` shows those there are");
+        bail!("there is no version {version}; `switchboard rates history` lists the versions");
     };
     if format == ListFormat::Csv {
         return Ok(csv);
@@ -171,17 +171,16 @@ async fn former(
     let live = catalogues.live();
     match PriceList::read(&csv, Format::Csv, &live.reference) {
         Ok(list) => Ok(list.to_json()),
-        Err(problems) => Err(refused(&format!("version {version}"), &problems).context(
-            "today's reference data does not know all of it; export it with --format csv",
-        )),
+        Err(problems) => Err(refused(&format!("version {version}"), &problems)
+            .context("the current reference data does not contain all of it; use --format csv")),
     }
 }
 
-/// Nobody should take made-up prices for their own.
+/// Warns that the prices in effect are made up.
 pub(super) fn warn_of_demonstration(catalogues: &Catalogues, channel: Channel) {
     if catalogues.live().prices(channel).is_demonstration {
         eprintln!(
-            "Nobody has imported a price list: the demonstration list is in force. It is made up; import your own before you bill anybody."
+            "No price list was imported: the demonstration list is in force. Its prices are made up; import your own before you bill anybody."
         );
     }
 }
@@ -217,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_name_says_the_format() {
+    fn the_extension_tells_the_format() {
         for (name, expected) in [
             ("a.csv", Some(ListFormat::Csv)),
             ("a.JSON", Some(ListFormat::Json)),

@@ -20,7 +20,7 @@ use crate::config::Config;
 /// The files, in the order in which they refer to each other.
 const NAMES: [&str; 4] = ["operators.csv", "networks.csv", "prefixes.csv", "areas.csv"];
 
-/// Reading, checking, storing.
+/// Read, check, store.
 const STEPS: u64 = 3;
 
 pub(super) async fn run(config: &Config, command: ReferenceCommand) -> anyhow::Result<()> {
@@ -36,13 +36,13 @@ pub(super) async fn run(config: &Config, command: ReferenceCommand) -> anyhow::R
 
 async fn import(catalogues: &Catalogues, args: ReferenceImport) -> anyhow::Result<()> {
     let bar = progress::steps(STEPS, !args.output.json);
-    let Checked { plan, lost_prices } = check(catalogues, &args.folder, &bar).await?;
+    let CheckedImport { plan, lost_prices } = check(catalogues, &args.folder, &bar).await?;
     let difference = plan.difference.clone();
     if !args.output.json {
         bar.suspend(|| print_checked(&difference, &lost_prices));
     }
     if let Some(refusal) = difference.refusal().filter(|_| !args.force) {
-        bail!("{refusal}; if it is meant, repeat it with --force. Nothing was changed");
+        bail!("{refusal}; if this is intended, use --force. Nothing was changed");
     }
     let version = if args.dry_run {
         None
@@ -65,26 +65,25 @@ async fn import(catalogues: &Catalogues, args: ReferenceImport) -> anyhow::Resul
     Ok(())
 }
 
-/// Reference data that may be imported.
-struct Checked {
+struct CheckedImport {
     plan: ReferencePlan,
-    /// Rows of price lists that would no longer count, each with the reason.
+    /// Rows of price lists that would no longer apply, each with the reason.
     lost_prices: Vec<String>,
 }
 
-/// Reads and checks what the folder holds, with what is in force in the place of what it does not.
+/// Reads and checks the files of the folder; missing files are replaced by those in effect.
 async fn check(
     catalogues: &Catalogues,
     folder: &Path,
     bar: &ProgressBar,
-) -> anyhow::Result<Checked> {
+) -> anyhow::Result<CheckedImport> {
     ensure!(folder.is_dir(), "there is no folder {}", folder.display());
     bar.set_message("reading");
-    let mut files = in_force(catalogues).await?;
+    let mut files = in_effect(catalogues).await?;
     let replaced = replace(&mut files, folder)?;
     ensure!(
         replaced > 0,
-        "{} holds none of {}; `switchboard reference export FOLDER` writes them as they should be",
+        "{} contains none of {}; `switchboard reference export FOLDER` writes them in the right format",
         folder.display(),
         NAMES.join(", ")
     );
@@ -97,14 +96,14 @@ async fn check(
         Err(ImportError::Reference(problems)) => {
             Err(refused(&folder.display().to_string(), &problems))
         }
-        planned => Ok(Checked {
+        planned => Ok(CheckedImport {
             plan: planned?,
             lost_prices,
         }),
     }
 }
 
-/// Prices name operators, so that one that goes or gets another name takes its price with it.
+/// Prices name mobile operators, so removing or renaming one removes its price.
 fn lost_prices(catalogues: &Catalogues, files: &ReferenceFiles) -> Vec<String> {
     let files = Files {
         operators: &files.operators,
@@ -119,15 +118,15 @@ fn lost_prices(catalogues: &Catalogues, files: &ReferenceFiles) -> Vec<String> {
     Channel::ALL
         .into_iter()
         .flat_map(|channel| lists(channel, live.prices(channel)))
-        .flat_map(|(whose, list)| {
+        .flat_map(|(list_name, list)| {
             let read = PriceList::read(&list.to_csv(), Format::Csv, &reference);
             let problems = read.err().unwrap_or_default().into_iter();
-            problems.map(move |problem| format!("{whose}, {problem}"))
+            problems.map(move |problem| format!("{list_name}, {problem}"))
         })
         .collect()
 }
 
-/// Every price list of a channel, and what it is called.
+/// Every price list of a channel, with its name.
 fn lists(channel: Channel, prices: &Prices) -> Vec<(String, &PriceList)> {
     let mut lists = vec![(format!("the price list for {channel}"), &*prices.list)];
     let own = prices.of_account.iter();
@@ -142,7 +141,7 @@ fn print_checked(difference: &Difference, lost_prices: &[String]) {
     print!("{difference}");
     if !lost_prices.is_empty() {
         eprintln!(
-            "These prices would no longer count; import a list without them, or keep the operators:"
+            "These prices would no longer count; import price lists without them, or keep the operators:"
         );
     }
     for lost in lost_prices {
@@ -150,10 +149,10 @@ fn print_checked(difference: &Difference, lost_prices: &[String]) {
     }
 }
 
-/// Puts the files of a folder in the place of others and says how many there were.
+/// Replaces the files that the folder contains, and returns how many.
 fn replace(files: &mut ReferenceFiles, folder: &Path) -> anyhow::Result<usize> {
     let mut count = 0;
-    for (name, text) in NAMES.into_iter().zip(texts(files)) {
+    for (name, text) in NAMES.into_iter().zip(texts_mut(files)) {
         let path = folder.join(name);
         match path.metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -167,7 +166,7 @@ fn replace(files: &mut ReferenceFiles, folder: &Path) -> anyhow::Result<usize> {
 }
 
 /// In the order of [`NAMES`].
-fn texts(files: &mut ReferenceFiles) -> [&mut String; 4] {
+fn texts_mut(files: &mut ReferenceFiles) -> [&mut String; 4] {
     [
         &mut files.operators,
         &mut files.networks,
@@ -176,7 +175,7 @@ fn texts(files: &mut ReferenceFiles) -> [&mut String; 4] {
     ]
 }
 
-async fn in_force(catalogues: &Catalogues) -> anyhow::Result<ReferenceFiles> {
+async fn in_effect(catalogues: &Catalogues) -> anyhow::Result<ReferenceFiles> {
     let version = catalogues.live().version(CatalogueKind::Reference);
     if version == 0 {
         return Ok(ReferenceFiles::embedded());
@@ -190,13 +189,13 @@ async fn in_force(catalogues: &Catalogues) -> anyhow::Result<ReferenceFiles> {
 }
 
 async fn export(catalogues: &Catalogues, folder: &Path) -> anyhow::Result<()> {
-    let mut files = in_force(catalogues).await?;
+    let mut files = in_effect(catalogues).await?;
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-    for (name, text) in NAMES.into_iter().zip(texts(&mut files)) {
+    for (name, text) in NAMES.into_iter().zip(texts_mut(&mut files)) {
         files::write_text(Some(&folder.join(name)), text)?;
     }
-    println!("{} are in {}.", NAMES.join(", "), folder.display());
+    println!("{} were written to {}.", NAMES.join(", "), folder.display());
     Ok(())
 }
 

@@ -14,18 +14,18 @@ use super::{TIME, account_id, print_json, store};
 use crate::cli::{Decision, Output, SenderCommand};
 use crate::config::Config;
 
-/// How many senders are read at a time.
-const STEP: u32 = 1000;
+/// How many sender IDs are read per page.
+const PAGE_SIZE: u32 = 1000;
 
-/// The names of the accounts.
-type Names = HashMap<AccountId, String>;
+/// The names of accounts.
+type AccountNames = HashMap<AccountId, String>;
 
 pub(super) async fn run(config: &Config, command: SenderCommand) -> anyhow::Result<()> {
     let store = store(config).await?;
     let review = SenderReview::new(store.clone(), Arc::new(SystemClock));
     let accounts = Accounts::new(store.clone(), Arc::new(SystemClock));
     let accounts = accounts.list().await?.into_iter();
-    let names: Names = accounts.map(|account| (account.id, account.name)).collect();
+    let names: AccountNames = accounts.map(|account| (account.id, account.name)).collect();
     match command {
         SenderCommand::List {
             account,
@@ -49,17 +49,17 @@ pub(super) async fn run(config: &Config, command: SenderCommand) -> anyhow::Resu
 async fn list(
     review: &SenderReview,
     filter: SenderFilter,
-    names: &Names,
+    names: &AccountNames,
     output: Output,
 ) -> anyhow::Result<()> {
     let mut senders = Vec::new();
     loop {
         let page = Page {
-            limit: STEP,
+            limit: PAGE_SIZE,
             offset: senders.len() as u64,
         };
         let more = review.list(filter, page).await?;
-        let is_last = more.len() < STEP as usize;
+        let is_last = more.len() < PAGE_SIZE as usize;
         senders.extend(more);
         if is_last {
             break;
@@ -77,7 +77,7 @@ async fn decide(
     review: &SenderReview,
     step: Step,
     decision: &Decision,
-    names: &Names,
+    names: &AccountNames,
 ) -> anyhow::Result<()> {
     let (by, reason) = (By::command_line(), decision.reason.as_deref());
     let sender = review.decide(&by, decision.id, step, reason).await?;
@@ -93,11 +93,11 @@ async fn decide(
     Ok(())
 }
 
-fn account<'a>(sender: &SenderRecord, names: &'a Names) -> &'a str {
+fn account<'a>(sender: &SenderRecord, names: &'a AccountNames) -> &'a str {
     names.get(&sender.account).map_or("?", String::as_str)
 }
 
-fn as_json(sender: &SenderRecord, names: &Names) -> Value {
+fn as_json(sender: &SenderRecord, names: &AccountNames) -> Value {
     let url = sender.notification_url.as_ref();
     json!({
         "id": sender.id.get(),
@@ -113,7 +113,7 @@ fn as_json(sender: &SenderRecord, names: &Names) -> Value {
     })
 }
 
-fn print_table(senders: &[SenderRecord], names: &Names) {
+fn print_table(senders: &[SenderRecord], names: &AccountNames) {
     println!(
         "{:>6}  {:<16}  {:<16}  {:<21}  {:<20}  ABOUT",
         "ID", "ACCOUNT", "NAME", "STATE", "CREATED"
@@ -131,7 +131,7 @@ fn print_table(senders: &[SenderRecord], names: &Names) {
     }
 }
 
-/// What the reviewer goes by, or went by, on one line.
+/// What the reviewer decides by, or the reason of the decision, on one line.
 fn about(sender: &SenderRecord) -> String {
     let category = sender.category.map(Category::name);
     let words = match sender.state {

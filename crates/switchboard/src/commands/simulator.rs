@@ -7,7 +7,7 @@ use super::{print_json, store};
 use crate::cli::SimulatorCommand;
 use crate::config::Config;
 
-/// The newest messages that a handset shows.
+/// The most messages that an inbox shows.
 const INBOX: u32 = 1000;
 
 pub(super) async fn run(config: &Config, command: SimulatorCommand) -> anyhow::Result<()> {

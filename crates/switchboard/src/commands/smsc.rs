@@ -9,11 +9,11 @@ use outbound::smsc::{Arrived, Ids, Observer};
 use outbound::{Smsc, SmscSettings};
 
 use super::TIME;
-use crate::cli::{IdsArg, SmscArgs};
+use crate::cli::{IdFormat, SmscArgs};
 use crate::config::Config;
 use crate::{serve, telemetry};
 
-/// Serves SMPP until somebody stops it.
+/// Serves SMPP until it is interrupted.
 pub(super) async fn run(config: &Config, args: SmscArgs) -> anyhow::Result<()> {
     telemetry::start_logs(&config.log)?;
     let settings = SmscSettings {
@@ -21,9 +21,9 @@ pub(super) async fn run(config: &Config, args: SmscArgs) -> anyhow::Result<()> {
         credentials: args.system_id.zip(args.password),
         most_per_second: args.max_per_second,
         ids: match args.ids {
-            IdsArg::Decimal => Ids::Decimal,
-            IdsArg::Hex => Ids::Hex,
-            IdsArg::HexThenDecimal => Ids::HexThenDecimal,
+            IdFormat::Decimal => Ids::Decimal,
+            IdFormat::Hex => Ids::Hex,
+            IdFormat::HexThenDecimal => Ids::HexThenDecimal,
         },
     };
     let observer: Option<Observer> = (!args.quiet).then(|| Arc::new(print) as Observer);

@@ -1,4 +1,4 @@
-//! `[[carrier]]`: the ways to the networks.
+//! `[[carrier]]`: the connections to networks.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -12,10 +12,9 @@ use outbound::smpp::{BindMode, Gsm7Form, IdForm, LongText};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::routes::{Known, Route};
+use super::routes::{KnownCarrier, Route};
 use super::secret::Secret;
 
-/// A way to a network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(crate) enum Carrier {
@@ -25,7 +24,7 @@ pub(crate) enum Carrier {
 }
 
 impl Carrier {
-    /// The simulated network, as it is when nobody configures a carrier.
+    /// The simulated network, the default if no carrier is configured.
     pub(crate) fn simulator() -> Self {
         Self::Simulator(SimulatorCarrier {
             name: simulator_name(),
@@ -41,7 +40,6 @@ impl Carrier {
         }
     }
 
-    /// The word for its kind.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Simulator(_) => "simulator",
@@ -50,7 +48,6 @@ impl Carrier {
         }
     }
 
-    /// What it can carry.
     pub(crate) fn channels(&self) -> Vec<Channel> {
         match self {
             Self::Simulator(_) | Self::Upstream(_) => Channel::ALL.to_vec(),
@@ -58,7 +55,6 @@ impl Carrier {
         }
     }
 
-    /// Its cost list.
     pub(crate) fn costs(&self) -> Option<&Path> {
         match self {
             Self::Simulator(carrier) => carrier.costs.as_deref(),
@@ -67,7 +63,7 @@ impl Carrier {
         }
     }
 
-    /// Reads its secret from where it is kept.
+    /// Reads its secret from the environment or a file.
     pub(super) fn resolve_secrets(&mut self) -> anyhow::Result<()> {
         let name = self.name().to_owned();
         match self {
@@ -117,14 +113,12 @@ pub(crate) struct SimulatorCarrier {
     pub(crate) costs: Option<PathBuf>,
 }
 
-/// How long an answer is awaited while the link is alive, unless something else is set.
+/// The default time to wait for a late answer while the link is alive.
 const LATE_ANSWER_S: u64 = 300;
-/// The longest that can be set.
 const MAX_LATE_ANSWER_S: u64 = 3600;
-/// The most tries to send a message that may end without an answer.
+/// The most attempts without an answer.
 const MAX_UNKNOWN_TRIES: u32 = 100;
 
-/// An SMSC.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SmppCarrier {
@@ -220,7 +214,7 @@ impl SmppCarrier {
         );
         ensure!(!self.system_id.is_empty(), "system_id is not set");
         ensure!(self.system_id.len() <= 15, "system_id is longer than 15");
-        // Eight is what the protocol says; many take more.
+        // The protocol allows eight characters, but many SMSCs take more.
         ensure!(self.password.0.len() <= 64, "password is longer than 64");
         ensure!(
             self.tls || (self.tls_ca.is_none() && self.tls_name.is_none()),
@@ -251,7 +245,7 @@ impl SmppCarrier {
     }
 }
 
-/// Another service that speaks this API.
+/// Another service with this API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpstreamCarrier {
@@ -327,7 +321,7 @@ fn check_rate(rate: Option<u32>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks carriers and routes as a whole.
+/// Checks carriers and routes together.
 pub(super) fn check(carriers: &[Carrier], routes: &[Route]) -> anyhow::Result<()> {
     ensure!(
         carriers.len() <= MAX_CARRIERS,
@@ -340,7 +334,7 @@ pub(super) fn check(carriers: &[Carrier], routes: &[Route]) -> anyhow::Result<()
         let name = carrier.name();
         ensure!(names.insert(name), "there are two carriers named '{name}'");
     }
-    let known: Vec<Known<'_>> = carriers.iter().map(Known::from).collect();
+    let known: Vec<KnownCarrier<'_>> = carriers.iter().map(KnownCarrier::from).collect();
     for (index, route) in routes.iter().enumerate() {
         route
             .rule(&known)

@@ -1,4 +1,4 @@
-//! Where the configuration comes from: a file, then the environment, then flags.
+//! The sources of the configuration: a file, then the environment, then flags.
 
 use std::path::Path;
 
@@ -7,21 +7,20 @@ use jiff::Timestamp;
 use toml::{Table, Value};
 
 use super::Config;
-use crate::cli::Place;
+use crate::cli::ConfigPaths;
 
-/// The file that is read when none is named.
+/// The file that is read if none is named.
 const DEFAULT_FILE: &str = "switchboard.toml";
 /// Every key can also be set in the environment: `SWITCHBOARD_SECTION__KEY`.
 const ENV_PREFIX: &str = "SWITCHBOARD_";
 
-/// Reads and checks the configuration.
-pub(crate) fn load(place: &Place) -> anyhow::Result<Config> {
-    let mut table = read_file(place.config.as_deref())?;
+pub(crate) fn load(paths: &ConfigPaths) -> anyhow::Result<Config> {
+    let mut table = read_file(paths.config.as_deref())?;
     for (name, value) in std::env::vars() {
         set_from_env(&mut table, &name, &value)?;
     }
     let mut config: Config = table.try_into().context("the configuration is not valid")?;
-    if let Some(folder) = &place.data_dir {
+    if let Some(folder) = &paths.data_dir {
         config.data_dir.clone_from(folder);
     }
     config.resolve_secrets()?;
@@ -29,9 +28,9 @@ pub(crate) fn load(place: &Place) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// When the configuration file was changed last; `None` where there is none.
-pub(crate) fn modified_at(place: &Place) -> Option<Timestamp> {
-    let path = file(place.config.as_deref())?;
+/// When the configuration file was last modified; `None` if there is no file.
+pub(crate) fn modified_at(paths: &ConfigPaths) -> Option<Timestamp> {
+    let path = file(paths.config.as_deref())?;
     let modified = std::fs::metadata(path).and_then(|file| file.modified());
     modified
         .ok()
@@ -53,7 +52,7 @@ fn read_file(named: Option<&Path>) -> anyhow::Result<Table> {
         .with_context(|| format!("{} is not valid TOML", path.display()))
 }
 
-/// Takes one variable over, if it is one of ours. Others that merely share the prefix are left alone.
+/// Applies one environment variable if it is a key. Other variables with the prefix are ignored.
 fn set_from_env(table: &mut Table, name: &str, value: &str) -> anyhow::Result<()> {
     let Some(key) = name.strip_prefix(ENV_PREFIX) else {
         return Ok(());
@@ -75,7 +74,7 @@ fn set_from_env(table: &mut Table, name: &str, value: &str) -> anyhow::Result<()
     Ok(())
 }
 
-/// `true`, numbers and `["lists"]` are what they look like, everything else is a string.
+/// `true`, numbers and `["lists"]` are parsed as such, everything else is a string.
 fn parse_value(text: &str) -> Value {
     let parsed = format!("value = {text}")
         .parse::<Table>()
@@ -91,7 +90,7 @@ fn parse_value(text: &str) -> Value {
 mod tests {
     use super::*;
 
-    fn config_of(text: &str, env: &[(&str, &str)]) -> anyhow::Result<Config> {
+    fn parse_config(text: &str, env: &[(&str, &str)]) -> anyhow::Result<Config> {
         let mut table: Table = text.parse()?;
         for (name, value) in env {
             set_from_env(&mut table, name, value)?;
@@ -103,10 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn the_example_file_holds_the_defaults() {
+    fn the_example_file_has_the_defaults() {
         let example = include_str!("../../../../switchboard.example.toml");
-        assert_eq!(config_of(example, &[]).expect("valid"), Config::default());
-        // Keys without a default stand there as comments; set, they must be known.
+        assert_eq!(
+            parse_config(example, &[]).expect("valid"),
+            Config::default()
+        );
+        // Keys without a default are comments there; if set, they must be known.
         let keys = example
             .lines()
             .filter_map(|line| line.strip_prefix("# "))
@@ -114,7 +116,7 @@ mod tests {
         assert!(keys.count() >= 5, "optional keys are shown as comments");
     }
 
-    /// The keys that have no default, so that the table holds every key.
+    /// The keys without a default, so that the table has every key.
     const OPTIONAL_KEYS: &str = "
         tls = { cert = 'cert.pem', key = 'key.pem' }
         database = { url = 'sqlite:x.db' }
@@ -156,10 +158,10 @@ mod tests {
     ";
 
     #[test]
-    fn every_key_stands_in_the_example_and_in_the_documentation() {
+    fn every_key_is_in_the_example_and_in_the_documentation() {
         let example = include_str!("../../../../switchboard.example.toml");
         let page = include_str!("../../../../docs/CONFIGURATION.md");
-        let full = config_of(OPTIONAL_KEYS, &[]).expect("valid");
+        let full = parse_config(OPTIONAL_KEYS, &[]).expect("valid");
         let table = Table::try_from(&full).expect("a table");
         for (section, value) in &table {
             let tables = value.as_array().into_iter().flatten();
@@ -191,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_environment_overrides_the_file() {
-        let config = config_of(
+        let config = parse_config(
             "[server]\nlisten = '127.0.0.1:1'\n",
             &[
                 ("SWITCHBOARD_SERVER__LISTEN", "[::1]:9000"),
@@ -212,12 +214,12 @@ mod tests {
     }
 
     fn check_refused(text: &str, reason: &str) {
-        let error = format!("{:#}", config_of(text, &[]).expect_err(text));
+        let error = format!("{:#}", parse_config(text, &[]).expect_err(text));
         assert!(error.contains(reason), "{text}: {error}");
     }
 
     #[test]
-    fn what_contradicts_itself_says_how() {
+    fn errors_say_what_contradicts() {
         for (text, reason) in [
             ("[server]\nport = 1", "unknown field `port`"),
             ("[tls]\ncert = 'a'", "tls.key is not"),
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_that_leads_nowhere_says_why() {
+    fn errors_say_what_is_wrong_with_a_route() {
         for (text, reason) in [
             ("[[route]]\nprefix = '371'", "route.carriers is empty"),
             (
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_cannot_be_used_says_which() {
+    fn errors_name_the_unusable_secret() {
         for (text, reason) in [
             (
                 "[security]\nkey = 'short'",
@@ -358,13 +360,13 @@ mod tests {
     #[test]
     fn a_password_is_never_shown() {
         let config =
-            config_of("[database]\nurl = 'postgres://me:hunter2@db/x'", &[]).expect("valid");
+            parse_config("[database]\nurl = 'postgres://me:hunter2@db/x'", &[]).expect("valid");
         let shown = format!("{}{config:?}", toml::to_string(&config).expect("a table"));
         assert!(
             shown.contains("db") && !shown.contains("hunter2"),
             "{shown}"
         );
-        let config = config_of(OPTIONAL_KEYS, &[]).expect("valid");
+        let config = parse_config(OPTIONAL_KEYS, &[]).expect("valid");
         let shown = format!("{}{config:?}", toml::to_string(&config).expect("a table"));
         assert!(shown.contains("alpha"), "{shown}");
         for secret in ["secret", "c2VjcmV0"] {

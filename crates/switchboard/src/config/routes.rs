@@ -1,4 +1,4 @@
-//! `[[route]]`: which messages go by which carriers.
+//! `[[route]]`: which messages go to which carriers.
 
 use std::collections::HashSet;
 
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use super::carriers::Carrier;
 
-/// What rules need to know of a carrier.
+/// What a route needs to know about a carrier.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub(crate) struct KnownCarrier<'a> {
     pub(crate) name: &'a str,
-    /// Whether its costs are known, or may be known to others.
+    /// Whether its costs are known, possibly only to another node.
     pub(crate) has_costs: bool,
 }
 
-impl<'a> From<&'a Carrier> for Known<'a> {
+impl<'a> From<&'a Carrier> for KnownCarrier<'a> {
     fn from(carrier: &'a Carrier) -> Self {
         Self {
             name: carrier.name(),
@@ -26,7 +26,7 @@ impl<'a> From<&'a Carrier> for Known<'a> {
     }
 }
 
-/// Which messages go by which carriers.
+/// Which messages go to which carriers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Route {
@@ -36,15 +36,15 @@ pub(crate) struct Route {
     pub(crate) prefix: OneOrMany,
     pub(crate) network: OneOrMany,
     pub(crate) carriers: Vec<String>,
-    pub(crate) by: By,
+    pub(crate) by: CarrierOrder,
     pub(crate) weights: Vec<u32>,
 }
 
-/// In which order the carriers of a route are asked.
+/// The order in which the carriers of a route are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum By {
-    /// As they are named.
+pub(crate) enum CarrierOrder {
+    /// As listed.
     #[default]
     Order,
     /// By `weights`.
@@ -53,7 +53,7 @@ pub(crate) enum By {
     Cost,
 }
 
-/// A text, or a list of texts.
+/// A text or a list of texts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum OneOrMany {
@@ -83,15 +83,15 @@ impl OneOrMany {
 }
 
 impl Route {
-    /// The rule, its carriers by their places.
-    pub(crate) fn rule(&self, carriers: &[Known<'_>]) -> anyhow::Result<Rule> {
+    /// The rule with the indices of its carriers.
+    pub(crate) fn rule(&self, carriers: &[KnownCarrier<'_>]) -> anyhow::Result<Rule> {
         ensure!(
             !self.carriers.is_empty(),
             "route.carriers is empty; name at least one"
         );
-        let place = |name: &String| {
-            let place = carriers.iter().position(|carrier| carrier.name == name);
-            place.with_context(|| {
+        let index = |name: &String| {
+            let index = carriers.iter().position(|carrier| carrier.name == name);
+            index.with_context(|| {
                 let known: Vec<_> = carriers.iter().map(|carrier| carrier.name).collect();
                 format!(
                     "route.carriers: there is no carrier '{name}'; there are: {}",
@@ -99,14 +99,14 @@ impl Route {
                 )
             })
         };
-        let places: Vec<usize> = self
+        let indices: Vec<usize> = self
             .carriers
             .iter()
-            .map(place)
+            .map(index)
             .collect::<anyhow::Result<_>>()?;
-        let distinct: HashSet<_> = places.iter().collect();
+        let distinct: HashSet<_> = indices.iter().collect();
         ensure!(
-            distinct.len() == places.len(),
+            distinct.len() == indices.len(),
             "route.carriers names a carrier twice"
         );
         Ok(Rule {
@@ -121,18 +121,18 @@ impl Route {
                 prefixes: self.prefix.parse("prefix", parse_prefix)?,
                 networks: self.network.parse("network", parse_network)?,
             },
-            choice: self.choice(&places, carriers)?,
-            carriers: places,
+            choice: self.choice(&indices, carriers)?,
+            carriers: indices,
         })
     }
 
-    fn choice(&self, places: &[usize], carriers: &[Known<'_>]) -> anyhow::Result<Choice> {
-        if self.by != By::Share && !self.weights.is_empty() {
+    fn choice(&self, indices: &[usize], carriers: &[KnownCarrier<'_>]) -> anyhow::Result<Choice> {
+        if self.by != CarrierOrder::Share && !self.weights.is_empty() {
             bail!("route.weights counts only with by = \"share\"");
         }
         match self.by {
-            By::Order => Ok(Choice::Order),
-            By::Share => {
+            CarrierOrder::Order => Ok(Choice::Order),
+            CarrierOrder::Share => {
                 ensure!(
                     self.weights.len() == self.carriers.len(),
                     "route.weights has {} numbers for {} carriers; give one for each",
@@ -145,8 +145,8 @@ impl Route {
                 );
                 Ok(Choice::Share(self.weights.clone()))
             }
-            By::Cost => {
-                let has_costs = places.iter().any(|place| carriers[*place].has_costs);
+            CarrierOrder::Cost => {
+                let has_costs = indices.iter().any(|index| carriers[*index].has_costs);
                 ensure!(
                     has_costs,
                     "route.by is \"cost\", but none of its carriers has a cost list; set carrier.costs"

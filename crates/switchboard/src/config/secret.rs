@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 const ENV: &str = "env:";
 const FILE: &str = "file:";
 
-/// A secret in the configuration; `config check` and debug output show that there is one, not which.
+/// A secret in the configuration. `config check` and debug output only show that it is set.
 #[derive(Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Secret(pub(crate) String);
 
 impl Secret {
-    /// Reads the value from where it is kept, if it is kept elsewhere. `key` names it in errors.
+    /// Reads the value from the environment or a file, if it refers to one. `key` names it in errors.
     pub(super) fn resolve(&mut self, key: &str) -> anyhow::Result<()> {
         if let Some(name) = self.0.strip_prefix(ENV) {
             let value = match env::var(name) {
@@ -75,7 +75,7 @@ mod tests {
         let folder = TempDir::create("secret").expect("a temporary folder");
         let path = folder.path().join("password");
         fs::write(&path, "hunter2\n").expect("written");
-        // There is one wherever tests run.
+        // It is set wherever tests run.
         let search_path = env::var("PATH").expect("a search path");
         for (text, expected) in [
             ("hunter2", "hunter2"),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_says_which_key_and_what_to_do() {
+    fn errors_name_the_key_and_what_to_do() {
         for (text, expected) in [
             ("env:NO_SUCH_VARIABLE_HERE", "set it for this process"),
             ("file:/no/such/file", "put the secret alone into that file"),

@@ -1,4 +1,4 @@
-//! Which buttons and images are taken, and how they are kept.
+//! Which buttons and images are accepted, and how they are stored.
 
 use proptest::prelude::*;
 
@@ -124,7 +124,7 @@ fn other_names_are_refused_with_what_to_do() {
 }
 
 #[test]
-fn it_is_kept_as_the_object_of_the_request() {
+fn it_is_stored_as_the_object_of_the_request() {
     let button = || action("https://a.example/?a=\"b\"", "Ja \"bitte\" \\ ж");
     for (name, interactive, json) in [
         ("nothing", Interactive::default(), "{}"),
@@ -161,7 +161,7 @@ fn it_is_kept_as_the_object_of_the_request() {
 }
 
 #[test]
-fn what_we_never_write_is_not_read() {
+fn invalid_stored_json_is_refused() {
     for (name, json) in [
         ("not JSON", "action"),
         (
@@ -220,7 +220,7 @@ fn some_image() -> impl Strategy<Value = ImageUrl> {
 
 proptest! {
     #[test]
-    fn what_is_kept_is_read_back(
+    fn stored_values_round_trip(
         action in proptest::option::of(some_action()),
         image in proptest::option::of(some_image()),
     ) {

@@ -1,4 +1,4 @@
-//! The three ways to write a text into a short message, and how much of it one message then holds.
+//! The three codings of a short message, and how much text fits in each.
 
 use std::fmt;
 
@@ -7,16 +7,15 @@ use super::gsm7;
 /// How characters become octets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Coding {
-    /// The GSM 03.38 alphabet: a septet for each character, two for those of its extension table.
+    /// The GSM 03.38 alphabet: one septet per character, two for characters of its extension table.
     Gsm7,
-    /// One octet for each character from U+0000 to U+00FF; what they mean is the caller's affair.
+    /// One octet per character from U+0000 to U+00FF; the caller defines their meaning.
     Binary,
-    /// UTF-16 in network order: two octets for each unit, two units for a character beyond U+FFFF.
+    /// UTF-16 in network byte order: two octets per unit, two units for a character beyond U+FFFF.
     Ucs2,
 }
 
 impl Coding {
-    /// The coding that the interface's `coding` field calls `number`.
     pub const fn from_number(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::Gsm7),
@@ -26,7 +25,7 @@ impl Coding {
         }
     }
 
-    /// The number in the interface's `coding` field and in storage.
+    /// The number in the `coding` field of requests and in the database.
     pub const fn number(self) -> u8 {
         match self {
             Self::Gsm7 => 0,
@@ -35,7 +34,7 @@ impl Coding {
         }
     }
 
-    /// The units of this coding (septets, octets, UTF-16 units) that fit so many octets.
+    /// How many units of this coding (septets, octets, UTF-16 units) fit into `octets`.
     pub(super) const fn units_in(self, octets: usize) -> usize {
         match self {
             Self::Gsm7 => octets * 8 / 7,
@@ -44,7 +43,7 @@ impl Coding {
         }
     }
 
-    /// The units `character` takes, or nothing where this coding cannot write it.
+    /// The number of units of a character; `None` if this coding does not contain it.
     pub(super) fn width(self, character: char) -> Option<usize> {
         match self {
             Self::Gsm7 => gsm7::find(character).map(gsm7::Code::width),
@@ -53,7 +52,7 @@ impl Coding {
         }
     }
 
-    /// What this coding counts in, for messages to people.
+    /// The name of the unit in error texts.
     pub(super) const fn unit(self) -> &'static str {
         match self {
             Self::Gsm7 => "septets",

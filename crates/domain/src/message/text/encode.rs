@@ -1,27 +1,28 @@
-//! The octets of each part, as a carrier takes them and as a handset reads them.
+//! The octets of each part, as carriers take them and handsets read them.
 
 use super::gsm7::{self, Code};
 use super::{Coding, MESSAGE_OCTETS, Shape, Udh};
 
-/// The octets left for text beside the concatenation header.
+/// The octets left for text after the concatenation header.
 pub(super) const PART_OCTETS: usize = MESSAGE_OCTETS - 6;
 
-/// What stands for a character that the coding cannot write.
+/// Replaces a character that the coding does not contain.
 const SUBSTITUTE: u8 = b'?';
 
 /// One short message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The header in front of the text: the caller's own, or the one that joins the parts of a split text.
+    /// The header before the text: the caller's own, or the one that joins the parts of a split text.
     pub udh: Option<Udh>,
-    /// The text: a septet to each octet in GSM-7, one octet a character in 8-bit, UTF-16 in network order in UCS-2.
+    /// The text: one septet per octet in GSM-7, one octet per character in 8-bit, UTF-16 in network byte order in
+    /// UCS-2.
     pub payload: Vec<u8>,
 }
 
-/// The parts of a text, in order. A split text carries `reference` in each part, by which a handset knows them for one.
+/// The parts of a text, in order. Each part of a split text carries `reference`, by which a handset joins them.
 ///
-/// `shape` is what measuring this very text gave, and `udh` the header it was measured with. With another text's shape
-/// nothing panics, since one bad row must not stop a queue: what the coding cannot write leaves as `?`.
+/// `shape` must be the result of measuring this text with this `udh`. Another text's shape does not panic, because one
+/// bad row must not stop a queue: characters that the coding does not contain become `?`.
 pub fn encode(text: &str, shape: Shape, udh: Option<&Udh>, reference: u8) -> Vec<Part> {
     let Shape { coding, parts } = shape;
     if parts <= 1 {
@@ -38,8 +39,8 @@ pub fn encode(text: &str, shape: Shape, udh: Option<&Udh>, reference: u8) -> Vec
     (1..=parts).zip(pieces).map(part).collect()
 }
 
-/// The text a handset shows for a part's payload. Like a handset it refuses nothing: what is no character of the
-/// coding shows as a mark.
+/// The text that a handset shows for a part's payload. Like a handset it accepts everything: octets that are not a
+/// character of the coding become a replacement character.
 pub fn decode(coding: Coding, payload: &[u8]) -> String {
     match coding {
         Coding::Gsm7 => gsm7::decode(payload),
@@ -51,11 +52,11 @@ pub fn decode(coding: Coding, payload: &[u8]) -> String {
 fn utf16_units(payload: &[u8]) -> Vec<u16> {
     let (pairs, odd) = payload.as_chunks::<2>();
     let units = pairs.iter().copied().map(u16::from_be_bytes);
-    // Half a unit is shown as a mark too, rather than lost.
+    // Half a unit becomes a replacement character, too, instead of being lost.
     units.chain(odd.iter().map(|_| 0xFFFD)).collect()
 }
 
-/// A text cut into the longest pieces that fit a part each, never within a character.
+/// Splits a text into the longest pieces that fit a part, never within a character.
 struct Pieces<'t> {
     rest: &'t str,
     coding: Coding,
@@ -76,12 +77,12 @@ impl<'t> Iterator for Pieces<'t> {
 
 impl Pieces<'_> {
     fn end_of_piece(&self) -> usize {
-        let mut room = self.coding.units_in(PART_OCTETS);
+        let mut capacity = self.coding.units_in(PART_OCTETS);
         for (index, character) in self.rest.char_indices() {
-            // One unit for what the coding lacks: that is what its substitute takes.
+            // The substitute of a missing character takes one unit.
             let width = self.coding.width(character).unwrap_or(1);
-            match room.checked_sub(width) {
-                Some(left) => room = left,
+            match capacity.checked_sub(width) {
+                Some(left) => capacity = left,
                 None => return index,
             }
         }
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_utf16_shows_as_a_mark() {
+    fn broken_utf16_becomes_a_replacement_character() {
         let cases: [(&str, &[u8], &str); 3] = [
             ("half a pair", &[0xD8, 0x3D, 0x00, 0x41], "\u{FFFD}A"),
             ("half a unit", &[0x00, 0x41, 0x00], "A\u{FFFD}"),

@@ -1,73 +1,67 @@
-//! Why a text cannot be sent as asked, in words for the one who asked.
+//! Why a text cannot be sent as requested.
 
 use super::{Coding, MAX_PARTS, MESSAGE_OCTETS};
 
-/// A text that cannot be sent. Each message reads on after `Invalid value for field 'message':`, and names the rule
-/// and what broke it; the text itself never appears, since messages end up in logs.
+/// A text that cannot be sent. Each error text continues `Invalid value for field 'message':`, and names the rule and
+/// what broke it. It never contains the message text, because error texts are logged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// There is no text.
     #[error("it is empty; give at least one character")]
     Empty,
 
-    /// The text would take more parts than a handset can join.
+    /// More parts than a handset can join.
     #[error("it takes {parts} parts in {coding}; give a text of at most {MAX_PARTS} parts")]
     TooManyParts {
-        /// The coding that the text's characters call for.
+        /// The coding that the text needs.
         coding: Coding,
-        /// The parts it would take.
         parts: usize,
     },
 
-    /// The asked coding cannot write a character.
+    /// The requested coding does not contain a character.
     #[error(
         "character {character:?} (U+{:04X}) at position {position} is not in {coding}; {}",
         u32::from(*character),
-        way_out(*coding)
+        hint(*coding)
     )]
     NotInCoding {
-        /// The coding asked for.
         coding: Coding,
-        /// The first character it lacks.
+        /// The first character that the coding does not contain.
         character: char,
-        /// Where that stands, counted in characters from 1.
+        /// Counted in characters from 1.
         position: usize,
     },
 
-    /// The asked coding turns splitting off, and the text is too long for one part.
+    /// The requested coding turns splitting off, and the text is too long for one part.
     #[error(
         "it takes {units} {} in {coding} where one part holds {limit}; \
          give `udh` and the text of one part, or leave `coding` out to have it split",
         coding.unit()
     )]
     TooLong {
-        /// The coding asked for.
         coding: Coding,
-        /// What the text takes, in the coding's units.
+        /// The length of the text in units of the coding.
         units: usize,
-        /// What one part holds.
+        /// How many units one part holds.
         limit: usize,
     },
 
-    /// The text and its User Data Header do not fit one message together.
+    /// The text and its User Data Header do not fit into one message.
     #[error(
         "it takes {units} {} in {coding} where {limit} fit beside a `udh` of {udh_octets} octets; \
          text and `udh` share {MESSAGE_OCTETS} octets",
         coding.unit()
     )]
     TooLongBesideUdh {
-        /// The coding asked for.
         coding: Coding,
-        /// What the text takes, in the coding's units.
+        /// The length of the text in units of the coding.
         units: usize,
-        /// What is left for it.
+        /// How many units fit beside the header.
         limit: usize,
-        /// What the header takes.
         udh_octets: usize,
     },
 }
 
-const fn way_out(coding: Coding) -> &'static str {
+const fn hint(coding: Coding) -> &'static str {
     match coding {
         Coding::Gsm7 => "leave `coding` out, or give 2 (UCS-2)",
         Coding::Binary => "give characters from U+0000 to U+00FF only",

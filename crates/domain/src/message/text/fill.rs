@@ -1,23 +1,22 @@
-//! How full a text is, for whoever is writing one.
+//! How full a text is, for people who are typing it.
 
 use super::encode::{PART_OCTETS, encode};
 use super::{Coding, MESSAGE_OCTETS, Shape, TextError, gsm7, measure};
 
-/// How full a text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fill {
-    /// How it is coded and split.
+    /// Coding and number of parts.
     pub shape: Shape,
-    /// What it takes, in units of its coding: a character may take two.
+    /// The length in units of its coding; a character may take two.
     pub units: usize,
-    /// What one of its parts holds.
+    /// How many units one part holds.
     pub per_part: usize,
-    /// What still fits into its last part.
+    /// How many units still fit into the last part.
     pub room: usize,
 }
 
-/// How full a text is that the service codes and splits. It is written out for that, so this is for people who type, not
-/// for every request.
+/// How full a text is if the service codes and splits it. This encodes the text, so it is meant for people who type,
+/// not for every request.
 pub fn fill(text: &str) -> Result<Fill, TextError> {
     let shape = measure(text)?;
     let octets = match shape.parts {
@@ -39,7 +38,7 @@ pub fn fill(text: &str) -> Result<Fill, TextError> {
     })
 }
 
-/// Whether a character can be written in GSM-7. One that cannot makes the whole text UCS-2.
+/// Whether GSM-7 contains a character. A single other character makes the whole text UCS-2.
 pub fn is_gsm7(character: char) -> bool {
     gsm7::find(character).is_some()
 }

@@ -1,11 +1,11 @@
 //! The GSM 03.38 default alphabet and its extension table, in both directions.
 //!
-//! Septets are handled unpacked, one to an octet, as carriers' protocols take them.
+//! Septets are unpacked, one per octet, as carriers' protocols take them.
 
-/// The septet that announces a character of the extension table.
+/// The septet before a character of the extension table.
 pub(super) const ESCAPE: u8 = 0x1B;
 
-/// The default alphabet: the septet is the index. Row by row as the standard prints its columns.
+/// The default alphabet: the septet is the index. The rows are the columns of the standard.
 #[rustfmt::skip]
 const BASIC: [char; 128] = [
     '@', '£', '$', '¥', 'è', 'é', 'ù', 'ì', 'ò', 'Ç', '\n', 'Ø', 'ø', '\r', 'Å', 'å',
@@ -18,7 +18,7 @@ const BASIC: [char; 128] = [
     'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z', 'ä', 'ö', 'ñ', 'ü', 'à',
 ];
 
-/// The extension table: what a septet means after [`ESCAPE`].
+/// The extension table: the meaning of a septet after [`ESCAPE`].
 const EXTENSION: [(u8, char); 10] = [
     (0x0A, '\u{0C}'),
     (0x14, '^'),
@@ -32,17 +32,16 @@ const EXTENSION: [(u8, char); 10] = [
     (0x65, '€'),
 ];
 
-/// A character's place in the two tables.
+/// The position of a character in the two tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Code {
-    /// A septet of the default alphabet.
     Basic(u8),
-    /// A septet that stands after [`ESCAPE`].
+    /// A septet that follows [`ESCAPE`].
     Extended(u8),
 }
 
 impl Code {
-    /// The septets it takes.
+    /// The number of septets.
     pub(super) const fn width(self) -> usize {
         match self {
             Self::Basic(_) => 1,
@@ -54,10 +53,10 @@ impl Code {
 /// In [`LATIN1`]: not in GSM-7.
 const ABSENT: u8 = 0xFF;
 
-/// In [`LATIN1`]: the septet in the low bits stands after [`ESCAPE`].
+/// In [`LATIN1`]: the septet in the low bits follows [`ESCAPE`].
 const EXTENDED: u8 = 0x80;
 
-/// The tables turned around for U+0000 to U+00FF, so that nearly every character of a request costs one load.
+/// The tables in reverse for U+0000 to U+00FF, so that nearly every character costs one load.
 static LATIN1: [u8; 256] = latin1();
 
 const fn latin1() -> [u8; 256] {
@@ -65,7 +64,7 @@ const fn latin1() -> [u8; 256] {
     let mut septet = 0_u8;
     while septet < 128 {
         let character = BASIC[septet as usize] as usize;
-        // ESCAPE is no character: taken from a text, it would change the meaning of the one behind it.
+        // ESCAPE is not a character: in a text, it would change the meaning of the next one.
         if character < 256 && septet != ESCAPE {
             table[character] = septet;
         }
@@ -82,7 +81,6 @@ const fn latin1() -> [u8; 256] {
     table
 }
 
-/// Where `character` stands in the tables, if it does.
 #[inline]
 pub(super) fn find(character: char) -> Option<Code> {
     match LATIN1.get(character as usize) {
@@ -93,8 +91,8 @@ pub(super) fn find(character: char) -> Option<Code> {
     }
 }
 
-/// Whether all of `text` is ASCII in the default alphabet, so that it takes a septet for each octet. Asked of every
-/// request: ranges without an early way out let the compiler test many octets at once, which a table would not.
+/// Whether `text` consists of ASCII characters of the default alphabet, so that each octet takes one septet. Every
+/// request asks this: ranges without an early exit let the compiler test many octets at once.
 pub(super) fn is_plain(text: &str) -> bool {
     let is_plain = |octet| matches!(octet, b' '..=b'Z' | b'_' | b'a'..=b'z' | b'\n' | b'\r');
     text.bytes().fold(true, |all, octet| all & is_plain(octet))
@@ -118,8 +116,8 @@ const fn find_beyond_latin1(character: char) -> Option<Code> {
     Some(Code::Basic(septet))
 }
 
-/// The text a handset shows for these septets. It refuses nothing, as a handset does not: an extension it lacks
-/// shows as the default alphabet's character, an escape with nothing to escape as a space (both by the standard).
+/// The text that a handset shows for these septets. By the standard nothing is refused: an unknown extension is shown
+/// as the character of the default alphabet, and an escape without a character as a space.
 pub(super) fn decode(septets: &[u8]) -> String {
     let mut text = String::with_capacity(septets.len());
     let mut septets = septets.iter().copied();
@@ -146,7 +144,7 @@ fn extended(septet: u8) -> char {
     }
 }
 
-/// Every character that GSM-7 can write, and the septets it takes: what tests draw texts from.
+/// Every character of GSM-7 and its number of septets, for tests.
 #[cfg(test)]
 pub(super) fn alphabet() -> Vec<(char, usize)> {
     let basic = BASIC.iter().filter(|&&c| c != '\u{1B}').map(|&c| (c, 1));

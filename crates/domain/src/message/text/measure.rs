@@ -1,60 +1,59 @@
-//! What a text costs: its coding and its number of parts. Every request asks, so plain ASCII has a short way, the rest
-//! is read character by character once, and nothing is allocated.
+//! The coding and the number of parts of a text. Every request needs them, so plain ASCII takes a fast path, other
+//! texts are read once, and nothing is allocated.
 
 use super::encode::PART_OCTETS;
 use super::gsm7::{self, Code};
 use super::{Coding, MESSAGE_OCTETS, TextError, Udh};
 
-/// What a text costs.
+/// The coding and the number of parts of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// How its characters are written.
     pub coding: Coding,
-    /// The short messages it takes, each billed as one.
+    /// The number of short messages, each charged separately.
     pub parts: u8,
 }
 
-/// The shape of a text that the service codes and splits: GSM-7 where its tables hold every character, else UCS-2.
+/// The shape of a text that the service codes and splits: GSM-7 if it contains every character, else UCS-2.
 pub fn measure(text: &str) -> Result<Shape, TextError> {
     if text.is_empty() {
         return Err(TextError::Empty);
     }
-    let mut tally = Tally::new(Coding::Gsm7);
-    // Most texts are plain, and finding that out is nearly free: a septet for each octet, no pairs to place.
+    let mut counter = UnitCounter::new(Coding::Gsm7);
+    // Most texts are plain, and the check is nearly free: one septet per octet, and no pairs.
     if gsm7::is_plain(text) {
-        tally.units = text.len();
-        return tally.shape();
+        counter.units = text.len();
+        return counter.shape();
     }
     let mut before = 0;
     let mut characters = text.chars();
     loop {
         let rest = characters.as_str();
         match characters.next().map(gsm7::find) {
-            Some(Some(Code::Basic(_))) => tally.add_one(),
-            Some(Some(Code::Extended(_))) => tally.add_pair(),
+            Some(Some(Code::Basic(_))) => counter.add_one(),
+            Some(Some(Code::Extended(_))) => counter.add_pair(),
             Some(None) => return measure_ucs2(before, rest),
-            None => return tally.shape(),
+            None => return counter.shape(),
         }
         before += 1;
     }
 }
 
-/// The shape of a text found to need UCS-2 at `rest`. All `before` it is in GSM-7, so each character there takes one
-/// UTF-16 unit and need not be read again.
+/// The shape of a text that needs UCS-2 from `rest` on. All characters before it are in GSM-7, so each takes one UTF-16
+/// unit and need not be read again.
 fn measure_ucs2(before: usize, rest: &str) -> Result<Shape, TextError> {
-    let mut tally = Tally::new(Coding::Ucs2);
-    tally.units = before;
+    let mut counter = UnitCounter::new(Coding::Ucs2);
+    counter.units = before;
     for character in rest.chars() {
         match character.len_utf16() {
-            1 => tally.add_one(),
-            _ => tally.add_pair(),
+            1 => counter.add_one(),
+            _ => counter.add_pair(),
         }
     }
-    tally.shape()
+    counter.shape()
 }
 
-/// The shape of a text whose coding the caller chose: one part, never split. `udh` is the caller's own header, which
-/// makes the text a part of a longer one and takes its octets from it.
+/// The shape of a text whose coding the caller chose: one part, never split. `udh` is the caller's own header; it
+/// shares the octets of the message with the text.
 pub fn measure_as(text: &str, coding: Coding, udh: Option<&Udh>) -> Result<Shape, TextError> {
     let units = units_of(text, coding)?;
     let udh_octets = udh.map_or(0, |udh| udh.as_bytes().len());
@@ -92,15 +91,15 @@ fn units_of(text: &str, coding: Coding) -> Result<usize, TextError> {
     Ok(units)
 }
 
-/// A running count of units, and of the units left empty because a pair may not straddle two parts.
-struct Tally {
+/// Counts units, and the units left empty because a pair must not be split over two parts.
+struct UnitCounter {
     coding: Coding,
     per_part: usize,
     units: usize,
     skipped: usize,
 }
 
-impl Tally {
+impl UnitCounter {
     const fn new(coding: Coding) -> Self {
         Self {
             coding,
@@ -115,8 +114,8 @@ impl Tally {
     }
 
     const fn add_pair(&mut self) {
-        let place = (self.units + self.skipped) % self.per_part;
-        if place + 1 == self.per_part {
+        let position = (self.units + self.skipped) % self.per_part;
+        if position + 1 == self.per_part {
             self.skipped += 1;
         }
         self.units += 2;
@@ -154,7 +153,7 @@ mod tests {
         }
     }
 
-    /// `count` letters, then `end`.
+    /// `count` letters, followed by `end`.
     fn letters(count: usize, end: &str) -> String {
         "a".repeat(count) + end
     }
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_ucs2_split_at_67_and_never_within_a_pair() {
+    fn other_texts_are_ucs2_split_at_67_and_never_within_a_pair() {
         let cases = [
             ("one Cyrillic letter", "ж".into(), ucs2(1)),
             ("a full UCS-2 message", letters(69, "ж"), ucs2(1)),
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_handset_can_join_is_refused() {
+    fn texts_of_too_many_parts_are_refused() {
         let too_many = |coding, parts| TextError::TooManyParts { coding, parts };
         let cases = [
             ("nothing", String::new(), TextError::Empty),

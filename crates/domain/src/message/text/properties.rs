@@ -1,11 +1,11 @@
-//! What must hold for every text, whichever way it is measured, split and read back.
+//! Properties of every text, however it is measured, split and read back.
 
 use proptest::prelude::*;
 use sms_splitter::SplitSms;
 
 use super::{Coding, MESSAGE_OCTETS, Part, Shape, Udh, decode, encode, gsm7, measure, measure_as};
 
-/// A character that GSM-7 writes, with the costly extension table drawn as often as the rest.
+/// A GSM-7 character; half of them are from the extension table.
 fn gsm7_character() -> impl Strategy<Value = char> {
     let (basic, extended): (Vec<_>, Vec<_>) = gsm7::alphabet()
         .into_iter()
@@ -32,7 +32,7 @@ fn text() -> impl Strategy<Value = String> {
     characters.prop_map(String::from_iter)
 }
 
-/// Texts that a caller's `coding` and `udh` may or may not hold.
+/// Texts that may or may not fit with a caller's `coding` and `udh`.
 fn short_text() -> impl Strategy<Value = String> {
     prop::collection::vec(any_character(), 0..90).prop_map(String::from_iter)
 }
@@ -53,11 +53,11 @@ fn udh() -> impl Strategy<Value = Option<Udh>> {
     }))
 }
 
-/// The octets of a part on the air, where septets are packed.
+/// The size of a part on the air, where septets are packed.
 fn octets_on_air(part: &Part, coding: Coding) -> usize {
     let header = part.udh.as_ref().map_or(0, |udh| udh.as_bytes().len());
     match coding {
-        // A header and septets share bits: the text starts at the next septet boundary.
+        // The text starts at the next septet boundary after the header.
         Coding::Gsm7 => ((header * 8).div_ceil(7) + part.payload.len())
             .saturating_mul(7)
             .div_ceil(8),
@@ -65,7 +65,7 @@ fn octets_on_air(part: &Part, coding: Coding) -> usize {
     }
 }
 
-/// Whether a payload is made of whole characters only.
+/// Whether a payload consists of whole characters.
 fn is_whole(payload: &[u8], coding: Coding) -> bool {
     match coding {
         Coding::Gsm7 => payload.last() != Some(&gsm7::ESCAPE),
@@ -117,7 +117,7 @@ proptest! {
         prop_assert_eq!(shape.coding == Coding::Gsm7, in_gsm7);
     }
 
-    /// A second opinion, from an implementation that shares nothing with this one.
+    /// Compares with an independent implementation.
     #[test]
     fn another_splitter_agrees(text in text()) {
         let shape = measure(&text).expect("at most 255 parts");

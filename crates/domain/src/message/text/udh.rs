@@ -1,4 +1,4 @@
-//! The User Data Header: octets in front of the text that tell a handset what the text is part of.
+//! The User Data Header: octets before the text that tell a handset what the text is part of.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,46 +7,41 @@ use super::MESSAGE_OCTETS;
 
 /// A User Data Header whose length octet is right and whose information elements fill it exactly.
 ///
-/// Written `%05%00%03%2A%02%01`: each octet as two hexadecimal digits behind a `%`.
+/// Written as `%05%00%03%2A%02%01`: each octet as `%` and two hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Udh {
-    // Boxed, as few messages carry one and every message has room for one.
+    // Boxed, because every message has this field and few messages use it.
     octets: Box<[u8]>,
 }
 
-/// Octets or a spelling that are no User Data Header. Each message reads on after `Invalid value for field 'udh':`.
+/// The text is not a User Data Header. Each error text continues `Invalid value for field 'udh':`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UdhError {
-    /// There is nothing.
     #[error(
         "it is empty; give a length octet and information elements, such as %05%00%03%2A%02%01"
     )]
     Empty,
 
-    /// It would not fit a message, even with no text.
+    /// It does not fit into a message, even without text.
     #[error("it has {octets} octets; a message carries {MESSAGE_OCTETS}, text included")]
-    TooLong {
-        /// The octets given.
-        octets: usize,
-    },
+    TooLong { octets: usize },
 
     /// An octet is not written as `%` and two hexadecimal digits.
     #[error(
         "octet {position} is written {written:?}; write each as % and two hexadecimal digits, such as %2A"
     )]
     BadOctet {
-        /// Which octet, counted from 1.
+        /// Counted from 1.
         position: usize,
-        /// The characters found in its place, three at most.
+        /// The characters found instead, at most three.
         written: String,
     },
 
-    /// The length octet does not count what follows it.
+    /// The length octet is not the number of octets that follow it.
     #[error("its length octet says {declared}, but {follow} octets follow; the two must be equal")]
     WrongLength {
-        /// What the length octet says.
         declared: u8,
-        /// The octets behind it.
+        /// The number of octets after it.
         follow: usize,
     },
 
@@ -54,27 +49,23 @@ pub enum UdhError {
     #[error(
         "information element {identifier:#04X} has no length octet; write identifier, length, data"
     )]
-    NoElementLength {
-        /// The element's identifier.
-        identifier: u8,
-    },
+    NoElementLength { identifier: u8 },
 
-    /// An information element is longer than the header it stands in.
+    /// An information element is longer than the rest of the header.
     #[error(
         "information element {identifier:#04X} says {declared} octets of data, but {left} are left; make them equal"
     )]
     ElementOverrun {
-        /// The element's identifier.
         identifier: u8,
         /// What its length octet says.
         declared: u8,
-        /// The octets behind that.
+        /// The number of octets after that.
         left: usize,
     },
 }
 
 impl Udh {
-    /// The header in these octets, the length octet first.
+    /// Checks the octets of a header, the length octet first.
     pub fn from_bytes(octets: &[u8]) -> Result<Self, UdhError> {
         check(octets)?;
         Ok(Self {
@@ -89,7 +80,7 @@ impl Udh {
         }
     }
 
-    /// All octets, the length octet included.
+    /// All octets, including the length octet.
     pub fn as_bytes(&self) -> &[u8] {
         &self.octets
     }
@@ -100,7 +91,7 @@ impl FromStr for Udh {
 
     fn from_str(written: &str) -> Result<Self, UdhError> {
         let count = written.len().div_ceil(3);
-        // Ahead of reading, so that a hostile field costs nothing.
+        // Checked before parsing, so that a hostile field costs nothing.
         if count > MESSAGE_OCTETS {
             return Err(UdhError::TooLong { octets: count });
         }
@@ -123,7 +114,7 @@ impl fmt::Display for Udh {
     }
 }
 
-/// The octet written as `%2A`.
+/// Parses an octet written like `%2A`.
 fn octet(triple: &[u8]) -> Option<u8> {
     let &[b'%', high, low] = triple else {
         return None;
@@ -137,7 +128,7 @@ fn digit(letter: u8) -> Option<u8> {
 }
 
 fn bad_octet(written: &str, index: usize) -> UdhError {
-    // Everything before is well written, hence ASCII: octets and characters count the same up to here.
+    // Everything before is valid, hence ASCII, so octets and characters have the same positions.
     UdhError::BadOctet {
         position: index + 1,
         written: written.chars().skip(index * 3).take(3).collect(),

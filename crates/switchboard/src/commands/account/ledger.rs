@@ -1,4 +1,4 @@
-//! What changed balances, and whether it all adds up.
+//! `switchboard account ledger` and `switchboard account check`
 
 use anyhow::ensure;
 use domain::billing::LedgerEntry;
@@ -9,7 +9,6 @@ use serde_json::json;
 use crate::cli::Output;
 use crate::commands::{TIME, print_json};
 
-/// Shows the newest entries of an account.
 pub(super) async fn show(
     accounts: &Accounts,
     name: &str,
@@ -27,7 +26,7 @@ pub(super) async fn show(
     Ok(())
 }
 
-/// Verifies every ledger; an imbalance is an error.
+/// Checks every ledger; an imbalance is an error.
 pub(super) async fn check(accounts: &Accounts, output: Output) -> anyhow::Result<()> {
     let checked = accounts.list().await?.len();
     let imbalances = accounts.check_ledger().await?;
@@ -41,7 +40,7 @@ pub(super) async fn check(accounts: &Accounts, output: Output) -> anyhow::Result
     }
     ensure!(
         imbalances.is_empty(),
-        "the ledger does not give the balance of {} of {checked} accounts; keep a copy of the database, then compare with `switchboard account ledger NAME`",
+        "the ledger does not match the balance of {} of {checked} accounts; keep a copy of the database, then compare with `switchboard account ledger NAME`",
         imbalances.len()
     );
     if !output.json {
@@ -58,7 +57,7 @@ fn in_words(imbalance: &Imbalance) -> String {
         broken_steps,
     } = imbalance;
     format!(
-        "account '{account}': the balance is {balance}, the ledger gives {entries}, {broken_steps} entries do not follow from the one before"
+        "account '{account}': the balance is {balance}, the ledger gives {entries}, {broken_steps} entries do not continue the previous balance"
     )
 }
 

@@ -1,4 +1,4 @@
-//! Correcting every number of a file: read in chunks, corrected on all cores, written in the order of the rows.
+//! Corrects every number in a file: reads it in chunks, corrects on all cores, and writes the rows in order.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Read, Write};
@@ -16,17 +16,17 @@ use super::summary::{Fault, Outcome, Summary};
 use crate::cli::CorrectArgs;
 use crate::commands::{files, print_json, progress};
 
-/// Rows that are in memory at once.
+/// How many rows are in memory at once.
 const CHUNK_ROWS: usize = 10_000;
-/// Bytes of rows after which a chunk ends even if it has fewer.
+/// A chunk also ends after this many bytes.
 const CHUNK_BYTES: usize = 16 * 1024 * 1024;
 const BUFFER_BYTES: usize = 128 * 1024;
 
-/// Corrects a file and says what came of it.
+/// Corrects a file and prints a summary.
 pub(in crate::commands) fn correct(args: &CorrectArgs) -> anyhow::Result<()> {
     let started = Instant::now();
     let summary = match rewrite(args) {
-        Err(error) if nobody_reads(&error) && args.output.is_none() => return Ok(()),
+        Err(error) if is_closed_pipe(&error) && args.output.is_none() => return Ok(()),
         summary => summary?,
     };
     let took = started.elapsed();
@@ -38,14 +38,14 @@ pub(in crate::commands) fn correct(args: &CorrectArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Who pipes the rows into `head` has seen enough.
-fn nobody_reads(error: &anyhow::Error) -> bool {
+/// A closed pipe is no failure: `head` has read enough.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 fn rewrite(args: &CorrectArgs) -> anyhow::Result<Summary> {
-    // On a terminal the rows themselves show how far it is.
+    // On a terminal, the rows themselves show the progress.
     let bar_is_shown = !args.json && (args.output.is_some() || !io::stdout().is_terminal());
     let bar = progress::bytes(size(&args.file), bar_is_shown);
     let input = bar.wrap_read(files::open(&args.file)?);
@@ -54,31 +54,32 @@ fn rewrite(args: &CorrectArgs) -> anyhow::Result<Summary> {
         .flexible(true)
         .buffer_capacity(BUFFER_BYTES)
         .from_reader(input);
-    let name = files::shown(&args.file);
+    let name = files::name_of(&args.file);
     let mut first = ByteRecord::new();
     let read = reader.read_byte_record(&mut first);
     ensure!(
         read.with_context(|| format!("cannot read {name}"))?,
         "{name} has no rows"
     );
-    let layout = Layout::of(&first, args.column.as_ref())?;
+    let layout = Layout::detect(&first, args.column.as_ref())?;
     let writer = csv::WriterBuilder::new()
         .flexible(true)
         .buffer_capacity(BUFFER_BYTES)
         .from_writer(output(args)?);
-    let mut work = Work {
+    let mut correction = Correction {
         layout,
         country: args.country,
         writer,
         summary: Summary::default(),
     };
-    work.run(first, &mut reader)
+    correction
+        .run(first, &mut reader)
         .with_context(|| format!("correcting {name} was not finished"))?;
     bar.finish_and_clear();
-    Ok(work.summary)
+    Ok(correction.summary)
 }
 
-/// How large the input is, where that is known.
+/// The size of the input, if it is known.
 fn size(path: &Path) -> Option<u64> {
     let metadata = path.metadata().ok()?;
     metadata.is_file().then_some(metadata.len())
@@ -96,16 +97,16 @@ fn output(args: &CorrectArgs) -> anyhow::Result<Box<dyn Write>> {
     Ok(Box::new(file))
 }
 
-/// A file that is being rewritten.
-struct Work<W: Write> {
+/// A correction in progress.
+struct Correction<W: Write> {
     layout: Layout,
     country: Country,
     writer: Writer<W>,
     summary: Summary,
 }
 
-impl<W: Write> Work<W> {
-    /// Goes through the file, the first row of which was read already.
+impl<W: Write> Correction<W> {
+    /// Processes the file; its first row was read before.
     fn run(&mut self, first: ByteRecord, reader: &mut Reader<impl Read>) -> io::Result<()> {
         let mut rows = vec![ByteRecord::new(); CHUNK_ROWS];
         let mut count = 0;
@@ -145,20 +146,20 @@ impl<W: Write> Work<W> {
         Ok(())
     }
 
-    /// Writes a row as it was, filled up to the width of the first one, and what is added to it.
+    /// Writes a row unchanged, padded to the width of the first one, with the added columns.
     fn write(&mut self, row: &ByteRecord, added: [&[u8]; ADDED.len()]) -> io::Result<()> {
         let missing = self.layout.width.saturating_sub(row.len());
         let filling = std::iter::repeat_n(&b""[..], missing);
         let cells = row.iter().chain(filling).chain(added);
-        self.writer.write_record(cells).map_err(as_io)
+        self.writer.write_record(cells).map_err(into_io)
     }
 }
 
-/// Reads rows into the room there is and says how many; none at the end of the file.
+/// Reads rows into `rows` and returns how many; 0 at the end of the file.
 fn fill(reader: &mut Reader<impl Read>, rows: &mut [ByteRecord]) -> io::Result<usize> {
     let mut bytes = 0;
     for (count, row) in rows.iter_mut().enumerate() {
-        if bytes >= CHUNK_BYTES || !reader.read_byte_record(row).map_err(as_io)? {
+        if bytes >= CHUNK_BYTES || !reader.read_byte_record(row).map_err(into_io)? {
             return Ok(count);
         }
         bytes += row.as_slice().len();
@@ -166,15 +167,15 @@ fn fill(reader: &mut Reader<impl Read>, rows: &mut [ByteRecord]) -> io::Result<u
     Ok(rows.len())
 }
 
-/// Reading rows of any length and any encoding fails only where the file or the pipe does.
-fn as_io(error: csv::Error) -> io::Error {
+/// Rows of any length and encoding are accepted, so only I/O can fail.
+fn into_io(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),
     }
 }
 
-/// Corrects the numbers of rows, a share of them on each core.
+/// Corrects the numbers of these rows on all cores.
 fn correct_all(rows: &[ByteRecord], column: usize, country: Country) -> Vec<Outcome> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let share = rows.len().div_ceil(cores).max(1);
@@ -210,17 +211,18 @@ mod tests {
             .from_reader(csv.as_bytes());
         let mut first = ByteRecord::new();
         assert!(reader.read_byte_record(&mut first).expect("CSV"));
-        let mut work = Work {
-            layout: Layout::of(&first, None).expect("a layout"),
+        let mut correction = Correction {
+            layout: Layout::detect(&first, None).expect("a layout"),
             country: Country::parse("LV").expect("a country"),
             writer: csv::WriterBuilder::new()
                 .flexible(true)
                 .from_writer(Vec::new()),
             summary: Summary::default(),
         };
-        work.run(first, &mut reader)
+        correction
+            .run(first, &mut reader)
             .expect("memory takes everything");
-        let bytes = work.writer.into_inner().expect("flushed");
+        let bytes = correction.writer.into_inner().expect("flushed");
         String::from_utf8(bytes).expect("text")
     }
 
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn short_rows_are_filled_up() {
+    fn short_rows_are_padded() {
         let out = rewritten("id,to\n1,20000001\n2\n");
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines[1], "1,20000001,+37120000001,mobile,LV,");

@@ -1,4 +1,4 @@
-//! Where the numbers stand in a CSV file, and what is added to each row.
+//! The columns of a CSV file with numbers.
 
 use anyhow::bail;
 use csv::ByteRecord;
@@ -6,38 +6,35 @@ use domain::shown::Shown;
 
 use crate::cli::Column;
 
-/// The names under which a column of numbers is found by itself.
+/// The header names of a column with numbers.
 const NAMES: [&str; 4] = ["number", "phone", "msisdn", "to"];
 
-/// The columns that are added.
 pub(super) const ADDED: [&str; 4] = ["NumberE164", "NumberType", "CountryIso", "Error"];
 
-/// What the first row tells about the file.
+/// The layout of the file, taken from its first row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// The place of the numbers, from 0.
+    /// The index of the column with the numbers.
     pub(super) column: usize,
-    /// Whether the first row names the columns.
     pub(super) has_header: bool,
-    /// How many columns there are.
     pub(super) width: usize,
 }
 
 impl Layout {
-    /// Reads it off the first row. That one is a header if it has a column of the right name, or something with a
-    /// letter where a number should stand.
-    pub(super) fn of(first: &ByteRecord, wanted: Option<&Column>) -> anyhow::Result<Self> {
+    /// Detects the layout. The first row is a header if a column has the right name, or if there is a letter where a
+    /// number should be.
+    pub(super) fn detect(first: &ByteRecord, wanted: Option<&Column>) -> anyhow::Result<Self> {
         let named = match wanted {
-            Some(Column::Named(name)) => match place_of(first, &[name]) {
+            Some(Column::Named(name)) => match index_of(first, &[name]) {
                 None => bail!("{}", no_such_column(first, name)),
                 found => found,
             },
             Some(Column::At(_)) => None,
-            None => place_of(first, &NAMES),
+            None => index_of(first, &NAMES),
         };
         let column = match (named, wanted) {
-            (Some(place), _) => place,
-            (None, Some(Column::At(place))) => *place,
+            (Some(index), _) => index,
+            (None, Some(Column::At(index))) => *index,
             (None, _) => 0,
         };
         let Some(cell) = first.get(column) else {
@@ -52,13 +49,13 @@ impl Layout {
     }
 }
 
-/// The text of a cell, whatever it is encoded in.
+/// The text of a cell in any encoding.
 pub(super) fn text(cell: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(cell)
 }
 
-/// The place of the first of these names that the row has, in upper or lower case.
-fn place_of(row: &ByteRecord, names: &[&str]) -> Option<usize> {
+/// The index of the first of these names in the row, ignoring case.
+fn index_of(row: &ByteRecord, names: &[&str]) -> Option<usize> {
     let is = |cell: &[u8], name: &str| text(cell).trim().to_lowercase() == name.to_lowercase();
     names
         .iter()
@@ -71,7 +68,7 @@ fn no_such_column(first: &ByteRecord, name: &str) -> String {
         .map(|cell| Shown(&text(cell)).to_string())
         .collect();
     format!(
-        "the first row has no column {}; it has {}. A place from 1 may be given, too",
+        "the first row has no column {}; it has {}. A position from 1 is possible, too",
         Shown(name),
         columns.join(", ")
     )
@@ -83,7 +80,7 @@ mod tests {
 
     fn layout(row: &[&str], wanted: Option<&str>) -> Result<(usize, bool), String> {
         let wanted = wanted.map(|text| text.parse::<Column>().expect("any text"));
-        Layout::of(&ByteRecord::from(row.to_vec()), wanted.as_ref())
+        Layout::detect(&ByteRecord::from(row.to_vec()), wanted.as_ref())
             .map(|layout| (layout.column, layout.has_header))
             .map_err(|error| error.to_string())
     }
@@ -106,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_is_not_there_is_an_error_that_names_those_that_are() {
+    fn a_missing_column_is_an_error_that_lists_the_columns() {
         for (wanted, fragment) in [
             ("fax", "no column 'fax'; it has 'name', 'phone'"),
             ("3", "no column 3: the first row has 2"),

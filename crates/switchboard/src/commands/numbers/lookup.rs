@@ -1,4 +1,4 @@
-//! What single numbers are, whose they are and what a part to them costs.
+//! `switchboard numbers lookup`
 
 use anyhow::ensure;
 use domain::{AccountId, Channel, Money, Network};
@@ -11,10 +11,9 @@ use crate::cli::LookupArgs;
 use crate::commands::{account_id, catalogues, print_json, rates, store};
 use crate::config::Config;
 
-/// What is known of a number.
-struct Found {
+struct NumberDetail {
     number: Corrected,
-    place: Place,
+    location: Place,
     operator: Option<(u32, String)>,
     price: Option<Money>,
 }
@@ -57,30 +56,30 @@ pub(in crate::commands) async fn lookup(config: &Config, args: LookupArgs) -> an
     Ok(())
 }
 
-fn find(live: &Live, account: Option<AccountId>, number: Corrected) -> Found {
-    let place = live.reference.locate(&number.number);
-    let operator = place.operator.and_then(|id| live.reference.operator(id));
+fn find(live: &Live, account: Option<AccountId>, number: Corrected) -> NumberDetail {
+    let location = live.reference.locate(&number.number);
+    let operator = location.operator.and_then(|id| live.reference.operator(id));
     let named = |operator: &Operator| (operator.id.get(), operator.name.to_string());
     let prices = live.prices(Channel::Sms);
     let price = match account {
-        Some(account) => prices.price(account, &place),
-        None => prices.list.price(&place),
+        Some(account) => prices.price(account, &location),
+        None => prices.list.price(&location),
     };
-    Found {
+    NumberDetail {
         number,
-        place,
+        location,
         operator: operator.map(named),
         price,
     }
 }
 
-impl Found {
+impl NumberDetail {
     fn country(&self) -> Option<domain::Country> {
-        self.number.country.or(self.place.country)
+        self.number.country.or(self.location.country)
     }
 }
 
-fn as_json(raw: &str, found: &Found) -> Value {
+fn as_json(raw: &str, found: &NumberDetail) -> Value {
     let operator = found.operator.as_ref();
     json!({
         "number": raw,
@@ -89,8 +88,8 @@ fn as_json(raw: &str, found: &Found) -> Value {
         "country": found.country().as_ref().map(domain::Country::as_str),
         "operatorId": operator.map(|(id, _)| id),
         "operator": operator.map(|(_, name)| name),
-        "mcc": found.place.network.map(Network::mcc),
-        "mnc": found.place.network.map(Network::mnc),
+        "mcc": found.location.network.map(Network::mcc),
+        "mnc": found.location.network.map(Network::mnc),
         "price": found.price.map(|price| price.to_string()),
         "error": null,
     })
@@ -108,9 +107,9 @@ fn print_header(currency: &str) {
     );
 }
 
-fn print_row(found: &Found) {
+fn print_row(found: &NumberDetail) {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let network = found.place.network;
+    let network = found.location.network;
     let network = network.map(|network| format!("{:03}-{}", network.mcc(), network.mnc()));
     let (id, name) = found.operator.clone().unzip();
     println!(

@@ -1,4 +1,4 @@
-//! What came of many numbers.
+//! The summary of many corrected numbers.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -6,15 +6,13 @@ use std::time::Duration;
 use numbering::{Corrected, CorrectionError, CorrectionReason, NumberType};
 use serde_json::{Value, json};
 
-/// What came of the number of one row.
+/// The result of the number in one row.
 pub(super) type Outcome = Result<Corrected, Fault>;
 
-/// Why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The row ends before the column of the numbers.
+    /// The row ends before the column with the numbers.
     NoCell,
-    /// It cannot be corrected.
     Number(CorrectionError),
 }
 
@@ -27,7 +25,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A fault without the number that has it.
+/// A fault without its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
     NoCell,
@@ -43,18 +41,17 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Counts outcomes.
+/// Counts results.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Summary {
     mobile: u64,
     landline: u64,
     unknown: u64,
-    /// There are few reasons, so looking through them is quick.
+    /// There are few reasons, so a linear search is fast.
     faults: Vec<(Reason, u64)>,
 }
 
 impl Summary {
-    /// Counts one.
     pub(super) fn add(&mut self, outcome: &Outcome) {
         let reason = match outcome {
             Ok(corrected) => {
@@ -74,7 +71,7 @@ impl Summary {
         }
     }
 
-    /// Words for people: the counts, the speed, and each reason on a line.
+    /// Text with the counts, the speed, and each reason on a line.
     pub(super) fn in_words(&self, took: Duration) -> String {
         let Self {
             mobile,
@@ -95,7 +92,6 @@ impl Summary {
         text
     }
 
-    /// The same as one object.
     pub(super) fn as_json(&self, took: Duration) -> Value {
         let reasons = self.most_frequent().into_iter();
         let reasons =

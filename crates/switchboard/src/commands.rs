@@ -1,4 +1,4 @@
-//! The commands, one file a subject. Each works beside a running service.
+//! The commands, one file each. All of them work while a service runs.
 
 mod account;
 mod audit;
@@ -35,15 +35,15 @@ use crate::cli::{Cli, Command, ConfigCommand, NumbersCommand};
 use crate::config::{self, Config};
 use crate::serve;
 
-/// How long the process waits for work that cannot be stopped, once everything is stored.
-const STRAGGLERS_TIME: Duration = Duration::from_secs(2);
+/// How long the process waits for background work that cannot be stopped.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How times are shown in tables.
+/// The format of times in tables.
 const TIME: &str = "%Y-%m-%d %H:%M:%SZ";
 
-/// Does what the command line asks for.
+/// Runs the given command.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
-    let config = config::load(&cli.place)?;
+    let config = config::load(&cli.paths)?;
     let command = cli
         .command
         .unwrap_or(Command::Serve(crate::cli::ServeArgs::default()));
@@ -59,7 +59,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
         .build()?;
     let outcome = runtime.block_on(async {
         match command {
-            Command::Serve(args) => serve::run(config, &cli.place, args).await,
+            Command::Serve(args) => serve::run(config, &cli.paths, args).await,
             Command::Account(command) => account::run(&config, command).await,
             Command::Token(command) => token::run(&config, command).await,
             Command::Invite(command) => invite::run(&config, command).await,
@@ -84,27 +84,24 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<()> {
             }
         }
     });
-    // A name server that hangs must not keep the process from ending.
-    runtime.shutdown_timeout(STRAGGLERS_TIME);
+    // A hanging name server must not keep the process from ending.
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     outcome
 }
 
-/// The configured database.
 async fn store(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     serve::open_store(config, &config.database_url()?).await
 }
 
-/// The account use cases on the configured database.
 async fn accounts(config: &Config) -> anyhow::Result<Accounts> {
     Ok(Accounts::new(store(config).await?, Arc::new(SystemClock)))
 }
 
-/// Reference data and prices as they are in the database.
 async fn catalogues(store: Arc<dyn Store>) -> anyhow::Result<Catalogues> {
     Ok(Catalogues::load(store, Arc::new(SystemClock)).await?)
 }
 
-/// The ID of an account that is named, where one is.
+/// The ID of the named account; `None` without a name.
 async fn account_id(
     store: &Arc<dyn Store>,
     name: Option<&str>,
@@ -116,7 +113,7 @@ async fn account_id(
     Ok(Some(accounts.get(name).await?.id))
 }
 
-/// Why something is not imported: each problem on a line of its own.
+/// The error of a refused import, with each problem on its own line.
 fn refused(what: &str, problems: &[impl Display]) -> anyhow::Error {
     let mut text = format!("{what} was not taken, nothing was changed:");
     for problem in problems {
@@ -126,7 +123,7 @@ fn refused(what: &str, problems: &[impl Display]) -> anyhow::Error {
     anyhow::Error::msg(text)
 }
 
-/// Prints one JSON value on a line of its own.
+/// Prints a JSON value on one line.
 fn print_json(value: &serde_json::Value) {
     println!("{value}");
 }

@@ -1,0 +1,90 @@
+//! `[billing]`, `[senders]`, `[simulator]` and `[retention]`: currency, confirmation codes, the simulated network, and
+//! how long data is stored.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, ensure};
+use domain::Originator;
+use serde::{Deserialize, Serialize};
+
+use super::Config;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Billing {
+    pub(crate) currency: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Senders {
+    pub(crate) pin_from: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Simulator {
+    pub(crate) delay_ms: u64,
+    pub(crate) window: usize,
+    pub(crate) journal: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Retention {
+    pub(crate) messages_days: u32,
+    pub(crate) ledger_days: u32,
+}
+
+impl Default for Billing {
+    fn default() -> Self {
+        Self {
+            currency: "EUR".to_owned(),
+        }
+    }
+}
+
+impl Default for Senders {
+    fn default() -> Self {
+        Self {
+            pin_from: "Switchboard".to_owned(),
+        }
+    }
+}
+
+impl Default for Simulator {
+    fn default() -> Self {
+        Self {
+            delay_ms: 300,
+            window: 500,
+            journal: None,
+        }
+    }
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            messages_days: 90,
+            ledger_days: 0,
+        }
+    }
+}
+
+impl Billing {
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let letters = self.currency.bytes().all(|b| b.is_ascii_uppercase());
+        ensure!(
+            self.currency.len() == 3 && letters,
+            "billing.currency must be an ISO 4217 code such as EUR"
+        );
+        Ok(())
+    }
+}
+
+impl Config {
+    /// The originator of confirmation codes.
+    pub(crate) fn pin_from(&self) -> anyhow::Result<Originator> {
+        Originator::parse(&self.senders.pin_from).context("senders.pin_from")
+    }
+}

@@ -1,0 +1,69 @@
+//! `[metrics]` and `[log]`.
+
+use std::net::SocketAddr;
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+
+use super::Secret;
+
+/// A shorter token could be guessed.
+const MIN_METRICS_TOKEN_BYTES: usize = 16;
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Metrics {
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) token: Option<Secret>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Log {
+    pub(crate) level: String,
+    pub(crate) format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// Text on a terminal, JSON otherwise.
+    #[default]
+    Auto,
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            level: "info".to_owned(),
+            format: LogFormat::Auto,
+        }
+    }
+}
+
+impl Metrics {
+    /// Checks the settings; `listen` is the address of the main listener.
+    pub(super) fn check(&self, listen: SocketAddr) -> anyhow::Result<()> {
+        if let Some(token) = &self.token {
+            let is_token = token.0.len() >= MIN_METRICS_TOKEN_BYTES
+                && token.0.bytes().all(|b| b.is_ascii_graphic());
+            ensure!(
+                is_token,
+                "metrics.token must have at least {MIN_METRICS_TOKEN_BYTES} characters, none of them a space; openssl rand -hex 32 prints one"
+            );
+        }
+        if let Some(metrics) = self.listen {
+            let same = metrics == listen && metrics.port() != 0;
+            ensure!(
+                !same,
+                "metrics.listen and server.listen are both {metrics}; give metrics a port of its own"
+            );
+        }
+        Ok(())
+    }
+}
