@@ -8,11 +8,11 @@
 //! match. Ported numbers keep their digits, so the operator is where a number started, not where it is.
 
 mod by_country;
-mod csv;
 mod difference;
 mod entries;
 mod problem;
 mod read;
+mod records;
 mod trie;
 
 use std::collections::{BTreeMap, HashMap};

@@ -1,14 +1,15 @@
 //! From the text of the files to checked entries.
 
-use std::borrow::Cow;
+use std::ops::ControlFlow;
 
+use csv::StringRecord;
 use domain::number::msisdn::MAX_DIGITS;
 use domain::{Country, Network};
 
 use super::Files;
-use super::csv::{Fields, Reader};
 use super::entries::{NetworkEntry, NetworkStatus, OperatorId, Prefix};
 use super::problem::{Fault, File, Problem, Problems};
+use super::records::for_each_record;
 
 /// The entries of the four files, in the order of the files but for the operators, which ascend by ID.
 pub(super) struct Tables {
@@ -122,57 +123,57 @@ fn read_areas(text: &str, problems: &mut Problems) -> Vec<Area> {
     areas
 }
 
-/// Reads each record below the header; what is wrong with one goes to the problems.
-fn read_rows<'a, T>(
+/// Reads each record below the header and adds what is wrong with it to the problems.
+fn read_rows<T>(
     file: File,
-    text: &'a str,
+    text: &str,
     problems: &mut Problems,
-    mut read_row: impl FnMut(usize, &Fields<'a>) -> Result<T, Fault>,
+    mut read_row: impl FnMut(usize, &StringRecord) -> Result<T, Fault>,
 ) -> Vec<T> {
-    let mut reader = Reader::new(text);
-    let mut fields = Vec::with_capacity(file.columns().len());
     let mut rows = Vec::new();
-    if let Err((line, fault)) = read_header(file, &mut reader, &mut fields) {
-        problems.add(file, line, fault);
-        return rows;
-    }
     let mut records = 0;
-    while !problems.is_full()
-        && let Some((line, record)) = reader.read(&mut fields)
-    {
+    let end = for_each_record(text, |line, record| {
         records += 1;
-        let row = record
-            .and_then(|()| check_count(file, &fields))
-            .and_then(|()| read_row(line, &fields));
+        if records == 1 {
+            return match record.and_then(|header| check_header(file, header)) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(fault) => {
+                    problems.add(file, line, fault);
+                    ControlFlow::Break(())
+                }
+            };
+        }
+        let row = record.and_then(|fields| {
+            check_count(file, fields)?;
+            read_row(line, fields)
+        });
         match row {
             Ok(row) => rows.push(row),
             Err(fault) => problems.add(file, line, fault),
         }
-    }
-    if records == 0 {
+        if problems.is_full() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    if end.is_continue() && records <= 1 {
         problems.add(file, 1, Fault::Empty);
     }
     rows
 }
 
-fn read_header<'a>(
-    file: File,
-    reader: &mut Reader<'a>,
-    fields: &mut Vec<Cow<'a, str>>,
-) -> Result<(), (usize, Fault)> {
-    let (line, record) = reader.read(fields).ok_or((1, Fault::Empty))?;
-    record.map_err(|fault| (line, fault))?;
-    if fields == file.columns() {
+fn check_header(file: File, header: &StringRecord) -> Result<(), Fault> {
+    if header.iter().eq(file.columns().iter().copied()) {
         return Ok(());
     }
-    let fault = Fault::Header {
-        found: fields.join(","),
+    Err(Fault::Header {
+        found: header.iter().collect::<Vec<_>>().join(","),
         expected: file.columns().join(","),
-    };
-    Err((line, fault))
+    })
 }
 
-fn check_count(file: File, fields: &Fields<'_>) -> Result<(), Fault> {
+fn check_count(file: File, fields: &StringRecord) -> Result<(), Fault> {
     let (found, expected) = (fields.len(), file.columns().len());
     if found == expected {
         Ok(())
