@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::{AccountId, Channel, Country, Money, Network};
-use numbering::reference::{OperatorId, Place, Reference};
+use numbering::reference::{Location, OperatorId, Reference};
 
 pub use difference::PriceDifference;
 pub use read::{Format, PriceProblem};
@@ -58,7 +58,7 @@ impl PriceList {
     }
 
     /// What one part costs there.
-    pub fn price(&self, place: &Place) -> Option<Money> {
+    pub fn price(&self, place: &Location) -> Option<Money> {
         let network = place.country.zip(place.network);
         let keys = [
             network.map(|(country, network)| Key::Network(country, network)),
@@ -123,7 +123,7 @@ pub struct Prices {
 
 impl Prices {
     /// What one part, one message or one lookup costs this account there; `None`: it cannot be had.
-    pub fn price(&self, account: AccountId, place: &Place) -> Option<Money> {
+    pub fn price(&self, account: AccountId, place: &Location) -> Option<Money> {
         let own = || self.of_account.get(&account)?.price(place);
         own().or_else(|| self.list.price(place))
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use domain::ports::{AccessStore, StoreError};
 use domain::{AccountId, AccountName, Channel, Msisdn};
-use numbering::reference::Place;
+use numbering::reference::Location;
 use tokio::task::AbortHandle;
 
 use crate::catalogue::Catalogues;
@@ -131,7 +131,7 @@ impl Routing {
         let place = if table.needs_place {
             self.catalogues.live().reference.locate(to)
         } else {
-            Place::default()
+            Location::default()
         };
         let route = table.route(channel, account, to, &place, dice);
         Routed {
@@ -246,7 +246,7 @@ impl Table {
         channel: Channel,
         account: AccountId,
         to: &Msisdn,
-        place: &Place,
+        place: &Location,
         dice: u64,
     ) -> Option<Route> {
         let found = self.find(channel, Some(account), to, place, dice);
@@ -259,7 +259,7 @@ impl Table {
         channel: Channel,
         account: Option<AccountId>,
         to: &Msisdn,
-        place: &Place,
+        place: &Location,
         dice: u64,
     ) -> Option<(usize, Route)> {
         let mut rules = self.rules.iter().enumerate();

@@ -205,7 +205,7 @@ fn any_country() -> impl Strategy<Value = Country> {
     prop::sample::select(Country::all().collect::<Vec<_>>())
 }
 
-/// A number in use somewhere, or none where the library has no example.
+/// A number in use, or `None` where the library has no example.
 fn example_of(country: Country) -> Option<Msisdn> {
     let region = Region::from_code(country.as_str()).ok()?;
     let example = PHONE_NUMBER_UTIL

@@ -1,7 +1,7 @@
 //! Reads the records of a CSV file, with the line that each starts on.
 //!
-//! The crate `csv` accepts quotes in the wrong place and skips empty lines. A data file with either is more likely broken
-//! than meant so, and both are reported.
+//! The crate `csv` accepts misplaced quotes and skips empty lines. Both usually mean that a data file is broken, so
+//! they are reported here.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! Each PDU and its exact octets, both ways.
+//! Each PDU and its exact octets, encoded and decoded.
 
 use bytes::BytesMut;
 use smpp::{
@@ -30,7 +30,7 @@ fn written(pdu: &Pdu) -> Vec<u8> {
     out[6..].to_vec()
 }
 
-/// That the PDU is written like this, and read from it.
+/// Checks that the PDU encodes to these octets and decodes from them.
 fn both_ways(name: &str, pdu: &Pdu, expected: &str) {
     assert_eq!(written(pdu), octets(expected), "{name} is written");
     assert_eq!(

@@ -28,11 +28,11 @@ fn table(plan: &Plan) -> Table {
     Table::new(plan, &HashMap::from([(acme, ACME)]), Arc::default())
 }
 
-fn latvia() -> Place {
-    Place {
+fn latvia() -> Location {
+    Location {
         country: Country::parse("LV").ok(),
         network: Network::new("247", "01"),
-        ..Place::default()
+        ..Location::default()
     }
 }
 
@@ -134,7 +134,7 @@ fn every_condition_of_a_rule_must_hold() {
         (Channel::Sms, ACME, "+37120000001", latvia()),
         (Channel::Viber, ACME, "+37120000001", latvia()),
         (Channel::Sms, OTHER, "+37120000001", latvia()),
-        (Channel::Sms, ACME, "+4915100000000", Place::default()),
+        (Channel::Sms, ACME, "+4915100000000", Location::default()),
     ];
     for (name, when, expected) in conditions {
         let table = table(&Plan {
@@ -224,6 +224,6 @@ fn the_cheapest_comes_first_and_the_unknown_last() {
     });
     let route = |place| table.route(Channel::Sms, ACME, &to("+37120000001"), &place, 0);
     assert_eq!(route(latvia()).as_deref(), Some(&[2, 1, 0][..]));
-    let unknown = route(Place::default());
+    let unknown = route(Location::default());
     assert_eq!(unknown.as_deref(), Some(&[0, 1, 2][..]), "as they stand");
 }

@@ -2,7 +2,7 @@
 
 use domain::ports::Health;
 use domain::{AccountId, Channel, Money, Msisdn};
-use numbering::reference::Place;
+use numbering::reference::Location;
 
 use super::{Choice, Plan, Routing};
 
@@ -10,7 +10,7 @@ use super::{Choice, Plan, Routing};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     /// What its recipient's first digits tell.
-    pub place: Place,
+    pub place: Location,
     /// What it would cost the account; `None`: there is no price, so it is refused.
     pub price: Option<Money>,
     /// The rule that decides, by its place in the plan; `None`: no rule fits, so it is refused.

@@ -1,4 +1,4 @@
-//! What is no number, and what the caller is told.
+//! Refused numbers and their error texts.
 
 use super::super::*;
 

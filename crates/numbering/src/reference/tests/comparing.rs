@@ -1,4 +1,4 @@
-//! What an import would change.
+//! Differences between two versions of the data.
 
 use super::*;
 
@@ -44,7 +44,7 @@ areas.csv: 3 rows before, 3 now; 0 added, 0 removed, 1 changed
     assert_eq!(shown, expected);
 }
 
-/// The small files with as many areas as asked for.
+/// The small files with `count` areas.
 fn with_areas(count: u64) -> Reference {
     let rows: Vec<String> = (200..200 + count)
         .map(|prefix| format!("{prefix},LV"))

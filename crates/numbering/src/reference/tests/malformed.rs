@@ -1,8 +1,7 @@
-//! Files with faults: each is named by file and line, with what is expected there.
+//! Malformed files: each problem names the file, the line and what is expected.
 
 use super::*;
 
-/// The problems of files that differ from the small ones in a single text.
 fn problems(files: &Files<'_>) -> Vec<String> {
     let problems = Reference::parse(files).err().unwrap_or_default();
     problems.iter().map(ToString::to_string).collect()

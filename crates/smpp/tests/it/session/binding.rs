@@ -1,4 +1,4 @@
-//! How a session begins, or does not.
+//! Opening sessions, and failures to open them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,7 +117,7 @@ async fn a_refused_bind_says_why() {
 async fn other_pdus_before_the_answer_do_no_harm() {
     let (session, mut peer) = connecting(options(), async |mut peer| {
         let bind = peer.pdu().await;
-        // A question, a command that nobody knows, and a message that cannot be read.
+        // An enquiry, an unknown command and an unreadable message.
         peer.send(Pdu::new(5, Body::EnquireLink)).await;
         peer.octets(&octets("00000012 00000ABC 00000000 00000006 'xy'"))
             .await;

@@ -1,4 +1,4 @@
-//! What the SMSC brings.
+//! Deliveries from the SMSC.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ async fn is_answered_once_it_is_handled_and_not_before() {
     let (_session, mut peer) = bound_with(options(), taking.clone()).await;
     peer.bring(1, "a").await;
     until("it is being handled", || taking.begun() == 1).await;
-    // The answer to this comes first.
+    // The response to this arrives first.
     peer.send(Pdu::new(2, Body::EnquireLink)).await;
     assert_eq!(peer.expect(Body::EnquireLinkResp).await, 2);
     taking.let_through(1);
@@ -57,7 +57,7 @@ async fn is_handled_side_by_side_up_to_a_bound() {
     for sequence in 1..=5 {
         peer.bring(sequence, "a").await;
     }
-    // Behind those that wait: read only when there is room.
+    // Queued behind the waiting messages: read only when there is a free permit.
     peer.send(Pdu::new(9, Body::EnquireLink)).await;
     until("three are being handled", || taking.begun() == 3).await;
     taking.let_through(1);

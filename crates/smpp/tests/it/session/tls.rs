@@ -18,7 +18,7 @@ struct Identity {
     key: PrivateKeyDer<'static>,
 }
 
-/// A certificate for 127.0.0.1 that nobody but itself vouches for.
+/// A self-signed certificate for 127.0.0.1.
 fn self_signed() -> Identity {
     let mut command = Command::new("openssl");
     command
@@ -69,7 +69,7 @@ fn trusting(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> 
     }
 }
 
-/// Connects; returns what became of both sides.
+/// Connects and returns the result of both sides.
 async fn meet(
     identity: Identity,
     options: SessionOptions,

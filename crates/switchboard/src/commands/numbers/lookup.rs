@@ -4,7 +4,7 @@ use anyhow::ensure;
 use domain::{AccountId, Channel, Money, Network};
 use engine::catalogue::Live;
 use numbering::Corrected;
-use numbering::reference::{Operator, Place};
+use numbering::reference::{Location, Operator};
 use serde_json::{Value, json};
 
 use crate::cli::LookupArgs;
@@ -14,7 +14,7 @@ use crate::config::Config;
 /// What is known of a number.
 struct Found {
     number: Corrected,
-    place: Place,
+    place: Location,
     operator: Option<(u32, String)>,
     price: Option<Money>,
 }
