@@ -1,4 +1,4 @@
-//! A carrier that rules name and that this node does not have: other nodes may.
+//! A carrier that routing rules name but this node does not have. Other nodes may have it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use domain::Code;
 use domain::delivery::{Parcel, Submitted};
 use domain::ports::{Carrier, CarrierState, Health};
 
-/// The place of a carrier that is not there. It counts as one that is down.
+/// Stands for a carrier that this node does not have. It counts as down.
 pub struct Absent {
     name: String,
 }
@@ -16,7 +16,6 @@ impl Absent {
     /// The word for its kind.
     pub const KIND: &'static str = "absent";
 
-    /// Keeps the place of the carrier of that name.
     pub fn new(name: &str) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),

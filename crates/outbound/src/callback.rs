@@ -1,4 +1,4 @@
-//! Brings a report to its receiver: one try, and what came of it.
+//! Delivers callbacks over HTTP: one attempt and its result.
 
 use std::error::Error as _;
 use std::net::SocketAddr;
@@ -24,26 +24,26 @@ mod failure;
 
 use failure::Failure;
 
-/// How long one try may take, from the lookup of the name to the last byte of the answer.
+/// How long one attempt may take, from the name lookup to the last byte of the response.
 pub const TRY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// So much of an answer's body is read and kept.
+/// How much of a response body is read and stored.
 pub const MAX_BODY_BYTES: usize = 1024;
 
-/// Connections to one receiver that are kept open for the next callback: as many as tries may be under way there, or
-/// busy receivers would be dialled again and again.
+/// Idle connections kept per receiver. As many as attempts may run at once, because busy receivers would otherwise be
+/// connected to again and again.
 const MAX_IDLE_CONNECTIONS: usize = 256;
 
 static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 static WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// Which answer says that a callback was received.
+/// Which responses acknowledge a callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Success {
-    /// Status 200, and a body that is `OK` but for white space around it.
+    /// Status 200 and the body `OK`, ignoring surrounding white space.
     OkBody,
-    /// Any status from 200 to 299, whatever the body.
+    /// Any status from 200 to 299.
     Any2xx,
 }
 
@@ -56,11 +56,9 @@ impl Success {
     }
 }
 
-/// What a [`CallbackClient`] works with.
 pub struct CallbackOptions {
-    /// How it dials.
     pub dialer: DialerOptions,
-    /// How long a try may take; see [`TRY_TIMEOUT`].
+    /// How long an attempt may take; see [`TRY_TIMEOUT`].
     pub try_timeout: Duration,
 }
 
@@ -71,14 +69,13 @@ pub struct CallbackClient {
     try_timeout: Duration,
 }
 
-/// What is to be delivered.
 struct Order<'a> {
     callback: &'a Callback,
     secrets: &'a [&'a str],
     now: Timestamp,
 }
 
-/// What is known of a try, also when it is broken off.
+/// What is known about an attempt, even if it is cancelled.
 #[derive(Default)]
 struct Trace {
     connection: Option<CaptureConnection>,
@@ -88,7 +85,6 @@ struct Trace {
 }
 
 impl CallbackClient {
-    /// Delivers so.
     pub fn new(options: CallbackOptions) -> Self {
         Self {
             http: http_client(options.dialer, MAX_IDLE_CONNECTIONS),
@@ -96,8 +92,8 @@ impl CallbackClient {
         }
     }
 
-    /// Tries once to deliver a callback, signed with each of the account's secrets. `now` is the time that is signed and
-    /// logged.
+    /// Makes one attempt to deliver a callback, signed with each of the account's secrets. `now` is the time in the
+    /// signature and the log.
     pub async fn deliver(&self, callback: &Callback, secrets: &[&str], now: Timestamp) -> Delivery {
         let started = Instant::now();
         let mut trace = Trace::default();
@@ -142,9 +138,9 @@ impl CallbackClient {
         self.judge(success, status, end, &trace.body)
     }
 
-    /// Sends the request, a second time when a kept connection turns out to be closed.
+    /// Sends the request, and once more if a kept connection turns out to be closed.
     ///
-    /// The receiver may then get it twice, but it may at any time: that is what the ID in the header is for.
+    /// The receiver may then get it twice, which can always happen: the ID in the header tells duplicates apart.
     async fn ask(
         &self,
         order: &Order<'_>,
@@ -182,7 +178,7 @@ impl CallbackClient {
         }
     }
 
-    /// Whether the answer counts; `end` is absent when the body did not end in time.
+    /// Whether the response acknowledges the callback; `end` is `None` if the body did not end in time.
     fn judge(
         &self,
         success: Success,
@@ -207,7 +203,6 @@ impl CallbackClient {
 }
 
 impl Trace {
-    /// What is known of the connection that the request went out on.
     fn dialled(&self) -> Option<Dialled> {
         let mut extras = http::Extensions::new();
         let connection = self.connection.as_ref()?.connection_metadata();
@@ -220,7 +215,7 @@ impl Trace {
             .or_else(|| self.dialled().map(|dialled| dialled.address))
     }
 
-    /// Keeps a connection from being used again on which the rest of an answer is still to come.
+    /// Closes the connection after this response, if a part of the response is still unread.
     fn drop_connection(&self) {
         if let Some(connection) = &self.connection
             && let Some(connected) = &*connection.connection_metadata()

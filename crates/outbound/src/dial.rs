@@ -1,7 +1,7 @@
-//! The way to a receiver: name, guard, socket, TLS.
+//! Connects to receivers: name lookup, guard, socket, TLS.
 //!
-//! The addresses that a name leads to are judged and then dialled as they are; nobody looks the name up a second time.
-//! So a name that changes between the check and the call, as it is done to get past a guard, gains nothing.
+//! The addresses of a name are checked and then connected to directly, without a second lookup. So a name that changes
+//! between the check and the connection (DNS rebinding) gains nothing.
 
 use std::future::Future;
 use std::io;
@@ -30,29 +30,26 @@ pub use problem::{DialError, DialProblem};
 pub use tls::public_roots;
 pub use wire::{Dialled, Wire};
 
-/// How long a name is looked up.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long one address is given until it can be spoken to, TLS included.
+/// How long to wait for one address to be ready, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// So many of a name's addresses are tried, in the resolver's order.
+/// How many addresses of a name are tried, in the resolver's order.
 const MAX_ADDRESSES: usize = 4;
 
-/// What a [`Dialer`] works with.
 pub struct DialerOptions {
-    /// Which addresses may be dialled.
+    /// Which addresses may be connected to.
     pub guard: Guard,
-    /// Who looks names up.
     pub resolver: Arc<dyn Resolve>,
-    /// From which addresses to dial, the first of each family; empty: the system chooses. When there is one, a family
-    /// without one is not used, for the receiver may let nobody else in.
+    /// The local addresses to connect from, the first of each family; empty: the system chooses. If any is set, a
+    /// family without one is not used, because the receiver may admit no other address.
     pub source: Vec<IpAddr>,
-    /// Whom to trust; see [`public_roots`].
+    /// The trusted certificates; see [`public_roots`].
     pub tls: Arc<ClientConfig>,
 }
 
-/// Dials for the HTTP client.
+/// Opens connections for the HTTP client.
 #[derive(Clone)]
 pub struct Dialer(Arc<Dialling>);
 
@@ -63,7 +60,7 @@ struct Dialling {
     tls: TlsConnector,
 }
 
-/// What a URI asks for.
+/// The host that a URI names.
 struct Place<'a> {
     host: &'a str,
     port: u16,
@@ -71,7 +68,6 @@ struct Place<'a> {
 }
 
 impl Dialer {
-    /// Dials so.
     pub fn new(options: DialerOptions) -> Self {
         Self(Arc::new(Dialling {
             guard: options.guard,
@@ -81,7 +77,6 @@ impl Dialer {
         }))
     }
 
-    /// Opens a connection to the host of a URI.
     pub async fn dial(&self, uri: &Uri) -> Result<Wire, DialError> {
         let place = Place::of(uri).ok_or(DialProblem::NoHost)?;
         let addresses = self.0.find_addresses(&place).await?;
@@ -123,7 +118,7 @@ impl Dialling {
         }
     }
 
-    /// Those that may be dialled; an error when none is left, and it says why of the first.
+    /// The permitted addresses; if there are none, the error of the first.
     fn permitted(&self, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, DialProblem> {
         let mut permitted = Vec::with_capacity(addresses.len().min(MAX_ADDRESSES));
         let mut first_problem = None;
@@ -197,7 +192,7 @@ impl Dialling {
     }
 }
 
-/// A certificate names the host without the dot that ends a full name.
+/// Certificates name a host without the trailing dot of a fully qualified name.
 fn server_name(host: &str) -> Result<ServerName<'static>, DialProblem> {
     let name = host.strip_suffix('.').unwrap_or(host).to_owned();
     ServerName::try_from(name).map_err(|_| DialProblem::NoHost)

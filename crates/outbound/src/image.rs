@@ -1,7 +1,7 @@
-//! The check of an image at the moment a caller gives its address: it is fetched, and its bytes say what it is.
+//! Fetches an image when a caller gives its URL, and checks by its bytes that it is one.
 //!
-//! The guard over callbacks holds here, too: an address is judged when it is given and again when it is dialled, and a
-//! redirect is not followed. Nothing of what was fetched finds its way into the answer.
+//! The guard applies as for callbacks: the address is checked when it is given and again when it is connected to, and
+//! redirects are not followed. The answer repeats nothing of what was fetched.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,35 +37,32 @@ use problem::Problem;
 
 pub use kind::{ImageKind, NotAnImage, kind_of};
 
-/// How long a check may take, from the wait for its turn to the last byte.
+/// How long a check may take, from the wait for a permit to the last byte.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// So many images are fetched at once: it bounds the memory, and what hosts that hang can hold of it.
+/// How many images are fetched at once. Bounds the memory, and what hanging hosts can hold.
 pub const MAX_FETCHES: usize = 32;
 
-/// So many of them for one account.
+/// How many of them for one account.
 const MAX_OF_ACCOUNT: usize = 8;
 
-/// The largest image.
 pub const MAX_IMAGE_BYTES: usize = 1_048_576;
 
-/// What was found at an address.
 type Verdict = Result<ImageKind, Problem>;
 
-/// What an [`ImageCheck`] works with.
 pub struct ImageOptions {
-    /// How it dials.
     pub dialer: DialerOptions,
     /// How long a check may take; see [`CHECK_TIMEOUT`].
     pub check_timeout: Duration,
-    /// How many fetches run at once; see [`MAX_FETCHES`]. An account has a share of them; who has used it up waits.
+    /// How many fetches run at once; see [`MAX_FETCHES`]. Each account has a share of them and waits when it is used
+    /// up.
     pub max_fetches: usize,
 }
 
-/// Fetches images and says whether they can go with a message.
+/// Fetches images and checks whether they can be sent.
 ///
-/// What the bytes of an address are is remembered for an hour, for a campaign names the same image with every message;
-/// and those of an account who ask for the same address at once share one fetch. That a host could not be reached is not remembered.
+/// The result for a URL is cached for an hour, because a campaign uses the same image for every message. Concurrent
+/// checks of one URL by an account share a fetch. Connection failures are not cached.
 pub struct ImageCheck {
     guard: Guard,
     http: HttpClient,
@@ -76,11 +73,10 @@ pub struct ImageCheck {
 }
 
 impl ImageCheck {
-    /// Checks so.
     pub fn new(options: ImageOptions) -> Self {
         Self {
             guard: options.dialer.guard.clone(),
-            // An image is fetched once, so its connection is of no use to the next.
+            // An image is fetched once, so no connection is kept.
             http: http_client(options.dialer, 0),
             check_timeout: options.check_timeout,
             slots: Permits::new(options.max_fetches, |_| MAX_OF_ACCOUNT),
@@ -97,7 +93,7 @@ impl ImageCheck {
         if let Some(verdict) = self.memory.find(url) {
             return verdict;
         }
-        // Who waits for another's fetch began later, so the other's deadline comes before its own.
+        // A waiting check started later, so the deadline of the fetch comes before its own.
         let flight = self.flights.join(asker, url);
         let fetch = || self.fetch_and_remember(asker, url, deadline);
         let verdict = flight.land(fetch).await;
@@ -117,7 +113,7 @@ impl ImageCheck {
         verdict
     }
 
-    /// Fetches when there is a slot. Time that runs out after a wait is not held against the host.
+    /// Fetches once there is a permit. A timeout after waiting for the permit is not blamed on the host.
     async fn fetch_in_turn(&self, asker: AccountId, url: &ImageUrl, deadline: Instant) -> Verdict {
         if let Some(_slot) = self.slots.try_acquire(&[asker]) {
             return self.fetch(url, deadline).await;
@@ -154,7 +150,7 @@ impl ImageCheck {
         answer.map_err(|error| self.explain(url, ExchangeError::from_http(&error)))
     }
 
-    /// A name that leads to a forbidden address is refused in the guard's words, which do not say which address it is.
+    /// A forbidden name is refused with the guard's text, which does not show the address.
     fn explain(&self, url: &ImageUrl, error: ExchangeError) -> Problem {
         if let ExchangeError::Dial(DialProblem::Forbidden(address)) = error
             && let Err(forbidden) = self.guard.check_all(host_of(url), &[address])
@@ -175,7 +171,7 @@ fn request_for(url: &ImageUrl) -> Result<Request<Full<Bytes>>, Problem> {
     let mut request = Request::new(Full::default());
     *request.uri_mut() = uri_of(url.as_url()).map_err(Problem::Exchange)?;
     let headers = request.headers_mut();
-    // Some hosts send other kinds to those who do not say what they take.
+    // Some hosts send other formats to clients without an `Accept` header.
     let kinds = HeaderValue::from_static("image/jpeg, image/png, image/gif");
     headers.insert(ACCEPT, kinds);
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -183,7 +179,7 @@ fn request_for(url: &ImageUrl) -> Result<Request<Full<Bytes>>, Problem> {
     Ok(request)
 }
 
-/// What can be told before the image has come.
+/// Checks what the response head shows.
 fn check_head(response: &Response<Incoming>) -> Result<(), Problem> {
     if response.status() != StatusCode::OK {
         return Err(Problem::Status(response.status()));

@@ -1,5 +1,4 @@
-//! The service's own REST API where it runs in another process: for parts of the service that call it on somebody's
-//! behalf.
+//! Calls the service's own REST API when it runs in another process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,22 +15,21 @@ use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, Span, http_clie
 use crate::guard::Guard;
 use crate::resolve::SystemResolver;
 
-/// So much of an answer is read: more than the longest price list.
+/// The maximum size of a response: more than the longest price list.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
-/// Connections that are kept for the next request.
+/// Idle connections that are kept.
 const MAX_IDLE: usize = 64;
-/// How many names are looked up at once: there is one.
+/// The limit of concurrent name lookups. There is only one name.
 const MAX_LOOKUPS: usize = 4;
 
-/// The way to the API.
 pub struct OwnApi {
     http: HttpClient,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     base: String,
     timeout: Duration,
 }
 
-/// Why there is no answer. Whether the API has acted on the request is unknown then.
+/// Why there is no response. Whether the API has acted on the request is unknown.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct NoAnswer(#[from] Silence);
@@ -49,7 +47,6 @@ enum Silence {
 }
 
 impl OwnApi {
-    /// The API at this address, which gets so much time for an answer.
     pub fn new(base: &Url, timeout: Duration) -> Self {
         let dialer = DialerOptions {
             guard: Guard::open(),
@@ -64,8 +61,8 @@ impl OwnApi {
         }
     }
 
-    /// Sends a request, whose address is a path under the base, and reads the whole answer. It is sent once: whoever
-    /// repeats a request must know that it may be repeated.
+    /// Sends a request with a path below the base URL, and reads the whole response. It is sent once: only the caller
+    /// knows whether it may be repeated.
     pub async fn ask(&self, request: Request<Bytes>) -> Result<Response<Bytes>, NoAnswer> {
         let answered = timeout(self.timeout, self.exchange(request)).await;
         Ok(answered.unwrap_or(Err(Silence::Late(self.timeout)))?)

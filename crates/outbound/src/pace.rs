@@ -1,10 +1,9 @@
-//! How fast parts go to a carrier: at most so many a second, over all its links, and less for a while when it asks. A node
-//! that has some of the links has that share of the rate.
+//! Limits how fast parts go to a carrier: a maximum rate over all its links, and a reduced rate after throttling. A
+//! node that has some of the links gets that share of the rate.
 //!
-//! Parts queue up; the first of them is given its turn, a moment in time, and sleeps until then: nobody polls, and the
-//! order is kept. Only the first: a rate that grows back is of use to all who wait. A carrier that says "throttled" halves
-//! the rate after a short pause; the rate then grows back evenly. Answers to parts that were sent before the rate was
-//! halved do not halve it again: one storm counts once.
+//! Parts wait in a queue. The first one gets a turn, a point in time, and sleeps until then. Only the first one has a
+//! turn, so that all others benefit when the rate recovers. When a carrier reports throttling, the rate is halved after
+//! a short pause and then recovers linearly. Answers to parts that were sent before the cut do not cut again.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,52 +12,50 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until};
 
-/// The pause after the first "throttled"; it doubles while the carrier goes on saying so.
+/// The pause after the first throttling. It doubles while throttling continues.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
-/// The longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// The lowest rate, in parts a second: something must go out to learn that the carrier takes it again.
+/// The lowest rate, in parts a second. Something must be sent to learn that the carrier accepts parts again.
 const LOWEST_RATE: f64 = 1.0;
-/// What may go out at once, as a share of what goes out in a second.
+/// How many parts may be sent at once, as a share of one second's parts.
 const BURST: f64 = 0.05;
-/// The share of the full rate that comes back with each second.
+/// The share of the full rate that is recovered each second.
 const RECOVERY: f64 = 0.05;
-/// How long a part that is handed over may wait for its turn.
+/// How long a part may wait for its turn after it was handed over.
 const AHEAD: Duration = Duration::from_millis(500);
-/// Where no rate is set, rates are measured over this time.
+/// The period over which the rate is measured if no limit is set.
 const MEASURED_OVER: Duration = Duration::from_secs(1);
 
-/// A part's turn to be sent.
+/// When a part may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
     at: Instant,
-    /// How often the rate had been cut when it was given.
+    /// The number of rate cuts when the turn was given.
     cuts: u64,
 }
 
-/// A part whose turn has come. The next one waits until this is dropped, so that parts leave in the order of their turns.
+/// A part whose turn has come. The next one waits until this is dropped, so that parts are sent in order.
 pub(crate) struct First<'a> {
     pub(crate) turn: Turn,
     _place: SemaphorePermit<'a>,
 }
 
-/// The rate of a carrier.
+/// The pace of a carrier.
 pub(crate) struct Pace {
     /// The rate of all nodes together, in parts a second.
     whole: Option<f64>,
-    /// Lets one at a time wait for its turn, in the order in which they came.
+    /// Admits one waiting part at a time, in the order of arrival.
     queue: Semaphore,
     state: Mutex<State>,
     started: Instant,
-    /// Until when the rate is less than it should be, in milliseconds since the start.
+    /// When the rate has recovered, in milliseconds since `started`.
     slow_until_ms: AtomicU64,
-    /// How many parts wait for their turns.
+    /// How many parts wait for their turn.
     waiting: AtomicUsize,
     turned: Notify,
 }
 
 impl Pace {
-    /// At most so many parts a second, if there is a limit.
     pub(crate) fn new(max_per_second: Option<u32>) -> Self {
         let now = Instant::now();
         let limit = max_per_second.filter(|parts| *parts > 0).map(f64::from);
@@ -73,7 +70,7 @@ impl Pace {
         }
     }
 
-    /// Goes at this share of the whole rate from now on.
+    /// Sets the share of the full rate.
     pub(crate) fn share(&self, share: f64) {
         if let Some(whole) = self.whole
             && share > 0.0
@@ -82,8 +79,8 @@ impl Pace {
         }
     }
 
-    /// Returns when a part handed over now gets its turn soon. `handed` parts were handed over since the last call; they
-    /// may not have asked for their turns yet, so they count for as long as they take at the current rate.
+    /// Returns when a part handed over now would get its turn soon. `handed` parts were handed over since the last
+    /// call. They may not have asked for a turn yet, so the time that they need at the current rate is added.
     pub(crate) async fn ready(&self, handed: u32) {
         let now = Instant::now();
         let (rate, handed_until) = {
@@ -120,7 +117,7 @@ impl Pace {
             if turn.at > Instant::now() {
                 sleep_until(turn.at).await;
             }
-            // Whoever slept through a cut gets a new turn, at the new rate.
+            // The rate was cut meanwhile, so the turn is recalculated.
             if self.lock().cuts == turn.cuts {
                 return First {
                     turn,
@@ -130,7 +127,7 @@ impl Pace {
         }
     }
 
-    /// Notes that the carrier refused the part of this turn because it wants less.
+    /// Records that the carrier throttled the part of this turn.
     pub(crate) fn throttled(&self, turn: Turn) {
         let Some(slow_until) = self.lock().cut(turn, Instant::now()) else {
             return;
@@ -142,7 +139,7 @@ impl Pace {
         self.slow_until_ms.store(millis, Ordering::Relaxed);
     }
 
-    /// Whether it goes slower at present than it should. Costs next to nothing.
+    /// Whether the rate is reduced. Cheap enough to call for every message.
     pub(crate) fn is_slow(&self) -> bool {
         let until = self.slow_until_ms.load(Ordering::Relaxed);
         until > 0 && self.started.elapsed() < Duration::from_millis(until)
@@ -153,7 +150,7 @@ impl Pace {
     }
 }
 
-/// Counts a part that waits for its turn.
+/// Counts a waiting part until it is dropped.
 struct Waiting<'a>(&'a Pace);
 
 impl<'a> Waiting<'a> {
@@ -173,21 +170,21 @@ impl Drop for Waiting<'_> {
 struct State {
     /// The full rate, in parts a second.
     limit: Option<f64>,
-    /// When the next turn is due, were all turns spread evenly.
+    /// When the next turn is due if all turns are evenly spaced.
     due: Instant,
-    /// The last turn that was given since the last cut: none comes before it.
+    /// The last turn since the last cut. No turn may be earlier.
     last: Instant,
     cuts: u64,
     slow: Option<Slow>,
     measured: Measured,
-    /// When the parts that were handed over are sent, were all sent at the current rate.
+    /// When all parts handed over so far are sent at the current rate.
     handed_until: Instant,
 }
 
-/// A rate that was cut and grows back.
+/// A rate that was cut and recovers.
 #[derive(Debug, Clone, Copy)]
 struct Slow {
-    /// From when on parts go out again.
+    /// When sending resumes.
     since: Instant,
     pause: Duration,
     rate: f64,
@@ -195,7 +192,7 @@ struct Slow {
 }
 
 impl Slow {
-    /// The rate at a time; none once it has grown back.
+    /// The rate at a time; `None` once it has recovered.
     fn rate_at(&self, now: Instant) -> Option<f64> {
         let seconds = now.saturating_duration_since(self.since).as_secs_f64();
         let rate = self.rate + seconds * self.full * RECOVERY;
@@ -220,7 +217,7 @@ impl State {
         }
     }
 
-    /// Changes the full rate; one that was cut stays cut, and grows back to the new one.
+    /// Changes the full rate. A reduced rate stays reduced and recovers to the new one.
     fn set_limit(&mut self, limit: f64) {
         self.limit = Some(limit);
         if let Some(slow) = &mut self.slow {
@@ -229,13 +226,12 @@ impl State {
         }
     }
 
-    /// The current rate, if there is a limit at present.
+    /// The current rate, if there is a limit.
     fn rate(&self, now: Instant) -> Option<f64> {
         let slow = self.slow.and_then(|slow| slow.rate_at(now.max(slow.since)));
         slow.or(self.limit)
     }
 
-    /// The next turn.
     fn next(&mut self, now: Instant) -> Turn {
         let mut earliest = now.max(self.last);
         let mut rate = self.limit;
@@ -253,7 +249,7 @@ impl State {
             return Turn { at: earliest, cuts };
         };
         let apart = Duration::from_secs_f64(rate.recip());
-        // As many turns as fit a burst may have been saved up while nothing was sent.
+        // Turns of up to one burst may be saved up while nothing is sent.
         let saved = apart.mul_f64((rate * BURST - 1.0).max(0.0));
         let at = self
             .due
@@ -266,8 +262,7 @@ impl State {
         }
     }
 
-    /// Halves the rate, and says until when it is less than it should be; nothing if the part was sent before the last
-    /// cut.
+    /// Halves the rate and returns when it will have recovered; `None` if the part was sent before the last cut.
     fn cut(&mut self, turn: Turn, now: Instant) -> Option<Instant> {
         if turn.cuts != self.cuts {
             return None;
@@ -291,7 +286,7 @@ impl State {
     }
 }
 
-/// How many parts went out in the last second or so.
+/// Counts the parts of about the last second.
 struct Measured {
     since: Instant,
     count: f64,
@@ -368,7 +363,7 @@ mod tests {
         }
     }
 
-    /// However many are handed over as soon as the pace is ready, few wait for their turns.
+    /// However many parts are handed over when ready, few wait for their turn.
     #[tokio::test(start_paused = true)]
     async fn little_is_handed_over_ahead_of_its_turn() {
         let pace = std::sync::Arc::new(Pace::new(Some(50)));
@@ -470,7 +465,7 @@ mod tests {
         let from = Instant::now();
         waiting.join_all().await;
         let took = from.elapsed();
-        // From one a second, growing by five with each second.
+        // From one a second, growing by five every second.
         assert!(took > ms(8_000) && took < ms(12_000), "{took:?}");
     }
 
@@ -511,7 +506,7 @@ mod tests {
                 now += ms(passed);
                 let turn = state.next(now);
                 prop_assert!(turn.at >= now && turn.at >= last);
-                // The lowest rate gives one a second, and turns that wait are at most those of this test.
+                // The lowest rate allows one a second, and at most the turns of this test are waiting.
                 prop_assert!(turn.at <= now + Duration::from_secs(201));
                 last = turn.at;
                 if is_throttled {

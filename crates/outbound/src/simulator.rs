@@ -1,9 +1,9 @@
-//! The simulated network: the carrier of a service that has no other.
+//! The simulator: a carrier without a network behind it.
 //!
-//! It takes everything, delivers after a short delay, and fails on purpose for numbers in a range that is reserved for
-//! fiction, so that no real person is ever meant. Like a real network it forgets nothing: what it took and had not
-//! reported when the process ended, it finds in the store and reports after the next start, or another node does once
-//! it notices that the node is gone. Some are then reported by two: the second changes nothing.
+//! It accepts everything, delivers after a short delay, and fails on purpose for numbers in a range that is reserved
+//! for fiction, so that no real person is affected. It loses nothing: messages that it had accepted but not reported
+//! when the process ended are found in the store and reported after the next start, or by another node that notices
+//! that this one is gone. Two nodes may then report the same message; the second receipt changes nothing.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
@@ -22,38 +22,35 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// The name of this carrier.
 pub const NAME: &str = domain::delivery::SIMULATOR;
-/// The numbers that behave on purpose start so and end in three digits: the code.
+/// Magic numbers start with this and end in a three-digit error code.
 const MAGIC_PREFIX: &str = "447700900";
-/// The number that a lookup finds with another operator than it was given to.
+/// The number that a lookup reports as ported.
 const PORTED: &str = "447700900800";
-/// Receipts that may be on their way at once; beyond, the network says that it is throttled.
+/// How many receipts may be pending; beyond that, messages are throttled.
 const MOST_PENDING: usize = 100_000;
-/// Receipts that may be with the service at once.
+/// How many receipts may be delivered to the service at once.
 const AT_ONCE: usize = 2048;
-/// How long to wait before a receipt that was not taken is brought again.
+/// The pause before a refused receipt is delivered again.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
-/// How many parts are read at a time when the network picks up where it stopped.
+/// How many parts are read at a time when reporting resumes.
 const RESUME_STEP: u32 = 1000;
-/// How often it is looked whether a node has gone. One that came and went in between is not noticed; what it took is
-/// reported when the next one goes or comes.
+/// How often to check for nodes that are gone. A node that came and went in between is not noticed; its messages are
+/// reported when the next node comes or goes.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// What happens to a message to a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is delivered.
     Delivered,
-    /// It is taken, and reported as failed.
+    /// Accepted, then reported as failed.
     Failed(Code),
-    /// It is not even taken.
+    /// Not accepted.
     Refused(Code),
-    /// It is taken, and never reported.
+    /// Accepted, but never reported.
     Silent,
 }
 
-/// What happens to messages to this number.
 pub fn fate(to: &Msisdn) -> Fate {
     let Some(code) = to
         .digits()
@@ -70,20 +67,19 @@ pub fn fate(to: &Msisdn) -> Fate {
     }
 }
 
-/// A number that behaves on purpose, for lists.
+/// A number with a fixed outcome, for documentation and tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MagicNumber {
-    /// The number, with its plus sign.
+    /// With its plus sign.
     pub number: String,
-    /// For which channel.
     pub channel: Channel,
-    /// How a message to it ends: `delivered`, `failed` or `expired`; for a lookup `ported`, too.
+    /// `delivered`, `failed` or `expired`; for a lookup also `ported`.
     pub outcome: &'static str,
-    /// The service error code of its report.
+    /// The error code in the delivery report.
     pub code: u16,
 }
 
-/// Every number that behaves on purpose, by channel and code.
+/// All magic numbers, by channel and code.
 pub fn magic_numbers() -> impl Iterator<Item = MagicNumber> {
     let of_code = |channel: Channel, code: u16| {
         let is_silent = code == Code::EXPIRED.number();
@@ -95,7 +91,7 @@ pub fn magic_numbers() -> impl Iterator<Item = MagicNumber> {
                 _ if is_silent => "expired",
                 _ => "failed",
             },
-            // Nobody answers such a lookup, and what is told in the end is that.
+            // Such a lookup is never answered, so it ends with a timeout.
             code: if is_silent && channel == Channel::Hlr {
                 Code::HLR_TIMEOUT.number()
             } else {
@@ -120,19 +116,18 @@ pub fn magic_numbers() -> impl Iterator<Item = MagicNumber> {
         .chain([ported])
 }
 
-/// A receipt on its way.
+/// A receipt that waits for its time.
 struct Pending {
     due: Instant,
     of: CarrierRef,
     outcome: Outcome,
-    /// Whether the recipient's app tells when the message was looked at.
+    /// Whether the recipient's app reports when the message was seen.
     is_shown: bool,
 }
 
-/// The digits of an IMSI.
 const IMSI_DIGITS: usize = 15;
 
-/// An identity that is the same each time: the network, then the end of the number.
+/// An IMSI that is always the same for a number: the network, then the last digits of the number.
 fn imsi(network: Network, number: &Msisdn) -> u64 {
     let network = network.to_string();
     let digits = number.digits();
@@ -142,30 +137,27 @@ fn imsi(network: Network, number: &Msisdn) -> u64 {
     text.parse().expect("fifteen digits")
 }
 
-/// How the network behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SimulatorSettings {
-    /// It reports after so long.
+    /// The time until the receipt.
     pub delay: Duration,
-    /// How many parts may be with it at once.
+    /// How many parts it holds at once.
     pub window: usize,
-    /// Into this file goes a line for each message that it takes, before it answers: `MESSAGE-ID PARTS`.
+    /// If set, a line `MESSAGE-ID PARTS` is written to this file for each message before it is accepted.
     pub journal: Option<PathBuf>,
 }
 
-/// What the network needs of the house.
+/// The parts of the service that the simulator uses.
 pub struct Surroundings {
-    /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Where it finds what it took before.
+    /// Where it finds the messages that it accepted before.
     pub store: Arc<dyn Store>,
-    /// Where it brings receipts.
+    /// Where it delivers receipts.
     pub sink: Arc<dyn ReceiptSink>,
-    /// By which it answers lookups.
+    /// Answers lookups.
     pub book: Arc<dyn NumberBook>,
 }
 
-/// The network.
 pub struct Simulator {
     settings: SimulatorSettings,
     clock: Arc<dyn Clock>,
@@ -177,8 +169,8 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// Starts a network that reports until it is stopped, what was left over from the last time first. Must be called
-    /// inside a tokio runtime.
+    /// Starts the simulator, which first reports what was left over from the last run. Must be called inside a tokio
+    /// runtime.
     pub fn start(
         settings: SimulatorSettings,
         surroundings: Surroundings,
@@ -230,8 +222,8 @@ impl Simulator {
         }
     }
 
-    /// Reports what the network of a node took that is gone, in whatever way it went. Who its own were is not kept, so
-    /// everything that is in transit is reported.
+    /// Reports the messages of nodes that are gone. The node of a message is not stored, so everything in transit is
+    /// reported.
     async fn take_over(self: Arc<Self>, store: Weak<dyn Store>) {
         let mut known = None;
         loop {
@@ -252,8 +244,7 @@ impl Simulator {
         }
     }
 
-    /// The nodes that there are now. Where one is missing of those that were known, and at the start, what is in transit
-    /// is reported.
+    /// The current nodes. If a known node is missing, and at the start, everything in transit is reported.
     async fn look_for_gone(
         &self,
         store: &dyn Store,
@@ -267,7 +258,7 @@ impl Simulator {
         Ok(nodes)
     }
 
-    /// Brings a receipt, and, when its channel shows that, the news that the message was seen.
+    /// Delivers a receipt and, if the channel supports it, reports that the message was seen.
     async fn report(&self, next: Pending, sink: &dyn ReceiptSink) {
         let receipt = Receipt {
             of: next.of,
@@ -291,7 +282,7 @@ impl Simulator {
         }
     }
 
-    /// What the home network of a number says.
+    /// Answers a lookup.
     fn look_up(&self, to: &Msisdn, fate: Fate) -> Submitted {
         let code = match fate {
             Fate::Silent => return Submitted::NotNow(Code::HLR_TIMEOUT),
@@ -360,7 +351,7 @@ impl Simulator {
         });
     }
 
-    /// The next receipt, once its time has come. The delay is the same for all, so the first is the earliest.
+    /// Waits for the next receipt that is due. The delay is the same for all, so the first one is the earliest.
     async fn next(&self) -> Pending {
         loop {
             let due = self

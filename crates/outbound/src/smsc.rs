@@ -1,9 +1,7 @@
-//! The simulated network as an SMSC: the other end of SMPP, so that the whole way can be tried, and other gateways be
-//! tested, on one machine.
+//! The simulator as an SMSC, to try SMPP end to end, or to test other gateways, on one machine.
 //!
-//! It takes every message, answers with an ID, and brings a receipt after a delay to whoever is bound under the same
-//! name. Numbers behave as they do in [`crate::simulator`]: those in the range that is reserved for fiction fail on
-//! purpose. It keeps what it owes in memory only.
+//! It accepts every message, answers with an ID, and sends a receipt after a delay to clients that are bound with the
+//! same system ID. Numbers behave as in [`crate::simulator`]. Pending receipts are only kept in memory.
 
 mod connection;
 mod mailbox;
@@ -22,67 +20,62 @@ use tokio::sync::Semaphore;
 
 use mailbox::Mailbox;
 
-/// Connections open at once; more wait.
+/// How many connections are open at once; more wait.
 const CONNECTIONS: usize = 1000;
-/// Names that have a mailbox; one more cannot bind.
+/// How many system IDs have a receipt queue; further ones cannot bind.
 const MAILBOXES: usize = 1000;
-/// How long to wait after a connection could not be accepted.
+/// The pause after a failed accept.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// How message IDs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ids {
-    /// In decimal, in answers and receipts.
+    /// Decimal, in answers and receipts.
     #[default]
     Decimal,
-    /// In hexadecimal, in answers and receipts.
+    /// Hexadecimal, in answers and receipts.
     Hex,
-    /// In hexadecimal in answers, in decimal in receipts, as some do.
+    /// Hexadecimal in answers, decimal in receipts, as some SMSCs do.
     HexThenDecimal,
 }
 
-/// How the SMSC behaves.
 #[derive(Clone, Default)]
 pub struct SmscSettings {
-    /// Receipts come after so long.
+    /// The time until the receipt.
     pub delay: Duration,
     /// Who may bind, with which password; `None`: anybody.
     pub credentials: Option<(String, String)>,
-    /// Parts that it takes in a second; it refuses more as throttled. `None`: any number.
+    /// The maximum rate in parts a second; more are throttled. `None`: no limit.
     pub most_per_second: Option<u32>,
-    /// How it writes message IDs.
     pub ids: Ids,
 }
 
 /// A message that arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrived {
-    /// From whom.
     pub from: String,
-    /// To whom.
     pub to: String,
     /// The text of this part.
     pub text: String,
-    /// Which part of how many, where a header says so.
+    /// The number of this part and of all parts, if the message has a header.
     pub part: Option<(u8, u8)>,
 }
 
-/// Told of every message that arrives.
+/// Called for every message that arrives.
 pub type Observer = Arc<dyn Fn(Arrived) + Send + Sync>;
 
-/// The SMSC.
 pub struct Smsc {
     settings: SmscSettings,
     clock: Arc<dyn Clock>,
     observer: Option<Observer>,
     mailboxes: Mutex<HashMap<Bytes, Arc<Mailbox>>>,
     next_id: AtomicU64,
-    /// The second that is counted, and how many parts came in it.
+    /// The current second, and the number of parts in it.
     counted: Mutex<(i64, u32)>,
 }
 
 impl Smsc {
-    /// An SMSC that tells `observer`, if there is one, what arrives.
+    /// `observer`, if any, is called for every message that arrives.
     pub fn new(
         settings: SmscSettings,
         clock: Arc<dyn Clock>,
@@ -94,7 +87,7 @@ impl Smsc {
             clock,
             observer,
             mailboxes: Mutex::default(),
-            // An SMSC that starts again must not give the same names to other messages.
+            // After a restart, IDs must not repeat.
             next_id: AtomicU64::new(now * 1000),
             counted: Mutex::default(),
         })
@@ -122,7 +115,7 @@ impl Smsc {
         }
     }
 
-    /// The mailbox of whoever binds, or why it may not.
+    /// The receipt queue of a client that binds, or why it is refused.
     fn admit(&self, bind: &Bind) -> Result<Arc<Mailbox>, Status> {
         if let Some((system_id, password)) = &self.settings.credentials {
             if bind.system_id != system_id.as_bytes() {
@@ -140,7 +133,7 @@ impl Smsc {
             return Err(Status::ESME_RBINDFAIL);
         }
         let mailbox = Arc::new(Mailbox::default());
-        // Copied: the octets are a part of the buffer that they were read into.
+        // Copied, because the octets are a slice of the read buffer.
         let name = Bytes::copy_from_slice(&bind.system_id);
         mailboxes.insert(name, mailbox.clone());
         Ok(mailbox)
@@ -150,7 +143,7 @@ impl Smsc {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether another part may come in this second.
+    /// Whether the rate limit allows another part now.
     fn has_room(&self) -> bool {
         let Some(most) = self.settings.most_per_second else {
             return true;

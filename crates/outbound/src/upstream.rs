@@ -1,12 +1,12 @@
-//! Another service that speaks this same REST API, as a carrier for SMS, Viber messages and lookups.
+//! Another service with the same REST API, as a carrier for SMS, Viber messages and lookups.
 //!
-//! A message is handed over by a request of the contract. Its reports come to an address of ours that was made for that
-//! one message, and go to whoever gave us the message, under our own ID. Error codes are the same on both sides and are
-//! passed on as they are.
+//! A message is sent with a REST request. Each message has its own callback URL here, to which the upstream sends its
+//! delivery reports; they are passed on under our own ID. Error codes are the same on both sides and passed on
+//! unchanged.
 //!
-//! A try whose answer is lost is repeated under the same `Idempotency-Key`, so an upstream of our own kind sends the
-//! message once. When it says that the key was used with another body (the time that is left has changed), it has the
-//! message; then only its name for it is unknown, and the message goes by a name of ours: `@` and its ID.
+//! An attempt whose answer is lost is repeated with the same `Idempotency-Key`, so an upstream of our own kind sends
+//! the message once. If it answers that the key was used with another body (because the remaining validity has
+//! changed), it has the message, but its ID is unknown; then the message gets a reference of our own: `@` and our ID.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,13 +39,11 @@ use pulse::Pulse;
 use report::{News, Report};
 use verdict::{Verdict, answer_text, judge};
 
-/// What a name of ours for a message starts with, where the upstream's is not known. No ID of an upstream does.
+/// The prefix of our own references, used if the upstream's is unknown. No ID of an upstream starts with it.
 const OWN_NAME: char = '@';
 
-/// What to do about a token that is not taken.
 const BAD_TOKEN: &str = "the upstream refuses the token; check carrier.token";
 
-/// The carrier.
 pub struct Upstream {
     settings: UpstreamSettings,
     orders: Orders,
@@ -60,7 +58,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Starts it; what it is told about messages goes to the sink. Must be called inside a tokio runtime.
+    /// Starts the carrier, which passes receipts to the sink. Must be called inside a tokio runtime.
     pub fn start(
         settings: UpstreamSettings,
         sink: Arc<dyn ReceiptSink>,
@@ -87,12 +85,11 @@ impl Upstream {
         })
     }
 
-    /// What it was started with.
     pub fn settings(&self) -> &UpstreamSettings {
         &self.settings
     }
 
-    /// What the upstream said, for its health and for the message.
+    /// Applies a verdict to the upstream's health and to the message.
     fn act_on(&self, verdict: Verdict, parcel: &Parcel) -> Submitted {
         let code = verdict.code();
         match verdict {
@@ -124,7 +121,7 @@ impl Upstream {
         Submitted::NotNow(code)
     }
 
-    /// Takes a report whose address was verified.
+    /// Handles a report whose URL was verified.
     async fn take_report(&self, message: MessageId, body: &[u8]) -> ReportTaken {
         let report = match Report::read(body) {
             Ok(report) => report,
@@ -142,10 +139,10 @@ impl Upstream {
         }
     }
 
-    /// Brings a report to the sink.
+    /// Passes a report to the sink.
     ///
-    /// The IDs of operators in a lookup are the upstream's own. They are passed on: services of one kind keep the same
-    /// reference data, and where they do not, country and network still tell.
+    /// The operator IDs in a lookup are those of the upstream. They are passed on, because services of the same kind
+    /// share their reference data; otherwise country and network are still right.
     async fn bring(&self, message: MessageId, report: Report) -> Result<(), ReceiptError> {
         let reference = report.reference;
         match report.news {
@@ -159,7 +156,8 @@ impl Upstream {
                 self.receive(message, reference, outcome, Some(told))
                     .await?;
             }
-            // What was seen has been delivered. That report may still be on its way, and without it this one is lost.
+            // A message that was seen is also delivered. That report may still be on its way, and without a delivery
+            // this one would be lost.
             News::Seen => {
                 let outcome = Outcome::Delivered;
                 let of = self.receive(message, reference, outcome, None).await?;
@@ -169,11 +167,11 @@ impl Upstream {
         Ok(())
     }
 
-    /// Brings a receipt, and says by which name its message is known.
+    /// Passes a receipt to the sink and returns the reference that matched.
     ///
-    /// When no part is known by the upstream's name, either the answer with that name is not stored yet, or it never
-    /// came and the message goes by a name of ours. So the receipt is left under both. The one that nobody asks for is
-    /// forgotten with other receipts of its kind.
+    /// If no part has the upstream's reference, either the answer with that reference is not stored yet, or it was lost
+    /// and the message has a reference of our own. So the receipt is stored under both. The unused one is deleted with
+    /// other unmatched receipts.
     async fn receive(
         &self,
         message: MessageId,
@@ -201,7 +199,7 @@ impl Upstream {
     }
 }
 
-/// The name of a message whose name at the upstream is not known.
+/// The reference of a message whose ID at the upstream is unknown.
 fn own_name(message: MessageId) -> String {
     format!("{OWN_NAME}{message}")
 }
@@ -246,7 +244,7 @@ impl Carrier for Upstream {
         }
         let now = self.clock.now();
         if parcel.expires_at <= now {
-            // Its time ran out while it waited here; whoever comes for it next finds that.
+            // It expired while it waited here, which its next attempt will find out.
             return Submitted::NotNow(Code::THROTTLED);
         }
         let verdict = match self.link.post(self.orders.order(parcel, now)).await {

@@ -1,4 +1,4 @@
-//! Why a callback was not received, in words for those who look into it.
+//! Why an attempt failed, as text for the attempt's log.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::Success;
 use crate::exchange::{ExchangeError, Span};
 use crate::signature::BadSecret;
 
-/// Why a try failed. Its text becomes the attempt's reason.
+/// Why an attempt failed. Its text is stored with the attempt.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error(transparent)]
@@ -33,7 +33,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// A body that is not the one that counts.
+    /// A body other than the expected one.
     pub(super) fn body(body: &[u8]) -> Self {
         match body.trim_ascii() {
             [] => Self::EmptyBody,

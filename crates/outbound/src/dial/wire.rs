@@ -1,4 +1,4 @@
-//! An open connection, plain or TLS, as the HTTP client wants it.
+//! An open connection, plain or TLS, in the form that the HTTP client needs.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,10 +13,9 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// What is known of a connection, wherever the HTTP client hands it on.
+/// Facts about a connection, which the HTTP client attaches to the response.
 #[derive(Debug, Clone)]
 pub struct Dialled {
-    /// The address at its other end.
     pub address: SocketAddr,
     answered: Arc<AtomicBool>,
 }
@@ -29,18 +28,17 @@ impl Dialled {
         }
     }
 
-    /// Notes that an answer came over it.
+    /// Records that a response came over this connection.
     pub fn note_answer(&self) {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// Whether an answer came over it before: then it was kept, and may have been closed over there in the meantime.
+    /// Whether a response came over it before. Then it was kept open, and the other side may have closed it since.
     pub fn has_answered(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
     }
 }
 
-/// An open connection.
 pub struct Wire {
     stream: Stream,
     dialled: Dialled,
@@ -48,7 +46,7 @@ pub struct Wire {
 
 enum Stream {
     Plain(TokioIo<TcpStream>),
-    // Boxed, because it is many times the size of the other.
+    // Boxed, because it is many times larger than the other variant.
     Tls(Box<TokioIo<TlsStream<TcpStream>>>),
 }
 
@@ -67,7 +65,6 @@ impl Wire {
         }
     }
 
-    /// What is known of it.
     pub fn dialled(&self) -> &Dialled {
         &self.dialled
     }
@@ -79,7 +76,7 @@ impl Connection for Wire {
     }
 }
 
-/// Does the same to either kind of stream.
+/// Calls the same method on either kind of stream.
 macro_rules! either {
     ($wire:ident, $stream:ident => $call:expr) => {
         match &mut $wire.get_mut().stream {

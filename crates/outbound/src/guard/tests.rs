@@ -1,4 +1,4 @@
-//! What the guard lets through, by table and by property.
+//! What the guard permits, by table and by property.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,7 +27,7 @@ fn kind(result: &Result<(), Forbidden>) -> Option<&'static str> {
     }
 }
 
-/// Addresses at the edges of every network, and the word that their refusal holds; none: they may be dialled.
+/// Addresses at the edges of every network, and the kind in their refusal; `None`: permitted.
 const ADDRESSES: [(&str, Option<&str>); 77] = [
     ("0.0.0.0", Some("unspecified")),
     ("0.255.255.255", Some("unspecified")),
@@ -211,7 +211,7 @@ fn localhost_needs_one_of_its_two_addresses() {
     assert_eq!(loopback.check_url(&url("http://127.0.0.2/")), Ok(()));
 }
 
-/// Knows some names; hangs for the one that is called so.
+/// Knows some names, and hangs for the name `hang`.
 struct Book(HashMap<&'static str, Vec<&'static str>>);
 
 #[async_trait]

@@ -1,5 +1,5 @@
-//! One fetch for all of an account who ask for the same address at once. Accounts do not share it: one that waits for its turn
-//! would keep the other waiting.
+//! Shares one fetch between concurrent checks of the same URL by an account. Accounts do not share fetches, because an
+//! account that waits for its permit would delay the other.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -10,13 +10,13 @@ use tokio::sync::OnceCell;
 
 use super::Verdict;
 
-/// The fetches under way, by account and address. One that nobody waits for any more is not among them.
+/// Running fetches by account and URL, as long as somebody waits for them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Flights(Arc<Mutex<HashMap<Key, Weak<Flight>>>>);
 
 type Key = (AccountId, String);
 
-/// One fetch, shared by those who wait for it.
+/// One fetch, shared by all checks that wait for it.
 #[derive(Debug)]
 pub(super) struct Flight {
     key: Key,
@@ -25,7 +25,7 @@ pub(super) struct Flight {
 }
 
 impl Flights {
-    /// Joins the fetch of an address, or begins one.
+    /// Joins the fetch of a URL, or starts one.
     pub(super) fn join(&self, asker: AccountId, url: &ImageUrl) -> Arc<Flight> {
         let key = (asker, url.as_str().to_owned());
         let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ impl Flights {
         flight
     }
 
-    /// The address may have a new fetch already when the last to leave an old one comes to this.
+    /// The URL may already have a newer fetch, which must stay.
     fn forget_if_over(&self, key: &Key) {
         let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if flights.get(key).is_some_and(|f| f.strong_count() == 0) {
@@ -51,7 +51,7 @@ impl Flights {
 }
 
 impl Flight {
-    /// Waits for the verdict. One of those who wait fetches; when it gives up, another does.
+    /// Waits for the result. One of the waiting checks fetches; if it gives up, another one does.
     pub(super) async fn land<F>(&self, fetch: impl FnOnce() -> F) -> &Verdict
     where
         F: Future<Output = Verdict>,

@@ -1,4 +1,4 @@
-//! What was found at which address, for an hour.
+//! Remembers the results of image checks for an hour.
 
 use std::collections::HashMap;
 use std::mem;
@@ -10,18 +10,18 @@ use tokio::time::Instant;
 
 use super::Verdict;
 
-/// For so long the bytes at an address count as the same.
+/// How long a result is valid.
 const REMEMBERED: Duration = Duration::from_hours(1);
 
-/// So many addresses make a generation, and there are two.
+/// The size of a generation, of which there are two.
 const MAX_GENERATION: usize = 5_000;
 
 type Generation = HashMap<String, (Instant, Verdict)>;
 
-/// Verdicts by address, the last 5,000 at least and 10,000 at most.
+/// Results by URL, at least the last 5,000 and at most 10,000.
 ///
-/// When the young generation is full, it becomes the old one, and the old one is forgotten: bounded without an order
-/// of age. What is found in the old one becomes young again, so what is in use stays.
+/// When the young generation is full, it replaces the old one: bounded without tracking ages. A result found in the old
+/// one becomes young again, so URLs in use stay.
 #[derive(Debug, Default)]
 pub(super) struct Memory(Mutex<Generations>);
 

@@ -1,4 +1,4 @@
-//! Why an image cannot go with a message, in words for the caller.
+//! Why an image cannot be used, in words for the caller.
 
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use crate::dial::DialProblem;
 use crate::exchange::{ExchangeError, Span};
 use crate::guard::Forbidden;
 
-/// Why an image cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Problem {
     #[error("{}; images are not fetched from there", place_text(.0))]
@@ -34,7 +33,7 @@ pub(super) enum Problem {
 }
 
 impl Problem {
-    /// Whether it may be gone at the next try, the image being the same.
+    /// Whether another attempt with the same image may succeed.
     pub(super) fn is_passing(&self) -> bool {
         !matches!(self, Self::TooLarge | Self::Content(_))
     }
@@ -47,7 +46,7 @@ fn place_text(forbidden: &Forbidden) -> String {
     }
 }
 
-/// Our own addresses are no business of the caller's.
+/// Hides our own addresses from the caller.
 fn exchange_text(error: &ExchangeError) -> String {
     match error {
         ExchangeError::Dial(DialProblem::NoSource(_) | DialProblem::Source(..)) => {

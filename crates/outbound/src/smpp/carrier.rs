@@ -1,4 +1,4 @@
-//! The carrier: its links, its pace and its state. How a message goes out is in `parts`.
+//! An SMPP carrier: its links, its pace and its state. Sending is in `parts`.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,23 +19,23 @@ use super::tally::{Begun, Tally};
 use super::{BindMode, SmppSettings, tls};
 use crate::pace::Pace;
 
-/// A carrier that speaks SMPP. It connects as soon as it may have binds, and disconnects when it is stopped or dropped.
+/// An SMPP carrier. It connects as soon as it may have binds, and disconnects when it is stopped or dropped.
 pub struct SmppCarrier {
     pub(super) settings: SmppSettings,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) links: Vec<Arc<Link>>,
     pub(super) trunk: Arc<Trunk>,
     pub(super) pace: Pace,
-    /// How many links there should be on this node. Asked for every message.
+    /// How many links this node should have. Read for every message.
     wanted: AtomicU16,
-    /// Why it cannot connect at all, whatever is tried.
+    /// Why its settings make a connection impossible.
     misfit: Option<String>,
     allowed: watch::Sender<Allowed>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl SmppCarrier {
-    /// Starts without a bind; [`Carrier::allow_binds`] gives it some. Must be called inside a tokio runtime.
+    /// Starts without binds, which [`Carrier::allow_binds`] grants. Must be called inside a tokio runtime.
     pub fn start(
         settings: SmppSettings,
         sink: Arc<dyn ReceiptSink>,
@@ -99,12 +99,11 @@ impl SmppCarrier {
         })
     }
 
-    /// What it was started with.
     pub fn settings(&self) -> &SmppSettings {
         &self.settings
     }
 
-    /// The reference of a part that the carrier took under this ID.
+    /// The stored reference of a part that the carrier accepted under this ID.
     pub(super) fn reference(&self, id: &str, parcel: &Parcel, part: usize) -> String {
         let reference = self.settings.answer_ids.canonical(id);
         if reference.is_empty() {
@@ -128,17 +127,16 @@ impl SmppCarrier {
         }
     }
 
-    /// How many links there should be on this node.
+    /// How many links this node should have.
     fn wanted(&self) -> u16 {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// How many links a bind has.
     fn links_of_a_bind(&self) -> usize {
         kinds(self.settings.bind).len()
     }
 
-    /// Why it is not simply up.
+    /// Why the carrier is not fully up, for people.
     fn note(&self) -> Option<String> {
         if self.misfit.is_some() {
             return self.misfit.clone();
@@ -152,7 +150,6 @@ impl SmppCarrier {
     }
 }
 
-/// The links that the settings ask for.
 fn links(settings: &SmppSettings) -> Vec<Arc<Link>> {
     let each = |bind| {
         let kinds = kinds(settings.bind).iter();
@@ -161,7 +158,7 @@ fn links(settings: &SmppSettings) -> Vec<Arc<Link>> {
     (0..settings.binds.max(1)).flat_map(each).collect()
 }
 
-/// What the links of a bind are.
+/// The links of one bind.
 fn kinds(mode: BindMode) -> &'static [BindKind] {
     match mode {
         BindMode::Transceiver => &[BindKind::Transceiver],

@@ -1,4 +1,4 @@
-//! What a carrier brings: receipts go to the sink, and the carrier is answered once they are stored.
+//! Handles what a carrier delivers: receipts go to the sink, and the carrier is answered once they are stored.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use super::metrics::{Metrics, Received};
 use super::receipt::{Reading, Report, read};
 use super::{IdForm, SmppSettings};
 
-/// Takes what a carrier brings, on any of its links.
+/// Handles deliveries on all links of a carrier.
 pub(super) struct Inbox {
     carrier: String,
     ids: IdForm,
@@ -24,7 +24,7 @@ pub(super) struct Inbox {
     sink: Arc<dyn ReceiptSink>,
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
-    /// Receipts without a name come by the thousand if at all: one is told of, and all are counted.
+    /// Receipts without an ID come in thousands or not at all, so only the first is logged; all are counted.
     told_of_nameless: AtomicBool,
 }
 
@@ -47,7 +47,7 @@ impl Inbox {
         }
     }
 
-    /// Who the message was for: a receipt comes from there.
+    /// The recipient of the message, which is the sender of the receipt.
     fn recipient(&self, from: &Address) -> Option<NumberTail> {
         let digits = str::from_utf8(&from.digits).ok()?;
         let tail = NumberTail::of_address(digits.trim());
@@ -69,7 +69,7 @@ impl Inbox {
                         "receipts come that do not say for which message; ask the carrier"
                     );
                 }
-                // To bring it again would not give it a name.
+                // A repeated delivery would still have no ID.
                 (Received::Nameless, Status::OK)
             }
             Reading::Message => {

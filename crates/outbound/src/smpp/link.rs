@@ -1,4 +1,4 @@
-//! A link to a carrier: while this node may have it, it connects, binds, and when it is lost does so again.
+//! A link to a carrier: connects and binds while this node may have it, and reconnects when it is lost.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,38 +12,35 @@ use tokio::time::{Instant, sleep};
 use super::metrics::Metrics;
 use super::tally::{Begun, Tally};
 
-/// The longest pause before a link is connected again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// A link that held for so many first pauses was a good one: the pauses begin anew.
+/// A link that held for this many times the first pause was stable, and the pauses start again.
 const STEADY_PAUSES: u32 = 10;
-/// Every pause is spread by up to this share, so that links that fell together do not return together.
+/// Each pause varies randomly by up to this share, so that lost links do not reconnect all at once.
 const JITTER: f64 = 0.2;
 
-/// How often it is looked whether everything that is under way through a link on its end is answered.
+/// How often to check whether all parts on a closing link are answered.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How many binds this node may have. The carrier's end is none.
+/// How many binds this node may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Allowed {
-    /// So many.
     Binds(u16),
-    /// None ever again.
+    /// The carrier is stopped, so there will be no more binds.
     Stopped,
 }
 
-/// One link.
 pub(super) struct Link {
     kind: BindKind,
-    /// Which bind it belongs to, counted from 0.
+    /// The bind that it belongs to, counted from 0.
     bind: u16,
-    /// Whether it is connected, or about to be.
+    /// Whether it is connected or connecting.
     is_kept: AtomicBool,
-    /// Whether nothing new may go through it.
+    /// Whether it accepts no new messages.
     is_leaving: AtomicBool,
     session: Mutex<Option<Session>>,
     /// Why it is down, for people.
     note: Mutex<Option<String>>,
-    /// Parts that are on their way through it, or wait for that.
+    /// How many parts are in flight on it or wait to be sent.
     busy: AtomicUsize,
 }
 
@@ -60,17 +57,16 @@ impl Link {
         })
     }
 
-    /// Whether messages may be sent through it.
+    /// Whether it can send messages.
     pub(super) fn sends(&self) -> bool {
         self.kind != BindKind::Receiver
     }
 
-    /// Which bind it belongs to.
     pub(super) fn bind(&self) -> u16 {
         self.bind
     }
 
-    /// Whether it is connected, or about to be, or not quite closed.
+    /// Whether it is connected, connecting or not yet closed.
     pub(super) fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::Acquire)
     }
@@ -79,8 +75,8 @@ impl Link {
         matches!(allowed, Allowed::Binds(binds) if self.bind < binds)
     }
 
-    /// Its session, if there is one that takes messages. One on its end takes only what goes on with a message that was
-    /// begun.
+    /// The session, if it accepts messages. A closing link only accepts further parts of a message that has parts with
+    /// the carrier already.
     pub(super) fn open(&self, is_begun: bool) -> Option<Session> {
         if !is_begun && self.is_leaving.load(Ordering::Relaxed) {
             return None;
@@ -92,7 +88,6 @@ impl Link {
             .cloned()
     }
 
-    /// How many parts are on their way through it.
     pub(super) fn busy(&self) -> usize {
         self.busy.load(Ordering::Relaxed)
     }
@@ -103,7 +98,6 @@ impl Link {
         Occupied(self)
     }
 
-    /// Why it is down.
     pub(super) fn note(&self) -> Option<String> {
         self.note.lock().expect("no holder panics").clone()
     }
@@ -119,7 +113,7 @@ impl Link {
     }
 }
 
-/// A part on its way through a link.
+/// Counts a part in flight until it is dropped.
 pub(super) struct Occupied<'l>(&'l Link);
 
 impl Drop for Occupied<'_> {
@@ -128,7 +122,7 @@ impl Drop for Occupied<'_> {
     }
 }
 
-/// What all links of a carrier need.
+/// Connects the links of a carrier.
 pub(super) struct Trunk {
     pub(super) carrier: String,
     pub(super) address: String,
@@ -141,7 +135,7 @@ pub(super) struct Trunk {
 }
 
 impl Trunk {
-    /// Keeps a link up whenever this node may have it, until the carrier stops or is gone.
+    /// Keeps a link up whenever this node may have it, until the carrier is stopped or dropped.
     pub(super) async fn keep_while_allowed(
         self: Arc<Self>,
         link: Arc<Link>,
@@ -153,7 +147,7 @@ impl Trunk {
             match allowed.wait_for(wanted).await.map(|allowed| *allowed) {
                 // An error means that the carrier was dropped.
                 Err(_) | Ok(Allowed::Stopped) => return,
-                // What a carrier allowed last stays to be read when it is gone.
+                // The last value remains readable after the carrier is dropped.
                 Ok(Allowed::Binds(_)) if allowed.has_changed().is_err() => return,
                 Ok(Allowed::Binds(_)) => {}
             }
@@ -210,7 +204,7 @@ impl Trunk {
         }
     }
 
-    /// Waits for the end of a link, or ends it when this node may not have it any more; says how long it held.
+    /// Waits for the end of a link, or closes it when this node may not have it any more. Returns how long it held.
     async fn hold(
         &self,
         link: &Link,
@@ -244,8 +238,8 @@ impl Trunk {
         since.elapsed()
     }
 
-    /// Lets nothing new into a link, and waits for the answers to what is under way, for one response timeout: a node that
-    /// is to have the link does not wait for late answers.
+    /// Stops new messages on a link and waits up to one response timeout for outstanding answers. Another node that is
+    /// to get the link does not wait for late answers.
     async fn empty(&self, link: &Link) {
         link.is_leaving.store(true, Ordering::Relaxed);
         let give_up = Instant::now() + self.options.response_timeout;
@@ -267,7 +261,7 @@ fn random() -> [u8; 4] {
     bytes
 }
 
-/// The pause before a link is connected again that failed so often.
+/// The pause before the next attempt to connect, after this many failures.
 fn pause(first: Duration, failures: u32, dice: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     let pause = first.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
@@ -275,7 +269,7 @@ fn pause(first: Duration, failures: u32, dice: u32) -> Duration {
     pause.mul_f64(1.0 + JITTER * shift)
 }
 
-/// Why there is no link, with its causes and with what to check. No secret stands in it.
+/// Why the link is down, with causes and what to check. Contains no secrets.
 fn describe(error: &ConnectError) -> String {
     if let ConnectError::Refused(status) = error {
         let (words, advice) = explain(*status);
@@ -291,7 +285,7 @@ fn describe(error: &ConnectError) -> String {
     text
 }
 
-/// What a refused bind means, and what to do about it.
+/// The meaning of a refused bind, and what to do about it.
 fn explain(status: Status) -> (&'static str, &'static str) {
     match status {
         Status::ESME_RINVPASWD => ("wrong password", "check system_id and password"),

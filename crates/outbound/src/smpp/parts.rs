@@ -1,7 +1,7 @@
-//! A message on its way to the carrier: its parts go out side by side, in order, within the window and at the pace.
+//! Sends a message: its parts go out concurrently, in order, within the window and at the carrier's pace.
 //!
-//! Once the carrier has taken a part, the others stay with it: to begin anew would send that part twice. A part without
-//! an answer may be with the carrier, so it is sent again only as often as `unknown_tries` says.
+//! Once the carrier has accepted a part, the others stay with this carrier: starting again elsewhere would send that
+//! part twice. A part without an answer may be with the carrier, so it is sent again at most `unknown_tries` times.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -19,43 +19,40 @@ use super::carrier::SmppCarrier;
 use super::compose::{compose, unanswered};
 use super::refusal;
 
-/// How long the rest of a message is tried after its first part was taken.
+/// How long to try the rest of a message after its first part was accepted.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The pause between such tries.
+/// The pause between such attempts.
 const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// What came of one try to send a part.
+/// The result of one attempt to send a part.
 enum PartSent {
     Taken(String),
     Refused(Status),
-    /// Not sent: no link is up.
+    /// Not sent, because no link is up.
     NotSent,
-    /// Sent, perhaps taken.
+    /// Sent, but without an answer.
     Unknown,
-    /// It does not fit the protocol.
+    /// It cannot be encoded.
     Unsendable,
 }
 
-/// Where a part is.
 enum Part {
-    /// With the carrier, under this reference.
+    /// Accepted by the carrier under this reference.
     Taken(String),
-    /// Not with the carrier, which would say this.
+    /// Not with the carrier; this would be the result.
     Open(Submitted),
-    /// Perhaps with the carrier, after so many tries.
+    /// Possibly with the carrier, after this many attempts.
     Unknown(u32),
 }
 
-/// What follows from a round of tries.
 enum Next {
-    /// This is the result.
     Done(Submitted),
-    /// The parts that are not taken are tried again.
+    /// The parts that are not accepted are tried again.
     Again,
 }
 
 impl SmppCarrier {
-    /// Hands a message over and waits for the answers to all its parts.
+    /// Sends a message and waits for the answers to all its parts.
     pub(super) async fn hand_over(&self, parcel: &Parcel) -> Submitted {
         if parcel.channel != Channel::Sms {
             return Submitted::Declined(Code::NO_ROUTE);
@@ -64,7 +61,7 @@ impl SmppCarrier {
         let nothing_yet = || Part::Open(Submitted::NotNow(Code::LINK_DOWN));
         let mut parts: Vec<Part> = messages.iter().map(|_| nothing_yet()).collect();
         let is_begun = AtomicBool::new(false);
-        // A link that is to close waits for the parts that have not left yet.
+        // A closing link waits for parts that are not sent yet.
         let _begun = (messages.len() > 1).then(|| self.trunk.begun.begin());
         let mut give_up = None;
         loop {
@@ -81,7 +78,7 @@ impl SmppCarrier {
         }
     }
 
-    /// Sends all parts that the carrier has not taken, side by side.
+    /// Sends all parts that the carrier has not accepted, concurrently.
     async fn send_open(
         &self,
         parcel: &Parcel,
@@ -101,7 +98,7 @@ impl SmppCarrier {
                 (PartSent::Taken(id), _) => Part::Taken(self.reference(&id, parcel, index)),
                 (PartSent::Unknown, Part::Unknown(tries)) => Part::Unknown(tries + 1),
                 (PartSent::Unknown, _) => Part::Unknown(1),
-                // The earlier try may still have reached the carrier.
+                // The earlier attempt may still have reached the carrier.
                 (PartSent::NotSent, Part::Unknown(tries)) => Part::Unknown(*tries),
                 (PartSent::NotSent, _) => Part::Open(Submitted::NotNow(Code::LINK_DOWN)),
                 (PartSent::Unsendable, _) => Part::Open(Submitted::Declined(Code::INTERNAL)),
@@ -110,7 +107,7 @@ impl SmppCarrier {
         }
     }
 
-    /// Decides what follows from where the parts are.
+    /// Decides what to do next.
     fn next(&self, parcel: &Parcel, parts: &mut [Part], is_late: bool) -> Next {
         if let Some(refused) = refused(parts) {
             return Next::Done(refused);
@@ -136,7 +133,7 @@ impl SmppCarrier {
         Next::Done(open.unwrap_or(Submitted::NotNow(Code::LINK_DOWN)))
     }
 
-    /// Counts parts that were sent often enough as taken: the message then waits for a receipt until it expires.
+    /// Treats parts that were sent often enough as accepted: the message then waits for a receipt until it expires.
     fn give_up_unknown(&self, parcel: &Parcel, parts: &mut [Part], is_late: bool) {
         for (part, number) in parts.iter_mut().zip(1..) {
             let Part::Unknown(tries) = part else {
@@ -163,11 +160,11 @@ impl SmppCarrier {
         Instant::now() + left.min(PATIENCE)
     }
 
-    /// Sends a part by the least busy link; by another one if that is lost before anything has left. A link that is to
-    /// close takes only parts of a message that is begun.
+    /// Sends a part on the least busy link, or on another one if that link is lost before anything was sent. A closing
+    /// link only takes parts of a message that has parts with the carrier already.
     async fn send_part(&self, message: &ShortMessage, is_begun: &AtomicBool) -> PartSent {
         for _ in 0..=self.links.len() {
-            // Nobody waits for a turn that cannot be used.
+            // Without a link, a turn would be wasted.
             if !is_begun.load(Ordering::Relaxed) && self.trunk.tally.sending() == 0 {
                 return PartSent::NotSent;
             }
@@ -205,7 +202,7 @@ impl SmppCarrier {
     }
 }
 
-/// The result when a part is refused for good. Once another part is taken, no other carrier may have the rest.
+/// The result if a part is refused for good. Once another part is accepted, no other carrier may get the rest.
 fn refused(parts: &[Part]) -> Option<Submitted> {
     let references = references(parts);
     let any_taken = !references.is_empty();
@@ -229,7 +226,7 @@ fn references(parts: &[Part]) -> Vec<String> {
     taken.collect()
 }
 
-/// Runs futures side by side. Each round begins with the first, so that parts leave in their order.
+/// Runs futures concurrently. Each round polls them in order, so that parts are sent in order.
 async fn all_in_order<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut outputs: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
@@ -253,7 +250,7 @@ async fn all_in_order<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     outputs.into_iter().flatten().collect()
 }
 
-/// Runs a future, and holds on to something until it has begun.
+/// Runs a future, and drops `held` after its first poll.
 async fn begin_holding<F: Future>(held: impl Sized, future: F) -> F::Output {
     let (mut future, mut held) = (pin!(future), Some(held));
     poll_fn(|context| {

@@ -1,7 +1,6 @@
-//! What comes in from a carrier: a receipt, or a message from a handset.
+//! Parses deliveries from a carrier: receipts, and messages from handsets.
 //!
-//! What a receipt says stands in its TLVs, in its text or in both. The TLVs count first, and the text fills what they
-//! lack.
+//! The content of a receipt is in its TLVs, in its text, or in both. TLVs take precedence, and the text fills the gaps.
 
 pub(crate) mod cause;
 mod state;
@@ -14,19 +13,18 @@ use domain::{Code, Outcome};
 
 use state::State;
 
-/// The bits of `esm_class` that tell what kind of message it is.
+/// The bits of `esm_class` with the type of the message.
 const KIND_BITS: u8 = 0x3C;
-/// It tells how a message ended.
+/// A receipt about a final state.
 const RECEIPT: u8 = 0x04;
-/// It tells that a handset has got a message, or how it does on the way. Neither is an end.
+/// An acknowledgement by the handset, or an intermediate notification. Neither is final.
 const PASSING: [u8; 2] = [0x08, 0x20];
 
-/// What may be a receipt: the fields of a `deliver_sm` or `data_sm` that matter here.
+/// The fields of a `deliver_sm` or `data_sm` that may make it a receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Report<'o> {
-    /// The field of that name.
     pub esm_class: u8,
-    /// The text, wherever it stands.
+    /// The text, from either field.
     pub text: &'o [u8],
     /// The TLV `receipted_message_id`.
     pub id: Option<&'o [u8]>,
@@ -34,30 +32,27 @@ pub struct Report<'o> {
     pub state: Option<u8>,
     /// The TLV `network_error_code`.
     pub network_error: Option<&'o [u8]>,
-    /// Whether a text that reads as a receipt is one although `esm_class` does not say so. Anyone can write such a text on
-    /// a handset.
+    /// Whether a text that looks like a receipt counts as one even if `esm_class` does not say so. Anyone can write
+    /// such a text on a handset.
     pub may_be_unmarked: bool,
 }
 
-/// What it turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
-    /// A part has come to its end.
+    /// A part has reached a final state.
     Final {
-        /// The carrier's name for the part, as it was written.
+        /// The carrier's ID of the part, as it was written.
         id: String,
-        /// How it ended.
         outcome: Outcome,
     },
-    /// A part is still on its way.
+    /// A part is still in transit.
     Passing,
-    /// A receipt that does not say for which part.
+    /// A receipt without an ID.
     Nameless,
-    /// Not a receipt but a message from a handset.
+    /// A message from a handset.
     Message,
 }
 
-/// Reads what came.
 pub fn read(report: &Report<'_>) -> Reading {
     let kind = report.esm_class & KIND_BITS;
     if PASSING.contains(&kind) {
@@ -66,7 +61,7 @@ pub fn read(report: &Report<'_>) -> Reading {
     let text = report.letters();
     let fields = text::read(&text);
     let by_word = fields.stat.and_then(State::from_word);
-    // Some carriers do not mark their receipts. A TLV that only a receipt has will do: no handset can set it.
+    // Some carriers do not mark their receipts. A TLV that only receipts have is enough: no handset can set it.
     let reads_as_one = fields.id.is_some() && by_word.is_some();
     let is_receipt =
         kind == RECEIPT || report.id.is_some() || report.may_be_unmarked && reads_as_one;
@@ -86,8 +81,8 @@ pub fn read(report: &Report<'_>) -> Reading {
 }
 
 impl Report<'_> {
-    /// The text in letters. What a receipt is made of is ASCII, so in UCS-2 its first octet is 0. The data coding tells
-    /// less: some carriers copy the message's own.
+    /// The text as characters. Receipts are ASCII, so in UCS-2 their first octet is 0. The data coding is less
+    /// reliable: some carriers copy that of the message.
     fn letters(&self) -> Cow<'_, str> {
         if self.text.first() == Some(&0) {
             return Cow::Owned(decode(Coding::Ucs2, self.text));

@@ -1,8 +1,8 @@
-//! What a carrier's refusal means: one table from the statuses of SMPP to what becomes of the message.
+//! Maps the status of a refused message to what happens next.
 //!
-//! A status about the link, the load or the state of the carrier says nothing of the message: it is tried again, there
-//! or elsewhere. One about sender, number or text is the end: every carrier would say the same. One about how we fill
-//! the PDU, or about what this carrier permits, is between it and us: another one may take the message.
+//! A status about the link, the load or the carrier says nothing about the message: it is tried again, with any
+//! carrier. A status about sender, recipient or text is final: every carrier would refuse it. A status about our PDU,
+//! or about what this carrier permits, concerns only this carrier: another one may accept the message.
 
 use ::smpp::Status;
 use domain::Code;
@@ -10,19 +10,19 @@ use domain::delivery::Submitted;
 
 use crate::smpp::code;
 
-/// What becomes of a refused message, with the number of its code.
+/// What happens to a refused message, with the number of its error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It is tried again, here or elsewhere.
+    /// It is tried again, with any carrier.
     Again(u16),
-    /// It is tried elsewhere.
+    /// It is tried with another carrier.
     Elsewhere(u16),
-    /// It is over.
+    /// It has failed.
     Over(u16),
 }
 use Fate::{Again, Elsewhere, Over};
 
-/// Every status that SMPP 3.4 and 5.0 name, ascending.
+/// All statuses of SMPP 3.4 and 5.0, ascending.
 const STATUSES: &[(Status, Fate)] = &[
     (Status::ESME_RINVMSGLEN, Over(61)),
     (Status::ESME_RINVCMDLEN, Elsewhere(90)),
@@ -34,7 +34,8 @@ const STATUSES: &[(Status, Fate)] = &[
     (Status::ESME_RSYSERR, Again(8)),
     (Status::ESME_RINVSRCADR, Over(15)),
     (Status::ESME_RINVDSTADR, Over(53)),
-    // Strictly the ID of a message that is asked for or replaced; at a submit, carriers mean its address.
+    // By the specification about the ID of a queried or replaced message; in answers to `submit_sm`, carriers mean the
+    // address.
     (Status::ESME_RINVMSGID, Over(53)),
     (Status::ESME_RBINDFAIL, Again(91)),
     (Status::ESME_RINVPASWD, Again(91)),
@@ -47,7 +48,7 @@ const STATUSES: &[(Status, Fate)] = &[
     (Status::ESME_RINVDLNAME, Elsewhere(90)),
     (Status::ESME_RINVDESTFLAG, Elsewhere(90)),
     (Status::ESME_RINVSUBREP, Elsewhere(90)),
-    // Headers are not taken.
+    // The carrier does not accept user data headers.
     (Status::ESME_RINVESMCLASS, Elsewhere(60)),
     (Status::ESME_RCNTSUBDL, Elsewhere(90)),
     (Status::ESME_RSUBMITFAIL, Again(8)),
@@ -72,7 +73,7 @@ const STATUSES: &[(Status, Fate)] = &[
     (Status::ESME_RMISSINGOPTPARAM, Elsewhere(90)),
     (Status::ESME_RINVOPTPARAMVAL, Elsewhere(90)),
     (Status::ESME_RDELIVERYFAILURE, Again(8)),
-    // A carrier that does not know what went wrong did not judge the message.
+    // The carrier did not judge the message.
     (Status::ESME_RUNKNOWNERR, Again(999)),
     (Status::ESME_RSERTYPUNAUTH, Elsewhere(20)),
     (Status::ESME_RPROHIBITED, Elsewhere(20)),
@@ -95,8 +96,8 @@ const STATUSES: &[(Status, Fate)] = &[
     (Status::ESME_RINVBCASTCHANIND, Elsewhere(90)),
 ];
 
-/// What an answer with this status makes of a message. A status without a name, or a vendor's own, may mean anything:
-/// refusing the message would lose one that another carrier takes, and trying it here again would go on until it expires.
+/// The result of a refusal. An unnamed or vendor-specific status can mean anything: failing the message would lose one
+/// that another carrier accepts, and retrying here would continue until it expires.
 pub(super) fn read(status: Status) -> Submitted {
     let found = STATUSES.binary_search_by_key(&status, |(known, _)| *known);
     match found.map(|index| STATUSES[index].1) {
@@ -107,7 +108,8 @@ pub(super) fn read(status: Status) -> Submitted {
     }
 }
 
-/// A status that refuses a message for this reason, if there is one: for good, but for one that asks for less.
+/// A status that refuses a message for this reason, if there is one. Prefers a permanent refusal, except for
+/// throttling.
 pub(crate) fn status_of(code: Code) -> Option<Status> {
     let refuses = |fate: &Fate| match fate {
         Again(number) => *number == Code::THROTTLED.number() && code == Code::THROTTLED,
@@ -117,12 +119,12 @@ pub(crate) fn status_of(code: Code) -> Option<Status> {
     found.map(|(status, _)| *status)
 }
 
-/// Whether the carrier asks for less.
+/// Whether the carrier is throttling us.
 pub(super) fn is_throttling(status: Status) -> bool {
     matches!(status, Status::ESME_RTHROTTLED | Status::ESME_RMSGQFUL)
 }
 
-/// Whether the carrier takes the link for one that is not bound: only a new one helps.
+/// Whether the carrier thinks that the link is not bound, so that it must be reconnected.
 pub(super) fn is_unbound(status: Status) -> bool {
     status == Status::ESME_RINVBNDSTS
 }

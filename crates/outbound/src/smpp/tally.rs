@@ -1,12 +1,12 @@
-//! What a carrier counts: its links, and the messages that it has in part.
+//! Counters of a carrier: its links, and messages of which it has some parts.
 
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
-/// How many links are up. Asked for every message.
+/// How many links are up. Read for every message.
 #[derive(Default)]
 pub(super) struct Tally {
     up: AtomicU16,
-    /// Those of them that send.
+    /// How many of them can send.
     sending: AtomicU16,
 }
 
@@ -35,7 +35,7 @@ impl Tally {
     }
 }
 
-/// How many messages the carrier has in part.
+/// How many messages have some, but not all parts with the carrier.
 #[derive(Default)]
 pub(super) struct Begun(AtomicUsize);
 
@@ -51,7 +51,7 @@ impl Begun {
     }
 }
 
-/// A message that the carrier has in part.
+/// A message that has some parts with the carrier.
 pub(super) struct BegunMessage<'b>(&'b Begun);
 
 impl Drop for BegunMessage<'_> {

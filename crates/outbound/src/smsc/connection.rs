@@ -16,18 +16,17 @@ use super::mailbox::{Mailbox, Owed};
 use super::{Smsc, paper};
 use crate::simulator::Fate;
 
-/// Receipts that may be without an answer.
+/// How many receipts may be unanswered.
 const RECEIPTS_AT_ONCE: usize = 500;
-/// As long as so much waits to be written, nothing more is read.
+/// Above this size of the write buffer, nothing is read.
 const MOST_OUTPUT: usize = 1 << 20;
-/// So much is asked of the connection in one read.
+/// The size of one read.
 const READ_AT_ONCE: usize = 64 << 10;
-/// The name that it answers binds with.
+/// The system ID in bind responses.
 const SYSTEM_ID: &[u8] = b"switchboard";
-/// The highest sequence number.
 const LAST_SEQUENCE: u32 = 0x7FFF_FFFF;
 
-/// Serves a connection until it ends, and says why it did.
+/// Serves a connection until it ends, and returns why it ended.
 pub(super) async fn serve(smsc: Arc<Smsc>, stream: TcpStream) -> &'static str {
     if stream.set_nodelay(true).is_err() {
         return "the connection was lost";
@@ -52,10 +51,10 @@ struct Connection {
     smsc: Arc<Smsc>,
     bound: Option<(BindKind, Arc<Mailbox>)>,
     output: BytesMut,
-    /// Receipts that were written and not answered, by their sequence numbers.
+    /// Unanswered receipts by sequence number.
     owed: HashMap<u32, Owed>,
     sequence: u32,
-    /// Receipts for what was read last, put into the mailbox together.
+    /// Receipts for the messages that were read last, queued together.
     batch: Vec<Owed>,
     is_ending: bool,
 }
@@ -95,7 +94,7 @@ impl Connection {
         }
     }
 
-    /// The mailbox, if this connection may receive.
+    /// The receipt queue, if this connection may receive.
     fn receives(&self) -> Option<Arc<Mailbox>> {
         match &self.bound {
             Some((BindKind::Receiver | BindKind::Transceiver, mailbox)) if !self.is_ending => {
@@ -146,7 +145,7 @@ impl Connection {
         }
     }
 
-    /// What becomes of a message: the status of the answer, and the ID.
+    /// The status and ID to answer a message with.
     fn submit(&mut self, message: &ShortMessage) -> (Status, String) {
         let refused = |status| (status, String::new());
         if !matches!(
@@ -167,7 +166,7 @@ impl Connection {
         }
         let id = self.smsc.number();
         if message.registered_delivery & 1 != 0 && fate != Fate::Silent {
-            // Copied: the octets are a part of the buffer that they were read into.
+            // Copied, because the octets are a slice of the read buffer.
             let address = |address: &smpp::Address| {
                 let digits = Bytes::copy_from_slice(&address.digits);
                 (address.ton, address.npi, digits)
@@ -184,7 +183,7 @@ impl Connection {
         (Status::OK, paper::answer_id(self.smsc.settings.ids, id))
     }
 
-    /// Puts the receipts for what was read into the mailbox.
+    /// Queues the receipts for the messages that were read.
     fn owe(&mut self) {
         if let Some((_, mailbox)) = &self.bound
             && !self.batch.is_empty()
@@ -208,7 +207,7 @@ impl Connection {
         }
     }
 
-    /// The other side took a receipt, or is brought it again a while later.
+    /// Handles the answer to a receipt. A refused one is sent again later.
     fn settle(&mut self, sequence: u32, status: Status) {
         let Some(mut owed) = self.owed.remove(&sequence) else {
             return;
@@ -229,7 +228,7 @@ impl Connection {
     }
 }
 
-/// How long a receipt that was refused waits at least.
+/// The shortest pause before a refused receipt is sent again.
 const AGAIN_AFTER: std::time::Duration = std::time::Duration::from_millis(200);
 
 async fn due(mailbox: Option<&Mailbox>) {

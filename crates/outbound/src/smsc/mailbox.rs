@@ -1,4 +1,4 @@
-//! What the SMSC owes to those who are bound under one name.
+//! Receipts that wait to be sent to the clients of one system ID.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -10,22 +10,22 @@ use tokio::time::Instant;
 
 use crate::simulator::Fate;
 
-/// Receipts that may wait; the oldest are dropped for newer ones, which is told in the log.
+/// How many receipts may wait; beyond that the oldest are dropped with a warning.
 const MOST: usize = 1_000_000;
 
-/// A receipt that is owed.
+/// A receipt that waits to be sent.
 #[derive(Debug, Clone)]
 pub(super) struct Owed {
     pub(super) due: Instant,
     pub(super) id: u64,
-    /// From whom and to whom the message was.
+    /// The sender and the recipient of the message.
     pub(super) from: (u8, u8, Bytes),
     pub(super) to: (u8, u8, Bytes),
     pub(super) fate: Fate,
     pub(super) taken_at: Timestamp,
 }
 
-/// The receipts that are owed, the next one first.
+/// Pending receipts, the next one first.
 #[derive(Default)]
 pub(super) struct Mailbox {
     queue: Mutex<VecDeque<Owed>>,
@@ -45,7 +45,7 @@ impl Mailbox {
         self.added.notify_one();
     }
 
-    /// Takes back what could not be brought: it is the next again.
+    /// Returns receipts that could not be sent to the front.
     pub(super) fn put_back(&self, owed: impl IntoIterator<Item = Owed>) {
         let mut queue = self.lock();
         for owed in owed {
@@ -55,7 +55,7 @@ impl Mailbox {
         self.added.notify_one();
     }
 
-    /// Returns when a receipt is due.
+    /// Waits until a receipt is due.
     pub(super) async fn due(&self) {
         loop {
             let due = self.lock().front().map(|first| first.due);
@@ -67,7 +67,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes receipts that are due, at most so many.
+    /// Takes up to `most` receipts that are due.
     pub(super) fn take(&self, most: usize) -> Vec<Owed> {
         let now = Instant::now();
         let mut queue = self.lock();
@@ -77,7 +77,7 @@ impl Mailbox {
         let more = !queue.is_empty();
         drop(queue);
         if more {
-            // Others who wait here may have missed the only call.
+            // Other waiting connections may have missed the only notification.
             self.added.notify_one();
         }
         taken

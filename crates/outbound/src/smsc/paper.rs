@@ -1,4 +1,4 @@
-//! What the SMSC reads out of messages and writes into receipts.
+//! Reads submitted messages and writes receipts.
 
 use bytes::Bytes;
 use domain::message::text::{Coding, decode};
@@ -12,18 +12,17 @@ use crate::simulator::{Fate, fate};
 use crate::smpp::receipt::cause;
 use crate::smpp::refusal;
 
-/// The message is a receipt; bits 2 to 5 of `esm_class`.
+/// Marks a receipt in bits 2 to 5 of `esm_class`.
 const IS_RECEIPT: u8 = 0x04;
-/// The text begins with a header.
+/// A user data header precedes the text.
 const HAS_HEADER: u8 = 0x40;
-/// The network whose error numbers receipts carry: GSM.
+/// The type of network in `network_error_code`: GSM.
 const GSM: u8 = 3;
-/// From here on statuses are a vendor's own: the code stands in the last digits.
+/// The start of vendor-specific statuses; the code is added to it.
 const VENDOR: u32 = 0x400;
-/// How dates are written in receipts.
+/// The date format of receipts.
 const DATE: &str = "%y%m%d%H%M";
 
-/// What becomes of a message.
 pub(super) fn fate_of(message: &ShortMessage) -> Fate {
     let digits = String::from_utf8_lossy(&message.destination.digits);
     let digits = digits.trim_start_matches('+');
@@ -33,13 +32,13 @@ pub(super) fn fate_of(message: &ShortMessage) -> Fate {
     )
 }
 
-/// The status that refuses a message for this reason.
+/// The status that refuses a message with this code.
 pub(super) fn status_of(code: Code) -> Status {
     let own = Status(VENDOR + u32::from(code.number()));
     refusal::status_of(code).unwrap_or(own)
 }
 
-/// An ID as answers have it.
+/// The ID in answers.
 pub(super) fn answer_id(ids: Ids, id: u64) -> String {
     match ids {
         Ids::Decimal => id.to_string(),
@@ -54,7 +53,7 @@ fn receipt_id(ids: Ids, id: u64) -> String {
     }
 }
 
-/// The receipt, in text and in TLVs.
+/// The receipt, as text and as TLVs.
 pub(super) fn receipt(owed: &Owed, ids: Ids, now: Timestamp) -> ShortMessage {
     let (state, word, error) = match owed.fate {
         Fate::Delivered | Fate::Silent | Fate::Refused(_) => {
@@ -102,7 +101,7 @@ fn failure(code: Code) -> (u8, &'static str, u16) {
     }
 }
 
-/// What a handset shows.
+/// The message as a handset would show it.
 pub(super) fn arrived(message: &ShortMessage) -> Arrived {
     let mut octets = &message.text()[..];
     let mut part = message

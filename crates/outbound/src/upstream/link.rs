@@ -1,4 +1,4 @@
-//! Requests to the upstream: one exchange, and what came back.
+//! Sends requests to the upstream.
 
 use std::time::Duration;
 
@@ -17,38 +17,37 @@ use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, Span, http_clie
 use crate::guard::Guard;
 use crate::resolve::SystemResolver;
 
-/// So much of an answer is read.
+/// The maximum size of a response body.
 const MAX_ANSWER_BYTES: usize = 16 * 1024;
-/// How many names are looked up at once: there is one.
+/// The limit of concurrent name lookups. There is only one name.
 const MAX_LOOKUPS: usize = 4;
-/// So many kept connections may turn out to be closed before a request counts as failed.
+/// How many kept connections may turn out to be closed before a request fails.
 const MAX_CLOSED: usize = 3;
-/// The longest pause that is kept when the upstream asks for one, so that a slip of its own does not silence it for days.
+/// The longest pause to accept from the upstream, so that a mistake there does not stop sending for days.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 static JSON: HeaderValue = HeaderValue::from_static("application/json");
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The way to the upstream. Its connections are kept for the next request, as many as messages may be under way.
+/// Keeps as many idle connections as messages may be in flight.
 pub(super) struct Link {
     http: HttpClient,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     base: String,
     header: HeaderName,
     token: HeaderValue,
     timeout: Duration,
 }
 
-/// What the upstream answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
-    /// The pause that it asks for.
+    /// The pause that the upstream asks for.
     pub(super) retry_after: Option<Duration>,
     pub(super) body: Vec<u8>,
 }
 
-/// Why there is no answer. Whether the upstream has acted on the request is unknown then.
+/// Why there is no response. Whether the upstream has acted on the request is unknown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Silence {
     #[error("the upstream does not answer: {0}")]
@@ -66,7 +65,7 @@ impl Link {
         let mut base = settings.url.clone();
         base.set_query(None);
         base.set_fragment(None);
-        // A token that no header can hold is not sent, and the upstream says then that it misses one.
+        // An invalid token is sent as an empty one, and the upstream will report that it is missing.
         let token = HeaderValue::from_str(&settings.token);
         let mut token = token.unwrap_or_else(|_| HeaderValue::from_static(""));
         token.set_sensitive(true);
@@ -85,7 +84,7 @@ impl Link {
         }
     }
 
-    /// Hands a message over.
+    /// Sends a message.
     pub(super) async fn post(&self, order: Order) -> Result<Reply, Silence> {
         let body = Bytes::from(order.body);
         let key = HeaderValue::try_from(order.key).map_err(|_| ExchangeError::Url)?;
@@ -103,7 +102,6 @@ impl Link {
         self.exchange(request).await
     }
 
-    /// Asks for something.
     pub(super) async fn get(&self, path: &str) -> Result<Reply, Silence> {
         let uri = self.uri(path)?;
         let request = || {
@@ -145,8 +143,8 @@ impl Link {
         answered.unwrap_or(Err(Silence::Late(self.timeout)))
     }
 
-    /// Sends the request, and again when a kept connection turns out to be closed: the key makes that harmless. Others
-    /// may have been closed with it, so the next may meet the same fate.
+    /// Sends the request, and again if a kept connection turns out to be closed, which the idempotency key makes safe.
+    /// Other kept connections may have been closed as well.
     async fn ask(
         &self,
         request: impl Fn() -> Request<Full<Bytes>>,
@@ -175,7 +173,7 @@ impl Link {
     }
 }
 
-/// Whether an answer came over the connection before.
+/// Whether a response came over the connection before.
 fn was_kept(connection: &CaptureConnection) -> bool {
     let mut extras = http::Extensions::new();
     if let Some(connected) = &*connection.connection_metadata() {
@@ -184,7 +182,7 @@ fn was_kept(connection: &CaptureConnection) -> bool {
     extras.get().is_some_and(Dialled::has_answered)
 }
 
-/// In seconds; a date is not read, for it would take two clocks that agree.
+/// In seconds; a date is ignored, because it would need synchronised clocks.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse();
     Some(Duration::from_secs(seconds.ok()?).min(LONGEST_PAUSE))

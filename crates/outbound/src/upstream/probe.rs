@@ -1,4 +1,4 @@
-//! Finds out whether an upstream that is down is back.
+//! Checks whether an upstream that is down is back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,12 @@ use super::link::Link;
 use super::pulse::Pulse;
 use super::verdict::answer_text;
 
-/// The first pause between two tries; it doubles as long as no message gets through.
+/// The first pause between two checks. It doubles until a message is accepted.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Looks once at the start, so that a wrong token shows before the first message, and then whenever it is down.
-/// Runs until it is dropped.
+/// Checks once at the start, so that a wrong token is noticed before the first message, and whenever the upstream is
+/// down. Runs until it is dropped.
 pub(super) async fn run(link: Arc<Link>, pulse: Arc<Pulse>) {
     if let Err(why) = look(&link).await {
         pulse.set_down(&why);
@@ -36,10 +35,10 @@ pub(super) async fn run(link: Arc<Link>, pulse: Arc<Pulse>) {
     }
 }
 
-/// Whether messages may try their luck; else why not.
+/// Whether messages can be sent, or else why not.
 ///
-/// One of our own kind says at the first address whether it accepts, and at the second whether it knows the token.
-/// Another need not have either, and then that it answers at all has to do.
+/// An upstream of our own kind has one URL that tells whether it accepts messages and one that needs the token. Others
+/// may have neither; then any answer is enough.
 async fn look(link: &Link) -> Result<(), String> {
     for path in ["health/ready", "token"] {
         let reply = link

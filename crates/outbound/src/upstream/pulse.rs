@@ -1,4 +1,4 @@
-//! How the upstream does: up, asking for less, or down.
+//! The health of an upstream: up, throttling, or down.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -8,12 +8,12 @@ use domain::ports::{CarrierState, Health};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// After so many failures in a row it is down.
+/// How many failures in a row mean that it is down.
 const MAX_FAILURES: u32 = 3;
-/// A pause of this length is waited for; when it is longer, the message goes elsewhere or comes back later.
+/// A pause of up to this length is waited for; for a longer one the message goes elsewhere or is retried later.
 const SHORT_PAUSE: Duration = Duration::from_secs(2);
 
-/// What is known of the upstream's state. Asked for every message, so the answer is read off a few numbers.
+/// The health of an upstream. Read for every message, so most of it is atomic.
 #[derive(Debug)]
 pub(super) struct Pulse {
     name: String,
@@ -23,14 +23,14 @@ pub(super) struct Pulse {
     failures: AtomicU32,
     /// In milliseconds since `origin`.
     slow_until: AtomicU64,
-    /// Whether a message got through since this was last asked.
+    /// Whether a message was accepted since the last [`Self::take_proven`].
     is_proven: AtomicBool,
     note: Mutex<Option<String>>,
     fell: Notify,
 }
 
 impl Pulse {
-    /// Of an upstream that is taken to be up.
+    /// Starts as up.
     pub(super) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -75,7 +75,7 @@ impl Pulse {
         self.is_down.load(Ordering::Acquire)
     }
 
-    /// A message got through.
+    /// Records that a message was accepted.
     pub(super) fn note_success(&self) {
         self.is_proven.store(true, Ordering::Relaxed);
         self.failures.store(0, Ordering::Relaxed);
@@ -84,21 +84,21 @@ impl Pulse {
         }
     }
 
-    /// It answered, though not as one would wish: the link works.
+    /// Records an answer that is not a success: the connection works.
     pub(super) fn note_answer(&self) {
         if !self.is_down() {
             self.failures.store(0, Ordering::Relaxed);
         }
     }
 
-    /// It did not answer, or its answer says that it has failed.
+    /// Records that there was no answer, or an answer about a failure.
     pub(super) fn note_failure(&self, why: &str) {
         if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_FAILURES {
             self.set_down(why);
         }
     }
 
-    /// It answers and takes nothing, or not everything: somebody has to look at it.
+    /// Records that the upstream answers but refuses messages, which needs a person's attention.
     pub(super) fn note_trouble(&self, why: &str) {
         self.note_answer();
         if !self.is_down() && self.set_note(Some(why)) {
@@ -106,14 +106,14 @@ impl Pulse {
         }
     }
 
-    /// It asks for a pause.
+    /// Records that the upstream asks for a pause.
     pub(super) fn slow_down(&self, pause: Duration) {
         let until = self.origin.elapsed() + pause;
         let until = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
         self.slow_until.fetch_max(until, Ordering::Relaxed);
     }
 
-    /// Waits while the upstream has asked for a short pause. `false`: the pause is longer than that.
+    /// Waits if the upstream has asked for a short pause. Returns false if the pause is longer.
     pub(super) async fn wait_out_pause(&self) -> bool {
         match self.pause_left() {
             None => true,
@@ -134,7 +134,7 @@ impl Pulse {
         (!left.is_zero()).then_some(left)
     }
 
-    /// No message goes out until [`Self::let_through`].
+    /// Stops all messages until [`Self::let_through`].
     pub(super) fn set_down(&self, why: &str) {
         let is_news = self.set_note(Some(why));
         let was_down = self.is_down.swap(true, Ordering::AcqRel);
@@ -144,20 +144,20 @@ impl Pulse {
         self.fell.notify_one();
     }
 
-    /// It seems to be back: messages may try, and the first failure takes it down again.
+    /// Lets messages try again; the first failure sets it down again.
     pub(super) fn let_through(&self) {
         self.failures.store(MAX_FAILURES - 1, Ordering::Relaxed);
         self.set_up();
     }
 
-    /// Waits until it is down. For one who waits.
+    /// Waits until it is down. Supports one waiting task.
     pub(super) async fn wait_until_down(&self) {
         while !self.is_down() {
             self.fell.notified().await;
         }
     }
 
-    /// Whether a message got through since this was asked before.
+    /// Whether a message was accepted since the last call.
     pub(super) fn take_proven(&self) -> bool {
         self.is_proven.swap(false, Ordering::Relaxed)
     }
@@ -169,7 +169,7 @@ impl Pulse {
         }
     }
 
-    /// Whether that is news.
+    /// Returns whether the note has changed.
     fn set_note(&self, text: Option<&str>) -> bool {
         let mut note = self.note.lock().expect("no holder panics");
         self.has_note.store(text.is_some(), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What the upstream reports: the contract's callbacks, read leniently.
+//! Parses the upstream's callbacks, leniently.
 
 use domain::message::lookup::{HomeOperator, MAX_IMSI, Subscriber};
 use domain::{Code, Country, Network, Outcome};
@@ -6,32 +6,28 @@ use serde_json::{Map, Value};
 
 use super::verdict::read_reference;
 
-/// The longest name of an operator that is passed on.
+/// The longest operator name that is passed on.
 const MAX_NAME_CHARS: usize = 200;
 
-/// A report.
+/// A callback from the upstream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Report {
-    /// The upstream's name for the message.
+    /// The upstream's ID of the message.
     pub(super) reference: String,
-    /// What it says about it.
     pub(super) news: News,
 }
 
-/// What a report says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum News {
-    /// The message has come to its end.
+    /// The message has reached a final state.
     Ended(Outcome),
-    /// Its recipient has seen it.
     Seen,
-    /// It is still on its way.
     OnItsWay,
-    /// A lookup has brought this.
+    /// The result of a lookup.
     Found(Subscriber),
 }
 
-/// The body is no report. Each text tells the upstream's people what is wrong with it.
+/// The body is not a report. The text tells the upstream's operators what is wrong.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotAReport {
     #[error("The body is not a JSON object.")]
@@ -47,7 +43,7 @@ pub(super) enum NotAReport {
 }
 
 impl Report {
-    /// Reads a body. One with a `status` is about a message, one without about a lookup.
+    /// Parses a body. With a `status` it is about a message, without about a lookup.
     pub(super) fn read(body: &[u8]) -> Result<Self, NotAReport> {
         let fields: Map<String, Value> =
             serde_json::from_slice(body).map_err(|_| NotAReport::NotAnObject)?;
@@ -84,7 +80,7 @@ fn read_status(status: u64, error: Option<u64>) -> News {
     }
 }
 
-/// The codes are the same on both sides; `None` where this side does not know the number.
+/// The codes are the same on both sides; `None` if this side does not know the number.
 fn read_code(error: Option<u64>) -> Option<Code> {
     u16::try_from(error?).ok().and_then(Code::new)
 }
@@ -99,7 +95,7 @@ fn read_subscriber(fields: &Map<String, Value>, error: Option<u64>) -> Subscribe
         operator: operator_id(fields),
         network: read_network(fields),
         ported_from: origin.map(|origin| HomeOperator {
-            // That it was ported is worth telling also when it is not said from whom.
+            // A port is worth reporting even if the former operator is unknown.
             id: operator_id(origin).unwrap_or(0),
             name: text(origin, "operator")
                 .unwrap_or_default()
@@ -119,13 +115,13 @@ fn operator_id(fields: &Map<String, Value>) -> Option<u32> {
     number(fields, "operatorId").and_then(|id| id.try_into().ok())
 }
 
-/// A number in the place of digits has lost its leading zeros.
+/// Numbers instead of strings have lost their leading zeros.
 fn read_network(fields: &Map<String, Value>) -> Option<Network> {
     let (mcc, mnc) = (text(fields, "mcc")?, text(fields, "mnc")?);
     Network::new(&format!("{mcc:0>3}"), &format!("{mnc:0>2}"))
 }
 
-/// A string, or a number in its place.
+/// A string, or a number instead.
 fn text(fields: &Map<String, Value>, name: &str) -> Option<String> {
     match fields.get(name)? {
         Value::String(text) => Some(text.trim().to_owned()),
@@ -134,7 +130,7 @@ fn text(fields: &Map<String, Value>, name: &str) -> Option<String> {
     }
 }
 
-/// A whole number that is not negative, or its digits.
+/// A non-negative whole number, or its digits.
 fn number(fields: &Map<String, Value>, name: &str) -> Option<u64> {
     text(fields, name)?.parse().ok()
 }

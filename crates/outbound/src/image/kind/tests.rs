@@ -1,4 +1,4 @@
-//! Whole files are known, and what is not whole is told apart.
+//! Complete files are accepted; each kind of damage is reported.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn damaged(kind: ImageKind, fault: &'static str) -> Result<ImageKind, NotAnImage
     Err(NotAnImage::Damaged { kind, fault })
 }
 
-/// The file with the first of these bytes replaced.
+/// The file with the first occurrence of these bytes replaced.
 fn with(file: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let at = file.windows(from.len()).position(|window| window == from);
     let at = at.expect("it holds them");
@@ -116,7 +116,7 @@ fn a_second_frame_is_an_animation() {
     for frames in [2, 3, 100] {
         assert_eq!(kind_of(&gif(frames)), Err(NotAnImage::Animated), "{frames}");
     }
-    // Also when the file is not whole behind it.
+    // Even if the file is truncated after the second frame.
     let cut = &gif(2)[..gif(2).len() - 8];
     assert_eq!(kind_of(cut), Err(NotAnImage::Animated));
 }

@@ -1,4 +1,4 @@
-//! What is read from TLVs, from texts and from both.
+//! Receipts in TLVs, in texts and in both.
 
 use proptest::prelude::*;
 

@@ -52,7 +52,7 @@ fn of_shape(text: &str, shape: Shape) -> Parcel {
     }
 }
 
-/// One whose coding its sender chose.
+/// A message with an encoding chosen by the caller.
 fn coded(text: &str, coding: Coding) -> Parcel {
     of_shape(text, Shape { coding, parts: 1 })
 }
@@ -66,7 +66,7 @@ fn viber(interactive: Option<Interactive>) -> Parcel {
     }
 }
 
-/// Where the reports about message 7 go.
+/// The callback URL of message 7.
 fn report() -> String {
     let proof = ProofKey::new("sb_one").proof("up", MessageId::new(7).expect("in range"));
     format!("{REPORT}{proof}")
