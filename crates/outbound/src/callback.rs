@@ -16,8 +16,10 @@ use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection}
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
-use crate::dial::{DialError, DialerOptions, Dialled};
-use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, http_client, read_body, uri_of};
+use crate::dial::{ConnectionInfo, DialError, DialerOptions};
+use crate::exchange::{
+    AGENT, BodyEnd, ExchangeError, HttpClient, http_client, parse_uri, read_body,
+};
 use crate::signature::sign;
 
 mod failure;
@@ -40,15 +42,15 @@ static WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signatur
 
 /// Which responses acknowledge a callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Success {
+enum Acknowledgement {
     /// Status 200 and the body `OK`, ignoring surrounding white space.
     OkBody,
     /// Any status from 200 to 299.
     Any2xx,
 }
 
-impl Success {
-    const fn of(kind: CallbackKind) -> Self {
+impl Acknowledgement {
+    const fn for_kind(kind: CallbackKind) -> Self {
         match kind {
             CallbackKind::Report | CallbackKind::Lookup => Self::OkBody,
             CallbackKind::Sender => Self::Any2xx,
@@ -69,7 +71,7 @@ pub struct CallbackClient {
     try_timeout: Duration,
 }
 
-struct Order<'a> {
+struct CallbackRequest<'a> {
     callback: &'a Callback,
     secrets: &'a [&'a str],
     now: Timestamp,
@@ -97,13 +99,13 @@ impl CallbackClient {
     pub async fn deliver(&self, callback: &Callback, secrets: &[&str], now: Timestamp) -> Delivery {
         let started = Instant::now();
         let mut trace = Trace::default();
-        let order = Order {
+        let delivery = CallbackRequest {
             callback,
             secrets,
             now,
         };
         let deadline = started + self.try_timeout;
-        let result = self.exchange(&order, deadline, &mut trace).await;
+        let result = self.exchange(&delivery, deadline, &mut trace).await;
         let received = result.is_ok();
         let reason = result.map_or_else(|failure| failure.to_string(), |()| "received".to_owned());
         Delivery {
@@ -121,11 +123,11 @@ impl CallbackClient {
 
     async fn exchange(
         &self,
-        order: &Order<'_>,
+        delivery: &CallbackRequest<'_>,
         deadline: Instant,
         trace: &mut Trace,
     ) -> Result<(), Failure> {
-        let asked = timeout_at(deadline, self.ask(order, trace)).await;
+        let asked = timeout_at(deadline, self.ask(delivery, trace)).await;
         let response = asked.unwrap_or(Err(Failure::NoAnswer(self.try_timeout)))?;
         let status = response.status();
         trace.status = Some(status);
@@ -134,7 +136,7 @@ impl CallbackClient {
         if end != Some(BodyEnd::Whole) {
             trace.drop_connection();
         }
-        let success = Success::of(order.callback.kind);
+        let success = Acknowledgement::for_kind(delivery.callback.kind);
         self.judge(success, status, end, &trace.body)
     }
 
@@ -143,14 +145,14 @@ impl CallbackClient {
     /// The receiver may then get it twice, which can always happen: the ID in the header tells duplicates apart.
     async fn ask(
         &self,
-        order: &Order<'_>,
+        delivery: &CallbackRequest<'_>,
         trace: &mut Trace,
     ) -> Result<Response<Incoming>, Failure> {
-        match self.ask_once(order.request()?, trace).await {
+        match self.ask_once(delivery.request()?, trace).await {
             Err(Failure::Exchange(ExchangeError::Closed))
-                if trace.dialled().is_some_and(|d| d.has_answered()) =>
+                if trace.info().is_some_and(|d| d.has_responded()) =>
             {
-                self.ask_once(order.request()?, trace).await
+                self.ask_once(delivery.request()?, trace).await
             }
             result => result,
         }
@@ -164,8 +166,8 @@ impl CallbackClient {
         trace.connection = Some(capture_connection(&mut request));
         match self.http.request(request).await {
             Ok(response) => {
-                if let Some(dialled) = response.extensions().get::<Dialled>() {
-                    dialled.note_answer();
+                if let Some(info) = response.extensions().get::<ConnectionInfo>() {
+                    info.record_response();
                     trace.address = Some(dialled.address);
                 }
                 Ok(response)
@@ -181,12 +183,12 @@ impl CallbackClient {
     /// Whether the response acknowledges the callback; `end` is `None` if the body did not end in time.
     fn judge(
         &self,
-        success: Success,
+        success: Acknowledgement,
         status: StatusCode,
         end: Option<BodyEnd>,
         body: &[u8],
     ) -> Result<(), Failure> {
-        if success == Success::Any2xx && status.is_success() {
+        if success == Acknowledgement::Any2xx && status.is_success() {
             return Ok(());
         }
         if status != StatusCode::OK {
@@ -203,7 +205,7 @@ impl CallbackClient {
 }
 
 impl Trace {
-    fn dialled(&self) -> Option<Dialled> {
+    fn info(&self) -> Option<ConnectionInfo> {
         let mut extras = http::Extensions::new();
         let connection = self.connection.as_ref()?.connection_metadata();
         (*connection).as_ref()?.get_extras(&mut extras);
@@ -212,7 +214,7 @@ impl Trace {
 
     fn address(&self) -> Option<SocketAddr> {
         self.address
-            .or_else(|| self.dialled().map(|dialled| dialled.address))
+            .or_else(|| self.info().map(|info| info.address))
     }
 
     /// Closes the connection after this response, if a part of the response is still unread.
@@ -225,7 +227,7 @@ impl Trace {
     }
 }
 
-impl Order<'_> {
+impl CallbackRequest<'_> {
     fn request(&self) -> Result<Request<Full<Bytes>>, Failure> {
         let body = Bytes::copy_from_slice(self.callback.payload.as_bytes());
         let id = self.callback.id.to_string();
@@ -233,7 +235,7 @@ impl Order<'_> {
         let signature = sign(self.secrets, &id, &timestamp, &body)?;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = uri_of(&self.callback.url)?;
+        *request.uri_mut() = parse_uri(&self.callback.url)?;
         let mut headers = HeaderMap::with_capacity(8);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));

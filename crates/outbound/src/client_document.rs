@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use crate::dial::{DialProblem, DialerOptions};
 use crate::exchange::{
-    AGENT, BodyEnd, ExchangeError, HttpClient, Span, http_client, read_body, uri_of,
+    AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, http_client, parse_uri, read_body,
 };
 use crate::guard::Guard;
 
@@ -66,7 +66,7 @@ enum Problem {
     TooLarge,
     #[error("the connection broke off")]
     BrokenOff,
-    #[error("it did not arrive within {}", Span(*.0))]
+    #[error("it did not arrive within {}", InSeconds(*.0))]
     TooSlow(Duration),
 }
 
@@ -81,7 +81,7 @@ impl DocumentFetch {
         }
     }
 
-    async fn fetch_in_turn(&self, asker: IpAddr, id: &ClientIdUrl) -> Result<Vec<u8>, Problem> {
+    async fn fetch_with_permit(&self, asker: IpAddr, id: &ClientIdUrl) -> Result<Vec<u8>, Problem> {
         let _slot = self.slots.acquire(&[asker]).await;
         self.guard
             .check_url(id.as_url())
@@ -115,7 +115,7 @@ fn explain(error: &ExchangeError) -> Problem {
 
 fn request_for(id: &ClientIdUrl) -> Result<Request<Full<Bytes>>, Problem> {
     let mut request = Request::new(Full::default());
-    *request.uri_mut() = uri_of(id.as_url()).map_err(|_| Problem::Unreachable)?;
+    *request.uri_mut() = parse_uri(id.as_url()).map_err(|_| Problem::Unreachable)?;
     let headers = request.headers_mut();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -136,7 +136,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 #[async_trait]
 impl ClientDocuments for DocumentFetch {
     async fn fetch(&self, asker: IpAddr, id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
-        let fetched = timeout(self.fetch_timeout, self.fetch_in_turn(asker, id)).await;
+        let fetched = timeout(self.fetch_timeout, self.fetch_with_permit(asker, id)).await;
         let fetched = fetched.unwrap_or(Err(Problem::TooSlow(self.fetch_timeout)));
         fetched.map_err(|problem| {
             UnusableDocument(format!(

@@ -22,13 +22,13 @@ use tower_service::Service;
 use crate::guard::Guard;
 use crate::resolve::Resolve;
 
+mod connection;
 mod problem;
 mod tls;
-mod wire;
 
+pub use connection::{Connection, ConnectionInfo};
 pub use problem::{DialError, DialProblem};
 pub use tls::public_roots;
-pub use wire::{Dialled, Wire};
 
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -51,9 +51,9 @@ pub struct DialerOptions {
 
 /// Opens connections for the HTTP client.
 #[derive(Clone)]
-pub struct Dialer(Arc<Dialling>);
+pub struct Dialer(Arc<DialerInner>);
 
-struct Dialling {
+struct DialerInner {
     guard: Guard,
     resolver: Arc<dyn Resolve>,
     source: Vec<IpAddr>,
@@ -61,7 +61,7 @@ struct Dialling {
 }
 
 /// The host that a URI names.
-struct Place<'a> {
+struct Target<'a> {
     host: &'a str,
     port: u16,
     is_tls: bool,
@@ -69,7 +69,7 @@ struct Place<'a> {
 
 impl Dialer {
     pub fn new(options: DialerOptions) -> Self {
-        Self(Arc::new(Dialling {
+        Self(Arc::new(DialerInner {
             guard: options.guard,
             resolver: options.resolver,
             source: options.source,
@@ -77,13 +77,13 @@ impl Dialer {
         }))
     }
 
-    pub async fn dial(&self, uri: &Uri) -> Result<Wire, DialError> {
-        let place = Place::of(uri).ok_or(DialProblem::NoHost)?;
-        let addresses = self.0.find_addresses(&place).await?;
+    pub async fn dial(&self, uri: &Uri) -> Result<Connection, DialError> {
+        let target = Target::from_uri(uri).ok_or(DialProblem::NoHost)?;
+        let addresses = self.0.find_addresses(&target).await?;
         let mut last = DialError::from(DialProblem::Unresolved);
         for address in self.0.permitted(&addresses)? {
-            let address = SocketAddr::new(address, place.port);
-            match self.0.open_in_time(address, &place).await {
+            let address = SocketAddr::new(address, target.port);
+            match self.0.open_in_time(address, &target).await {
                 Ok(wire) => return Ok(wire),
                 Err(problem) => last = DialError::at(address, problem),
             }
@@ -92,8 +92,8 @@ impl Dialer {
     }
 }
 
-impl<'a> Place<'a> {
-    fn of(uri: &'a Uri) -> Option<Self> {
+impl<'a> Target<'a> {
+    fn from_uri(uri: &'a Uri) -> Option<Self> {
         let is_tls = uri.scheme() == Some(&http::uri::Scheme::HTTPS);
         let host = uri.host()?;
         let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
@@ -105,12 +105,12 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Dialling {
-    async fn find_addresses(&self, place: &Place<'_>) -> Result<Vec<IpAddr>, DialProblem> {
-        if let Ok(address) = place.host.parse() {
+impl DialerInner {
+    async fn find_addresses(&self, target: &Target<'_>) -> Result<Vec<IpAddr>, DialProblem> {
+        if let Ok(address) = target.host.parse() {
             return Ok(vec![address]);
         }
-        let lookup = self.resolver.resolve(place.host, place.port);
+        let lookup = self.resolver.resolve(target.host, target.port);
         match timeout(LOOKUP_TIMEOUT, lookup).await {
             Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
             Ok(_) => Err(DialProblem::Unresolved),
@@ -153,21 +153,25 @@ impl Dialling {
     async fn open_in_time(
         &self,
         address: SocketAddr,
-        place: &Place<'_>,
-    ) -> Result<Wire, DialProblem> {
-        let opened = timeout(CONNECT_TIMEOUT, self.open(address, place)).await;
+        target: &Target<'_>,
+    ) -> Result<Connection, DialProblem> {
+        let opened = timeout(CONNECT_TIMEOUT, self.open(address, target)).await;
         opened.unwrap_or(Err(DialProblem::ConnectTimeout(CONNECT_TIMEOUT)))
     }
 
-    async fn open(&self, address: SocketAddr, place: &Place<'_>) -> Result<Wire, DialProblem> {
+    async fn open(
+        &self,
+        address: SocketAddr,
+        target: &Target<'_>,
+    ) -> Result<Connection, DialProblem> {
         let stream = self.connect(address).await?;
-        if !place.is_tls {
-            return Ok(Wire::plain(stream, address));
+        if !target.is_tls {
+            return Ok(Connection::plain(stream, address));
         }
-        let name = server_name(place.host)?;
+        let name = server_name(target.host)?;
         let stream = self.tls.connect(name, stream).await;
         let stream = stream.map_err(|error| DialProblem::from_handshake(&error))?;
-        Ok(Wire::tls(stream, address))
+        Ok(Connection::tls(stream, address))
     }
 
     async fn connect(&self, address: SocketAddr) -> Result<TcpStream, DialProblem> {
@@ -199,9 +203,9 @@ fn server_name(host: &str) -> Result<ServerName<'static>, DialProblem> {
 }
 
 impl Service<Uri> for Dialer {
-    type Response = Wire;
+    type Response = Connection;
     type Error = DialError;
-    type Future = Pin<Box<dyn Future<Output = Result<Wire, DialError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Connection, DialError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), DialError>> {
         Poll::Ready(Ok(()))

@@ -42,7 +42,7 @@ pub(crate) fn http_client(dialer: DialerOptions, max_idle_per_host: usize) -> Ht
 
 /// The URL as the URL standard parses it, so that the host that was checked is the one connected to. Only that parser
 /// decides what `http:\\2130706433` means.
-pub(crate) fn uri_of(url: &CallbackUrl) -> Result<Uri, ExchangeError> {
+pub(crate) fn parse_uri(url: &CallbackUrl) -> Result<Uri, ExchangeError> {
     let mut url = Url::parse(url.as_str()).map_err(|_| ExchangeError::Url)?;
     url.set_fragment(None);
     Uri::try_from(String::from(url)).map_err(|_| ExchangeError::Url)
@@ -133,9 +133,9 @@ fn is_closed(cause: &(dyn Error + 'static)) -> bool {
 }
 
 /// A duration as text, in whole seconds where possible.
-pub(crate) struct Span(pub(crate) Duration);
+pub(crate) struct InSeconds(pub(crate) Duration);
 
-impl fmt::Display for Span {
+impl fmt::Display for InSeconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.subsec_millis() == 0 {
             write!(f, "{} s", self.0.as_secs())
@@ -169,7 +169,7 @@ mod tests {
             ),
         ] {
             let url = CallbackUrl::parse(url).expect("a URL");
-            let got = uri_of(&url).map(|uri| uri.to_string());
+            let got = parse_uri(&url).map(|uri| uri.to_string());
             assert_eq!(got.ok().as_deref(), Some(uri), "{url:?}");
         }
     }
@@ -178,7 +178,7 @@ mod tests {
         #[test]
         fn every_callback_url_can_be_requested(value in "https?://[a-z0-9.]{1,9}(:[0-9]{1,4})?/\\PC{0,40}") {
             if let Ok(url) = CallbackUrl::parse(&value) {
-                prop_assert!(uri_of(&url).is_ok(), "{}", value);
+                prop_assert!(parse_uri(&url).is_ok(), "{}", value);
             }
         }
     }

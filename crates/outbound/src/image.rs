@@ -19,28 +19,31 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::dial::{DialProblem, DialerOptions};
-use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, http_client, read_body, uri_of};
+use crate::exchange::{
+    AGENT, BodyEnd, ExchangeError, HttpClient, http_client, parse_uri, read_body,
+};
 use crate::guard::Guard;
 
-mod flights;
+mod cache;
 mod gif;
 mod jpeg;
 mod kind;
-mod memory;
+
 mod png;
 mod problem;
 mod reader;
+mod shared_fetch;
 
-use flights::Flights;
-use memory::Memory;
+use cache::ResultCache;
 use problem::Problem;
+use shared_fetch::SharedFetches;
 
-pub use kind::{ImageKind, NotAnImage, kind_of};
+pub use kind::{ImageKind, NotAnImage, detect_kind};
 
 /// How long a check may take, from the wait for a permit to the last byte.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many images are fetched at once. Bounds the memory, and what hanging hosts can hold.
+/// How many images are fetched at once. Bounds the cache, and what hanging hosts can hold.
 pub const MAX_FETCHES: usize = 32;
 
 /// How many of them for one account.
@@ -67,9 +70,9 @@ pub struct ImageCheck {
     guard: Guard,
     http: HttpClient,
     check_timeout: Duration,
-    slots: Arc<Permits<AccountId>>,
-    flights: Flights,
-    memory: Memory,
+    permits: Arc<Permits<AccountId>>,
+    fetches: SharedFetches,
+    cache: ResultCache,
 }
 
 impl ImageCheck {
@@ -79,9 +82,9 @@ impl ImageCheck {
             // An image is fetched once, so no connection is kept.
             http: http_client(options.dialer, 0),
             check_timeout: options.check_timeout,
-            slots: Permits::new(options.max_fetches, |_| MAX_OF_ACCOUNT),
-            flights: Flights::default(),
-            memory: Memory::default(),
+            permits: Permits::new(options.max_fetches, |_| MAX_OF_ACCOUNT),
+            fetches: SharedFetches::default(),
+            cache: ResultCache::default(),
         }
     }
 
@@ -90,13 +93,13 @@ impl ImageCheck {
         self.guard
             .check_url(url.as_url())
             .map_err(Problem::Forbidden)?;
-        if let Some(verdict) = self.memory.find(url) {
+        if let Some(verdict) = self.cache.find(url) {
             return verdict;
         }
         // A waiting check started later, so the deadline of the fetch comes before its own.
-        let flight = self.flights.join(asker, url);
+        let shared = self.fetches.join(asker, url);
         let fetch = || self.fetch_and_remember(asker, url, deadline);
-        let verdict = flight.land(fetch).await;
+        let verdict = shared.wait(fetch).await;
         verdict.clone()
     }
 
@@ -106,19 +109,24 @@ impl ImageCheck {
         url: &ImageUrl,
         deadline: Instant,
     ) -> Verdict {
-        let verdict = self.fetch_in_turn(asker, url, deadline).await;
-        if !verdict.as_ref().is_err_and(Problem::is_passing) {
-            self.memory.remember(url, verdict.clone());
+        let verdict = self.fetch_with_permit(asker, url, deadline).await;
+        if !verdict.as_ref().is_err_and(Problem::is_temporary) {
+            self.cache.remember(url, verdict.clone());
         }
         verdict
     }
 
     /// Fetches once there is a permit. A timeout after waiting for the permit is not blamed on the host.
-    async fn fetch_in_turn(&self, asker: AccountId, url: &ImageUrl, deadline: Instant) -> Verdict {
-        if let Some(_slot) = self.slots.try_acquire(&[asker]) {
+    async fn fetch_with_permit(
+        &self,
+        asker: AccountId,
+        url: &ImageUrl,
+        deadline: Instant,
+    ) -> Verdict {
+        if let Some(_slot) = self.permits.try_acquire(&[asker]) {
             return self.fetch(url, deadline).await;
         }
-        let _slot = self.wait_for_slot(asker, deadline).await?;
+        let _permit = self.wait_for_permit(asker, deadline).await?;
         let verdict = self.fetch(url, deadline).await;
         verdict.map_err(|problem| match problem {
             Problem::NoAnswer(_) | Problem::Endless(_) => Problem::Busy,
@@ -126,12 +134,12 @@ impl ImageCheck {
         })
     }
 
-    async fn wait_for_slot(
+    async fn wait_for_permit(
         &self,
         asker: AccountId,
         deadline: Instant,
     ) -> Result<Permit<AccountId>, Problem> {
-        let slot = timeout_at(deadline, self.slots.acquire(&[asker])).await;
+        let slot = timeout_at(deadline, self.permits.acquire(&[asker])).await;
         slot.map_err(|_| Problem::Busy)
     }
 
@@ -142,7 +150,7 @@ impl ImageCheck {
         let reading = read_image(response.into_body());
         let read = timeout_at(deadline, reading).await;
         let bytes = read.unwrap_or(Err(Problem::Endless(self.check_timeout)))?;
-        kind_of(&bytes).map_err(Problem::Content)
+        detect_kind(&bytes).map_err(Problem::Content)
     }
 
     async fn ask(&self, url: &ImageUrl) -> Result<Response<Incoming>, Problem> {
@@ -169,7 +177,7 @@ fn host_of(url: &ImageUrl) -> String {
 
 fn request_for(url: &ImageUrl) -> Result<Request<Full<Bytes>>, Problem> {
     let mut request = Request::new(Full::default());
-    *request.uri_mut() = uri_of(url.as_url()).map_err(Problem::Exchange)?;
+    *request.uri_mut() = parse_uri(url.as_url()).map_err(Problem::Exchange)?;
     let headers = request.headers_mut();
     // Some hosts send other formats to clients without an `Accept` header.
     let kinds = HeaderValue::from_static("image/jpeg, image/png, image/gif");

@@ -8,7 +8,7 @@
 //! address that the guard checked must be the one connected to. Redirects, proxies, cookies and content encodings,
 //! which a full client adds, must not happen here. It is also faster, which matters at ten thousand callbacks a second.
 
-mod absent;
+mod absent_carrier;
 pub mod callback;
 pub mod client_document;
 pub mod dial;
@@ -25,7 +25,7 @@ pub mod smsc;
 pub mod upstream;
 pub mod url_check;
 
-pub use absent::Absent;
+pub use absent_carrier::AbsentCarrier;
 pub use callback::{CallbackClient, CallbackOptions};
 pub use client_document::{DocumentFetch, DocumentOptions};
 pub use dial::{Dialer, DialerOptions};

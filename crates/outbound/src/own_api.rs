@@ -11,7 +11,9 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::dial::{DialerOptions, public_roots};
-use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, Span, http_client, read_body};
+use crate::exchange::{
+    AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, http_client, read_body,
+};
 use crate::guard::Guard;
 use crate::resolve::SystemResolver;
 
@@ -32,13 +34,13 @@ pub struct OwnApi {
 /// Why there is no response. Whether the API has acted on the request is unknown.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct NoAnswer(#[from] Silence);
+pub struct NoAnswer(#[from] Cause);
 
 #[derive(Debug, thiserror::Error)]
-enum Silence {
+enum Cause {
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    #[error("no answer within {}", Span(*.0))]
+    #[error("no answer within {}", InSeconds(*.0))]
     Late(Duration),
     #[error("the answer was broken off")]
     Cut,
@@ -65,10 +67,10 @@ impl OwnApi {
     /// knows whether it may be repeated.
     pub async fn ask(&self, request: Request<Bytes>) -> Result<Response<Bytes>, NoAnswer> {
         let answered = timeout(self.timeout, self.exchange(request)).await;
-        Ok(answered.unwrap_or(Err(Silence::Late(self.timeout)))?)
+        Ok(answered.unwrap_or(Err(Cause::Late(self.timeout)))?)
     }
 
-    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Silence> {
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cause> {
         let mut request = request.map(Full::new);
         let address = format!("{}{}", self.base, request.uri());
         *request.uri_mut() = Uri::try_from(address).map_err(|_| ExchangeError::Url)?;
@@ -80,8 +82,8 @@ impl OwnApi {
         let mut kept = Vec::new();
         match read_body(body, MAX_ANSWER_BYTES, &mut kept).await {
             BodyEnd::Whole => Ok(Response::from_parts(parts, kept.into())),
-            BodyEnd::Cut => Err(Silence::Long),
-            BodyEnd::Broken => Err(Silence::Cut),
+            BodyEnd::Cut => Err(Cause::Long),
+            BodyEnd::Broken => Err(Cause::Cut),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod carrier;
 mod compose;
+mod counts;
 mod incoming;
 mod link;
 mod metrics;
@@ -13,7 +14,7 @@ pub mod receipt;
 mod reference;
 pub(crate) mod refusal;
 mod settings;
-mod tally;
+
 mod tls;
 
 use domain::Code;

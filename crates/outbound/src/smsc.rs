@@ -4,8 +4,8 @@
 //! same system ID. Numbers behave as in [`crate::simulator`]. Pending receipts are only kept in memory.
 
 mod connection;
-mod mailbox;
-mod paper;
+mod receipt_queue;
+mod receipts;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,14 +18,14 @@ use smpp::{Bind, Status};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use mailbox::Mailbox;
+use receipt_queue::ReceiptQueue;
 
 /// How many connections are open at once; more wait.
-const CONNECTIONS: usize = 1000;
+const MAX_CONNECTIONS: usize = 1000;
 /// How many system IDs have a receipt queue; further ones cannot bind.
-const MAILBOXES: usize = 1000;
+const MAX_RECEIPT_QUEUES: usize = 1000;
 /// The pause after a failed accept.
-const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// How message IDs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,7 +52,7 @@ pub struct SmscSettings {
 
 /// A message that arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrived {
+pub struct ArrivedMessage {
     pub from: String,
     pub to: String,
     /// The text of this part.
@@ -62,13 +62,13 @@ pub struct Arrived {
 }
 
 /// Called for every message that arrives.
-pub type Observer = Arc<dyn Fn(Arrived) + Send + Sync>;
+pub type Observer = Arc<dyn Fn(ArrivedMessage) + Send + Sync>;
 
 pub struct Smsc {
     settings: SmscSettings,
     clock: Arc<dyn Clock>,
     observer: Option<Observer>,
-    mailboxes: Mutex<HashMap<Bytes, Arc<Mailbox>>>,
+    receipt_queues: Mutex<HashMap<Bytes, Arc<ReceiptQueue>>>,
     next_id: AtomicU64,
     /// The current second, and the number of parts in it.
     counted: Mutex<(i64, u32)>,
@@ -86,7 +86,7 @@ impl Smsc {
             settings,
             clock,
             observer,
-            mailboxes: Mutex::default(),
+            receipt_queues: Mutex::default(),
             // After a restart, IDs must not repeat.
             next_id: AtomicU64::new(now * 1000),
             counted: Mutex::default(),
@@ -95,28 +95,28 @@ impl Smsc {
 
     /// Serves connections until it is dropped.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
-            let place = places.clone().acquire_owned().await.expect("never closed");
+            let permit = permits.clone().acquire_owned().await.expect("never closed");
             match listener.accept().await {
                 Ok((stream, address)) => {
                     let smsc = self.clone();
                     tokio::spawn(async move {
                         let why = connection::serve(smsc, stream).await;
                         tracing::info!(%address, why, "a connection ended");
-                        drop(place);
+                        drop(permit);
                     });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
+                    tokio::time::sleep(ACCEPT_RETRY_AFTER).await;
                 }
             }
         }
     }
 
     /// The receipt queue of a client that binds, or why it is refused.
-    fn admit(&self, bind: &Bind) -> Result<Arc<Mailbox>, Status> {
+    fn admit(&self, bind: &Bind) -> Result<Arc<ReceiptQueue>, Status> {
         if let Some((system_id, password)) = &self.settings.credentials {
             if bind.system_id != system_id.as_bytes() {
                 return Err(Status::ESME_RINVSYSID);
@@ -125,26 +125,26 @@ impl Smsc {
                 return Err(Status::ESME_RINVPASWD);
             }
         }
-        let mut mailboxes = self.mailboxes.lock().expect("no holder panics");
-        if let Some(mailbox) = mailboxes.get(&bind.system_id) {
-            return Ok(mailbox.clone());
+        let mut receipt_queues = self.receipt_queues.lock().expect("no holder panics");
+        if let Some(queue) = receipt_queues.get(&bind.system_id) {
+            return Ok(queue.clone());
         }
-        if mailboxes.len() >= MAILBOXES {
+        if receipt_queues.len() >= MAX_RECEIPT_QUEUES {
             return Err(Status::ESME_RBINDFAIL);
         }
-        let mailbox = Arc::new(Mailbox::default());
+        let queue = Arc::new(ReceiptQueue::default());
         // Copied, because the octets are a slice of the read buffer.
         let name = Bytes::copy_from_slice(&bind.system_id);
-        mailboxes.insert(name, mailbox.clone());
-        Ok(mailbox)
+        receipt_queues.insert(name, queue.clone());
+        Ok(queue)
     }
 
-    fn number(&self) -> u64 {
+    fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether the rate limit allows another part now.
-    fn has_room(&self) -> bool {
+    fn accepts_part(&self) -> bool {
         let Some(most) = self.settings.most_per_second else {
             return true;
         };

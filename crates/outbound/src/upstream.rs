@@ -19,37 +19,37 @@ use tokio::task::AbortHandle;
 
 use crate::pace::Pace;
 
-mod link;
-mod order;
+mod client;
+mod health;
 mod probe;
 mod proof;
-mod pulse;
 mod report;
 mod reports;
+mod request;
 mod settings;
 mod verdict;
 
 pub use reports::UpstreamReports;
 pub use settings::{TOKEN_HEADER, UpstreamSettings};
 
-use link::Link;
-use order::Orders;
+use client::UpstreamClient;
+use health::UpstreamHealth;
 use proof::ProofKey;
-use pulse::Pulse;
-use report::{News, Report};
+use report::{Report, ReportContent};
+use request::RequestBuilder;
 use verdict::{Verdict, answer_text, judge};
 
 /// The prefix of our own references, used if the upstream's is unknown. No ID of an upstream starts with it.
-const OWN_NAME: char = '@';
+const OWN_REFERENCE_PREFIX: char = '@';
 
 const BAD_TOKEN: &str = "the upstream refuses the token; check carrier.token";
 
 pub struct Upstream {
     settings: UpstreamSettings,
-    orders: Orders,
+    requests: RequestBuilder,
     proofs: ProofKey,
-    link: Arc<Link>,
-    pulse: Arc<Pulse>,
+    client: Arc<UpstreamClient>,
+    health: Arc<UpstreamHealth>,
     pace: Pace,
     sink: Arc<dyn ReceiptSink>,
     clock: Arc<dyn Clock>,
@@ -64,18 +64,18 @@ impl Upstream {
         sink: Arc<dyn ReceiptSink>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
-        let link = Arc::new(Link::new(&settings));
-        let pulse = Arc::new(Pulse::new(&settings.name));
+        let client = Arc::new(UpstreamClient::new(&settings));
+        let health = Arc::new(UpstreamHealth::new(&settings.name));
         let proofs = ProofKey::new(&settings.token);
-        let (probed, noted) = (link.clone(), pulse.clone());
+        let (probed, noted) = (client.clone(), health.clone());
         let probing = supervise::spawn("upstream-probe", move || {
             probe::run(probed.clone(), noted.clone())
         });
         Arc::new(Self {
-            orders: Orders::new(&settings.name, &settings.report_url, proofs.clone()),
+            requests: RequestBuilder::new(&settings.name, &settings.report_url, proofs.clone()),
             proofs,
-            link,
-            pulse,
+            client,
+            health,
             pace: Pace::new(settings.max_per_second),
             settings,
             sink,
@@ -90,31 +90,31 @@ impl Upstream {
     }
 
     /// Applies a verdict to the upstream's health and to the message.
-    fn act_on(&self, verdict: Verdict, parcel: &Parcel) -> Submitted {
+    fn apply(&self, verdict: Verdict, parcel: &Parcel) -> Submitted {
         let code = verdict.code();
         match verdict {
             Verdict::Taken(references) => {
-                self.pulse.note_success();
+                self.health.record_success();
                 return Submitted::Taken(references);
             }
             Verdict::TakenBefore => {
-                self.pulse.note_success();
-                return Submitted::Taken(vec![own_name(parcel.id)]);
+                self.health.record_success();
+                return Submitted::Taken(vec![own_reference(parcel.id)]);
             }
             Verdict::Declined => {
-                self.pulse.note_answer();
+                self.health.record_answer();
                 return Submitted::Declined(code);
             }
-            Verdict::Blocked(why) => self.pulse.note_trouble(&why),
-            Verdict::BadToken => self.pulse.set_down(BAD_TOKEN),
+            Verdict::Blocked(why) => self.health.record_trouble(&why),
+            Verdict::BadToken => self.health.set_down(BAD_TOKEN),
             Verdict::Throttled(pause) => {
-                self.pulse.note_answer();
-                self.pulse.slow_down(pause);
+                self.health.record_answer();
+                self.health.slow_down(pause);
             }
             Verdict::Failed(why, pause) => {
-                self.pulse.note_failure(&why);
+                self.health.record_failure(&why);
                 if let Some(pause) = pause {
-                    self.pulse.slow_down(pause);
+                    self.health.slow_down(pause);
                 }
             }
         }
@@ -130,10 +130,10 @@ impl Upstream {
         if self.is_stopped.load(Ordering::Acquire) {
             return ReportTaken::NotNow;
         }
-        match self.bring(message, report).await {
+        match self.pass_on(message, report).await {
             Ok(()) => ReportTaken::Yes,
             Err(error) => {
-                tracing::debug!(carrier = self.settings.name, %error, "a report is to come again");
+                tracing::debug!(carrier = self.settings.name, %error, "a report could not be stored; the upstream will send it again");
                 ReportTaken::NotNow
             }
         }
@@ -143,14 +143,14 @@ impl Upstream {
     ///
     /// The operator IDs in a lookup are those of the upstream. They are passed on, because services of the same kind
     /// share their reference data; otherwise country and network are still right.
-    async fn bring(&self, message: MessageId, report: Report) -> Result<(), ReceiptError> {
+    async fn pass_on(&self, message: MessageId, report: Report) -> Result<(), ReceiptError> {
         let reference = report.reference;
-        match report.news {
-            News::OnItsWay => {}
-            News::Ended(outcome) => {
+        match report.content {
+            ReportContent::InTransit => {}
+            ReportContent::Ended(outcome) => {
                 self.receive(message, reference, outcome, None).await?;
             }
-            News::Found(subscriber) => {
+            ReportContent::LookedUp(subscriber) => {
                 let told = subscriber.payload(message);
                 let outcome = subscriber.outcome();
                 self.receive(message, reference, outcome, Some(told))
@@ -158,7 +158,7 @@ impl Upstream {
             }
             // A message that was seen is also delivered. That report may still be on its way, and without a delivery
             // this one would be lost.
-            News::Seen => {
+            ReportContent::Seen => {
                 let outcome = Outcome::Delivered;
                 let of = self.receive(message, reference, outcome, None).await?;
                 self.sink.seen(of, self.clock.now()).await?;
@@ -190,7 +190,7 @@ impl Upstream {
             at: self.clock.now(),
         };
         if !self.sink.receive(receipt.clone()).await? {
-            let theirs = std::mem::replace(&mut receipt.of.reference, own_name(message));
+            let theirs = std::mem::replace(&mut receipt.of.reference, own_reference(message));
             if !self.sink.receive(receipt.clone()).await? {
                 receipt.of.reference = theirs;
             }
@@ -200,8 +200,8 @@ impl Upstream {
 }
 
 /// The reference of a message whose ID at the upstream is unknown.
-fn own_name(message: MessageId) -> String {
-    format!("{OWN_NAME}{message}")
+fn own_reference(message: MessageId) -> String {
+    format!("{OWN_REFERENCE_PREFIX}{message}")
 }
 
 impl Drop for Upstream {
@@ -221,11 +221,11 @@ impl Carrier for Upstream {
     }
 
     fn health(&self) -> Health {
-        self.pulse.health()
+        self.health.health()
     }
 
     fn state(&self) -> CarrierState {
-        self.pulse.state()
+        self.health.state()
     }
 
     async fn ready(&self, handed: u32) {
@@ -233,10 +233,10 @@ impl Carrier for Upstream {
     }
 
     async fn submit(&self, parcel: &Parcel) -> Submitted {
-        if self.pulse.is_down() {
+        if self.health.is_down() {
             return Submitted::NotNow(Code::LINK_DOWN);
         }
-        if !self.pulse.wait_out_pause().await {
+        if !self.health.wait_out_pause().await {
             return Submitted::NotNow(Code::THROTTLED);
         }
         for _ in 0..parcel.shape.parts {
@@ -247,17 +247,17 @@ impl Carrier for Upstream {
             // It expired while it waited here, which its next attempt will find out.
             return Submitted::NotNow(Code::THROTTLED);
         }
-        let verdict = match self.link.post(self.orders.order(parcel, now)).await {
+        let verdict = match self.client.post(self.requests.build(parcel, now)).await {
             Ok(reply) => {
                 if reply.status.is_client_error() {
                     let (carrier, answer) = (&self.settings.name, answer_text(&reply));
-                    tracing::debug!(carrier, message = %parcel.id, answer, "a message was not taken");
+                    tracing::debug!(carrier, message = %parcel.id, answer, "a message was not accepted");
                 }
                 judge(&reply, parcel.claim.attempt > 1)
             }
             Err(silence) => Verdict::Failed(silence.to_string(), None),
         };
-        self.act_on(verdict, parcel)
+        self.apply(verdict, parcel)
     }
 
     async fn stop(&self) {

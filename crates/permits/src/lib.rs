@@ -1,6 +1,6 @@
 //! Limits how many things run at once: for each key, and in total.
 //!
-//! The keys are accounts, addresses, sessions or domains; the crate does not know what they mean. Rates (so many a
+//! The keys are accounts, addresses, sessions or domains; the crate does not know what they mean. Rates (requests a
 //! second) do not belong here.
 
 use std::collections::HashMap;

@@ -59,11 +59,11 @@ pub struct SubmitAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SubmitError {
     /// The session has ended before any octet of the message was sent, so it is safe to send it elsewhere.
-    #[error("the session is at its end, and nothing was sent")]
+    #[error("the session has ended, and nothing was sent")]
     NotSent,
     /// The message was sent, but the link died or no answer came within [`SessionOptions::late_answer`]. The SMSC may
     /// have it.
-    #[error("sent, and no answer came")]
+    #[error("sent, but no answer came")]
     Unknown,
     /// The message cannot be encoded.
     #[error(transparent)]
@@ -77,7 +77,7 @@ pub enum EndReason {
     #[error("unbound")]
     Unbound,
     /// No messages for [`SessionOptions::idle`].
-    #[error("unbound after a long time without a message")]
+    #[error("unbound after too long without a message")]
     Idle,
     /// The SMSC unbound.
     #[error("the SMSC unbound")]
@@ -95,7 +95,7 @@ pub enum EndReason {
     #[error("the connection failed: {0}")]
     Io(String),
     /// The last handle was dropped.
-    #[error("nobody uses the session any more")]
+    #[error("the session was dropped")]
     Dropped,
     /// The runtime stopped.
     #[error("the runtime stopped")]

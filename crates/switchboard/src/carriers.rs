@@ -11,9 +11,11 @@ use domain::ports::{Carrier, ReceiptSink, Store};
 use engine::catalogue::prices::{Format, PriceList};
 use engine::sending::routing::CarrierFacts;
 use engine::{CarrierHandle, Catalogues, Engine, Plan};
-use outbound::simulator::{self, Simulator, SimulatorSettings, Surroundings};
+use outbound::simulator::{self, Simulator, SimulatorPorts, SimulatorSettings};
 use outbound::smpp::SmppTls;
-use outbound::{Absent, SmppCarrier, SmppSettings, Upstream, UpstreamReports, UpstreamSettings};
+use outbound::{
+    AbsentCarrier, SmppCarrier, SmppSettings, Upstream, UpstreamReports, UpstreamSettings,
+};
 use tokio::sync::watch;
 use url::Url;
 
@@ -32,7 +34,7 @@ pub(crate) struct Carriers {
     reports: Arc<UpstreamReports>,
     running: Vec<Running>,
     /// Those that rules name and that this node does not have.
-    absent: Vec<Arc<Absent>>,
+    absent: Vec<Arc<AbsentCarrier>>,
 }
 
 /// A carrier with all that it was built from: as long as that is the same, so is the carrier.
@@ -122,7 +124,7 @@ impl Carriers {
         });
         let equipment = present.chain(absent.iter().map(|carrier| CarrierHandle {
             carrier: carrier.clone(),
-            kind: Absent::KIND.to_owned(),
+            kind: AbsentCarrier::KIND.to_owned(),
         }));
         // Before anything is sent with them. A carrier that is replaced goes on being reported on.
         self.reports.set(upstreams(&running));
@@ -136,10 +138,12 @@ impl Carriers {
     }
 
     /// The places of carriers that are not here; what waits in one goes on doing so.
-    fn keep_places(&self, absent: &[&Named]) -> Vec<Arc<Absent>> {
+    fn keep_places(&self, absent: &[&Named]) -> Vec<Arc<AbsentCarrier>> {
         let place = |named: &&Named| {
             let before = self.absent.iter().find(|place| place.name() == named.name);
-            before.cloned().unwrap_or_else(|| Absent::new(&named.name))
+            before
+                .cloned()
+                .unwrap_or_else(|| AbsentCarrier::new(&named.name))
         };
         absent.iter().map(place).collect()
     }
@@ -148,13 +152,13 @@ impl Carriers {
         let mut upstream = None;
         let carrier: Arc<dyn Carrier> = match &made_of.settings {
             settings::Carrier::Simulator(_) => {
-                let surroundings = Surroundings {
+                let ports = SimulatorPorts {
                     clock: self.clock.clone(),
                     store: self.store.clone(),
                     sink,
-                    book: outside::number_book(self.engine.catalogues.clone()),
+                    numbers: outside::number_book(self.engine.catalogues.clone()),
                 };
-                Simulator::start(made_of.simulator.clone(), surroundings)
+                Simulator::start(made_of.simulator.clone(), ports)
                     .context("simulator.journal cannot be opened")?
             }
             settings::Carrier::Upstream(settings) => {

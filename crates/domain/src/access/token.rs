@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use sha2::{Digest, Sha256};
+use crate::sha256;
 
 /// How every token starts.
 pub const PREFIX: &str = "sb_";
@@ -70,7 +70,7 @@ pub struct TokenHash([u8; 32]);
 impl TokenHash {
     /// Hashes a secret.
     pub fn of(secret: &str) -> Self {
-        Self(Sha256::digest(secret.as_bytes()).into())
+        Self(sha256(&[secret.as_bytes()]))
     }
 
     /// Reads back what [`Self::as_bytes`] gave.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use domain::shown::Shown;
 use http::StatusCode;
 
-use super::Success;
-use crate::exchange::{ExchangeError, Span};
+use super::Acknowledgement;
+use crate::exchange::{ExchangeError, InSeconds};
 use crate::signature::BadSecret;
 
 /// Why an attempt failed. Its text is stored with the attempt.
@@ -16,10 +16,10 @@ pub(super) enum Failure {
     Secret(#[from] BadSecret),
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    #[error("did not answer within {}", Span(*.0))]
+    #[error("did not answer within {}", InSeconds(*.0))]
     NoAnswer(Duration),
     #[error("{}", status_text(*.0, *.1))]
-    Status(StatusCode, Success),
+    Status(StatusCode, Acknowledgement),
     #[error("200, but the body was empty")]
     EmptyBody,
     #[error("200, but the body was {}", Shown(.0))]
@@ -28,7 +28,7 @@ pub(super) enum Failure {
     LongBody,
     #[error("200, but the body broke off")]
     BrokenBody,
-    #[error("200, but the body did not end within {}", Span(*.0))]
+    #[error("200, but the body did not end within {}", InSeconds(*.0))]
     EndlessBody(Duration),
 }
 
@@ -42,13 +42,13 @@ impl Failure {
     }
 }
 
-fn status_text(status: StatusCode, success: Success) -> String {
+fn status_text(status: StatusCode, success: Acknowledgement) -> String {
     let number = status.as_u16();
     match number {
         300..=399 => {
             format!("redirected to another address ({number}); redirects are not followed")
         }
-        200..=299 if success == Success::OkBody => {
+        200..=299 if success == Acknowledgement::OkBody => {
             format!("answered {number}; only 200 with the body 'OK' counts")
         }
         _ => format!("answered {number}"),

@@ -54,7 +54,7 @@ pub enum NotAnImage {
 /// Walks the file block by block to its end, which finds text files with an image's name, truncated uploads and second
 /// frames. The picture itself is not decoded. Data after the end is ignored, as image viewers do: cameras put data
 /// there.
-pub fn kind_of(bytes: &[u8]) -> Result<ImageKind, NotAnImage> {
+pub fn detect_kind(bytes: &[u8]) -> Result<ImageKind, NotAnImage> {
     if bytes.is_empty() {
         return Err(NotAnImage::Empty);
     }

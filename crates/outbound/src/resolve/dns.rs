@@ -155,7 +155,7 @@ fn configuration(name_servers: &[SocketAddr]) -> (ResolverConfig, ResolverOpts) 
         return (config, ResolverOpts::default());
     }
     read_system_conf().unwrap_or_else(|error| {
-        tracing::warn!(%error, "/etc/resolv.conf cannot be used; names are asked for at 127.0.0.1");
+        tracing::warn!(%error, "/etc/resolv.conf cannot be used; using the name server at 127.0.0.1");
         // The C library does the same.
         let server = name_server((Ipv4Addr::LOCALHOST, 53).into());
         let config = ResolverConfig::from_name_servers(vec![server]);

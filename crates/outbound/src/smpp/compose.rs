@@ -165,12 +165,12 @@ fn with_tlvs(message: &ShortMessage, parts: Vec<Part>, reference: u16) -> Vec<Sh
 }
 
 /// The reference of a part that a carrier accepted without an ID: unique, but no receipt matches it.
-pub(super) fn unnamed(id: MessageId, part: usize) -> String {
+pub(super) fn reference_without_id(id: MessageId, part: usize) -> String {
     format!("unnamed-{id}-{part}")
 }
 
 /// The reference of a part that a carrier may have without having answered: no receipt matches it.
-pub(super) fn unanswered(id: MessageId, part: usize) -> String {
+pub(super) fn reference_without_answer(id: MessageId, part: usize) -> String {
     format!("unanswered-{id}-{part}")
 }
 

@@ -13,9 +13,9 @@ pub(super) enum Received {
     /// A final receipt that could not be stored; the carrier will deliver it again.
     NotTaken,
     /// A receipt about an intermediate state.
-    Passing,
+    Intermediate,
     /// A receipt without an ID.
-    Nameless,
+    WithoutId,
     /// A message from a handset.
     Handset,
 }
@@ -26,8 +26,8 @@ impl Received {
         Self::Final,
         Self::Unmatched,
         Self::NotTaken,
-        Self::Passing,
-        Self::Nameless,
+        Self::Intermediate,
+        Self::WithoutId,
         Self::Handset,
     ];
 
@@ -36,8 +36,8 @@ impl Received {
             Self::Final => "final",
             Self::Unmatched => "unmatched",
             Self::NotTaken => "not_taken",
-            Self::Passing => "passing",
-            Self::Nameless => "nameless",
+            Self::Intermediate => "passing",
+            Self::WithoutId => "nameless",
             Self::Handset => "handset",
         }
     }

@@ -16,13 +16,13 @@ use domain::{Channel, Code};
 use tokio::time::{Instant, sleep};
 
 use super::carrier::SmppCarrier;
-use super::compose::{compose, unanswered};
+use super::compose::{compose, reference_without_answer};
 use super::refusal;
 
 /// How long to try the rest of a message after its first part was accepted.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause between such attempts.
-const AGAIN_AFTER: Duration = Duration::from_millis(250);
+const RETRY_AFTER: Duration = Duration::from_millis(250);
 
 /// The result of one attempt to send a part.
 enum PartSent {
@@ -36,7 +36,7 @@ enum PartSent {
     Unsendable,
 }
 
-enum Part {
+enum PartState {
     /// Accepted by the carrier under this reference.
     Taken(String),
     /// Not with the carrier; this would be the result.
@@ -45,7 +45,7 @@ enum Part {
     Unknown(u32),
 }
 
-enum Next {
+enum NextStep {
     Done(Submitted),
     /// The parts that are not accepted are tried again.
     Again,
@@ -53,26 +53,26 @@ enum Next {
 
 impl SmppCarrier {
     /// Sends a message and waits for the answers to all its parts.
-    pub(super) async fn hand_over(&self, parcel: &Parcel) -> Submitted {
+    pub(super) async fn send_message(&self, parcel: &Parcel) -> Submitted {
         if parcel.channel != Channel::Sms {
             return Submitted::Declined(Code::NO_ROUTE);
         }
         let messages = compose(&self.settings, parcel, self.clock.now());
-        let nothing_yet = || Part::Open(Submitted::NotNow(Code::LINK_DOWN));
-        let mut parts: Vec<Part> = messages.iter().map(|_| nothing_yet()).collect();
-        let is_begun = AtomicBool::new(false);
+        let nothing_yet = || PartState::Open(Submitted::NotNow(Code::LINK_DOWN));
+        let mut parts: Vec<PartState> = messages.iter().map(|_| nothing_yet()).collect();
+        let is_continued = AtomicBool::new(false);
         // A closing link waits for parts that are not sent yet.
-        let _begun = (messages.len() > 1).then(|| self.trunk.begun.begin());
+        let _partial = (messages.len() > 1).then(|| self.connector.partial_messages.begin());
         let mut give_up = None;
         loop {
-            self.send_open(parcel, &messages, &mut parts, &is_begun)
+            self.send_open(parcel, &messages, &mut parts, &is_continued)
                 .await;
             let is_late = give_up.is_some_and(|give_up| Instant::now() >= give_up);
             match self.next(parcel, &mut parts, is_late) {
-                Next::Done(submitted) => return submitted,
-                Next::Again => {
-                    give_up.get_or_insert_with(|| self.patience_ends(parcel));
-                    sleep(AGAIN_AFTER).await;
+                NextStep::Done(submitted) => return submitted,
+                NextStep::Again => {
+                    give_up.get_or_insert_with(|| self.rest_deadline(parcel));
+                    sleep(RETRY_AFTER).await;
                 }
             }
         }
@@ -83,60 +83,60 @@ impl SmppCarrier {
         &self,
         parcel: &Parcel,
         messages: &[ShortMessage],
-        parts: &mut [Part],
-        is_begun: &AtomicBool,
+        parts: &mut [PartState],
+        is_continued: &AtomicBool,
     ) {
-        let is_open = |index: &usize| !matches!(parts[*index], Part::Taken(_));
+        let is_open = |index: &usize| !matches!(parts[*index], PartState::Taken(_));
         let open: Vec<usize> = (0..parts.len()).filter(is_open).collect();
         let sends = open
             .iter()
-            .map(|index| self.send_part(&messages[*index], is_begun));
+            .map(|index| self.send_part(&messages[*index], is_continued));
         let sent = all_in_order(sends.collect()).await;
         for (index, sent) in open.into_iter().zip(sent) {
             let part = &mut parts[index];
             *part = match (sent, &*part) {
-                (PartSent::Taken(id), _) => Part::Taken(self.reference(&id, parcel, index)),
-                (PartSent::Unknown, Part::Unknown(tries)) => Part::Unknown(tries + 1),
-                (PartSent::Unknown, _) => Part::Unknown(1),
+                (PartSent::Taken(id), _) => PartState::Taken(self.reference(&id, parcel, index)),
+                (PartSent::Unknown, PartState::Unknown(tries)) => PartState::Unknown(tries + 1),
+                (PartSent::Unknown, _) => PartState::Unknown(1),
                 // The earlier attempt may still have reached the carrier.
-                (PartSent::NotSent, Part::Unknown(tries)) => Part::Unknown(*tries),
-                (PartSent::NotSent, _) => Part::Open(Submitted::NotNow(Code::LINK_DOWN)),
-                (PartSent::Unsendable, _) => Part::Open(Submitted::Declined(Code::INTERNAL)),
-                (PartSent::Refused(status), _) => Part::Open(refusal::read(status)),
+                (PartSent::NotSent, PartState::Unknown(tries)) => PartState::Unknown(*tries),
+                (PartSent::NotSent, _) => PartState::Open(Submitted::NotNow(Code::LINK_DOWN)),
+                (PartSent::Unsendable, _) => PartState::Open(Submitted::Declined(Code::INTERNAL)),
+                (PartSent::Refused(status), _) => PartState::Open(refusal::interpret(status)),
             };
         }
     }
 
     /// Decides what to do next.
-    fn next(&self, parcel: &Parcel, parts: &mut [Part], is_late: bool) -> Next {
+    fn next(&self, parcel: &Parcel, parts: &mut [PartState], is_late: bool) -> NextStep {
         if let Some(refused) = refused(parts) {
-            return Next::Done(refused);
+            return NextStep::Done(refused);
         }
-        let is_taken = |part: &Part| matches!(part, Part::Taken(_));
+        let is_taken = |part: &PartState| matches!(part, PartState::Taken(_));
         let any_taken = parts.iter().any(is_taken);
         self.give_up_unknown(parcel, parts, is_late && any_taken);
         if parts.iter().all(is_taken) {
-            return Next::Done(Submitted::Taken(references(parts)));
+            return NextStep::Done(Submitted::Taken(references(parts)));
         }
         let any_taken = parts.iter().any(is_taken);
         if any_taken && !is_late {
-            return Next::Again;
+            return NextStep::Again;
         }
-        let is_unknown = |part: &Part| matches!(part, Part::Unknown(_));
+        let is_unknown = |part: &PartState| matches!(part, PartState::Unknown(_));
         if parts.iter().any(is_unknown) {
-            return Next::Done(Submitted::Unknown);
+            return NextStep::Done(Submitted::Unknown);
         }
         let open = parts.iter().find_map(|part| match part {
-            Part::Open(answer) => Some(answer.clone()),
-            Part::Taken(_) | Part::Unknown(_) => None,
+            PartState::Open(answer) => Some(answer.clone()),
+            PartState::Taken(_) | PartState::Unknown(_) => None,
         });
-        Next::Done(open.unwrap_or(Submitted::NotNow(Code::LINK_DOWN)))
+        NextStep::Done(open.unwrap_or(Submitted::NotNow(Code::LINK_DOWN)))
     }
 
     /// Treats parts that were sent often enough as accepted: the message then waits for a receipt until it expires.
-    fn give_up_unknown(&self, parcel: &Parcel, parts: &mut [Part], is_late: bool) {
+    fn give_up_unknown(&self, parcel: &Parcel, parts: &mut [PartState], is_late: bool) {
         for (part, number) in parts.iter_mut().zip(1..) {
-            let Part::Unknown(tries) = part else {
+            let PartState::Unknown(tries) = part else {
                 continue;
             };
             let tries = parcel.unknown_tries.saturating_add(*tries);
@@ -148,34 +148,35 @@ impl SmppCarrier {
                     tries,
                     "no answer to a part; it is not sent again and waits for a receipt"
                 );
-                *part = Part::Taken(unanswered(parcel.id, number));
+                *part = PartState::Taken(reference_without_answer(parcel.id, number));
             }
         }
     }
 
     /// Until when the rest of a message is tried.
-    fn patience_ends(&self, parcel: &Parcel) -> Instant {
+    fn rest_deadline(&self, parcel: &Parcel) -> Instant {
         let left = parcel.expires_at.duration_since(self.clock.now());
         let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
-        Instant::now() + left.min(PATIENCE)
+        Instant::now() + left.min(REST_TIMEOUT)
     }
 
     /// Sends a part on the least busy link, or on another one if that link is lost before anything was sent. A closing
     /// link only takes parts of a message that has parts with the carrier already.
-    async fn send_part(&self, message: &ShortMessage, is_begun: &AtomicBool) -> PartSent {
+    async fn send_part(&self, message: &ShortMessage, is_continued: &AtomicBool) -> PartSent {
         for _ in 0..=self.links.len() {
             // Without a link, a turn would be wasted.
-            if !is_begun.load(Ordering::Relaxed) && self.trunk.tally.sending() == 0 {
+            if !is_continued.load(Ordering::Relaxed) && self.connector.link_counts.sending() == 0 {
                 return PartSent::NotSent;
             }
-            let first = self.pace.turn().await;
-            let turn = first.turn;
-            let Some((link, session)) = self.least_busy(is_begun.load(Ordering::Relaxed)) else {
+            let guard = self.pace.turn().await;
+            let turn = guard.turn;
+            let Some((link, session)) = self.least_busy(is_continued.load(Ordering::Relaxed))
+            else {
                 return PartSent::NotSent;
             };
-            let _occupied = link.occupy();
-            is_begun.store(true, Ordering::Relaxed);
-            match begin_holding(first, session.submit(message)).await {
+            let _busy = link.mark_busy();
+            is_continued.store(true, Ordering::Relaxed);
+            match drop_after_first_poll(guard, session.submit(message)).await {
                 Ok(answer) if answer.status.is_ok() => {
                     pass(KillPoint::PartAnswered);
                     return PartSent::Taken(latin1(&answer.message_id));
@@ -183,7 +184,7 @@ impl SmppCarrier {
                 Ok(answer) => {
                     if refusal::is_throttling(answer.status) {
                         self.pace.throttled(turn);
-                        self.trunk.metrics.throttled();
+                        self.connector.metrics.throttled();
                     }
                     if refusal::is_unbound(answer.status) {
                         tokio::spawn(async move { session.unbind().await });
@@ -193,7 +194,7 @@ impl SmppCarrier {
                 Err(SubmitError::NotSent) => {}
                 Err(SubmitError::Unknown) => return PartSent::Unknown,
                 Err(SubmitError::Encode(error)) => {
-                    tracing::error!(carrier = self.settings.name, %error, "a message cannot be sent as it is");
+                    tracing::error!(carrier = self.settings.name, %error, "a message cannot be encoded");
                     return PartSent::Unsendable;
                 }
             }
@@ -203,13 +204,13 @@ impl SmppCarrier {
 }
 
 /// The result if a part is refused for good. Once another part is accepted, no other carrier may get the rest.
-fn refused(parts: &[Part]) -> Option<Submitted> {
+fn refused(parts: &[PartState]) -> Option<Submitted> {
     let references = references(parts);
     let any_taken = !references.is_empty();
     let code = parts.iter().find_map(|part| match part {
-        Part::Open(Submitted::Refused(code)) => Some(*code),
-        Part::Open(Submitted::Declined(code)) if any_taken => Some(*code),
-        Part::Open(_) | Part::Taken(_) | Part::Unknown(_) => None,
+        PartState::Open(Submitted::Refused(code)) => Some(*code),
+        PartState::Open(Submitted::Declined(code)) if any_taken => Some(*code),
+        PartState::Open(_) | PartState::Taken(_) | PartState::Unknown(_) => None,
     })?;
     Some(if any_taken {
         Submitted::PartlyTaken { references, code }
@@ -218,10 +219,10 @@ fn refused(parts: &[Part]) -> Option<Submitted> {
     })
 }
 
-fn references(parts: &[Part]) -> Vec<String> {
+fn references(parts: &[PartState]) -> Vec<String> {
     let taken = parts.iter().filter_map(|part| match part {
-        Part::Taken(reference) => Some(reference.clone()),
-        Part::Open(_) | Part::Unknown(_) => None,
+        PartState::Taken(reference) => Some(reference.clone()),
+        PartState::Open(_) | PartState::Unknown(_) => None,
     });
     taken.collect()
 }
@@ -251,7 +252,7 @@ async fn all_in_order<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
 }
 
 /// Runs a future, and drops `held` after its first poll.
-async fn begin_holding<F: Future>(held: impl Sized, future: F) -> F::Output {
+async fn drop_after_first_poll<F: Future>(held: impl Sized, future: F) -> F::Output {
     let (mut future, mut held) = (pin!(future), Some(held));
     poll_fn(|context| {
         let polled = future.as_mut().poll(context);

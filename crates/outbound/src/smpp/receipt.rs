@@ -18,11 +18,11 @@ const KIND_BITS: u8 = 0x3C;
 /// A receipt about a final state.
 const RECEIPT: u8 = 0x04;
 /// An acknowledgement by the handset, or an intermediate notification. Neither is final.
-const PASSING: [u8; 2] = [0x08, 0x20];
+const INTERMEDIATE: [u8; 2] = [0x08, 0x20];
 
 /// The fields of a `deliver_sm` or `data_sm` that may make it a receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Report<'o> {
+pub struct DeliveryFields<'o> {
     pub esm_class: u8,
     /// The text, from either field.
     pub text: &'o [u8],
@@ -38,7 +38,7 @@ pub struct Report<'o> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reading {
+pub enum Parsed {
     /// A part has reached a final state.
     Final {
         /// The carrier's ID of the part, as it was written.
@@ -46,41 +46,41 @@ pub enum Reading {
         outcome: Outcome,
     },
     /// A part is still in transit.
-    Passing,
+    Intermediate,
     /// A receipt without an ID.
-    Nameless,
+    WithoutId,
     /// A message from a handset.
     Message,
 }
 
-pub fn read(report: &Report<'_>) -> Reading {
-    let kind = report.esm_class & KIND_BITS;
-    if PASSING.contains(&kind) {
-        return Reading::Passing;
+pub fn parse(fields: &DeliveryFields<'_>) -> Parsed {
+    let kind = fields.esm_class & KIND_BITS;
+    if INTERMEDIATE.contains(&kind) {
+        return Parsed::Intermediate;
     }
-    let text = report.letters();
-    let fields = text::read(&text);
-    let by_word = fields.stat.and_then(State::from_word);
+    let text = fields.letters();
+    let written = text::parse(&text);
+    let by_word = written.stat.and_then(State::from_word);
     // Some carriers do not mark their receipts. A TLV that only receipts have is enough: no handset can set it.
-    let reads_as_one = fields.id.is_some() && by_word.is_some();
+    let looks_like_one = written.id.is_some() && by_word.is_some();
     let is_receipt =
-        kind == RECEIPT || report.id.is_some() || report.may_be_unmarked && reads_as_one;
+        kind == RECEIPT || fields.id.is_some() || fields.may_be_unmarked && looks_like_one;
     if !is_receipt {
-        return Reading::Message;
+        return Parsed::Message;
     }
-    let by_tlv = report.id.map(latin1).filter(|id| !is_blank(id));
-    let Some(id) = by_tlv.or_else(|| fields.id.map(str::to_owned)) else {
-        return Reading::Nameless;
+    let by_tlv = fields.id.map(latin1).filter(|id| !is_blank(id));
+    let Some(id) = by_tlv.or_else(|| written.id.map(str::to_owned)) else {
+        return Parsed::WithoutId;
     };
-    let state = report.state.and_then(State::from_number).or(by_word);
-    let cause = report.cause(fields.err);
+    let state = fields.state.and_then(State::from_number).or(by_word);
+    let cause = fields.cause(written.err);
     match state.and_then(|state| state.outcome(cause)) {
-        Some(outcome) => Reading::Final { id, outcome },
-        None => Reading::Passing,
+        Some(outcome) => Parsed::Final { id, outcome },
+        None => Parsed::Intermediate,
     }
 }
 
-impl Report<'_> {
+impl DeliveryFields<'_> {
     /// The text as characters. Receipts are ASCII, so in UCS-2 their first octet is 0. The data coding is less
     /// reliable: some carriers copy that of the message.
     fn letters(&self) -> Cow<'_, str> {
@@ -94,8 +94,8 @@ impl Report<'_> {
     }
 
     fn cause(&self, err: Option<&str>) -> Option<Code> {
-        let by_tlv = self.network_error.and_then(cause::of_tlv);
-        by_tlv.or_else(|| err.and_then(cause::of_text))
+        let by_tlv = self.network_error.and_then(cause::code_from_tlv);
+        by_tlv.or_else(|| err.and_then(cause::code_from_text))
     }
 }
 

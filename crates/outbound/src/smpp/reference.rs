@@ -27,7 +27,7 @@ impl IdForm {
     /// Converts an ID to decimal without leading zeros. An ID that is not a number of this form stays unchanged,
     /// because a carrier may change its form and still mean the same ID both times.
     pub(super) fn canonical(self, written: &str) -> String {
-        let written = written.trim_matches(is_filling);
+        let written = written.trim_matches(is_padding);
         let number = match self {
             Self::Auto => return normal_form(written),
             Self::AsIs => None,
@@ -44,7 +44,7 @@ impl IdForm {
 }
 
 /// Characters that carriers put around an ID.
-fn is_filling(character: char) -> bool {
+fn is_padding(character: char) -> bool {
     character == '\0' || character.is_whitespace()
 }
 

@@ -120,7 +120,7 @@ async fn refusals_say_why() {
         assert_eq!(client.submit(to).await, (status, String::new()), "{to}");
     }
     let code = Code::new(53).expect("in the catalogue");
-    assert_eq!(paper::status_of(code), Status::ESME_RINVDSTADR);
+    assert_eq!(receipts::status_for(code), Status::ESME_RINVDSTADR);
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::BAD_TOKEN;
-use super::link::Link;
-use super::pulse::Pulse;
+use super::client::UpstreamClient;
+use super::health::UpstreamHealth;
 use super::verdict::answer_text;
 
 /// The first pause between two checks. It doubles until a message is accepted.
@@ -16,21 +16,21 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Checks once at the start, so that a wrong token is noticed before the first message, and whenever the upstream is
 /// down. Runs until it is dropped.
-pub(super) async fn run(link: Arc<Link>, pulse: Arc<Pulse>) {
-    if let Err(why) = look(&link).await {
-        pulse.set_down(&why);
+pub(super) async fn run(client: Arc<UpstreamClient>, health: Arc<UpstreamHealth>) {
+    if let Err(why) = check(&client).await {
+        health.set_down(&why);
     }
     let mut pause = FIRST_PAUSE;
     loop {
-        pulse.wait_until_down().await;
-        if pulse.take_proven() {
+        health.wait_until_down().await;
+        if health.take_success() {
             pause = FIRST_PAUSE;
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        match look(&link).await {
-            Ok(()) => pulse.let_through(),
-            Err(why) => pulse.set_down(&why),
+        match check(&client).await {
+            Ok(()) => health.allow_trial(),
+            Err(why) => health.set_down(&why),
         }
     }
 }
@@ -39,9 +39,9 @@ pub(super) async fn run(link: Arc<Link>, pulse: Arc<Pulse>) {
 ///
 /// An upstream of our own kind has one URL that tells whether it accepts messages and one that needs the token. Others
 /// may have neither; then any answer is enough.
-async fn look(link: &Link) -> Result<(), String> {
+async fn check(client: &UpstreamClient) -> Result<(), String> {
     for path in ["health/ready", "token"] {
-        let reply = link
+        let reply = client
             .get(path)
             .await
             .map_err(|silence| silence.to_string())?;

@@ -14,17 +14,17 @@ const MAX_NAME_CHARS: usize = 200;
 pub(super) struct Report {
     /// The upstream's ID of the message.
     pub(super) reference: String,
-    pub(super) news: News,
+    pub(super) content: ReportContent,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum ReportContent {
     /// The message has reached a final state.
     Ended(Outcome),
     Seen,
-    OnItsWay,
+    InTransit,
     /// The result of a lookup.
-    Found(Subscriber),
+    LookedUp(Subscriber),
 }
 
 /// The body is not a report. The text tells the upstream's operators what is wrong.
@@ -49,11 +49,13 @@ impl Report {
             serde_json::from_slice(body).map_err(|_| NotAReport::NotAnObject)?;
         let reference = fields.get("id").and_then(read_reference);
         let error = number(&fields, "error");
-        let news = match (fields.get("status"), fields.get("error")) {
+        let content = match (fields.get("status"), fields.get("error")) {
             (None | Some(Value::Null), None | Some(Value::Null)) => {
                 return Err(NotAReport::Neither);
             }
-            (None | Some(Value::Null), _) => News::Found(read_subscriber(&fields, error)),
+            (None | Some(Value::Null), _) => {
+                ReportContent::LookedUp(read_subscriber(&fields, error))
+            }
             _ => {
                 let status = number(&fields, "status").ok_or(NotAReport::Status)?;
                 read_status(status, error)
@@ -61,22 +63,22 @@ impl Report {
         };
         Ok(Self {
             reference: reference.ok_or(NotAReport::Id)?,
-            news,
+            content,
         })
     }
 }
 
-fn read_status(status: u64, error: Option<u64>) -> News {
+fn read_status(status: u64, error: Option<u64>) -> ReportContent {
     match status {
-        1 => News::Ended(Outcome::Delivered),
-        2 => News::Ended(Outcome::Failed(
+        1 => ReportContent::Ended(Outcome::Delivered),
+        2 => ReportContent::Ended(Outcome::Failed(
             read_code(error)
                 .filter(|code| *code != Code::FINE)
                 .unwrap_or(Code::UNKNOWN),
         )),
-        3 => News::Seen,
-        16 => News::Ended(Outcome::Expired),
-        _ => News::OnItsWay,
+        3 => ReportContent::Seen,
+        16 => ReportContent::Ended(Outcome::Expired),
+        _ => ReportContent::InTransit,
     }
 }
 
@@ -145,13 +147,16 @@ mod tests {
 
     #[test]
     fn messages_end_as_the_upstream_says() {
-        let failed = |number| News::Ended(Outcome::Failed(code(number)));
-        for (body, news) in [
+        let failed = |number| ReportContent::Ended(Outcome::Failed(code(number)));
+        for (body, content) in [
             (
                 r#"{"id":"7","status":1,"error":0}"#,
-                News::Ended(Outcome::Delivered),
+                ReportContent::Ended(Outcome::Delivered),
             ),
-            (r#"{"id":7,"status":"1"}"#, News::Ended(Outcome::Delivered)),
+            (
+                r#"{"id":7,"status":"1"}"#,
+                ReportContent::Ended(Outcome::Delivered),
+            ),
             (
                 r#"{"id":"7","status":2,"error":43,"mcc":"247","mnc":"01"}"#,
                 failed(43),
@@ -167,16 +172,19 @@ mod tests {
             (r#"{"id":"7","status":2,"error":{}}"#, failed(999)),
             (
                 r#"{"id":"7","status":16,"error":2}"#,
-                News::Ended(Outcome::Expired),
+                ReportContent::Ended(Outcome::Expired),
             ),
-            (r#"{"id":"7","status":3,"error":0}"#, News::Seen),
-            (r#"{"id":"7","status":4,"error":0}"#, News::OnItsWay),
-            (r#"{"id":"7","status":0}"#, News::OnItsWay),
+            (r#"{"id":"7","status":3,"error":0}"#, ReportContent::Seen),
+            (
+                r#"{"id":"7","status":4,"error":0}"#,
+                ReportContent::InTransit,
+            ),
+            (r#"{"id":"7","status":0}"#, ReportContent::InTransit),
         ] {
             let reference = "7".to_owned();
             assert_eq!(
                 Report::read(body.as_bytes()),
-                Ok(Report { reference, news }),
+                Ok(Report { reference, content }),
                 "{body}"
             );
         }
@@ -191,8 +199,8 @@ mod tests {
             let body = format!(r#"{{"id":"7","status":2,"error":{}}}"#, entry.number);
             let report = Report::read(body.as_bytes()).expect("a report");
             assert_eq!(
-                report.news,
-                News::Ended(Outcome::Failed(code(entry.number)))
+                report.content,
+                ReportContent::Ended(Outcome::Failed(code(entry.number)))
             );
         }
     }
@@ -255,11 +263,11 @@ mod tests {
                 },
             ),
         ] {
-            let news = News::Found(found);
+            let content = ReportContent::LookedUp(found);
             let reference = "7".to_owned();
             assert_eq!(
                 Report::read(body.as_bytes()),
-                Ok(Report { reference, news }),
+                Ok(Report { reference, content }),
                 "{body}"
             );
         }

@@ -6,7 +6,7 @@ use domain::Code;
 use http::StatusCode;
 use serde_json::Value;
 
-use super::link::Reply;
+use super::client::Reply;
 
 /// The maximum number of IDs in an answer: a text has no more parts.
 const MAX_REFERENCES: usize = 255;
@@ -106,7 +106,7 @@ pub(super) fn read_reference(value: &Value) -> Option<String> {
         _ => return None,
     };
     let is_fit = (1..=MAX_REFERENCE_BYTES).contains(&text.len())
-        && !text.starts_with(super::OWN_NAME)
+        && !text.starts_with(super::OWN_REFERENCE_PREFIX)
         && text.bytes().all(|b| b.is_ascii_graphic());
     is_fit.then_some(text)
 }

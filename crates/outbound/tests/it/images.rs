@@ -1,4 +1,4 @@
-//! Images fetched from real hosts on this machine: which are taken, which are not, and whom we never ask.
+//! Images, fetched from hosts on this machine: which are accepted, and which hosts are never called.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::setup::{SHORT, Scripted, account, options};
 
 const MAX_BYTES: usize = 1_048_576;
 
-/// So many fetches at once, where it does not matter.
+/// The fetch limit for tests where it does not matter.
 const MANY: usize = 8;
 
 fn image_options() -> ImageOptions {
@@ -35,7 +35,7 @@ fn checker(check_timeout: Duration, max_fetches: usize) -> Arc<ImageCheck> {
     }))
 }
 
-/// What the caller is told, if anything.
+/// The error text for the caller, if any.
 async fn refusal(check: &ImageCheck, url: &str) -> Option<String> {
     refusal_for(account(), check, url).await
 }
@@ -62,7 +62,7 @@ fn start_check_for(
     tokio::spawn(async move { refusal_for(account, &check, &url).await })
 }
 
-/// An answer with a file.
+/// A response with a file.
 fn file(content: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n",
@@ -79,7 +79,7 @@ fn image_at(host: &Receiver, name: &str) -> String {
     format!("http://{}/{name}", host.address)
 }
 
-/// A PNG of exactly so many bytes: what follows its end is ignored.
+/// A PNG of this size; data after its end is ignored.
 fn png_of_size(bytes: usize) -> Vec<u8> {
     let mut file = png();
     file.resize(bytes, 0);
@@ -344,7 +344,8 @@ async fn those_who_ask_at_once_share_a_fetch() {
     assert_eq!(host.seen().len(), 1);
 }
 
-/// Checks of images on hosts of their own that never answer, each for an account of its own; all of them have been asked.
+/// Starts checks of images on hosts that never respond, each for its own account, and waits until all hosts were
+/// called.
 async fn hang(check: &Arc<ImageCheck>, hosts: usize) -> Vec<JoinHandle<Option<String>>> {
     let silent = Receiver::start("0.0.0.0:0", |_| ("", Then::Hang)).await;
     let port = silent.address.port();
@@ -368,7 +369,7 @@ async fn hosts_that_hang_leave_room_for_others_up_to_the_bound() {
 
     let last = hang(&check, 1).await;
     let waiting = start_check(&check, image_at(&good, "2.png"));
-    // What is known already needs no room.
+    // A cached result needs no permit.
     assert_eq!(refusal(&check, &image_at(&good, "1.png")).await, None);
     assert_eq!(good.seen().len(), 1);
     assert!(!waiting.is_finished());
@@ -395,7 +396,7 @@ async fn an_account_whose_hosts_hang_leaves_room_for_others() {
 #[tokio::test]
 async fn who_gets_no_turn_in_time_is_told_so() {
     let good = host(file(&png()), Then::Continue).await;
-    // As if all were taken for longer than anybody waits.
+    // As if all permits were taken for longer than the timeout.
     let check = checker(SHORT, 0);
     let busy = "the image was not fetched: too many others are being fetched; try again shortly";
     let got = refusal(&check, &image_at(&good, "x.png")).await;

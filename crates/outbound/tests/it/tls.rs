@@ -1,4 +1,4 @@
-//! Receivers behind TLS.
+//! Receivers with TLS.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct Identity {
     key: PrivateKeyDer<'static>,
 }
 
-/// A certificate for 127.0.0.1 that nobody but itself vouches for.
+/// A self-signed certificate for 127.0.0.1.
 pub(crate) fn self_signed() -> Identity {
     let mut command = Command::new("openssl");
     command

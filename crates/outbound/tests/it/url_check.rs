@@ -1,4 +1,4 @@
-//! The check at the moment an address is given.
+//! The check of a URL when it is given.
 
 use std::time::Duration;
 

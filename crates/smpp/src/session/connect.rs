@@ -42,7 +42,7 @@ pub enum ConnectError {
     #[error("the TLS handshake failed")]
     Tls(#[source] io::Error),
     /// The connection timed out.
-    #[error("no connection within the time for it")]
+    #[error("the connection timed out")]
     ConnectTimeout,
     /// The connection failed while binding.
     #[error("the connection failed while binding")]
@@ -54,7 +54,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Length(#[from] FatalLength),
     /// The bind timed out.
-    #[error("no answer to the bind within the time for it")]
+    #[error("the bind timed out")]
     BindTimeout,
     /// The SMSC refused the bind.
     #[error("the SMSC refused the bind: {0}")]

@@ -182,7 +182,7 @@ impl PduReader {
 
     async fn refuse(&self, command: u32, sequence: u32, status: Status) {
         if command::is_response(command) {
-            debug!(command, sequence, "an answer that nobody waits for");
+            debug!(command, sequence, "ignored an unexpected answer");
             return;
         }
         self.reply(Pdu::with_status(status, sequence, Body::GenericNack))

@@ -17,15 +17,15 @@ use smpp34::{
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::peer::{Smsc, Taking, message, options, soon};
+use crate::peer::{GatedHandler, Smsc, message, options, soon};
 
 /// The other implementation's SMSC: accepts a message and sends a receipt for it.
-struct Theirs {
+struct OtherSmsc {
     esme: Mutex<Option<Arc<ESME>>>,
 }
 
 #[async_trait]
-impl SmppServerListener for Theirs {
+impl SmppServerListener for OtherSmsc {
     async fn on_bind_transceiver(
         &self,
         bind: smpp34::bind_transceiver,
@@ -96,7 +96,7 @@ async fn their_smsc() -> (SmppServer, String) {
         let free = TcpListener::bind((address, 0)).await.expect("a free port");
         let port = free.local_addr().expect("bound").port();
         drop(free);
-        let theirs = Theirs {
+        let theirs = OtherSmsc {
             esme: Mutex::new(None),
         };
         let mut server = SmppServer::new(address, port, Arc::new(theirs));
@@ -156,7 +156,7 @@ async fn their_smsc_refuses_a_wrong_password() {
     let refused = soon(Session::connect(
         &address,
         wrong,
-        Arc::new(Taking::default()),
+        Arc::new(GatedHandler::default()),
     ))
     .await;
     assert!(

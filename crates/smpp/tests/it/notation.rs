@@ -3,8 +3,8 @@
 /// Octets from pairs of hexadecimal digits and quoted text. White space is ignored.
 pub(crate) fn octets(written: &str) -> Vec<u8> {
     let mut octets = Vec::new();
-    for (place, part) in written.split('\'').enumerate() {
-        if place % 2 == 1 {
+    for (index, part) in written.split('\'').enumerate() {
+        if index % 2 == 1 {
             octets.extend_from_slice(part.as_bytes());
             continue;
         }

@@ -82,7 +82,7 @@ impl Smsc {
 
 /// A session and the SMSC at its other end.
 pub(crate) async fn bound(options: SessionOptions) -> (Session, Peer<TcpStream>) {
-    bound_with(options, Arc::new(Taking::default())).await
+    bound_with(options, Arc::new(GatedHandler::default())).await
 }
 
 pub(crate) async fn bound_with(
@@ -205,12 +205,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
 }
 
 /// Handles deliveries, once allowed to.
-pub(crate) struct Taking {
+pub(crate) struct GatedHandler {
     gate: Semaphore,
     begun: AtomicUsize,
 }
 
-impl Default for Taking {
+impl Default for GatedHandler {
     fn default() -> Self {
         Self {
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
@@ -219,8 +219,8 @@ impl Default for Taking {
     }
 }
 
-impl Taking {
-    /// Handles nothing until [`Taking::let_through`].
+impl GatedHandler {
+    /// Handles nothing until [`GatedHandler::let_through`].
     pub(crate) fn closed() -> Arc<Self> {
         Arc::new(Self {
             gate: Semaphore::new(0),
@@ -239,7 +239,7 @@ impl Taking {
 }
 
 #[async_trait]
-impl Incoming for Taking {
+impl Incoming for GatedHandler {
     async fn deliver(&self, message: Box<ShortMessage>) -> Status {
         self.begun.fetch_add(1, Ordering::SeqCst);
         let gate = self.gate.acquire().await.expect("never closed");

@@ -88,7 +88,7 @@ fn whole_files_are_known() {
             ImageKind::Gif,
         ),
     ] {
-        assert_eq!(kind_of(&bytes), Ok(kind), "{name}");
+        assert_eq!(detect_kind(&bytes), Ok(kind), "{name}");
     }
 }
 
@@ -107,18 +107,22 @@ fn other_files_are_not_taken_for_images() {
             NotAnImage::Unknown,
         ),
     ] {
-        assert_eq!(kind_of(bytes), Err(refusal), "{name}");
+        assert_eq!(detect_kind(bytes), Err(refusal), "{name}");
     }
 }
 
 #[test]
 fn a_second_frame_is_an_animation() {
     for frames in [2, 3, 100] {
-        assert_eq!(kind_of(&gif(frames)), Err(NotAnImage::Animated), "{frames}");
+        assert_eq!(
+            detect_kind(&gif(frames)),
+            Err(NotAnImage::Animated),
+            "{frames}"
+        );
     }
     // Even if the file is truncated after the second frame.
     let cut = &gif(2)[..gif(2).len() - 8];
-    assert_eq!(kind_of(cut), Err(NotAnImage::Animated));
+    assert_eq!(detect_kind(cut), Err(NotAnImage::Animated));
 }
 
 #[test]
@@ -171,17 +175,17 @@ fn a_damaged_jpeg_is_told_what_is_wrong() {
         ),
     ] {
         assert_eq!(
-            kind_of(&with(&file, from, to)),
+            detect_kind(&with(&file, from, to)),
             damaged(kind, fault),
             "{name}"
         );
     }
     assert_eq!(
-        kind_of(&[0xFF, 0xD8, 0xFF, 0xD9]),
+        detect_kind(&[0xFF, 0xD8, 0xFF, 0xD9]),
         damaged(kind, "it holds no picture")
     );
     let short = [&[0xFF, 0xD8][..], &segment(0xC0, &[8, 0, 1])].concat();
-    assert_eq!(kind_of(&short), damaged(kind, "its frame is too short"));
+    assert_eq!(detect_kind(&short), damaged(kind, "its frame is too short"));
 }
 
 #[test]
@@ -270,7 +274,11 @@ fn a_damaged_png_is_told_what_is_wrong() {
             "a chunk has no name",
         ),
     ] {
-        assert_eq!(kind_of(&png_of(&chunks)), damaged(kind, fault), "{name}");
+        assert_eq!(
+            detect_kind(&png_of(&chunks)),
+            damaged(kind, fault),
+            "{name}"
+        );
     }
 }
 
@@ -311,12 +319,12 @@ fn a_damaged_gif_is_told_what_is_wrong() {
         ),
     ] {
         assert_eq!(
-            kind_of(&with(&file, from, to)),
+            detect_kind(&with(&file, from, to)),
             damaged(kind, fault),
             "{name}"
         );
     }
-    assert_eq!(kind_of(&gif(0)), damaged(kind, "it holds no picture"));
+    assert_eq!(detect_kind(&gif(0)), damaged(kind, "it holds no picture"));
 }
 
 #[test]
@@ -327,7 +335,7 @@ fn a_file_that_breaks_off_anywhere_is_not_whole() {
         (ImageKind::Gif, gif(1), 6),
     ] {
         for end in start..file.len() {
-            let got = kind_of(&file[..end]);
+            let got = detect_kind(&file[..end]);
             assert_eq!(
                 got,
                 Err(NotAnImage::Truncated(kind)),
@@ -343,7 +351,7 @@ fn a_changed_byte_of_a_png_is_noticed() {
     for at in 0..file.len() {
         let mut changed = file.clone();
         changed[at] ^= 0x20;
-        assert!(kind_of(&changed).is_err(), "byte {at}");
+        assert!(detect_kind(&changed).is_err(), "byte {at}");
     }
 }
 
@@ -359,7 +367,7 @@ fn some_start() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(start in some_start(), rest: Vec<u8>) {
-        let refusal = kind_of(&[start, rest].concat()).err();
+        let refusal = detect_kind(&[start, rest].concat()).err();
         prop_assert!(refusal.is_none_or(|refusal| !refusal.to_string().is_empty()));
     }
 
@@ -373,14 +381,14 @@ proptest! {
             let at = at.index(file.len());
             file[at] = byte;
         }
-        let refusal = kind_of(&file).err();
+        let refusal = detect_kind(&file).err();
         prop_assert!(refusal.is_none_or(|refusal| !refusal.to_string().is_empty()));
     }
 
     #[test]
     fn what_follows_the_end_is_ignored(rest: Vec<u8>) {
         for (kind, file) in [(ImageKind::Jpeg, jpeg()), (ImageKind::Png, png()), (ImageKind::Gif, gif(1))] {
-            prop_assert_eq!(kind_of(&[file, rest.clone()].concat()), Ok(kind));
+            prop_assert_eq!(detect_kind(&[file, rest.clone()].concat()), Ok(kind));
         }
     }
 }

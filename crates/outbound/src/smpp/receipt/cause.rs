@@ -60,36 +60,36 @@ const CAUSES: &[(u16, &str, u16)] = &[
 /// Types of networks with other numbers: ANSI-136, IS-95, ANSI-41, and SMPP itself.
 const OTHER_NETWORKS: [u8; 6] = [1, 2, 4, 5, 6, 7];
 
-fn of_number(number: u16) -> Option<Code> {
+fn code_for_number(number: u16) -> Option<Code> {
     let found = CAUSES.binary_search_by_key(&number, |(known, ..)| *known);
     found.ok().map(|index| code(CAUSES[index].2))
 }
 
-pub(crate) fn number_of(code: Code) -> Option<u16> {
+pub(crate) fn number_for_code(code: Code) -> Option<u16> {
     let found = CAUSES.iter().find(|(_, _, ours)| *ours == code.number());
     found.map(|(number, ..)| *number)
 }
 
 /// The code of an `err` in a text. It is decimal, unless it looks like hexadecimal.
-pub(super) fn of_text(err: &str) -> Option<Code> {
+pub(super) fn code_from_text(err: &str) -> Option<Code> {
     let hex = err.strip_prefix("0x").or_else(|| err.strip_prefix("0X"));
     let number = match hex {
         Some(digits) => u16::from_str_radix(digits, 16),
         None if err.bytes().all(|digit| digit.is_ascii_digit()) => err.parse(),
         None => u16::from_str_radix(err, 16),
     };
-    number.ok().and_then(of_number)
+    number.ok().and_then(code_for_number)
 }
 
 /// The code of the TLV `network_error_code`: one octet for the type of network, two for the number.
-pub(super) fn of_tlv(value: &[u8]) -> Option<Code> {
+pub(super) fn code_from_tlv(value: &[u8]) -> Option<Code> {
     let &[network, high, low] = value else {
         return None;
     };
     if OTHER_NETWORKS.contains(&network) {
         return None;
     }
-    of_number(u16::from_be_bytes([high, low]))
+    code_for_number(u16::from_be_bytes([high, low]))
 }
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
         for (number, words, ours) in CAUSES {
             let code = Code::new(*ours).expect(words);
             assert!(!code.is_refunded(), "{number} {words}");
-            assert_eq!(of_number(*number), Some(code));
+            assert_eq!(code_for_number(*number), Some(code));
         }
     }
 
@@ -126,7 +126,7 @@ mod tests {
             ("-1", None),
             ("", None),
         ] {
-            assert_eq!(of_text(err), expected.map(code), "{err:?}");
+            assert_eq!(code_from_text(err), expected.map(code), "{err:?}");
         }
     }
 
@@ -143,14 +143,14 @@ mod tests {
             (&[3, 0, 1, 0], None),
             (&[], None),
         ] {
-            assert_eq!(of_tlv(value), expected.map(code), "{value:?}");
+            assert_eq!(code_from_tlv(value), expected.map(code), "{value:?}");
         }
     }
 
     proptest! {
         #[test]
         fn any_err_is_read_without_panic(err: String) {
-            of_text(&err);
+            code_from_text(&err);
         }
     }
 }

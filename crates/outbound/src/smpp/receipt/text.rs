@@ -48,7 +48,7 @@ const NAMES: &[(&str, Field)] = &[
 ///
 /// Nothing after `text:` is read: it is the start of the message itself, whose author could otherwise forge a receipt.
 /// If a field occurs twice, the first counts, for the same reason.
-pub(super) fn read(text: &str) -> Fields<'_> {
+pub(super) fn parse(text: &str) -> Fields<'_> {
     let mut fields = Fields::default();
     let mut open: Option<(Field, usize)> = None;
     let mut at_start = true;
@@ -87,14 +87,14 @@ fn field_at(rest: &str) -> Option<(Field, usize)> {
 fn close<'t>(fields: &mut Fields<'t>, open: Option<(Field, usize)>, until: &'t str) {
     let Some((field, start)) = open else { return };
     let value = until[start..].split(is_gap).find(|word| !word.is_empty());
-    let place = match field {
+    let slot = match field {
         Field::Id => &mut fields.id,
         Field::Stat => &mut fields.stat,
         Field::Err => &mut fields.err,
         Field::Other | Field::Text => return,
     };
-    if place.is_none() {
-        *place = value;
+    if slot.is_none() {
+        *slot = value;
     }
 }
 
@@ -173,14 +173,14 @@ mod tests {
             ("beyond ASCII", "ïd:1 id:é stat:É".to_owned(), fields("é", "É", "")),
         ];
         for (name, text, expected) in &cases {
-            assert_eq!(read(text), *expected, "{name}");
+            assert_eq!(parse(text), *expected, "{name}");
         }
     }
 
     proptest! {
         #[test]
         fn reading_any_text_never_panics(text: String) {
-            read(&text);
+            parse(&text);
         }
 
         #[test]
@@ -197,7 +197,7 @@ mod tests {
                 let name = if upper { name.to_uppercase() } else { name.to_owned() };
                 text.extend([&name, ":", &behind, value, &gap]);
             }
-            prop_assert_eq!(read(&text), fields("42", "EXPIRED", "06"));
+            prop_assert_eq!(parse(&text), fields("42", "EXPIRED", "06"));
         }
     }
 }

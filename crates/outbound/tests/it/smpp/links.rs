@@ -1,4 +1,4 @@
-//! Links: how they bind, share the load, are had again and end.
+//! Links: how they bind, share the load, reconnect and end.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -123,7 +123,7 @@ async fn a_refused_bind_is_told_of_and_tried_again() {
                 _ => BindAct::Accept,
             })
             .start();
-        // Long enough to be seen.
+        // Long enough to be observed.
         let slow = SmppSettings {
             reconnect_after: Duration::from_millis(100),
             ..settings(&smsc)

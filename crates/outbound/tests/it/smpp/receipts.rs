@@ -1,4 +1,4 @@
-//! Receipts: however and whenever they come, each is stored once it is acknowledged, under the name of its part.
+//! Receipts: in any form and at any time, each is stored before it is acknowledged, under the reference of its part.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn stored(reference: &str, outcome: Outcome) -> Stored {
     }
 }
 
-/// Waits for so many answers to receipts; their statuses.
+/// Waits for this many answers to receipts and returns their statuses.
 async fn answered(smsc: &Smsc, count: usize) -> Vec<u32> {
     smsc.wait_until("receipts are answered", |seen| seen.answers.len() >= count)
         .await;
@@ -132,7 +132,7 @@ async fn a_receipt_is_acknowledged_only_once_it_is_stored() {
     let late = smsc
         .send(&Receipt::delivered("7"))
         .expect("a link takes it");
-    // What is not stored may be answered at once, and shows that the first one was read before.
+    // This one is not stored, so its answer may come at once; it shows that the first receipt was read before.
     let early = smsc.send(&Receipt::enroute("8")).expect("a link takes it");
     assert_eq!(answered(&smsc, 1).await, [0]);
     assert_eq!(smsc.seen().answers[0].sequence, early);

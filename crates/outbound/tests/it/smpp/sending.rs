@@ -1,4 +1,4 @@
-//! Messages as they leave, and what comes of the answers.
+//! Messages as they are sent, and the results of the answers.
 
 use std::time::{Duration, Instant};
 
@@ -136,7 +136,7 @@ async fn a_long_text_may_go_whole_under_one_name() {
     assert!(submits[0].short_message.is_empty());
 }
 
-/// The sequence number of the part in each message's header.
+/// The part number in the header of each message.
 fn part_numbers(submits: &[Submit]) -> Vec<u8> {
     submits
         .iter()
@@ -226,7 +226,7 @@ async fn once_a_part_is_taken_no_other_carrier_is_asked() {
 
 #[tokio::test]
 async fn parts_are_sent_side_by_side_and_in_order() {
-    // None is answered before all are there.
+    // None is answered before all have arrived.
     let smsc = Smsc::builder()
         .on_submit(|_| vec![Act::AfterSubmits(10), Act::Answer])
         .start();

@@ -1,4 +1,4 @@
-//! Reports that the upstream brings: whose they are, and what becomes of them.
+//! Reports from the upstream: which message they belong to, and their effect.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::setup::now;
 
 const DELIVERED: &[u8] = br#"{"id":"10001","status":1,"error":0}"#;
 
-/// A carrier that has handed message 7 over, and the end of the address that its reports go to.
+/// A carrier that has sent message 7, and the last part of its callback URL.
 async fn sent(channel: Channel) -> (Scene, Arc<UpstreamReports>, String) {
     let scene = Scene::answering(Reply::answer(200, r#"["10001"]"#)).await;
     let reports = UpstreamReports::new();
@@ -24,7 +24,7 @@ async fn sent(channel: Channel) -> (Scene, Arc<UpstreamReports>, String) {
     (scene, reports, proof)
 }
 
-/// The end of the address that went out last.
+/// The last part of the callback URL that was sent last.
 fn last_proof(scene: &Scene) -> String {
     let body = scene.posted().pop().expect("a request").json();
     let address = body.get("dlrUrl").or(body.get("callBackUrl"));
@@ -206,7 +206,7 @@ async fn a_new_token_does_not_turn_away_what_was_sent_with_the_old_one() {
         ("sb_third", ReportTaken::Yes),
         ("sb_fourth", ReportTaken::Yes),
         ("sb_fifth", ReportTaken::Yes),
-        // The first is the fifth to be replaced by now.
+        // The first token has been replaced five times.
         ("sb_sixth", ReportTaken::UnknownAddress),
     ] {
         reports.set(vec![with_token(token)]);

@@ -1,4 +1,4 @@
-//! What is handed over, and what its answer does to the message and to the carrier.
+//! Requests to the upstream, and the effect of its answers on the message and the carrier.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ fn taken(names: &[&str]) -> Submitted {
     Submitted::Taken(names.iter().map(ToString::to_string).collect())
 }
 
-/// An answer with headers of its own.
+/// An answer with a header.
 fn with_header(status: u16, header: &str, body: &str) -> Reply {
     let length = body.len();
     Reply::raw(format!(
@@ -151,7 +151,7 @@ async fn a_failure_alone_does_not_take_it_down() {
 
 #[tokio::test]
 async fn a_try_whose_answer_was_lost_is_repeated_under_the_same_key() {
-    // Takes the message, and hangs up within its answer; then it knows the key.
+    // Accepts the message and closes the connection within its answer; then it knows the key.
     let tries = AtomicUsize::new(0);
     let scene = Scene::start(by_path(move |_| {
         match tries.fetch_add(1, Ordering::Relaxed) {
@@ -171,7 +171,7 @@ async fn a_try_whose_answer_was_lost_is_repeated_under_the_same_key() {
 
 #[tokio::test]
 async fn a_kept_connection_that_was_closed_costs_no_try() {
-    // Hangs up on the second message of each connection.
+    // Closes at the second message of each connection.
     let scene = Scene::start(by_path(|request| match request.number {
         0 => Reply::answer(200, r#"["10001"]"#),
         _ => Reply::close(),
@@ -317,7 +317,7 @@ async fn no_more_goes_out_than_was_agreed() {
     for _ in 0..4 {
         assert_eq!(scene.submit(&parcel).await, taken(&["10001"]));
     }
-    // Three times two parts at 50 ms each stand between the first and the last.
+    // Three further messages of two parts each, at 50 ms a part.
     assert!(started.elapsed() >= Duration::from_millis(300));
 }
 
@@ -353,6 +353,6 @@ async fn connections_are_kept_and_no_more_than_the_window() {
     let mut peers: Vec<_> = posted.iter().map(|one| one.peer).collect();
     peers.sort_unstable();
     peers.dedup();
-    // One that goes back a moment too late for the next message gives rise to another.
+    // A connection that is returned too late for the next message causes another one.
     assert!(peers.len() <= 16, "{} connections", peers.len());
 }

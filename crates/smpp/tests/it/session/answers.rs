@@ -159,7 +159,7 @@ async fn that_come_late_count_while_the_link_is_alive() {
         // Three response timeouts pass, and the link answers each probe.
         for _ in 0..3 {
             let probe = peer.expect(Body::EnquireLink).await;
-            assert_eq!(session.in_flight(), 1, "it keeps its place in the window");
+            assert_eq!(session.in_flight(), 1, "it stays in the window");
             peer.send(Pdu::new(probe, Body::EnquireLinkResp)).await;
         }
         peer.answer(late, "late").await;
@@ -221,7 +221,7 @@ async fn to_a_message_that_nobody_waits_for_give_its_place_back() {
     assert!(given_up.await.is_err_and(|error| error.is_cancelled()));
     assert_eq!(session.in_flight(), 1, "the SMSC still has it");
     peer.answer(sequence, "unheard").await;
-    until("the place is free", || session.in_flight() == 0).await;
+    until("the window is free", || session.in_flight() == 0).await;
     let text = message("next");
     let (answer, ()) = tokio::join!(session.submit(&text), async {
         let (sequence, _) = peer.take_message().await;

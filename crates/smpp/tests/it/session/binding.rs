@@ -10,7 +10,7 @@ use smpp::{
 use tokio::net::TcpStream;
 
 use crate::notation::octets;
-use crate::peer::{Peer, Smsc, Taking, message, options, soon};
+use crate::peer::{GatedHandler, Peer, Smsc, message, options, soon};
 
 /// Connects while `script` plays the SMSC.
 async fn connecting<F>(
@@ -24,7 +24,7 @@ where
     let address = smsc.address();
     let play = async { script(smsc.accept().await).await };
     tokio::join!(
-        Session::connect(&address, options, Arc::new(Taking::default())),
+        Session::connect(&address, options, Arc::new(GatedHandler::default())),
         play
     )
 }
@@ -192,7 +192,7 @@ async fn nobody_there_is_no_refusal() {
     let smsc = Smsc::open().await;
     let address = smsc.address();
     drop(smsc);
-    let incoming = Arc::new(Taking::default());
+    let incoming = Arc::new(GatedHandler::default());
     let dead = soon(Session::connect(&address, options(), incoming.clone())).await;
     assert!(
         matches!(dead, Err(ConnectError::Connect { .. })),
@@ -233,7 +233,7 @@ async fn dials_from_the_address_it_is_told() {
         peer.stream().peer_addr().expect("connected").ip()
     };
     let (session, from) = tokio::join!(
-        Session::connect(&address, options, Arc::new(Taking::default())),
+        Session::connect(&address, options, Arc::new(GatedHandler::default())),
         accept
     );
     assert_eq!(from.to_string(), "127.0.0.2");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use smpp::{Body, EndReason, Pdu, SessionOptions, Status, SubmitError};
 
-use crate::peer::{Taking, bound, bound_with, message, options, soon, until};
+use crate::peer::{GatedHandler, bound, bound_with, message, options, soon, until};
 
 #[tokio::test]
 async fn unbinding_waits_for_a_full_window() {
@@ -73,7 +73,7 @@ async fn unbinding_ends_without_an_answer_too() {
 
 #[tokio::test]
 async fn an_smsc_that_unbinds_gets_its_answers_first() {
-    let taking = Taking::closed();
+    let taking = GatedHandler::closed();
     let (session, mut peer) = bound_with(options(), taking.clone()).await;
     peer.bring(8, "slow").await;
     until("it is being handled", || taking.begun() == 1).await;

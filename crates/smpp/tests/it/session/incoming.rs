@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use smpp::{Body, MessageResp, Pdu, SessionOptions, Status};
 
-use crate::peer::{Taking, bound, bound_with, message, options, until};
+use crate::peer::{GatedHandler, bound, bound_with, message, options, until};
 
 #[tokio::test]
 async fn is_answered_once_it_is_handled_and_not_before() {
-    let taking = Taking::closed();
+    let taking = GatedHandler::closed();
     let (_session, mut peer) = bound_with(options(), taking.clone()).await;
     peer.bring(1, "a").await;
     until("it is being handled", || taking.begun() == 1).await;
@@ -48,7 +48,7 @@ async fn by_data_sm_is_refused_unless_wanted() {
 
 #[tokio::test]
 async fn is_handled_side_by_side_up_to_a_bound() {
-    let taking = Taking::closed();
+    let taking = GatedHandler::closed();
     let options = SessionOptions {
         incoming: 3,
         ..options()
@@ -78,7 +78,7 @@ async fn is_handled_side_by_side_up_to_a_bound() {
 
 #[tokio::test]
 async fn does_not_make_answers_late_that_lie_behind_it() {
-    let taking = Taking::closed();
+    let taking = GatedHandler::closed();
     let options = SessionOptions {
         incoming: 1,
         response_timeout: Duration::from_millis(300),

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::peer::{Peer, Taking, message, options, soon};
+use crate::peer::{GatedHandler, Peer, message, options, soon};
 
 struct Identity {
     certificate: CertificateDer<'static>,
@@ -87,7 +87,7 @@ async fn meet(
         Some(peer)
     };
     tokio::join!(
-        Session::connect(&address, options, Arc::new(Taking::default())),
+        Session::connect(&address, options, Arc::new(GatedHandler::default())),
         accept
     )
 }

@@ -21,7 +21,7 @@ const STEPS_S: [(i64, i64); 3] = [(21_600, 3600), (3600, 600), (0, 60)];
 const MAX_KEY_NAME: usize = 64;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Order {
+pub(super) struct MessageRequest {
     /// The path below the upstream's URL.
     pub(super) path: &'static str,
     /// Makes a repetition harmless at an upstream that supports `Idempotency-Key`.
@@ -31,7 +31,7 @@ pub(super) struct Order {
 }
 
 /// Builds the requests of one carrier.
-pub(super) struct Orders {
+pub(super) struct RequestBuilder {
     name: String,
     report_url: Url,
     proofs: ProofKey,
@@ -64,7 +64,7 @@ enum Content<'a> {
     },
 }
 
-impl Orders {
+impl RequestBuilder {
     /// Reports go to URLs below `report_url`.
     pub(super) fn new(name: &str, report_url: &Url, proofs: ProofKey) -> Self {
         let mut report_url = report_url.clone();
@@ -77,7 +77,7 @@ impl Orders {
         }
     }
 
-    pub(super) fn order(&self, parcel: &Parcel, now: Timestamp) -> Order {
+    pub(super) fn build(&self, parcel: &Parcel, now: Timestamp) -> MessageRequest {
         let (path, content) = content(parcel);
         let mut body = serde_json::to_string(&content).expect("texts and numbers are JSON");
         let key = self.key(parcel, path, &body);
@@ -97,7 +97,7 @@ impl Orders {
             add(format_args!(r#","expireIn":{expire_in}"#));
         }
         body.push('}');
-        Order { path, key, body }
+        MessageRequest { path, key, body }
     }
 
     /// The callback URL of a message.

@@ -11,9 +11,11 @@ use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection}
 use tokio::time::timeout;
 
 use super::UpstreamSettings;
-use super::order::Order;
-use crate::dial::{DialerOptions, Dialled, public_roots};
-use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, Span, http_client, read_body};
+use super::request::MessageRequest;
+use crate::dial::{ConnectionInfo, DialerOptions, public_roots};
+use crate::exchange::{
+    AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, http_client, read_body,
+};
 use crate::guard::Guard;
 use crate::resolve::SystemResolver;
 
@@ -30,7 +32,7 @@ static JSON: HeaderValue = HeaderValue::from_static("application/json");
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Keeps as many idle connections as messages may be in flight.
-pub(super) struct Link {
+pub(super) struct UpstreamClient {
     http: HttpClient,
     /// Without a trailing slash.
     base: String,
@@ -49,10 +51,10 @@ pub(super) struct Reply {
 
 /// Why there is no response. Whether the upstream has acted on the request is unknown.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Silence {
+pub(super) enum NoResponse {
     #[error("the upstream does not answer: {0}")]
     Exchange(#[from] ExchangeError),
-    #[error("the upstream did not answer within {}", Span(*.0))]
+    #[error("the upstream did not answer within {}", InSeconds(*.0))]
     Late(Duration),
     #[error("the upstream broke its answer off")]
     Cut,
@@ -60,7 +62,7 @@ pub(super) enum Silence {
     Long,
 }
 
-impl Link {
+impl UpstreamClient {
     pub(super) fn new(settings: &UpstreamSettings) -> Self {
         let mut base = settings.url.clone();
         base.set_query(None);
@@ -85,10 +87,10 @@ impl Link {
     }
 
     /// Sends a message.
-    pub(super) async fn post(&self, order: Order) -> Result<Reply, Silence> {
-        let body = Bytes::from(order.body);
-        let key = HeaderValue::try_from(order.key).map_err(|_| ExchangeError::Url)?;
-        let uri = self.uri(order.path)?;
+    pub(super) async fn post(&self, request: MessageRequest) -> Result<Reply, NoResponse> {
+        let body = Bytes::from(request.body);
+        let key = HeaderValue::try_from(request.key).map_err(|_| ExchangeError::Url)?;
+        let uri = self.uri(request.path)?;
         let request = || {
             let mut request = Request::new(Full::new(body.clone()));
             *request.method_mut() = Method::POST;
@@ -102,7 +104,7 @@ impl Link {
         self.exchange(request).await
     }
 
-    pub(super) async fn get(&self, path: &str) -> Result<Reply, Silence> {
+    pub(super) async fn get(&self, path: &str) -> Result<Reply, NoResponse> {
         let uri = self.uri(path)?;
         let request = || {
             let mut request = Request::new(Full::default());
@@ -123,7 +125,10 @@ impl Link {
         headers.insert(&self.header, self.token.clone());
     }
 
-    async fn exchange(&self, request: impl Fn() -> Request<Full<Bytes>>) -> Result<Reply, Silence> {
+    async fn exchange(
+        &self,
+        request: impl Fn() -> Request<Full<Bytes>>,
+    ) -> Result<Reply, NoResponse> {
         let exchange = async {
             let response = self.ask(request).await?;
             let status = response.status();
@@ -135,12 +140,12 @@ impl Link {
                     retry_after,
                     body,
                 }),
-                BodyEnd::Cut => Err(Silence::Long),
-                BodyEnd::Broken => Err(Silence::Cut),
+                BodyEnd::Cut => Err(NoResponse::Long),
+                BodyEnd::Broken => Err(NoResponse::Cut),
             }
         };
         let answered = timeout(self.timeout, exchange).await;
-        answered.unwrap_or(Err(Silence::Late(self.timeout)))
+        answered.unwrap_or(Err(NoResponse::Late(self.timeout)))
     }
 
     /// Sends the request, and again if a kept connection turns out to be closed, which the idempotency key makes safe.
@@ -166,8 +171,8 @@ impl Link {
     ) -> Result<Response<Incoming>, ExchangeError> {
         let asked = self.http.request(request).await;
         let response = asked.map_err(|error| ExchangeError::from_http(&error))?;
-        if let Some(dialled) = response.extensions().get::<Dialled>() {
-            dialled.note_answer();
+        if let Some(info) = response.extensions().get::<ConnectionInfo>() {
+            info.record_response();
         }
         Ok(response)
     }
@@ -179,7 +184,7 @@ fn was_kept(connection: &CaptureConnection) -> bool {
     if let Some(connected) = &*connection.connection_metadata() {
         connected.get_extras(&mut extras);
     }
-    extras.get().is_some_and(Dialled::has_answered)
+    extras.get().is_some_and(ConnectionInfo::has_responded)
 }
 
 /// In seconds; a date is ignored, because it would need synchronised clocks.

@@ -8,37 +8,40 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::simulator::Fate;
+use crate::simulator::SimulatedOutcome;
 
 /// How many receipts may wait; beyond that the oldest are dropped with a warning.
-const MOST: usize = 1_000_000;
+const MAX_WAITING: usize = 1_000_000;
 
 /// A receipt that waits to be sent.
 #[derive(Debug, Clone)]
-pub(super) struct Owed {
+pub(super) struct QueuedReceipt {
     pub(super) due: Instant,
     pub(super) id: u64,
     /// The sender and the recipient of the message.
     pub(super) from: (u8, u8, Bytes),
     pub(super) to: (u8, u8, Bytes),
-    pub(super) fate: Fate,
-    pub(super) taken_at: Timestamp,
+    pub(super) outcome: SimulatedOutcome,
+    pub(super) accepted_at: Timestamp,
 }
 
 /// Pending receipts, the next one first.
 #[derive(Default)]
-pub(super) struct Mailbox {
-    queue: Mutex<VecDeque<Owed>>,
+pub(super) struct ReceiptQueue {
+    queue: Mutex<VecDeque<QueuedReceipt>>,
     added: Notify,
 }
 
-impl Mailbox {
-    pub(super) fn add(&self, owed: impl IntoIterator<Item = Owed>) {
+impl ReceiptQueue {
+    pub(super) fn add(&self, receipts: impl IntoIterator<Item = QueuedReceipt>) {
         let mut queue = self.lock();
-        queue.extend(owed);
-        let over = queue.len().saturating_sub(MOST);
+        queue.extend(receipts);
+        let over = queue.len().saturating_sub(MAX_WAITING);
         if over > 0 {
-            tracing::warn!(over, "nobody takes receipts; the oldest are dropped");
+            tracing::warn!(
+                over,
+                "too many receipts wait for a client; dropping the oldest"
+            );
             queue.drain(..over);
         }
         drop(queue);
@@ -46,10 +49,10 @@ impl Mailbox {
     }
 
     /// Returns receipts that could not be sent to the front.
-    pub(super) fn put_back(&self, owed: impl IntoIterator<Item = Owed>) {
+    pub(super) fn put_back(&self, receipts: impl IntoIterator<Item = QueuedReceipt>) {
         let mut queue = self.lock();
-        for owed in owed {
-            queue.push_front(owed);
+        for receipt in receipts {
+            queue.push_front(receipt);
         }
         drop(queue);
         self.added.notify_one();
@@ -68,10 +71,13 @@ impl Mailbox {
     }
 
     /// Takes up to `most` receipts that are due.
-    pub(super) fn take(&self, most: usize) -> Vec<Owed> {
+    pub(super) fn take(&self, most: usize) -> Vec<QueuedReceipt> {
         let now = Instant::now();
         let mut queue = self.lock();
-        let due = queue.iter().take(most).take_while(|owed| owed.due <= now);
+        let due = queue
+            .iter()
+            .take(most)
+            .take_while(|receipt| receipt.due <= now);
         let count = due.count();
         let taken = queue.drain(..count).collect();
         let more = !queue.is_empty();
@@ -83,7 +89,7 @@ impl Mailbox {
         taken
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Owed>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<QueuedReceipt>> {
         self.queue.lock().expect("no holder panics")
     }
 }

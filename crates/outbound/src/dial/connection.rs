@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::client::legacy::connect::{self, Connected};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
 /// Facts about a connection, which the HTTP client attaches to the response.
 #[derive(Debug, Clone)]
-pub struct Dialled {
+pub struct ConnectionInfo {
     pub address: SocketAddr,
     answered: Arc<AtomicBool>,
 }
 
-impl Dialled {
+impl ConnectionInfo {
     fn new(address: SocketAddr) -> Self {
         Self {
             address,
@@ -29,19 +29,19 @@ impl Dialled {
     }
 
     /// Records that a response came over this connection.
-    pub fn note_answer(&self) {
+    pub fn record_response(&self) {
         self.answered.store(true, Ordering::Relaxed);
     }
 
     /// Whether a response came over it before. Then it was kept open, and the other side may have closed it since.
-    pub fn has_answered(&self) -> bool {
+    pub fn has_responded(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
     }
 }
 
-pub struct Wire {
+pub struct Connection {
     stream: Stream,
-    dialled: Dialled,
+    info: ConnectionInfo,
 }
 
 enum Stream {
@@ -50,29 +50,29 @@ enum Stream {
     Tls(Box<TokioIo<TlsStream<TcpStream>>>),
 }
 
-impl Wire {
+impl Connection {
     pub(super) fn plain(stream: TcpStream, address: SocketAddr) -> Self {
         Self {
             stream: Stream::Plain(TokioIo::new(stream)),
-            dialled: Dialled::new(address),
+            info: ConnectionInfo::new(address),
         }
     }
 
     pub(super) fn tls(stream: TlsStream<TcpStream>, address: SocketAddr) -> Self {
         Self {
             stream: Stream::Tls(Box::new(TokioIo::new(stream))),
-            dialled: Dialled::new(address),
+            info: ConnectionInfo::new(address),
         }
     }
 
-    pub fn dialled(&self) -> &Dialled {
-        &self.dialled
+    pub fn info(&self) -> &ConnectionInfo {
+        &self.info
     }
 }
 
-impl Connection for Wire {
+impl connect::Connection for Connection {
     fn connected(&self) -> Connected {
-        Connected::new().extra(self.dialled.clone())
+        Connected::new().extra(self.info.clone())
     }
 }
 
@@ -92,7 +92,7 @@ macro_rules! either {
     };
 }
 
-impl Read for Wire {
+impl Read for Connection {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -102,7 +102,7 @@ impl Read for Wire {
     }
 }
 
-impl Write for Wire {
+impl Write for Connection {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -8,11 +8,11 @@ use domain::delivery::{Parcel, Submitted};
 use domain::ports::{Carrier, CarrierState, Health};
 
 /// Stands for a carrier that this node does not have. It counts as down.
-pub struct Absent {
+pub struct AbsentCarrier {
     name: String,
 }
 
-impl Absent {
+impl AbsentCarrier {
     /// The word for its kind.
     pub const KIND: &'static str = "absent";
 
@@ -24,7 +24,7 @@ impl Absent {
 }
 
 #[async_trait]
-impl Carrier for Absent {
+impl Carrier for AbsentCarrier {
     fn name(&self) -> &str {
         &self.name
     }

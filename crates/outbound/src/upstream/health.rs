@@ -15,7 +15,7 @@ const SHORT_PAUSE: Duration = Duration::from_secs(2);
 
 /// The health of an upstream. Read for every message, so most of it is atomic.
 #[derive(Debug)]
-pub(super) struct Pulse {
+pub(super) struct UpstreamHealth {
     name: String,
     origin: Instant,
     is_down: AtomicBool,
@@ -23,13 +23,13 @@ pub(super) struct Pulse {
     failures: AtomicU32,
     /// In milliseconds since `origin`.
     slow_until: AtomicU64,
-    /// Whether a message was accepted since the last [`Self::take_proven`].
-    is_proven: AtomicBool,
+    /// Whether a message was accepted since the last [`Self::take_success`].
+    has_succeeded: AtomicBool,
     note: Mutex<Option<String>>,
-    fell: Notify,
+    went_down: Notify,
 }
 
-impl Pulse {
+impl UpstreamHealth {
     /// Starts as up.
     pub(super) fn new(name: &str) -> Self {
         Self {
@@ -39,9 +39,9 @@ impl Pulse {
             has_note: AtomicBool::new(false),
             failures: AtomicU32::new(0),
             slow_until: AtomicU64::new(0),
-            is_proven: AtomicBool::new(true),
+            has_succeeded: AtomicBool::new(true),
             note: Mutex::default(),
-            fell: Notify::new(),
+            went_down: Notify::new(),
         }
     }
 
@@ -76,8 +76,8 @@ impl Pulse {
     }
 
     /// Records that a message was accepted.
-    pub(super) fn note_success(&self) {
-        self.is_proven.store(true, Ordering::Relaxed);
+    pub(super) fn record_success(&self) {
+        self.has_succeeded.store(true, Ordering::Relaxed);
         self.failures.store(0, Ordering::Relaxed);
         if self.is_down() || self.has_note.load(Ordering::Relaxed) {
             self.set_up();
@@ -85,22 +85,22 @@ impl Pulse {
     }
 
     /// Records an answer that is not a success: the connection works.
-    pub(super) fn note_answer(&self) {
+    pub(super) fn record_answer(&self) {
         if !self.is_down() {
             self.failures.store(0, Ordering::Relaxed);
         }
     }
 
     /// Records that there was no answer, or an answer about a failure.
-    pub(super) fn note_failure(&self, why: &str) {
+    pub(super) fn record_failure(&self, why: &str) {
         if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_FAILURES {
             self.set_down(why);
         }
     }
 
     /// Records that the upstream answers but refuses messages, which needs a person's attention.
-    pub(super) fn note_trouble(&self, why: &str) {
-        self.note_answer();
+    pub(super) fn record_trouble(&self, why: &str) {
+        self.record_answer();
         if !self.is_down() && self.set_note(Some(why)) {
             tracing::warn!(carrier = self.name, why, "the upstream refuses messages");
         }
@@ -134,18 +134,18 @@ impl Pulse {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Stops all messages until [`Self::let_through`].
+    /// Stops all messages until [`Self::allow_trial`].
     pub(super) fn set_down(&self, why: &str) {
-        let is_news = self.set_note(Some(why));
+        let has_changed = self.set_note(Some(why));
         let was_down = self.is_down.swap(true, Ordering::AcqRel);
-        if is_news || !was_down {
+        if has_changed || !was_down {
             tracing::warn!(carrier = self.name, why, "the upstream is down");
         }
-        self.fell.notify_one();
+        self.went_down.notify_one();
     }
 
     /// Lets messages try again; the first failure sets it down again.
-    pub(super) fn let_through(&self) {
+    pub(super) fn allow_trial(&self) {
         self.failures.store(MAX_FAILURES - 1, Ordering::Relaxed);
         self.set_up();
     }
@@ -153,13 +153,13 @@ impl Pulse {
     /// Waits until it is down. Supports one waiting task.
     pub(super) async fn wait_until_down(&self) {
         while !self.is_down() {
-            self.fell.notified().await;
+            self.went_down.notified().await;
         }
     }
 
     /// Whether a message was accepted since the last call.
-    pub(super) fn take_proven(&self) -> bool {
-        self.is_proven.swap(false, Ordering::Relaxed)
+    pub(super) fn take_success(&self) -> bool {
+        self.has_succeeded.swap(false, Ordering::Relaxed)
     }
 
     fn set_up(&self) {
@@ -187,61 +187,61 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn it_falls_after_some_failures_in_a_row_and_rises_on_trial() {
-        let pulse = Pulse::new("up");
-        assert_eq!(pulse.health(), Health::Up);
-        pulse.note_failure("no answer");
-        pulse.note_failure("no answer");
-        pulse.note_answer();
-        pulse.note_failure("no answer");
-        pulse.note_failure("no answer");
-        assert_eq!(pulse.health(), Health::Up);
-        assert_eq!(pulse.state().note, None);
-        pulse.note_failure("no answer");
-        assert_eq!(pulse.health(), Health::Down);
-        assert_eq!(pulse.state().note.as_deref(), Some("no answer"));
-        pulse.wait_until_down().await;
-        assert!(pulse.take_proven(), "as at the start");
+        let health = UpstreamHealth::new("up");
+        assert_eq!(health.health(), Health::Up);
+        health.record_failure("no answer");
+        health.record_failure("no answer");
+        health.record_answer();
+        health.record_failure("no answer");
+        health.record_failure("no answer");
+        assert_eq!(health.health(), Health::Up);
+        assert_eq!(health.state().note, None);
+        health.record_failure("no answer");
+        assert_eq!(health.health(), Health::Down);
+        assert_eq!(health.state().note.as_deref(), Some("no answer"));
+        health.wait_until_down().await;
+        assert!(health.take_success(), "as at the start");
 
-        pulse.let_through();
-        assert_eq!(pulse.health(), Health::Up);
-        pulse.note_failure("again");
-        assert_eq!(pulse.health(), Health::Down);
-        assert!(!pulse.take_proven(), "nothing got through");
+        health.allow_trial();
+        assert_eq!(health.health(), Health::Up);
+        health.record_failure("again");
+        assert_eq!(health.health(), Health::Down);
+        assert!(!health.take_success(), "nothing got through");
 
-        pulse.let_through();
-        pulse.note_success();
-        assert!(pulse.take_proven());
-        pulse.note_failure("once");
-        assert_eq!(pulse.health(), Health::Up);
+        health.allow_trial();
+        health.record_success();
+        assert!(health.take_success());
+        health.record_failure("once");
+        assert_eq!(health.health(), Health::Up);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_pause_is_kept_and_ends() {
-        let pulse = Pulse::new("up");
-        pulse.slow_down(Duration::from_secs(30));
-        pulse.slow_down(Duration::from_secs(1));
-        assert_eq!(pulse.health(), Health::Strained);
-        let note = pulse.state().note;
+        let health = UpstreamHealth::new("up");
+        health.slow_down(Duration::from_secs(30));
+        health.slow_down(Duration::from_secs(1));
+        assert_eq!(health.health(), Health::Strained);
+        let note = health.state().note;
         assert_eq!(
             note.as_deref(),
             Some("the upstream asks for a pause of 30 s")
         );
-        assert!(!pulse.wait_out_pause().await, "too long to wait for");
+        assert!(!health.wait_out_pause().await, "too long to wait for");
         tokio::time::advance(Duration::from_secs(29)).await;
         let before = Instant::now();
-        assert!(pulse.wait_out_pause().await);
+        assert!(health.wait_out_pause().await);
         assert!(before.elapsed() >= Duration::from_millis(900));
-        assert_eq!(pulse.health(), Health::Up);
+        assert_eq!(health.health(), Health::Up);
     }
 
     #[tokio::test]
     async fn trouble_shows_until_a_message_gets_through() {
-        let pulse = Pulse::new("up");
-        pulse.note_trouble("no balance");
-        assert_eq!(pulse.health(), Health::Strained);
-        pulse.note_answer();
-        assert_eq!(pulse.state().note.as_deref(), Some("no balance"));
-        pulse.note_success();
-        assert_eq!((pulse.health(), pulse.state().note), (Health::Up, None));
+        let health = UpstreamHealth::new("up");
+        health.record_trouble("no balance");
+        assert_eq!(health.health(), Health::Strained);
+        health.record_answer();
+        assert_eq!(health.state().note.as_deref(), Some("no balance"));
+        health.record_success();
+        assert_eq!((health.health(), health.state().note), (Health::Up, None));
     }
 }

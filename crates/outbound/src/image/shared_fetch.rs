@@ -12,47 +12,47 @@ use super::Verdict;
 
 /// Running fetches by account and URL, as long as somebody waits for them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Flights(Arc<Mutex<HashMap<Key, Weak<Flight>>>>);
+pub(super) struct SharedFetches(Arc<Mutex<HashMap<Key, Weak<SharedFetch>>>>);
 
 type Key = (AccountId, String);
 
 /// One fetch, shared by all checks that wait for it.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct SharedFetch {
     key: Key,
     verdict: OnceCell<Verdict>,
-    flights: Flights,
+    fetches: SharedFetches,
 }
 
-impl Flights {
+impl SharedFetches {
     /// Joins the fetch of a URL, or starts one.
-    pub(super) fn join(&self, asker: AccountId, url: &ImageUrl) -> Arc<Flight> {
+    pub(super) fn join(&self, asker: AccountId, url: &ImageUrl) -> Arc<SharedFetch> {
         let key = (asker, url.as_str().to_owned());
-        let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(flight) = flights.get(&key).and_then(Weak::upgrade) {
-            return flight;
+        let mut fetches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fetch) = fetches.get(&key).and_then(Weak::upgrade) {
+            return fetch;
         }
-        let flight = Arc::new(Flight {
+        let fetch = Arc::new(SharedFetch {
             key: key.clone(),
             verdict: OnceCell::new(),
-            flights: self.clone(),
+            fetches: self.clone(),
         });
-        flights.insert(key, Arc::downgrade(&flight));
-        flight
+        fetches.insert(key, Arc::downgrade(&fetch));
+        fetch
     }
 
     /// The URL may already have a newer fetch, which must stay.
-    fn forget_if_over(&self, key: &Key) {
-        let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if flights.get(key).is_some_and(|f| f.strong_count() == 0) {
-            flights.remove(key);
+    fn remove_if_over(&self, key: &Key) {
+        let mut fetches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if fetches.get(key).is_some_and(|f| f.strong_count() == 0) {
+            fetches.remove(key);
         }
     }
 }
 
-impl Flight {
+impl SharedFetch {
     /// Waits for the result. One of the waiting checks fetches; if it gives up, another one does.
-    pub(super) async fn land<F>(&self, fetch: impl FnOnce() -> F) -> &Verdict
+    pub(super) async fn wait<F>(&self, fetch: impl FnOnce() -> F) -> &Verdict
     where
         F: Future<Output = Verdict>,
     {
@@ -60,9 +60,9 @@ impl Flight {
     }
 }
 
-impl Drop for Flight {
+impl Drop for SharedFetch {
     fn drop(&mut self) {
-        self.flights.forget_if_over(&self.key);
+        self.fetches.remove_if_over(&self.key);
     }
 }
 
@@ -86,47 +86,47 @@ mod tests {
 
     #[tokio::test]
     async fn accounts_do_not_wait_for_each_other() {
-        let flights = Flights::default();
+        let fetches = SharedFetches::default();
         let (one, other) = (
-            flights.join(account(1), &url()),
-            flights.join(account(2), &url()),
+            fetches.join(account(1), &url()),
+            fetches.join(account(2), &url()),
         );
-        let hanging = tokio::spawn(async move { one.land(pending).await.clone() });
+        let hanging = tokio::spawn(async move { one.wait(pending).await.clone() });
         tokio::task::yield_now().await;
-        assert_eq!(other.land(|| ready(FOUND)).await, &FOUND);
+        assert_eq!(other.wait(|| ready(FOUND)).await, &FOUND);
         hanging.abort();
     }
 
     #[tokio::test]
     async fn those_who_ask_at_once_share_a_fetch() {
-        let (flights, fetches) = (Flights::default(), AtomicUsize::new(0));
+        let (fetches, count) = (SharedFetches::default(), AtomicUsize::new(0));
         let fetch = || {
-            fetches.fetch_add(1, Ordering::Relaxed);
+            count.fetch_add(1, Ordering::Relaxed);
             ready(FOUND)
         };
         let (one, other) = (
-            flights.join(account(1), &url()),
-            flights.join(account(1), &url()),
+            fetches.join(account(1), &url()),
+            fetches.join(account(1), &url()),
         );
-        assert_eq!(one.land(fetch).await, &FOUND);
-        assert_eq!(other.land(fetch).await, &FOUND);
-        assert_eq!(fetches.load(Ordering::Relaxed), 1);
+        assert_eq!(one.wait(fetch).await, &FOUND);
+        assert_eq!(other.wait(fetch).await, &FOUND);
+        assert_eq!(count.load(Ordering::Relaxed), 1);
         drop((one, other));
-        assert!(flights.0.lock().expect("not poisoned").is_empty());
-        assert_eq!(flights.join(account(1), &url()).land(fetch).await, &FOUND);
-        assert_eq!(fetches.load(Ordering::Relaxed), 2);
+        assert!(fetches.0.lock().expect("not poisoned").is_empty());
+        assert_eq!(fetches.join(account(1), &url()).wait(fetch).await, &FOUND);
+        assert_eq!(count.load(Ordering::Relaxed), 2);
     }
 
     #[tokio::test]
     async fn another_takes_over_when_the_one_that_fetches_gives_up() {
-        let flights = Flights::default();
+        let fetches = SharedFetches::default();
         let (one, other) = (
-            flights.join(account(1), &url()),
-            flights.join(account(1), &url()),
+            fetches.join(account(1), &url()),
+            fetches.join(account(1), &url()),
         );
-        let abandoned = tokio::spawn(async move { one.land(pending).await.clone() });
+        let abandoned = tokio::spawn(async move { one.wait(pending).await.clone() });
         tokio::task::yield_now().await;
         abandoned.abort();
-        assert_eq!(other.land(|| ready(FOUND)).await, &FOUND);
+        assert_eq!(other.wait(|| ready(FOUND)).await, &FOUND);
     }
 }

@@ -6,9 +6,9 @@ use domain::{Code, Msisdn};
 use jiff::Timestamp;
 use smpp::{Address, ShortMessage, Status, Tlvs, message_state, tag};
 
-use super::mailbox::Owed;
-use super::{Arrived, Ids};
-use crate::simulator::{Fate, fate};
+use super::receipt_queue::QueuedReceipt;
+use super::{ArrivedMessage, Ids};
+use crate::simulator::{SimulatedOutcome, simulated_outcome};
 use crate::smpp::receipt::cause;
 use crate::smpp::refusal;
 
@@ -23,19 +23,19 @@ const VENDOR: u32 = 0x400;
 /// The date format of receipts.
 const DATE: &str = "%y%m%d%H%M";
 
-pub(super) fn fate_of(message: &ShortMessage) -> Fate {
+pub(super) fn outcome_for(message: &ShortMessage) -> SimulatedOutcome {
     let digits = String::from_utf8_lossy(&message.destination.digits);
     let digits = digits.trim_start_matches('+');
     Msisdn::parse(digits).map_or(
-        Fate::Refused(Code::new(53).expect("in the catalogue")),
-        |to| fate(&to),
+        SimulatedOutcome::Refused(Code::new(53).expect("in the catalogue")),
+        |to| simulated_outcome(&to),
     )
 }
 
 /// The status that refuses a message with this code.
-pub(super) fn status_of(code: Code) -> Status {
+pub(super) fn status_for(code: Code) -> Status {
     let own = Status(VENDOR + u32::from(code.number()));
-    refusal::status_of(code).unwrap_or(own)
+    refusal::status_for(code).unwrap_or(own)
 }
 
 /// The ID in answers.
@@ -54,15 +54,15 @@ fn receipt_id(ids: Ids, id: u64) -> String {
 }
 
 /// The receipt, as text and as TLVs.
-pub(super) fn receipt(owed: &Owed, ids: Ids, now: Timestamp) -> ShortMessage {
-    let (state, word, error) = match owed.fate {
-        Fate::Delivered | Fate::Silent | Fate::Refused(_) => {
+pub(super) fn receipt(queued: &QueuedReceipt, ids: Ids, now: Timestamp) -> ShortMessage {
+    let (state, word, error) = match queued.outcome {
+        SimulatedOutcome::Delivered | SimulatedOutcome::Silent | SimulatedOutcome::Refused(_) => {
             (message_state::DELIVERED, "DELIVRD", 0)
         }
-        Fate::Failed(code) => failure(code),
+        SimulatedOutcome::Failed(code) => failure(code),
     };
-    let id = receipt_id(ids, owed.id);
-    let (submitted, done) = (owed.taken_at.strftime(DATE), now.strftime(DATE));
+    let id = receipt_id(ids, queued.id);
+    let (submitted, done) = (queued.accepted_at.strftime(DATE), now.strftime(DATE));
     let delivered = u8::from(error == 0 && state == message_state::DELIVERED);
     let text = format!(
         "id:{id} sub:001 dlvrd:00{delivered} submit date:{submitted} done date:{done} stat:{word} err:{error:03} text:"
@@ -79,8 +79,8 @@ pub(super) fn receipt(owed: &Owed, ids: Ids, now: Timestamp) -> ShortMessage {
     }
     let address = |(ton, npi, digits): &(u8, u8, Bytes)| Address::new(*ton, *npi, digits.clone());
     ShortMessage {
-        source: address(&owed.to),
-        destination: address(&owed.from),
+        source: address(&queued.to),
+        destination: address(&queued.from),
         esm_class: IS_RECEIPT,
         short_message: text.into(),
         tlvs,
@@ -95,14 +95,14 @@ fn failure(code: Code) -> (u8, &'static str, u16) {
         13 => (message_state::DELETED, "DELETED", 0),
         14 => (message_state::UNKNOWN, "UNKNOWN", 0),
         _ => {
-            let error = cause::number_of(code).unwrap_or(0);
+            let error = cause::number_for_code(code).unwrap_or(0);
             (message_state::UNDELIVERABLE, "UNDELIV", error)
         }
     }
 }
 
 /// The message as a handset would show it.
-pub(super) fn arrived(message: &ShortMessage) -> Arrived {
+pub(super) fn arrived(message: &ShortMessage) -> ArrivedMessage {
     let mut octets = &message.text()[..];
     let mut part = message
         .tlvs
@@ -123,7 +123,7 @@ pub(super) fn arrived(message: &ShortMessage) -> Arrived {
         _ => Coding::Binary,
     };
     let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
-    Arrived {
+    ArrivedMessage {
         from: text(&message.source.digits),
         to: text(&message.destination.digits),
         text: decode(coding, octets),
