@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dialled_is_what_was_judged() {
+    fn the_checked_host_is_the_one_that_is_dialled() {
         for (url, uri) in [
             ("http://example.com", "http://example.com/"),
             ("HTTP://EXAMPLE.com:80/a?b=c#d", "http://example.com/a?b=c"),

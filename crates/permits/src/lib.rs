@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_gets_its_share_and_gives_it_back() {
+    fn a_key_gets_its_share_and_returns_it() {
         let permits = Permits::new(100, |_| 2);
         let held = [permits.try_acquire(&["a"]), permits.try_acquire(&["a"])];
         assert!(held.iter().all(Option::is_some));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_keys_leave_room_for_the_next() {
+    fn greedy_keys_leave_a_permit_for_the_next() {
         // Four keys with their full share would hold all permits.
         let permits = Permits::new(32, |_| 8);
         let mut held = Vec::new();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_gets_what_is_released_and_who_gives_up_holds_nothing() {
+    async fn released_permits_go_to_waiting_tasks_and_cancelled_waits_hold_none() {
         let permits = Permits::new(10, |_| 1);
         let held = permits.acquire(&["a"]).await;
         let waiting = tokio::spawn({

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_found_in_either_place() {
+    fn the_text_is_found_in_either_field() {
         let mut message = ShortMessage::default();
         assert!(message.text().is_empty());
         message.tlvs.push(tag::MESSAGE_PAYLOAD, &b"long"[..]);

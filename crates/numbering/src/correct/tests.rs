@@ -216,7 +216,7 @@ fn example_of(country: Country) -> Option<Msisdn> {
 
 proptest! {
     #[test]
-    fn what_is_corrected_is_possible(
+    fn corrected_numbers_are_possible(
         raw in "\\PC{0,24}|\\+?[0-9 ().-]{5,24}|(00?|\\+)?[0-9]{6,14}",
         country in any_country(),
     ) {

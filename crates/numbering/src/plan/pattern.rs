@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "known dialect")]
-    fn a_pattern_of_another_dialect_is_a_mistake() {
+    fn a_pattern_of_another_dialect_panics() {
         Program::default().add("1.*");
     }
 }

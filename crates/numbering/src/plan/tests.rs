@@ -46,7 +46,7 @@ fn calling_codes_are_found_by_their_digits() {
 }
 
 #[test]
-fn a_rewritten_number_has_room() {
+fn a_rewritten_number_fits() {
     for source in source::codes() {
         for region in source.regions() {
             let added = region.rewrite.unwrap_or_default().len();

@@ -62,7 +62,7 @@ mod tests {
     use crate::dial::DialProblem;
 
     #[test]
-    fn reasons_are_plain_words() {
+    fn reasons_are_plain_english() {
         for (failure, text) in [
             (Failure::NoAnswer(TRY_TIMEOUT), "did not answer within 10 s"),
             (

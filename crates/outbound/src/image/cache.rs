@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_verdict_is_known_for_an_hour() {
+    async fn a_result_is_cached_for_an_hour() {
         let cache = ResultCache::default();
         cache.remember(&url(1), Ok(ImageKind::Png));
         for (name, wait_s, known) in [

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_ask_at_once_share_a_fetch() {
+    async fn concurrent_checks_share_a_fetch() {
         let (fetches, count) = (SharedFetches::default(), AtomicUsize::new(0));
         let fetch = || {
             count.fetch_add(1, Ordering::Relaxed);

@@ -8,7 +8,7 @@ fn ms(millis: u64) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_limit_nobody_waits() {
+async fn without_a_limit_parts_do_not_wait() {
     let pace = Pace::new(None);
     let start = Instant::now();
     for _ in 0..10_000 {
@@ -36,7 +36,7 @@ async fn a_limit_holds_over_every_second() {
 
 /// However many parts are handed over when ready, few wait for their turn.
 #[tokio::test(start_paused = true)]
-async fn little_is_handed_over_ahead_of_its_turn() {
+async fn few_parts_are_handed_over_ahead_of_their_turn() {
     let pace = std::sync::Arc::new(Pace::new(Some(50)));
     let start = Instant::now();
     let (mut sending, mut most) = (tokio::task::JoinSet::new(), 0);
@@ -80,7 +80,7 @@ async fn a_share_of_the_links_is_a_share_of_the_rate() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_storm_halves_the_rate_once_and_it_grows_back() {
+async fn one_burst_of_throttling_halves_the_rate_once_and_it_recovers() {
     let pace = Pace::new(Some(100));
     let mut storm = Vec::new();
     for _ in 0..50 {
@@ -107,7 +107,7 @@ async fn one_storm_halves_the_rate_once_and_it_grows_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_while_the_rate_is_cut_waits_for_a_new_turn() {
+async fn a_part_that_waits_during_a_cut_gets_a_new_turn() {
     let pace = std::sync::Arc::new(Pace::new(Some(10)));
     let first = pace.turn().await.turn;
     let waiting = tokio::spawn({
@@ -122,7 +122,7 @@ async fn who_waits_while_the_rate_is_cut_waits_for_a_new_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_gain_by_a_rate_that_grows_back() {
+async fn waiting_parts_benefit_when_the_rate_recovers() {
     let pace = std::sync::Arc::new(Pace::new(Some(100)));
     for _ in 0..8 {
         let turn = pace.turn().await.turn;
@@ -166,7 +166,7 @@ async fn without_a_limit_the_measured_rate_is_halved() {
 
 proptest! {
     #[test]
-    fn whatever_happens_turns_are_in_order_and_come(
+    fn turns_are_always_in_order_and_bounded(
         limit in prop::option::of(1_u32..5_000),
         steps in prop::collection::vec((0_u64..3_000, any::<bool>()), 1..200),
     ) {

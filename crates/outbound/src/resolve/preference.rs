@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_reached_comes_first() {
+    fn reachable_addresses_come_first() {
         for (address, source, expected) in [
             ("2001:db8::1", Some("2001:db8::2"), 0),
             ("192.0.2.1", Some("10.0.0.2"), 1),

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_ask_for_one_host_share_a_lookup() {
+    async fn concurrent_requests_for_a_host_share_a_lookup() {
         let (slow, lookups) = slow();
         let ask = |host: &'static str| {
             let lookups = lookups.clone();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lookup_that_panics_is_no_answer_and_blocks_nobody() {
+    async fn a_lookup_that_panics_fails_and_blocks_nobody() {
         let (slow, lookups) = slow();
         slow.may_answer.add_permits(10);
         assert!(lookups.resolve("panics.example", 80).await.is_err());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lookup_ends_with_the_last_who_waits_for_it() {
+    async fn a_lookup_is_cancelled_when_nobody_waits_for_it() {
         let (slow, lookups) = slow();
         let ask = || {
             let lookups = lookups.clone();

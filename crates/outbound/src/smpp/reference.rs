@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_brought_to_one_form() {
+    fn ids_are_normalised() {
         for (form, written, expected) in [
             (IdForm::Auto, "0012aB", "12AB"),
             (IdForm::Auto, "00012", "12"),

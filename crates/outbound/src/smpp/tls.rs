@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_that_is_none_is_told_of() {
+    fn an_invalid_authority_is_reported() {
         let settings = SmppSettings {
             tls: Some(SmppTls {
                 authorities: vec![vec![1, 2, 3].into()],

@@ -87,7 +87,7 @@ impl Client {
 }
 
 #[tokio::test]
-async fn a_message_is_taken_and_its_receipt_brought() {
+async fn a_message_is_accepted_and_its_receipt_delivered() {
     let mut client = Client::connect(start(SmscSettings::default()).await).await;
     assert_eq!(
         client.submit("37120000001").await.0,
@@ -141,7 +141,7 @@ async fn only_those_it_knows_may_bind() {
 }
 
 #[tokio::test]
-async fn a_receipt_waits_until_somebody_takes_it() {
+async fn a_receipt_waits_until_a_client_takes_it() {
     let settings = SmscSettings {
         ids: Ids::HexThenDecimal,
         ..SmscSettings::default()

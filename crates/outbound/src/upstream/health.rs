@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_falls_after_some_failures_in_a_row_and_rises_on_trial() {
+    async fn it_goes_down_after_consecutive_failures_and_recovers_by_trial() {
         let health = UpstreamHealth::new("up");
         assert_eq!(health.health(), Health::Up);
         health.record_failure("no answer");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn trouble_shows_until_a_message_gets_through() {
+    async fn trouble_is_shown_until_a_message_is_accepted() {
         let health = UpstreamHealth::new("up");
         health.record_trouble("no balance");
         assert_eq!(health.health(), Health::Strained);

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn lookups_bring_what_is_known() {
+    fn lookups_report_what_is_known() {
         let nothing = Subscriber::unknown(Code::FINE);
         let whole = Subscriber {
             code: Code::FINE,
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_says_why() {
+    fn malformed_reports_have_a_reason() {
         let long = format!(r#"{{"id":"{}","status":1}}"#, "7".repeat(65));
         for (body, why) in [
             ("", NotAReport::NotAnObject),

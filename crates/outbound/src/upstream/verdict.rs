@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_short_and_names_nobody() {
+    fn shown_errors_are_short_and_contain_no_numbers() {
         let long = "é".repeat(300);
         let cut = "é".repeat(200);
         for (message, shown) in [

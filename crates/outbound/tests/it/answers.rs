@@ -209,7 +209,7 @@ async fn any_2xx_counts_where_that_is_the_rule() {
 const ENDLESS: &str = "HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\nOK";
 
 #[tokio::test]
-async fn a_receiver_that_never_ends_is_left_in_time() {
+async fn an_endless_response_times_out() {
     let cases: [(&str, Script, &str, &[u8]); 5] = [
         (
             "says nothing",

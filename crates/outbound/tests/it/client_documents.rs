@@ -41,7 +41,7 @@ fn document(kind: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_document_comes_as_it_is() {
+async fn a_document_is_returned_unchanged() {
     let largest = "x".repeat(MAX_DOCUMENT_BYTES);
     for (kind, body) in [
         ("application/json", r#"{"client_id":"x"}"#),
@@ -67,7 +67,7 @@ async fn a_document_comes_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_is_no_document_is_refused_without_repeating_it() {
+async fn other_content_is_refused_without_repeating_it() {
     let large = document("application/json", &"x".repeat(MAX_DOCUMENT_BYTES + 1));
     let elsewhere =
         "HTTP/1.1 302 Found\r\nlocation: https://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
@@ -145,7 +145,7 @@ async fn what_is_no_document_is_refused_without_repeating_it() {
 
 /// A name may resolve differently when it is connected to, so the address itself is checked.
 #[tokio::test]
-async fn a_name_that_leads_inside_is_not_dialled() {
+async fn a_name_with_an_internal_address_is_not_dialled() {
     let (receiver, _) = host(document("application/json", "{}"), Then::Close, PATIENCE).await;
     let port = receiver.address.port();
     for (name, host, addresses) in [

@@ -40,7 +40,7 @@ async fn a_connection_whose_body_was_cut_is_closed() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_was_closed_costs_no_try() {
+async fn a_kept_connection_that_was_closed_costs_no_attempt() {
     // The receiver promises keep-alive, but closes at the second request of each connection.
     let receiver = Receiver::start("127.0.0.1:0", |request| match request {
         1 => (answer("200 OK", "OK"), Then::Continue),

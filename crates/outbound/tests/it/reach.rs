@@ -175,7 +175,7 @@ async fn a_callback_leaves_from_the_source_that_is_set() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_not_there_has_a_plain_reason() {
+async fn an_unreachable_receiver_has_a_plain_reason() {
     let free = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let address = free.local_addr().expect("bound");
     drop(free);
@@ -209,7 +209,7 @@ impl Resolve for Silent {
 
 // The paused clock advances as soon as nothing else is to do.
 #[tokio::test(start_paused = true)]
-async fn what_hangs_before_the_request_is_left_in_time() {
+async fn a_hanging_connection_times_out() {
     let silent = Receiver::start("127.0.0.1:0", |_| (String::new(), Then::Hang)).await;
     for (url, reason) in [
         (

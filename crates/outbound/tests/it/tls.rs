@@ -115,7 +115,7 @@ async fn a_receiver_must_prove_who_it_is() {
 }
 
 #[tokio::test]
-async fn a_receiver_without_tls_is_not_spoken_to_in_the_clear() {
+async fn a_receiver_without_tls_gets_no_plain_text() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let receiver = Receiver::serve(
         listener,

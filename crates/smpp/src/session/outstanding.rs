@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_is_no_answer() {
+    fn an_answer_without_a_request_is_ignored() {
         let mut all = Outstanding::new(1);
         let (sequence, at) = insert(&mut all);
         let mut wakers = Vec::new();
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_left_alone_counts_until_it_is_answered() {
+    fn an_abandoned_request_counts_until_it_is_answered() {
         let mut all = Outstanding::new(1);
         let (sequence, at) = insert(&mut all);
         assert!(all.abandon(at).is_some());
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_start_again_and_skip_those_in_use() {
+    fn sequence_numbers_wrap_and_skip_those_in_use() {
         let mut all = Outstanding::new(1);
         assert_eq!([insert(&mut all).0, insert(&mut all).0], [1, 2]);
         all.next_sequence = LAST_SEQUENCE;

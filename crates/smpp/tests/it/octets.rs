@@ -263,7 +263,7 @@ fn the_rest() {
 }
 
 #[test]
-fn strange_ones_are_read_all_the_same() {
+fn malformed_ones_are_still_read() {
     let id = |id: &'static str| Body::SubmitSmResp(MessageResp::new(id));
     #[rustfmt::skip]
     let table = [
@@ -348,7 +348,7 @@ fn absurd_lengths_end_the_stream() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn values_that_do_not_fit_are_refused() {
     let with = |change: fn(&mut ShortMessage)| {
         let mut message = ShortMessage::default();
         change(&mut message);

@@ -3,7 +3,7 @@
 use super::super::*;
 
 #[test]
-fn what_cannot_be_corrected_says_why() {
+fn refused_numbers_have_a_reason() {
     use CorrectionReason::{
         NoAreaCode, NoCallingCode, NoPlan, NotANumber, TooLong, TooShort, WrongLength,
     };

@@ -18,7 +18,7 @@ fn a_state_does_not_differ_from_itself() {
 }
 
 #[test]
-fn changes_are_said_in_words() {
+fn changes_are_described() {
     let new = Files {
         operators: "id,country,name\n1,LV,Latvijas Mobilais\n2,LV,Tele2\n3,LV,Bite\n7,,Iridium\n",
         networks: "mcc,mnc,country,operator_id,name,status\n\

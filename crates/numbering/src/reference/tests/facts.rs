@@ -74,7 +74,7 @@ fn known_networks_have_their_operators() {
 }
 
 #[test]
-fn a_network_of_several_territories_stands_in_each() {
+fn a_network_of_several_territories_is_listed_in_each() {
     let countries = |codes| {
         let entries = EMBEDDED.find_network(network(codes));
         entries

@@ -224,7 +224,7 @@ fn a_faulty_prefix_or_area_is_named_by_its_line() {
 }
 
 #[test]
-fn a_prefix_stands_once_and_an_area_has_a_country() {
+fn a_prefix_is_unique_and_an_area_has_a_country() {
     let text = format!("{}37126,LV,2\n", SMALL.prefixes);
     let twice = problems(&Files {
         prefixes: &text,

@@ -93,7 +93,7 @@ fn whole_files_are_known() {
 }
 
 #[test]
-fn other_files_are_not_taken_for_images() {
+fn other_files_are_not_accepted_as_images() {
     for (name, bytes, refusal) in [
         ("nothing", &b""[..], NotAnImage::Empty),
         ("a page", b"<!doctype html>", NotAnImage::Unknown),
@@ -126,7 +126,7 @@ fn a_second_frame_is_an_animation() {
 }
 
 #[test]
-fn a_damaged_jpeg_is_told_what_is_wrong() {
+fn damage_in_a_jpeg_is_reported() {
     let kind = ImageKind::Jpeg;
     let file = jpeg();
     for (name, from, to, fault) in [
@@ -189,7 +189,7 @@ fn a_damaged_jpeg_is_told_what_is_wrong() {
 }
 
 #[test]
-fn a_damaged_png_is_told_what_is_wrong() {
+fn damage_in_a_png_is_reported() {
     const GREY: [u8; 13] = [0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0];
     let header = |at: usize, value: u8| {
         let mut header = GREY;
@@ -283,7 +283,7 @@ fn a_damaged_png_is_told_what_is_wrong() {
 }
 
 #[test]
-fn a_damaged_gif_is_told_what_is_wrong() {
+fn damage_in_a_gif_is_reported() {
     let kind = ImageKind::Gif;
     let file = gif(1);
     for (name, from, to, fault) in [
@@ -328,7 +328,7 @@ fn a_damaged_gif_is_told_what_is_wrong() {
 }
 
 #[test]
-fn a_file_that_breaks_off_anywhere_is_not_whole() {
+fn a_file_truncated_anywhere_is_refused() {
     for (kind, file, start) in [
         (ImageKind::Jpeg, jpeg(), 3),
         (ImageKind::Png, png(), 8),
@@ -386,7 +386,7 @@ proptest! {
     }
 
     #[test]
-    fn what_follows_the_end_is_ignored(rest: Vec<u8>) {
+    fn data_after_the_end_is_ignored(rest: Vec<u8>) {
         for (kind, file) in [(ImageKind::Jpeg, jpeg()), (ImageKind::Png, png()), (ImageKind::Gif, gif(1))] {
             prop_assert_eq!(detect_kind(&[file, rest.clone()].concat()), Ok(kind));
         }

@@ -107,7 +107,7 @@ fn tlvs_count_first_and_the_text_fills_what_they_lack() {
 }
 
 #[test]
-fn receipts_are_told_from_messages() {
+fn receipts_and_messages_are_distinguished() {
     let receipt = b"id:7 stat:DELIVRD err:000".as_slice();
     let delivered = || ended("7", Outcome::Delivered);
     let cases = [

@@ -173,7 +173,7 @@ fn bodies_are_those_of_the_contract() {
 }
 
 #[test]
-fn time_is_told_in_steps_and_within_the_contract() {
+fn the_remaining_time_is_rounded_and_within_the_contract() {
     for (left, told) in [
         (-5, 360),
         (0, 360),

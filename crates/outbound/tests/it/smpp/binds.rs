@@ -74,7 +74,7 @@ async fn a_pair_is_one_bind() {
 
 /// Includes the second part of a message whose first part was accepted.
 #[tokio::test]
-async fn what_is_under_way_is_answered_before_the_last_link_goes() {
+async fn messages_in_flight_are_answered_before_the_last_link_closes() {
     let smsc = Smsc::builder()
         .on_submit(|_| vec![Act::Wait(Duration::from_millis(300)), Act::Answer])
         .start();
@@ -108,7 +108,7 @@ async fn what_is_under_way_is_answered_before_the_last_link_goes() {
 
 /// The SMSC never answers, and the link closes anyway.
 #[tokio::test]
-async fn a_link_that_is_to_go_does_not_wait_for_ever() {
+async fn a_closing_link_does_not_wait_forever() {
     let smsc = Smsc::builder().on_submit(|_| Vec::new()).start();
     let brief = SmppSettings {
         response_timeout: Duration::from_millis(300),

@@ -20,7 +20,7 @@ fn first(act: Vec<Act>) -> impl Fn(&Submit) -> Vec<Act> + Send + Sync {
 }
 
 #[tokio::test]
-async fn whatever_ends_a_link_the_message_goes_back_and_the_link_is_had_again() {
+async fn any_lost_link_returns_its_message_and_reconnects() {
     let absurd = vec![0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 1];
     let too_short = vec![0, 0, 0, 3, 0, 0, 0, 5];
     let cases = [
@@ -91,7 +91,7 @@ async fn nonsense_between_answers_does_no_harm() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_come_is_not_waited_for_longer_than_set() {
+async fn waiting_for_an_answer_ends_at_the_configured_time() {
     let smsc = Smsc::builder().on_submit(first(Vec::new())).start();
     let hasty = SmppSettings {
         response_timeout: Duration::from_millis(200),
@@ -127,7 +127,7 @@ async fn a_late_answer_counts_and_nothing_is_sent_twice() {
 }
 
 #[tokio::test]
-async fn a_part_that_waits_for_a_late_answer_keeps_its_place_in_the_window() {
+async fn a_part_that_waits_for_a_late_answer_stays_in_the_window() {
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
             0 => vec![Act::Wait(Duration::from_millis(700)), Act::Answer],
@@ -181,7 +181,7 @@ async fn a_part_without_an_answer_is_sent_again_alone() {
 }
 
 #[tokio::test]
-async fn a_link_that_falls_silent_is_found_out_and_had_again() {
+async fn a_silent_link_is_detected_and_reconnected() {
     let smsc = Smsc::builder()
         .on_submit(first(vec![Act::FallSilent]))
         .start();
@@ -322,7 +322,7 @@ fn copies(smsc: &Smsc) -> HashMap<String, usize> {
 }
 
 #[tokio::test]
-async fn through_many_faults_nothing_is_lost_and_little_comes_twice() {
+async fn through_many_faults_nothing_is_lost_and_few_messages_are_repeated() {
     const MESSAGES: u64 = 400;
     const WINDOW: usize = 10;
     let smsc = Smsc::builder()

@@ -53,7 +53,7 @@ async fn an_smsc_that_proves_who_it_is_gets_messages() {
 }
 
 #[tokio::test]
-async fn one_that_does_not_is_told_nothing() {
+async fn an_untrusted_smsc_gets_no_data() {
     let (smsc, identity) = (Smsc::start(), self_signed());
     let trusted = SmppTls {
         authorities: vec![identity.certificate.clone()],

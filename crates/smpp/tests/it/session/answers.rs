@@ -206,7 +206,7 @@ async fn are_unknown_when_the_link_dies() {
 }
 
 #[tokio::test]
-async fn to_a_message_that_nobody_waits_for_give_its_place_back() {
+async fn to_an_abandoned_message_free_the_window() {
     let options = SessionOptions {
         window: 1,
         ..options()

@@ -156,7 +156,7 @@ async fn a_message_right_behind_the_answer_is_handled() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_told_apart() {
+async fn failures_to_answer_are_distinguished() {
     let short = SessionOptions {
         bind_timeout: Duration::from_millis(50),
         ..options()
@@ -188,7 +188,7 @@ async fn what_is_no_answer_is_told_apart() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_no_refusal() {
+async fn an_absent_receiver_is_not_a_refusal() {
     let smsc = Smsc::open().await;
     let address = smsc.address();
     drop(smsc);

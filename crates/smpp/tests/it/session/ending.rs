@@ -154,7 +154,7 @@ async fn a_session_without_messages_unbinds() {
 }
 
 #[tokio::test]
-async fn the_end_is_told_in_words() {
+async fn the_end_has_a_plain_text() {
     let (session, peer) = bound(options()).await;
     drop(peer);
     let ended = soon(session.closed()).await;

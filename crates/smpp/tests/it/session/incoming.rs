@@ -47,7 +47,7 @@ async fn by_data_sm_is_refused_unless_wanted() {
 }
 
 #[tokio::test]
-async fn is_handled_side_by_side_up_to_a_bound() {
+async fn is_handled_concurrently_up_to_a_limit() {
     let taking = GatedHandler::closed();
     let options = SessionOptions {
         incoming: 3,
@@ -105,7 +105,7 @@ async fn does_not_make_answers_late_that_lie_behind_it() {
 }
 
 #[tokio::test]
-async fn alerts_and_outbinds_are_let_pass() {
+async fn alerts_and_outbinds_are_ignored() {
     let (session, mut peer) = bound(options()).await;
     peer.send(Pdu::new(1, Body::AlertNotification(Box::default())))
         .await;

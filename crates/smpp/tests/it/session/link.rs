@@ -10,7 +10,7 @@ use crate::peer::{bound, message, options, soon};
 const SHORT: Duration = Duration::from_millis(50);
 
 #[tokio::test]
-async fn a_silent_smsc_is_asked_again_and_again() {
+async fn a_silent_smsc_is_probed_again_and_again() {
     let options = SessionOptions {
         enquire_every: SHORT,
         ..options()
@@ -29,7 +29,7 @@ async fn a_silent_smsc_is_asked_again_and_again() {
 }
 
 #[tokio::test]
-async fn an_smsc_that_does_not_answer_is_left() {
+async fn an_smsc_that_does_not_answer_times_out() {
     let options = SessionOptions {
         enquire_every: SHORT,
         response_timeout: SHORT,
@@ -51,7 +51,7 @@ async fn its_questions_are_answered() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_and_harms_nothing() {
+async fn nonsense_is_refused_and_harms_nothing() {
     let (session, mut peer) = bound(options()).await;
     for (name, written, status) in [
         (
@@ -88,7 +88,7 @@ async fn what_makes_no_sense_is_refused_and_harms_nothing() {
 }
 
 #[tokio::test]
-async fn an_absurd_length_ends_it() {
+async fn an_absurd_length_ends_the_session() {
     let (session, mut peer) = bound(options()).await;
     let text = message("a");
     let (answer, ()) = tokio::join!(session.submit(&text), async {
@@ -121,7 +121,7 @@ async fn answers_that_come_octet_by_octet_are_put_together() {
 }
 
 #[tokio::test]
-async fn without_a_time_for_it_only_late_answers_make_it_ask() {
+async fn without_an_interval_only_late_answers_trigger_a_probe() {
     let options = SessionOptions {
         enquire_every: Duration::ZERO,
         response_timeout: SHORT,

@@ -11,7 +11,7 @@ use crate::peer::{bound, message, options, soon};
 const TOO_MUCH: usize = 500;
 
 #[tokio::test]
-async fn what_never_left_is_told_from_what_did() {
+async fn unsent_messages_are_distinguished_from_sent_ones() {
     let options = SessionOptions {
         window: TOO_MUCH + 5,
         ..options()
@@ -44,7 +44,7 @@ async fn what_never_left_is_told_from_what_did() {
 }
 
 #[tokio::test]
-async fn whoever_asks_without_listening_waits_and_gets_all_answers() {
+async fn a_peer_that_does_not_read_waits_and_gets_all_answers() {
     const QUESTIONS: u32 = 400_000;
     let (_session, peer) = bound(options()).await;
     let (mut reader, mut writer) = tokio::io::split(peer.into_stream());
