@@ -168,7 +168,7 @@ impl CallbackClient {
             Ok(response) => {
                 if let Some(info) = response.extensions().get::<ConnectionInfo>() {
                     info.record_response();
-                    trace.address = Some(dialled.address);
+                    trace.address = Some(info.address);
                 }
                 Ok(response)
             }

@@ -67,9 +67,9 @@ impl Upstream {
         let client = Arc::new(UpstreamClient::new(&settings));
         let health = Arc::new(UpstreamHealth::new(&settings.name));
         let proofs = ProofKey::new(&settings.token);
-        let (probed, noted) = (client.clone(), health.clone());
+        let (probe_client, probe_health) = (client.clone(), health.clone());
         let probing = supervise::spawn("upstream-probe", move || {
-            probe::run(probed.clone(), noted.clone())
+            probe::run(probe_client.clone(), probe_health.clone())
         });
         Arc::new(Self {
             requests: RequestBuilder::new(&settings.name, &settings.report_url, proofs.clone()),

@@ -97,7 +97,7 @@ impl DeliveryHandler {
             },
             to: self.recipient(from),
             outcome,
-            fields: None,
+            report: None,
             at: self.clock.now(),
         };
         pass(KillPoint::ReceiptCame);

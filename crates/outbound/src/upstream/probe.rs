@@ -41,10 +41,7 @@ pub(super) async fn run(client: Arc<UpstreamClient>, health: Arc<UpstreamHealth>
 /// may have neither; then any answer is enough.
 async fn check(client: &UpstreamClient) -> Result<(), String> {
     for path in ["health/ready", "token"] {
-        let reply = client
-            .get(path)
-            .await
-            .map_err(|silence| silence.to_string())?;
+        let reply = client.get(path).await.map_err(|error| error.to_string())?;
         if reply.status.is_server_error() || reply.status == StatusCode::TOO_MANY_REQUESTS {
             return Err(answer_text(&reply));
         }
