@@ -1,8 +1,8 @@
-//! The reader of request bodies, against `serde_json` as the oracle.
+//! Fuzzes the parser of request bodies, compared with `serde_json`.
 //!
-//! - It takes exactly the JSON objects and lists in which no object has a key twice.
-//! - Every value that it reads is the oracle's.
-//! - No way to take a field panics, and an error's text stays short whatever was sent.
+//! - It accepts exactly the JSON objects and lists in which no object has a duplicate key.
+//! - It gives the same values.
+//! - No way to read a field panics, and error texts stay short for any input.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -18,66 +18,66 @@ mod json;
 
 use json::{Fields, Value};
 
-/// An error's text repeats a part of what was sent at most.
+/// An error's text repeats at most a part of the input.
 const MAX_ERROR_CHARS: usize = 500;
 
-/// Whether any object within a value has a key twice.
-struct HasTwins(bool);
+/// Whether any object has a duplicate key.
+struct HasDuplicateKey(bool);
 
-impl<'de> Deserialize<'de> for HasTwins {
+impl<'de> Deserialize<'de> for HasDuplicateKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TwinFinder)
+        deserializer.deserialize_any(DuplicateKeyFinder)
     }
 }
 
-struct TwinFinder;
+struct DuplicateKeyFinder;
 
-impl<'de> Visitor<'de> for TwinFinder {
-    type Value = HasTwins;
+impl<'de> Visitor<'de> for DuplicateKeyFinder {
+    type Value = HasDuplicateKey;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<HasTwins, E> {
-        Ok(HasTwins(false))
+    fn visit_unit<E>(self) -> Result<HasDuplicateKey, E> {
+        Ok(HasDuplicateKey(false))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<HasTwins, E> {
-        Ok(HasTwins(false))
+    fn visit_bool<E>(self, _: bool) -> Result<HasDuplicateKey, E> {
+        Ok(HasDuplicateKey(false))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<HasTwins, E> {
-        Ok(HasTwins(false))
+    fn visit_i64<E>(self, _: i64) -> Result<HasDuplicateKey, E> {
+        Ok(HasDuplicateKey(false))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<HasTwins, E> {
-        Ok(HasTwins(false))
+    fn visit_u64<E>(self, _: u64) -> Result<HasDuplicateKey, E> {
+        Ok(HasDuplicateKey(false))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<HasTwins, E> {
-        Ok(HasTwins(false))
+    fn visit_f64<E>(self, _: f64) -> Result<HasDuplicateKey, E> {
+        Ok(HasDuplicateKey(false))
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<HasTwins, E> {
-        Ok(HasTwins(false))
+    fn visit_str<E>(self, _: &str) -> Result<HasDuplicateKey, E> {
+        Ok(HasDuplicateKey(false))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<HasTwins, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<HasDuplicateKey, A::Error> {
         let mut found = false;
-        while let Some(HasTwins(within)) = list.next_element()? {
+        while let Some(HasDuplicateKey(within)) = list.next_element()? {
             found |= within;
         }
-        Ok(HasTwins(found))
+        Ok(HasDuplicateKey(found))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<HasTwins, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<HasDuplicateKey, A::Error> {
         let mut found = false;
         let mut seen = BTreeMap::new();
-        while let Some((key, HasTwins(within))) = map.next_entry::<String, HasTwins>()? {
+        while let Some((key, HasDuplicateKey(within))) = map.next_entry::<String, HasDuplicateKey>()? {
             found |= within | seen.insert(key, ()).is_some();
         }
-        Ok(HasTwins(found))
+        Ok(HasDuplicateKey(found))
     }
 }
 
@@ -121,7 +121,7 @@ fn assert_same_fields(own: &Fields<'_>, oracle: &serde_json::Map<String, serde_j
     );
 }
 
-/// Takes each field in every way that a request may.
+/// Reads each field in every way that a request may.
 fn take_all(fields: &Fields<'_>, oracle: &serde_json::Map<String, serde_json::Value>) {
     const NAME: &str = "a";
     let value = oracle.get(NAME).filter(|value| !value.is_null());
@@ -159,7 +159,7 @@ fn take_all(fields: &Fields<'_>, oracle: &serde_json::Map<String, serde_json::Va
 
 fuzz_target!(|body: &[u8]| {
     let oracle = serde_json::from_slice::<serde_json::Value>(body);
-    let has_twins = serde_json::from_slice(body).map(|HasTwins(found)| found);
+    let has_twins = serde_json::from_slice(body).map(|HasDuplicateKey(found)| found);
     let own = Fields::parse(body);
     let own_list = json::parse_list(body);
     match (oracle, has_twins) {

@@ -1,8 +1,8 @@
-//! The correction of numbers. The input is two letters for the country, then the number as it is written.
+//! Fuzzes the correction of numbers. The input is a country code of two letters, then the number as written.
 //!
-//! - A corrected number is E.164: 7 to 15 digits, not 0 first, and possible by its plan.
+//! - A corrected number is E.164: 7 to 15 digits without a leading 0, and possible by its plan.
 //! - Correcting or examining a number in use again changes nothing.
-//! - What `examine` calls a number in use, `correct` takes for the same.
+//! - `examine` and `correct` agree on numbers in use.
 #![no_main]
 
 use domain::{Country, Msisdn};
@@ -32,7 +32,7 @@ fuzz_target!(|input: &str| {
     match numbering::correct(raw, country) {
         Ok(number) => {
             assert_e164(&number);
-            // A number that is merely possible may have another national prefix left in it, as with libphonenumber.
+            // A number that is only possible may still contain another national prefix, as with libphonenumber.
             if let Ok(examined) = examined {
                 assert_eq!(examined.number, number);
                 let again = numbering::correct(&format!("+{}", number.digits()), country);

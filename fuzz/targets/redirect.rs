@@ -1,16 +1,16 @@
-//! Where OAuth clients are sent back to. The input is a registered address and an asked-for one, one on each line.
+//! Fuzzes OAuth redirect URIs. The input is a registered and a requested URI, one on each line.
 //!
-//! - What is taken is `https`, or `http` to this machine, or a program's own scheme; without a user part or a fragment.
-//! - It is read by the standard for URLs as it is written, so a browser goes where the person was told.
+//! - Accepted are `https`, `http` to this machine, and a program's own scheme, without user part and fragment.
+//! - The URL standard parses it as it is written, so a browser goes where the person was told.
 //! - The code goes to the same scheme, host, port and path.
-//! - An address permits another only where they differ in nothing but a port on this machine.
+//! - A registered URI only permits URIs that are equal, or differ in a port on this machine.
 #![no_main]
 
 use domain::oauth::RedirectUri;
 use libfuzzer_sys::fuzz_target;
 use url::{Host, Url};
 
-/// Schemes that do something else in a browser than to start somebody's program.
+/// Schemes that a browser handles itself instead of starting a program.
 const DANGEROUS: [&str; 12] = [
     "about",
     "blob",

@@ -1,7 +1,7 @@
-//! The SMPP codec. The first octet says in which pieces the stream arrives.
+//! Fuzzes the SMPP codec. The first octet is the size of the pieces in which the stream arrives.
 //!
-//! - The frames do not depend on the pieces, and each is as long as it says.
-//! - A PDU that was read and can be written is the same when it is read again.
+//! - The frames do not depend on the pieces, and each has the length that it declares.
+//! - A PDU that was decoded and can be encoded decodes to the same PDU again.
 //! - A PDU is never read from beyond its frame.
 #![no_main]
 
@@ -11,7 +11,7 @@ use smpp::{Decoder, FatalLength, Frame, HEADER, encode};
 
 const MAX_PDU: usize = 4096;
 
-/// The frames of a stream, what is left of it, and how it ended.
+/// The frames of a stream, the size of the rest, and the error that ended it.
 fn frames(stream: &[u8], piece: usize) -> (Vec<Frame>, usize, Option<FatalLength>) {
     let mut decoder = Decoder::new(MAX_PDU);
     let mut buffer = BytesMut::new();
@@ -29,7 +29,7 @@ fn frames(stream: &[u8], piece: usize) -> (Vec<Frame>, usize, Option<FatalLength
                     assert_eq!(before, buffer.len(), "octets of no frame were taken");
                     break;
                 }
-                // Nothing can be read behind it, so what comes later does not count.
+                // Nothing after it can be read.
                 Err(fatal) => return (frames, 0, Some(fatal)),
             }
         }
@@ -56,7 +56,7 @@ fuzz_target!(|input: &[u8]| {
             u32::try_from(written.len()).expect("short").to_be_bytes()
         );
         let mut again = written.clone();
-        // Octets behind the frame are those of the next.
+        // Octets after the frame belong to the next one.
         again.extend_from_slice(&[0xFF; 3]);
         let read = Decoder::new(2 * MAX_PDU).next(&mut again);
         assert_eq!(read, Ok(Some(frame.clone())));

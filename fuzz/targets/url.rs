@@ -1,8 +1,8 @@
-//! The guard over what is called on behalf of a caller. The input is an address as text, or 4 or 16 octets of one.
+//! Fuzzes the guard of outgoing requests. The input is an address as text, or 4 or 16 octets of one.
 //!
-//! - An address that is permitted is one of the public internet, by rules that are written down here once more.
-//! - A host in any notation of an IPv4 address, as the C library reads it, is judged as that address.
-//! - A URL that is permitted is read by the HTTP client as the host that was judged.
+//! - A permitted address belongs to the public internet, by rules that are repeated here independently.
+//! - A host in any notation of an IPv4 address, as the C library parses it, is checked as that address.
+//! - The HTTP client parses a permitted URL as the host that was checked.
 #![no_main]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -27,7 +27,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),
-        // Only 2000::/3 is in use; of it 6to4 and Teredo carry an IPv4 address.
+        // Only 2000::/3 is in use; within it, 6to4 and Teredo embed an IPv4 address.
         IpAddr::V6(ip) => {
             let [first, second, ..] = ip.segments();
             first & 0xE000 == 0x2000 && first != 0x2002 && !(first == 0x2001 && second < 0x200)
@@ -35,7 +35,8 @@ fn is_public(ip: IpAddr) -> bool {
     }
 }
 
-/// How `inet_aton` reads a host: one to four numbers, decimal, octal or hexadecimal, the last of which fills the rest.
+/// Parses a host like `inet_aton`: one to four numbers, decimal, octal or hexadecimal, the last of which fills the
+/// rest.
 fn inet_aton(host: &str) -> Option<Ipv4Addr> {
     let parts = host
         .split('.')
@@ -46,7 +47,7 @@ fn inet_aton(host: &str) -> Option<Ipv4Addr> {
                 None if part.len() > 1 && part.starts_with('0') => (part, 8),
                 None => (part, 10),
             };
-            // A sign is no digit.
+            // `from_str_radix` would accept a sign.
             let is_number = digits.bytes().all(|b| b.is_ascii_hexdigit());
             is_number.then(|| u32::from_str_radix(digits, radix).ok())?
         })
@@ -97,7 +98,7 @@ fn check_url(guard: &Guard, text: &str) {
             assert!(name.parse::<IpAddr>().is_err(), "{text}");
         }
     }
-    // The client for HTTP reads the text of the URL with another parser.
+    // The HTTP client parses the URL with another parser.
     let uri = http::Uri::try_from(url.as_str().split('#').next().unwrap_or_default());
     if let Ok(uri) = uri {
         assert_eq!(uri.host(), url.host_str(), "{text}");

@@ -23,6 +23,7 @@ pub mod oauth;
 pub mod person;
 pub mod ports;
 pub mod sender;
+mod sha256;
 pub mod shown;
 
 pub use access::permission::{Permission, Permissions};
@@ -47,3 +48,4 @@ pub use number::msisdn::Msisdn;
 pub use number::network::Network;
 pub use person::{Email, Person, Role};
 pub use sender::originator::Originator;
+pub use sha256::sha256;

@@ -1,8 +1,8 @@
-//! How fast numbers are corrected and looked up in one process, for `scripts/bench numbers`.
+//! Measures how fast one process corrects numbers and looks them up, for `scripts/bench numbers`.
 //!
-//! `speed LIST SECONDS`, where each line of LIST is a number as it is written, a tab and a country code or nothing.
-//! Prints a JSON object with rates a second: corrections by one thread and by all cores together, and prefix look-ups
-//! by one thread; and how many microseconds it takes to load the reference data.
+//! `speed LIST SECONDS`, where each line of LIST is a number as it is written, a tab and an optional country code.
+//! Prints a JSON object: corrections a second on one thread and on all cores, prefix lookups a second on one thread,
+//! and the microseconds it takes to load the reference data.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use domain::{Country, Msisdn};
 use numbering::Reference;
 
-/// The reference data is loaded so often; the quickest counts, for nothing else makes it quicker than it is.
+/// How often the reference data is loaded. The fastest time is reported, because it has the least noise.
 const LOADS: usize = 20;
 
 fn time_of<T>(work: impl FnOnce() -> T) -> Duration {
@@ -74,12 +74,12 @@ fn read_number(item: &Item) -> Option<Msisdn> {
 
 fn correct(items: &[Item]) {
     for item in items {
-        // An error is an answer, too: it is made, and not looked at.
+        // The error is part of the work that is measured.
         let _answer = black_box(numbering::examine(black_box(&item.raw), item.country));
     }
 }
 
-/// Items a second over passes that fill the time, after one that is not counted.
+/// Items a second, after one warm-up pass.
 #[expect(clippy::cast_precision_loss, reason = "a rate is told to a few digits")]
 fn rate(time: Duration, items: usize, pass: impl Fn()) -> f64 {
     pass();

@@ -1,4 +1,4 @@
-//! From a number as people write it to its international form.
+//! Corrects a number as people write it into its international form.
 
 pub(crate) mod reading;
 mod written;
@@ -10,31 +10,26 @@ use self::reading::Reading;
 use self::written::Written;
 use crate::NumberType;
 
-/// A number in international form, and what is known of it.
+/// A number in international form, with its country and type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Corrected {
-    /// The number.
     pub number: Msisdn,
-    /// The country that the number belongs to, whichever it was read for; `None` where it is no country's, as with
-    /// satellite networks.
+    /// The country that the number belongs to, which may differ from the one it was read for. `None` for numbers of no
+    /// country, such as satellite phones.
     pub country: Option<Country>,
-    /// What it is for.
     pub kind: NumberType,
 }
 
-/// Why a number could not be corrected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} cannot be corrected{}: {reason}", Shown(.value), for_country(*.country))]
 pub struct CorrectionError {
-    /// What was sent.
     pub value: String,
-    /// For which country it was read.
+    /// The country that it was read for.
     pub country: Option<Country>,
-    /// What speaks against it.
     pub reason: CorrectionReason,
 }
 
-/// What speaks against a number, and what to do about it.
+/// Why a number cannot be corrected; its text says what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CorrectionReason {
     /// There is something other than digits, separators and one leading plus, or no digit at all.
@@ -49,18 +44,18 @@ pub enum CorrectionReason {
     /// Its plan has shorter and longer numbers.
     #[error("no number there has as many digits; check that none is missing")]
     WrongLength,
-    /// It is dialled like this only within an area, which is not known.
+    /// It is only dialled within an area, and the area is unknown.
     #[error("its area code is missing; give the whole number")]
     NoAreaCode,
-    /// It is international, or can only be that, and no country has that calling code.
+    /// It is international, or only possible as such, and its calling code does not exist.
     #[error("no country has its calling code; give the number as +37120000001")]
     NoCallingCode,
-    /// The country has no numbers, and it is none as an international number.
+    /// The country has no numbering plan, and the digits are not an international number either.
     #[error(
         "the country has no numbering plan of its own; give the number in international format, such as +37120000001"
     )]
     NoPlan,
-    /// Its length is right, but its plan has no such numbers.
+    /// Its length is right, but its plan does not use these digits.
     #[error("no numbers with these leading digits are in use; check the number")]
     NotInUse,
 }
@@ -69,14 +64,14 @@ fn for_country(country: Option<Country>) -> String {
     country.map_or_else(String::new, |country| format!(" for {country}"))
 }
 
-/// Reads a number as it is written in a country, if one is given, and says what it is.
+/// Corrects a number and tells its country and type.
 ///
-/// The number is read for the country first: a local number gets the calling code, an international one stays what it
-/// is. If that gives no number in use, its digits are read as an international number. With `+` or `00` they are never
-/// read as a local number.
+/// The number is first read as dialled in the country, if one is given: a local number gets the calling code, an
+/// international one keeps its own. If the result is not in use, the digits are read as an international number. With
+/// `+` or `00` they are never read as a local number.
 ///
-/// Only a number in use is taken, one that libphonenumber calls valid. A number that is merely long enough is an error,
-/// since its country and what it is for would be a guess.
+/// Only numbers in use are accepted, which libphonenumber calls valid. For a number that only has the right length,
+/// country and type would be a guess.
 pub fn examine(raw: &str, country: Option<Country>) -> Result<Corrected, CorrectionError> {
     let error = |reason| CorrectionError {
         value: raw.to_owned(),
@@ -87,11 +82,11 @@ pub fn examine(raw: &str, country: Option<Country>) -> Result<Corrected, Correct
     first_valid(&written, country).map_err(|readings| error(readings.fault()))
 }
 
-/// Reads a number as it is written in a country, for a message to be sent to it.
+/// Corrects a number that a message will be sent to.
 ///
-/// What [`examine`] reads is taken as it is. Plans change faster than the knowledge of them, so a number that is not
-/// known to be in use is taken too where it has the length of one: as one of the country, else as an international one.
-/// A number that is dialled only within an area is refused, since its area is not known.
+/// Accepts everything that [`examine`] accepts. Numbering plans change faster than our copy of them, so a number of the
+/// right length is accepted too, even if it is not known to be in use: first as a number of the country, then as an
+/// international one. A number without its area code is refused.
 pub fn correct(raw: &str, country: Country) -> Result<Msisdn, CorrectionError> {
     let error = |reason| CorrectionError {
         value: raw.to_owned(),
@@ -105,15 +100,15 @@ pub fn correct(raw: &str, country: Country) -> Result<Msisdn, CorrectionError> {
     }
 }
 
-/// Both ways to read a number, neither of which gives a valid one.
+/// The two ways to read a number, when neither gives a valid one.
 struct Readings {
-    at_home: Option<Result<Reading, CorrectionReason>>,
+    in_country: Option<Result<Reading, CorrectionReason>>,
     international: Result<Reading, CorrectionReason>,
 }
 
 fn first_valid(written: &Written, country: Option<Country>) -> Result<Corrected, Readings> {
-    let at_home = country.map(|country| reading::for_country(written, country));
-    if let Some(Ok(reading)) = &at_home
+    let in_country = country.map(|country| reading::for_country(written, country));
+    if let Some(Ok(reading)) = &in_country
         && let Some(corrected) = reading.valid()
     {
         return Ok(corrected);
@@ -122,7 +117,7 @@ fn first_valid(written: &Written, country: Option<Country>) -> Result<Corrected,
     match international.as_ref().ok().and_then(Reading::valid) {
         Some(corrected) => Ok(corrected),
         None => Err(Readings {
-            at_home,
+            in_country,
             international,
         }),
     }
@@ -130,7 +125,7 @@ fn first_valid(written: &Written, country: Option<Country>) -> Result<Corrected,
 
 impl Readings {
     fn possible(&self) -> Option<Msisdn> {
-        let readings = [self.at_home.as_ref(), Some(&self.international)];
+        let readings = [self.in_country.as_ref(), Some(&self.international)];
         readings
             .into_iter()
             .flatten()
@@ -138,9 +133,9 @@ impl Readings {
             .find_map(Reading::possible)
     }
 
-    /// What speaks against the number as it was meant, which is the number of the country if there is one.
+    /// Explains why the number was refused. If a country was given, the caller meant a number of that country.
     fn fault(&self) -> CorrectionReason {
-        let meant = self.at_home.as_ref().unwrap_or(&self.international);
+        let meant = self.in_country.as_ref().unwrap_or(&self.international);
         meant.as_ref().map_or_else(|&reason| reason, Reading::fault)
     }
 }

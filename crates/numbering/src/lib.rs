@@ -1,16 +1,16 @@
-//! Phone numbers and the data about them.
+//! Phone numbers and the reference data about them.
 //!
-//! What belongs here: whether a number can exist, how a local number becomes an international one, and the reference
-//! data that says what a number belongs to: countries, operators, networks and prefixes.
-//! The latter is read from files that are compiled in; see [`Reference`].
+//! This crate checks whether a number can exist, turns a local number into an international one, and looks up the
+//! country, operator and network of a number. The reference data is compiled in or passed in by the caller; see
+//! [`Reference`].
 //!
-//! What never enters: I/O at run time. The data is compiled in or handed over by the caller, so every answer depends
-//! on its arguments alone. Prices, routes and HTTP live in other rooms.
+//! There is no I/O at run time: every result depends on the arguments alone. Prices, routes and HTTP belong to other
+//! crates.
 //!
-//! Google's libphonenumber is the authority on numbers. Its numbering plans are compiled in, and one reader over them
-//! gives every answer here, so no two can disagree. The library itself is not part of the service: it takes some 20 µs
-//! for a number and up to 22 MB once loaded. In the tests it is the oracle, as the crate `rlibphonenumber` over the same
-//! plans and as a table of Google's answers.
+//! Google's libphonenumber is the authority on numbers. Its numbering plans are compiled in, and one parser over them
+//! gives every answer, so that no two contradict each other. The library itself is not part of the service, because it
+//! takes about 20 µs for a number and up to 22 MB of memory. The tests compare with it: with the crate
+//! `rlibphonenumber` over the same plans, and with a table of answers from Google's own library.
 
 mod correct;
 mod plan;

@@ -1,7 +1,6 @@
-//! The numbering plans of the world, as libphonenumber has them, in a form that is fast to ask.
+//! The world's numbering plans, taken from libphonenumber and compiled for fast matching.
 //!
-//! The plan of a calling code is prepared by the first number that needs it and then kept. There are some two hundred,
-//! so what is kept is bounded.
+//! The plan of a calling code is compiled when the first number needs it and then kept. There are about two hundred.
 
 mod automaton;
 mod calling_code;
@@ -27,7 +26,7 @@ use self::lengths::Lengths;
 pub use self::number_type::NumberType;
 use self::source::CodeSource;
 
-/// Calling codes have one to three digits and none is the start of another, so three digits name at most one.
+/// Calling codes have one to three digits and none is the start of another, so three digits identify at most one.
 const LEADING_DIGITS: usize = 3;
 const LEADING_GROUPS: usize = 1000;
 
@@ -35,48 +34,46 @@ static WORLD: LazyLock<World> = LazyLock::new(World::new);
 
 struct World {
     codes: Vec<Entry>,
-    /// The entry of each group of leading digits.
+    /// The index in `codes`, by the first three digits of a number.
     by_leading_digits: Vec<Option<u8>>,
-    /// The entry of each country's slot, and its region there.
+    /// The index in `codes` and the region there, by [`Country::slot`].
     by_country: Vec<Option<(u8, u8)>>,
 }
 
 struct Entry {
     source: CodeSource,
-    /// How many digits the calling code has.
     code_digits: usize,
-    /// The lengths of the main region. They are read with the world, so that asking for them prepares no plan.
+    /// The lengths of the main region, read at start so that checking a length compiles no plan.
     lengths: Lengths,
     plan: OnceLock<CallingCode>,
 }
 
-/// A region from where a number may be dialled.
+/// The region that a number is dialled from.
 #[derive(Clone, Copy)]
-pub(crate) struct Home {
-    /// The plan of its calling code.
+pub(crate) struct DiallingRegion {
     pub(crate) plan: &'static CallingCode,
-    /// Its place among the regions of that code.
+    /// Its index among the regions of the calling code.
     pub(crate) region: usize,
 }
 
-/// The plan by whose calling code the digits start, and the digits after that.
-pub(crate) fn of_number(digits: &[u8]) -> Option<(&'static CallingCode, &[u8])> {
+/// Splits digits into the plan of their calling code and the rest.
+pub(crate) fn split_calling_code(digits: &[u8]) -> Option<(&'static CallingCode, &[u8])> {
     let entry = WORLD.starting(digits.iter().copied())?;
     Some((entry.plan(), &digits[entry.code_digits..]))
 }
 
-/// What the length says of a number as it stands, with nothing dropped from it; `None` where no calling code starts so.
-pub(crate) fn length_of(number: &Msisdn) -> Option<Length> {
+/// Checks the length of a number as it is, without removing prefixes; `None` if its calling code does not exist.
+pub(crate) fn check_length(number: &Msisdn) -> Option<Length> {
     let digits = number.digits().bytes();
     let total = digits.len();
     let entry = WORLD.starting(digits.map(|digit| digit - b'0'))?;
-    Some(entry.lengths.of(total - entry.code_digits))
+    Some(entry.lengths.classify(total - entry.code_digits))
 }
 
-/// The region of a country; `None` where it has no plan of its own.
-pub(crate) fn of_country(country: Country) -> Option<Home> {
+/// The region of a country; `None` if it has no numbering plan.
+pub(crate) fn find_region(country: Country) -> Option<DiallingRegion> {
     let (entry, region) = WORLD.by_country[country.slot()]?;
-    Some(Home {
+    Some(DiallingRegion {
         plan: WORLD.codes[usize::from(entry)].plan(),
         region: usize::from(region),
     })
@@ -103,7 +100,7 @@ impl World {
         };
         self.by_leading_digits[code * span..(code + 1) * span].fill(Some(entry));
         for (region, id) in (0..).zip(source.region_ids()) {
-            // A part of a country has its own plan, but a number is never read for it.
+            // Parts of a country have their own plan, but numbers are never read for them.
             if let Ok(country) = Country::parse(id) {
                 self.by_country[country.slot()] = Some((entry, region));
             }
@@ -116,7 +113,7 @@ impl World {
         });
     }
 
-    /// The calling code by which the digits start.
+    /// The entry of the calling code that the digits start with.
     fn starting(&self, mut digits: impl Iterator<Item = u8>) -> Option<&Entry> {
         let leading = (0..LEADING_DIGITS).try_fold(0, |leading, _| {
             Some(leading * 10 + usize::from(digits.next()?))
@@ -132,9 +129,9 @@ impl Entry {
     }
 }
 
-/// The country of a region; `None` for `001`, which is no country.
+/// The country of a region; `None` for `001`, which is not a country.
 ///
-/// libphonenumber knows two islands by codes that ISO 3166-1 does not assign. There they are parts of Saint Helena.
+/// libphonenumber uses two codes that ISO 3166-1 does not assign, for islands that belong to Saint Helena.
 fn country_of(region: &str) -> Option<Country> {
     let code = match region {
         "AC" | "TA" => "SH",

@@ -1,21 +1,21 @@
-//! Whether a number can exist at all, fast enough to ask for every message.
+//! Checks whether a number can exist, fast enough to do for every message.
 //!
-//! libphonenumber calls a number possible when, once it is read, its national part has a length that its plan knows.
-//! Nearly every number has such a length as it stands and need not be read: reading drops a prefix only where the rest
-//! is as long as a whole number or longer, and no rule that rewrites a number makes it too long. The tests would show
-//! such a rule. Any other length may become possible, as where a national prefix was left in (`+44 020…`), so such a
-//! number is read.
+//! libphonenumber calls a number possible if its national part, once parsed, has a length that its plan knows. Nearly
+//! every number has such a length already and need not be parsed: parsing removes a prefix only if the rest is at least
+//! as long as a complete number, and no rewriting rule makes a number too long (the tests would show such a rule). Any
+//! other length may become possible by parsing, for instance with a national prefix left in (`+44 020…`), so such
+//! numbers are parsed.
 
 use domain::Msisdn;
 
 use crate::correct::reading;
 use crate::plan::{self, Digits, Length};
 
-/// Whether libphonenumber holds the number possible.
+/// Whether libphonenumber calls the number possible.
 ///
-/// Like the library, this also takes a length that is only dialled within an area (seven digits after `+1`).
+/// Like the library, this accepts lengths that are only dialled within an area (seven digits after `+1`).
 pub fn is_possible(number: &Msisdn) -> bool {
-    is_known(plan::length_of(number)) || is_known(length_when_read(number))
+    is_known(plan::check_length(number)) || is_known(length_when_read(number))
 }
 
 fn is_known(length: Option<Length>) -> bool {

@@ -1,18 +1,18 @@
-//! What a number belongs to: countries, operators, networks and prefixes.
+//! Looks up the country, operator and network of a number.
 //!
-//! The data stands in four CSV files in `reference-data/`, compiled in and read once at start; an installation may hand
-//! over files of its own in the same layout. Everything is in memory afterwards: a look-up takes well under a
-//! microsecond and allocates nothing.
+//! The data comes from four CSV files in `reference-data/`, compiled in and read once at start. An installation can
+//! import its own files in the same format. Everything is kept in memory: a lookup takes well under a microsecond and
+//! allocates nothing.
 //!
-//! A prefix tells the operator that a range of numbers was given to, an area tells the country. Both go by the longest
-//! match. Ported numbers keep their digits, so the operator is where a number started, not where it is.
+//! A prefix belongs to an operator, an area to a country; the longest match wins. Ported numbers keep their digits, so
+//! the operator found is the one that the number was first assigned to.
 
 mod by_country;
-mod csv;
 mod difference;
 mod entries;
 mod problem;
 mod read;
+mod records;
 mod trie;
 
 use std::collections::{BTreeMap, HashMap};
@@ -20,13 +20,12 @@ use std::collections::{BTreeMap, HashMap};
 use domain::{Country, Msisdn, Network};
 
 use self::by_country::ByCountry;
-pub use self::difference::{Changes, Difference, TooMuchVanishes, difference};
-pub use self::entries::{NetworkEntry, NetworkStatus, Operator, OperatorId, Place, Prefix};
+pub use self::difference::{Changes, Difference, TooManyRowsRemoved, difference};
+pub use self::entries::{Location, NetworkEntry, NetworkStatus, Operator, OperatorId, Prefix};
 pub use self::problem::{Fault, File, Problem};
 use self::read::{Area, OperatorRow, Tables};
 use self::trie::Trie;
 
-/// The text of the four files.
 #[derive(Debug, Clone, Copy)]
 pub struct Files<'a> {
     /// `operators.csv`: `id,country,name`.
@@ -49,20 +48,15 @@ impl Files<'static> {
     };
 }
 
-/// How much the reference data holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counts {
-    /// Operators.
     pub operators: usize,
-    /// Networks, each in every territory that it serves.
+    /// Each network counts once for every territory that it serves.
     pub networks: usize,
-    /// Prefixes that tell an operator.
     pub prefixes: usize,
-    /// Prefixes that tell a country.
     pub areas: usize,
 }
 
-/// The reference data, read and indexed.
 pub struct Reference {
     /// Ascending by ID.
     operators: Box<[Operator]>,
@@ -76,19 +70,19 @@ pub struct Reference {
     by_network: Box<[u32]>,
     /// Positions in `operators` by country and name in lower case.
     by_name: HashMap<(Country, Box<str>), u32>,
-    /// What the look-ups lead to.
-    places: Box<[Place]>,
+    /// The values of `prefix_lookup` and `area_lookup` are indexes of this list.
+    locations: Box<[Location]>,
     prefix_lookup: Trie,
     area_lookup: Trie,
 }
 
 impl Reference {
-    /// Reads the files that are compiled in, in a few milliseconds.
+    /// Reads the compiled-in files, which takes a few milliseconds.
     pub fn embedded() -> Self {
         Self::parse(&Files::EMBEDDED).expect("the tests read the same files")
     }
 
-    /// Reads files of the same layout, or says line by line what is wrong with them, at most a hundred times.
+    /// Reads files of the same format. Returns at most a hundred problems.
     pub fn parse(files: &Files<'_>) -> Result<Self, Vec<Problem>> {
         read::read(files).map(Self::index)
     }
@@ -106,7 +100,7 @@ impl Reference {
         Self {
             prefix_lookup: prefix_lookup(prefixes.all(), &operators),
             area_lookup: area_lookup(&areas, &operators),
-            places: places(&operators, &areas),
+            locations: locations(&operators, &areas),
             by_network: by_network(networks.all()),
             by_name: by_name(&operators),
             areas: areas.into(),
@@ -116,17 +110,18 @@ impl Reference {
         }
     }
 
-    /// What the first digits of a number tell: the operator that it was given to and that operator's country and main
-    /// network where a prefix says so, else the country alone.
-    pub fn locate(&self, number: &Msisdn) -> Place {
+    /// The location of a number: operator, country and the operator's main network if a prefix is known, else the
+    /// country.
+    pub fn locate(&self, number: &Msisdn) -> Location {
         let digits = number.digits().as_bytes();
         self.prefix_lookup
             .find(digits)
             .or_else(|| self.area_lookup.find(digits))
-            .map_or_else(Place::default, |place| self.places[place as usize])
+            .map_or_else(Location::default, |location| {
+                self.locations[location as usize]
+            })
     }
 
-    /// How much there is.
     pub fn counts(&self) -> Counts {
         Counts {
             operators: self.operators.len(),
@@ -136,32 +131,31 @@ impl Reference {
         }
     }
 
-    /// The prefixes that begin with these digits, and those that these digits begin with. Looks at all of them.
-    pub fn prefixes_along<'a>(&'a self, digits: &'a str) -> impl Iterator<Item = &'a Prefix> {
+    /// The prefixes that start with these digits, and those that these digits start with. Scans all prefixes.
+    pub fn prefixes_matching<'a>(&'a self, digits: &'a str) -> impl Iterator<Item = &'a Prefix> {
         self.prefixes.all().iter().filter(move |entry| {
             let prefix = entry.prefix.to_string();
             prefix.starts_with(digits) || digits.starts_with(&prefix)
         })
     }
 
-    /// Finds an operator.
     pub fn operator(&self, id: OperatorId) -> Option<&Operator> {
         position_of(&self.operators, id).map(|position| &self.operators[position as usize])
     }
 
-    /// Every operator, ascending by ID.
+    /// All operators, ascending by ID.
     pub fn operators(&self) -> &[Operator] {
         &self.operators
     }
 
-    /// Finds the operator of a country by its name, in upper or lower case.
+    /// Finds an operator of a country by name, ignoring case.
     pub fn operator_named(&self, country: Country, name: &str) -> Option<&Operator> {
         self.by_name
             .get(&(country, name.to_lowercase().into()))
             .map(|&position| &self.operators[position as usize])
     }
 
-    /// The entries of a network: several where territories or operators share it, none where it is unknown.
+    /// The entries of a network: several if territories or operators share it, none if it is unknown.
     pub fn find_network(&self, network: Network) -> impl Iterator<Item = &NetworkEntry> {
         let entries = self.networks.all();
         let start = self
@@ -175,28 +169,28 @@ impl Reference {
 
     /// The networks of a country, by MCC, MNC and operator.
     pub fn networks(&self, country: Country) -> &[NetworkEntry] {
-        self.networks.of(country)
+        self.networks.get(country)
     }
 
     /// The prefixes of a country, ascending.
     pub fn prefixes(&self, country: Country) -> &[Prefix] {
-        self.prefixes.of(country)
+        self.prefixes.get(country)
     }
 
-    /// The MCC with most of a country's operational networks, the lowest of equals.
+    /// The MCC with the most operational networks of a country; the lowest if several have as many.
     pub fn main_mcc(&self, country: Country) -> Option<u16> {
         main_mcc(self.networks(country))
     }
 }
 
-/// The MCC with most operational networks, the lowest of equals; an operator's and a country's are found alike.
+/// The MCC with the most operational networks; the lowest if several have as many.
 fn main_mcc<'a>(networks: impl IntoIterator<Item = &'a NetworkEntry>) -> Option<u16> {
     let mut operational: BTreeMap<u16, usize> = BTreeMap::new();
     for entry in networks {
         *operational.entry(entry.network.mcc()).or_default() +=
             usize::from(entry.status == NetworkStatus::Operational);
     }
-    // Of equals the last one wins, so the lowest has to come last.
+    // `max_by_key` returns the last maximum, so the lowest MCC has to come last.
     let most = operational
         .into_iter()
         .rev()
@@ -204,7 +198,7 @@ fn main_mcc<'a>(networks: impl IntoIterator<Item = &'a NetworkEntry>) -> Option<
     most.map(|(mcc, _)| mcc)
 }
 
-/// Gives each operator its networks. All are of its country, within which they ascend.
+/// Adds to each operator its networks, in ascending order.
 fn with_networks(operators: Vec<OperatorRow>, networks: &[NetworkEntry]) -> Box<[Operator]> {
     let mut held: HashMap<OperatorId, Vec<&NetworkEntry>> = HashMap::new();
     for entry in networks {
@@ -234,21 +228,21 @@ fn with_own_networks(row: OperatorRow, held: &[&NetworkEntry]) -> Operator {
     }
 }
 
-/// What each operator's prefixes tell, in the order of the operators, then what each area tells.
-fn places(operators: &[Operator], areas: &[Area]) -> Box<[Place]> {
-    let of_operators = operators.iter().map(|operator| Place {
+/// The locations of all operators, then those of all areas.
+fn locations(operators: &[Operator], areas: &[Area]) -> Box<[Location]> {
+    let of_operators = operators.iter().map(|operator| Location {
         country: operator.country,
         operator: Some(operator.id),
         network: operator.main,
     });
-    let of_areas = areas.iter().map(|area| Place {
+    let of_areas = areas.iter().map(|area| Location {
         country: Some(area.country),
-        ..Place::default()
+        ..Location::default()
     });
     of_operators.chain(of_areas).collect()
 }
 
-/// Leads from each prefix to the place of its operator.
+/// Maps each prefix to the location of its operator.
 fn prefix_lookup(prefixes: &[Prefix], operators: &[Operator]) -> Trie {
     Trie::new(prefixes.iter().map(|entry| {
         let operator = position_of(operators, entry.operator);
@@ -257,10 +251,10 @@ fn prefix_lookup(prefixes: &[Prefix], operators: &[Operator]) -> Trie {
     }))
 }
 
-/// Leads from each area to its place, after those of the operators.
+/// Maps each area to its location. Locations of areas follow those of the operators.
 fn area_lookup(areas: &[Area], operators: &[Operator]) -> Trie {
-    let places = as_position(operators.len())..;
-    Trie::new(areas.iter().map(|area| area.prefix).zip(places))
+    let locations = as_position(operators.len())..;
+    Trie::new(areas.iter().map(|area| area.prefix).zip(locations))
 }
 
 fn position_of(operators: &[Operator], id: OperatorId) -> Option<u32> {
@@ -268,7 +262,7 @@ fn position_of(operators: &[Operator], id: OperatorId) -> Option<u32> {
     position.ok().map(as_position)
 }
 
-/// Positions take half the room of a `usize`.
+/// A position takes half the memory of a `usize`.
 fn as_position(index: usize) -> u32 {
     u32::try_from(index).expect("a file that fits in memory has fewer rows")
 }

@@ -1,4 +1,4 @@
-//! Brings a report to its receiver: one try, and what came of it.
+//! Delivers callbacks over HTTP: one attempt and its result.
 
 use std::error::Error as _;
 use std::net::SocketAddr;
@@ -16,39 +16,41 @@ use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection}
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
-use crate::dial::{DialError, DialerOptions, Dialled};
-use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, http_client, read_body, uri_of};
+use crate::dial::{ConnectionInfo, DialError, DialerOptions};
+use crate::exchange::{
+    AGENT, BodyEnd, ExchangeError, HttpClient, http_client, parse_uri, read_body,
+};
 use crate::signature::sign;
 
 mod failure;
 
 use failure::Failure;
 
-/// How long one try may take, from the lookup of the name to the last byte of the answer.
+/// How long one attempt may take, from the name lookup to the last byte of the response.
 pub const TRY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// So much of an answer's body is read and kept.
+/// How much of a response body is read and stored.
 pub const MAX_BODY_BYTES: usize = 1024;
 
-/// Connections to one receiver that are kept open for the next callback: as many as tries may be under way there, or
-/// busy receivers would be dialled again and again.
+/// Idle connections kept per receiver. As many as attempts may run at once, because busy receivers would otherwise be
+/// connected to again and again.
 const MAX_IDLE_CONNECTIONS: usize = 256;
 
 static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 static WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// Which answer says that a callback was received.
+/// Which responses acknowledge a callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Success {
-    /// Status 200, and a body that is `OK` but for white space around it.
+enum Acknowledgement {
+    /// Status 200 and the body `OK`, ignoring surrounding white space.
     OkBody,
-    /// Any status from 200 to 299, whatever the body.
+    /// Any status from 200 to 299.
     Any2xx,
 }
 
-impl Success {
-    const fn of(kind: CallbackKind) -> Self {
+impl Acknowledgement {
+    const fn for_kind(kind: CallbackKind) -> Self {
         match kind {
             CallbackKind::Report | CallbackKind::Lookup => Self::OkBody,
             CallbackKind::Sender => Self::Any2xx,
@@ -56,11 +58,9 @@ impl Success {
     }
 }
 
-/// What a [`CallbackClient`] works with.
 pub struct CallbackOptions {
-    /// How it dials.
     pub dialer: DialerOptions,
-    /// How long a try may take; see [`TRY_TIMEOUT`].
+    /// How long an attempt may take; see [`TRY_TIMEOUT`].
     pub try_timeout: Duration,
 }
 
@@ -71,14 +71,13 @@ pub struct CallbackClient {
     try_timeout: Duration,
 }
 
-/// What is to be delivered.
-struct Order<'a> {
+struct CallbackRequest<'a> {
     callback: &'a Callback,
     secrets: &'a [&'a str],
     now: Timestamp,
 }
 
-/// What is known of a try, also when it is broken off.
+/// What is known about an attempt, even if it is cancelled.
 #[derive(Default)]
 struct Trace {
     connection: Option<CaptureConnection>,
@@ -88,7 +87,6 @@ struct Trace {
 }
 
 impl CallbackClient {
-    /// Delivers so.
     pub fn new(options: CallbackOptions) -> Self {
         Self {
             http: http_client(options.dialer, MAX_IDLE_CONNECTIONS),
@@ -96,18 +94,18 @@ impl CallbackClient {
         }
     }
 
-    /// Tries once to deliver a callback, signed with each of the account's secrets. `now` is the time that is signed and
-    /// logged.
+    /// Makes one attempt to deliver a callback, signed with each of the account's secrets. `now` is the time in the
+    /// signature and the log.
     pub async fn deliver(&self, callback: &Callback, secrets: &[&str], now: Timestamp) -> Delivery {
         let started = Instant::now();
         let mut trace = Trace::default();
-        let order = Order {
+        let delivery = CallbackRequest {
             callback,
             secrets,
             now,
         };
         let deadline = started + self.try_timeout;
-        let result = self.exchange(&order, deadline, &mut trace).await;
+        let result = self.exchange(&delivery, deadline, &mut trace).await;
         let received = result.is_ok();
         let reason = result.map_or_else(|failure| failure.to_string(), |()| "received".to_owned());
         Delivery {
@@ -125,11 +123,11 @@ impl CallbackClient {
 
     async fn exchange(
         &self,
-        order: &Order<'_>,
+        delivery: &CallbackRequest<'_>,
         deadline: Instant,
         trace: &mut Trace,
     ) -> Result<(), Failure> {
-        let asked = timeout_at(deadline, self.ask(order, trace)).await;
+        let asked = timeout_at(deadline, self.ask(delivery, trace)).await;
         let response = asked.unwrap_or(Err(Failure::NoAnswer(self.try_timeout)))?;
         let status = response.status();
         trace.status = Some(status);
@@ -138,23 +136,23 @@ impl CallbackClient {
         if end != Some(BodyEnd::Whole) {
             trace.drop_connection();
         }
-        let success = Success::of(order.callback.kind);
+        let success = Acknowledgement::for_kind(delivery.callback.kind);
         self.judge(success, status, end, &trace.body)
     }
 
-    /// Sends the request, a second time when a kept connection turns out to be closed.
+    /// Sends the request, and once more if a kept connection turns out to be closed.
     ///
-    /// The receiver may then get it twice, but it may at any time: that is what the ID in the header is for.
+    /// The receiver may then get it twice, which can always happen: the ID in the header tells duplicates apart.
     async fn ask(
         &self,
-        order: &Order<'_>,
+        delivery: &CallbackRequest<'_>,
         trace: &mut Trace,
     ) -> Result<Response<Incoming>, Failure> {
-        match self.ask_once(order.request()?, trace).await {
+        match self.ask_once(delivery.request()?, trace).await {
             Err(Failure::Exchange(ExchangeError::Closed))
-                if trace.dialled().is_some_and(|d| d.has_answered()) =>
+                if trace.info().is_some_and(|d| d.has_responded()) =>
             {
-                self.ask_once(order.request()?, trace).await
+                self.ask_once(delivery.request()?, trace).await
             }
             result => result,
         }
@@ -168,9 +166,9 @@ impl CallbackClient {
         trace.connection = Some(capture_connection(&mut request));
         match self.http.request(request).await {
             Ok(response) => {
-                if let Some(dialled) = response.extensions().get::<Dialled>() {
-                    dialled.note_answer();
-                    trace.address = Some(dialled.address);
+                if let Some(info) = response.extensions().get::<ConnectionInfo>() {
+                    info.record_response();
+                    trace.address = Some(info.address);
                 }
                 Ok(response)
             }
@@ -182,15 +180,15 @@ impl CallbackClient {
         }
     }
 
-    /// Whether the answer counts; `end` is absent when the body did not end in time.
+    /// Whether the response acknowledges the callback; `end` is `None` if the body did not end in time.
     fn judge(
         &self,
-        success: Success,
+        success: Acknowledgement,
         status: StatusCode,
         end: Option<BodyEnd>,
         body: &[u8],
     ) -> Result<(), Failure> {
-        if success == Success::Any2xx && status.is_success() {
+        if success == Acknowledgement::Any2xx && status.is_success() {
             return Ok(());
         }
         if status != StatusCode::OK {
@@ -207,8 +205,7 @@ impl CallbackClient {
 }
 
 impl Trace {
-    /// What is known of the connection that the request went out on.
-    fn dialled(&self) -> Option<Dialled> {
+    fn info(&self) -> Option<ConnectionInfo> {
         let mut extras = http::Extensions::new();
         let connection = self.connection.as_ref()?.connection_metadata();
         (*connection).as_ref()?.get_extras(&mut extras);
@@ -217,10 +214,10 @@ impl Trace {
 
     fn address(&self) -> Option<SocketAddr> {
         self.address
-            .or_else(|| self.dialled().map(|dialled| dialled.address))
+            .or_else(|| self.info().map(|info| info.address))
     }
 
-    /// Keeps a connection from being used again on which the rest of an answer is still to come.
+    /// Closes the connection after this response, if a part of the response is still unread.
     fn drop_connection(&self) {
         if let Some(connection) = &self.connection
             && let Some(connected) = &*connection.connection_metadata()
@@ -230,7 +227,7 @@ impl Trace {
     }
 }
 
-impl Order<'_> {
+impl CallbackRequest<'_> {
     fn request(&self) -> Result<Request<Full<Bytes>>, Failure> {
         let body = Bytes::copy_from_slice(self.callback.payload.as_bytes());
         let id = self.callback.id.to_string();
@@ -238,7 +235,7 @@ impl Order<'_> {
         let signature = sign(self.secrets, &id, &timestamp, &body)?;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = uri_of(&self.callback.url)?;
+        *request.uri_mut() = parse_uri(&self.callback.url)?;
         let mut headers = HeaderMap::with_capacity(8);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));

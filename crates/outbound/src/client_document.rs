@@ -1,7 +1,8 @@
-//! The document in which a client of OAuth says who it is, at the address that is its ID.
+//! Fetches the metadata document of an OAuth client from the URL that is its ID.
 //!
-//! Anybody may name an address here, so the guard over callbacks holds: it is judged when it is given and again when it
-//! is dialled, and a redirect is not followed. It is fetched anew each time: a person is asked about it, which is rare.
+//! Anybody can name a URL here, so the guard applies as for callbacks: the address is checked when it is given and
+//! again when it is connected to, and redirects are not followed. The document is fetched each time, because people are
+//! rarely asked about a client.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,33 +20,30 @@ use tokio::time::timeout;
 
 use crate::dial::{DialProblem, DialerOptions};
 use crate::exchange::{
-    AGENT, BodyEnd, ExchangeError, HttpClient, Span, http_client, read_body, uri_of,
+    AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, http_client, parse_uri, read_body,
 };
 use crate::guard::Guard;
 
-/// How long a fetch may take, from the wait for its turn to the last byte.
+/// How long a fetch may take, from the wait for a permit to the last byte.
 pub const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// So many documents are fetched at once: hosts that hang must not hold more.
+/// How many documents are fetched at once, so that hanging hosts hold no more.
 pub const MAX_FETCHES: usize = 32;
 
-/// So many of them for one address.
+/// How many of them for one address.
 const MAX_OF_ADDRESS: usize = 4;
 
-/// The largest document.
 pub const MAX_DOCUMENT_BYTES: usize = 16 * 1024;
 
-/// What a [`DocumentFetch`] works with.
 pub struct DocumentOptions {
-    /// How it dials.
     pub dialer: DialerOptions,
     /// How long a fetch may take; see [`FETCH_TIMEOUT`].
     pub fetch_timeout: Duration,
-    /// How many run at once; see [`MAX_FETCHES`]. An address has a share of them; who has used it up waits.
+    /// How many fetches run at once; see [`MAX_FETCHES`]. Each address has a share of them and waits when it is used
+    /// up.
     pub max_fetches: usize,
 }
 
-/// Fetches documents about clients.
 pub struct DocumentFetch {
     guard: Guard,
     http: HttpClient,
@@ -53,7 +51,7 @@ pub struct DocumentFetch {
     slots: Arc<Permits<IpAddr>>,
 }
 
-/// Why there is no document. Nothing of what was found there is repeated.
+/// Why there is no document. The texts repeat nothing of the response.
 #[derive(Debug, thiserror::Error)]
 enum Problem {
     #[error("its host may not be called")]
@@ -68,23 +66,22 @@ enum Problem {
     TooLarge,
     #[error("the connection broke off")]
     BrokenOff,
-    #[error("it did not arrive within {}", Span(*.0))]
+    #[error("it did not arrive within {}", InSeconds(*.0))]
     TooSlow(Duration),
 }
 
 impl DocumentFetch {
-    /// Fetches so.
     pub fn new(options: DocumentOptions) -> Self {
         Self {
             guard: options.dialer.guard.clone(),
-            // A document is fetched once, so its connection is of no use to the next.
+            // A document is fetched once, so no connection is kept.
             http: http_client(options.dialer, 0),
             fetch_timeout: options.fetch_timeout,
             slots: Permits::new(options.max_fetches, |_| MAX_OF_ADDRESS),
         }
     }
 
-    async fn fetch_in_turn(&self, asker: IpAddr, id: &ClientIdUrl) -> Result<Vec<u8>, Problem> {
+    async fn fetch_with_permit(&self, asker: IpAddr, id: &ClientIdUrl) -> Result<Vec<u8>, Problem> {
         let _slot = self.slots.acquire(&[asker]).await;
         self.guard
             .check_url(id.as_url())
@@ -106,7 +103,7 @@ impl DocumentFetch {
     }
 }
 
-/// Anybody may ask, so nobody is told why: whether a port is open is not for strangers.
+/// Hides the cause, because anybody may ask, and strangers must not learn which ports are open.
 fn explain(error: &ExchangeError) -> Problem {
     match error {
         ExchangeError::Dial(
@@ -118,7 +115,7 @@ fn explain(error: &ExchangeError) -> Problem {
 
 fn request_for(id: &ClientIdUrl) -> Result<Request<Full<Bytes>>, Problem> {
     let mut request = Request::new(Full::default());
-    *request.uri_mut() = uri_of(id.as_url()).map_err(|_| Problem::Unreachable)?;
+    *request.uri_mut() = parse_uri(id.as_url()).map_err(|_| Problem::Unreachable)?;
     let headers = request.headers_mut();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -126,7 +123,7 @@ fn request_for(id: &ClientIdUrl) -> Result<Request<Full<Bytes>>, Problem> {
     Ok(request)
 }
 
-/// `application/json`, or a kind of it: `application/client+json`.
+/// Whether the type is `application/json` or a subtype such as `application/client+json`.
 fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(CONTENT_TYPE);
     let text = value.and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -139,7 +136,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 #[async_trait]
 impl ClientDocuments for DocumentFetch {
     async fn fetch(&self, asker: IpAddr, id: &ClientIdUrl) -> Result<Vec<u8>, UnusableDocument> {
-        let fetched = timeout(self.fetch_timeout, self.fetch_in_turn(asker, id)).await;
+        let fetched = timeout(self.fetch_timeout, self.fetch_with_permit(asker, id)).await;
         let fetched = fetched.unwrap_or(Err(Problem::TooSlow(self.fetch_timeout)));
         fetched.map_err(|problem| {
             UnusableDocument(format!(

@@ -1,7 +1,7 @@
-//! The way to a receiver: name, guard, socket, TLS.
+//! Connects to receivers: name lookup, guard, socket, TLS.
 //!
-//! The addresses that a name leads to are judged and then dialled as they are; nobody looks the name up a second time.
-//! So a name that changes between the check and the call, as it is done to get past a guard, gains nothing.
+//! The addresses of a name are checked and then connected to directly, without a second lookup. So a name that changes
+//! between the check and the connection (DNS rebinding) gains nothing.
 
 use std::future::Future;
 use std::io;
@@ -22,58 +22,54 @@ use tower_service::Service;
 use crate::guard::Guard;
 use crate::resolve::Resolve;
 
+mod connection;
 mod problem;
 mod tls;
-mod wire;
 
+pub use connection::{Connection, ConnectionInfo};
 pub use problem::{DialError, DialProblem};
 pub use tls::public_roots;
-pub use wire::{Dialled, Wire};
 
-/// How long a name is looked up.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long one address is given until it can be spoken to, TLS included.
+/// How long to wait for one address to be ready, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// So many of a name's addresses are tried, in the resolver's order.
+/// How many addresses of a name are tried, in the resolver's order.
 const MAX_ADDRESSES: usize = 4;
 
-/// What a [`Dialer`] works with.
 pub struct DialerOptions {
-    /// Which addresses may be dialled.
+    /// Which addresses may be connected to.
     pub guard: Guard,
-    /// Who looks names up.
     pub resolver: Arc<dyn Resolve>,
-    /// From which addresses to dial, the first of each family; empty: the system chooses. When there is one, a family
-    /// without one is not used, for the receiver may let nobody else in.
+    /// The local addresses to connect from, the first of each family; empty: the system chooses. If any is set, a
+    /// family without one is not used, because the receiver may admit no other address.
     pub source: Vec<IpAddr>,
-    /// Whom to trust; see [`public_roots`].
+    /// The trusted certificates; see [`public_roots`].
     pub tls: Arc<ClientConfig>,
 }
 
-/// Dials for the HTTP client.
+/// Opens connections for the HTTP client.
 #[derive(Clone)]
-pub struct Dialer(Arc<Dialling>);
+pub struct Dialer(Arc<DialerInner>);
 
-struct Dialling {
+struct DialerInner {
     guard: Guard,
     resolver: Arc<dyn Resolve>,
     source: Vec<IpAddr>,
     tls: TlsConnector,
 }
 
-/// What a URI asks for.
-struct Place<'a> {
+/// The host that a URI names.
+struct Target<'a> {
     host: &'a str,
     port: u16,
     is_tls: bool,
 }
 
 impl Dialer {
-    /// Dials so.
     pub fn new(options: DialerOptions) -> Self {
-        Self(Arc::new(Dialling {
+        Self(Arc::new(DialerInner {
             guard: options.guard,
             resolver: options.resolver,
             source: options.source,
@@ -81,14 +77,13 @@ impl Dialer {
         }))
     }
 
-    /// Opens a connection to the host of a URI.
-    pub async fn dial(&self, uri: &Uri) -> Result<Wire, DialError> {
-        let place = Place::of(uri).ok_or(DialProblem::NoHost)?;
-        let addresses = self.0.find_addresses(&place).await?;
+    pub async fn dial(&self, uri: &Uri) -> Result<Connection, DialError> {
+        let target = Target::from_uri(uri).ok_or(DialProblem::NoHost)?;
+        let addresses = self.0.find_addresses(&target).await?;
         let mut last = DialError::from(DialProblem::Unresolved);
         for address in self.0.permitted(&addresses)? {
-            let address = SocketAddr::new(address, place.port);
-            match self.0.open_in_time(address, &place).await {
+            let address = SocketAddr::new(address, target.port);
+            match self.0.open_in_time(address, &target).await {
                 Ok(wire) => return Ok(wire),
                 Err(problem) => last = DialError::at(address, problem),
             }
@@ -97,8 +92,8 @@ impl Dialer {
     }
 }
 
-impl<'a> Place<'a> {
-    fn of(uri: &'a Uri) -> Option<Self> {
+impl<'a> Target<'a> {
+    fn from_uri(uri: &'a Uri) -> Option<Self> {
         let is_tls = uri.scheme() == Some(&http::uri::Scheme::HTTPS);
         let host = uri.host()?;
         let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
@@ -110,12 +105,12 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Dialling {
-    async fn find_addresses(&self, place: &Place<'_>) -> Result<Vec<IpAddr>, DialProblem> {
-        if let Ok(address) = place.host.parse() {
+impl DialerInner {
+    async fn find_addresses(&self, target: &Target<'_>) -> Result<Vec<IpAddr>, DialProblem> {
+        if let Ok(address) = target.host.parse() {
             return Ok(vec![address]);
         }
-        let lookup = self.resolver.resolve(place.host, place.port);
+        let lookup = self.resolver.resolve(target.host, target.port);
         match timeout(LOOKUP_TIMEOUT, lookup).await {
             Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
             Ok(_) => Err(DialProblem::Unresolved),
@@ -123,7 +118,7 @@ impl Dialling {
         }
     }
 
-    /// Those that may be dialled; an error when none is left, and it says why of the first.
+    /// The permitted addresses; if there are none, the error of the first.
     fn permitted(&self, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, DialProblem> {
         let mut permitted = Vec::with_capacity(addresses.len().min(MAX_ADDRESSES));
         let mut first_problem = None;
@@ -158,21 +153,25 @@ impl Dialling {
     async fn open_in_time(
         &self,
         address: SocketAddr,
-        place: &Place<'_>,
-    ) -> Result<Wire, DialProblem> {
-        let opened = timeout(CONNECT_TIMEOUT, self.open(address, place)).await;
+        target: &Target<'_>,
+    ) -> Result<Connection, DialProblem> {
+        let opened = timeout(CONNECT_TIMEOUT, self.open(address, target)).await;
         opened.unwrap_or(Err(DialProblem::ConnectTimeout(CONNECT_TIMEOUT)))
     }
 
-    async fn open(&self, address: SocketAddr, place: &Place<'_>) -> Result<Wire, DialProblem> {
+    async fn open(
+        &self,
+        address: SocketAddr,
+        target: &Target<'_>,
+    ) -> Result<Connection, DialProblem> {
         let stream = self.connect(address).await?;
-        if !place.is_tls {
-            return Ok(Wire::plain(stream, address));
+        if !target.is_tls {
+            return Ok(Connection::plain(stream, address));
         }
-        let name = server_name(place.host)?;
+        let name = server_name(target.host)?;
         let stream = self.tls.connect(name, stream).await;
         let stream = stream.map_err(|error| DialProblem::from_handshake(&error))?;
-        Ok(Wire::tls(stream, address))
+        Ok(Connection::tls(stream, address))
     }
 
     async fn connect(&self, address: SocketAddr) -> Result<TcpStream, DialProblem> {
@@ -197,16 +196,16 @@ impl Dialling {
     }
 }
 
-/// A certificate names the host without the dot that ends a full name.
+/// Certificates name a host without the trailing dot of a fully qualified name.
 fn server_name(host: &str) -> Result<ServerName<'static>, DialProblem> {
     let name = host.strip_suffix('.').unwrap_or(host).to_owned();
     ServerName::try_from(name).map_err(|_| DialProblem::NoHost)
 }
 
 impl Service<Uri> for Dialer {
-    type Response = Wire;
+    type Response = Connection;
     type Error = DialError;
-    type Future = Pin<Box<dyn Future<Output = Result<Wire, DialError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Connection, DialError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), DialError>> {
         Poll::Ready(Ok(()))

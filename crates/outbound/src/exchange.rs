@@ -1,5 +1,4 @@
-//! What every exchange over HTTP shares: the client over our own dialer, the address, the answer's body, and what can
-//! go wrong on the way.
+//! Shared parts of all HTTP requests: the client with our own dialer, URLs, response bodies and errors.
 
 use std::error::Error;
 use std::fmt;
@@ -17,50 +16,49 @@ use url::Url;
 
 use crate::dial::{DialError, DialProblem, Dialer, DialerOptions};
 
-/// For so long a connection is kept. Many servers close after five seconds, and who closes first avoids the race.
+/// How long an idle connection is kept. Many servers close after five seconds, and closing first avoids a race.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// So long may the head of an answer be.
+/// The maximum size of a response head.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
-/// How we introduce ourselves.
+/// The `User-Agent`.
 pub(crate) const AGENT: &str = concat!("Switchboard/", env!("CARGO_PKG_VERSION"));
 
-/// Sends requests over connections that the dialer opens, and nothing more: no redirects, proxies, cookies or codings.
+/// Sends requests over connections that our dialer opens. No redirects, proxies, cookies or content encodings.
 pub(crate) type HttpClient = Client<Dialer, Full<Bytes>>;
 
-/// A client that keeps so many idle connections to a host; 0: each request has its own, and it ends with it.
+/// A client that keeps this many idle connections per host. With 0, each request has its own connection.
 pub(crate) fn http_client(dialer: DialerOptions, max_idle_per_host: usize) -> HttpClient {
     Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(max_idle_per_host)
         .http1_max_buf_size(MAX_HEAD_BYTES)
-        // A request is short: head and body leave as one piece.
+        // Requests are short, so head and body are sent together.
         .http1_writev(false)
         .build(Dialer::new(dialer))
 }
 
-/// The address as the standard for URLs reads it, so that what was judged is what is dialled: it alone decides what
-/// `http:\\2130706433` means.
-pub(crate) fn uri_of(url: &CallbackUrl) -> Result<Uri, ExchangeError> {
+/// The URL as the URL standard parses it, so that the host that was checked is the one connected to. Only that parser
+/// decides what `http:\\2130706433` means.
+pub(crate) fn parse_uri(url: &CallbackUrl) -> Result<Uri, ExchangeError> {
     let mut url = Url::parse(url.as_str()).map_err(|_| ExchangeError::Url)?;
     url.set_fragment(None);
     Uri::try_from(String::from(url)).map_err(|_| ExchangeError::Url)
 }
 
-/// How the reading of an answer's body ended.
+/// How reading a response body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyEnd {
-    /// All of it was read.
+    /// The whole body was read.
     Whole,
-    /// It is longer than what is kept.
+    /// The body is longer than the limit.
     Cut,
-    /// The connection failed.
     Broken,
 }
 
-/// Reads a body until it ends or there is more of it than `max_bytes`.
+/// Reads a body until it ends or exceeds `max_bytes`.
 pub(crate) async fn read_body(mut body: Incoming, max_bytes: usize, kept: &mut Vec<u8>) -> BodyEnd {
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else {
@@ -78,7 +76,7 @@ pub(crate) async fn read_body(mut body: Incoming, max_bytes: usize, kept: &mut V
     BodyEnd::Whole
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExchangeError {
     #[error("the URL cannot be called")]
@@ -96,7 +94,7 @@ pub(crate) enum ExchangeError {
 }
 
 impl ExchangeError {
-    /// What the HTTP client's error comes down to.
+    /// Simplifies an error of the HTTP client.
     pub(crate) fn from_http(error: &hyper_util::client::legacy::Error) -> Self {
         let causes = || std::iter::successors(error.source(), |cause| (*cause).source());
         if let Some(dial) = causes().find_map(|cause| cause.downcast_ref::<DialError>()) {
@@ -117,7 +115,7 @@ impl ExchangeError {
     }
 }
 
-/// Whether the other side has hung up.
+/// Whether the other side closed the connection.
 fn is_closed(cause: &(dyn Error + 'static)) -> bool {
     if let Some(http) = cause.downcast_ref::<hyper::Error>() {
         return http.is_incomplete_message() || http.is_closed() || http.is_canceled();
@@ -134,10 +132,10 @@ fn is_closed(cause: &(dyn Error + 'static)) -> bool {
     )
 }
 
-/// A length of time, in seconds where it is whole ones.
-pub(crate) struct Span(pub(crate) Duration);
+/// A duration as text, in whole seconds where possible.
+pub(crate) struct InSeconds(pub(crate) Duration);
 
-impl fmt::Display for Span {
+impl fmt::Display for InSeconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.subsec_millis() == 0 {
             write!(f, "{} s", self.0.as_secs())
@@ -154,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dialled_is_what_was_judged() {
+    fn the_checked_host_is_the_one_that_is_dialled() {
         for (url, uri) in [
             ("http://example.com", "http://example.com/"),
             ("HTTP://EXAMPLE.com:80/a?b=c#d", "http://example.com/a?b=c"),
@@ -171,7 +169,7 @@ mod tests {
             ),
         ] {
             let url = CallbackUrl::parse(url).expect("a URL");
-            let got = uri_of(&url).map(|uri| uri.to_string());
+            let got = parse_uri(&url).map(|uri| uri.to_string());
             assert_eq!(got.ok().as_deref(), Some(uri), "{url:?}");
         }
     }
@@ -180,7 +178,7 @@ mod tests {
         #[test]
         fn every_callback_url_can_be_requested(value in "https?://[a-z0-9.]{1,9}(:[0-9]{1,4})?/\\PC{0,40}") {
             if let Ok(url) = CallbackUrl::parse(&value) {
-                prop_assert!(uri_of(&url).is_ok(), "{}", value);
+                prop_assert!(parse_uri(&url).is_ok(), "{}", value);
             }
         }
     }

@@ -1,9 +1,9 @@
-//! Which addresses may be dialled on behalf of a caller.
+//! Decides which addresses may be connected to on behalf of a caller.
 //!
-//! A caller chooses where its reports go, and we stand in a network that it may have no access to. So only addresses of
-//! the public internet are called, and those networks that the operator permits. The question is asked twice: when the
-//! caller gives the address, so that it learns at once, and again for the very address that is dialled, because a name
-//! may lead elsewhere by then.
+//! Callers choose where their callbacks go, and this service may reach networks that they cannot. So only addresses of
+//! the public internet are allowed, and the networks that the operator permits. Every address is checked twice: when
+//! the caller gives the URL, so that the caller gets an error at once, and when it is connected to, because a name may
+//! resolve differently by then.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::resolve::Resolve;
 #[cfg(test)]
 mod tests;
 
-/// How long a caller waits while the name in its address is looked up.
+/// How long a caller waits for the name lookup.
 pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 
 const fn v4(a: u8, b: u8, c: u8, d: u8, bits: u8) -> Ipv4Net {
@@ -31,16 +31,16 @@ const fn v6(s: [u16; 6], bits: u8) -> Ipv6Net {
     Ipv6Net::new_assert(first, bits)
 }
 
-/// The networks for documentation are not among them: they lead nowhere, and examples are full of them.
+/// Networks reserved for documentation are not included: they lead nowhere, and examples are full of them.
 const FORBIDDEN_V4: [(Ipv4Net, &str); 13] = [
     (v4(0, 0, 0, 0, 8), "an unspecified address"),
     (v4(10, 0, 0, 0, 8), "a private address"),
-    // Holds a cloud's metadata service, too: 100.100.100.200.
+    // Includes a cloud metadata service: 100.100.100.200.
     (v4(100, 64, 0, 0, 10), "a carrier-grade NAT address"),
     (v4(127, 0, 0, 0, 8), "a loopback address"),
-    // Not a reserved network, but within that cloud every machine's own host answers there.
+    // A public address, but within that cloud it reaches the host of each machine.
     (v4(168, 63, 129, 16, 32), "a cloud's metadata address"),
-    // Holds most clouds' metadata service: 169.254.169.254.
+    // Includes the metadata service of most clouds: 169.254.169.254.
     (v4(169, 254, 0, 0, 16), "a link-local address"),
     (v4(172, 16, 0, 0, 12), "a private address"),
     (v4(192, 0, 0, 0, 24), "a reserved address"),
@@ -48,12 +48,12 @@ const FORBIDDEN_V4: [(Ipv4Net, &str); 13] = [
     (v4(192, 168, 0, 0, 16), "a private address"),
     (v4(198, 18, 0, 0, 15), "a benchmarking address"),
     (v4(224, 0, 0, 0, 4), "a multicast address"),
-    // The last of them is broadcast.
+    // Includes the broadcast address.
     (v4(240, 0, 0, 0, 4), "a reserved address"),
 ];
 
-/// The first that holds an address names its kind. Those that carry an IPv4 address are forbidden whatever it is:
-/// nobody needs them to be reached, and they hide an address from whoever looks at the outer one only.
+/// The first match names the kind. Networks that embed an IPv4 address are always forbidden: no receiver needs them,
+/// and they hide the IPv4 address from checks of the outer one.
 const FORBIDDEN_V6: [(Ipv6Net, &str); 14] = [
     (v6([0; 6], 128), "an unspecified address"),
     (
@@ -71,44 +71,43 @@ const FORBIDDEN_V6: [(Ipv6Net, &str); 14] = [
     (v6([0x2001, 0, 0, 0, 0, 0], 32), "a Teredo address"),
     (v6([0x2001, 0, 0, 0, 0, 0], 23), "a reserved address"),
     (v6([0x2002, 0, 0, 0, 0, 0], 16), "a 6to4 address"),
-    // Holds a cloud's metadata service: fd00:ec2::254.
+    // Includes a cloud metadata service: fd00:ec2::254.
     (v6([0xfc00, 0, 0, 0, 0, 0], 7), "a private address"),
     (v6([0xfe80, 0, 0, 0, 0, 0], 10), "a link-local address"),
     (v6([0xfec0, 0, 0, 0, 0, 0], 10), "a site-local address"),
     (v6([0xff00, 0, 0, 0, 0, 0], 8), "a multicast address"),
 ];
 
-/// All that has been given out for use between networks so far.
+/// The only range that is allocated for global unicast so far.
 const GLOBAL_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0], 3);
 
-/// An address that may not be dialled. The text is for the caller.
+/// An address that may not be connected to. The text is for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Forbidden {
-    /// The address itself.
+    /// The URL contains a forbidden address.
     #[error("{address} is {kind}; callbacks cannot reach it")]
     Address {
-        /// Which.
         address: IpAddr,
-        /// What it is, with its article.
+        /// The kind of address, with its article.
         kind: &'static str,
     },
-    /// A name that leads to one. Which one is not said: it would let a caller read our names from outside.
+    /// The name resolves to a forbidden address. The address is not shown, because callers could otherwise resolve our
+    /// internal names.
     #[error("{} leads to {kind}; callbacks cannot reach it", Shown(.host))]
     Name {
-        /// The name.
         host: String,
-        /// What its address is, with its article.
+        /// The kind of address, with its article.
         kind: &'static str,
     },
 }
 
-/// The rule, with the operator's exceptions.
+/// The rules, with the operator's exceptions.
 #[derive(Debug, Clone, Default)]
 pub struct Guard {
     allow: Vec<IpNet>,
 }
 
-/// Where an address leads, as far as it can be told without asking anybody.
+/// What a URL's host is, without a name lookup.
 enum Destination {
     Address(IpAddr),
     Localhost(String),
@@ -116,12 +115,12 @@ enum Destination {
 }
 
 impl Guard {
-    /// Permits the public internet and, besides, these networks.
+    /// Permits the public internet and these networks.
     pub fn new(allow: Vec<IpNet>) -> Self {
         Self { allow }
     }
 
-    /// Permits everything: for addresses that the operator gives.
+    /// Permits everything, for addresses that the operator configures.
     pub fn open() -> Self {
         Self::new(vec![
             IpNet::V4(Ipv4Net::default()),
@@ -129,7 +128,7 @@ impl Guard {
         ])
     }
 
-    /// The networks of this machine itself, for [`Self::new`].
+    /// The loopback networks, for [`Self::new`].
     pub fn loopback() -> Vec<IpNet> {
         vec![
             IpNet::V4(v4(127, 0, 0, 0, 8)),
@@ -137,10 +136,10 @@ impl Guard {
         ]
     }
 
-    /// Whether an address may be dialled.
+    /// Checks an address.
     ///
-    /// The mapped form of an IPv4 address reaches the same machine, so it is permitted exactly when the operator
-    /// permits that IPv4 address by name; a network of IPv6 addresses never opens it.
+    /// The IPv4-mapped form reaches the same machine as the IPv4 address, so it is permitted exactly if the operator
+    /// permits that IPv4 address. A permitted IPv6 network never includes it.
     pub fn check_address(&self, address: IpAddr) -> Result<(), Forbidden> {
         let judged = address.to_canonical();
         if self.allow.iter().any(|net| net.contains(&judged)) {
@@ -152,18 +151,18 @@ impl Guard {
         }
     }
 
-    /// Whether a URL may be called, as far as it can be told without asking a name server.
+    /// Checks a URL without a name lookup.
     ///
-    /// A host that is an address in any notation (`0x7f.1`, `2130706433`, `017700000001`) is judged as that address,
+    /// A host that is an address in any notation (`0x7f.1`, `2130706433`, `017700000001`) is checked as that address,
     /// and `localhost` as loopback. Any other name passes: see [`Self::check_resolved`].
     pub fn check_url(&self, url: &CallbackUrl) -> Result<(), Forbidden> {
         self.check_destination(&destination(url))
     }
 
-    /// Whether a URL may be called, its name looked up: every address that it leads to must be permitted.
+    /// Checks a URL with a name lookup: every address of the name must be permitted.
     ///
-    /// A name that does not lead anywhere now, or not within 2 s, passes: it may be there by the time it is called, a
-    /// name server's bad moment should not turn messages away, and what is dialled is judged again in any case.
+    /// A name that does not resolve, or not within 2 s, passes: it may exist by the time it is called, a slow name
+    /// server should not reject messages, and the address is checked again before connecting.
     pub async fn check_resolved(
         &self,
         url: &CallbackUrl,
@@ -188,7 +187,7 @@ impl Guard {
         }
     }
 
-    /// One of the two is enough: when it is dialled, the one that is not permitted is left out.
+    /// One permitted family is enough, because the other one is skipped when connecting.
     fn check_localhost(&self, host: &str) -> Result<(), Forbidden> {
         let own = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         if own.iter().any(|ip| self.check_address(*ip).is_ok()) {
@@ -200,7 +199,7 @@ impl Guard {
         })
     }
 
-    /// Whether every address that a name leads to is permitted.
+    /// Checks that every address of a name is permitted.
     pub(crate) fn check_all(&self, host: String, addresses: &[IpAddr]) -> Result<(), Forbidden> {
         let refused = addresses
             .iter()
@@ -214,7 +213,7 @@ impl Guard {
     }
 }
 
-/// What a forbidden address is.
+/// The kind of a forbidden address.
 fn forbidden_kind(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(ip) => first_kind(&FORBIDDEN_V4, |net| net.contains(&ip)),
@@ -223,10 +222,10 @@ fn forbidden_kind(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// What an address of this machine is, whatever it is called outside: what listens there may be meant for those on the same
-/// machine alone, and a service that calls itself goes round in circles.
+/// The kind of an address that belongs to this machine, public or not. Services there may be meant for local programs
+/// only, and a service that calls itself would loop.
 ///
-/// The system is asked from which address it would send there. Nothing is sent.
+/// Asks the system for its source address to that destination. Nothing is sent.
 fn own_kind(address: IpAddr) -> Option<&'static str> {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -256,7 +255,7 @@ fn destination(url: &CallbackUrl) -> Destination {
     }
 }
 
-/// The parser has made the name lower case already.
+/// The URL parser has already made the name lower case.
 fn is_localhost(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name == "localhost" || name.ends_with(".localhost")

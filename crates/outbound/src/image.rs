@@ -1,7 +1,7 @@
-//! The check of an image at the moment a caller gives its address: it is fetched, and its bytes say what it is.
+//! Fetches an image when a caller gives its URL, and checks by its bytes that it is one.
 //!
-//! The guard over callbacks holds here, too: an address is judged when it is given and again when it is dialled, and a
-//! redirect is not followed. Nothing of what was fetched finds its way into the answer.
+//! The guard applies as for callbacks: the address is checked when it is given and again when it is connected to, and
+//! redirects are not followed. The answer repeats nothing of what was fetched.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,73 +19,72 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::dial::{DialProblem, DialerOptions};
-use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, http_client, read_body, uri_of};
+use crate::exchange::{
+    AGENT, BodyEnd, ExchangeError, HttpClient, http_client, parse_uri, read_body,
+};
 use crate::guard::Guard;
 
-mod flights;
+mod cache;
 mod gif;
 mod jpeg;
 mod kind;
-mod memory;
+
 mod png;
 mod problem;
 mod reader;
+mod shared_fetch;
 
-use flights::Flights;
-use memory::Memory;
+use cache::ResultCache;
 use problem::Problem;
+use shared_fetch::SharedFetches;
 
-pub use kind::{ImageKind, NotAnImage, kind_of};
+pub use kind::{ImageKind, NotAnImage, detect_kind};
 
-/// How long a check may take, from the wait for its turn to the last byte.
+/// How long a check may take, from the wait for a permit to the last byte.
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// So many images are fetched at once: it bounds the memory, and what hosts that hang can hold of it.
+/// How many images are fetched at once. Bounds the cache, and what hanging hosts can hold.
 pub const MAX_FETCHES: usize = 32;
 
-/// So many of them for one account.
+/// How many of them for one account.
 const MAX_OF_ACCOUNT: usize = 8;
 
-/// The largest image.
 pub const MAX_IMAGE_BYTES: usize = 1_048_576;
 
-/// What was found at an address.
 type Verdict = Result<ImageKind, Problem>;
 
-/// What an [`ImageCheck`] works with.
 pub struct ImageOptions {
-    /// How it dials.
     pub dialer: DialerOptions,
     /// How long a check may take; see [`CHECK_TIMEOUT`].
     pub check_timeout: Duration,
-    /// How many fetches run at once; see [`MAX_FETCHES`]. An account has a share of them; who has used it up waits.
+    /// How many fetches run at once; see [`MAX_FETCHES`]. Each account has a share of them and waits when it is used
+    /// up.
     pub max_fetches: usize,
 }
 
-/// Fetches images and says whether they can go with a message.
+/// Fetches images and checks whether they can be sent.
 ///
-/// What the bytes of an address are is remembered for an hour, for a campaign names the same image with every message;
-/// and those of an account who ask for the same address at once share one fetch. That a host could not be reached is not remembered.
+/// The result for a URL is cached for an hour, because a campaign uses the same image for every message. Concurrent
+/// checks of one URL by an account share a fetch. Connection failures are not cached.
 pub struct ImageCheck {
     guard: Guard,
     http: HttpClient,
     check_timeout: Duration,
-    slots: Arc<Permits<AccountId>>,
-    flights: Flights,
-    memory: Memory,
+    permits: Arc<Permits<AccountId>>,
+    fetches: SharedFetches,
+    cache: ResultCache,
 }
 
 impl ImageCheck {
-    /// Checks so.
     pub fn new(options: ImageOptions) -> Self {
         Self {
             guard: options.dialer.guard.clone(),
-            // An image is fetched once, so its connection is of no use to the next.
+            // An image is fetched once, so no connection is kept.
             http: http_client(options.dialer, 0),
             check_timeout: options.check_timeout,
-            slots: Permits::new(options.max_fetches, |_| MAX_OF_ACCOUNT),
-            flights: Flights::default(),
-            memory: Memory::default(),
+            permits: Permits::new(options.max_fetches, |_| MAX_OF_ACCOUNT),
+            fetches: SharedFetches::default(),
+            cache: ResultCache::default(),
         }
     }
 
@@ -94,13 +93,13 @@ impl ImageCheck {
         self.guard
             .check_url(url.as_url())
             .map_err(Problem::Forbidden)?;
-        if let Some(verdict) = self.memory.find(url) {
+        if let Some(verdict) = self.cache.find(url) {
             return verdict;
         }
-        // Who waits for another's fetch began later, so the other's deadline comes before its own.
-        let flight = self.flights.join(asker, url);
+        // A waiting check started later, so the deadline of the fetch comes before its own.
+        let shared = self.fetches.join(asker, url);
         let fetch = || self.fetch_and_remember(asker, url, deadline);
-        let verdict = flight.land(fetch).await;
+        let verdict = shared.wait(fetch).await;
         verdict.clone()
     }
 
@@ -110,19 +109,24 @@ impl ImageCheck {
         url: &ImageUrl,
         deadline: Instant,
     ) -> Verdict {
-        let verdict = self.fetch_in_turn(asker, url, deadline).await;
-        if !verdict.as_ref().is_err_and(Problem::is_passing) {
-            self.memory.remember(url, verdict.clone());
+        let verdict = self.fetch_with_permit(asker, url, deadline).await;
+        if !verdict.as_ref().is_err_and(Problem::is_temporary) {
+            self.cache.remember(url, verdict.clone());
         }
         verdict
     }
 
-    /// Fetches when there is a slot. Time that runs out after a wait is not held against the host.
-    async fn fetch_in_turn(&self, asker: AccountId, url: &ImageUrl, deadline: Instant) -> Verdict {
-        if let Some(_slot) = self.slots.try_acquire(&[asker]) {
+    /// Fetches once there is a permit. A timeout after waiting for the permit is not blamed on the host.
+    async fn fetch_with_permit(
+        &self,
+        asker: AccountId,
+        url: &ImageUrl,
+        deadline: Instant,
+    ) -> Verdict {
+        if let Some(_slot) = self.permits.try_acquire(&[asker]) {
             return self.fetch(url, deadline).await;
         }
-        let _slot = self.wait_for_slot(asker, deadline).await?;
+        let _permit = self.wait_for_permit(asker, deadline).await?;
         let verdict = self.fetch(url, deadline).await;
         verdict.map_err(|problem| match problem {
             Problem::NoAnswer(_) | Problem::Endless(_) => Problem::Busy,
@@ -130,12 +134,12 @@ impl ImageCheck {
         })
     }
 
-    async fn wait_for_slot(
+    async fn wait_for_permit(
         &self,
         asker: AccountId,
         deadline: Instant,
     ) -> Result<Permit<AccountId>, Problem> {
-        let slot = timeout_at(deadline, self.slots.acquire(&[asker])).await;
+        let slot = timeout_at(deadline, self.permits.acquire(&[asker])).await;
         slot.map_err(|_| Problem::Busy)
     }
 
@@ -146,7 +150,7 @@ impl ImageCheck {
         let reading = read_image(response.into_body());
         let read = timeout_at(deadline, reading).await;
         let bytes = read.unwrap_or(Err(Problem::Endless(self.check_timeout)))?;
-        kind_of(&bytes).map_err(Problem::Content)
+        detect_kind(&bytes).map_err(Problem::Content)
     }
 
     async fn ask(&self, url: &ImageUrl) -> Result<Response<Incoming>, Problem> {
@@ -154,7 +158,7 @@ impl ImageCheck {
         answer.map_err(|error| self.explain(url, ExchangeError::from_http(&error)))
     }
 
-    /// A name that leads to a forbidden address is refused in the guard's words, which do not say which address it is.
+    /// A forbidden name is refused with the guard's text, which does not show the address.
     fn explain(&self, url: &ImageUrl, error: ExchangeError) -> Problem {
         if let ExchangeError::Dial(DialProblem::Forbidden(address)) = error
             && let Err(forbidden) = self.guard.check_all(host_of(url), &[address])
@@ -173,9 +177,9 @@ fn host_of(url: &ImageUrl) -> String {
 
 fn request_for(url: &ImageUrl) -> Result<Request<Full<Bytes>>, Problem> {
     let mut request = Request::new(Full::default());
-    *request.uri_mut() = uri_of(url.as_url()).map_err(Problem::Exchange)?;
+    *request.uri_mut() = parse_uri(url.as_url()).map_err(Problem::Exchange)?;
     let headers = request.headers_mut();
-    // Some hosts send other kinds to those who do not say what they take.
+    // Some hosts send other formats to clients without an `Accept` header.
     let kinds = HeaderValue::from_static("image/jpeg, image/png, image/gif");
     headers.insert(ACCEPT, kinds);
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -183,7 +187,7 @@ fn request_for(url: &ImageUrl) -> Result<Request<Full<Bytes>>, Problem> {
     Ok(request)
 }
 
-/// What can be told before the image has come.
+/// Checks what the response head shows.
 fn check_head(response: &Response<Incoming>) -> Result<(), Problem> {
     if response.status() != StatusCode::OK {
         return Err(Problem::Status(response.status()));

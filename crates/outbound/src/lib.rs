@@ -1,16 +1,14 @@
-//! Every way out of the service: carriers, callbacks, guarded fetches.
+//! All outgoing connections: carriers, callbacks and guarded fetches.
 //!
-//! What belongs here: the connectors that hand messages to a network (a simulated one, SMPP, an upstream that speaks
-//! our own API), the delivery of callbacks, and the guard that decides which addresses may be dialled.
+//! This crate contains the carriers (the simulator, SMPP, and an upstream with the same REST API), the delivery of
+//! callbacks, and the guard that decides which addresses may be connected to. Rules do not belong here: `engine`
+//! decides what is sent, to whom, and what follows from the answer.
 //!
-//! What never enters: rules. What is sent, to whom and what follows from the answer is decided in `engine`.
-//!
-//! HTTP goes out through hyper and the pool of hyper-util, not through a client with everything: the connector is ours
-//! anyway, because the address that the guard has checked must be the very address that is dialled; and redirects,
-//! proxies, cookies and content codings, which such a client adds, are all things that must not happen here. It is
-//! also the faster way, which counts at ten thousand callbacks a second.
+//! HTTP uses hyper and the pool of hyper-util instead of a full client. The connector is our own anyway, because the
+//! address that the guard checked must be the one connected to. Redirects, proxies, cookies and content encodings,
+//! which a full client adds, must not happen here. It is also faster, which matters at ten thousand callbacks a second.
 
-mod absent;
+mod absent_carrier;
 pub mod callback;
 pub mod client_document;
 pub mod dial;
@@ -27,7 +25,7 @@ pub mod smsc;
 pub mod upstream;
 pub mod url_check;
 
-pub use absent::Absent;
+pub use absent_carrier::AbsentCarrier;
 pub use callback::{CallbackClient, CallbackOptions};
 pub use client_document::{DocumentFetch, DocumentOptions};
 pub use dial::{Dialer, DialerOptions};

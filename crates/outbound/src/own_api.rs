@@ -1,5 +1,4 @@
-//! The service's own REST API where it runs in another process: for parts of the service that call it on somebody's
-//! behalf.
+//! Calls the service's own REST API when it runs in another process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,35 +11,36 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::dial::{DialerOptions, public_roots};
-use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, Span, http_client, read_body};
+use crate::exchange::{
+    AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, http_client, read_body,
+};
 use crate::guard::Guard;
 use crate::resolve::SystemResolver;
 
-/// So much of an answer is read: more than the longest price list.
+/// The maximum size of a response: more than the longest price list.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
-/// Connections that are kept for the next request.
+/// Idle connections that are kept.
 const MAX_IDLE: usize = 64;
-/// How many names are looked up at once: there is one.
+/// The limit of concurrent name lookups. There is only one name.
 const MAX_LOOKUPS: usize = 4;
 
-/// The way to the API.
 pub struct OwnApi {
     http: HttpClient,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     base: String,
     timeout: Duration,
 }
 
-/// Why there is no answer. Whether the API has acted on the request is unknown then.
+/// Why there is no response. Whether the API has acted on the request is unknown.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct NoAnswer(#[from] Silence);
+pub struct NoAnswer(#[from] Cause);
 
 #[derive(Debug, thiserror::Error)]
-enum Silence {
+enum Cause {
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    #[error("no answer within {}", Span(*.0))]
+    #[error("no answer within {}", InSeconds(*.0))]
     Late(Duration),
     #[error("the answer was broken off")]
     Cut,
@@ -49,7 +49,6 @@ enum Silence {
 }
 
 impl OwnApi {
-    /// The API at this address, which gets so much time for an answer.
     pub fn new(base: &Url, timeout: Duration) -> Self {
         let dialer = DialerOptions {
             guard: Guard::open(),
@@ -64,14 +63,14 @@ impl OwnApi {
         }
     }
 
-    /// Sends a request, whose address is a path under the base, and reads the whole answer. It is sent once: whoever
-    /// repeats a request must know that it may be repeated.
+    /// Sends a request with a path below the base URL, and reads the whole response. It is sent once: only the caller
+    /// knows whether it may be repeated.
     pub async fn ask(&self, request: Request<Bytes>) -> Result<Response<Bytes>, NoAnswer> {
         let answered = timeout(self.timeout, self.exchange(request)).await;
-        Ok(answered.unwrap_or(Err(Silence::Late(self.timeout)))?)
+        Ok(answered.unwrap_or(Err(Cause::Late(self.timeout)))?)
     }
 
-    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Silence> {
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cause> {
         let mut request = request.map(Full::new);
         let address = format!("{}{}", self.base, request.uri());
         *request.uri_mut() = Uri::try_from(address).map_err(|_| ExchangeError::Url)?;
@@ -83,8 +82,8 @@ impl OwnApi {
         let mut kept = Vec::new();
         match read_body(body, MAX_ANSWER_BYTES, &mut kept).await {
             BodyEnd::Whole => Ok(Response::from_parts(parts, kept.into())),
-            BodyEnd::Cut => Err(Silence::Long),
-            BodyEnd::Broken => Err(Silence::Cut),
+            BodyEnd::Cut => Err(Cause::Long),
+            BodyEnd::Broken => Err(Cause::Cut),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Names to addresses.
+//! Name resolution.
 
 mod dns;
 mod preference;
@@ -14,9 +14,8 @@ pub use dns::{DnsOptions, DnsResolver};
 pub use shared::SharedLookups;
 pub use system::SystemResolver;
 
-/// Looks names up.
 #[async_trait]
 pub trait Resolve: Send + Sync + 'static {
-    /// The addresses of a host, the preferred one first. The port is only there because some resolvers ask for it.
+    /// The addresses of a host, the preferred one first. Some resolvers need the port.
     async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<IpAddr>>;
 }

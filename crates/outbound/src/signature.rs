@@ -1,20 +1,19 @@
-//! The signature of a callback, by the Standard Webhooks specification.
-//!
-//! The keyed hash is ring's, which is here already for TLS.
+//! Signs callbacks by the Standard Webhooks specification.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::hmac;
 
-/// What a secret starts with; the key follows in Base64.
+/// The prefix of a secret. The key follows in Base64.
 const PREFIX: &str = "whsec_";
 
-/// A secret that holds no key. It is not repeated: it is a secret all the same.
+/// The secret contains no key. The text does not repeat it, because it may still be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the account's callback secret is not 'whsec_' and a key in Base64")]
 pub struct BadSecret;
 
-/// The value of `webhook-signature`: for each secret, separated by spaces, the version and the hash over ID, time and body.
+/// The value of `webhook-signature`: for each secret the version and the hash over ID, time and body, separated by
+/// spaces.
 pub fn sign(
     secrets: &[&str],
     webhook_id: &str,

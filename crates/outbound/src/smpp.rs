@@ -1,10 +1,11 @@
-//! Carriers that speak SMPP.
+//! Carriers that use SMPP.
 //!
-//! The protocol itself is the `smpp` room's. Here is what the product makes of it: how a text becomes short messages, what
-//! an answer or a receipt means in the words of the catalogue, and when to connect, to wait, to slow down.
+//! The crate `smpp` implements the protocol. This module decides how a text becomes short messages, which error code an
+//! answer or a receipt means, and when to connect, wait and slow down.
 
 mod carrier;
 mod compose;
+mod counts;
 mod incoming;
 mod link;
 mod metrics;
@@ -13,7 +14,7 @@ pub mod receipt;
 mod reference;
 pub(crate) mod refusal;
 mod settings;
-mod tally;
+
 mod tls;
 
 use domain::Code;
@@ -22,7 +23,7 @@ pub use carrier::SmppCarrier;
 pub use reference::IdForm;
 pub use settings::{BindMode, Gsm7Form, LongText, SmppSettings, SmppTls};
 
-/// A code by its number, for the tables; their tests prove that it is in the catalogue.
+/// The code with this number. The tests of the tables prove that it exists.
 fn code(number: u16) -> Code {
     Code::new(number).expect("the tables hold numbers of the catalogue")
 }

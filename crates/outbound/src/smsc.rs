@@ -1,13 +1,11 @@
-//! The simulated network as an SMSC: the other end of SMPP, so that the whole way can be tried, and other gateways be
-//! tested, on one machine.
+//! The simulator as an SMSC, to try SMPP end to end, or to test other gateways, on one machine.
 //!
-//! It takes every message, answers with an ID, and brings a receipt after a delay to whoever is bound under the same
-//! name. Numbers behave as they do in [`crate::simulator`]: those in the range that is reserved for fiction fail on
-//! purpose. It keeps what it owes in memory only.
+//! It accepts every message, answers with an ID, and sends a receipt after a delay to clients that are bound with the
+//! same system ID. Numbers behave as in [`crate::simulator`]. Pending receipts are only kept in memory.
 
 mod connection;
-mod mailbox;
-mod paper;
+mod receipt_queue;
+mod receipts;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,69 +18,64 @@ use smpp::{Bind, Status};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use mailbox::Mailbox;
+use receipt_queue::ReceiptQueue;
 
-/// Connections open at once; more wait.
-const CONNECTIONS: usize = 1000;
-/// Names that have a mailbox; one more cannot bind.
-const MAILBOXES: usize = 1000;
-/// How long to wait after a connection could not be accepted.
-const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// How many connections are open at once; more wait.
+const MAX_CONNECTIONS: usize = 1000;
+/// How many system IDs have a receipt queue; further ones cannot bind.
+const MAX_RECEIPT_QUEUES: usize = 1000;
+/// The pause after a failed accept.
+const ACCEPT_RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// How message IDs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ids {
-    /// In decimal, in answers and receipts.
+    /// Decimal, in answers and receipts.
     #[default]
     Decimal,
-    /// In hexadecimal, in answers and receipts.
+    /// Hexadecimal, in answers and receipts.
     Hex,
-    /// In hexadecimal in answers, in decimal in receipts, as some do.
+    /// Hexadecimal in answers, decimal in receipts, as some SMSCs do.
     HexThenDecimal,
 }
 
-/// How the SMSC behaves.
 #[derive(Clone, Default)]
 pub struct SmscSettings {
-    /// Receipts come after so long.
+    /// The time until the receipt.
     pub delay: Duration,
     /// Who may bind, with which password; `None`: anybody.
     pub credentials: Option<(String, String)>,
-    /// Parts that it takes in a second; it refuses more as throttled. `None`: any number.
+    /// The maximum rate in parts a second; more are throttled. `None`: no limit.
     pub most_per_second: Option<u32>,
-    /// How it writes message IDs.
     pub ids: Ids,
 }
 
 /// A message that arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrived {
-    /// From whom.
+pub struct ArrivedMessage {
     pub from: String,
-    /// To whom.
     pub to: String,
     /// The text of this part.
     pub text: String,
-    /// Which part of how many, where a header says so.
+    /// The number of this part and of all parts, if the message has a header.
     pub part: Option<(u8, u8)>,
 }
 
-/// Told of every message that arrives.
-pub type Observer = Arc<dyn Fn(Arrived) + Send + Sync>;
+/// Called for every message that arrives.
+pub type Observer = Arc<dyn Fn(ArrivedMessage) + Send + Sync>;
 
-/// The SMSC.
 pub struct Smsc {
     settings: SmscSettings,
     clock: Arc<dyn Clock>,
     observer: Option<Observer>,
-    mailboxes: Mutex<HashMap<Bytes, Arc<Mailbox>>>,
+    receipt_queues: Mutex<HashMap<Bytes, Arc<ReceiptQueue>>>,
     next_id: AtomicU64,
-    /// The second that is counted, and how many parts came in it.
+    /// The current second, and the number of parts in it.
     counted: Mutex<(i64, u32)>,
 }
 
 impl Smsc {
-    /// An SMSC that tells `observer`, if there is one, what arrives.
+    /// `observer`, if any, is called for every message that arrives.
     pub fn new(
         settings: SmscSettings,
         clock: Arc<dyn Clock>,
@@ -93,8 +86,8 @@ impl Smsc {
             settings,
             clock,
             observer,
-            mailboxes: Mutex::default(),
-            // An SMSC that starts again must not give the same names to other messages.
+            receipt_queues: Mutex::default(),
+            // After a restart, IDs must not repeat.
             next_id: AtomicU64::new(now * 1000),
             counted: Mutex::default(),
         })
@@ -102,28 +95,28 @@ impl Smsc {
 
     /// Serves connections until it is dropped.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         loop {
-            let place = places.clone().acquire_owned().await.expect("never closed");
+            let permit = permits.clone().acquire_owned().await.expect("never closed");
             match listener.accept().await {
                 Ok((stream, address)) => {
                     let smsc = self.clone();
                     tokio::spawn(async move {
                         let why = connection::serve(smsc, stream).await;
                         tracing::info!(%address, why, "a connection ended");
-                        drop(place);
+                        drop(permit);
                     });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
+                    tokio::time::sleep(ACCEPT_RETRY_AFTER).await;
                 }
             }
         }
     }
 
-    /// The mailbox of whoever binds, or why it may not.
-    fn admit(&self, bind: &Bind) -> Result<Arc<Mailbox>, Status> {
+    /// The receipt queue of a client that binds, or why it is refused.
+    fn admit(&self, bind: &Bind) -> Result<Arc<ReceiptQueue>, Status> {
         if let Some((system_id, password)) = &self.settings.credentials {
             if bind.system_id != system_id.as_bytes() {
                 return Err(Status::ESME_RINVSYSID);
@@ -132,26 +125,26 @@ impl Smsc {
                 return Err(Status::ESME_RINVPASWD);
             }
         }
-        let mut mailboxes = self.mailboxes.lock().expect("no holder panics");
-        if let Some(mailbox) = mailboxes.get(&bind.system_id) {
-            return Ok(mailbox.clone());
+        let mut receipt_queues = self.receipt_queues.lock().expect("no holder panics");
+        if let Some(queue) = receipt_queues.get(&bind.system_id) {
+            return Ok(queue.clone());
         }
-        if mailboxes.len() >= MAILBOXES {
+        if receipt_queues.len() >= MAX_RECEIPT_QUEUES {
             return Err(Status::ESME_RBINDFAIL);
         }
-        let mailbox = Arc::new(Mailbox::default());
-        // Copied: the octets are a part of the buffer that they were read into.
+        let queue = Arc::new(ReceiptQueue::default());
+        // Copied, because the octets are a slice of the read buffer.
         let name = Bytes::copy_from_slice(&bind.system_id);
-        mailboxes.insert(name, mailbox.clone());
-        Ok(mailbox)
+        receipt_queues.insert(name, queue.clone());
+        Ok(queue)
     }
 
-    fn number(&self) -> u64 {
+    fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether another part may come in this second.
-    fn has_room(&self) -> bool {
+    /// Whether the rate limit allows another part now.
+    fn accepts_part(&self) -> bool {
         let Some(most) = self.settings.most_per_second else {
             return true;
         };

@@ -1,12 +1,12 @@
-//! Another service that speaks this same REST API, as a carrier for SMS, Viber messages and lookups.
+//! Another service with the same REST API, as a carrier for SMS, Viber messages and lookups.
 //!
-//! A message is handed over by a request of the contract. Its reports come to an address of ours that was made for that
-//! one message, and go to whoever gave us the message, under our own ID. Error codes are the same on both sides and are
-//! passed on as they are.
+//! A message is sent with a REST request. Each message has its own callback URL here, to which the upstream sends its
+//! delivery reports; they are passed on under our own ID. Error codes are the same on both sides and passed on
+//! unchanged.
 //!
-//! A try whose answer is lost is repeated under the same `Idempotency-Key`, so an upstream of our own kind sends the
-//! message once. When it says that the key was used with another body (the time that is left has changed), it has the
-//! message; then only its name for it is unknown, and the message goes by a name of ours: `@` and its ID.
+//! An attempt whose answer is lost is repeated with the same `Idempotency-Key`, so an upstream of our own kind sends
+//! the message once. If it answers that the key was used with another body (because the remaining validity has
+//! changed), it has the message, but its ID is unknown; then the message gets a reference of our own: `@` and our ID.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,39 +19,37 @@ use tokio::task::AbortHandle;
 
 use crate::pace::Pace;
 
-mod link;
-mod order;
+mod client;
+mod health;
 mod probe;
 mod proof;
-mod pulse;
 mod report;
 mod reports;
+mod request;
 mod settings;
 mod verdict;
 
 pub use reports::UpstreamReports;
 pub use settings::{TOKEN_HEADER, UpstreamSettings};
 
-use link::Link;
-use order::Orders;
+use client::UpstreamClient;
+use health::UpstreamHealth;
 use proof::ProofKey;
-use pulse::Pulse;
-use report::{News, Report};
+use report::{Report, ReportContent};
+use request::RequestBuilder;
 use verdict::{Verdict, answer_text, judge};
 
-/// What a name of ours for a message starts with, where the upstream's is not known. No ID of an upstream does.
-const OWN_NAME: char = '@';
+/// The prefix of our own references, used if the upstream's is unknown. No ID of an upstream starts with it.
+const OWN_REFERENCE_PREFIX: char = '@';
 
-/// What to do about a token that is not taken.
 const BAD_TOKEN: &str = "the upstream refuses the token; check carrier.token";
 
-/// The carrier.
 pub struct Upstream {
     settings: UpstreamSettings,
-    orders: Orders,
+    requests: RequestBuilder,
     proofs: ProofKey,
-    link: Arc<Link>,
-    pulse: Arc<Pulse>,
+    client: Arc<UpstreamClient>,
+    health: Arc<UpstreamHealth>,
     pace: Pace,
     sink: Arc<dyn ReceiptSink>,
     clock: Arc<dyn Clock>,
@@ -60,24 +58,24 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Starts it; what it is told about messages goes to the sink. Must be called inside a tokio runtime.
+    /// Starts the carrier, which passes receipts to the sink. Must be called inside a tokio runtime.
     pub fn start(
         settings: UpstreamSettings,
         sink: Arc<dyn ReceiptSink>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
-        let link = Arc::new(Link::new(&settings));
-        let pulse = Arc::new(Pulse::new(&settings.name));
+        let client = Arc::new(UpstreamClient::new(&settings));
+        let health = Arc::new(UpstreamHealth::new(&settings.name));
         let proofs = ProofKey::new(&settings.token);
-        let (probed, noted) = (link.clone(), pulse.clone());
+        let (probe_client, probe_health) = (client.clone(), health.clone());
         let probing = supervise::spawn("upstream-probe", move || {
-            probe::run(probed.clone(), noted.clone())
+            probe::run(probe_client.clone(), probe_health.clone())
         });
         Arc::new(Self {
-            orders: Orders::new(&settings.name, &settings.report_url, proofs.clone()),
+            requests: RequestBuilder::new(&settings.name, &settings.report_url, proofs.clone()),
             proofs,
-            link,
-            pulse,
+            client,
+            health,
             pace: Pace::new(settings.max_per_second),
             settings,
             sink,
@@ -87,44 +85,43 @@ impl Upstream {
         })
     }
 
-    /// What it was started with.
     pub fn settings(&self) -> &UpstreamSettings {
         &self.settings
     }
 
-    /// What the upstream said, for its health and for the message.
-    fn act_on(&self, verdict: Verdict, parcel: &Parcel) -> Submitted {
+    /// Applies a verdict to the upstream's health and to the message.
+    fn apply(&self, verdict: Verdict, parcel: &Parcel) -> Submitted {
         let code = verdict.code();
         match verdict {
             Verdict::Taken(references) => {
-                self.pulse.note_success();
+                self.health.record_success();
                 return Submitted::Taken(references);
             }
             Verdict::TakenBefore => {
-                self.pulse.note_success();
-                return Submitted::Taken(vec![own_name(parcel.id)]);
+                self.health.record_success();
+                return Submitted::Taken(vec![own_reference(parcel.id)]);
             }
             Verdict::Declined => {
-                self.pulse.note_answer();
+                self.health.record_answer();
                 return Submitted::Declined(code);
             }
-            Verdict::Blocked(why) => self.pulse.note_trouble(&why),
-            Verdict::BadToken => self.pulse.set_down(BAD_TOKEN),
+            Verdict::Blocked(why) => self.health.record_trouble(&why),
+            Verdict::BadToken => self.health.set_down(BAD_TOKEN),
             Verdict::Throttled(pause) => {
-                self.pulse.note_answer();
-                self.pulse.slow_down(pause);
+                self.health.record_answer();
+                self.health.slow_down(pause);
             }
             Verdict::Failed(why, pause) => {
-                self.pulse.note_failure(&why);
+                self.health.record_failure(&why);
                 if let Some(pause) = pause {
-                    self.pulse.slow_down(pause);
+                    self.health.slow_down(pause);
                 }
             }
         }
         Submitted::NotNow(code)
     }
 
-    /// Takes a report whose address was verified.
+    /// Handles a report whose URL was verified.
     async fn take_report(&self, message: MessageId, body: &[u8]) -> ReportTaken {
         let report = match Report::read(body) {
             Ok(report) => report,
@@ -133,34 +130,35 @@ impl Upstream {
         if self.is_stopped.load(Ordering::Acquire) {
             return ReportTaken::NotNow;
         }
-        match self.bring(message, report).await {
+        match self.pass_on(message, report).await {
             Ok(()) => ReportTaken::Yes,
             Err(error) => {
-                tracing::debug!(carrier = self.settings.name, %error, "a report is to come again");
+                tracing::debug!(carrier = self.settings.name, %error, "a report could not be stored; the upstream will send it again");
                 ReportTaken::NotNow
             }
         }
     }
 
-    /// Brings a report to the sink.
+    /// Passes a report to the sink.
     ///
-    /// The IDs of operators in a lookup are the upstream's own. They are passed on: services of one kind keep the same
-    /// reference data, and where they do not, country and network still tell.
-    async fn bring(&self, message: MessageId, report: Report) -> Result<(), ReceiptError> {
+    /// The operator IDs in a lookup are those of the upstream. They are passed on, because services of the same kind
+    /// share their reference data; otherwise country and network are still right.
+    async fn pass_on(&self, message: MessageId, report: Report) -> Result<(), ReceiptError> {
         let reference = report.reference;
-        match report.news {
-            News::OnItsWay => {}
-            News::Ended(outcome) => {
+        match report.content {
+            ReportContent::InTransit => {}
+            ReportContent::Ended(outcome) => {
                 self.receive(message, reference, outcome, None).await?;
             }
-            News::Found(subscriber) => {
+            ReportContent::LookedUp(subscriber) => {
                 let told = subscriber.payload(message);
                 let outcome = subscriber.outcome();
                 self.receive(message, reference, outcome, Some(told))
                     .await?;
             }
-            // What was seen has been delivered. That report may still be on its way, and without it this one is lost.
-            News::Seen => {
+            // A message that was seen is also delivered. That report may still be on its way, and without a delivery
+            // this one would be lost.
+            ReportContent::Seen => {
                 let outcome = Outcome::Delivered;
                 let of = self.receive(message, reference, outcome, None).await?;
                 self.sink.seen(of, self.clock.now()).await?;
@@ -169,11 +167,11 @@ impl Upstream {
         Ok(())
     }
 
-    /// Brings a receipt, and says by which name its message is known.
+    /// Passes a receipt to the sink and returns the reference that matched.
     ///
-    /// When no part is known by the upstream's name, either the answer with that name is not stored yet, or it never
-    /// came and the message goes by a name of ours. So the receipt is left under both. The one that nobody asks for is
-    /// forgotten with other receipts of its kind.
+    /// If no part has the upstream's reference, either the answer with that reference is not stored yet, or it was lost
+    /// and the message has a reference of our own. So the receipt is stored under both. The unused one is deleted with
+    /// other unmatched receipts.
     async fn receive(
         &self,
         message: MessageId,
@@ -192,7 +190,7 @@ impl Upstream {
             at: self.clock.now(),
         };
         if !self.sink.receive(receipt.clone()).await? {
-            let theirs = std::mem::replace(&mut receipt.of.reference, own_name(message));
+            let theirs = std::mem::replace(&mut receipt.of.reference, own_reference(message));
             if !self.sink.receive(receipt.clone()).await? {
                 receipt.of.reference = theirs;
             }
@@ -201,9 +199,9 @@ impl Upstream {
     }
 }
 
-/// The name of a message whose name at the upstream is not known.
-fn own_name(message: MessageId) -> String {
-    format!("{OWN_NAME}{message}")
+/// The reference of a message whose ID at the upstream is unknown.
+fn own_reference(message: MessageId) -> String {
+    format!("{OWN_REFERENCE_PREFIX}{message}")
 }
 
 impl Drop for Upstream {
@@ -223,11 +221,11 @@ impl Carrier for Upstream {
     }
 
     fn health(&self) -> Health {
-        self.pulse.health()
+        self.health.health()
     }
 
     fn state(&self) -> CarrierState {
-        self.pulse.state()
+        self.health.state()
     }
 
     async fn ready(&self, handed: u32) {
@@ -235,10 +233,10 @@ impl Carrier for Upstream {
     }
 
     async fn submit(&self, parcel: &Parcel) -> Submitted {
-        if self.pulse.is_down() {
+        if self.health.is_down() {
             return Submitted::NotNow(Code::LINK_DOWN);
         }
-        if !self.pulse.wait_out_pause().await {
+        if !self.health.wait_out_pause().await {
             return Submitted::NotNow(Code::THROTTLED);
         }
         for _ in 0..parcel.shape.parts {
@@ -246,20 +244,20 @@ impl Carrier for Upstream {
         }
         let now = self.clock.now();
         if parcel.expires_at <= now {
-            // Its time ran out while it waited here; whoever comes for it next finds that.
+            // It expired while it waited here, which its next attempt will find out.
             return Submitted::NotNow(Code::THROTTLED);
         }
-        let verdict = match self.link.post(self.orders.order(parcel, now)).await {
+        let verdict = match self.client.post(self.requests.build(parcel, now)).await {
             Ok(reply) => {
                 if reply.status.is_client_error() {
                     let (carrier, answer) = (&self.settings.name, answer_text(&reply));
-                    tracing::debug!(carrier, message = %parcel.id, answer, "a message was not taken");
+                    tracing::debug!(carrier, message = %parcel.id, answer, "a message was not accepted");
                 }
                 judge(&reply, parcel.claim.attempt > 1)
             }
             Err(silence) => Verdict::Failed(silence.to_string(), None),
         };
-        self.act_on(verdict, parcel)
+        self.apply(verdict, parcel)
     }
 
     async fn stop(&self) {

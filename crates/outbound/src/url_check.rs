@@ -1,4 +1,4 @@
-//! The check of an address at the moment a caller gives it.
+//! Checks a URL when a caller gives it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,23 +14,23 @@ use url::{Host, Url};
 use crate::guard::{Forbidden, Guard, LOOKUP_TIMEOUT};
 use crate::resolve::Resolve;
 
-/// For so long a name's verdict is not asked for again. Short enough that a corrected name is noticed soon.
+/// How long the result for a name is cached. Short, so that a corrected name is noticed soon.
 const REMEMBERED: Duration = Duration::from_secs(30);
 
-/// So many names are remembered; then all are forgotten, which costs a lookup each and needs no order of age.
+/// How many names are cached. When the cache is full it is cleared, which costs one lookup each.
 const MAX_REMEMBERED: usize = 4096;
 
-/// Names that are looked up at once, in all and for one account.
+/// How many names are looked up at once, in total and for one account.
 const MAX_LOOKUPS: usize = 128;
 const MAX_OF_ACCOUNT: usize = 8;
 
 type Verdict = Result<(), Forbidden>;
 
-/// Decides on the addresses that callers give.
+/// Checks the URLs that callers give.
 ///
-/// It remembers its verdict about a name for a while, whatever it was: callers give the same few addresses with
-/// thousands of messages a second, and a name that is slow to look up should cost its sender the wait only once.
-/// Nothing depends on the memory being right, because what is dialled is judged again.
+/// Results are cached for a while, good or bad: callers give the same few URLs with thousands of messages a second, and
+/// a slow name should delay its sender only once. Safety does not depend on the cache, because every address is checked
+/// again before connecting.
 pub struct UrlCheck {
     guard: Guard,
     resolver: Arc<dyn Resolve>,
@@ -39,7 +39,6 @@ pub struct UrlCheck {
 }
 
 impl UrlCheck {
-    /// Checks by this guard, with names looked up by this resolver.
     pub fn new(guard: Guard, resolver: Arc<dyn Resolve>) -> Self {
         Self {
             guard,
@@ -49,10 +48,10 @@ impl UrlCheck {
         }
     }
 
-    /// Whether the address may be called, as far as can be told now.
+    /// Checks a URL as far as possible now.
     ///
-    /// An account whose lookups all hang waits for one of them, no longer than for a lookup itself; then the address
-    /// passes, as one does whose name is not found in time.
+    /// An account whose lookups all hang waits for one of them, at most as long as a lookup may take; then the URL
+    /// passes, like a name that is not resolved in time.
     pub async fn check_url(&self, asker: AccountId, url: &CallbackUrl) -> Verdict {
         let Some(name) = name_of(url) else {
             return self.guard.check_url(url);
@@ -84,7 +83,7 @@ impl UrlCheck {
     }
 }
 
-/// The host, when it is a name.
+/// The host, if it is a name.
 fn name_of(url: &CallbackUrl) -> Option<String> {
     match Url::parse(url.as_str()).ok()?.host()? {
         Host::Domain(name) => Some(name.to_owned()),

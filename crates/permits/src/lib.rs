@@ -1,9 +1,7 @@
-//! Permits that many share: at most so many at once for each key, and so many in all.
+//! Limits how many things run at once: for each key, and in total.
 //!
-//! What belongs here: counting what is under way for an account, an address, a session or a domain, so that nobody takes the
-//! share of others.
-//!
-//! What never enters: rates (so many in a second), and what the keys stand for.
+//! The keys are accounts, addresses, sessions or domains; the crate does not know what they mean. Rates (requests a
+//! second) do not belong here.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,8 +11,8 @@ use tokio::sync::Notify;
 
 /// Permits by key.
 ///
-/// A key never holds more than are left for all others, so a few greedy keys together cannot take them all either: the next
-/// one finds a permit.
+/// A key never holds more permits than are left for all others. So a few greedy keys together cannot take them all, and
+/// the next key still gets one.
 #[derive(Debug)]
 pub struct Permits<K> {
     all: usize,
@@ -30,7 +28,7 @@ struct Taken<K> {
 }
 
 impl<K: Clone + Eq + Hash> Permits<K> {
-    /// At most `all` at once, and for a key as many as `each` says.
+    /// Allows `all` permits at once, and for each key as many as `each` returns.
     pub fn new(all: usize, each: fn(&K) -> usize) -> Arc<Self> {
         Arc::new(Self {
             all,
@@ -43,7 +41,7 @@ impl<K: Clone + Eq + Hash> Permits<K> {
         })
     }
 
-    /// A permit that counts for all of these keys, or `None` when one of them has its share, or none is left.
+    /// A permit that counts for all of these keys, or `None` if one of them has its share or none is left.
     pub fn try_acquire(self: &Arc<Self>, keys: &[K]) -> Option<Permit<K>> {
         let mut taken = self.lock();
         let free = self.all - taken.all;
@@ -64,11 +62,11 @@ impl<K: Clone + Eq + Hash> Permits<K> {
         })
     }
 
-    /// A permit as soon as there is one. Drop the future to give up.
+    /// Waits for a permit. Drop the future to give up.
     pub async fn acquire(self: &Arc<Self>, keys: &[K]) -> Permit<K> {
         loop {
             let mut released = std::pin::pin!(self.released.notified());
-            // Before the look: what is released meanwhile is not missed.
+            // Enabled before the check, so that a release in between is not missed.
             released.as_mut().enable();
             if let Some(permit) = self.try_acquire(keys) {
                 return permit;
@@ -77,7 +75,6 @@ impl<K: Clone + Eq + Hash> Permits<K> {
         }
     }
 
-    /// How many are taken.
     pub fn taken(&self) -> usize {
         self.lock().all
     }
@@ -118,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_gets_its_share_and_gives_it_back() {
+    fn a_key_gets_its_share_and_returns_it() {
         let permits = Permits::new(100, |_| 2);
         let held = [permits.try_acquire(&["a"]), permits.try_acquire(&["a"])];
         assert!(held.iter().all(Option::is_some));
@@ -145,8 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn greedy_keys_leave_room_for_the_next() {
-        // Four keys with their whole share would hold all.
+    fn greedy_keys_leave_a_permit_for_the_next() {
+        // Four keys with their full share would hold all permits.
         let permits = Permits::new(32, |_| 8);
         let mut held = Vec::new();
         for key in (0..6).cycle().take(60) {
@@ -159,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_gets_what_is_released_and_who_gives_up_holds_nothing() {
+    async fn released_permits_go_to_waiting_tasks_and_cancelled_waits_hold_none() {
         let permits = Permits::new(10, |_| 1);
         let held = permits.acquire(&["a"]).await;
         let waiting = tokio::spawn({

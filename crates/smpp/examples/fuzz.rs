@@ -1,12 +1,12 @@
-//! Feeds the decoder with octets that nobody would send, for as long as one likes.
+//! Feeds the decoder with random octets.
 //!
 //! ```text
 //! cargo run --release -p smpp --example fuzz -- --seconds 60 [--seed N]
 //! ```
 //!
-//! Each execution makes a stream, from PDUs that are changed or from chance alone, and checks that nothing panics, that
-//! framing is held, that pieces do not matter, and that what is read and written again is read the same. A finding is
-//! printed with its octets, and the exit status is 1.
+//! Each run makes a stream from modified PDUs or random octets. It checks that nothing panics, that framing holds, that
+//! the size of the pieces does not matter, and that a PDU survives being encoded again. A failure is printed with its
+//! octets, and the exit status is 1.
 
 use std::fmt::Write as _;
 use std::panic;
@@ -35,13 +35,13 @@ fn main() -> ExitCode {
         }
     }
     let end = Instant::now() + Duration::from_secs(seconds);
-    let mut chance = Chance(seed);
+    let mut random = Random(seed);
     let seeds = seeds();
     let (mut executions, mut octets, mut read, mut findings) = (0_u64, 0, 0, 0);
     while Instant::now() < end {
         for _ in 0..256 {
-            let stream = chance.stream(&seeds);
-            let pieces = chance.below(40) + 1;
+            let stream = random.stream(&seeds);
+            let pieces = random.below(40) + 1;
             executions += 1;
             octets += stream.len();
             match panic::catch_unwind(|| check(&stream, pieces)) {
@@ -70,7 +70,7 @@ fn report(stream: &[u8], what: &str) -> u64 {
     1
 }
 
-/// What is wrong, or how many frames there were.
+/// Returns the number of frames, or what is wrong.
 fn check(stream: &[u8], piece: usize) -> Result<usize, &'static str> {
     let (frames, end) = frames(stream, stream.len().max(1));
     if frames.len() != by_length(stream) {
@@ -82,7 +82,7 @@ fn check(stream: &[u8], piece: usize) -> Result<usize, &'static str> {
     for frame in &frames {
         let Frame::Ok(pdu) = frame else { continue };
         let mut again = BytesMut::new();
-        // What was read leniently may be more than may be written.
+        // The decoder is lenient and may accept more than can be encoded.
         if encode(pdu, &mut again).is_err() {
             if !again.is_empty() {
                 return Err("a refused PDU left octets");
@@ -97,7 +97,7 @@ fn check(stream: &[u8], piece: usize) -> Result<usize, &'static str> {
     Ok(frames.len())
 }
 
-/// All frames of the stream when it comes in pieces of this size, and why it ended.
+/// The frames of the stream when it arrives in pieces of this size, and the error that ended it.
 fn frames(stream: &[u8], piece: usize) -> (Vec<Frame>, Option<FatalLength>) {
     let mut decoder = Decoder::default();
     let mut buffer = BytesMut::new();
@@ -115,7 +115,7 @@ fn frames(stream: &[u8], piece: usize) -> (Vec<Frame>, Option<FatalLength>) {
     (found, None)
 }
 
-/// How many frames there are by their lengths alone.
+/// The number of frames, by their lengths alone.
 fn by_length(stream: &[u8]) -> usize {
     let (mut rest, mut found) = (stream, 0);
     while let Some(length) = rest.first_chunk().copied().map(u32::from_be_bytes) {
@@ -129,7 +129,7 @@ fn by_length(stream: &[u8]) -> usize {
     found
 }
 
-/// PDUs to begin with.
+/// PDUs that the random changes start from.
 fn seeds() -> Vec<Vec<u8>> {
     let mut tlvs = Tlvs::new();
     tlvs.push_c_string(tag::RECEIPTED_MESSAGE_ID, b"0a1b2c");
@@ -185,10 +185,10 @@ fn seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Chance that can be had again: the same seed, the same run.
-struct Chance(u64);
+/// A random number generator that repeats itself for the same seed.
+struct Random(u64);
 
-impl Chance {
+impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -221,7 +221,7 @@ impl Chance {
             for _ in 0..self.below(5) {
                 self.change(&mut pdu);
             }
-            // Mostly with a right length, or nothing behind the first one would be seen.
+            // Mostly a correct length, because nothing after a wrong one is read.
             if self.below(8) != 0 {
                 pdu.resize(pdu.len().max(HEADER), 0);
                 let length = u32::try_from(pdu.len()).unwrap_or(u32::MAX);

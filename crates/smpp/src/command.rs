@@ -1,6 +1,6 @@
-//! `command_id`: what a PDU is.
+//! `command_id`: the types of PDUs.
 
-/// An answer has this bit and the number of its request.
+/// This bit is set in responses; the other bits are those of the request.
 pub const RESPONSE: u32 = 0x8000_0000;
 
 macro_rules! commands {
@@ -10,7 +10,7 @@ macro_rules! commands {
             pub const $name: u32 = $code;
         )+
 
-        /// The specification's name of a command.
+        /// The command's name in the specification.
         pub const fn name(command: u32) -> Option<&'static str> {
             match command {
                 $($code => Some($text),)+
@@ -56,7 +56,7 @@ commands! {
     0x8000_0113 CANCEL_BROADCAST_SM_RESP "cancel_broadcast_sm_resp"
 }
 
-/// Whether the command is an answer. An answer is never answered.
+/// Whether the command is a response. A response is never answered.
 pub const fn is_response(command: u32) -> bool {
     command & RESPONSE != 0
 }

@@ -1,4 +1,4 @@
-//! From octets to PDUs: framing, and how a PDU that cannot be read is told.
+//! Decodes octets into PDUs.
 
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
@@ -11,12 +11,12 @@ mod fields;
 
 pub(crate) use body::message_resp_in_place;
 
-/// The longest PDU that a [`Decoder`] takes unless told otherwise.
+/// The longest PDU that a [`Decoder`] accepts by default.
 pub const DEFAULT_MAX_PDU: usize = 64 << 10;
 
-/// Cuts a stream into PDUs, each by its own length.
+/// Splits a stream into PDUs by their length.
 ///
-/// One PDU never harms the next: what is missing in it, what is too much, what is unknown, stays inside its frame.
+/// A malformed PDU never affects the next one.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     max_pdu: usize,
@@ -25,45 +25,45 @@ pub struct Decoder {
 /// One frame of the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// A PDU.
+    /// A readable PDU.
     Ok(Pdu),
-    /// A PDU whose body cannot be read. Command and sequence number are enough to refuse it.
+    /// A PDU with an unreadable body. Command and sequence number are known, so it can be refused.
     Bad {
-        /// What it would have been.
+        /// The command.
         command: u32,
-        /// Its sequence number.
+        /// The sequence number.
         sequence: u32,
-        /// What is wrong.
+        /// What is wrong with the body.
         why: BodyError,
     },
 }
 
-/// The stream has no PDUs any more: after a length like that nobody knows where the next one starts.
+/// The length of a PDU is impossible, so the start of the next one is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a PDU claims a length of {0} octets")]
 pub struct FatalLength(pub u32);
 
-/// Why a body cannot be read.
+/// Why a body is unreadable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BodyError {
-    /// The frame ends where a field should be.
+    /// The frame ends before a required field.
     #[error("the PDU ends before {field}")]
     Truncated {
         /// The first field that is missing.
         field: &'static str,
     },
-    /// `sm_length` goes beyond the frame.
+    /// `sm_length` exceeds the frame.
     #[error("short_message should have {declared} octets, and {present} are there")]
     ShortMessage {
-        /// What `sm_length` says.
+        /// The value of `sm_length`.
         declared: usize,
-        /// What is there.
+        /// The octets that follow it.
         present: usize,
     },
 }
 
 impl BodyError {
-    /// The status to answer with.
+    /// The status of the response that refuses the PDU.
     pub const fn status(self) -> Status {
         match self {
             Self::Truncated { .. } => Status::ESME_RINVCMDLEN,
@@ -79,15 +79,15 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Takes PDUs of up to so many octets.
+    /// Accepts PDUs of up to `max_pdu` octets.
     pub const fn new(max_pdu: usize) -> Self {
         Self { max_pdu }
     }
 
-    /// The next frame, or none until more octets are there.
+    /// The next frame, or `None` until more octets arrive.
     ///
-    /// The PDU's octet strings are slices of `buffer`'s memory. Copy what is kept for long: a slice keeps all of
-    /// the memory it was cut from.
+    /// The PDU's octet strings are slices of `buffer`'s memory. Copy those that are kept for long, because a slice
+    /// keeps the whole buffer alive.
     pub fn next(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, FatalLength> {
         let Some(length) = self.frame_length(buffer)? else {
             return Ok(None);
@@ -96,7 +96,7 @@ impl Decoder {
         Ok(Some(decode(&frame)))
     }
 
-    /// The length of the frame at the start, if all of it is there.
+    /// The length of the first frame, if it is complete.
     pub(crate) fn frame_length(&self, octets: &[u8]) -> Result<Option<usize>, FatalLength> {
         let Some(declared) = octets.first_chunk().copied().map(u32::from_be_bytes) else {
             return Ok(None);
@@ -118,8 +118,8 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Of a frame that is there in full.
-    pub(crate) fn of(frame: &[u8]) -> Self {
+    /// Parses the header of a complete frame.
+    pub(crate) fn parse(frame: &[u8]) -> Self {
         let word = |at: usize| {
             let octets = frame[at..].first_chunk().copied();
             u32::from_be_bytes(octets.expect("a frame has a header"))
@@ -132,13 +132,13 @@ impl Header {
     }
 }
 
-/// One frame that is there in full.
+/// Decodes a complete frame.
 fn decode(frame: &Bytes) -> Frame {
     let Header {
         command,
         status,
         sequence,
-    } = Header::of(frame);
+    } = Header::parse(frame);
     match body::read(command, frame) {
         Ok(body) => Frame::Ok(Pdu {
             status,

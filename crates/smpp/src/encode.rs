@@ -1,4 +1,4 @@
-//! From a PDU to octets.
+//! Encodes PDUs into octets.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use thiserror::Error;
@@ -10,45 +10,45 @@ use crate::pdu::{
 };
 use crate::{Status, Tlvs};
 
-/// The longest text of `short_message`: its length is one octet.
+/// The maximum size of `short_message`, whose length is a single octet.
 pub const MAX_SHORT_MESSAGE: usize = 255;
 
-/// The longest values of the specification, without the NUL.
+/// Maximum lengths by the specification, without the NUL.
 const MAX_SERVICE_TYPE: usize = 5;
 const MAX_ADDRESS: usize = 20;
 const MAX_DATA_ADDRESS: usize = 64;
 const MAX_TIME: usize = 16;
 const MAX_MESSAGE_ID: usize = 64;
-/// Carriers hand out system IDs, types and passwords that are longer than the specification has them.
+/// Carriers issue system IDs, types and passwords that are longer than the specification allows.
 const MAX_BIND_FIELD: usize = 255;
 
-/// Why a PDU has no octets. What may not stand in a field is refused, not cut.
+/// Why a PDU cannot be encoded. Values that do not fit are refused, never truncated.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum EncodeError {
-    /// The field would end there.
+    /// The field contains a NUL, which would end it.
     #[error("{field} holds a NUL octet")]
     Nul {
-        /// Which field.
+        /// The name of the field.
         field: &'static str,
     },
-    /// More than the field takes.
+    /// The value is too long.
     #[error("{field} has {length} octets, and at most {limit} fit")]
     TooLong {
-        /// Which field.
+        /// The name of the field.
         field: &'static str,
-        /// What it has.
+        /// The length of the value.
         length: usize,
-        /// What fits.
+        /// The maximum length.
         limit: usize,
     },
 }
 
-/// Puts a PDU behind what is in `out`. After an error `out` is as it was.
+/// Appends a PDU to `out`. On error, `out` is unchanged.
 pub fn encode(pdu: &Pdu, out: &mut BytesMut) -> Result<(), EncodeError> {
     encode_into(pdu, out)
 }
 
-/// Where octets go. A `Vec` is the faster of the two, since its small writes are inlined.
+/// An output buffer. `Vec` is faster than `BytesMut` here, because its small writes are inlined.
 pub(crate) trait Out: BufMut {
     fn length(&self) -> usize;
     fn make_room(&mut self, octets: usize);
@@ -92,13 +92,13 @@ impl Out for Vec<u8> {
     }
 }
 
-/// [`encode`] for either.
+/// [`encode`] for any output buffer.
 pub(crate) fn encode_into(pdu: &Pdu, out: &mut impl Out) -> Result<(), EncodeError> {
     let command = pdu.body.command();
     framed(out, command, pdu.status, pdu.sequence, |out| body(pdu, out))
 }
 
-/// A request that carries a message, without a [`Pdu`] around it: saves a copy of the message.
+/// Encodes a request with a message directly, which avoids copying the message into a [`Pdu`].
 pub(crate) fn encode_message(
     command: u32,
     sequence: u32,
@@ -149,7 +149,7 @@ fn body(pdu: &Pdu, out: &mut impl Out) -> Result<(), EncodeError> {
         Body::Bind(_, bind) => self::bind(bind, out),
         Body::BindResp(_, resp) => {
             if !pdu.status.is_ok() && resp.system_id.is_empty() && resp.tlvs.is_empty() {
-                // The specification has no body in a refusal.
+                // By the specification, an error response has no body.
                 return Ok(());
             }
             c_string("system_id", &resp.system_id, MAX_BIND_FIELD, out)?;

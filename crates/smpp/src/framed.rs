@@ -1,4 +1,4 @@
-//! PDUs over a connection, for whoever needs no more than that: a server, a test.
+//! Reads and writes PDUs on a connection. Sufficient for servers and tests.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::{Decoder, EncodeError, FatalLength, Frame, Pdu, encode};
 
-/// So much is asked of the connection in one read.
+/// The size of one read.
 const READ_AT_ONCE: usize = 16 << 10;
 
-/// Reads and writes PDUs.
+/// A connection that PDUs are read from and written to.
 #[derive(Debug)]
 pub struct Framed<S> {
     stream: S,
@@ -20,13 +20,13 @@ pub struct Framed<S> {
     output: BytesMut,
 }
 
-/// Why a connection has no next PDU.
+/// Why the next PDU cannot be read.
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// The connection failed.
     #[error("reading failed")]
     Io(#[from] io::Error),
-    /// The stream cannot be cut into PDUs any more.
+    /// The stream is no longer a sequence of PDUs.
     #[error(transparent)]
     Length(#[from] FatalLength),
 }
@@ -37,13 +37,13 @@ pub enum WriteError {
     /// The connection failed.
     #[error("writing failed")]
     Io(#[from] io::Error),
-    /// It has no octets.
+    /// The PDU cannot be encoded.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
 
 impl<S> Framed<S> {
-    /// Over a connection.
+    /// Wraps a connection.
     pub fn new(stream: S, decoder: Decoder) -> Self {
         Self {
             stream,
@@ -53,35 +53,34 @@ impl<S> Framed<S> {
         }
     }
 
-    /// The next frame among what is read already.
+    /// The next frame that is already in the read buffer.
     pub fn ready(&mut self) -> Result<Option<Frame>, FatalLength> {
         self.decoder.next(&mut self.input)
     }
 
-    /// Puts a PDU behind those that wait to be written; see [`Framed::flush`].
+    /// Adds a PDU to the write buffer; see [`Framed::flush`].
     pub fn queue(&mut self, pdu: &Pdu) -> Result<(), EncodeError> {
         encode(pdu, &mut self.output)
     }
 
-    /// How many octets wait to be written.
+    /// The size of the write buffer in octets.
     pub fn queued(&self) -> usize {
         self.output.len()
     }
 
-    /// The connection, and what was read and not yet taken.
+    /// The connection, and the rest of the read buffer.
     pub fn into_parts(self) -> (S, BytesMut) {
         (self.stream, self.input)
     }
 
-    /// The connection, for octets that are no PDU.
+    /// The connection, to write octets that are not a PDU.
     pub fn stream_mut(&mut self) -> &mut S {
         &mut self.stream
     }
 }
 
 impl<S: AsyncRead + Unpin> Framed<S> {
-    /// The next frame; none at the end of the stream, where an unfinished PDU is dropped. Nothing is lost when this is
-    /// cancelled.
+    /// The next frame; `None` at the end of the stream, where an incomplete PDU is dropped. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Frame>, ReadError> {
         loop {
             if let Some(frame) = self.ready()? {
@@ -96,7 +95,7 @@ impl<S: AsyncRead + Unpin> Framed<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Framed<S> {
-    /// Writes all that waits. When this is cancelled, what was not written still waits.
+    /// Writes the write buffer. When cancelled, the unwritten rest stays in the buffer.
     pub async fn flush(&mut self) -> io::Result<()> {
         while !self.output.is_empty() {
             if self.stream.write_buf(&mut self.output).await? == 0 {
@@ -106,7 +105,7 @@ impl<S: AsyncWrite + Unpin> Framed<S> {
         self.stream.flush().await
     }
 
-    /// Writes a PDU at once.
+    /// Writes a PDU immediately.
     pub async fn send(&mut self, pdu: &Pdu) -> Result<(), WriteError> {
         self.queue(pdu)?;
         Ok(self.flush().await?)

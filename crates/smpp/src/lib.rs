@@ -1,17 +1,16 @@
-//! The SMPP protocol: a codec for its PDUs and a client session.
+//! The SMPP protocol: a codec for PDUs and a client session.
 //!
-//! What belongs here: what any program that speaks SMPP could use.
+//! The crate is independent of this product: any program that speaks SMPP could use it.
 //!
-//! What never enters: anything of this product. No type of ours crosses this line, in either direction.
+//! * [`encode`] and [`Decoder`] convert PDUs to octets and back: SMPP 3.4, and the parts of 5.0 that extend it. Decoding
+//!   is lenient, because many SMSCs deviate from the specification: each PDU is framed by its own length, and a malformed
+//!   one never affects the next.
+//! * [`Framed`] reads and writes PDUs on a connection, which is enough for a server.
+//! * [`Session`] is a client: it binds, keeps a window of messages in flight, probes the link, and hands over deliveries.
 //!
-//! * [`encode`] and [`Decoder`] turn PDUs into octets and back: SMPP 3.4, and 5.0 where it is more of the same. Reading
-//!   is lenient, since what SMSCs send is: each PDU is cut out by its own length, and a strange one never harms the
-//!   next.
-//! * [`Framed`] puts them on a connection: enough for a server.
-//! * [`Session`] is a client: it binds, keeps a window of messages under way, watches the link, and hands over what the
-//!   SMSC brings.
-//!
-//! Text stays octets throughout: how it is coded is the business of whoever sends it.
+//! Texts are octets throughout; encoding them is up to the caller.
+
+#![warn(missing_docs)]
 
 pub mod command;
 mod decode;
@@ -32,10 +31,10 @@ pub use pdu::{
     Outbind, Pdu, QuerySm, QuerySmResp, ReplaceSm, ShortMessage,
 };
 pub use session::{
-    ConnectError, Ended, Incoming, Session, SessionOptions, SubmitAnswer, SubmitError, Tls,
+    ConnectError, EndReason, Incoming, Session, SessionOptions, SubmitAnswer, SubmitError, Tls,
 };
 pub use status::Status;
 pub use tlv::{NetworkErrorCode, Tlvs};
 
-/// The octets of a header: length, command, status, sequence number.
+/// The size of a header in octets: length, command, status, sequence number.
 pub const HEADER: usize = 16;

@@ -1,22 +1,22 @@
-//! The states of a message, as `message_state` and `query_sm_resp` tell them.
+//! The states of a message in `message_state` and `query_sm_resp`.
 
-/// Waits for its time; of 5.0.
+/// Scheduled for later (5.0).
 pub const SCHEDULED: u8 = 0;
 /// On its way.
 pub const ENROUTE: u8 = 1;
-/// On the phone.
+/// Delivered to the phone.
 pub const DELIVERED: u8 = 2;
 /// Its validity period ended.
 pub const EXPIRED: u8 = 3;
-/// Taken back.
+/// Cancelled.
 pub const DELETED: u8 = 4;
 /// Cannot be delivered.
 pub const UNDELIVERABLE: u8 = 5;
-/// Taken over by somebody on behalf of the receiver.
+/// Accepted on behalf of the receiver.
 pub const ACCEPTED: u8 = 6;
-/// Nobody knows.
+/// Unknown.
 pub const UNKNOWN: u8 = 7;
 /// Refused.
 pub const REJECTED: u8 = 8;
-/// Accepted, and deliberately not sent on; of 5.0.
+/// Accepted, but deliberately not sent (5.0).
 pub const SKIPPED: u8 = 9;

@@ -1,4 +1,4 @@
-//! The PDUs.
+//! The types of PDUs.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use bytes::Bytes;
 
 use crate::{Status, Tlvs, command};
 
-/// One PDU: a request, an answer, a notification.
+/// A request, a response or a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pdu {
-    /// How the request went; [`Status::OK`] in a request.
+    /// The result of the request; [`Status::OK`] in requests.
     pub status: Status,
-    /// Ties an answer to its request.
+    /// Matches a response to its request.
     pub sequence: u32,
-    /// What it says.
+    /// The content.
     pub body: Body,
 }
 
 impl Pdu {
-    /// A request, or an answer without error.
+    /// A request, or a successful response.
     pub const fn new(sequence: u32, body: Body) -> Self {
         Self::with_status(Status::OK, sequence, body)
     }
 
-    /// An answer with a status.
+    /// A response with a status.
     pub const fn with_status(status: Status, sequence: u32, body: Body) -> Self {
         Self {
             status,
@@ -33,62 +33,62 @@ impl Pdu {
     }
 }
 
-/// What a PDU says.
+/// The content of a PDU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     /// A client opens a session.
     Bind(BindKind, Box<Bind>),
-    /// The answer to it.
+    /// The response to a bind.
     BindResp(BindKind, BindResp),
     /// An SMSC asks a client to bind.
     Outbind(Box<Outbind>),
-    /// One side wants to end the session.
+    /// Either side ends the session.
     Unbind,
-    /// The answer to it.
+    /// The response to `unbind`.
     UnbindResp,
-    /// One side asks whether the other still hears.
+    /// Either side checks that the other is alive.
     EnquireLink,
-    /// The answer to it.
+    /// The response to `enquire_link`.
     EnquireLinkResp,
-    /// The answer to what could not be understood.
+    /// The response to a PDU that is not understood.
     GenericNack,
     /// A client sends a message.
     SubmitSm(Box<ShortMessage>),
-    /// The answer to it.
+    /// The response to `submit_sm`.
     SubmitSmResp(MessageResp),
-    /// An SMSC brings a message or a receipt.
+    /// An SMSC delivers a message or a receipt.
     DeliverSm(Box<ShortMessage>),
-    /// The answer to it; its message ID is empty.
+    /// The response to `deliver_sm`; its message ID is empty.
     DeliverSmResp(MessageResp),
-    /// A message with all of its text in the optional part; in both directions.
+    /// A message with its text in the optional parameters, in either direction.
     DataSm(Box<DataMessage>),
-    /// The answer to it.
+    /// The response to `data_sm`.
     DataSmResp(MessageResp),
-    /// A client asks what became of a message.
+    /// A client asks for the state of a message.
     QuerySm(Box<QuerySm>),
-    /// The answer to it.
+    /// The response to `query_sm`.
     QuerySmResp(Box<QuerySmResp>),
-    /// A client takes a message back.
+    /// A client cancels a message.
     CancelSm(Box<CancelSm>),
-    /// The answer to it.
+    /// The response to `cancel_sm`.
     CancelSmResp,
-    /// A client changes a message.
+    /// A client replaces a message.
     ReplaceSm(Box<ReplaceSm>),
-    /// The answer to it.
+    /// The response to `replace_sm`.
     ReplaceSmResp,
-    /// An SMSC tells that a phone can be reached again. It has no answer.
+    /// An SMSC reports that a phone is reachable again. It has no response.
     AlertNotification(Box<AlertNotification>),
-    /// A command that this crate does not know, as it came.
+    /// A command that this crate does not know.
     Unknown {
-        /// Its number.
+        /// The command.
         command: u32,
-        /// Its body.
+        /// The undecoded body.
         octets: Bytes,
     },
 }
 
 impl Body {
-    /// The number of the command; see [`command`].
+    /// The ID of the command; see [`command`].
     pub const fn command(&self) -> u32 {
         match self {
             Self::Bind(kind, _) => kind.command(),
@@ -117,19 +117,19 @@ impl Body {
     }
 }
 
-/// What a session may do.
+/// The direction of a session's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BindKind {
-    /// Send.
+    /// The client only sends.
     Transmitter,
-    /// Receive.
+    /// The client only receives.
     Receiver,
-    /// Both.
+    /// The client sends and receives.
     Transceiver,
 }
 
 impl BindKind {
-    /// The number of the request.
+    /// The ID of the bind request.
     pub const fn command(self) -> u32 {
         match self {
             Self::Transmitter => command::BIND_TRANSMITTER,
@@ -139,7 +139,7 @@ impl BindKind {
     }
 }
 
-/// An address: a number, a short code, a name.
+/// A phone number, a short code or a name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Address {
     /// Type of number: 0 unknown, 1 international, 2 national, 3 network's own, 5 alphanumeric.
@@ -151,7 +151,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// An address.
+    /// Creates an address.
     pub fn new(ton: u8, npi: u8, digits: impl Into<Bytes>) -> Self {
         Self {
             ton,
@@ -161,18 +161,18 @@ impl Address {
     }
 }
 
-/// The body of a bind. The password is not in its `Debug` text.
+/// The body of a bind. Its `Debug` output omits the password.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Bind {
-    /// Who binds.
+    /// The name of the client.
     pub system_id: Bytes,
-    /// How it proves that.
+    /// The password.
     pub password: Bytes,
-    /// What kind of system it is; often empty.
+    /// The type of the client; often empty.
     pub system_type: Bytes,
-    /// The version it speaks: 0x34, 0x50.
+    /// The client's protocol version: 0x34, 0x50.
     pub interface_version: u8,
-    /// The addresses it serves; mostly empty.
+    /// The addresses that the client serves; usually empty.
     pub address_range: Address,
 }
 
@@ -187,21 +187,21 @@ impl fmt::Debug for Bind {
     }
 }
 
-/// The body of an answer to a bind.
+/// The body of a bind response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BindResp {
-    /// Who answers.
+    /// The name of the SMSC.
     pub system_id: Bytes,
-    /// Often `sc_interface_version`.
+    /// Often contains `sc_interface_version`.
     pub tlvs: Tlvs,
 }
 
-/// The body of `outbind`. The password is not in its `Debug` text.
+/// The body of `outbind`. Its `Debug` output omits the password.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Outbind {
-    /// Who asks.
+    /// The name of the SMSC.
     pub system_id: Bytes,
-    /// How it proves that.
+    /// The password.
     pub password: Bytes,
 }
 
@@ -213,41 +213,41 @@ impl fmt::Debug for Outbind {
     }
 }
 
-/// The body of `submit_sm` and of `deliver_sm`.
+/// The body of `submit_sm` and `deliver_sm`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ShortMessage {
     /// The service, by agreement; often empty.
     pub service_type: Bytes,
-    /// From whom.
+    /// The sender.
     pub source: Address,
-    /// To whom.
+    /// The recipient.
     pub destination: Address,
-    /// Mode, type and features; 0x04 marks a receipt, 0x40 a header before the text.
+    /// Mode, type and features: 0x04 marks a receipt, 0x40 a header before the text.
     pub esm_class: u8,
     /// The network's protocol identifier.
     pub protocol_id: u8,
-    /// From 0, the lowest, to 3.
+    /// From 0 (lowest) to 3.
     pub priority_flag: u8,
-    /// When to deliver; empty for at once.
+    /// When to deliver; empty for immediately.
     pub schedule_delivery_time: Bytes,
-    /// Until when to try; empty for the SMSC's default.
+    /// How long to try; empty for the SMSC's default.
     pub validity_period: Bytes,
-    /// Which receipts are wanted; 1 for the final one.
+    /// The requested receipts; 1 for the final one.
     pub registered_delivery: u8,
-    /// 1 to replace a message that waits.
+    /// 1 to replace a waiting message.
     pub replace_if_present: u8,
-    /// How the text is coded.
+    /// The encoding of the text.
     pub data_coding: u8,
-    /// A message that the SMSC has in store; `sm_default_msg_id`.
+    /// The ID of a message stored at the SMSC (`sm_default_msg_id`).
     pub default_message_id: u8,
-    /// The text, at most 255 octets (254 in 3.4). Longer ones go into `message_payload`.
+    /// The text, at most 255 octets (254 in 3.4). Longer texts go into `message_payload`.
     pub short_message: Bytes,
-    /// The optional part.
+    /// The optional parameters.
     pub tlvs: Tlvs,
 }
 
 impl ShortMessage {
-    /// The text, wherever it is: `short_message`, or `message_payload` when that is empty.
+    /// The text: `short_message`, or `message_payload` if that is empty.
     pub fn text(&self) -> &Bytes {
         if self.short_message.is_empty() {
             self.tlvs.message_payload().unwrap_or(&self.short_message)
@@ -262,31 +262,31 @@ impl ShortMessage {
 pub struct DataMessage {
     /// The service, by agreement; often empty.
     pub service_type: Bytes,
-    /// From whom.
+    /// The sender.
     pub source: Address,
-    /// To whom.
+    /// The recipient.
     pub destination: Address,
     /// Mode, type and features.
     pub esm_class: u8,
-    /// Which receipts are wanted.
+    /// The requested receipts.
     pub registered_delivery: u8,
-    /// How the text is coded.
+    /// The encoding of the text.
     pub data_coding: u8,
-    /// The optional part, with the text in `message_payload`.
+    /// The optional parameters, with the text in `message_payload`.
     pub tlvs: Tlvs,
 }
 
-/// The body of the answer to a message.
+/// The body of the response to a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MessageResp {
-    /// The ID that the other side gave the message. Octets, not a number: some SMSCs count in hexadecimal.
+    /// The ID that the receiving side gave the message. It is not a number: some SMSCs count in hexadecimal.
     pub message_id: Bytes,
-    /// The optional part.
+    /// The optional parameters.
     pub tlvs: Tlvs,
 }
 
 impl MessageResp {
-    /// An answer with an ID and nothing else.
+    /// A response with only an ID.
     pub fn new(message_id: impl Into<Bytes>) -> Self {
         Self {
             message_id: message_id.into(),
@@ -298,67 +298,67 @@ impl MessageResp {
 /// The body of `query_sm`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QuerySm {
-    /// Which message.
+    /// The ID of the message.
     pub message_id: Bytes,
-    /// From whom it was.
+    /// The sender of the message.
     pub source: Address,
 }
 
 /// The body of `query_sm_resp`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QuerySmResp {
-    /// Which message.
+    /// The ID of the message.
     pub message_id: Bytes,
-    /// When it reached its last state; empty when it has not.
+    /// When the message reached its final state; empty before that.
     pub final_date: Bytes,
     /// See [`message_state`](crate::message_state).
     pub message_state: u8,
-    /// The network's own error, 0 for none.
+    /// The network's error code, 0 for none.
     pub error_code: u8,
 }
 
 /// The body of `cancel_sm`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CancelSm {
-    /// The service it was sent by.
+    /// The service that the message was sent by.
     pub service_type: Bytes,
-    /// Which message; empty for all from this source to this destination.
+    /// The ID of the message; empty for all messages from this source to this destination.
     pub message_id: Bytes,
-    /// From whom it was.
+    /// The sender of the message.
     pub source: Address,
-    /// To whom it was.
+    /// The recipient of the message.
     pub destination: Address,
 }
 
 /// The body of `replace_sm`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReplaceSm {
-    /// Which message.
+    /// The ID of the message.
     pub message_id: Bytes,
-    /// From whom it was.
+    /// The sender of the message.
     pub source: Address,
-    /// When to deliver; empty for unchanged.
+    /// When to deliver; empty to leave it unchanged.
     pub schedule_delivery_time: Bytes,
-    /// Until when to try; empty for unchanged.
+    /// How long to try; empty to leave it unchanged.
     pub validity_period: Bytes,
-    /// Which receipts are wanted.
+    /// The requested receipts.
     pub registered_delivery: u8,
-    /// A message that the SMSC has in store.
+    /// The ID of a message stored at the SMSC.
     pub default_message_id: u8,
-    /// The new text.
+    /// The replacement text.
     pub short_message: Bytes,
-    /// The optional part; of 5.0.
+    /// The optional parameters (5.0).
     pub tlvs: Tlvs,
 }
 
 /// The body of `alert_notification`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AlertNotification {
-    /// The phone that can be reached.
+    /// The reachable phone.
     pub source: Address,
-    /// The client that asked to know.
+    /// The client that asked for the notification.
     pub esme: Address,
-    /// The optional part.
+    /// The optional parameters.
     pub tlvs: Tlvs,
 }
 
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_found_in_either_place() {
+    fn the_text_is_found_in_either_field() {
         let mut message = ShortMessage::default();
         assert!(message.text().is_empty());
         message.tlvs.push(tag::MESSAGE_PAYLOAD, &b"long"[..]);

@@ -1,8 +1,7 @@
-//! A client's session: one connection to an SMSC, from the bind to its end.
+//! A client session: one connection to an SMSC, from the bind to its end.
 //!
-//! Three loops share the state of a link: one reads, one writes, one watches the time. Whoever submits puts the octets
-//! into a buffer that all share, and the writing loop takes the whole buffer at once: the more is submitted, the more
-//! goes into one write.
+//! Three tasks share the state of a link: one reads, one writes, one watches the timers. Submitters encode into a
+//! shared buffer, and the writer takes the whole buffer at once. So under load, each write carries more messages.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -17,99 +16,100 @@ use crate::{BindResp, DataMessage, EncodeError, FatalLength, ShortMessage, Statu
 
 mod clock;
 mod connect;
-mod handled;
-mod keep;
+mod delivery;
 mod link;
 mod options;
 mod outstanding;
 mod read;
 mod run;
+mod timers;
 mod write;
 
 pub use connect::ConnectError;
 pub use options::{SessionOptions, Tls};
 
-use link::{Begun, Shared};
+use link::{PendingSubmit, Shared};
 
-/// What an SMSC brings.
+/// Handles what an SMSC delivers.
 #[async_trait]
 pub trait Incoming: Send + Sync + 'static {
-    /// A message or a receipt. The SMSC is answered with the status once this returns, not before; it brings again what
-    /// was not answered. A panic is answered as [`Status::ESME_RX_T_APPN`].
+    /// Handles a message or a receipt. The SMSC gets the returned status, and delivers again what was not answered. A
+    /// panic is answered with [`Status::ESME_RX_T_APPN`].
     async fn deliver(&self, message: Box<ShortMessage>) -> Status;
 
-    /// The same by `data_sm`. Refused unless this is overridden.
+    /// Handles a `data_sm`. Refused unless overridden.
     async fn data(&self, message: Box<DataMessage>) -> Status {
         drop(message);
         Status::ESME_RINVCMDID
     }
 }
 
-/// What an SMSC said to a message.
+/// An SMSC's response to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmitAnswer {
-    /// Whether it took the message.
+    /// Whether the SMSC accepted the message.
     pub status: Status,
-    /// Its ID for it; empty when refused.
+    /// The SMSC's ID of the message; empty if it was refused.
     pub message_id: Bytes,
-    /// The optional part.
+    /// The optional parameters.
     pub tlvs: Tlvs,
 }
 
-/// Why there is no answer.
+/// Why there is no response to a message.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SubmitError {
-    /// The session is at its end. Not an octet of this message has left: it may go another way.
-    #[error("the session is at its end, and nothing was sent")]
+    /// The session has ended before any octet of the message was sent, so it is safe to send it elsewhere.
+    #[error("the session has ended, and nothing was sent")]
     NotSent,
-    /// It was sent, and then the link died, or no answer came for [`SessionOptions::late_answer`]. The SMSC may have it.
-    #[error("sent, and no answer came")]
+    /// The message was sent, but the link died or no answer came within [`SessionOptions::late_answer`]. The SMSC may
+    /// have it.
+    #[error("sent, but no answer came")]
     Unknown,
-    /// It cannot be sent as it is.
+    /// The message cannot be encoded.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
 
 /// Why a session ended.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Ended {
+pub enum EndReason {
     /// [`Session::unbind`] was called.
     #[error("unbound")]
     Unbound,
-    /// No message for the time of [`SessionOptions::idle`].
-    #[error("unbound after a long time without a message")]
+    /// No messages for [`SessionOptions::idle`].
+    #[error("unbound after too long without a message")]
     Idle,
     /// The SMSC unbound.
     #[error("the SMSC unbound")]
     UnboundByPeer,
-    /// The SMSC closed the connection without a word.
+    /// The SMSC closed the connection without `unbind`.
     #[error("the SMSC closed the connection")]
     ClosedByPeer,
     /// The SMSC did not answer `enquire_link`.
     #[error("the SMSC did not answer enquire_link")]
     NotAnswering,
-    /// What the SMSC sent is no SMPP any more.
+    /// The SMSC sent something that is not SMPP.
     #[error(transparent)]
     Length(#[from] FatalLength),
     /// The connection failed.
     #[error("the connection failed: {0}")]
     Io(String),
     /// The last handle was dropped.
-    #[error("nobody uses the session any more")]
+    #[error("the session was dropped")]
     Dropped,
     /// The runtime stopped.
     #[error("the runtime stopped")]
     Stopped,
 }
 
-/// A session that is bound. Clones are the same session; it is closed when the last one is dropped.
+/// A bound session. Clones share it; it closes when the last one is dropped.
 #[derive(Debug, Clone)]
 pub struct Session(Arc<Handle>);
 
 #[derive(Debug)]
 struct Handle {
     shared: Arc<Shared>,
-    ended: watch::Receiver<Option<Ended>>,
+    ended: watch::Receiver<Option<EndReason>>,
     peer: BindResp,
 }
 
@@ -122,7 +122,7 @@ impl Drop for Handle {
 impl Session {
     /// Connects and binds. The address is `host:port`.
     ///
-    /// Needs a tokio runtime with time and I/O; the session lives in tasks of it.
+    /// Needs a tokio runtime with time and I/O, on which it spawns its tasks.
     pub async fn connect(
         address: &str,
         options: SessionOptions,
@@ -131,7 +131,7 @@ impl Session {
         connect::connect(address, options, incoming).await
     }
 
-    fn new(shared: Arc<Shared>, ended: watch::Receiver<Option<Ended>>, peer: BindResp) -> Self {
+    fn new(shared: Arc<Shared>, ended: watch::Receiver<Option<EndReason>>, peer: BindResp) -> Self {
         Self(Arc::new(Handle {
             shared,
             ended,
@@ -139,62 +139,61 @@ impl Session {
         }))
     }
 
-    /// Sends a message, once the window has room, and waits for its answer.
+    /// Sends a message as soon as the window allows it, and waits for the answer.
     ///
-    /// When this is cancelled after the message was sent, its place in the window stays taken until the answer comes or
-    /// its time is over.
+    /// When cancelled after sending, the message occupies the window until its answer arrives or times out.
     pub async fn submit(&self, message: &ShortMessage) -> Result<SubmitAnswer, SubmitError> {
         let shared = &self.0.shared;
-        // Those who wait are served first, so this passes nobody by.
-        let room = match shared.window.try_acquire() {
+        // The semaphore is fair: this fails while others wait.
+        let permit = match shared.window.try_acquire() {
             Err(TryAcquireError::NoPermits) => shared.window.acquire().await.ok(),
-            room => room.ok(),
+            permit => permit.ok(),
         };
-        let mut room = Some(room.ok_or(SubmitError::NotSent)?);
-        let mut begun: Option<Begun<'_>> = None;
+        let mut permit = Some(permit.ok_or(SubmitError::NotSent)?);
+        let mut pending: Option<PendingSubmit<'_>> = None;
         poll_fn(|context| {
-            if let Some(begun) = &mut begun {
-                return begun.poll(context);
+            if let Some(pending) = &mut pending {
+                return pending.poll(context);
             }
             match shared.submit(message, context.waker()) {
-                Ok(place) => begun = Some(place),
+                Ok(submitted) => pending = Some(submitted),
                 Err(error) => return Poll::Ready(Err(error)),
             }
-            // Given back when the answer comes.
-            if let Some(room) = room.take() {
-                room.forget();
+            // The permit is returned when the answer arrives.
+            if let Some(permit) = permit.take() {
+                permit.forget();
             }
             Poll::Pending
         })
         .await
     }
 
-    /// Whether messages are taken.
+    /// Whether the session accepts messages.
     pub fn is_open(&self) -> bool {
         self.0.shared.is_open()
     }
 
-    /// How many messages wait for their answer.
+    /// The number of messages without an answer yet.
     pub fn in_flight(&self) -> usize {
         self.0.shared.in_flight()
     }
 
-    /// What the SMSC said of itself when it took the bind.
+    /// The SMSC's response to the bind.
     pub fn peer(&self) -> &BindResp {
         &self.0.peer
     }
 
     /// Waits until the session has ended and its connection is closed.
-    pub async fn closed(&self) -> Ended {
+    pub async fn closed(&self) -> EndReason {
         let mut ended = self.0.ended.clone();
         match ended.wait_for(Option::is_some).await {
-            Ok(ended) => ended.clone().unwrap_or(Ended::Stopped),
-            Err(_) => Ended::Stopped,
+            Ok(ended) => ended.clone().unwrap_or(EndReason::Stopped),
+            Err(_) => EndReason::Stopped,
         }
     }
 
-    /// Ends the session in good order: takes no more messages, waits for the answers that are still to come, unbinds
-    /// and closes. Each of the two waits lasts for [`SessionOptions::response_timeout`] at most.
+    /// Ends the session gracefully: accepts no more messages, waits for outstanding answers, unbinds and closes. Each
+    /// of the two waits takes at most [`SessionOptions::response_timeout`].
     pub async fn unbind(&self) {
         self.0.shared.begin_unbind();
         self.closed().await;

@@ -1,8 +1,8 @@
-//! `command_status`: how a request went.
+//! `command_status`: the result of a request.
 
 use std::fmt;
 
-/// The status of a PDU. Vendors use numbers of their own, so any number is a status.
+/// The status of a PDU. Vendors use their own codes, so any number is valid.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Status(pub u32);
 
@@ -10,7 +10,7 @@ impl Status {
     /// No error; the same as [`Status::ESME_ROK`].
     pub const OK: Self = Self(0);
 
-    /// Whether this is no error.
+    /// Whether this is success.
     pub const fn is_ok(self) -> bool {
         self.0 == 0
     }
@@ -39,17 +39,17 @@ impl fmt::Debug for Status {
 
 macro_rules! statuses {
     ($($code:literal $name:ident $meaning:literal)+) => {
-        /// The codes of SMPP 3.4, and those that 5.0 added, from 0x100 on.
+        /// The codes of SMPP 3.4, and from 0x100 on those that 5.0 added.
         impl Status {
             $(
                 #[doc = $meaning]
                 pub const $name: Self = Self($code);
             )+
 
-            /// All codes that have a name.
+            /// All codes with a name.
             pub const NAMED: &[Self] = &[$(Self::$name),+];
 
-            /// The specification's name; none for a vendor's own code.
+            /// The name in the specification; `None` for a vendor's code.
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($code => Some(stringify!($name)),)+

@@ -7,7 +7,7 @@ macro_rules! tags {
             pub const $name: u16 = $code;
         )+
 
-        /// The specification's name of a tag.
+        /// The tag's name in the specification.
         pub const fn name(tag: u16) -> Option<&'static str> {
             match tag {
                 $($code => Some($text),)+

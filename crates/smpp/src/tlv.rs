@@ -1,54 +1,54 @@
-//! The optional part of a PDU: parameters by tag.
+//! The optional parameters of a PDU.
 
 use bytes::Bytes;
 
 use crate::tag;
 
-/// Optional parameters in the order of the wire, those nobody knows too.
+/// Optional parameters in the order of the wire, including unknown ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tlvs(Vec<(u16, Bytes)>);
 
-/// What a network said about a message; the value of `network_error_code`.
+/// The value of `network_error_code`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NetworkErrorCode {
     /// 1 ANSI-136, 2 IS-95, 3 GSM, and others by agreement.
     pub network: u8,
-    /// The network's own code.
+    /// The network's error code.
     pub code: u16,
 }
 
 impl Tlvs {
-    /// None.
+    /// An empty list.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// The number of parameters.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Adds one at the end, also when its tag is there already.
+    /// Appends a parameter, even if its tag is already present.
     pub fn push(&mut self, tag: u16, value: impl Into<Bytes>) {
         self.0.push((tag, value.into()));
     }
 
-    /// Adds one of a single octet.
+    /// Appends a parameter of one octet.
     pub fn push_u8(&mut self, tag: u16, value: u8) {
         self.push(tag, Bytes::copy_from_slice(&[value]));
     }
 
-    /// Adds one of two octets.
+    /// Appends a parameter of two octets.
     pub fn push_u16(&mut self, tag: u16, value: u16) {
         self.push(tag, Bytes::copy_from_slice(&value.to_be_bytes()));
     }
 
-    /// Adds one that is a C string, as `receipted_message_id` is: the NUL is put behind it.
+    /// Appends a C string, such as `receipted_message_id`. The NUL is added.
     pub fn push_c_string(&mut self, tag: u16, text: &[u8]) {
         let mut value = Vec::with_capacity(text.len() + 1);
         value.extend_from_slice(text);
@@ -62,12 +62,12 @@ impl Tlvs {
             .find_map(|(found, value)| (found == tag).then_some(value))
     }
 
-    /// All of them, in order.
+    /// All parameters, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u16, &Bytes)> {
         self.0.iter().map(|(tag, value)| (*tag, value))
     }
 
-    /// The first with this tag, when it is one octet.
+    /// The first with this tag, if it has one octet.
     pub fn get_u8(&self, tag: u16) -> Option<u8> {
         match self.get(tag)?.as_ref() {
             [value] => Some(*value),
@@ -75,7 +75,7 @@ impl Tlvs {
         }
     }
 
-    /// The first with this tag, as a number of one or two octets: some peers save the leading zero.
+    /// The first with this tag, as a number of one or two octets: some peers omit the leading zero.
     pub fn get_u16(&self, tag: u16) -> Option<u16> {
         match *self.get(tag)?.as_ref() {
             [low] => Some(low.into()),
@@ -84,14 +84,14 @@ impl Tlvs {
         }
     }
 
-    /// The first with this tag, up to its NUL, if it has one.
+    /// The first with this tag, up to its NUL if it has one.
     pub fn get_c_string(&self, tag: u16) -> Option<Bytes> {
         let value = self.get(tag)?;
         let end = value.iter().position(|octet| *octet == 0);
         Some(value.slice(..end.unwrap_or(value.len())))
     }
 
-    /// A message that is too long for `short_message`.
+    /// The text of a message that is too long for `short_message`.
     pub fn message_payload(&self) -> Option<&Bytes> {
         self.get(tag::MESSAGE_PAYLOAD)
     }
@@ -101,12 +101,12 @@ impl Tlvs {
         self.get_c_string(tag::RECEIPTED_MESSAGE_ID)
     }
 
-    /// The state that a receipt tells; see [`message_state`](crate::message_state).
+    /// The state in a receipt; see [`message_state`](crate::message_state).
     pub fn message_state(&self) -> Option<u8> {
         self.get_u8(tag::MESSAGE_STATE)
     }
 
-    /// The network's own error.
+    /// The network's error.
     pub fn network_error_code(&self) -> Option<NetworkErrorCode> {
         match *self.get(tag::NETWORK_ERROR_CODE)?.as_ref() {
             [network, high, low] => Some(NetworkErrorCode {
@@ -117,47 +117,47 @@ impl Tlvs {
         }
     }
 
-    /// The number that all segments of a message share.
+    /// The reference number that all segments of a message share.
     pub fn sar_msg_ref_num(&self) -> Option<u16> {
         self.get_u16(tag::SAR_MSG_REF_NUM)
     }
 
-    /// How many segments a message has.
+    /// The number of segments of a message.
     pub fn sar_total_segments(&self) -> Option<u8> {
         self.get_u8(tag::SAR_TOTAL_SEGMENTS)
     }
 
-    /// Which segment this is, from 1.
+    /// The number of this segment, from 1.
     pub fn sar_segment_seqnum(&self) -> Option<u8> {
         self.get_u8(tag::SAR_SEGMENT_SEQNUM)
     }
 
-    /// The version that an SMSC speaks: 0x34, 0x50.
+    /// The protocol version of the SMSC: 0x34, 0x50.
     pub fn sc_interface_version(&self) -> Option<u8> {
         self.get_u8(tag::SC_INTERFACE_VERSION)
     }
 
-    /// Why a request failed, in words.
+    /// A text that explains why a request failed.
     pub fn additional_status_info_text(&self) -> Option<Bytes> {
         self.get_c_string(tag::ADDITIONAL_STATUS_INFO_TEXT)
     }
 
-    /// Why a delivery failed; of `data_sm_resp`.
+    /// Why a delivery failed, in `data_sm_resp`.
     pub fn delivery_failure_reason(&self) -> Option<u8> {
         self.get_u8(tag::DELIVERY_FAILURE_REASON)
     }
 
-    /// The sender's own number for a message.
+    /// The sender's reference number of a message.
     pub fn user_message_reference(&self) -> Option<u16> {
         self.get_u16(tag::USER_MESSAGE_REFERENCE)
     }
 
-    /// The application port that sends.
+    /// The source application port.
     pub fn source_port(&self) -> Option<u16> {
         self.get_u16(tag::SOURCE_PORT)
     }
 
-    /// The application port that receives.
+    /// The destination application port.
     pub fn destination_port(&self) -> Option<u16> {
         self.get_u16(tag::DESTINATION_PORT)
     }
@@ -172,7 +172,7 @@ impl Tlvs {
         self.get_u8(tag::PAYLOAD_TYPE)
     }
 
-    /// How busy the peer is, from 0 to 99; of 5.0.
+    /// The load of the peer, from 0 to 99 (5.0).
     pub fn congestion_state(&self) -> Option<u8> {
         self.get_u8(tag::CONGESTION_STATE)
     }

@@ -1,9 +1,8 @@
-//! Keeps long-running tasks going: one that panics is logged, counted and started again.
+//! Restarts long-running tasks that panic, and logs and counts each restart.
 //!
-//! What belongs here: starting such a task, and knowing whether one of them is down. What does not: work that ends by
-//! itself, such as one message or one request.
+//! Work that ends by itself, such as one message or one request, does not belong here.
 //!
-//! Which tasks are down is known to the whole process, like the metrics in which restarts are counted.
+//! The number of tasks that are down is global to the process, like the metrics.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -13,22 +12,21 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::task::JoinHandle;
 
-/// The pause before the first restart. Each one that follows soon is twice as long.
+/// The pause before the first restart. It doubles with each further restart.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest pause before a restart.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// A task that was restarted counts as down until it has run for this long.
+/// A restarted task counts as down until it has run for this long.
 const PROVEN_AFTER: Duration = Duration::from_secs(1);
 
 static DOWN: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether every task runs that was started with [`spawn`] or [`run`].
+/// Whether every task that was started with [`spawn`] or [`run`] is running.
 pub fn all_up() -> bool {
     DOWN.load(Ordering::Acquire) == 0
 }
 
-/// Starts a task that runs until its future returns or the handle is aborted. After a panic it is started again, with a
-/// future of its own. Must be called inside a tokio runtime.
+/// Starts a task that runs until its future returns or the handle is aborted. After a panic, it is started again with a
+/// fresh future. Must be called inside a tokio runtime.
 pub fn spawn<M, F>(task: &'static str, make: M) -> JoinHandle<()>
 where
     M: FnMut() -> F + Send + 'static,
@@ -37,13 +35,13 @@ where
     tokio::spawn(run(task, make))
 }
 
-/// Runs a task as [`spawn`] does, within the one that waits for it.
+/// Like [`spawn`], but runs in the calling task.
 pub async fn run<M, F>(task: &'static str, mut make: M)
 where
     M: FnMut() -> F + Send,
     F: Future<Output = ()> + Send,
 {
-    // So that the metric is there before the first restart.
+    // Registers the metric before the first restart.
     restarts(task).increment(0);
     let mut down = None;
     let mut pause = FIRST_PAUSE;
@@ -61,8 +59,8 @@ where
         if outcome.is_ok() {
             return;
         }
-        // The panic's own words are on standard error: they may hold what no log should.
-        tracing::error!(task, "a background task panicked; it is started again");
+        // The panic's message is only on standard error, because it may contain secrets.
+        tracing::error!(task, "a background task panicked; restarting it");
         restarts(task).increment(1);
         down.get_or_insert_with(Down::count);
         tokio::time::sleep(pause).await;
@@ -74,7 +72,7 @@ fn restarts(task: &'static str) -> metrics::Counter {
     metrics::counter!("switchboard_task_restarts_total", "task" => task)
 }
 
-/// A task that is down, until this is dropped.
+/// Counts a task as down until it is dropped.
 struct Down(());
 
 impl Down {
@@ -97,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// One test, because what is down is known to the whole process.
+    /// One test, because the number of tasks that are down is global.
     #[tokio::test(start_paused = true)]
     async fn a_task_that_panics_is_started_again_and_counts_as_down_until_it_runs() {
         let starts = Arc::new(AtomicU32::new(0));

@@ -12,9 +12,11 @@ use engine::catalogue::prices::{Format, PriceList};
 use engine::sending::published_rules::{NamedCarrier, PublishedRules};
 use engine::sending::routing::CarrierFacts;
 use engine::{CarrierHandle, Catalogues, Engine, Plan};
-use outbound::simulator::{self, Simulator, SimulatorSettings, Surroundings};
+use outbound::simulator::{self, Simulator, SimulatorPorts, SimulatorSettings};
 use outbound::smpp::SmppTls;
-use outbound::{Absent, SmppCarrier, SmppSettings, Upstream, UpstreamReports, UpstreamSettings};
+use outbound::{
+    AbsentCarrier, SmppCarrier, SmppSettings, Upstream, UpstreamReports, UpstreamSettings,
+};
 use tokio::sync::watch;
 use url::Url;
 
@@ -31,7 +33,7 @@ pub(crate) struct Carriers {
     reports: Arc<UpstreamReports>,
     running: Vec<RunningCarrier>,
     /// Carriers that the routing rules name and that this node does not have.
-    absent: Vec<Arc<Absent>>,
+    absent: Vec<Arc<AbsentCarrier>>,
 }
 
 /// A carrier and the settings it was built from. It stays connected until they change.
@@ -125,7 +127,7 @@ impl Carriers {
         });
         let handles = present.chain(absent.iter().map(|carrier| CarrierHandle {
             carrier: carrier.clone(),
-            kind: Absent::KIND.to_owned(),
+            kind: AbsentCarrier::KIND.to_owned(),
         }));
         // Before anything is sent by the new carriers. Reports about replaced carriers are still accepted.
         self.reports.set(upstreams(&running));
@@ -139,13 +141,15 @@ impl Carriers {
     }
 
     /// Placeholders for carriers that this node does not have. Existing ones are reused, with their waiting messages.
-    fn placeholders(&self, absent: &[&NamedCarrier]) -> Vec<Arc<Absent>> {
+    fn placeholders(&self, absent: &[&NamedCarrier]) -> Vec<Arc<AbsentCarrier>> {
         let placeholder = |named: &&NamedCarrier| {
             let before = self
                 .absent
                 .iter()
                 .find(|absent| absent.name() == named.name);
-            before.cloned().unwrap_or_else(|| Absent::new(&named.name))
+            before
+                .cloned()
+                .unwrap_or_else(|| AbsentCarrier::new(&named.name))
         };
         absent.iter().map(placeholder).collect()
     }
@@ -158,11 +162,11 @@ impl Carriers {
         let mut upstream = None;
         let carrier: Arc<dyn Carrier> = match &built_from.settings {
             settings::Carrier::Simulator(_) => {
-                let surroundings = Surroundings {
+                let ports = SimulatorPorts {
                     clock: self.clock.clone(),
                     store: self.store.clone(),
                     sink,
-                    book: outside::number_book(self.engine.catalogues.clone()),
+                    numbers: outside::number_book(self.engine.catalogues.clone()),
                 };
                 Simulator::start(built_from.simulator.clone(), surroundings)
                     .context("simulator.journal cannot be opened")?

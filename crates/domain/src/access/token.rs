@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use sha2::{Digest, Sha256};
+use crate::sha256;
 
 pub const PREFIX: &str = "sb_";
 const RANDOM_CHARS: usize = 32;
@@ -66,7 +66,7 @@ pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
     pub fn of(secret: &str) -> Self {
-        Self(Sha256::digest(secret.as_bytes()).into())
+        Self(sha256(&[secret.as_bytes()]))
     }
 
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {

@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use sha2::{Digest, Sha256};
-
-use crate::CallbackUrl;
 use crate::ids::AccountId;
+use crate::{CallbackUrl, sha256};
 
 /// The scheme, host and port of a callback URL, in lower case.
 ///
@@ -45,10 +43,7 @@ impl ReceiverId {
     const BITS: u32 = 62;
 
     pub fn new(account: AccountId, origin: &Origin) -> Self {
-        let mut hash = Sha256::new();
-        hash.update(account.get().to_be_bytes());
-        hash.update(origin.0.as_bytes());
-        let hash = hash.finalize();
+        let hash = sha256(&[&account.get().to_be_bytes(), origin.0.as_bytes()]);
         let first = hash.first_chunk().expect("a hash has 32 bytes");
         let number = u64::from_be_bytes(*first) >> (u64::BITS - Self::BITS);
         Self(number.cast_signed().max(1))

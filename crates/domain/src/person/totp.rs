@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use data_encoding::BASE32_NOPAD;
 use jiff::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ring::hmac;
 
 use super::Email;
@@ -26,6 +28,13 @@ const ISSUER: &str = "Switchboard";
 /// Nobody types a longer recovery code.
 const MAX_TYPED_BYTES: usize = 64;
 
+/// Everything but the unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
 /// The secret shared with a person's device. Its debug form hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TotpSecret([u8; TOTP_BYTES]);
@@ -42,13 +51,13 @@ impl TotpSecret {
 
     /// The secret for typing it into a device, in groups of four characters.
     pub fn in_letters(&self) -> String {
-        in_groups(&base32(&self.0), " ")
+        in_groups(&BASE32_NOPAD.encode(&self.0), " ")
     }
 
     /// The `otpauth` URL that a device reads as a QR code.
     pub fn address(&self, email: &Email) -> String {
-        let label = escaped(email.as_str());
-        let secret = base32(&self.0);
+        let label = utf8_percent_encode(email.as_str(), RESERVED);
+        let secret = BASE32_NOPAD.encode(&self.0);
         format!("otpauth://totp/{ISSUER}:{label}?secret={secret}&issuer={ISSUER}")
     }
 
@@ -99,7 +108,7 @@ pub struct RecoveryCode(String);
 
 impl RecoveryCode {
     pub fn new(bytes: &[u8; RECOVERY_BYTES]) -> Self {
-        Self(in_groups(&base32(bytes).to_lowercase(), "-"))
+        Self(in_groups(&BASE32_NOPAD.encode(bytes).to_lowercase(), "-"))
     }
 
     /// The code in plain text, for its owner.
@@ -133,24 +142,6 @@ impl fmt::Debug for RecoveryCode {
     }
 }
 
-/// RFC 4648, section 6, without padding: these lengths need none.
-fn base32(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-    let mut text = String::with_capacity(bytes.len() * 8 / 5);
-    for five in bytes.chunks_exact(5) {
-        let bits = five
-            .iter()
-            .fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
-        for index in (0..8).rev() {
-            let letter = (bits >> (index * 5)) & 0x1f;
-            text.push(char::from(
-                ALPHABET[usize::try_from(letter).expect("five bits")],
-            ));
-        }
-    }
-    text
-}
-
 fn in_groups(letters: &str, between: &str) -> String {
     let letters: Vec<char> = letters.chars().collect();
     let groups: Vec<String> = letters
@@ -158,19 +149,6 @@ fn in_groups(letters: &str, between: &str) -> String {
         .map(|four| four.iter().collect())
         .collect();
     groups.join(between)
-}
-
-/// Percent-encodes everything except unreserved characters.
-fn escaped(text: &str) -> String {
-    use std::fmt::Write as _;
-    text.bytes().fold(String::new(), |mut escaped, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            escaped.push(char::from(byte));
-        } else {
-            write!(escaped, "%{byte:02X}").expect("a text takes everything");
-        }
-        escaped
-    })
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::sha256;
 use jiff::{SignedDuration, Timestamp};
-use sha2::{Digest, Sha256};
 
 pub const PIN_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 /// How many guesses at one PIN are checked, from all callers together.
@@ -54,10 +54,9 @@ impl Pin {
 
     /// The form that the database stores.
     pub fn hash(&self, salt: [u8; 16]) -> PinHash {
-        let hash = Sha256::new().chain_update(salt).chain_update(self.0);
         PinHash {
             salt,
-            hash: hash.finalize().into(),
+            hash: sha256(&[&salt, &self.0]),
         }
     }
 }

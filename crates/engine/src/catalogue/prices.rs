@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::{AccountId, Channel, Country, Money, Network};
-use numbering::reference::{OperatorId, Place, Reference};
+use numbering::reference::{Location, OperatorId, Reference};
 
 pub use difference::PriceDifference;
 pub use read::{Format, PriceProblem};
@@ -57,7 +57,7 @@ impl PriceList {
     }
 
     /// The price of one part.
-    pub fn price(&self, location: &Place) -> Option<Money> {
+    pub fn price(&self, location: &Location) -> Option<Money> {
         let network = location.country.zip(location.network);
         let keys = [
             network.map(|(country, network)| Key::Network(country, network)),
@@ -122,7 +122,7 @@ pub struct Prices {
 
 impl Prices {
     /// What one part, Viber message or lookup costs this account; `None` if that destination is not offered.
-    pub fn price(&self, account: AccountId, location: &Place) -> Option<Money> {
+    pub fn price(&self, account: AccountId, location: &Location) -> Option<Money> {
         let own = || self.of_account.get(&account)?.price(location);
         own().or_else(|| self.list.price(location))
     }

@@ -17,7 +17,6 @@ use domain::{
     TokenSecret,
 };
 use jiff::SignedDuration;
-use sha2::{Digest, Sha256};
 
 pub use token_name::{MAX_TOKEN_NAME_CHARS, NotATokenName, check_token_name};
 
@@ -190,7 +189,7 @@ impl Accounts {
     ) -> Result<Money, AccountError> {
         let account = self.get(name).await?;
         if let Some(once) = once {
-            let key = Sha256::digest(format!("credit\n{once}")).into();
+            let key = domain::sha256(&[b"credit\n", once.as_bytes()]);
             let expires = self.clock.now() + ONCE_LIFETIME;
             if !self.store.use_once(account.id, &key, expires).await? {
                 return Ok(account.balance);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use domain::ports::{AccessStore, StoreError};
 use domain::{AccountId, AccountName, Channel, Msisdn};
-use numbering::reference::Place;
+use numbering::reference::Location;
 use tokio::task::AbortHandle;
 
 use crate::catalogue::Catalogues;
@@ -128,7 +128,7 @@ impl Routing {
         let location = if table.needs_location {
             self.catalogues.live().reference.locate(to)
         } else {
-            Place::default()
+            Location::default()
         };
         let choice = table.choose(channel, account, to, &location);
         Routed {
@@ -252,7 +252,7 @@ impl RoutingTable {
         channel: Channel,
         account: AccountId,
         to: &Msisdn,
-        location: &Place,
+        location: &Location,
     ) -> Option<RouteChoice> {
         let found = self.find(channel, Some(account), to, location);
         found.map(|(_, choice)| choice)
@@ -264,7 +264,7 @@ impl RoutingTable {
         channel: Channel,
         account: Option<AccountId>,
         to: &Msisdn,
-        location: &Place,
+        location: &Location,
     ) -> Option<(usize, RouteChoice)> {
         let mut rules = self.rules.iter().enumerate();
         let (index, rule) = rules.find(|(_, rule)| rule.matches(channel, account, to, location))?;

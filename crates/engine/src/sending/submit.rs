@@ -19,7 +19,6 @@ use domain::message::{IdempotencyClaim, SubmitReceipt};
 use domain::ports::{ImageGuard, Store, StoreError, UrlGuard};
 use domain::{Access, AccountId, Clock, Country, Money, Msisdn, Network, Originator, Timestamp};
 use jiff::SignedDuration;
-use sha2::{Digest, Sha256};
 
 use crate::batcher::{BatchError, Limits};
 use crate::catalogue::Catalogues;
@@ -104,8 +103,8 @@ impl Repeatable {
     pub fn new(key: &[u8], body: &[u8]) -> Option<Self> {
         let fits = (1..=MAX_KEY_BYTES).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
         fits.then(|| Self {
-            key: Sha256::digest(key).into(),
-            body: Sha256::digest(body).into(),
+            key: domain::sha256(&[key]),
+            body: domain::sha256(&[body]),
         })
     }
 }

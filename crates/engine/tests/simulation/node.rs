@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::message::SubmitReceipt;
 use domain::ports::{NodeCard, StoreError, WorkStore};
 use domain::{Channel, Clock};
-use numbering::reference::Place;
+use numbering::reference::Location;
 use tokio::time::Instant;
 
 use super::Request;
@@ -103,7 +103,7 @@ impl Slot {
         };
         let table = routing.table();
         let checked = request.checked;
-        let location = Place::default();
+        let location = Location::default();
         let destinations = checked.recipients.iter().map(|to| Destination {
             to: *to,
             location: location.clone(),

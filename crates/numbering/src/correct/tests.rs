@@ -205,7 +205,7 @@ fn any_country() -> impl Strategy<Value = Country> {
     prop::sample::select(Country::all().collect::<Vec<_>>())
 }
 
-/// A number in use somewhere, or none where the library has no example.
+/// A number in use, or `None` where the library has no example.
 fn example_of(country: Country) -> Option<Msisdn> {
     let region = Region::from_code(country.as_str()).ok()?;
     let example = PHONE_NUMBER_UTIL
@@ -216,7 +216,7 @@ fn example_of(country: Country) -> Option<Msisdn> {
 
 proptest! {
     #[test]
-    fn what_is_corrected_is_possible(
+    fn corrected_numbers_are_possible(
         raw in "\\PC{0,24}|\\+?[0-9 ().-]{5,24}|(00?|\\+)?[0-9]{6,14}",
         country in any_country(),
     ) {

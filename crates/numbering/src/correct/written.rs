@@ -1,30 +1,28 @@
-//! The digits in what somebody wrote.
+//! Extracts the digits from a number as it was written.
 
 use super::CorrectionReason;
 use crate::plan::Digits;
 
-/// More digits than any number has: fifteen, a dialling-out prefix with a carrier code, and a trunk prefix.
+/// More digits than any number has: fifteen, a dialling-out prefix with a carrier code, and a national prefix.
 const MAX_WRITTEN_DIGITS: usize = 24;
 
-/// The zero of each script other than ASCII in which digits are taken: full-width, Arabic-Indic and its Persian form.
+/// The zeros of the accepted scripts other than ASCII: full-width, Arabic-Indic and its Persian form.
 const ZEROS: [char; 3] = ['０', '٠', '۰'];
 
-/// The prefix that much of the world dials before an international number.
+/// The prefix that most countries dial before an international number.
 const DIALLING_OUT: &[u8] = &[0, 0];
 
-/// A number as written, without its separators.
+/// A number without its separators.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Written {
-    /// Whether it starts with a plus sign.
     pub(super) has_plus: bool,
-    /// Its digits.
     pub(super) digits: Digits,
 }
 
 impl Written {
-    /// Takes digits, one plus sign before them, and separators.
+    /// Accepts digits, separators and one leading plus sign.
     ///
-    /// libphonenumber would skip a leading word, cut off an extension and dial letters by the keypad. A message would
+    /// libphonenumber would skip a leading word, drop an extension and translate letters by the keypad. A message would
     /// then go to a number that nobody wrote.
     pub(super) fn read(raw: &str) -> Result<Self, CorrectionReason> {
         let mut written = Self::default();
@@ -46,12 +44,12 @@ impl Written {
         Ok(written)
     }
 
-    /// Whether it is written as an international number.
+    /// Whether it starts with `+` or `00`.
     pub(super) fn says_international(&self) -> bool {
         self.has_plus || self.digits.starts_with(DIALLING_OUT)
     }
 
-    /// The digits as those of an international number.
+    /// The digits without a leading `00`.
     pub(super) fn international(&self) -> &[u8] {
         self.digits
             .strip_prefix(DIALLING_OUT)
@@ -79,12 +77,12 @@ fn is_separator(character: char) -> bool {
         character,
         '(' | ')' | '[' | ']' | '（' | '）' | '.' | '．' | '/' | '／'
     );
-    // The last is the Japanese long-vowel mark, which a Japanese keyboard gives for a hyphen.
+    // The last one is the Japanese long-vowel mark, which Japanese keyboards produce for a hyphen.
     let is_dash = matches!(
         character,
         '-' | '\u{2010}'..='\u{2015}' | '\u{2212}' | '－' | 'ー'
     );
-    // Contact lists wrap a number in marks for its writing direction, and these are copied with it.
+    // Contact lists wrap numbers in direction marks, which are copied along.
     let is_invisible = matches!(
         character,
         '\u{AD}' | '\u{200B}' | '\u{200E}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2060}'

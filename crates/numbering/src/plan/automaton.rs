@@ -1,20 +1,20 @@
-//! Many patterns asked at once.
+//! Matches many patterns in one pass.
 //!
-//! A number is walked through once, digit by digit, and the state it ends in knows which patterns match it. Patterns
-//! have no unbounded part, so the automaton has no loop: its states are built from the last digit back, and states that
-//! answer alike for all that may follow are one. That makes it the smallest there is.
+//! A number is read once, digit by digit, and the final state tells which patterns match. Patterns are bounded, so the
+//! automaton has no loops: states are built from the last digit backwards and equal states are merged, which gives the
+//! smallest automaton.
 
 use std::collections::HashMap;
 
 use super::pattern::{Program, Step};
 
-/// The state from where nothing matches any more.
+/// The state in which nothing can match any more.
 const DEAD: u16 = 0;
 
-/// The class of what no pattern matches.
+/// The class of digits that no pattern matches.
 pub(super) const NO_CLASS: u16 = 0;
 
-/// A table that classes digits.
+/// A table that assigns a class to digits.
 pub(super) struct Automaton {
     states: Box<[State]>,
     start: u16,
@@ -24,12 +24,12 @@ pub(super) struct Automaton {
 struct State {
     /// The state after each digit.
     next: [u16; 10],
-    /// What digits that end here are.
+    /// The class of digits that end here.
     class: u16,
 }
 
 impl Automaton {
-    /// Builds the table for a program. `class_of` is told how many digits were taken and which patterns match them.
+    /// Builds the table for a program. `class_of` gets the number of digits and the patterns that match them.
     pub(super) fn new(program: &Program, class_of: impl FnMut(usize, &[u16]) -> u16) -> Self {
         let dead = State {
             next: [DEAD; 10],
@@ -52,7 +52,6 @@ impl Automaton {
         }
     }
 
-    /// What the digits are.
     pub(super) fn class_of(&self, digits: &[u8]) -> u16 {
         let mut state = self.start;
         for &digit in digits {
@@ -64,7 +63,6 @@ impl Automaton {
         self.states[usize::from(state)].class
     }
 
-    /// How many states there are.
     #[cfg(test)]
     pub(super) fn states(&self) -> usize {
         self.states.len()
@@ -75,11 +73,11 @@ struct Builder<'a, F> {
     program: &'a Program,
     class_of: F,
     states: Vec<State>,
-    /// The state of each way to answer.
+    /// States by content, to merge equal ones.
     alike: HashMap<State, u16>,
-    /// The state of what is reached after so many digits.
+    /// States by the number of digits read and the steps reached.
     known: HashMap<(usize, Box<[u16]>), u16>,
-    /// In which round each step of the program was last reached.
+    /// The round in which each step was last reached.
     seen: Vec<u32>,
     round: u32,
 }
@@ -117,7 +115,7 @@ impl<F: FnMut(usize, &[u16]) -> u16> Builder<'_, F> {
         (self.class_of)(taken, &matching)
     }
 
-    /// What is reached by one more digit.
+    /// The steps reached after one more digit.
     fn after(&mut self, reached: &[u16], digit: usize) -> Box<[u16]> {
         let program = self.program;
         self.reached(reached.iter().filter_map(|&at| match program.step(at) {
@@ -126,7 +124,7 @@ impl<F: FnMut(usize, &[u16]) -> u16> Builder<'_, F> {
         }))
     }
 
-    /// The steps that take a digit or accept, reached from these without a digit.
+    /// The steps that take a digit or accept, reachable without a digit.
     fn reached(&mut self, from: impl Iterator<Item = u16>) -> Box<[u16]> {
         self.round += 1;
         let mut open: Vec<u16> = from.collect();

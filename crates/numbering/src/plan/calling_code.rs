@@ -1,4 +1,4 @@
-//! The plan of one calling code, ready to be asked.
+//! The compiled plan of one calling code.
 
 use domain::Country;
 
@@ -10,7 +10,6 @@ use super::pattern::Program;
 use super::prefix::{Prefix, Rewrite};
 use super::source::{CodeSource, RegionSource};
 
-/// A calling code with all its regions.
 pub(crate) struct CallingCode {
     digits: Digits,
     /// The main region first.
@@ -20,7 +19,6 @@ pub(crate) struct CallingCode {
     verdicts: Vec<Verdict>,
 }
 
-/// A region of a calling code.
 struct Region {
     country: Option<Country>,
     dial_out: Option<Prefix>,
@@ -29,26 +27,24 @@ struct Region {
     lengths: Lengths,
 }
 
-/// What the patterns say of a national number.
+/// What the patterns tell about a national number.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Verdict {
-    /// Bit `n` is set where the general pattern of the region `n` matches, whatever the length.
+    /// Bit `n` is set if the general pattern of region `n` matches, regardless of the length.
     general: u32,
-    /// To which region the number belongs and what it is; `None` where it is in use nowhere.
+    /// The region and type of the number; `None` if no region uses it.
     owner: Option<(usize, NumberType)>,
 }
 
-/// To whom a valid number belongs.
+/// The owner of a valid number.
 #[derive(Clone, Copy)]
 pub(crate) struct Owner {
-    /// The country; `None` where the number is no country's.
+    /// `None` for numbers of no country.
     pub(crate) country: Option<Country>,
-    /// What it is.
     pub(crate) kind: NumberType,
 }
 
 impl CallingCode {
-    /// Reads the lines and builds the automaton.
     pub(super) fn new(source: &CodeSource) -> Self {
         let sources = source.regions();
         let mut patterns = Patterns::default();
@@ -69,21 +65,20 @@ impl CallingCode {
         }
     }
 
-    /// The calling code itself.
     pub(crate) fn digits(&self) -> &[u8] {
         &self.digits
     }
 
-    /// What follows the dialling-out prefix of a region, if the digits start with it. No calling code starts with 0.
+    /// The digits after the region's dialling-out prefix, if they start with it. No calling code starts with 0.
     pub(crate) fn after_dial_out<'a>(&self, region: usize, digits: &'a [u8]) -> Option<&'a [u8]> {
         let dial_out = self.regions[region].dial_out.as_ref()?;
         let rest = &digits[dial_out.find(digits)?.end()..];
         (rest.first() != Some(&0)).then_some(rest)
     }
 
-    /// The national number without what is dialled before it in that region.
+    /// Removes the national prefix of a region.
     ///
-    /// A number that the region knows stays as it is, unless it knows the shorter one too.
+    /// A number that matches the region's general pattern is only shortened if the result matches as well.
     pub(crate) fn without_prefix(&self, region: usize, national: &Digits) -> Digits {
         let known = &self.regions[region];
         known
@@ -94,17 +89,15 @@ impl CallingCode {
             .unwrap_or(*national)
     }
 
-    /// Whether the general pattern of a region matches a national number.
     pub(crate) fn knows(&self, region: usize, national: &[u8]) -> bool {
         self.verdict(national).general & (1 << region) != 0
     }
 
-    /// What a length says of a national number of that region.
     pub(crate) fn length(&self, region: usize, digits: usize) -> Length {
-        self.regions[region].lengths.of(digits)
+        self.regions[region].lengths.classify(digits)
     }
 
-    /// To whom a national number belongs; `None` where it is not valid.
+    /// The owner of a national number; `None` if the number is not valid.
     pub(crate) fn owner(&self, national: &[u8]) -> Option<Owner> {
         let (region, kind) = self.verdict(national).owner?;
         Some(Owner {
@@ -143,7 +136,7 @@ impl Region {
     }
 }
 
-/// The different patterns of a calling code. Its regions have many in common.
+/// The distinct patterns of a calling code. Its regions share many.
 #[derive(Default)]
 struct Patterns {
     program: Program,
@@ -151,7 +144,7 @@ struct Patterns {
 }
 
 impl Patterns {
-    /// The number of a pattern within the program.
+    /// The index of a pattern within the program.
     fn number(&mut self, pattern: String) -> u16 {
         if let Some(number) = self.known.iter().position(|known| *known == pattern) {
             return u16::try_from(number).expect("few patterns");
@@ -162,7 +155,7 @@ impl Patterns {
     }
 }
 
-/// What a region's numbers match.
+/// The patterns of a region, by their index.
 struct Matcher {
     lengths: LengthSet,
     general: u16,
@@ -176,12 +169,12 @@ struct KindMatcher {
     pattern: u16,
 }
 
-/// The kinds of number that make a difference here.
+/// The kinds of numbers that are told apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     FixedLine,
     Mobile,
-    /// Toll-free, premium, internet telephony and the like: looked at first, and neither of the others.
+    /// Toll-free, premium, internet telephony and similar. Checked first, and neither fixed nor mobile.
     Service,
 }
 
@@ -207,14 +200,14 @@ impl Matcher {
             kinds: kinds.collect(),
             lengths: source.lengths.whole,
             general: patterns.number(source.general.to_owned()),
-            // What follows is bounded, as the automaton needs; a longer number is valid nowhere.
+            // The automaton needs bounded patterns; longer numbers are valid nowhere.
             leading: source
                 .leading
                 .map(|leading| patterns.number(format!(r"(?:{leading})\d{{0,{longest}}}"))),
         }
     }
 
-    /// Whether libphonenumber looks no further than this region.
+    /// Whether libphonenumber stops its search at this region.
     fn claims(&self, digits: usize, matching: &[u16]) -> bool {
         match self.leading {
             Some(leading) => matching.contains(&leading),
@@ -222,7 +215,7 @@ impl Matcher {
         }
     }
 
-    /// What a number is in this region; `None` where it is not valid.
+    /// The type of a number in this region; `None` if it is not valid here.
     fn kind(&self, digits: usize, matching: &[u16]) -> Option<NumberType> {
         if !matching.contains(&self.general) || !self.lengths.has(digits) {
             return None;
@@ -241,13 +234,13 @@ impl Matcher {
     }
 }
 
-/// What the regions make of digits, given which patterns match them.
+/// Combines the regions' answers, given the patterns that match.
 fn verdict(regions: &[Matcher], digits: usize, matching: &[u16]) -> Verdict {
     let general = (0..)
         .zip(regions)
         .filter(|(_, region)| matching.contains(&region.general))
         .fold(0, |set, (bit, _)| set | 1_u32 << bit);
-    // A code that is not shared needs no claim: its one region is asked at once.
+    // A single region needs no search.
     let owner = match regions {
         [only] => Some((0, only)),
         several => several

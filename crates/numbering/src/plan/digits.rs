@@ -1,10 +1,10 @@
-//! A few digits, kept in place.
+//! A short list of digits on the stack.
 
 use std::ops::Deref;
 
 use domain::Msisdn;
 
-/// The most digits kept: those of the longest writing taken, and of the longest area code that a plan puts before it.
+/// The longest accepted input plus the longest area code that a plan adds.
 const MAX_DIGITS: usize = 31;
 
 /// Digits by their value, 0 to 9.
@@ -15,13 +15,11 @@ pub(crate) struct Digits {
 }
 
 impl Digits {
-    /// Adds a digit at the end.
     pub(crate) fn push(&mut self, digit: u8) {
         self.values[usize::from(self.len)] = digit;
         self.len += 1;
     }
 
-    /// Adds digits at the end.
     pub(crate) fn extend(&mut self, digits: &[u8]) {
         let start = usize::from(self.len);
         self.values[start..start + digits.len()].copy_from_slice(digits);

@@ -1,35 +1,32 @@
-//! How many digits numbers have.
+//! Lengths of numbers, in digits.
 
-/// A set of lengths: bit `n` stands for `n` digits.
+/// A set of lengths: bit `n` is set for `n` digits.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LengthSet(u32);
 
-/// The lengths of the numbers of a region.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Lengths {
-    /// Of a whole national number.
+    /// Of complete national numbers.
     pub(super) whole: LengthSet,
-    /// Of what is dialled only within an area.
+    /// Of numbers that are only dialled within an area.
     pub(super) local: LengthSet,
 }
 
-/// What a length says of a number.
+/// How a length compares with those of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// Whole numbers are that long.
+    /// Complete numbers have this length.
     Whole,
-    /// Only numbers without their area code are that long.
+    /// Only numbers without their area code have this length.
     Local,
-    /// All whole numbers are longer.
     TooShort,
-    /// All whole numbers are shorter.
     TooLong,
-    /// There are shorter and longer ones.
+    /// Complete numbers are shorter or longer.
     Between,
 }
 
 impl LengthSet {
-    /// Reads numbers separated by commas, or `-` for none.
+    /// Reads lengths separated by commas, or `-` for none.
     pub(super) fn read(text: &str) -> Self {
         let lengths = text.split(',').filter(|&length| length != "-");
         Self(lengths.fold(0, |set, length| {
@@ -37,12 +34,10 @@ impl LengthSet {
         }))
     }
 
-    /// Whether numbers may have so many digits.
     pub(super) fn has(self, digits: usize) -> bool {
         digits < 32 && self.0 & (1 << digits) != 0
     }
 
-    /// The largest of the lengths.
     pub(super) fn longest(self) -> usize {
         usize::try_from(self.0.checked_ilog2().unwrap_or(0)).expect("below 32")
     }
@@ -53,8 +48,9 @@ impl LengthSet {
 }
 
 impl Lengths {
-    /// What so many digits are. A length dialled within an area counts as that, even if whole numbers share it.
-    pub(crate) fn of(self, digits: usize) -> Length {
+    /// Compares a length with the plan. A length that is dialled within an area counts as local, even if complete
+    /// numbers share it.
+    pub(crate) fn classify(self, digits: usize) -> Length {
         if self.local.has(digits) {
             Length::Local
         } else if self.whole.has(digits) {
@@ -90,7 +86,7 @@ mod tests {
             (11, Length::TooLong),
             (40, Length::TooLong),
         ] {
-            assert_eq!(lengths.of(digits), expected, "{digits} digits");
+            assert_eq!(lengths.classify(digits), expected, "{digits} digits");
         }
         assert!(LengthSet::read("-") == LengthSet::default());
     }

@@ -1,6 +1,6 @@
-//! libphonenumber's port to Rust over the same plans, as the judge of what is read here.
+//! libphonenumber's Rust port over our plans, which the tests compare with.
 //!
-//! The plans that the crate brings along are of another release. Fed with ours, it has to agree on every number.
+//! The crate's own plans are of another release. With ours, it has to agree on every number.
 
 #![expect(
     deprecated,
@@ -67,7 +67,7 @@ fn desc(pattern: &str, lengths: LengthSet, local: LengthSet) -> PhoneNumberDesc 
     }
 }
 
-/// The form in which the library keeps a pattern.
+/// A pattern in the form that the library stores.
 fn anchored(pattern: &str) -> String {
     format!("^(?:{pattern})$")
 }

@@ -1,19 +1,16 @@
-//! What a number is for.
+//! The type of a number: mobile or landline.
 
-/// What a number is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NumberType {
-    /// A mobile number.
     Mobile,
-    /// A fixed line.
     Landline,
-    /// Anything else: toll-free, premium, internet telephony and the like, and numbers of plans that do not tell fixed
-    /// lines from mobile ones, such as the American.
+    /// Anything else: toll-free, premium, internet telephony and similar, and numbers of plans that do not separate
+    /// landline from mobile, such as the North American one.
     Unknown,
 }
 
 impl NumberType {
-    /// The name in answers.
+    /// The name in REST responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mobile => "mobile",

@@ -1,62 +1,58 @@
-//! The patterns of the numbering plans: the part of regular expressions that libphonenumber uses, over digits alone.
+//! Compiles the patterns of the numbering plans: the subset of regular expressions that libphonenumber uses, over
+//! digits.
 //!
-//! A pattern is read into a tree and the tree written out as a program, once. The program serves two readers: one
-//! follows it step by step to find what a dialling prefix captures, the other turns many programs into one automaton.
+//! A pattern is parsed into a tree, and the tree is written as a program. `prefix` runs a program step by step to find
+//! captured groups; `automaton` merges many programs into one table.
 
 use std::iter::Peekable;
 use std::str::Bytes;
 
-/// A set of digits: bit `n` stands for the digit `n`.
+/// A set of digits: bit `n` is set for the digit `n`.
 pub(super) type DigitSet = u16;
 
 const ANY_DIGIT: DigitSet = 0b11_1111_1111;
 
-/// A part of a pattern.
 enum Node {
     /// One digit of the set.
     Digit(DigitSet),
     /// The end of the number: `$`.
     End,
-    /// Parts after one another.
     Sequence(Vec<Node>),
-    /// The first part that leads to a match: `a|b`.
+    /// The first alternative that leads to a match: `a|b`.
     Either(Vec<Node>),
-    /// As many times as possible within the bounds: `?`, `{n}`, `{n,m}`.
+    /// As often as possible within the bounds: `?`, `{n}`, `{n,m}`.
     Repeat(Box<Node>, usize, usize),
-    /// What is remembered: `(…)`.
+    /// A capturing group: `(…)`.
     Group(usize, Box<Node>),
 }
 
-/// One step of a program. Steps follow one another unless they say otherwise.
+/// One step of a program. The next step follows unless stated otherwise.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     /// Take one digit of the set.
     Digit(DigitSet),
-    /// Go on only at the end of the number.
+    /// Continue only at the end of the number.
     End,
-    /// Go on with the next step and, if that leads nowhere, with this one.
+    /// Continue with the next step and, if that fails, with this one.
     Fork(u16),
-    /// Go on with this step.
+    /// Continue with this step.
     Jump(u16),
-    /// A group opens.
     Open(usize),
-    /// A group closes.
     Close(usize),
-    /// The pattern of this number matches what was taken so far.
+    /// The pattern with this index matches the digits so far.
     Accept(u16),
 }
 
-/// Patterns as steps.
+/// Compiled patterns.
 #[derive(Default)]
 pub(super) struct Program {
     steps: Vec<Step>,
-    /// Where each pattern starts.
     starts: Vec<u16>,
     groups: usize,
 }
 
 impl Program {
-    /// Adds a pattern and answers with its number, which its last step accepts.
+    /// Adds a pattern and returns its index, which its last step accepts.
     pub(super) fn add(&mut self, pattern: &str) -> u16 {
         let mut parser = Parser {
             rest: pattern.bytes().peekable(),
@@ -68,35 +64,32 @@ impl Program {
             "{pattern} has a bracket too many"
         );
         self.groups = self.groups.max(parser.groups);
-        let number = place(self.starts.len());
+        let number = step_index(self.starts.len());
         self.starts.push(self.here());
         self.write(&tree);
         self.steps.push(Step::Accept(number));
         number
     }
 
-    /// The step of that place.
     pub(super) fn step(&self, at: u16) -> Step {
         self.steps[usize::from(at)]
     }
 
-    /// How many steps there are.
     pub(super) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Where each pattern starts.
+    /// The first step of each pattern.
     pub(super) fn starts(&self) -> &[u16] {
         &self.starts
     }
 
-    /// How many groups a pattern remembers.
     pub(super) fn groups(&self) -> usize {
         self.groups
     }
 
     fn here(&self) -> u16 {
-        place(self.steps.len())
+        step_index(self.steps.len())
     }
 
     fn write(&mut self, node: &Node) {
@@ -141,18 +134,18 @@ impl Program {
         }
     }
 
-    /// A place for a step whose target is not known yet.
+    /// Adds a placeholder for a step whose target is not known yet.
     fn reserve(&mut self) -> usize {
         self.steps.push(Step::Jump(u16::MAX));
         self.steps.len() - 1
     }
 }
 
-fn place(index: usize) -> u16 {
+fn step_index(index: usize) -> u16 {
     u16::try_from(index).expect("the patterns of a calling code take fewer steps")
 }
 
-/// Reads a pattern. The patterns are part of the program, so one that cannot be read is a mistake in it.
+/// Parses a pattern. Patterns are compiled in, so one that cannot be parsed is a bug.
 struct Parser<'a> {
     rest: Peekable<Bytes<'a>>,
     groups: usize,
@@ -335,7 +328,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "known dialect")]
-    fn a_pattern_of_another_dialect_is_a_mistake() {
+    fn a_pattern_of_another_dialect_panics() {
         Program::default().add("1.*");
     }
 }

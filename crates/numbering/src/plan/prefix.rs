@@ -1,9 +1,9 @@
-//! What is dialled before a number: found, and what of it belongs to the number.
+//! Finds and removes what is dialled before a number.
 
 use super::digits::Digits;
 use super::pattern::{Program, Step};
 
-/// The most groups that a prefix of any plan remembers.
+/// The largest number of groups in any plan's prefix.
 const MAX_GROUPS: usize = 2;
 
 /// A pattern that the start of a number may match.
@@ -11,9 +11,9 @@ pub(super) struct Prefix {
     program: Program,
 }
 
-/// Where a prefix ends, and from where to where each of its groups goes.
+/// The end of a matched prefix, and the range of each of its groups.
 #[derive(Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct PrefixMatch {
     end: usize,
     groups: [Option<(usize, usize)>; MAX_GROUPS],
 }
@@ -29,20 +29,20 @@ impl Prefix {
         Self { program }
     }
 
-    /// The match at the start of the digits that a backtracking regular expression finds first.
-    pub(super) fn find(&self, digits: &[u8]) -> Option<Found> {
+    /// The match that a backtracking regular expression finds first.
+    pub(super) fn find(&self, digits: &[u8]) -> Option<PrefixMatch> {
         self.follow(
             0,
             digits,
-            Found {
+            PrefixMatch {
                 end: 0,
                 groups: [None; MAX_GROUPS],
             },
         )
     }
 
-    /// Follows the steps from one of them; each fork in it tries its first way to the end before the second.
-    fn follow(&self, mut at: u16, digits: &[u8], mut found: Found) -> Option<Found> {
+    /// Runs the program from a step. A fork tries its first branch to the end before the second.
+    fn follow(&self, mut at: u16, digits: &[u8], mut found: PrefixMatch) -> Option<PrefixMatch> {
         loop {
             match self.program.step(at) {
                 Step::Digit(set) => {
@@ -76,9 +76,9 @@ impl Prefix {
         }
     }
 
-    /// The digits without this prefix, or rewritten by the rule.
+    /// Removes this prefix, or rewrites it by the rule.
     ///
-    /// As in libphonenumber, the rule counts only where the last group took part in the match.
+    /// As in libphonenumber, the rule applies only if the last group took part in the match.
     pub(super) fn strip(&self, digits: &Digits, rule: Option<&Rewrite>) -> Option<Digits> {
         let found = self.find(digits)?;
         let last_group = self
@@ -95,14 +95,13 @@ impl Prefix {
     }
 }
 
-impl Found {
-    /// Where the prefix ends.
+impl PrefixMatch {
     pub(super) fn end(&self) -> usize {
         self.end
     }
 }
 
-/// What a prefix is replaced by.
+/// The replacement of a prefix.
 pub(super) struct Rewrite(Vec<Piece>);
 
 enum Piece {
@@ -111,7 +110,7 @@ enum Piece {
 }
 
 impl Rewrite {
-    /// Reads a rule such as `9$1`.
+    /// Parses a rule such as `9$1`.
     pub(super) fn new(rule: &str) -> Self {
         let mut bytes = rule.bytes();
         let mut pieces = Vec::new();
@@ -127,7 +126,7 @@ impl Rewrite {
         Self(pieces)
     }
 
-    fn write(&self, number: &mut Digits, digits: &[u8], found: &Found) {
+    fn write(&self, number: &mut Digits, digits: &[u8], found: &PrefixMatch) {
         for piece in &self.0 {
             match *piece {
                 Piece::Digit(digit) => number.push(digit),

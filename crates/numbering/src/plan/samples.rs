@@ -1,11 +1,11 @@
-//! Numbers made up from the patterns of the plans, for tests: in use or nearly so, and dialled in every way.
+//! Random numbers for tests, made from the patterns of the plans: valid or nearly so, with all kinds of prefixes.
 
 use domain::Country;
 
 use super::pattern::{Program, Step};
 use super::source::{self, RegionSource};
 
-/// What is dialled before a number somewhere, or looks like it.
+/// Prefixes that are dialled somewhere, and some that only look like one.
 const BEFORE: [&str; 16] = [
     "0",
     "1",
@@ -25,30 +25,29 @@ const BEFORE: [&str; 16] = [
     "000000000",
 ];
 
-/// A source of choices that gives the same ones for the same seed.
-pub(crate) struct Dice(u64);
+/// A random number generator that repeats itself for the same seed (`SplitMix64`).
+pub(crate) struct SplitMix(u64);
 
-impl Dice {
+impl SplitMix {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number below `sides`, each as likely as the others (`SplitMix64`).
-    pub(crate) fn roll(&mut self, sides: usize) -> usize {
+    /// A uniformly distributed number below `limit`.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        let wide = u128::from(mixed ^ (mixed >> 31)) * u128::try_from(sides).expect("fits");
-        usize::try_from(wide >> 64).expect("below the number of sides")
+        let wide = u128::from(mixed ^ (mixed >> 31)) * u128::try_from(limit).expect("fits");
+        usize::try_from(wide >> 64).expect("below the limit")
     }
 
     fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.roll(from.len())]
+        &from[self.below(from.len())]
     }
 }
 
-/// The plans, for making up numbers.
 pub(crate) struct Samples {
     codes: Vec<(u16, Vec<RegionSource>)>,
     countries: Vec<Country>,
@@ -65,65 +64,67 @@ impl Samples {
     }
 
     /// A number in ASCII digits, with or without a plus sign, and the country to read it for.
-    pub(crate) fn roll(&self, dice: &mut Dice) -> (String, Option<Country>) {
-        let (code, regions) = dice.pick(&self.codes);
-        let region = dice.pick(regions);
-        let national = nearly(national(region, dice), dice);
-        let country = match dice.roll(10) {
+    pub(crate) fn any(&self, random: &mut SplitMix) -> (String, Option<Country>) {
+        let (code, regions) = random.pick(&self.codes);
+        let region = random.pick(regions);
+        let national = nearly(national(region, random), random);
+        let country = match random.below(10) {
             0 => None,
-            1 => Some(*dice.pick(&self.countries)),
-            2 => super::country_of(dice.pick(regions).id),
+            1 => Some(*random.pick(&self.countries)),
+            2 => super::country_of(random.pick(regions).id),
             _ => super::country_of(region.id),
         };
-        let written = match dice.roll(10) {
+        let written = match random.below(10) {
             0 | 1 => national,
             2 => format!("+{code}{national}"),
             3 => format!("00{code}{national}"),
             4 => format!("{code}{national}"),
-            5 => format!("{}{code}{national}", dialled(region.dial_out, dice)),
-            6 => format!("{code}{}{national}", dialled(region.prefix, dice)),
-            7 => format!("{}{national}", dice.pick(&BEFORE)),
-            _ => format!("{}{national}", dialled(region.prefix, dice)),
+            5 => format!("{}{code}{national}", dialled(region.dial_out, random)),
+            6 => format!("{code}{}{national}", dialled(region.prefix, random)),
+            7 => format!("{}{national}", random.pick(&BEFORE)),
+            _ => format!("{}{national}", dialled(region.prefix, random)),
         };
         (written, country)
     }
 
-    /// Every calling code.
     pub(crate) fn codes(&self) -> impl Iterator<Item = u16> {
         self.codes.iter().map(|&(code, _)| code)
     }
 
-    /// A number of every calling code, with what is dialled at home left in. Some prefixes are a whole local number,
-    /// so half of them stand alone.
-    pub(crate) fn with_home_prefix(&self, dice: &mut Dice) -> impl Iterator<Item = String> {
+    /// A number of every calling code, with the national prefix left in. Some prefixes are a complete local number, so
+    /// half of them stand alone.
+    pub(crate) fn with_national_prefix(
+        &self,
+        random: &mut SplitMix,
+    ) -> impl Iterator<Item = String> {
         self.codes.iter().map(|(code, regions)| {
             let main = regions.first().expect("a code has a region");
-            let prefix = dialled(main.prefix, dice);
-            match dice.roll(2) {
+            let prefix = dialled(main.prefix, random);
+            match random.below(2) {
                 0 => format!("{code}{prefix}"),
-                _ => format!("{code}{prefix}{}", nearly(national(main, dice), dice)),
+                _ => format!("{code}{prefix}{}", nearly(national(main, random), random)),
             }
         })
     }
 }
 
-/// A national number that one of the region's patterns matches.
-fn national(region: &RegionSource, dice: &mut Dice) -> String {
-    match dice.roll(region.kinds.len() + 1) {
-        0 => matching(region.general, dice),
-        kind => matching(region.kinds[kind - 1].pattern, dice),
+/// A national number that matches one of the region's patterns.
+fn national(region: &RegionSource, random: &mut SplitMix) -> String {
+    match random.below(region.kinds.len() + 1) {
+        0 => matching(region.general, random),
+        kind => matching(region.kinds[kind - 1].pattern, random),
     }
 }
 
-fn dialled(prefix: Option<&str>, dice: &mut Dice) -> String {
-    prefix.map_or_else(String::new, |prefix| matching(prefix, dice))
+fn dialled(prefix: Option<&str>, random: &mut SplitMix) -> String {
+    prefix.map_or_else(String::new, |prefix| matching(prefix, random))
 }
 
-/// Mostly the number as it is; else a digit more, a digit less or another digit.
-fn nearly(mut number: String, dice: &mut Dice) -> String {
-    let at = dice.roll(number.len());
-    let digit = dice.roll(10).to_string();
-    match dice.roll(12) {
+/// Sometimes adds, removes or changes a digit.
+fn nearly(mut number: String, random: &mut SplitMix) -> String {
+    let at = random.below(number.len());
+    let digit = random.below(10).to_string();
+    match random.below(12) {
         0 => number.insert_str(at, &digit),
         1 => {
             number.remove(at);
@@ -135,8 +136,7 @@ fn nearly(mut number: String, dice: &mut Dice) -> String {
     number
 }
 
-/// Digits that a pattern matches.
-fn matching(pattern: &str, dice: &mut Dice) -> String {
+fn matching(pattern: &str, random: &mut SplitMix) -> String {
     let mut program = Program::default();
     program.add(pattern);
     let mut digits = String::new();
@@ -145,10 +145,10 @@ fn matching(pattern: &str, dice: &mut Dice) -> String {
         at = match program.step(at) {
             Step::Digit(set) => {
                 let members: Vec<u32> = (0..10).filter(|digit| set & (1 << digit) != 0).collect();
-                digits.push(char::from_digit(*dice.pick(&members), 10).expect("a digit"));
+                digits.push(char::from_digit(*random.pick(&members), 10).expect("a digit"));
                 at + 1
             }
-            Step::Fork(second) => *dice.pick(&[at + 1, second]),
+            Step::Fork(second) => *random.pick(&[at + 1, second]),
             Step::Jump(to) => to,
             Step::End | Step::Open(_) | Step::Close(_) => at + 1,
             Step::Accept(_) => return digits,

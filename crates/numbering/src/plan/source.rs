@@ -1,48 +1,43 @@
-//! The plans as they are written in `world.txt`.
+//! Reads the numbering plans in `world.txt`.
 
 use super::lengths::{LengthSet, Lengths};
 
-/// The plans of the world; the file's head says where they come from.
+/// The head of the file names its source.
 const WORLD: &str = include_str!("world.txt");
 
 /// The lines of one calling code.
 pub(super) struct CodeSource {
-    /// The calling code.
     pub(super) code: u16,
     lines: &'static str,
 }
 
-/// What one region's numbers look like. A pattern that is absent matches nothing.
+/// The plan of one region. A pattern that is absent matches nothing.
 pub(super) struct RegionSource {
-    /// The region in libphonenumber's terms: a country, a part of one, or `001` for none.
+    /// libphonenumber's code for the region: a country, a part of one, or `001` for none.
     pub(super) id: &'static str,
-    /// What is dialled before an international number.
+    /// The prefix of international numbers.
     pub(super) dial_out: Option<&'static str>,
-    /// What is dialled before a national number.
+    /// The prefix of national numbers.
     pub(super) prefix: Option<&'static str>,
-    /// What the prefix is rewritten to.
+    /// The replacement of the prefix.
     pub(super) rewrite: Option<&'static str>,
-    /// What numbers of this region start with.
+    /// The leading digits of the region's numbers.
     pub(super) leading: Option<&'static str>,
-    /// The lengths of its numbers.
     pub(super) lengths: Lengths,
     /// The pattern of all its numbers.
     pub(super) general: &'static str,
-    /// The patterns by kind.
     pub(super) kinds: Vec<KindSource>,
 }
 
-/// What numbers of one kind look like.
+/// The numbers of one kind.
 pub(super) struct KindSource {
     /// The kind's name in the file.
     pub(super) name: &'static str,
-    /// Its lengths.
     pub(super) lengths: LengthSet,
-    /// Its pattern.
     pub(super) pattern: &'static str,
 }
 
-/// Every calling code, in ascending order.
+/// All calling codes, ascending.
 pub(super) fn codes() -> impl Iterator<Item = CodeSource> {
     WORLD.split("\ncode ").skip(1).map(|section| {
         let (code, lines) = section.split_once('\n').expect("regions follow a code");
@@ -69,14 +64,14 @@ impl CodeSource {
         regions
     }
 
-    /// The names of the regions alone, which needs no pattern to be read.
+    /// The codes of the regions, read without the patterns.
     pub(super) fn region_ids(&self) -> impl Iterator<Item = &'static str> {
         self.lines
             .lines()
             .filter_map(|line| line.strip_prefix("region "))
     }
 
-    /// The lengths of the main region alone, which needs no pattern to be read.
+    /// The lengths of the main region, read without the patterns.
     pub(super) fn main_lengths(&self) -> Lengths {
         let mut lines = self.lines.lines();
         let general = lines.find_map(|line| line.strip_prefix("general "));
@@ -122,7 +117,7 @@ impl RegionSource {
     }
 }
 
-/// The value of a `general` line.
+/// Parses the value of a `general` line.
 fn lengths_and_pattern(value: &'static str) -> (Lengths, &'static str) {
     let (whole, rest) = split(value);
     let (local, pattern) = split(rest);

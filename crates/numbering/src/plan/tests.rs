@@ -1,8 +1,8 @@
-//! The plans as a whole.
+//! Tests of all plans together.
 
 use super::*;
 
-/// What the tables of all plans may take together. The aim is that a server which meets every country stays small.
+/// Bounds the memory of a server that handles numbers of every country.
 const MAX_STATES: usize = 20_000;
 
 #[test]
@@ -15,7 +15,7 @@ fn every_plan_can_be_prepared_and_all_together_stay_small() {
 #[test]
 fn every_country_but_the_uninhabited_has_a_plan() {
     let without: Vec<String> = Country::all()
-        .filter(|&country| of_country(country).is_none())
+        .filter(|&country| find_region(country).is_none())
         .map(|country| country.to_string())
         .collect();
     assert_eq!(without, ["AQ", "BV", "GS", "HM", "PN", "TF", "UM"]);
@@ -34,7 +34,7 @@ fn calling_codes_are_found_by_their_digits() {
         ("", None),
     ] {
         let values: Vec<u8> = digits.bytes().map(|digit| digit - b'0').collect();
-        let found = of_number(&values).map(|(plan, rest)| {
+        let found = split_calling_code(&values).map(|(plan, rest)| {
             let code = plan
                 .digits()
                 .iter()
@@ -46,7 +46,7 @@ fn calling_codes_are_found_by_their_digits() {
 }
 
 #[test]
-fn a_rewritten_number_has_room() {
+fn a_rewritten_number_fits() {
     for source in source::codes() {
         for region in source.regions() {
             let added = region.rewrite.unwrap_or_default().len();

@@ -1,4 +1,4 @@
-//! What is possible, against the library over the same plans and against Google's answers.
+//! Compares possible numbers with the library over the same plans and with Google's answers.
 
 use std::sync::LazyLock;
 
@@ -7,34 +7,33 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::library::LIBRARY;
-use crate::plan::samples::{Dice, Samples};
+use crate::plan::samples::{Samples, SplitMix};
 
 static SAMPLES: LazyLock<Samples> = LazyLock::new(Samples::new);
 
-/// What Google's own library corrects numbers to: the fourth column.
+/// Corrections by Google's own library; the number is in the fourth column.
 const CORRECTIONS: &str = include_str!("../../oracle/corrections.csv");
 
-/// The answer of the library's port to Rust.
+/// The answer of the library's Rust port.
 fn library_verdict(number: &Msisdn) -> bool {
     LIBRARY
         .parse(number.to_string(), None)
         .is_ok_and(|read| LIBRARY.is_possible_number(&read))
 }
 
-/// The port keeps at most ten leading zeros of a national part, where Google's library keeps them all; beyond that it is
-/// no judge.
+/// The port keeps at most ten leading zeros of a national part, while Google's library keeps all. Longer runs are not
+/// compared.
 fn assert_agreement(number: &Msisdn) {
     if !number.digits().contains("00000000000") {
         assert_eq!(is_possible(number), library_verdict(number), "{number}");
     }
 }
 
-/// What a national part may start with: national prefixes, carrier codes and area codes that the library treats in a
-/// way of its own, and plain digits.
+/// Starts of national parts: prefixes, carrier codes and area codes with special rules, and plain digits.
 const LEADING: &str =
     "0 1 2 3 5 6 7 8 9 00 01 06 08 80 90 0002 003768 01115 180020 1831 0000000000";
 
-/// A number of `digits` digits in all: the calling code, then as much of `national` as fits.
+/// A number of `digits` digits: the calling code, then as much of `national` as fits.
 fn number(code: u16, national: &str, digits: usize) -> Msisdn {
     let written = format!("{code}{national}");
     Msisdn::parse(&written[..digits]).expect("a calling code never starts with 0")
@@ -56,7 +55,7 @@ fn every_calling_code_length_and_leading_digit_gets_the_answer_of_the_library() 
 fn leading_digits_that_are_no_calling_code_are_refused_by_the_library_too() {
     for leading in 100..1000 {
         let number = number(leading, "234567892345", 11);
-        if plan::length_of(&number).is_none() {
+        if plan::check_length(&number).is_none() {
             assert!(!library_verdict(&number), "{number}");
             assert!(!is_possible(&number), "{number}");
         }
@@ -69,7 +68,7 @@ fn a_number_that_google_knows_is_possible_without_being_read() {
     for row in CORRECTIONS.lines().skip(1) {
         let corrected = row.split(',').nth(3).expect("a row has six columns");
         if let Ok(number) = Msisdn::parse(corrected) {
-            assert!(is_known(plan::length_of(&number)), "{number}");
+            assert!(is_known(plan::check_length(&number)), "{number}");
             numbers += 1;
         }
     }
@@ -106,7 +105,7 @@ fn named_numbers() {
     }
 }
 
-/// The answers are those of Google's own library.
+/// The expected answers are those of Google's own library.
 #[test]
 fn zeros_beyond_the_tenth_count_as_digits() {
     for (case, number, expected) in [
@@ -144,10 +143,10 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
-    /// The rules that rewrite a number are met here.
+    /// Covers the rules that rewrite a number.
     #[test]
     fn numbers_with_what_is_dialled_at_home_get_the_answer_of_the_library(seed in any::<u64>()) {
-        for written in SAMPLES.with_home_prefix(&mut Dice::new(seed)) {
+        for written in SAMPLES.with_national_prefix(&mut SplitMix::new(seed)) {
             if let Ok(number) = Msisdn::parse(&written) {
                 assert_agreement(&number);
             }

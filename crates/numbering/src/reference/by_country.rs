@@ -1,24 +1,23 @@
-//! Entries in one row, those of a country side by side.
+//! Entries grouped by country.
 
 use std::ops::Range;
 
 use domain::Country;
 
-/// Entries grouped by country.
 pub(super) struct ByCountry<T> {
     entries: Box<[T]>,
-    /// The first and the one after the last of each country, by [`Country::slot`].
+    /// The range of each country in `entries`, by [`Country::slot`].
     ranges: Box<[Range<u32>]>,
 }
 
 impl<T> ByCountry<T> {
-    /// Groups the entries and puts those of a country in order; those without a country come last and are in no group.
+    /// Sorts the entries by country. Entries without a country come last and belong to no group.
     pub(super) fn new<K: Ord>(
         mut entries: Vec<T>,
         country: impl Fn(&T) -> Option<Country>,
         order: impl Fn(&T) -> K,
     ) -> Self {
-        // The files are nearly in this order, which makes the stable sort the faster one.
+        // The files are nearly sorted, which makes the stable sort the faster one.
         entries.sort_by_key(|entry| {
             let country = country(entry);
             (country.is_none(), country, order(entry))
@@ -39,13 +38,11 @@ impl<T> ByCountry<T> {
         }
     }
 
-    /// The entries of a country.
-    pub(super) fn of(&self, country: Country) -> &[T] {
+    pub(super) fn get(&self, country: Country) -> &[T] {
         let Range { start, end } = self.ranges[country.slot()];
         &self.entries[start as usize..end as usize]
     }
 
-    /// All entries.
     pub(super) fn all(&self) -> &[T] {
         &self.entries
     }

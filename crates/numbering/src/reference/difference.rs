@@ -1,4 +1,4 @@
-//! What an import would change, to be read before it is done.
+//! Compares two versions of the reference data, so that an operator can review an import.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,52 +9,38 @@ use super::problem::File;
 use super::read::Area;
 use super::{NetworkEntry, Operator, OperatorId, Prefix, Reference};
 
-/// At most this many lines of a list are shown.
+/// How many lines of each list are shown.
 const SHOWN: usize = 20;
 
-/// What is different between two states of the reference data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Operators, by their ID.
     pub operators: Changes,
-    /// Networks, by their codes, country and operator.
+    /// Keyed by MCC, MNC, country and operator.
     pub networks: Changes,
-    /// Prefixes, by their digits.
     pub prefixes: Changes,
-    /// Areas, by their digits.
     pub areas: Changes,
 }
 
-/// What is different in one file. Each line says in words which row it is about.
+/// The changes in one file. Each line describes one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changes {
-    /// The file.
     pub file: File,
-    /// How many rows there were.
     pub before: usize,
-    /// How many rows there are.
     pub after: usize,
-    /// Rows that were not there before.
     pub added: Vec<String>,
-    /// Rows that are there no longer.
     pub removed: Vec<String>,
-    /// Rows that are still there and say something else.
     pub changed: Vec<String>,
 }
 
-/// An import that looks like a truncated file rather than like news.
+/// An import removes so many rows that the file is probably truncated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{removed} of {before} rows of {file} would vanish; more than a tenth is refused")]
-pub struct TooMuchVanishes {
-    /// The file.
+pub struct TooManyRowsRemoved {
     pub file: File,
-    /// How many rows would go.
     pub removed: usize,
-    /// Of how many.
     pub before: usize,
 }
 
-/// Compares two states of the reference data.
 pub fn difference(old: &Reference, new: &Reference) -> Difference {
     let sides = [old, new];
     Difference {
@@ -66,18 +52,17 @@ pub fn difference(old: &Reference, new: &Reference) -> Difference {
 }
 
 impl Difference {
-    /// Whether both states say the same.
     pub fn is_empty(&self) -> bool {
         self.files().iter().all(|changes| changes.is_empty())
     }
 
-    /// Why the new state must not replace the old one, if it must not: more than a tenth of a file would vanish.
-    pub fn refusal(&self) -> Option<TooMuchVanishes> {
+    /// The reason to refuse an import: it removes more than a tenth of a file.
+    pub fn refusal(&self) -> Option<TooManyRowsRemoved> {
         let is_too_much = |changes: &&&Changes| changes.removed.len() * 10 > changes.before;
         self.files()
             .iter()
             .find(is_too_much)
-            .map(|changes| TooMuchVanishes {
+            .map(|changes| TooManyRowsRemoved {
                 file: changes.file,
                 removed: changes.removed.len(),
                 before: changes.before,
@@ -90,13 +75,11 @@ impl Difference {
 }
 
 impl Changes {
-    /// Whether the file says the same.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
     }
 }
 
-/// A paragraph for each file.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.files().iter().try_for_each(|changes| changes.fmt(f))
@@ -133,7 +116,7 @@ impl fmt::Display for Changes {
     }
 }
 
-/// Rows by their key, each with what it says in words.
+/// Descriptions of rows by their key.
 type Rows<K> = BTreeMap<K, String>;
 
 fn compare<K: Ord + fmt::Display>(file: File, [old, new]: [Rows<K>; 2]) -> Changes {
@@ -174,7 +157,7 @@ fn networks(reference: &Reference) -> Rows<NetworkKey> {
     reference.networks.all().iter().map(row).collect()
 }
 
-/// Operators go by their present names where they have one, so that a rename is not a change of every prefix.
+/// Uses the new operator names for both versions, so that renaming an operator does not change all its prefixes.
 fn prefixes(reference: &Reference, present: &Reference) -> Rows<Digits> {
     let row = |entry: &Prefix| {
         let operator = present
@@ -196,7 +179,7 @@ fn shown(country: Option<Country>) -> String {
     country.map_or_else(|| "--".to_owned(), |country| country.to_string())
 }
 
-/// What makes a network's row the same one.
+/// The key of a network's row.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct NetworkKey(Network, Option<Country>, OperatorId);
 
@@ -208,7 +191,6 @@ impl fmt::Display for NetworkKey {
     }
 }
 
-/// The digits of a prefix.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Digits(u64);
 

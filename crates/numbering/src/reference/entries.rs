@@ -1,16 +1,16 @@
-//! The entries of the reference data.
+//! Entries of the reference data.
 
 use std::fmt;
 use std::num::NonZeroU32;
 
 use domain::{Country, Network};
 
-/// The number that stands for an operator, for ever: it is never given to another one.
+/// The number of a mobile operator. It never changes and is never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperatorId(NonZeroU32);
 
 impl OperatorId {
-    /// An ID from its number; zero is none.
+    /// `None` for zero.
     pub const fn new(id: u32) -> Option<Self> {
         match NonZeroU32::new(id) {
             Some(id) => Some(Self(id)),
@@ -18,7 +18,6 @@ impl OperatorId {
         }
     }
 
-    /// The number.
     pub const fn get(self) -> u32 {
         self.0.get()
     }
@@ -39,20 +38,19 @@ impl fmt::Debug for OperatorId {
 /// A mobile operator in one country.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operator {
-    /// Its number.
     pub id: OperatorId,
-    /// Where it works; none for networks at sea, in the air and in orbit.
+    /// `None` for networks at sea, in the air and in orbit.
     pub country: Option<Country>,
-    /// What it is called: its brand, else its legal name.
+    /// The brand, or else the legal name.
     pub name: Box<str>,
-    /// The network that stands for it: the first operational one under its main MCC, else the first.
+    /// The main network: the first operational one under the main MCC, else the first.
     pub main: Option<Network>,
-    /// Its networks under the main MCC, ascending. Most operators have no other MCC.
+    /// The networks under the main MCC, ascending. Most operators have no other MCC.
     pub networks: Box<[Network]>,
 }
 
 impl Operator {
-    /// The MCC under which it has most of its operational networks, the lowest of equals.
+    /// The main MCC: the one with the most operational networks, or the lowest if several have as many.
     pub fn mcc(&self) -> Option<u16> {
         self.main.map(Network::mcc)
     }
@@ -61,37 +59,30 @@ impl Operator {
 /// A network in one country. A network that several territories share has an entry for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkEntry {
-    /// MCC and MNC.
     pub network: Network,
-    /// Where it is; none for networks at sea, in the air and in orbit.
+    /// `None` for networks at sea, in the air and in orbit.
     pub country: Option<Country>,
-    /// Who runs it.
     pub operator: OperatorId,
-    /// What it is called.
     pub name: Box<str>,
-    /// Whether it is on the air.
     pub status: NetworkStatus,
 }
 
-/// Whether a network is on the air, as far as the sources know.
+/// Whether a network is in operation, as far as the sources know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkStatus {
     /// It serves subscribers.
     Operational,
-    /// It was switched off, or its code was given back.
+    /// Switched off, or its code was returned.
     NotOperational,
-    /// Its code is allocated and the network is yet to come.
+    /// Its code is allocated, but it is not in operation yet.
     Planned,
-    /// It is only tried out.
     Testing,
-    /// Its code is kept for somebody.
     Reserved,
     /// The sources do not say.
     Unknown,
 }
 
 impl NetworkStatus {
-    /// Every status.
     pub const ALL: [Self; 6] = [
         Self::Operational,
         Self::NotOperational,
@@ -101,7 +92,7 @@ impl NetworkStatus {
         Self::Unknown,
     ];
 
-    /// The word for it in the files.
+    /// The word in the files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Operational => "operational",
@@ -113,29 +104,27 @@ impl NetworkStatus {
         }
     }
 
-    /// Reads the word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
 }
 
-/// The first digits of numbers that were given to an operator.
+/// The leading digits of numbers that were assigned to an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefix {
-    /// The digits in international form, calling code included.
+    /// The digits in international form, including the calling code.
     pub prefix: u64,
-    /// The country of those numbers; none for satellite services.
+    /// `None` for satellite services.
     pub country: Option<Country>,
-    /// The operator that they were given to.
     pub operator: OperatorId,
 }
 
-/// What the first digits of a number tell. A number may have been ported since, which only a lookup can tell.
+/// The country and network that a number's digits tell. The number may have been ported since, which only a lookup
+/// shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Place {
-    /// The country.
+pub struct Location {
     pub country: Option<Country>,
-    /// The operator that the number was first given to.
+    /// The operator that the number was first assigned to.
     pub operator: Option<OperatorId>,
     /// That operator's main network.
     pub network: Option<Network>,

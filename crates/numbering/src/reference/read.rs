@@ -1,16 +1,17 @@
-//! From the text of the files to checked entries.
+//! Reads the data files into checked entries.
 
-use std::borrow::Cow;
+use std::ops::ControlFlow;
 
+use csv::StringRecord;
 use domain::number::msisdn::MAX_DIGITS;
 use domain::{Country, Network};
 
 use super::Files;
-use super::csv::{Fields, Reader};
 use super::entries::{NetworkEntry, NetworkStatus, OperatorId, Prefix};
 use super::problem::{Fault, File, Problem, Problems};
+use super::records::for_each_record;
 
-/// The entries of the four files, in the order of the files but for the operators, which ascend by ID.
+/// The entries in the order of the files, except for the operators, which are sorted by ID.
 pub(super) struct Tables {
     pub(super) operators: Vec<OperatorRow>,
     pub(super) networks: Vec<NetworkEntry>,
@@ -18,25 +19,24 @@ pub(super) struct Tables {
     pub(super) areas: Vec<Area>,
 }
 
-/// An operator as its file has it; its networks stand in another one.
+/// A row of `operators.csv`. Networks are in another file.
 pub(super) struct OperatorRow {
     pub(super) id: OperatorId,
     pub(super) country: Option<Country>,
     pub(super) name: Box<str>,
 }
 
-/// The first digits of a country's numbers.
+/// The leading digits of a country's numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Area {
     pub(super) prefix: u64,
     pub(super) country: Country,
 }
 
-/// Reads the four files, or says what is wrong with them.
 pub(super) fn read(files: &Files<'_>) -> Result<Tables, Vec<Problem>> {
     let mut problems = Problems::default();
     let operators = read_operators(files.operators, &mut problems);
-    // The other files refer to this one, so that each of its faults would come back in theirs.
+    // The other files refer to operators, so a wrong operator would be reported again for each of its rows.
     problems.check()?;
     let tables = Tables {
         networks: read_networks(files.networks, &operators, &mut problems),
@@ -44,7 +44,7 @@ pub(super) fn read(files: &Files<'_>) -> Result<Tables, Vec<Problem>> {
         areas: read_areas(files.areas, &mut problems),
         operators,
     };
-    problems.or(tables)
+    problems.into_result(tables)
 }
 
 fn read_operators(text: &str, problems: &mut Problems) -> Vec<OperatorRow> {
@@ -122,57 +122,57 @@ fn read_areas(text: &str, problems: &mut Problems) -> Vec<Area> {
     areas
 }
 
-/// Reads each record below the header; what is wrong with one goes to the problems.
-fn read_rows<'a, T>(
+/// Reads each record below the header and adds its fault to the problems.
+fn read_rows<T>(
     file: File,
-    text: &'a str,
+    text: &str,
     problems: &mut Problems,
-    mut read_row: impl FnMut(usize, &Fields<'a>) -> Result<T, Fault>,
+    mut read_row: impl FnMut(usize, &StringRecord) -> Result<T, Fault>,
 ) -> Vec<T> {
-    let mut reader = Reader::new(text);
-    let mut fields = Vec::with_capacity(file.columns().len());
     let mut rows = Vec::new();
-    if let Err((line, fault)) = read_header(file, &mut reader, &mut fields) {
-        problems.add(file, line, fault);
-        return rows;
-    }
     let mut records = 0;
-    while !problems.is_full()
-        && let Some((line, record)) = reader.read(&mut fields)
-    {
+    let end = for_each_record(text, |line, record| {
         records += 1;
-        let row = record
-            .and_then(|()| check_count(file, &fields))
-            .and_then(|()| read_row(line, &fields));
+        if records == 1 {
+            return match record.and_then(|header| check_header(file, header)) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(fault) => {
+                    problems.add(file, line, fault);
+                    ControlFlow::Break(())
+                }
+            };
+        }
+        let row = record.and_then(|fields| {
+            check_count(file, fields)?;
+            read_row(line, fields)
+        });
         match row {
             Ok(row) => rows.push(row),
             Err(fault) => problems.add(file, line, fault),
         }
-    }
-    if records == 0 {
+        if problems.is_full() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    if end.is_continue() && records <= 1 {
         problems.add(file, 1, Fault::Empty);
     }
     rows
 }
 
-fn read_header<'a>(
-    file: File,
-    reader: &mut Reader<'a>,
-    fields: &mut Vec<Cow<'a, str>>,
-) -> Result<(), (usize, Fault)> {
-    let (line, record) = reader.read(fields).ok_or((1, Fault::Empty))?;
-    record.map_err(|fault| (line, fault))?;
-    if fields == file.columns() {
+fn check_header(file: File, header: &StringRecord) -> Result<(), Fault> {
+    if header.iter().eq(file.columns().iter().copied()) {
         return Ok(());
     }
-    let fault = Fault::Header {
-        found: fields.join(","),
+    Err(Fault::Header {
+        found: header.iter().collect::<Vec<_>>().join(","),
         expected: file.columns().join(","),
-    };
-    Err((line, fault))
+    })
 }
 
-fn check_count(file: File, fields: &Fields<'_>) -> Result<(), Fault> {
+fn check_count(file: File, fields: &StringRecord) -> Result<(), Fault> {
     let (found, expected) = (fields.len(), file.columns().len());
     if found == expected {
         Ok(())
@@ -200,7 +200,7 @@ fn check_operator(
     })
 }
 
-/// A value of a column, or the fault that it is none.
+/// The parsed value, or a fault that says what the column expects.
 fn value<T>(
     read: Option<T>,
     column: &'static str,
@@ -214,9 +214,9 @@ fn value<T>(
     })
 }
 
-/// A number in ASCII digits, without a sign and without zeros in front.
+/// Parses ASCII digits without a sign or leading zeros.
 fn whole_number<T: std::str::FromStr>(text: &str) -> Option<T> {
-    // Parsing itself would take a plus sign.
+    // `parse` alone would accept a plus sign.
     let is_plain = text.starts_with(|first: char| matches!(first, '1'..='9'));
     is_plain.then(|| text.parse().ok())?
 }
@@ -238,7 +238,7 @@ fn digits(text: &str) -> Result<u64, Fault> {
     )
 }
 
-/// Reads countries. Rows of one country mostly stand together, so the last one is often the next.
+/// Parses countries. Rows of one country are mostly adjacent, so the last result is reused.
 #[derive(Default)]
 struct Countries {
     last: Option<Country>,
@@ -285,14 +285,14 @@ fn status(text: &str) -> Result<NetworkStatus, Fault> {
     value(NetworkStatus::parse(text), "status", text, expected)
 }
 
-/// Reports every key that an earlier line has, given each key with its line.
+/// Reports each key that an earlier line has.
 fn check_duplicates<K: Ord>(
     file: File,
     what: &'static str,
     mut keys: Vec<(K, usize)>,
     problems: &mut Problems,
 ) {
-    // Sorting takes a fraction of the time that a set of so many keys would, the more so as long runs of a file ascend.
+    // Sorting is much faster than a set of this many keys, because the files are mostly sorted already.
     keys.sort();
     for same in keys.chunk_by(|(key, _), (next, _)| key == next) {
         let (_, first) = same[0];

@@ -1,4 +1,4 @@
-//! The data that is compiled in, and the reading of any other.
+//! Tests of the compiled-in data, and of reading data files.
 
 mod comparing;
 mod facts;
@@ -11,10 +11,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The data that is compiled in, read once for all tests.
 static EMBEDDED: LazyLock<Reference> = LazyLock::new(Reference::embedded);
 
-/// Four small files without a fault: LMT and Tele2 in Latvia, Iridium in orbit.
+/// Four small valid files: LMT and Tele2 in Latvia, Iridium in orbit.
 const SMALL: Files<'_> = Files {
     operators: "id,country,name\n1,LV,LMT\n2,LV,Tele2\n7,,Iridium\n",
     networks: "mcc,mnc,country,operator_id,name,status\n\
@@ -40,7 +39,7 @@ fn id(id: u32) -> OperatorId {
     OperatorId::new(id).expect("not zero")
 }
 
-/// The fields of a file without quotes, its header left out.
+/// The rows of a file that has no quotes, without the header.
 fn records(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.lines().skip(1).map(|line| line.split(',').collect())
 }
@@ -70,24 +69,23 @@ fn the_countries_of_the_builder_are_those_of_the_domain() {
 #[test]
 fn the_demonstration_prices_agree_with_the_data() {
     let file = include_str!("../../../../reference-data/demonstration-rates.csv");
-    let mut reader = csv::Reader::new(file);
-    let mut fields = Vec::new();
-    let mut defaults = 0;
-    reader.read(&mut fields);
+    let mut reader = csv::Reader::from_reader(file.as_bytes());
+    let header = reader.headers().expect("a header");
     assert_eq!(
-        fields.join(","),
+        header.iter().collect::<Vec<_>>().join(","),
         "CountryName,CountryCode,Operator,Network,MCC,MNC,Rate"
     );
-    while let Some((line, record)) = reader.read(&mut fields) {
-        record.expect("well-formed");
+    let mut defaults = 0;
+    for (line, fields) in (2..).zip(reader.records()) {
+        let fields = fields.expect("well-formed");
         let country = country(&fields[1]);
-        assert_eq!(fields[0], country.name(), "line {line}");
+        assert_eq!(&fields[0], country.name(), "line {line}");
         if fields[5].is_empty() {
             defaults += 1;
             let mcc = EMBEDDED.main_mcc(country).map(|mcc| format!("{mcc:03}"));
-            assert_eq!(fields[4], mcc.unwrap_or_default(), "line {line}");
+            assert_eq!(&fields[4], mcc.unwrap_or_default(), "line {line}");
         } else {
-            // A leading quote keeps spreadsheets from running the cell.
+            // A leading quote keeps spreadsheets from evaluating the cell.
             let name = fields[2].trim_start_matches('\'');
             let operator = EMBEDDED.operator_named(country, name).expect(name);
             assert_eq!(
@@ -154,7 +152,7 @@ fn an_operator_is_found_by_its_id_and_by_its_name_in_any_case() {
             continue;
         };
         for name in [operator.name.to_string(), operator.name.to_uppercase()] {
-            // Some letters have no single capital, `ß` for one, and come back as two.
+            // Some letters have no single capital, such as `ß`, and come back as two.
             if name.to_lowercase() == operator.name.to_lowercase() {
                 assert_eq!(
                     EMBEDDED.operator_named(country, &name),
@@ -252,14 +250,14 @@ fn the_order_of_the_rows_and_the_style_of_the_lines_do_not_matter() {
     assert!(difference.is_empty(), "{difference}");
 }
 
-/// The longest row of a file that the digits start with, found by looking at every row.
+/// The longest prefix of the digits in a file, by a linear search.
 fn longest_row<'a>(file: &'a str, digits: &str) -> Option<Vec<&'a str>> {
     records(file)
         .filter(|row| digits.starts_with(row[0]))
         .max_by_key(|row| row[0].len())
 }
 
-/// What `locate` has to say, in the slowest way.
+/// What `locate` should return, by a linear search.
 fn locate_naively(digits: &str) -> (Option<Country>, Option<OperatorId>) {
     let of = |code: &str| Country::parse(code).ok();
     if let Some(row) = longest_row(Files::EMBEDDED.prefixes, digits) {
@@ -271,7 +269,7 @@ fn locate_naively(digits: &str) -> (Option<Country>, Option<OperatorId>) {
     )
 }
 
-/// Digits that mostly start with a prefix or an area of the data.
+/// Digits that mostly start with a known prefix or area.
 fn any_digits() -> impl Strategy<Value = String> {
     let starts: Vec<&str> = records(Files::EMBEDDED.prefixes)
         .chain(records(Files::EMBEDDED.areas))
@@ -284,7 +282,7 @@ fn any_digits() -> impl Strategy<Value = String> {
         7_usize..=15,
     );
     let from_a_row = from_a_row.prop_map(|(start, cut, rest, digits)| {
-        // Cut short, a row's prefix leads to its neighbours.
+        // A shortened prefix leads to its neighbours.
         let start = &start[..start.len().saturating_sub(cut).max(1)];
         format!("{start}{rest}")[..digits.max(start.len())].to_owned()
     });
@@ -295,10 +293,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
     fn locating_equals_a_search_through_every_row(digits in any_digits()) {
-        let place = EMBEDDED.locate(&number(&digits));
-        prop_assert_eq!((place.country, place.operator), locate_naively(&digits));
-        let main = place.operator.and_then(|id| EMBEDDED.operator(id)).and_then(|operator| operator.main);
-        prop_assert_eq!(place.network, main);
+        let location = EMBEDDED.locate(&number(&digits));
+        prop_assert_eq!((location.country, location.operator), locate_naively(&digits));
+        let main = location.operator.and_then(|id| EMBEDDED.operator(id)).and_then(|operator| operator.main);
+        prop_assert_eq!(location.network, main);
     }
 
     #[test]

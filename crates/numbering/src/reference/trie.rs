@@ -1,13 +1,13 @@
-//! Finding the longest known prefix of a number.
+//! Finds the longest known prefix of a number.
 
 use std::fmt::Write as _;
 
-/// Marks a slot that holds a value and has nothing below it, so that the many ends need no node of their own.
+/// Marks a slot that holds a value and has no children, so that leaves need no node.
 const LEAF: u32 = 1 << 31;
-/// A slot with nothing in it. Node 0 is the root, which nothing leads to.
+/// An empty slot. Node 0 is the root, which no slot points to.
 const NOTHING: u32 = 0;
 
-/// Values by prefix: ten slots for each inner node, one after the other.
+/// Values by prefix.
 pub(super) struct Trie {
     nodes: Vec<Node>,
 }
@@ -16,7 +16,7 @@ pub(super) struct Trie {
 struct Node {
     /// The value of the prefix that ends here.
     value: Option<u32>,
-    /// By the next digit: [`NOTHING`], a node, or a value marked as [`LEAF`].
+    /// By the next digit: [`NOTHING`], the index of a node, or a value marked with [`LEAF`].
     slots: [u32; 10],
 }
 
@@ -26,7 +26,8 @@ const EMPTY: Node = Node {
 };
 
 impl Trie {
-    /// Builds it from prefixes, each with a value below 2^31. A prefix never starts with a zero, so a number holds it.
+    /// Builds the trie from prefixes, each with a value below 2^31. A prefix never starts with a zero, so an integer
+    /// can hold it.
     pub(super) fn new(entries: impl IntoIterator<Item = (u64, u32)>) -> Self {
         let mut trie = Self { nodes: vec![EMPTY] };
         let mut digits = String::new();
@@ -48,17 +49,17 @@ impl Trie {
         for &digit in path {
             node = self.node_below(node, digit);
         }
-        let slot = self.nodes[node].slots[place(*last)];
+        let slot = self.nodes[node].slots[digit_index(*last)];
         if slot == NOTHING || slot & LEAF != 0 {
-            self.nodes[node].slots[place(*last)] = LEAF | value;
+            self.nodes[node].slots[digit_index(*last)] = LEAF | value;
         } else {
             self.nodes[slot as usize].value = Some(value);
         }
     }
 
-    /// The node below another one, made where there was none.
+    /// The child of a node, created if it is missing.
     fn node_below(&mut self, node: usize, digit: u8) -> usize {
-        let slot = self.nodes[node].slots[place(digit)];
+        let slot = self.nodes[node].slots[digit_index(digit)];
         if slot != NOTHING && slot & LEAF == 0 {
             return slot as usize;
         }
@@ -67,7 +68,7 @@ impl Trie {
             value: (slot != NOTHING).then_some(slot & !LEAF),
             ..EMPTY
         });
-        self.nodes[node].slots[place(digit)] =
+        self.nodes[node].slots[digit_index(digit)] =
             u32::try_from(below).expect("a table has far fewer rows");
         below
     }
@@ -77,7 +78,7 @@ impl Trie {
         let mut node = &self.nodes[0];
         let mut found = None;
         for &digit in digits {
-            match node.slots[place(digit)] {
+            match node.slots[digit_index(digit)] {
                 NOTHING => return found,
                 leaf if leaf & LEAF != 0 => return Some(leaf & !LEAF),
                 below => node = &self.nodes[below as usize],
@@ -88,6 +89,6 @@ impl Trie {
     }
 }
 
-fn place(digit: u8) -> usize {
+fn digit_index(digit: u8) -> usize {
     usize::from(digit - b'0')
 }

@@ -1,25 +1,25 @@
-//! Why a callback was not received, in words for those who look into it.
+//! Why an attempt failed, as text for the attempt's log.
 
 use std::time::Duration;
 
 use domain::shown::Shown;
 use http::StatusCode;
 
-use super::Success;
-use crate::exchange::{ExchangeError, Span};
+use super::Acknowledgement;
+use crate::exchange::{ExchangeError, InSeconds};
 use crate::signature::BadSecret;
 
-/// Why a try failed. Its text becomes the attempt's reason.
+/// Why an attempt failed. Its text is stored with the attempt.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
     #[error(transparent)]
     Secret(#[from] BadSecret),
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    #[error("did not answer within {}", Span(*.0))]
+    #[error("did not answer within {}", InSeconds(*.0))]
     NoAnswer(Duration),
     #[error("{}", status_text(*.0, *.1))]
-    Status(StatusCode, Success),
+    Status(StatusCode, Acknowledgement),
     #[error("200, but the body was empty")]
     EmptyBody,
     #[error("200, but the body was {}", Shown(.0))]
@@ -28,12 +28,12 @@ pub(super) enum Failure {
     LongBody,
     #[error("200, but the body broke off")]
     BrokenBody,
-    #[error("200, but the body did not end within {}", Span(*.0))]
+    #[error("200, but the body did not end within {}", InSeconds(*.0))]
     EndlessBody(Duration),
 }
 
 impl Failure {
-    /// A body that is not the one that counts.
+    /// A body other than the expected one.
     pub(super) fn body(body: &[u8]) -> Self {
         match body.trim_ascii() {
             [] => Self::EmptyBody,
@@ -42,13 +42,13 @@ impl Failure {
     }
 }
 
-fn status_text(status: StatusCode, success: Success) -> String {
+fn status_text(status: StatusCode, success: Acknowledgement) -> String {
     let number = status.as_u16();
     match number {
         300..=399 => {
             format!("redirected to another address ({number}); redirects are not followed")
         }
-        200..=299 if success == Success::OkBody => {
+        200..=299 if success == Acknowledgement::OkBody => {
             format!("answered {number}; only 200 with the body 'OK' counts")
         }
         _ => format!("answered {number}"),
@@ -62,7 +62,7 @@ mod tests {
     use crate::dial::DialProblem;
 
     #[test]
-    fn reasons_are_plain_words() {
+    fn reasons_are_plain_english() {
         for (failure, text) in [
             (Failure::NoAnswer(TRY_TIMEOUT), "did not answer within 10 s"),
             (

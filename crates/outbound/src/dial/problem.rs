@@ -6,51 +6,41 @@ use std::time::Duration;
 
 use rustls::CertificateError;
 
-/// Why a connection was not opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DialProblem {
-    /// The URI has no host that can be dialled.
     #[error("the URL has no host that can be called")]
     NoHost,
-    /// No address is known for the name.
     #[error("the name does not resolve")]
     Unresolved,
-    /// The name server is slow.
     #[error("the name was not resolved within {} s", .0.as_secs())]
     LookupTimeout(Duration),
-    /// The guard says no. Which address a name leads to from here, and what our own are, is not for callers.
+    /// Refused by the guard. The address is not shown, because callers must not learn our internal names and addresses.
     #[error("the host leads to an address that may not be called")]
     Forbidden(IpAddr),
-    /// There are source addresses, but none of this one's family.
+    /// Source addresses are set, but none of this family.
     #[error("the host cannot be called: no source address of the family of its address is set")]
     NoSource(IpAddr),
-    /// The source address is not this machine's.
+    /// The source address does not belong to this machine.
     #[error("the source address that is set cannot be used: {1}")]
     Source(IpAddr, io::ErrorKind),
-    /// Nobody listens there.
     #[error("refused the connection")]
     Refused,
-    /// It does not answer at all, or not in TLS.
+    /// The host does not respond, or not with TLS.
     #[error("the connection was not ready within {} s", .0.as_secs())]
     ConnectTimeout(Duration),
-    /// The network says no.
     #[error("cannot be reached: {0}")]
     Unreachable(io::ErrorKind),
-    /// It is not who it should be.
     #[error("the TLS certificate is not valid: {0}")]
     Certificate(String),
-    /// TLS failed otherwise.
     #[error("TLS failed: {0}")]
     Tls(String),
 }
 
-/// Why a connection was not opened, and to which address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct DialError {
-    /// The last address that was dialled, if it came so far.
+    /// The last address tried, if any.
     pub address: Option<SocketAddr>,
-    /// Why.
     pub problem: DialProblem,
 }
 

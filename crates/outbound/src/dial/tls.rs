@@ -1,13 +1,13 @@
-//! Whom to trust.
+//! The trusted certificates.
 
 use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore};
 
-/// Trusts the authorities of the public web.
+/// Trusts the certificate authorities of the public web.
 ///
-/// They are compiled in rather than read from the system: a container may have none, and what is trusted is then the
-/// same on every machine.
+/// They are compiled in instead of read from the system: a container may have none, and this way every machine trusts
+/// the same ones.
 pub fn public_roots() -> Arc<ClientConfig> {
     let roots = RootCertStore {
         roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),

@@ -1,4 +1,4 @@
-//! What the guard lets through, by table and by property.
+//! What the guard permits, by table and by property.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,7 +27,7 @@ fn kind(result: &Result<(), Forbidden>) -> Option<&'static str> {
     }
 }
 
-/// Addresses at the edges of every network, and the word that their refusal holds; none: they may be dialled.
+/// Addresses at the edges of every network, and the kind in their refusal; `None`: permitted.
 const ADDRESSES: [(&str, Option<&str>); 77] = [
     ("0.0.0.0", Some("unspecified")),
     ("0.255.255.255", Some("unspecified")),
@@ -211,11 +211,11 @@ fn localhost_needs_one_of_its_two_addresses() {
     assert_eq!(loopback.check_url(&url("http://127.0.0.2/")), Ok(()));
 }
 
-/// Knows some names; hangs for the one that is called so.
-struct Book(HashMap<&'static str, Vec<&'static str>>);
+/// Knows some names, and hangs for `hanging.example`.
+struct FakeResolver(HashMap<&'static str, Vec<&'static str>>);
 
 #[async_trait]
-impl Resolve for Book {
+impl Resolve for FakeResolver {
     async fn resolve(&self, host: &str, _: u16) -> io::Result<Vec<IpAddr>> {
         if host == "hanging.example" {
             std::future::pending::<()>().await;
@@ -225,8 +225,8 @@ impl Resolve for Book {
     }
 }
 
-fn book() -> Book {
-    Book(HashMap::from([
+fn resolver() -> FakeResolver {
+    FakeResolver(HashMap::from([
         ("public.example", vec!["8.8.8.8", "2001:4860::1"]),
         ("inside.example", vec!["10.1.2.3"]),
         ("both.example", vec!["8.8.8.8", "127.0.0.1"]),
@@ -264,7 +264,7 @@ async fn a_name_is_judged_by_all_its_addresses() {
             Some("10.0.0.1 is a private address; callbacks cannot reach it"),
         ),
     ] {
-        let got = guard.check_resolved(&url(text), &book()).await;
+        let got = guard.check_resolved(&url(text), &resolver()).await;
         let got = got.err().map(|forbidden| forbidden.to_string());
         assert_eq!(got.as_deref(), refusal, "{text}");
     }

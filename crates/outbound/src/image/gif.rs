@@ -1,4 +1,4 @@
-//! The blocks of a GIF (`GIF89a` Specification).
+//! Walks the blocks of a GIF (`GIF89a` Specification).
 
 use super::reader::{Fault, Reader};
 
@@ -9,7 +9,7 @@ const EXTENSION: u8 = 0x21;
 const IMAGE: u8 = 0x2C;
 const TRAILER: u8 = 0x3B;
 
-/// Walks from behind one of [`STARTS`] to the trailer. More than one frame is an animation, whatever its timing.
+/// Walks from the end of the signature to the trailer. More than one frame is an animation, whatever its timing.
 pub(super) fn walk(rest: &[u8]) -> Result<(), Fault> {
     let mut reader = Reader::new(rest);
     let [_, _, _, _, flags, _, _] = reader.take_array()?;
@@ -33,14 +33,14 @@ pub(super) fn walk(rest: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// Place and size, colours of its own, and the data.
+/// Position and size, an optional colour table, and the data.
 fn skip_frame(reader: &mut Reader<'_>) -> Result<(), Fault> {
     let [_, _, _, _, w0, w1, h0, h1, flags] = reader.take_array()?;
     if [w0, w1] == [0, 0] || [h0, h1] == [0, 0] {
         return Err(Fault::Damaged("its picture has no size"));
     }
     skip_colours(reader, flags)?;
-    // Codes have at most 12 bits, and the first are one longer than this.
+    // Codes have at most 12 bits, and the first ones are one bit longer than this size.
     if !(1..=11).contains(&reader.byte()?) {
         return Err(Fault::Damaged("its picture has no code size"));
     }
@@ -50,7 +50,7 @@ fn skip_frame(reader: &mut Reader<'_>) -> Result<(), Fault> {
     }
 }
 
-/// A table of colours, if the flags announce one.
+/// A colour table, if the flags announce one.
 fn skip_colours(reader: &mut Reader<'_>, flags: u8) -> Result<(), Fault> {
     if flags & 0x80 == 0 {
         return Ok(());
@@ -59,7 +59,7 @@ fn skip_colours(reader: &mut Reader<'_>, flags: u8) -> Result<(), Fault> {
     reader.take(colours * 3).map(drop)
 }
 
-/// Blocks of data, each behind its length, up to the one that is empty; how many bytes they hold.
+/// Skips data blocks, each preceded by its length, up to an empty one. Returns the number of bytes.
 fn skip_blocks(reader: &mut Reader<'_>) -> Result<usize, Fault> {
     let mut bytes = 0;
     loop {

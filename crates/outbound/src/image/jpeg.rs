@@ -1,15 +1,15 @@
-//! The markers of a JPEG (ITU-T T.81, annex B).
+//! Walks the markers of a JPEG (ITU-T T.81, annex B).
 
 use super::reader::{Fault, Reader};
 
-/// The marker that starts an image, and the first byte of the next.
+/// The start marker, and the first byte of the next marker.
 pub(super) const START: [u8; 3] = [0xFF, START_OF_IMAGE, 0xFF];
 
 const START_OF_IMAGE: u8 = 0xD8;
 const END_OF_IMAGE: u8 = 0xD9;
 const START_OF_SCAN: u8 = 0xDA;
 
-/// Walks from behind [`START`] to the marker that ends the image.
+/// Walks from the end of [`START`] to the end marker.
 pub(super) fn walk(rest: &[u8]) -> Result<(), Fault> {
     let mut reader = Reader::new(rest);
     let (mut has_frame, mut has_scan) = (false, false);
@@ -28,7 +28,7 @@ pub(super) fn walk(rest: &[u8]) -> Result<(), Fault> {
                 check_frame(segment(&mut reader)?)?;
                 has_frame = true;
             }
-            // These stand alone.
+            // These markers have no segment.
             0x01 | 0xD0..=0xD7 => {}
             0x00 | 0x02..=0xBF | START_OF_IMAGE | 0xFF => {
                 return Err(Fault::Damaged("it holds an unknown marker"));
@@ -39,7 +39,7 @@ pub(super) fn walk(rest: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// Of the codes from C0 to CF, these three say something else.
+/// The codes from C0 to CF, except for three with another meaning.
 const fn is_frame(code: u8) -> bool {
     matches!(code, 0xC0..=0xCF) && !matches!(code, 0xC4 | 0xC8 | 0xCC)
 }
@@ -51,7 +51,7 @@ fn next_marker(reader: &mut Reader<'_>) -> Result<u8, Fault> {
     }
 }
 
-/// The code behind a marker's first byte, which may be repeated.
+/// The code after a marker's first byte, which may be repeated.
 fn marker_code(reader: &mut Reader<'_>) -> Result<u8, Fault> {
     loop {
         match reader.byte()? {
@@ -61,7 +61,7 @@ fn marker_code(reader: &mut Reader<'_>) -> Result<u8, Fault> {
     }
 }
 
-/// What a segment holds behind its length, which counts itself.
+/// The content of a segment. Its length includes the length field itself.
 fn segment<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Fault> {
     let length = u16::from_be_bytes(reader.take_array()?);
     let content = length.checked_sub(2);
@@ -83,8 +83,7 @@ fn check_frame(frame: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Skips the picture's data up to the next marker. A zero makes the byte before it data, and restart markers belong to
-/// the data.
+/// Skips image data up to the next marker. FF followed by zero is data, and restart markers belong to the data.
 fn skip_scan(reader: &mut Reader<'_>) -> Result<(), Fault> {
     let data = reader.rest();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What a file is, by its bytes alone.
+//! Detects the type of an image by its bytes.
 
 use std::fmt;
 
@@ -11,14 +11,12 @@ mod samples;
 #[cfg(test)]
 mod tests;
 
-/// A kind of image that may go with a message.
+/// A type of image that can be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageKind {
-    /// A JPEG.
     Jpeg,
-    /// A PNG.
     Png,
-    /// A GIF with a single frame.
+    /// With a single frame.
     Gif,
 }
 
@@ -32,37 +30,31 @@ impl fmt::Display for ImageKind {
     }
 }
 
-/// Why a file is no image that may go with a message. The text is for the caller.
+/// Why a file cannot be sent as an image. The text is for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnImage {
-    /// No bytes at all.
     #[error("the file is empty")]
     Empty,
-    /// Something else, whatever its name says.
     #[error("the file is not a JPEG, PNG or GIF, whatever its name says")]
     Unknown,
-    /// More than one frame.
     #[error("the GIF is animated; give one with a single frame")]
     Animated,
-    /// The end is missing.
     #[error("the {0} is not whole: its end is missing")]
     Truncated(ImageKind),
-    /// It begins like one, but is none.
+    /// It starts like an image, but is malformed.
     #[error("the {kind} is damaged: {fault}")]
     Damaged {
-        /// What it begins like.
         kind: ImageKind,
-        /// What is wrong.
         fault: &'static str,
     },
 }
 
-/// Says what kind of image the bytes are.
+/// Detects the type of an image.
 ///
-/// The file is walked from its first byte to its end, block by block, so that a page of text under an image's name, an
-/// upload that broke off and a second frame are found. The picture itself is not decoded. What follows the end is
-/// ignored, as by everybody who shows images: cameras put data of their own there.
-pub fn kind_of(bytes: &[u8]) -> Result<ImageKind, NotAnImage> {
+/// Walks the file block by block to its end, which finds text files with an image's name, truncated uploads and second
+/// frames. The picture itself is not decoded. Data after the end is ignored, as image viewers do: cameras put data
+/// there.
+pub fn detect_kind(bytes: &[u8]) -> Result<ImageKind, NotAnImage> {
     if bytes.is_empty() {
         return Err(NotAnImage::Empty);
     }

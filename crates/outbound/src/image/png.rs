@@ -1,17 +1,17 @@
-//! The chunks of a PNG (W3C Portable Network Graphics, chapter 5).
+//! Walks the chunks of a PNG (W3C Portable Network Graphics, chapter 5).
 
 use super::reader::{Fault, Reader};
 
 /// The signature.
 pub(super) const START: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-/// A chunk with its name; its checksum is right.
+/// A chunk with a correct checksum.
 struct Chunk<'a> {
     name: [u8; 4],
     data: &'a [u8],
 }
 
-/// Where the picture's data is: its chunks follow one another.
+/// The position relative to the image data, whose chunks are consecutive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Data {
     Awaited,
@@ -19,7 +19,7 @@ enum Data {
     Over,
 }
 
-/// Walks from behind [`START`] to the chunk that ends the image.
+/// Walks from the end of [`START`] to the last chunk.
 pub(super) fn walk(rest: &[u8]) -> Result<(), Fault> {
     let mut reader = Reader::new(rest);
     let mut needs_palette = check_header(&next_chunk(&mut reader)?)?;
@@ -39,7 +39,7 @@ pub(super) fn walk(rest: &[u8]) -> Result<(), Fault> {
             b"IEND" if data_bytes == 0 => return Err(Fault::Damaged("it holds no picture")),
             b"IEND" => return Ok(()),
             b"PLTE" => needs_palette = false,
-            // Who does not know a chunk whose name begins with a capital cannot show the image.
+            // An unknown chunk whose name starts with a capital is critical: the image cannot be shown without it.
             name if name[0].is_ascii_uppercase() => {
                 return Err(Fault::Damaged("it holds an unknown chunk"));
             }
@@ -68,7 +68,7 @@ fn next_chunk<'a>(reader: &mut Reader<'a>) -> Result<Chunk<'a>, Fault> {
     Ok(Chunk { name, data })
 }
 
-/// Checks the first chunk; whether the image needs a palette.
+/// Checks the first chunk. Returns whether the image needs a palette.
 fn check_header(chunk: &Chunk<'_>) -> Result<bool, Fault> {
     let header: Option<&[u8; 13]> = chunk.data.try_into().ok();
     let (b"IHDR", Some(header)) = (&chunk.name, header) else {

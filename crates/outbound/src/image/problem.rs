@@ -1,4 +1,4 @@
-//! Why an image cannot go with a message, in words for the caller.
+//! Why an image cannot be used, in words for the caller.
 
 use std::time::Duration;
 
@@ -7,25 +7,24 @@ use http::StatusCode;
 
 use super::kind::NotAnImage;
 use crate::dial::DialProblem;
-use crate::exchange::{ExchangeError, Span};
+use crate::exchange::{ExchangeError, InSeconds};
 use crate::guard::Forbidden;
 
-/// Why an image cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Problem {
-    #[error("{}; images are not fetched from there", place_text(.0))]
+    #[error("{}; images are not fetched from there", address_text(.0))]
     Forbidden(Forbidden),
     #[error("the image was not fetched: too many others are being fetched; try again shortly")]
     Busy,
     #[error("the image cannot be fetched ({})", exchange_text(.0))]
     Exchange(ExchangeError),
-    #[error("the image cannot be fetched (its host did not answer within {})", Span(*.0))]
+    #[error("the image cannot be fetched (its host did not answer within {})", InSeconds(*.0))]
     NoAnswer(Duration),
     #[error("the image cannot be fetched ({})", status_text(*.0))]
     Status(StatusCode),
     #[error("the image cannot be fetched (the connection broke off)")]
     BrokenOff,
-    #[error("the image cannot be fetched (it did not arrive within {})", Span(*.0))]
+    #[error("the image cannot be fetched (it did not arrive within {})", InSeconds(*.0))]
     Endless(Duration),
     #[error("the image has more than 1048576 bytes; give a smaller one")]
     TooLarge,
@@ -34,20 +33,20 @@ pub(super) enum Problem {
 }
 
 impl Problem {
-    /// Whether it may be gone at the next try, the image being the same.
-    pub(super) fn is_passing(&self) -> bool {
+    /// Whether another attempt with the same image may succeed.
+    pub(super) fn is_temporary(&self) -> bool {
         !matches!(self, Self::TooLarge | Self::Content(_))
     }
 }
 
-fn place_text(forbidden: &Forbidden) -> String {
+fn address_text(forbidden: &Forbidden) -> String {
     match forbidden {
         Forbidden::Address { address, kind } => format!("{address} is {kind}"),
         Forbidden::Name { host, kind } => format!("{} leads to {kind}", Shown(host)),
     }
 }
 
-/// Our own addresses are no business of the caller's.
+/// Hides our own addresses from the caller.
 fn exchange_text(error: &ExchangeError) -> String {
     match error {
         ExchangeError::Dial(DialProblem::NoSource(_) | DialProblem::Source(..)) => {
@@ -76,7 +75,7 @@ mod tests {
     fn each_has_its_own_words() {
         let five = Duration::from_secs(5);
         let ip = |text: &str| text.parse().expect("an address");
-        for (problem, text, is_passing) in [
+        for (problem, text, is_temporary) in [
             (
                 Problem::Forbidden(Forbidden::Address {
                     address: ip("10.0.0.1"),
@@ -133,7 +132,7 @@ mod tests {
             ),
         ] {
             assert_eq!(problem.to_string(), text);
-            assert_eq!(problem.is_passing(), is_passing, "{text}");
+            assert_eq!(problem.is_temporary(), is_temporary, "{text}");
         }
     }
 }

@@ -1,17 +1,14 @@
-//! A place in a file's bytes, and what can be wrong from there on.
+//! A cursor over a file's bytes, and its errors.
 
-/// What keeps a file from being whole. Which kind of file it is, the caller knows.
+/// Why a file is not a complete image. The caller knows the type of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It ends before its end.
     Truncated,
-    /// It holds more than one frame.
     Animated,
-    /// Anything else, in words.
     Damaged(&'static str),
 }
 
-/// Reads on from a place; at the end of the bytes the file is [`Fault::Truncated`].
+/// A cursor; reading past the end is [`Fault::Truncated`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -22,7 +19,6 @@ impl<'a> Reader<'a> {
         Self { rest }
     }
 
-    /// What has not been read.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }

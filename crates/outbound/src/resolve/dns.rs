@@ -1,4 +1,4 @@
-//! Names of callers, asked for at the name servers without a thread for each.
+//! Resolves callers' host names at name servers, without blocking threads.
 
 use std::fs;
 use std::io;
@@ -19,32 +19,32 @@ use tokio::time::{Instant, timeout};
 
 use super::{Resolve, preference};
 
-/// Where the system says how names are looked up.
+/// Where the system configures name resolution.
 const SYSTEM_FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
-/// How often these files are looked at: a machine may move to another network.
+/// How often these files are checked for changes: a machine may move to another network.
 const FILES_CHECKED_EVERY: Duration = Duration::from_secs(5);
 
-/// How long a name server may take for one question, which is asked twice.
+/// The timeout of one query, which is sent up to twice.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(1);
 const ASKED_AGAIN: usize = 1;
 
-/// Answers that are remembered. Each name has two, one for each family of addresses.
+/// How many answers are cached. Each name has two, one for each address family.
 const MAX_CACHED: u64 = 8_192;
 
-/// Lookups at once, in all and for names with the same last two labels: whoever has a domain has any number of names in it.
+/// How many lookups run at once, in total and for names with the same last two labels, because the owner of a domain
+/// can create any number of names in it.
 const MAX_LOOKUPS: usize = 1_024;
 const MAX_OF_DOMAIN: usize = 64;
 
-/// How a [`DnsResolver`] works.
 #[derive(Debug, Clone)]
 pub struct DnsOptions {
-    /// Whom to ask; empty: those of `/etc/resolv.conf`, with its search list and options.
+    /// The name servers; empty: those of `/etc/resolv.conf`, with its search list and options.
     pub name_servers: Vec<SocketAddr>,
-    /// How long a lookup may take, from the wait for its turn to the answer.
+    /// How long a lookup may take, including the wait for a permit.
     pub deadline: Duration,
-    /// The longest time for which addresses are remembered, whatever their record says.
+    /// The longest time to cache addresses, whatever the TTL of their record.
     pub max_ttl: Duration,
-    /// The longest time for which it is remembered that a name does not exist.
+    /// The longest time to cache that a name does not exist.
     pub max_negative_ttl: Duration,
 }
 
@@ -59,10 +59,10 @@ impl Default for DnsOptions {
     }
 }
 
-/// Asks name servers, and knows `/etc/hosts`. Answers are remembered as long as their records say, within bounds.
+/// Asks name servers and reads `/etc/hosts`. Answers are cached as long as their TTL says, within bounds.
 ///
-/// A lookup that nobody waits for any more ends. It reads `/etc/resolv.conf` and `/etc/hosts`, and reads them again when they
-/// change; `/etc/nsswitch.conf` is not read.
+/// A lookup is cancelled when nobody waits for it. `/etc/resolv.conf` and `/etc/hosts` are read again when they change;
+/// `/etc/nsswitch.conf` is ignored.
 pub struct DnsResolver {
     options: DnsOptions,
     current: Mutex<Current>,
@@ -75,11 +75,10 @@ struct Current {
     checked: Instant,
 }
 
-/// When each file was changed last, and its size.
+/// The modification time and size of each file.
 type Files = [Option<(SystemTime, u64)>; 2];
 
 impl DnsResolver {
-    /// Looks names up so.
     pub fn new(options: DnsOptions) -> Self {
         let files = look_at_files();
         let resolver = Arc::new(build(&options));
@@ -156,8 +155,8 @@ fn configuration(name_servers: &[SocketAddr]) -> (ResolverConfig, ResolverOpts) 
         return (config, ResolverOpts::default());
     }
     read_system_conf().unwrap_or_else(|error| {
-        tracing::warn!(%error, "/etc/resolv.conf cannot be used; names are asked for at 127.0.0.1");
-        // As the C library does.
+        tracing::warn!(%error, "/etc/resolv.conf cannot be used; using the name server at 127.0.0.1");
+        // The C library does the same.
         let server = name_server((Ipv4Addr::LOCALHOST, 53).into());
         let config = ResolverConfig::from_name_servers(vec![server]);
         (config, ResolverOpts::default())

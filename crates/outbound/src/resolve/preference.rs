@@ -1,14 +1,14 @@
-//! Which of a host's addresses is tried first.
+//! Sorts the addresses of a host by preference.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-/// Puts the addresses that this machine can reach first, and of these IPv6 before IPv4 where it has a public IPv6 address:
-/// what RFC 6724 comes down to for a client. Otherwise the order stays.
+/// Puts reachable addresses first, and of these IPv6 before IPv4 if this machine has a public IPv6 address. This is
+/// what RFC 6724 amounts to for a client. The sort is stable.
 pub(super) fn sort(addresses: &mut [IpAddr]) {
     addresses.sort_by_cached_key(|address| rank(*address, source_for(*address)));
 }
 
-/// From which address the system would send there. Nothing is sent.
+/// The source address that the system would use. Nothing is sent.
 fn source_for(address: IpAddr) -> Option<IpAddr> {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_be_reached_comes_first() {
+    fn reachable_addresses_come_first() {
         for (address, source, expected) in [
             ("2001:db8::1", Some("2001:db8::2"), 0),
             ("192.0.2.1", Some("10.0.0.2"), 1),

@@ -1,4 +1,4 @@
-//! One lookup for all who ask for the same host at once.
+//! Shares one lookup between concurrent requests for the same host.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,8 +10,8 @@ use tokio::sync::watch;
 
 use super::Resolve;
 
-/// One lookup at a time for each host: those who ask meanwhile share its answer. So a name server that hangs for one name
-/// is asked once, however many connections to that host are wanted. A lookup ends when nobody waits for it any more.
+/// Runs one lookup at a time for each host, and shares its answer. So a name server that hangs for one name is asked
+/// once, however many connections to that host are wanted. A lookup is cancelled when nobody waits for it.
 #[derive(Clone)]
 pub struct SharedLookups {
     resolver: Arc<dyn Resolve>,
@@ -21,11 +21,10 @@ pub struct SharedLookups {
 type UnderWay = HashMap<Host, Arc<watch::Sender<Option<Answer>>>>;
 
 type Host = (String, u16);
-/// What a lookup found. An error is kept by its kind, since it has many readers.
+/// The result of a lookup. Only the kind of an error is kept, because several tasks read it.
 type Answer = Result<Vec<IpAddr>, io::ErrorKind>;
 
 impl SharedLookups {
-    /// Asks this resolver.
     pub fn new(resolver: Arc<dyn Resolve>) -> Self {
         Self {
             resolver,
@@ -39,7 +38,7 @@ impl SharedLookups {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the lookup of a host, or begins one.
+    /// Joins the lookup of a host, or starts one.
     fn join(&self, host: &str, port: u16) -> watch::Receiver<Option<Answer>> {
         let key = (host.to_owned(), port);
         let mut under_way = self.lock();
@@ -55,7 +54,7 @@ impl SharedLookups {
     }
 
     async fn run(self, key: Host, found: Arc<watch::Sender<Option<Answer>>>) {
-        // Gone in any case, also after a panic.
+        // Removes the entry on drop, so also after a panic.
         let entry = Entry {
             lookups: &self,
             key: &key,
@@ -70,7 +69,7 @@ impl SharedLookups {
                 }
                 () = found.closed() => {
                     let mut under_way = self.lock();
-                    // Whoever joined meanwhile still waits.
+                    // Somebody who joined meanwhile still waits.
                     if found.receiver_count() == 0 {
                         entry.remove_from(&mut under_way);
                         return;
@@ -88,7 +87,7 @@ struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The host may have a newer lookup already.
+    /// The host may already have a newer lookup, which must stay.
     fn remove_from(&self, under_way: &mut UnderWay) {
         let current = under_way.get(self.key);
         if current.is_some_and(|current| Arc::ptr_eq(current, self.found)) {
@@ -125,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers as soon as it may, and counts the lookups.
+    /// Answers once it is allowed to, and counts the lookups.
     struct Slow {
         asked: AtomicUsize,
         may_answer: Semaphore,
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_ask_for_one_host_share_a_lookup() {
+    async fn concurrent_requests_for_a_host_share_a_lookup() {
         let (slow, lookups) = slow();
         let ask = |host: &'static str| {
             let lookups = lookups.clone();
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lookup_that_panics_is_no_answer_and_blocks_nobody() {
+    async fn a_lookup_that_panics_fails_and_blocks_nobody() {
         let (slow, lookups) = slow();
         slow.may_answer.add_permits(10);
         assert!(lookups.resolve("panics.example", 80).await.is_err());
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lookup_ends_with_the_last_who_waits_for_it() {
+    async fn a_lookup_is_cancelled_when_nobody_waits_for_it() {
         let (slow, lookups) = slow();
         let ask = || {
             let lookups = lookups.clone();

@@ -9,18 +9,17 @@ use tokio::sync::Semaphore;
 
 use super::Resolve;
 
-/// The operating system's resolver, so that its files, search rules and order of preference hold. For the few names that the
-/// operator gives; for those of callers see [`DnsResolver`](super::DnsResolver).
+/// The operating system's resolver, which respects its files, search rules and address preference. Meant for the few
+/// names that the operator configures; for callers' names see [`DnsResolver`](super::DnsResolver).
 ///
-/// It blocks a thread for each lookup, for as long as the name server makes it wait. So only so many run at once; a
-/// thread counts until it is free, also when nobody waits for it any more.
+/// Each lookup blocks a thread for as long as the name server takes, so their number is limited. A thread counts until
+/// it is free, even if nobody waits for it any more.
 #[derive(Debug)]
 pub struct SystemResolver {
     threads: Arc<Semaphore>,
 }
 
 impl SystemResolver {
-    /// At most so many lookups at once.
     pub fn new(max_lookups: usize) -> Self {
         Self {
             threads: Arc::new(Semaphore::new(max_lookups)),

@@ -1,4 +1,4 @@
-//! The carrier: its links, its pace and its state. How a message goes out is in `parts`.
+//! An SMPP carrier: its links, its pace and its state. Sending is in `parts`.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,46 +11,50 @@ use domain::ports::{Carrier, CarrierState, Health, ReceiptSink};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::compose::unnamed;
-use super::incoming::Inbox;
-use super::link::{Allowed, Link, Trunk};
+use super::compose::reference_without_id;
+use super::counts::{LinkCounts, PartialMessages};
+use super::incoming::DeliveryHandler;
+use super::link::{Allowed, Connector, Link};
 use super::metrics::Metrics;
-use super::tally::{Begun, Tally};
 use super::{BindMode, SmppSettings, tls};
 use crate::pace::Pace;
 
-/// A carrier that speaks SMPP. It connects as soon as it may have binds, and disconnects when it is stopped or dropped.
+/// An SMPP carrier. It connects as soon as it may have binds, and disconnects when it is stopped or dropped.
 pub struct SmppCarrier {
     pub(super) settings: SmppSettings,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) links: Vec<Arc<Link>>,
-    pub(super) trunk: Arc<Trunk>,
+    pub(super) connector: Arc<Connector>,
     pub(super) pace: Pace,
-    /// How many links there should be on this node. Asked for every message.
+    /// How many links this node should have. Read for every message.
     wanted: AtomicU16,
-    /// Why it cannot connect at all, whatever is tried.
-    misfit: Option<String>,
+    /// Why its settings make a connection impossible.
+    settings_error: Option<String>,
     allowed: watch::Sender<Allowed>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl SmppCarrier {
-    /// Starts without a bind; [`Carrier::allow_binds`] gives it some. Must be called inside a tokio runtime.
+    /// Starts without binds, which [`Carrier::allow_binds`] grants. Must be called inside a tokio runtime.
     pub fn start(
         settings: SmppSettings,
         sink: Arc<dyn ReceiptSink>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
-        let (tls, misfit) = match tls::options(&settings) {
+        let (tls, settings_error) = match tls::options(&settings) {
             Ok(tls) => (tls, None),
-            Err(misfit) => {
-                tracing::error!(carrier = settings.name, misfit, "no link can be had");
-                (None, Some(misfit))
+            Err(settings_error) => {
+                tracing::error!(
+                    carrier = settings.name,
+                    misfit = settings_error,
+                    "the settings make a link impossible"
+                );
+                (None, Some(settings_error))
             }
         };
         let metrics = Arc::new(Metrics::new(&settings.name));
-        let inbox = Inbox::new(&settings, sink, clock.clone(), metrics.clone());
-        let trunk = Arc::new(Trunk {
+        let handler = DeliveryHandler::new(&settings, sink, clock.clone(), metrics.clone());
+        let connector = Arc::new(Connector {
             carrier: settings.name.clone(),
             address: settings.address.clone(),
             options: SessionOptions {
@@ -67,22 +71,20 @@ impl SmppCarrier {
                 ..SessionOptions::default()
             },
             reconnect_after: settings.reconnect_after,
-            incoming: Arc::new(inbox),
-            tally: Tally::default(),
-            begun: Begun::default(),
+            incoming: Arc::new(handler),
+            link_counts: LinkCounts::default(),
+            partial_messages: PartialMessages::default(),
             metrics,
         });
         let links = links(&settings);
         let allowed = watch::Sender::new(Allowed::Binds(0));
         let keep = |link: &Arc<Link>| {
-            let (trunk, link, allowed) = (trunk.clone(), link.clone(), allowed.subscribe());
+            let (connector, link, allowed) = (connector.clone(), link.clone(), allowed.subscribe());
             supervise::spawn("smpp-link", move || {
-                trunk
-                    .clone()
-                    .keep_while_allowed(link.clone(), allowed.clone())
+                connector.clone().run_link(link.clone(), allowed.clone())
             })
         };
-        let tasks = match misfit {
+        let tasks = match settings_error {
             None => links.iter().map(keep).collect(),
             Some(_) => Vec::new(),
         };
@@ -92,31 +94,30 @@ impl SmppCarrier {
             settings,
             clock,
             links,
-            trunk,
-            misfit,
+            connector,
+            settings_error,
             allowed,
             tasks: Mutex::new(tasks),
         })
     }
 
-    /// What it was started with.
     pub fn settings(&self) -> &SmppSettings {
         &self.settings
     }
 
-    /// The reference of a part that the carrier took under this ID.
+    /// The stored reference of a part that the carrier accepted under this ID.
     pub(super) fn reference(&self, id: &str, parcel: &Parcel, part: usize) -> String {
         let reference = self.settings.answer_ids.canonical(id);
         if reference.is_empty() {
-            unnamed(parcel.id, part + 1)
+            reference_without_id(parcel.id, part + 1)
         } else {
             reference
         }
     }
 
-    pub(super) fn least_busy(&self, is_begun: bool) -> Option<(&Link, Session)> {
+    pub(super) fn least_busy(&self, is_continued: bool) -> Option<(&Link, Session)> {
         let sending = self.links.iter().filter(|link| link.sends());
-        let open = sending.filter_map(|link| Some((&**link, link.open(is_begun)?)));
+        let open = sending.filter_map(|link| Some((&**link, link.open(is_continued)?)));
         open.min_by_key(|(link, _)| link.busy())
     }
 
@@ -128,20 +129,19 @@ impl SmppCarrier {
         }
     }
 
-    /// How many links there should be on this node.
+    /// How many links this node should have.
     fn wanted(&self) -> u16 {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    /// How many links a bind has.
     fn links_of_a_bind(&self) -> usize {
         kinds(self.settings.bind).len()
     }
 
-    /// Why it is not simply up.
+    /// Why the carrier is not fully up, for people.
     fn note(&self) -> Option<String> {
-        if self.misfit.is_some() {
-            return self.misfit.clone();
+        if self.settings_error.is_some() {
+            return self.settings_error.clone();
         }
         if self.allowed() == 0 {
             return Some("no bind is this node's at present".to_owned());
@@ -152,7 +152,6 @@ impl SmppCarrier {
     }
 }
 
-/// The links that the settings ask for.
 fn links(settings: &SmppSettings) -> Vec<Arc<Link>> {
     let each = |bind| {
         let kinds = kinds(settings.bind).iter();
@@ -161,7 +160,7 @@ fn links(settings: &SmppSettings) -> Vec<Arc<Link>> {
     (0..settings.binds.max(1)).flat_map(each).collect()
 }
 
-/// What the links of a bind are.
+/// The links of one bind.
 fn kinds(mode: BindMode) -> &'static [BindKind] {
     match mode {
         BindMode::Transceiver => &[BindKind::Transceiver],
@@ -185,10 +184,10 @@ impl Carrier for SmppCarrier {
     }
 
     fn health(&self) -> Health {
-        let tally = &self.trunk.tally;
-        if tally.sending() == 0 {
+        let link_counts = &self.connector.link_counts;
+        if link_counts.sending() == 0 {
             Health::Down
-        } else if tally.up() < self.wanted() || self.pace.is_slow() {
+        } else if link_counts.up() < self.wanted() || self.pace.is_slow() {
             Health::Strained
         } else {
             Health::Up
@@ -199,7 +198,7 @@ impl Carrier for SmppCarrier {
         let health = self.health();
         CarrierState {
             health,
-            links_up: self.trunk.tally.up(),
+            links_up: self.connector.link_counts.up(),
             links: self.wanted(),
             links_total: count(self.links.len()),
             note: if health == Health::Up {
@@ -228,13 +227,14 @@ impl Carrier for SmppCarrier {
                 count(usize::from(binds) * self.links_of_a_bind()),
                 Ordering::Relaxed,
             );
-            self.pace.share(f64::from(binds) / f64::from(self.binds()));
+            self.pace
+                .set_share(f64::from(binds) / f64::from(self.binds()));
         }
     }
 
     fn open_binds(&self) -> u16 {
         let mut open = self.allowed();
-        for link in self.links.iter().filter(|link| link.is_kept()) {
+        for link in self.links.iter().filter(|link| link.is_active()) {
             open = open.max(link.bind() + 1);
         }
         open
@@ -245,7 +245,7 @@ impl Carrier for SmppCarrier {
     }
 
     async fn submit(&self, parcel: &Parcel) -> Submitted {
-        self.hand_over(parcel).await
+        self.send_message(parcel).await
     }
 
     async fn stop(&self) {
@@ -253,7 +253,7 @@ impl Carrier for SmppCarrier {
         let tasks = std::mem::take(&mut *self.tasks.lock().expect("no holder panics"));
         for task in tasks {
             if let Err(error) = task.await {
-                tracing::error!(carrier = self.settings.name, %error, "a link ended badly");
+                tracing::error!(carrier = self.settings.name, %error, "the task of a link panicked");
             }
         }
     }

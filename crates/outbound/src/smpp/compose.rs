@@ -1,4 +1,4 @@
-//! From a parcel to the short messages that a carrier takes.
+//! Builds the short messages of a message.
 
 use ::smpp::{Address, ShortMessage, tag};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use domain::{MessageId, Originator, Timestamp};
 
 use super::{Gsm7Form, LongText, SmppSettings};
 
-/// A header stands in front of the text.
+/// A user data header precedes the text.
 const HAS_HEADER: u8 = 0x40;
 
 /// Data codings.
@@ -25,13 +25,13 @@ const ALPHANUMERIC: u8 = 5;
 const NO_PLAN: u8 = 0;
 const TELEPHONE: u8 = 1;
 
-/// The shortest time that a carrier is given, in seconds: some refuse less.
+/// The shortest validity period in seconds: some carriers refuse less.
 const SHORTEST_VALIDITY_S: i64 = 60;
-/// The longest, in days: the format counts them in two digits, and no carrier keeps a message longer.
+/// The longest validity period in days: the format has two digits for them, and no carrier keeps a message longer.
 const LONGEST_VALIDITY_DAYS: i64 = 30;
 
-/// The short messages of a parcel, in order. The same parcel gives the same ones again, but for the time that is left:
-/// so a handset that got a part twice can tell.
+/// The short messages of a message, in order. They are the same each time except for the remaining validity, so that a
+/// handset recognises a part that it gets twice.
 pub(super) fn compose(
     settings: &SmppSettings,
     parcel: &Parcel,
@@ -65,7 +65,7 @@ pub(super) fn compose(
     }
 }
 
-/// All but the text.
+/// All fields except for the text.
 fn envelope(settings: &SmppSettings, parcel: &Parcel, now: Timestamp) -> ShortMessage {
     let left_s = parcel.expires_at.duration_since(now).as_secs();
     ShortMessage {
@@ -86,7 +86,7 @@ fn envelope(settings: &SmppSettings, parcel: &Parcel, now: Timestamp) -> ShortMe
     }
 }
 
-/// Who it is from. A short code is a number of the network's own; it has no plan.
+/// The sender's address. A short code is a network-specific number without a numbering plan.
 fn source(settings: &SmppSettings, from: Option<&Originator>) -> Address {
     let (ton, npi, letters) = match from {
         Some(Originator::Msisdn(number)) => (INTERNATIONAL, TELEPHONE, number.digits()),
@@ -103,7 +103,7 @@ fn source(settings: &SmppSettings, from: Option<&Originator>) -> Address {
     )
 }
 
-/// How long the carrier may try, as `YYMMDDhhmmsstnnp` has it: relative to its own clock, for clocks differ.
+/// The validity period as `YYMMDDhhmmsstnnp`, relative to the carrier's clock because clocks differ.
 fn validity(left_s: i64) -> String {
     let left_s = left_s.clamp(SHORTEST_VALIDITY_S, LONGEST_VALIDITY_DAYS * 86_400);
     let (days, rest) = (left_s / 86_400, left_s % 86_400);
@@ -111,7 +111,7 @@ fn validity(left_s: i64) -> String {
     format!("0000{days:02}{hours:02}{minutes:02}{seconds:02}000R")
 }
 
-/// Brings the parts into the octets that the carrier wants, and says by which data coding.
+/// Encodes the parts as the carrier wants them, and returns the data coding.
 fn recode(settings: &SmppSettings, parcel: &Parcel, parts: &mut [Part]) -> u8 {
     match (parcel.shape.coding, settings.gsm7) {
         (Coding::Binary, _) => BINARY,
@@ -133,12 +133,12 @@ fn recode(settings: &SmppSettings, parcel: &Parcel, parts: &mut [Part]) -> u8 {
     }
 }
 
-/// A text in ISO 8859-1, if all of it is.
+/// The text in ISO 8859-1, if every character is in it.
 fn latin1(text: &str) -> Option<Vec<u8>> {
     text.chars().map(|c| u8::try_from(c).ok()).collect()
 }
 
-/// A part with its header, if it has one, in front of its text.
+/// A part with its header, if any, before the text.
 fn with_header(message: &ShortMessage, part: &Part) -> ShortMessage {
     let header = part.udh.as_ref().map_or(&[][..], |udh| udh.as_bytes());
     ShortMessage {
@@ -164,13 +164,13 @@ fn with_tlvs(message: &ShortMessage, parts: Vec<Part>, reference: u16) -> Vec<Sh
     (1..=total).zip(parts).map(part).collect()
 }
 
-/// The name of a part that a carrier took without giving it one: no receipt will find it, but no other part has it.
-pub(super) fn unnamed(id: MessageId, part: usize) -> String {
+/// The reference of a part that a carrier accepted without an ID: unique, but no receipt matches it.
+pub(super) fn reference_without_id(id: MessageId, part: usize) -> String {
     format!("unnamed-{id}-{part}")
 }
 
-/// The name of a part that a carrier may have without having answered: no receipt names it.
-pub(super) fn unanswered(id: MessageId, part: usize) -> String {
+/// The reference of a part that a carrier may have without having answered: no receipt matches it.
+pub(super) fn reference_without_answer(id: MessageId, part: usize) -> String {
     format!("unanswered-{id}-{part}")
 }
 

@@ -1,4 +1,4 @@
-//! What a carrier brings: receipts go to the sink, and the carrier is answered once they are stored.
+//! Handles what a carrier delivers: receipts go to the sink, and the carrier is answered once they are stored.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +12,11 @@ use domain::ports::ReceiptSink;
 use domain::{Clock, Outcome};
 
 use super::metrics::{Metrics, Received};
-use super::receipt::{Reading, Report, read};
+use super::receipt::{DeliveryFields, Parsed, parse};
 use super::{IdForm, SmppSettings};
 
-/// Takes what a carrier brings, on any of its links.
-pub(super) struct Inbox {
+/// Handles deliveries on all links of a carrier.
+pub(super) struct DeliveryHandler {
     carrier: String,
     ids: IdForm,
     match_recipient: bool,
@@ -24,11 +24,11 @@ pub(super) struct Inbox {
     sink: Arc<dyn ReceiptSink>,
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
-    /// Receipts without a name come by the thousand if at all: one is told of, and all are counted.
-    told_of_nameless: AtomicBool,
+    /// Receipts without an ID come in thousands or not at all, so only the first is logged; all are counted.
+    warned_of_missing_id: AtomicBool,
 }
 
-impl Inbox {
+impl DeliveryHandler {
     pub(super) fn new(
         settings: &SmppSettings,
         sink: Arc<dyn ReceiptSink>,
@@ -43,39 +43,39 @@ impl Inbox {
             sink,
             clock,
             metrics,
-            told_of_nameless: AtomicBool::new(false),
+            warned_of_missing_id: AtomicBool::new(false),
         }
     }
 
-    /// Who the message was for: a receipt comes from there.
+    /// The recipient of the message, which is the sender of the receipt.
     fn recipient(&self, from: &Address) -> Option<NumberTail> {
         let digits = str::from_utf8(&from.digits).ok()?;
         let tail = NumberTail::of_address(digits.trim());
         tail.filter(|_| self.match_recipient)
     }
 
-    async fn take(&self, report: Report<'_>, from: &Address) -> Status {
-        let report = Report {
+    async fn take(&self, fields: DeliveryFields<'_>, from: &Address) -> Status {
+        let fields = DeliveryFields {
             may_be_unmarked: self.unmarked_receipts,
-            ..report
+            ..fields
         };
-        let (kind, status) = match read(&report) {
-            Reading::Final { id, outcome } => self.hand_in(&id, outcome, from).await,
-            Reading::Passing => (Received::Passing, Status::OK),
-            Reading::Nameless => {
-                if !self.told_of_nameless.swap(true, Ordering::Relaxed) {
+        let (kind, status) = match parse(&fields) {
+            Parsed::Final { id, outcome } => self.store_receipt(&id, outcome, from).await,
+            Parsed::Intermediate => (Received::Intermediate, Status::OK),
+            Parsed::WithoutId => {
+                if !self.warned_of_missing_id.swap(true, Ordering::Relaxed) {
                     tracing::warn!(
                         carrier = self.carrier,
-                        "receipts come that do not say for which message; ask the carrier"
+                        "the carrier sends receipts without a message ID; ask the carrier"
                     );
                 }
-                // To bring it again would not give it a name.
-                (Received::Nameless, Status::OK)
+                // A repeated delivery would still have no ID.
+                (Received::WithoutId, Status::OK)
             }
-            Reading::Message => {
+            Parsed::Message => {
                 tracing::debug!(
                     carrier = self.carrier,
-                    "a message from a handset is not taken: this service only sends"
+                    "refused a message from a handset: this service only sends"
                 );
                 (Received::Handset, Status::ESME_RX_P_APPN)
             }
@@ -84,7 +84,12 @@ impl Inbox {
         status
     }
 
-    async fn hand_in(&self, id: &str, outcome: Outcome, from: &Address) -> (Received, Status) {
+    async fn store_receipt(
+        &self,
+        id: &str,
+        outcome: Outcome,
+        from: &Address,
+    ) -> (Received, Status) {
         let receipt = Receipt {
             of: CarrierRef {
                 carrier: self.carrier.clone(),
@@ -103,7 +108,7 @@ impl Inbox {
             }
             Ok(false) => (Received::Unmatched, Status::OK),
             Err(error) => {
-                tracing::debug!(carrier = self.carrier, %error, "a receipt stays with the carrier");
+                tracing::debug!(carrier = self.carrier, %error, "a receipt could not be stored; the carrier will send it again");
                 (Received::NotTaken, Status::ESME_RX_T_APPN)
             }
         }
@@ -111,35 +116,35 @@ impl Inbox {
 }
 
 #[async_trait]
-impl Incoming for Inbox {
+impl Incoming for DeliveryHandler {
     async fn deliver(&self, message: Box<ShortMessage>) -> Status {
         let id = message.tlvs.receipted_message_id();
-        let report = with_tlvs(&message.tlvs, id.as_deref());
-        let report = Report {
+        let fields = with_tlvs(&message.tlvs, id.as_deref());
+        let fields = DeliveryFields {
             esm_class: message.esm_class,
             text: message.text(),
-            ..report
+            ..fields
         };
-        self.take(report, &message.source).await
+        self.take(fields, &message.source).await
     }
 
     async fn data(&self, message: Box<DataMessage>) -> Status {
         let id = message.tlvs.receipted_message_id();
-        let report = with_tlvs(&message.tlvs, id.as_deref());
-        let report = Report {
+        let fields = with_tlvs(&message.tlvs, id.as_deref());
+        let fields = DeliveryFields {
             esm_class: message.esm_class,
             text: message.tlvs.message_payload().map_or(&[], |text| text),
-            ..report
+            ..fields
         };
-        self.take(report, &message.source).await
+        self.take(fields, &message.source).await
     }
 }
 
-fn with_tlvs<'o>(tlvs: &'o Tlvs, id: Option<&'o [u8]>) -> Report<'o> {
-    Report {
+fn with_tlvs<'o>(tlvs: &'o Tlvs, id: Option<&'o [u8]>) -> DeliveryFields<'o> {
+    DeliveryFields {
         id,
         state: tlvs.message_state(),
         network_error: tlvs.get(tag::NETWORK_ERROR_CODE).map(|value| &value[..]),
-        ..Report::default()
+        ..DeliveryFields::default()
     }
 }

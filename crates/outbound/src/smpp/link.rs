@@ -1,4 +1,4 @@
-//! A link to a carrier: while this node may have it, it connects, binds, and when it is lost does so again.
+//! A link to a carrier: connects and binds while this node may have it, and reconnects when it is lost.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,41 +9,38 @@ use ::smpp::{BindKind, ConnectError, Incoming, Session, SessionOptions, Status};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+use super::counts::{LinkCounts, PartialMessages};
 use super::metrics::Metrics;
-use super::tally::{Begun, Tally};
 
-/// The longest pause before a link is connected again.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// A link that held for so many first pauses was a good one: the pauses begin anew.
+/// A link that held for this many times the first pause was stable, and the pauses start again.
 const STEADY_PAUSES: u32 = 10;
-/// Every pause is spread by up to this share, so that links that fell together do not return together.
+/// Each pause varies randomly by up to this share, so that lost links do not reconnect all at once.
 const JITTER: f64 = 0.2;
 
-/// How often it is looked whether everything that is under way through a link on its end is answered.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often to check whether all parts on a closing link are answered.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 
-/// How many binds this node may have. The carrier's end is none.
+/// How many binds this node may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Allowed {
-    /// So many.
     Binds(u16),
-    /// None ever again.
+    /// The carrier is stopped, so there will be no more binds.
     Stopped,
 }
 
-/// One link.
 pub(super) struct Link {
     kind: BindKind,
-    /// Which bind it belongs to, counted from 0.
+    /// The bind that it belongs to, counted from 0.
     bind: u16,
-    /// Whether it is connected, or about to be.
-    is_kept: AtomicBool,
-    /// Whether nothing new may go through it.
-    is_leaving: AtomicBool,
+    /// Whether it is connected or connecting.
+    is_active: AtomicBool,
+    /// Whether it accepts no new messages.
+    is_closing: AtomicBool,
     session: Mutex<Option<Session>>,
     /// Why it is down, for people.
     note: Mutex<Option<String>>,
-    /// Parts that are on their way through it, or wait for that.
+    /// How many parts are in flight on it or wait to be sent.
     busy: AtomicUsize,
 }
 
@@ -52,37 +49,36 @@ impl Link {
         Arc::new(Self {
             kind,
             bind,
-            is_kept: AtomicBool::new(false),
-            is_leaving: AtomicBool::new(false),
+            is_active: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
             session: Mutex::default(),
             note: Mutex::default(),
             busy: AtomicUsize::new(0),
         })
     }
 
-    /// Whether messages may be sent through it.
+    /// Whether it can send messages.
     pub(super) fn sends(&self) -> bool {
         self.kind != BindKind::Receiver
     }
 
-    /// Which bind it belongs to.
     pub(super) fn bind(&self) -> u16 {
         self.bind
     }
 
-    /// Whether it is connected, or about to be, or not quite closed.
-    pub(super) fn is_kept(&self) -> bool {
-        self.is_kept.load(Ordering::Acquire)
+    /// Whether it is connected, connecting or not yet closed.
+    pub(super) fn is_active(&self) -> bool {
+        self.is_active.load(Ordering::Acquire)
     }
 
     fn is_allowed(&self, allowed: Allowed) -> bool {
         matches!(allowed, Allowed::Binds(binds) if self.bind < binds)
     }
 
-    /// Its session, if there is one that takes messages. One on its end takes only what goes on with a message that was
-    /// begun.
-    pub(super) fn open(&self, is_begun: bool) -> Option<Session> {
-        if !is_begun && self.is_leaving.load(Ordering::Relaxed) {
+    /// The session, if it accepts messages. A closing link only accepts further parts of a message that has parts with
+    /// the carrier already.
+    pub(super) fn open(&self, is_continued: bool) -> Option<Session> {
+        if !is_continued && self.is_closing.load(Ordering::Relaxed) {
             return None;
         }
         let session = self.session.lock().expect("no holder panics");
@@ -92,26 +88,24 @@ impl Link {
             .cloned()
     }
 
-    /// How many parts are on their way through it.
     pub(super) fn busy(&self) -> usize {
         self.busy.load(Ordering::Relaxed)
     }
 
     /// Counts a part until the guard is dropped.
-    pub(super) fn occupy(&self) -> Occupied<'_> {
+    pub(super) fn mark_busy(&self) -> BusyGuard<'_> {
         self.busy.fetch_add(1, Ordering::Relaxed);
-        Occupied(self)
+        BusyGuard(self)
     }
 
-    /// Why it is down.
     pub(super) fn note(&self) -> Option<String> {
         self.note.lock().expect("no holder panics").clone()
     }
 
     fn set(&self, session: Option<Session>, note: Option<String>) {
         let before = {
-            let mut place = self.session.lock().expect("no holder panics");
-            std::mem::replace(&mut *place, session)
+            let mut current = self.session.lock().expect("no holder panics");
+            std::mem::replace(&mut *current, session)
         };
         // The last handle closes the session, which must not happen under the lock.
         drop(before);
@@ -119,30 +113,30 @@ impl Link {
     }
 }
 
-/// A part on its way through a link.
-pub(super) struct Occupied<'l>(&'l Link);
+/// Counts a part in flight until it is dropped.
+pub(super) struct BusyGuard<'l>(&'l Link);
 
-impl Drop for Occupied<'_> {
+impl Drop for BusyGuard<'_> {
     fn drop(&mut self) {
         self.0.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// What all links of a carrier need.
-pub(super) struct Trunk {
+/// Connects the links of a carrier.
+pub(super) struct Connector {
     pub(super) carrier: String,
     pub(super) address: String,
     pub(super) options: SessionOptions,
     pub(super) reconnect_after: Duration,
     pub(super) incoming: Arc<dyn Incoming>,
-    pub(super) tally: Tally,
-    pub(super) begun: Begun,
+    pub(super) link_counts: LinkCounts,
+    pub(super) partial_messages: PartialMessages,
     pub(super) metrics: Arc<Metrics>,
 }
 
-impl Trunk {
-    /// Keeps a link up whenever this node may have it, until the carrier stops or is gone.
-    pub(super) async fn keep_while_allowed(
+impl Connector {
+    /// Keeps a link up whenever this node may have it, until the carrier is stopped or dropped.
+    pub(super) async fn run_link(
         self: Arc<Self>,
         link: Arc<Link>,
         mut allowed: watch::Receiver<Allowed>,
@@ -153,15 +147,15 @@ impl Trunk {
             match allowed.wait_for(wanted).await.map(|allowed| *allowed) {
                 // An error means that the carrier was dropped.
                 Err(_) | Ok(Allowed::Stopped) => return,
-                // What a carrier allowed last stays to be read when it is gone.
+                // The last value remains readable after the carrier is dropped.
                 Ok(Allowed::Binds(_)) if allowed.has_changed().is_err() => return,
                 Ok(Allowed::Binds(_)) => {}
             }
-            link.is_kept.store(true, Ordering::Release);
+            link.is_active.store(true, Ordering::Release);
             link.set(None, Some("not connected yet".to_owned()));
             self.keep(&link, &mut allowed).await;
             link.set(None, None);
-            link.is_kept.store(false, Ordering::Release);
+            link.is_active.store(false, Ordering::Release);
         }
     }
 
@@ -171,7 +165,7 @@ impl Trunk {
         loop {
             let session = tokio::select! {
                 session = self.connect(link) => session,
-                () = disallowed(link, allowed) => return,
+                () = wait_until_disallowed(link, allowed) => return,
             };
             let held = match session {
                 Some(session) => self.hold(link, session, allowed).await,
@@ -182,10 +176,10 @@ impl Trunk {
             } else {
                 failures + 1
             };
-            let dice = u32::from_le_bytes(random());
+            let random = u32::from_le_bytes(random());
             tokio::select! {
-                () = sleep(pause(self.reconnect_after, failures, dice)) => {}
-                () = disallowed(link, allowed) => return,
+                () = sleep(pause(self.reconnect_after, failures, random)) => {}
+                () = wait_until_disallowed(link, allowed) => return,
             }
         }
     }
@@ -202,7 +196,7 @@ impl Trunk {
                 tracing::warn!(
                     carrier = self.carrier,
                     note,
-                    "a link cannot be had; trying again"
+                    "a link failed to connect; retrying"
                 );
                 link.set(None, Some(note));
                 None
@@ -210,7 +204,7 @@ impl Trunk {
         }
     }
 
-    /// Waits for the end of a link, or ends it when this node may not have it any more; says how long it held.
+    /// Waits for the end of a link, or closes it when this node may not have it any more. Returns how long it held.
     async fn hold(
         &self,
         link: &Link,
@@ -224,39 +218,43 @@ impl Trunk {
             "a link is up"
         );
         link.set(Some(session.clone()), None);
-        self.tally.count(link.sends(), true);
+        self.link_counts.count(link.sends(), true);
         let ended = tokio::select! {
             ended = session.closed() => Some(ended),
-            () = disallowed(link, allowed) => None,
+            () = wait_until_disallowed(link, allowed) => None,
         };
-        self.tally.count(link.sends(), false);
+        self.link_counts.count(link.sends(), false);
         if let Some(ended) = ended {
             let note = format!("the link was lost: {ended}");
-            tracing::warn!(carrier = self.carrier, note, "connecting again");
+            tracing::warn!(
+                carrier = self.carrier,
+                note,
+                "a link was lost; reconnecting"
+            );
             link.set(None, Some(note));
         } else {
             self.empty(link).await;
             session.unbind().await;
             link.set(None, None);
-            link.is_leaving.store(false, Ordering::Relaxed);
+            link.is_closing.store(false, Ordering::Relaxed);
             tracing::info!(carrier = self.carrier, "a link is closed");
         }
         since.elapsed()
     }
 
-    /// Lets nothing new into a link, and waits for the answers to what is under way, for one response timeout: a node that
-    /// is to have the link does not wait for late answers.
+    /// Stops new messages on a link and waits up to one response timeout for outstanding answers. Another node that is
+    /// to get the link does not wait for late answers.
     async fn empty(&self, link: &Link) {
-        link.is_leaving.store(true, Ordering::Relaxed);
+        link.is_closing.store(true, Ordering::Relaxed);
         let give_up = Instant::now() + self.options.response_timeout;
-        while (link.busy() > 0 || self.begun.any()) && Instant::now() < give_up {
-            sleep(LOOK_EVERY).await;
+        while (link.busy() > 0 || self.partial_messages.any()) && Instant::now() < give_up {
+            sleep(CHECK_EVERY).await;
         }
     }
 }
 
 /// Waits until this node may not have a link any more.
-async fn disallowed(link: &Link, allowed: &mut watch::Receiver<Allowed>) {
+async fn wait_until_disallowed(link: &Link, allowed: &mut watch::Receiver<Allowed>) {
     // An error means that the carrier was dropped.
     let _gone = allowed.wait_for(|allowed| !link.is_allowed(*allowed)).await;
 }
@@ -267,15 +265,15 @@ fn random() -> [u8; 4] {
     bytes
 }
 
-/// The pause before a link is connected again that failed so often.
-fn pause(first: Duration, failures: u32, dice: u32) -> Duration {
+/// The pause before the next attempt to connect, after this many failures.
+fn pause(first: Duration, failures: u32, random: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     let pause = first.saturating_mul(1 << doublings).min(LONGEST_PAUSE);
-    let shift = f64::from(dice) / f64::from(u32::MAX) * 2.0 - 1.0;
+    let shift = f64::from(random) / f64::from(u32::MAX) * 2.0 - 1.0;
     pause.mul_f64(1.0 + JITTER * shift)
 }
 
-/// Why there is no link, with its causes and with what to check. No secret stands in it.
+/// Why the link is down, with causes and what to check. Contains no secrets.
 fn describe(error: &ConnectError) -> String {
     if let ConnectError::Refused(status) = error {
         let (words, advice) = explain(*status);
@@ -291,7 +289,7 @@ fn describe(error: &ConnectError) -> String {
     text
 }
 
-/// What a refused bind means, and what to do about it.
+/// The meaning of a refused bind, and what to do about it.
 fn explain(status: Status) -> (&'static str, &'static str) {
     match status {
         Status::ESME_RINVPASWD => ("wrong password", "check system_id and password"),
@@ -342,8 +340,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_pause_stays_within_its_spread(failures: u32, dice: u32) {
-            let pause = pause(Duration::from_secs(1), failures, dice);
+        fn every_pause_stays_within_its_spread(failures: u32, random: u32) {
+            let pause = pause(Duration::from_secs(1), failures, random);
             prop_assert!(pause >= Duration::from_millis(799) && pause <= Duration::from_millis(72_001));
         }
     }

@@ -1,32 +1,33 @@
-//! What is counted about a carrier that speaks SMPP, beside what is counted about every carrier. The counters are looked up once, for each message counts.
+//! Metrics of SMPP carriers, in addition to those of every carrier. The counters are looked up once, because every
+//! message counts.
 
 use ::metrics::{Counter, counter};
 
-/// What came from a carrier.
+/// What a carrier delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Received {
-    /// A final receipt, stored with its message.
+    /// A final receipt that was stored with its message.
     Final,
-    /// A final receipt, stored for a part that is not known yet.
+    /// A final receipt that was stored for a part that is not known yet.
     Unmatched,
-    /// A final receipt that could not be stored; the carrier brings it again.
+    /// A final receipt that could not be stored; the carrier will deliver it again.
     NotTaken,
-    /// A receipt that tells no end.
-    Passing,
-    /// A receipt that does not say for which message.
-    Nameless,
+    /// A receipt about an intermediate state.
+    Intermediate,
+    /// A receipt without an ID.
+    WithoutId,
     /// A message from a handset.
     Handset,
 }
 
 impl Received {
-    /// In the order of their declaration.
+    /// In the order of declaration.
     const ALL: [Self; 6] = [
         Self::Final,
         Self::Unmatched,
         Self::NotTaken,
-        Self::Passing,
-        Self::Nameless,
+        Self::Intermediate,
+        Self::WithoutId,
         Self::Handset,
     ];
 
@@ -35,14 +36,13 @@ impl Received {
             Self::Final => "final",
             Self::Unmatched => "unmatched",
             Self::NotTaken => "not_taken",
-            Self::Passing => "passing",
-            Self::Nameless => "nameless",
+            Self::Intermediate => "passing",
+            Self::WithoutId => "nameless",
             Self::Handset => "handset",
         }
     }
 }
 
-/// The counters of a carrier.
 pub(super) struct Metrics {
     throttled: Counter,
     received: [Counter; Received::ALL.len()],
@@ -59,12 +59,10 @@ impl Metrics {
         }
     }
 
-    /// The carrier asked for less.
     pub(super) fn throttled(&self) {
         self.throttled.increment(1);
     }
 
-    /// Something came.
     pub(super) fn received(&self, kind: Received) {
         self.received[kind as usize].increment(1);
     }

@@ -1,7 +1,7 @@
-//! A message on its way to the carrier: its parts go out side by side, in order, within the window and at the pace.
+//! Sends a message: its parts go out concurrently, in order, within the window and at the carrier's pace.
 //!
-//! Once the carrier has taken a part, the others stay with it: to begin anew would send that part twice. A part without
-//! an answer may be with the carrier, so it is sent again only as often as `unknown_tries` says.
+//! Once the carrier has accepted a part, the others stay with this carrier: starting again elsewhere would send that
+//! part twice. A part without an answer may be with the carrier, so it is sent again at most `unknown_tries` times.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -16,130 +16,127 @@ use domain::{Channel, Code};
 use tokio::time::{Instant, sleep};
 
 use super::carrier::SmppCarrier;
-use super::compose::{compose, unanswered};
+use super::compose::{compose, reference_without_answer};
 use super::refusal;
 
-/// How long the rest of a message is tried after its first part was taken.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The pause between such tries.
-const AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// How long to try the rest of a message after its first part was accepted.
+const REST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The pause between such attempts.
+const RETRY_AFTER: Duration = Duration::from_millis(250);
 
-/// What came of one try to send a part.
+/// The result of one attempt to send a part.
 enum PartSent {
     Taken(String),
     Refused(Status),
-    /// Not sent: no link is up.
+    /// Not sent, because no link is up.
     NotSent,
-    /// Sent, perhaps taken.
+    /// Sent, but without an answer.
     Unknown,
-    /// It does not fit the protocol.
+    /// It cannot be encoded.
     Unsendable,
 }
 
-/// Where a part is.
-enum Part {
-    /// With the carrier, under this reference.
+enum PartState {
+    /// Accepted by the carrier under this reference.
     Taken(String),
-    /// Not with the carrier, which would say this.
+    /// Not with the carrier; this would be the result.
     Open(Submitted),
-    /// Perhaps with the carrier, after so many tries.
+    /// Possibly with the carrier, after this many attempts.
     Unknown(u32),
 }
 
-/// What follows from a round of tries.
-enum Next {
-    /// This is the result.
+enum NextStep {
     Done(Submitted),
-    /// The parts that are not taken are tried again.
+    /// The parts that are not accepted are tried again.
     Again,
 }
 
 impl SmppCarrier {
-    /// Hands a message over and waits for the answers to all its parts.
-    pub(super) async fn hand_over(&self, parcel: &Parcel) -> Submitted {
+    /// Sends a message and waits for the answers to all its parts.
+    pub(super) async fn send_message(&self, parcel: &Parcel) -> Submitted {
         if parcel.channel != Channel::Sms {
             return Submitted::Declined(Code::NO_ROUTE);
         }
         let messages = compose(&self.settings, parcel, self.clock.now());
-        let nothing_yet = || Part::Open(Submitted::NotNow(Code::LINK_DOWN));
-        let mut parts: Vec<Part> = messages.iter().map(|_| nothing_yet()).collect();
-        let is_begun = AtomicBool::new(false);
-        // A link that is to close waits for the parts that have not left yet.
-        let _begun = (messages.len() > 1).then(|| self.trunk.begun.begin());
+        let nothing_yet = || PartState::Open(Submitted::NotNow(Code::LINK_DOWN));
+        let mut parts: Vec<PartState> = messages.iter().map(|_| nothing_yet()).collect();
+        let is_continued = AtomicBool::new(false);
+        // A closing link waits for parts that are not sent yet.
+        let _partial = (messages.len() > 1).then(|| self.connector.partial_messages.begin());
         let mut give_up = None;
         loop {
-            self.send_open(parcel, &messages, &mut parts, &is_begun)
+            self.send_open(parcel, &messages, &mut parts, &is_continued)
                 .await;
             let is_late = give_up.is_some_and(|give_up| Instant::now() >= give_up);
             match self.next(parcel, &mut parts, is_late) {
-                Next::Done(submitted) => return submitted,
-                Next::Again => {
-                    give_up.get_or_insert_with(|| self.patience_ends(parcel));
-                    sleep(AGAIN_AFTER).await;
+                NextStep::Done(submitted) => return submitted,
+                NextStep::Again => {
+                    give_up.get_or_insert_with(|| self.rest_deadline(parcel));
+                    sleep(RETRY_AFTER).await;
                 }
             }
         }
     }
 
-    /// Sends all parts that the carrier has not taken, side by side.
+    /// Sends all parts that the carrier has not accepted, concurrently.
     async fn send_open(
         &self,
         parcel: &Parcel,
         messages: &[ShortMessage],
-        parts: &mut [Part],
-        is_begun: &AtomicBool,
+        parts: &mut [PartState],
+        is_continued: &AtomicBool,
     ) {
-        let is_open = |index: &usize| !matches!(parts[*index], Part::Taken(_));
+        let is_open = |index: &usize| !matches!(parts[*index], PartState::Taken(_));
         let open: Vec<usize> = (0..parts.len()).filter(is_open).collect();
         let sends = open
             .iter()
-            .map(|index| self.send_part(&messages[*index], is_begun));
+            .map(|index| self.send_part(&messages[*index], is_continued));
         let sent = all_in_order(sends.collect()).await;
         for (index, sent) in open.into_iter().zip(sent) {
             let part = &mut parts[index];
             *part = match (sent, &*part) {
-                (PartSent::Taken(id), _) => Part::Taken(self.reference(&id, parcel, index)),
-                (PartSent::Unknown, Part::Unknown(tries)) => Part::Unknown(tries + 1),
-                (PartSent::Unknown, _) => Part::Unknown(1),
-                // The earlier try may still have reached the carrier.
-                (PartSent::NotSent, Part::Unknown(tries)) => Part::Unknown(*tries),
-                (PartSent::NotSent, _) => Part::Open(Submitted::NotNow(Code::LINK_DOWN)),
-                (PartSent::Unsendable, _) => Part::Open(Submitted::Declined(Code::INTERNAL)),
-                (PartSent::Refused(status), _) => Part::Open(refusal::read(status)),
+                (PartSent::Taken(id), _) => PartState::Taken(self.reference(&id, parcel, index)),
+                (PartSent::Unknown, PartState::Unknown(tries)) => PartState::Unknown(tries + 1),
+                (PartSent::Unknown, _) => PartState::Unknown(1),
+                // The earlier attempt may still have reached the carrier.
+                (PartSent::NotSent, PartState::Unknown(tries)) => PartState::Unknown(*tries),
+                (PartSent::NotSent, _) => PartState::Open(Submitted::NotNow(Code::LINK_DOWN)),
+                (PartSent::Unsendable, _) => PartState::Open(Submitted::Declined(Code::INTERNAL)),
+                (PartSent::Refused(status), _) => PartState::Open(refusal::interpret(status)),
             };
         }
     }
 
-    /// Decides what follows from where the parts are.
-    fn next(&self, parcel: &Parcel, parts: &mut [Part], is_late: bool) -> Next {
+    /// Decides what to do next.
+    fn next(&self, parcel: &Parcel, parts: &mut [PartState], is_late: bool) -> NextStep {
         if let Some(refused) = refused(parts) {
-            return Next::Done(refused);
+            return NextStep::Done(refused);
         }
-        let is_taken = |part: &Part| matches!(part, Part::Taken(_));
+        let is_taken = |part: &PartState| matches!(part, PartState::Taken(_));
         let any_taken = parts.iter().any(is_taken);
         self.give_up_unknown(parcel, parts, is_late && any_taken);
         if parts.iter().all(is_taken) {
-            return Next::Done(Submitted::Taken(references(parts)));
+            return NextStep::Done(Submitted::Taken(references(parts)));
         }
         let any_taken = parts.iter().any(is_taken);
         if any_taken && !is_late {
-            return Next::Again;
+            return NextStep::Again;
         }
-        let is_unknown = |part: &Part| matches!(part, Part::Unknown(_));
+        let is_unknown = |part: &PartState| matches!(part, PartState::Unknown(_));
         if parts.iter().any(is_unknown) {
-            return Next::Done(Submitted::Unknown);
+            return NextStep::Done(Submitted::Unknown);
         }
         let open = parts.iter().find_map(|part| match part {
-            Part::Open(answer) => Some(answer.clone()),
-            Part::Taken(_) | Part::Unknown(_) => None,
+            PartState::Open(answer) => Some(answer.clone()),
+            PartState::Taken(_) | PartState::Unknown(_) => None,
         });
-        Next::Done(open.unwrap_or(Submitted::NotNow(Code::LINK_DOWN)))
+        NextStep::Done(open.unwrap_or(Submitted::NotNow(Code::LINK_DOWN)))
     }
 
-    /// Counts parts that were sent often enough as taken: the message then waits for a receipt until it expires.
-    fn give_up_unknown(&self, parcel: &Parcel, parts: &mut [Part], is_late: bool) {
+    /// Treats parts that were sent often enough as accepted: the message then waits for a receipt until it expires.
+    fn give_up_unknown(&self, parcel: &Parcel, parts: &mut [PartState], is_late: bool) {
         for (part, number) in parts.iter_mut().zip(1..) {
-            let Part::Unknown(tries) = part else {
+            let PartState::Unknown(tries) = part else {
                 continue;
             };
             let tries = parcel.unknown_tries.saturating_add(*tries);
@@ -151,34 +148,35 @@ impl SmppCarrier {
                     tries,
                     "no answer to a part; it is not sent again and waits for a receipt"
                 );
-                *part = Part::Taken(unanswered(parcel.id, number));
+                *part = PartState::Taken(reference_without_answer(parcel.id, number));
             }
         }
     }
 
     /// Until when the rest of a message is tried.
-    fn patience_ends(&self, parcel: &Parcel) -> Instant {
+    fn rest_deadline(&self, parcel: &Parcel) -> Instant {
         let left = parcel.expires_at.duration_since(self.clock.now());
         let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
-        Instant::now() + left.min(PATIENCE)
+        Instant::now() + left.min(REST_TIMEOUT)
     }
 
-    /// Sends a part by the least busy link; by another one if that is lost before anything has left. A link that is to
-    /// close takes only parts of a message that is begun.
-    async fn send_part(&self, message: &ShortMessage, is_begun: &AtomicBool) -> PartSent {
+    /// Sends a part on the least busy link, or on another one if that link is lost before anything was sent. A closing
+    /// link only takes parts of a message that has parts with the carrier already.
+    async fn send_part(&self, message: &ShortMessage, is_continued: &AtomicBool) -> PartSent {
         for _ in 0..=self.links.len() {
-            // Nobody waits for a turn that cannot be used.
-            if !is_begun.load(Ordering::Relaxed) && self.trunk.tally.sending() == 0 {
+            // Without a link, a turn would be wasted.
+            if !is_continued.load(Ordering::Relaxed) && self.connector.link_counts.sending() == 0 {
                 return PartSent::NotSent;
             }
-            let first = self.pace.turn().await;
-            let turn = first.turn;
-            let Some((link, session)) = self.least_busy(is_begun.load(Ordering::Relaxed)) else {
+            let guard = self.pace.turn().await;
+            let turn = guard.turn;
+            let Some((link, session)) = self.least_busy(is_continued.load(Ordering::Relaxed))
+            else {
                 return PartSent::NotSent;
             };
-            let _occupied = link.occupy();
-            is_begun.store(true, Ordering::Relaxed);
-            match begin_holding(first, session.submit(message)).await {
+            let _busy = link.mark_busy();
+            is_continued.store(true, Ordering::Relaxed);
+            match drop_after_first_poll(guard, session.submit(message)).await {
                 Ok(answer) if answer.status.is_ok() => {
                     pass(KillPoint::PartAnswered);
                     return PartSent::Taken(latin1(&answer.message_id));
@@ -186,7 +184,7 @@ impl SmppCarrier {
                 Ok(answer) => {
                     if refusal::is_throttling(answer.status) {
                         self.pace.throttled(turn);
-                        self.trunk.metrics.throttled();
+                        self.connector.metrics.throttled();
                     }
                     if refusal::is_unbound(answer.status) {
                         tokio::spawn(async move { session.unbind().await });
@@ -196,7 +194,7 @@ impl SmppCarrier {
                 Err(SubmitError::NotSent) => {}
                 Err(SubmitError::Unknown) => return PartSent::Unknown,
                 Err(SubmitError::Encode(error)) => {
-                    tracing::error!(carrier = self.settings.name, %error, "a message cannot be sent as it is");
+                    tracing::error!(carrier = self.settings.name, %error, "a message cannot be encoded");
                     return PartSent::Unsendable;
                 }
             }
@@ -205,14 +203,14 @@ impl SmppCarrier {
     }
 }
 
-/// The result when a part is refused for good. Once another part is taken, no other carrier may have the rest.
-fn refused(parts: &[Part]) -> Option<Submitted> {
+/// The result if a part is refused for good. Once another part is accepted, no other carrier may get the rest.
+fn refused(parts: &[PartState]) -> Option<Submitted> {
     let references = references(parts);
     let any_taken = !references.is_empty();
     let code = parts.iter().find_map(|part| match part {
-        Part::Open(Submitted::Refused(code)) => Some(*code),
-        Part::Open(Submitted::Declined(code)) if any_taken => Some(*code),
-        Part::Open(_) | Part::Taken(_) | Part::Unknown(_) => None,
+        PartState::Open(Submitted::Refused(code)) => Some(*code),
+        PartState::Open(Submitted::Declined(code)) if any_taken => Some(*code),
+        PartState::Open(_) | PartState::Taken(_) | PartState::Unknown(_) => None,
     })?;
     Some(if any_taken {
         Submitted::PartlyTaken { references, code }
@@ -221,15 +219,15 @@ fn refused(parts: &[Part]) -> Option<Submitted> {
     })
 }
 
-fn references(parts: &[Part]) -> Vec<String> {
+fn references(parts: &[PartState]) -> Vec<String> {
     let taken = parts.iter().filter_map(|part| match part {
-        Part::Taken(reference) => Some(reference.clone()),
-        Part::Open(_) | Part::Unknown(_) => None,
+        PartState::Taken(reference) => Some(reference.clone()),
+        PartState::Open(_) | PartState::Unknown(_) => None,
     });
     taken.collect()
 }
 
-/// Runs futures side by side. Each round begins with the first, so that parts leave in their order.
+/// Runs futures concurrently. Each round polls them in order, so that parts are sent in order.
 async fn all_in_order<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.into_iter().map(Box::pin).collect();
     let mut outputs: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
@@ -253,8 +251,8 @@ async fn all_in_order<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     outputs.into_iter().flatten().collect()
 }
 
-/// Runs a future, and holds on to something until it has begun.
-async fn begin_holding<F: Future>(held: impl Sized, future: F) -> F::Output {
+/// Runs a future, and drops `held` after its first poll.
+async fn drop_after_first_poll<F: Future>(held: impl Sized, future: F) -> F::Output {
     let (mut future, mut held) = (pin!(future), Some(held));
     poll_fn(|context| {
         let polled = future.as_mut().poll(context);

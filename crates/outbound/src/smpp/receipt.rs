@@ -1,7 +1,6 @@
-//! What comes in from a carrier: a receipt, or a message from a handset.
+//! Parses deliveries from a carrier: receipts, and messages from handsets.
 //!
-//! What a receipt says stands in its TLVs, in its text or in both. The TLVs count first, and the text fills what they
-//! lack.
+//! The content of a receipt is in its TLVs, in its text, or in both. TLVs take precedence, and the text fills the gaps.
 
 pub(crate) mod cause;
 mod state;
@@ -14,19 +13,18 @@ use domain::{Code, Outcome};
 
 use state::State;
 
-/// The bits of `esm_class` that tell what kind of message it is.
+/// The bits of `esm_class` with the type of the message.
 const KIND_BITS: u8 = 0x3C;
-/// It tells how a message ended.
+/// A receipt about a final state.
 const RECEIPT: u8 = 0x04;
-/// It tells that a handset has got a message, or how it does on the way. Neither is an end.
-const PASSING: [u8; 2] = [0x08, 0x20];
+/// An acknowledgement by the handset, or an intermediate notification. Neither is final.
+const INTERMEDIATE: [u8; 2] = [0x08, 0x20];
 
-/// What may be a receipt: the fields of a `deliver_sm` or `data_sm` that matter here.
+/// The fields of a `deliver_sm` or `data_sm` that may make it a receipt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Report<'o> {
-    /// The field of that name.
+pub struct DeliveryFields<'o> {
     pub esm_class: u8,
-    /// The text, wherever it stands.
+    /// The text, from either field.
     pub text: &'o [u8],
     /// The TLV `receipted_message_id`.
     pub id: Option<&'o [u8]>,
@@ -34,60 +32,57 @@ pub struct Report<'o> {
     pub state: Option<u8>,
     /// The TLV `network_error_code`.
     pub network_error: Option<&'o [u8]>,
-    /// Whether a text that reads as a receipt is one although `esm_class` does not say so. Anyone can write such a text on
-    /// a handset.
+    /// Whether a text that looks like a receipt counts as one even if `esm_class` does not say so. Anyone can write
+    /// such a text on a handset.
     pub may_be_unmarked: bool,
 }
 
-/// What it turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reading {
-    /// A part has come to its end.
+pub enum Parsed {
+    /// A part has reached a final state.
     Final {
-        /// The carrier's name for the part, as it was written.
+        /// The carrier's ID of the part, as it was written.
         id: String,
-        /// How it ended.
         outcome: Outcome,
     },
-    /// A part is still on its way.
-    Passing,
-    /// A receipt that does not say for which part.
-    Nameless,
-    /// Not a receipt but a message from a handset.
+    /// A part is still in transit.
+    Intermediate,
+    /// A receipt without an ID.
+    WithoutId,
+    /// A message from a handset.
     Message,
 }
 
-/// Reads what came.
-pub fn read(report: &Report<'_>) -> Reading {
-    let kind = report.esm_class & KIND_BITS;
-    if PASSING.contains(&kind) {
-        return Reading::Passing;
+pub fn parse(fields: &DeliveryFields<'_>) -> Parsed {
+    let kind = fields.esm_class & KIND_BITS;
+    if INTERMEDIATE.contains(&kind) {
+        return Parsed::Intermediate;
     }
-    let text = report.letters();
-    let fields = text::read(&text);
-    let by_word = fields.stat.and_then(State::from_word);
-    // Some carriers do not mark their receipts. A TLV that only a receipt has will do: no handset can set it.
-    let reads_as_one = fields.id.is_some() && by_word.is_some();
+    let text = fields.letters();
+    let written = text::parse(&text);
+    let by_word = written.stat.and_then(State::from_word);
+    // Some carriers do not mark their receipts. A TLV that only receipts have is enough: no handset can set it.
+    let looks_like_one = written.id.is_some() && by_word.is_some();
     let is_receipt =
-        kind == RECEIPT || report.id.is_some() || report.may_be_unmarked && reads_as_one;
+        kind == RECEIPT || fields.id.is_some() || fields.may_be_unmarked && looks_like_one;
     if !is_receipt {
-        return Reading::Message;
+        return Parsed::Message;
     }
-    let by_tlv = report.id.map(latin1).filter(|id| !is_blank(id));
-    let Some(id) = by_tlv.or_else(|| fields.id.map(str::to_owned)) else {
-        return Reading::Nameless;
+    let by_tlv = fields.id.map(latin1).filter(|id| !is_blank(id));
+    let Some(id) = by_tlv.or_else(|| written.id.map(str::to_owned)) else {
+        return Parsed::WithoutId;
     };
-    let state = report.state.and_then(State::from_number).or(by_word);
-    let cause = report.cause(fields.err);
+    let state = fields.state.and_then(State::from_number).or(by_word);
+    let cause = fields.cause(written.err);
     match state.and_then(|state| state.outcome(cause)) {
-        Some(outcome) => Reading::Final { id, outcome },
-        None => Reading::Passing,
+        Some(outcome) => Parsed::Final { id, outcome },
+        None => Parsed::Intermediate,
     }
 }
 
-impl Report<'_> {
-    /// The text in letters. What a receipt is made of is ASCII, so in UCS-2 its first octet is 0. The data coding tells
-    /// less: some carriers copy the message's own.
+impl DeliveryFields<'_> {
+    /// The text as characters. Receipts are ASCII, so in UCS-2 their first octet is 0. The data coding is less
+    /// reliable: some carriers copy that of the message.
     fn letters(&self) -> Cow<'_, str> {
         if self.text.first() == Some(&0) {
             return Cow::Owned(decode(Coding::Ucs2, self.text));
@@ -99,8 +94,8 @@ impl Report<'_> {
     }
 
     fn cause(&self, err: Option<&str>) -> Option<Code> {
-        let by_tlv = self.network_error.and_then(cause::of_tlv);
-        by_tlv.or_else(|| err.and_then(cause::of_text))
+        let by_tlv = self.network_error.and_then(cause::code_from_tlv);
+        by_tlv.or_else(|| err.and_then(cause::code_from_text))
     }
 }
 

@@ -1,20 +1,21 @@
-//! The names that a carrier gives to parts, in one form.
+//! Normalises the IDs that carriers give to parts.
 //!
-//! Some carriers answer in hexadecimal and report in decimal, or the other way round. By default the store matches both
-//! forms ([`domain::delivery::receipt_match`]); where a carrier's form is set, both are brought to one form here.
+//! Some carriers answer in hexadecimal and send receipts in decimal, or the other way round. By default the store
+//! matches both forms ([`domain::delivery::receipt_match`]); if a carrier's form is configured, IDs are normalised
+//! here.
 
 use domain::delivery::receipt_match::normal_form;
 use serde::{Deserialize, Serialize};
 
-/// How a carrier writes its names for parts.
+/// How a carrier writes its IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdForm {
-    /// Any text. Where it can be a number, leading zeros and case do not matter, and a decimal number matches the same
-    /// number in hexadecimal.
+    /// Any text. If it is a number, leading zeros and case are ignored, and a decimal number matches the same number in
+    /// hexadecimal.
     #[default]
     Auto,
-    /// Any text, which is compared letter for letter.
+    /// Any text, compared exactly.
     AsIs,
     /// A decimal number, with or without leading zeros.
     Decimal,
@@ -23,10 +24,10 @@ pub enum IdForm {
 }
 
 impl IdForm {
-    /// A name in the one form: a number in decimal without leading zeros. What is no number of this form stays as it is,
-    /// for a carrier may change its mind and still mean the same name both times.
+    /// Converts an ID to decimal without leading zeros. An ID that is not a number of this form stays unchanged,
+    /// because a carrier may change its form and still mean the same ID both times.
     pub(super) fn canonical(self, written: &str) -> String {
-        let written = written.trim_matches(is_filling);
+        let written = written.trim_matches(is_padding);
         let number = match self {
             Self::Auto => return normal_form(written),
             Self::AsIs => None,
@@ -42,12 +43,12 @@ impl IdForm {
     }
 }
 
-/// What carriers put around a name and do not mean.
-fn is_filling(character: char) -> bool {
+/// Characters that carriers put around an ID.
+fn is_padding(character: char) -> bool {
     character == '\0' || character.is_whitespace()
 }
 
-/// `from_str_radix` alone would also take a sign.
+/// `from_str_radix` alone would accept a sign.
 fn number(digits: &str, radix: u32) -> Option<u128> {
     if !digits.chars().all(|digit| digit.is_digit(radix)) {
         return None;
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_brought_to_one_form() {
+    fn ids_are_normalised() {
         for (form, written, expected) in [
             (IdForm::Auto, "0012aB", "12AB"),
             (IdForm::Auto, "00012", "12"),

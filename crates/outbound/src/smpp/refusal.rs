@@ -1,8 +1,8 @@
-//! What a carrier's refusal means: one table from the statuses of SMPP to what becomes of the message.
+//! Maps the status of a refused message to what happens next.
 //!
-//! A status about the link, the load or the state of the carrier says nothing of the message: it is tried again, there
-//! or elsewhere. One about sender, number or text is the end: every carrier would say the same. One about how we fill
-//! the PDU, or about what this carrier permits, is between it and us: another one may take the message.
+//! A status about the link, the load or the carrier says nothing about the message: it is tried again, with any
+//! carrier. A status about sender, recipient or text is final: every carrier would refuse it. A status about our PDU,
+//! or about what this carrier permits, concerns only this carrier: another one may accept the message.
 
 use ::smpp::Status;
 use domain::Code;
@@ -10,119 +10,121 @@ use domain::delivery::Submitted;
 
 use crate::smpp::code;
 
-/// What becomes of a refused message, with the number of its code.
+/// What happens to a refused message, with the number of its error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// It is tried again, here or elsewhere.
-    Again(u16),
-    /// It is tried elsewhere.
-    Elsewhere(u16),
-    /// It is over.
-    Over(u16),
+enum NextAttempt {
+    /// It is tried again, with any carrier.
+    AnyCarrier(u16),
+    /// It is tried with another carrier.
+    OtherCarrier(u16),
+    /// It has failed.
+    Never(u16),
 }
-use Fate::{Again, Elsewhere, Over};
+use NextAttempt::{AnyCarrier, Never, OtherCarrier};
 
-/// Every status that SMPP 3.4 and 5.0 name, ascending.
-const STATUSES: &[(Status, Fate)] = &[
-    (Status::ESME_RINVMSGLEN, Over(61)),
-    (Status::ESME_RINVCMDLEN, Elsewhere(90)),
-    (Status::ESME_RINVCMDID, Elsewhere(90)),
-    (Status::ESME_RINVBNDSTS, Again(91)),
-    (Status::ESME_RALYBND, Again(91)),
-    (Status::ESME_RINVPRTFLG, Elsewhere(90)),
-    (Status::ESME_RINVREGDLVFLG, Elsewhere(90)),
-    (Status::ESME_RSYSERR, Again(8)),
-    (Status::ESME_RINVSRCADR, Over(15)),
-    (Status::ESME_RINVDSTADR, Over(53)),
-    // Strictly the ID of a message that is asked for or replaced; at a submit, carriers mean its address.
-    (Status::ESME_RINVMSGID, Over(53)),
-    (Status::ESME_RBINDFAIL, Again(91)),
-    (Status::ESME_RINVPASWD, Again(91)),
-    (Status::ESME_RINVSYSID, Again(91)),
-    (Status::ESME_RCANCELFAIL, Elsewhere(999)),
-    (Status::ESME_RREPLACEFAIL, Elsewhere(999)),
-    (Status::ESME_RMSGQFUL, Again(31)),
-    (Status::ESME_RINVSERTYP, Elsewhere(90)),
-    (Status::ESME_RINVNUMDESTS, Elsewhere(90)),
-    (Status::ESME_RINVDLNAME, Elsewhere(90)),
-    (Status::ESME_RINVDESTFLAG, Elsewhere(90)),
-    (Status::ESME_RINVSUBREP, Elsewhere(90)),
-    // Headers are not taken.
-    (Status::ESME_RINVESMCLASS, Elsewhere(60)),
-    (Status::ESME_RCNTSUBDL, Elsewhere(90)),
-    (Status::ESME_RSUBMITFAIL, Again(8)),
-    (Status::ESME_RINVSRCTON, Elsewhere(15)),
-    (Status::ESME_RINVSRCNPI, Elsewhere(15)),
-    (Status::ESME_RINVDSTTON, Elsewhere(53)),
-    (Status::ESME_RINVDSTNPI, Elsewhere(53)),
-    (Status::ESME_RINVSYSTYP, Again(91)),
-    (Status::ESME_RINVREPFLAG, Elsewhere(90)),
-    (Status::ESME_RINVNUMMSGS, Elsewhere(90)),
-    (Status::ESME_RTHROTTLED, Again(31)),
-    (Status::ESME_RINVSCHED, Elsewhere(90)),
-    (Status::ESME_RINVEXPIRY, Elsewhere(90)),
-    (Status::ESME_RINVDFTMSGID, Elsewhere(90)),
-    (Status::ESME_RX_T_APPN, Again(8)),
-    (Status::ESME_RX_P_APPN, Elsewhere(12)),
-    (Status::ESME_RX_R_APPN, Elsewhere(12)),
-    (Status::ESME_RQUERYFAIL, Elsewhere(999)),
-    (Status::ESME_RINVOPTPARSTREAM, Elsewhere(90)),
-    (Status::ESME_ROPTPARNOTALLWD, Elsewhere(90)),
-    (Status::ESME_RINVPARLEN, Elsewhere(90)),
-    (Status::ESME_RMISSINGOPTPARAM, Elsewhere(90)),
-    (Status::ESME_RINVOPTPARAMVAL, Elsewhere(90)),
-    (Status::ESME_RDELIVERYFAILURE, Again(8)),
-    // A carrier that does not know what went wrong did not judge the message.
-    (Status::ESME_RUNKNOWNERR, Again(999)),
-    (Status::ESME_RSERTYPUNAUTH, Elsewhere(20)),
-    (Status::ESME_RPROHIBITED, Elsewhere(20)),
-    (Status::ESME_RSERTYPUNAVAIL, Again(30)),
-    (Status::ESME_RSERTYPDENIED, Elsewhere(20)),
-    (Status::ESME_RINVDCS, Elsewhere(60)),
-    (Status::ESME_RINVSRCADDRSUBUNIT, Elsewhere(15)),
-    (Status::ESME_RINVDSTADDRSUBUNIT, Elsewhere(53)),
-    (Status::ESME_RINVBCASTFREQINT, Elsewhere(90)),
-    (Status::ESME_RINVBCASTALIAS_NAME, Elsewhere(90)),
-    (Status::ESME_RINVBCASTAREAFMT, Elsewhere(90)),
-    (Status::ESME_RINVNUMBCAST_AREAS, Elsewhere(90)),
-    (Status::ESME_RINVBCASTCNTTYPE, Elsewhere(90)),
-    (Status::ESME_RINVBCASTMSGCLASS, Elsewhere(90)),
-    (Status::ESME_RBCASTFAIL, Elsewhere(90)),
-    (Status::ESME_RBCASTQUERYFAIL, Elsewhere(90)),
-    (Status::ESME_RBCASTCANCELFAIL, Elsewhere(90)),
-    (Status::ESME_RINVBCAST_REP, Elsewhere(90)),
-    (Status::ESME_RINVBCASTSRVGRP, Elsewhere(90)),
-    (Status::ESME_RINVBCASTCHANIND, Elsewhere(90)),
+/// All statuses of SMPP 3.4 and 5.0, ascending.
+const STATUSES: &[(Status, NextAttempt)] = &[
+    (Status::ESME_RINVMSGLEN, Never(61)),
+    (Status::ESME_RINVCMDLEN, OtherCarrier(90)),
+    (Status::ESME_RINVCMDID, OtherCarrier(90)),
+    (Status::ESME_RINVBNDSTS, AnyCarrier(91)),
+    (Status::ESME_RALYBND, AnyCarrier(91)),
+    (Status::ESME_RINVPRTFLG, OtherCarrier(90)),
+    (Status::ESME_RINVREGDLVFLG, OtherCarrier(90)),
+    (Status::ESME_RSYSERR, AnyCarrier(8)),
+    (Status::ESME_RINVSRCADR, Never(15)),
+    (Status::ESME_RINVDSTADR, Never(53)),
+    // By the specification about the ID of a queried or replaced message; in answers to `submit_sm`, carriers mean the
+    // address.
+    (Status::ESME_RINVMSGID, Never(53)),
+    (Status::ESME_RBINDFAIL, AnyCarrier(91)),
+    (Status::ESME_RINVPASWD, AnyCarrier(91)),
+    (Status::ESME_RINVSYSID, AnyCarrier(91)),
+    (Status::ESME_RCANCELFAIL, OtherCarrier(999)),
+    (Status::ESME_RREPLACEFAIL, OtherCarrier(999)),
+    (Status::ESME_RMSGQFUL, AnyCarrier(31)),
+    (Status::ESME_RINVSERTYP, OtherCarrier(90)),
+    (Status::ESME_RINVNUMDESTS, OtherCarrier(90)),
+    (Status::ESME_RINVDLNAME, OtherCarrier(90)),
+    (Status::ESME_RINVDESTFLAG, OtherCarrier(90)),
+    (Status::ESME_RINVSUBREP, OtherCarrier(90)),
+    // The carrier does not accept user data headers.
+    (Status::ESME_RINVESMCLASS, OtherCarrier(60)),
+    (Status::ESME_RCNTSUBDL, OtherCarrier(90)),
+    (Status::ESME_RSUBMITFAIL, AnyCarrier(8)),
+    (Status::ESME_RINVSRCTON, OtherCarrier(15)),
+    (Status::ESME_RINVSRCNPI, OtherCarrier(15)),
+    (Status::ESME_RINVDSTTON, OtherCarrier(53)),
+    (Status::ESME_RINVDSTNPI, OtherCarrier(53)),
+    (Status::ESME_RINVSYSTYP, AnyCarrier(91)),
+    (Status::ESME_RINVREPFLAG, OtherCarrier(90)),
+    (Status::ESME_RINVNUMMSGS, OtherCarrier(90)),
+    (Status::ESME_RTHROTTLED, AnyCarrier(31)),
+    (Status::ESME_RINVSCHED, OtherCarrier(90)),
+    (Status::ESME_RINVEXPIRY, OtherCarrier(90)),
+    (Status::ESME_RINVDFTMSGID, OtherCarrier(90)),
+    (Status::ESME_RX_T_APPN, AnyCarrier(8)),
+    (Status::ESME_RX_P_APPN, OtherCarrier(12)),
+    (Status::ESME_RX_R_APPN, OtherCarrier(12)),
+    (Status::ESME_RQUERYFAIL, OtherCarrier(999)),
+    (Status::ESME_RINVOPTPARSTREAM, OtherCarrier(90)),
+    (Status::ESME_ROPTPARNOTALLWD, OtherCarrier(90)),
+    (Status::ESME_RINVPARLEN, OtherCarrier(90)),
+    (Status::ESME_RMISSINGOPTPARAM, OtherCarrier(90)),
+    (Status::ESME_RINVOPTPARAMVAL, OtherCarrier(90)),
+    (Status::ESME_RDELIVERYFAILURE, AnyCarrier(8)),
+    // The carrier did not judge the message.
+    (Status::ESME_RUNKNOWNERR, AnyCarrier(999)),
+    (Status::ESME_RSERTYPUNAUTH, OtherCarrier(20)),
+    (Status::ESME_RPROHIBITED, OtherCarrier(20)),
+    (Status::ESME_RSERTYPUNAVAIL, AnyCarrier(30)),
+    (Status::ESME_RSERTYPDENIED, OtherCarrier(20)),
+    (Status::ESME_RINVDCS, OtherCarrier(60)),
+    (Status::ESME_RINVSRCADDRSUBUNIT, OtherCarrier(15)),
+    (Status::ESME_RINVDSTADDRSUBUNIT, OtherCarrier(53)),
+    (Status::ESME_RINVBCASTFREQINT, OtherCarrier(90)),
+    (Status::ESME_RINVBCASTALIAS_NAME, OtherCarrier(90)),
+    (Status::ESME_RINVBCASTAREAFMT, OtherCarrier(90)),
+    (Status::ESME_RINVNUMBCAST_AREAS, OtherCarrier(90)),
+    (Status::ESME_RINVBCASTCNTTYPE, OtherCarrier(90)),
+    (Status::ESME_RINVBCASTMSGCLASS, OtherCarrier(90)),
+    (Status::ESME_RBCASTFAIL, OtherCarrier(90)),
+    (Status::ESME_RBCASTQUERYFAIL, OtherCarrier(90)),
+    (Status::ESME_RBCASTCANCELFAIL, OtherCarrier(90)),
+    (Status::ESME_RINVBCAST_REP, OtherCarrier(90)),
+    (Status::ESME_RINVBCASTSRVGRP, OtherCarrier(90)),
+    (Status::ESME_RINVBCASTCHANIND, OtherCarrier(90)),
 ];
 
-/// What an answer with this status makes of a message. A status without a name, or a vendor's own, may mean anything:
-/// refusing the message would lose one that another carrier takes, and trying it here again would go on until it expires.
-pub(super) fn read(status: Status) -> Submitted {
+/// The result of a refusal. An reference_without_id or vendor-specific status can mean anything: failing the message would lose one
+/// that another carrier accepts, and retrying here would continue until it expires.
+pub(super) fn interpret(status: Status) -> Submitted {
     let found = STATUSES.binary_search_by_key(&status, |(known, _)| *known);
     match found.map(|index| STATUSES[index].1) {
-        Ok(Again(number)) => Submitted::NotNow(code(number)),
-        Ok(Elsewhere(number)) => Submitted::Declined(code(number)),
-        Ok(Over(number)) => Submitted::Refused(code(number)),
+        Ok(AnyCarrier(number)) => Submitted::NotNow(code(number)),
+        Ok(OtherCarrier(number)) => Submitted::Declined(code(number)),
+        Ok(Never(number)) => Submitted::Refused(code(number)),
         Err(_) => Submitted::Declined(Code::UNKNOWN),
     }
 }
 
-/// A status that refuses a message for this reason, if there is one: for good, but for one that asks for less.
-pub(crate) fn status_of(code: Code) -> Option<Status> {
-    let refuses = |fate: &Fate| match fate {
-        Again(number) => *number == Code::THROTTLED.number() && code == Code::THROTTLED,
-        Elsewhere(number) | Over(number) => *number == code.number(),
+/// A status that refuses a message for this reason, if there is one. Prefers a permanent refusal, except for
+/// throttling.
+pub(crate) fn status_for(code: Code) -> Option<Status> {
+    let refuses = |next: &NextAttempt| match next {
+        AnyCarrier(number) => *number == Code::THROTTLED.number() && code == Code::THROTTLED,
+        OtherCarrier(number) | Never(number) => *number == code.number(),
     };
-    let found = STATUSES.iter().find(|(_, fate)| refuses(fate));
+    let found = STATUSES.iter().find(|(_, next)| refuses(next));
     found.map(|(status, _)| *status)
 }
 
-/// Whether the carrier asks for less.
+/// Whether the carrier is throttling us.
 pub(super) fn is_throttling(status: Status) -> bool {
     matches!(status, Status::ESME_RTHROTTLED | Status::ESME_RMSGQFUL)
 }
 
-/// Whether the carrier takes the link for one that is not bound: only a new one helps.
+/// Whether the carrier thinks that the link is not bound, so that it must be reconnected.
 pub(super) fn is_unbound(status: Status) -> bool {
     status == Status::ESME_RINVBNDSTS
 }
@@ -136,8 +138,8 @@ mod tests {
     #[test]
     fn the_table_ascends_and_names_codes_of_the_catalogue() {
         assert!(STATUSES.is_sorted_by(|one, next| one.0 < next.0));
-        for (status, fate) in STATUSES {
-            let (Again(number) | Elsewhere(number) | Over(number)) = fate;
+        for (status, next) in STATUSES {
+            let (AnyCarrier(number) | OtherCarrier(number) | Never(number)) = next;
             assert!(Code::new(*number).is_some(), "{status}");
         }
     }
@@ -166,14 +168,14 @@ mod tests {
             (0x4FF, Submitted::Declined(Code::UNKNOWN)),
             (u32::MAX, Submitted::Declined(Code::UNKNOWN)),
         ] {
-            assert_eq!(read(Status(status)), expected, "{status:#X}");
+            assert_eq!(interpret(Status(status)), expected, "{status:#X}");
         }
     }
 
     proptest! {
         #[test]
         fn every_status_has_a_meaning(status in prop_oneof![0_u32..0x500, any::<u32>()]) {
-            let (Submitted::NotNow(code) | Submitted::Declined(code) | Submitted::Refused(code)) = read(Status(status)) else {
+            let (Submitted::NotNow(code) | Submitted::Declined(code) | Submitted::Refused(code)) = interpret(Status(status)) else {
                 return Err(TestCaseError::fail("a refusal takes nothing"));
             };
             prop_assert_ne!(code, Code::FINE);

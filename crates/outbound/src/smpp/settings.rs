@@ -1,4 +1,4 @@
-//! What a carrier that speaks SMPP is told.
+//! Settings of an SMPP carrier.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,120 +8,113 @@ use serde::{Deserialize, Serialize};
 
 use super::IdForm;
 
-/// What the links of a carrier bind as.
+/// How the links of a carrier bind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BindMode {
     /// Each link sends and receives.
     #[default]
     Transceiver,
-    /// Each is a pair: one connection sends, the other receives.
+    /// Each link is a pair: one connection sends, the other receives.
     Pair,
-    /// Each only sends; receipts come by another way, or not at all.
+    /// Each link only sends; receipts arrive elsewhere, or not at all.
     Transmitter,
 }
 
-/// How a text of the GSM alphabet leaves.
+/// The encoding of texts in the GSM alphabet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Gsm7Form {
-    /// Data coding 0, a septet to each octet.
+    /// Data coding 0, one septet per octet.
     #[default]
     Default,
-    /// Data coding 3, a character of ISO 8859-1 to each octet. A text with a character that is not in it, such as `€` or a
-    /// Greek capital, leaves by data coding 0 all the same: its parts are counted and paid.
+    /// Data coding 3, ISO 8859-1. A text with other characters, such as `€` or a Greek capital, is still sent with data
+    /// coding 0, because its parts are already counted and paid.
     Latin1,
 }
 
-/// How a text of several parts leaves.
+/// How texts of several parts are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LongText {
-    /// Each part with the header that handsets join by.
+    /// Each part has a user data header.
     #[default]
     Udh,
-    /// Each part with the TLVs `sar_…`, of which the carrier makes the header.
+    /// Each part has the TLVs `sar_…`, from which the carrier makes the header.
     Sar,
-    /// Whole, in the TLV `message_payload`; the carrier splits it and gives it one name.
+    /// As a whole in the TLV `message_payload`; the carrier splits it and returns one ID.
     Payload,
 }
 
-/// Whom to trust on a link by TLS.
+/// The trusted certificates of a TLS link.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SmppTls {
-    /// The name in the carrier's certificate; the host of its address when unset.
+    /// The name in the carrier's certificate; by default the host of its address.
     pub server_name: Option<String>,
-    /// The authorities that may have signed it; those of the public web when empty.
+    /// The trusted certificate authorities; if empty, those of the public web.
     pub authorities: Vec<CertificateDer<'static>>,
 }
 
-/// A carrier that speaks SMPP. It has no `Debug`, for it holds a password.
+/// Settings of an SMPP carrier. No `Debug`, because they contain a password.
 #[derive(Clone, PartialEq)]
 pub struct SmppSettings {
-    /// Its name in configuration, receipts and lists.
+    /// The name in configuration, receipts and lists.
     pub name: String,
     /// Host and port.
     pub address: String,
-    /// Whether by TLS, and whom to trust then.
     pub tls: Option<SmppTls>,
-    /// Who we are there.
     pub system_id: String,
-    /// How we prove it.
     pub password: String,
-    /// The kind of system that we are, by agreement.
+    /// By agreement with the carrier.
     pub system_type: String,
-    /// The service that messages are sent by, by agreement.
+    /// By agreement with the carrier.
     pub service_type: String,
-    /// What links bind as.
     pub bind: BindMode,
-    /// How many links there are.
     pub binds: u16,
-    /// How many parts may wait for their answers on each link.
+    /// How many parts may wait for an answer on each link.
     pub window: usize,
-    /// How many parts may leave in a second, over all links.
+    /// The maximum rate over all links, in parts a second.
     pub max_per_second: Option<u32>,
     /// How long an answer may take before the link is probed.
     pub response_timeout: Duration,
-    /// How long the answer to a message is awaited while the link answers its probes.
+    /// How long to wait for the answer to a message while the link answers its probes.
     pub late_answer: Duration,
-    /// How many tries to send a message may end without an answer. After the last one the message is not sent again.
+    /// How many attempts to send a message may end without an answer. After the last one, it is not sent again.
     pub unknown_tries: u32,
-    /// How long a link may be silent before it is asked whether it lives.
+    /// How long a link may be silent before it is probed.
     pub enquire_every: Duration,
-    /// The pause before a lost link is connected again; it doubles up to a minute while that fails.
+    /// The pause before a lost link is reconnected. It doubles with each failure, up to a minute.
     pub reconnect_after: Duration,
-    /// The address to connect from.
+    /// The local address to connect from.
     pub source: Option<IpAddr>,
-    /// How a text of the GSM alphabet leaves.
     pub gsm7: Gsm7Form,
     /// The data coding of UCS-2.
     pub ucs2_coding: u8,
-    /// How a text of several parts leaves.
     pub long_text: LongText,
-    /// The sender's type of number, whatever the sender is.
+    /// The sender's type of number, for all senders.
     pub source_ton: Option<u8>,
-    /// The sender's numbering plan, whatever the sender is.
+    /// The sender's numbering plan, for all senders.
     pub source_npi: Option<u8>,
     /// The recipient's type of number.
     pub dest_ton: Option<u8>,
     /// The recipient's numbering plan.
     pub dest_npi: Option<u8>,
-    /// Whether to tell the carrier how long it may try.
+    /// Whether to send the validity period.
     pub validity: bool,
-    /// Which receipts to ask for; 1 is the final one.
+    /// The requested receipts; 1 for the final one.
     pub registered_delivery: u8,
-    /// How names of parts are written in answers.
+    /// The form of IDs in answers.
     pub answer_ids: IdForm,
-    /// How names of parts are written in receipts.
+    /// The form of IDs in receipts.
     pub receipt_ids: IdForm,
-    /// Whether a receipt is matched by its recipient, too.
+    /// Whether the recipient must match as well.
     pub match_recipient: bool,
-    /// Whether a message that reads as a receipt is one although `esm_class` does not say so.
+    /// Whether a message that looks like a receipt counts as one even if `esm_class` does not say so.
     pub unmarked_receipts: bool,
 }
 
 impl SmppSettings {
-    /// A carrier of which only this is known.
+    /// The defaults.
     pub fn new(
         name: impl Into<String>,
         address: impl Into<String>,

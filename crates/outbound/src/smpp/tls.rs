@@ -1,4 +1,4 @@
-//! TLS to a carrier.
+//! TLS settings of a link.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::{SmppSettings, SmppTls};
 
 impl SmppTls {
-    /// Trusts the authorities in this PEM text, and no others; otherwise why that cannot be, for people.
+    /// Trusts only the certificate authorities in this PEM text. The error is a text for people.
     pub fn trusting(pem: &[u8]) -> Result<Self, String> {
         let authorities: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
         let authorities = authorities.map_err(|error| format!("it is no PEM text: {error}"))?;
@@ -24,7 +24,7 @@ impl SmppTls {
     }
 }
 
-/// How to speak TLS to a carrier, if it is asked for; otherwise why that cannot be, for people.
+/// The TLS options of a link, if TLS is configured. The error is a text for people.
 pub(super) fn options(settings: &SmppSettings) -> Result<Option<Tls>, String> {
     let Some(tls) = &settings.tls else {
         return Ok(None);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_that_is_none_is_told_of() {
+    fn an_invalid_authority_is_reported() {
         let settings = SmppSettings {
             tls: Some(SmppTls {
                 authorities: vec![vec![1, 2, 3].into()],

@@ -12,22 +12,21 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use super::mailbox::{Mailbox, Owed};
-use super::{Smsc, paper};
-use crate::simulator::Fate;
+use super::receipt_queue::{QueuedReceipt, ReceiptQueue};
+use super::{Smsc, receipts};
+use crate::simulator::SimulatedOutcome;
 
-/// Receipts that may be without an answer.
-const RECEIPTS_AT_ONCE: usize = 500;
-/// As long as so much waits to be written, nothing more is read.
-const MOST_OUTPUT: usize = 1 << 20;
-/// So much is asked of the connection in one read.
+/// How many receipts may be unanswered.
+const MAX_UNANSWERED: usize = 500;
+/// Above this size of the write buffer, nothing is read.
+const MAX_OUTPUT: usize = 1 << 20;
+/// The size of one read.
 const READ_AT_ONCE: usize = 64 << 10;
-/// The name that it answers binds with.
+/// The system ID in bind responses.
 const SYSTEM_ID: &[u8] = b"switchboard";
-/// The highest sequence number.
 const LAST_SEQUENCE: u32 = 0x7FFF_FFFF;
 
-/// Serves a connection until it ends, and says why it did.
+/// Serves a connection until it ends, and returns why it ended.
 pub(super) async fn serve(smsc: Arc<Smsc>, stream: TcpStream) -> &'static str {
     if stream.set_nodelay(true).is_err() {
         return "the connection was lost";
@@ -36,27 +35,27 @@ pub(super) async fn serve(smsc: Arc<Smsc>, stream: TcpStream) -> &'static str {
         smsc,
         bound: None,
         output: BytesMut::new(),
-        owed: HashMap::new(),
+        unanswered: HashMap::new(),
         sequence: 0,
         batch: Vec::new(),
         is_ending: false,
     };
     let why = connection.run(stream).await;
-    if let Some((_, mailbox)) = connection.bound {
-        mailbox.put_back(connection.owed.into_values());
+    if let Some((_, queue)) = connection.bound {
+        queue.put_back(connection.unanswered.into_values());
     }
     why
 }
 
 struct Connection {
     smsc: Arc<Smsc>,
-    bound: Option<(BindKind, Arc<Mailbox>)>,
+    bound: Option<(BindKind, Arc<ReceiptQueue>)>,
     output: BytesMut,
-    /// Receipts that were written and not answered, by their sequence numbers.
-    owed: HashMap<u32, Owed>,
+    /// Unanswered receipts by sequence number.
+    unanswered: HashMap<u32, QueuedReceipt>,
     sequence: u32,
-    /// Receipts for what was read last, put into the mailbox together.
-    batch: Vec<Owed>,
+    /// Receipts for the messages that were read last, queued together.
+    batch: Vec<QueuedReceipt>,
     is_ending: bool,
 }
 
@@ -69,18 +68,18 @@ impl Connection {
             if self.is_ending && self.output.is_empty() {
                 return "unbound";
             }
-            let mailbox = self
+            let queue = self
                 .receives()
-                .filter(|_| self.owed.len() < RECEIPTS_AT_ONCE);
+                .filter(|_| self.unanswered.len() < MAX_UNANSWERED);
             input.reserve(READ_AT_ONCE);
             tokio::select! {
-                read = reading.read_buf(&mut input), if self.output.len() < MOST_OUTPUT => match read {
+                read = reading.read_buf(&mut input), if self.output.len() < MAX_OUTPUT => match read {
                     Ok(0) => return "closed by the other side",
                     Err(_) => return "the connection was lost",
                     Ok(_) => loop {
                         match decoder.next(&mut input) {
                             Ok(Some(frame)) => self.take(frame),
-                            Ok(None) => break self.owe(),
+                            Ok(None) => break self.queue_receipts(),
                             Err(_) => return "a PDU of an absurd length",
                         }
                     },
@@ -90,16 +89,16 @@ impl Connection {
                         return "the connection was lost";
                     }
                 }
-                () = due(mailbox.as_deref()), if mailbox.is_some() => self.bring(),
+                () = due(queue.as_deref()), if queue.is_some() => self.write_receipts(),
             }
         }
     }
 
-    /// The mailbox, if this connection may receive.
-    fn receives(&self) -> Option<Arc<Mailbox>> {
+    /// The receipt queue, if this connection may receive.
+    fn receives(&self) -> Option<Arc<ReceiptQueue>> {
         match &self.bound {
-            Some((BindKind::Receiver | BindKind::Transceiver, mailbox)) if !self.is_ending => {
-                Some(mailbox.clone())
+            Some((BindKind::Receiver | BindKind::Transceiver, queue)) if !self.is_ending => {
+                Some(queue.clone())
             }
             _ => None,
         }
@@ -117,7 +116,7 @@ impl Connection {
             Body::Bind(kind, bind) => {
                 let (status, bound) = match (&self.bound, self.smsc.admit(&bind)) {
                     (Some(_), _) => (Status::ESME_RALYBND, None),
-                    (None, Ok(mailbox)) => (Status::OK, Some((kind, mailbox))),
+                    (None, Ok(queue)) => (Status::OK, Some((kind, queue))),
                     (None, Err(status)) => (status, None),
                 };
                 self.is_ending |= self.bound.is_none() && bound.is_none();
@@ -146,7 +145,7 @@ impl Connection {
         }
     }
 
-    /// What becomes of a message: the status of the answer, and the ID.
+    /// The status and ID to answer a message with.
     fn submit(&mut self, message: &ShortMessage) -> (Status, String) {
         let refused = |status| (status, String::new());
         if !matches!(
@@ -155,86 +154,86 @@ impl Connection {
         ) {
             return refused(Status::ESME_RINVBNDSTS);
         }
-        if !self.smsc.has_room() {
+        if !self.smsc.accepts_part() {
             return refused(Status::ESME_RTHROTTLED);
         }
-        let fate = paper::fate_of(message);
-        if let Fate::Refused(code) = fate {
-            return refused(paper::status_of(code));
+        let outcome = receipts::outcome_for(message);
+        if let SimulatedOutcome::Refused(code) = outcome {
+            return refused(receipts::status_for(code));
         }
         if let Some(observer) = &self.smsc.observer {
-            observer(paper::arrived(message));
+            observer(receipts::arrived(message));
         }
-        let id = self.smsc.number();
-        if message.registered_delivery & 1 != 0 && fate != Fate::Silent {
-            // Copied: the octets are a part of the buffer that they were read into.
+        let id = self.smsc.next_id();
+        if message.registered_delivery & 1 != 0 && outcome != SimulatedOutcome::Silent {
+            // Copied, because the octets are a slice of the read buffer.
             let address = |address: &smpp::Address| {
                 let digits = Bytes::copy_from_slice(&address.digits);
                 (address.ton, address.npi, digits)
             };
-            self.batch.push(Owed {
+            self.batch.push(QueuedReceipt {
                 due: Instant::now() + self.smsc.settings.delay,
                 id,
                 from: address(&message.source),
                 to: address(&message.destination),
-                fate,
-                taken_at: self.smsc.clock.now(),
+                outcome,
+                accepted_at: self.smsc.clock.now(),
             });
         }
-        (Status::OK, paper::answer_id(self.smsc.settings.ids, id))
+        (Status::OK, receipts::answer_id(self.smsc.settings.ids, id))
     }
 
-    /// Puts the receipts for what was read into the mailbox.
-    fn owe(&mut self) {
-        if let Some((_, mailbox)) = &self.bound
+    /// Queues the receipts for the messages that were read.
+    fn queue_receipts(&mut self) {
+        if let Some((_, queue)) = &self.bound
             && !self.batch.is_empty()
         {
-            mailbox.add(self.batch.drain(..));
+            queue.add(self.batch.drain(..));
         }
     }
 
     /// Writes receipts that are due.
-    fn bring(&mut self) {
-        let Some(mailbox) = self.receives() else {
+    fn write_receipts(&mut self) {
+        let Some(queue) = self.receives() else {
             return;
         };
         let now = self.smsc.clock.now();
-        for owed in mailbox.take(RECEIPTS_AT_ONCE - self.owed.len()) {
+        for queued in queue.take(MAX_UNANSWERED - self.unanswered.len()) {
             self.sequence = self.sequence % LAST_SEQUENCE + 1;
-            let receipt = paper::receipt(&owed, self.smsc.settings.ids, now);
+            let receipt = receipts::receipt(&queued, self.smsc.settings.ids, now);
             let body = Body::DeliverSm(Box::new(receipt));
             self.answer(Status::OK, self.sequence, body);
-            self.owed.insert(self.sequence, owed);
+            self.unanswered.insert(self.sequence, queued);
         }
     }
 
-    /// The other side took a receipt, or is brought it again a while later.
+    /// Handles the answer to a receipt. A refused one is sent again later.
     fn settle(&mut self, sequence: u32, status: Status) {
-        let Some(mut owed) = self.owed.remove(&sequence) else {
+        let Some(mut receipt) = self.unanswered.remove(&sequence) else {
             return;
         };
-        if let Some((_, mailbox)) = &self.bound
+        if let Some((_, queue)) = &self.bound
             && !status.is_ok()
         {
-            owed.due = Instant::now() + self.smsc.settings.delay.max(AGAIN_AFTER);
-            mailbox.add([owed]);
+            receipt.due = Instant::now() + self.smsc.settings.delay.max(RETRY_AFTER);
+            queue.add([receipt]);
         }
     }
 
     fn answer(&mut self, status: Status, sequence: u32, body: Body) {
         let pdu = Pdu::with_status(status, sequence, body);
         if let Err(error) = encode(&pdu, &mut self.output) {
-            tracing::error!(%error, "a PDU of this SMSC cannot be written");
+            tracing::error!(%error, "a PDU of this SMSC cannot be encoded");
         }
     }
 }
 
-/// How long a receipt that was refused waits at least.
-const AGAIN_AFTER: std::time::Duration = std::time::Duration::from_millis(200);
+/// The shortest pause before a refused receipt is sent again.
+const RETRY_AFTER: std::time::Duration = std::time::Duration::from_millis(200);
 
-async fn due(mailbox: Option<&Mailbox>) {
-    match mailbox {
-        Some(mailbox) => mailbox.due().await,
+async fn due(queue: Option<&ReceiptQueue>) {
+    match queue {
+        Some(queue) => queue.due().await,
         None => std::future::pending().await,
     }
 }

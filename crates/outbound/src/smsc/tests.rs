@@ -4,7 +4,7 @@ use domain::clock::SystemClock;
 use smpp::{Address, BindKind, Body, DEFAULT_MAX_PDU, Decoder, Frame, Framed, Pdu, ShortMessage};
 use tokio::net::TcpStream;
 
-/// A client that has bound as `name`.
+/// A bound client.
 struct Client {
     framed: Framed<TcpStream>,
     sequence: u32,
@@ -66,7 +66,7 @@ impl Client {
         }
     }
 
-    /// The next receipt, which is answered with a status: its ID by text, and its state and error by TLV.
+    /// The next receipt, answered with a status: the ID in its text, and the state and error in its TLVs.
     async fn receipt(&mut self, answer: Status) -> (String, Option<u8>, Option<u16>) {
         let pdu = self.next().await;
         let Body::DeliverSm(message) = pdu.body else {
@@ -87,7 +87,7 @@ impl Client {
 }
 
 #[tokio::test]
-async fn a_message_is_taken_and_its_receipt_brought() {
+async fn a_message_is_accepted_and_its_receipt_delivered() {
     let mut client = Client::connect(start(SmscSettings::default()).await).await;
     assert_eq!(
         client.submit("37120000001").await.0,
@@ -120,7 +120,7 @@ async fn refusals_say_why() {
         assert_eq!(client.submit(to).await, (status, String::new()), "{to}");
     }
     let code = Code::new(53).expect("in the catalogue");
-    assert_eq!(paper::status_of(code), Status::ESME_RINVDSTADR);
+    assert_eq!(receipts::status_for(code), Status::ESME_RINVDSTADR);
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn only_those_it_knows_may_bind() {
 }
 
 #[tokio::test]
-async fn a_receipt_waits_until_somebody_takes_it() {
+async fn a_receipt_waits_until_a_client_takes_it() {
     let settings = SmscSettings {
         ids: Ids::HexThenDecimal,
         ..SmscSettings::default()
@@ -155,10 +155,10 @@ async fn a_receipt_waits_until_somebody_takes_it() {
         .to_string();
     let mut first = Client::connect(address).await;
     first.bind(BindKind::Receiver, "").await;
-    // Not taken now: it comes again.
+    // Refused, so it is sent again.
     assert_eq!(first.receipt(Status::ESME_RX_T_APPN).await.0, id);
     assert_eq!(first.next().await.body.command(), smpp::command::DELIVER_SM);
-    // Not answered before the connection ends: the next one gets it.
+    // Not answered before the connection ends, so the next connection gets it.
     drop(first);
     let mut second = Client::connect(address).await;
     second.bind(BindKind::Receiver, "").await;

@@ -1,4 +1,4 @@
-//! Finds out whether an upstream that is down is back.
+//! Checks whether an upstream that is down is back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,46 +6,42 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::BAD_TOKEN;
-use super::link::Link;
-use super::pulse::Pulse;
+use super::client::UpstreamClient;
+use super::health::UpstreamHealth;
 use super::verdict::answer_text;
 
-/// The first pause between two tries; it doubles as long as no message gets through.
+/// The first pause between two checks. It doubles until a message is accepted.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Looks once at the start, so that a wrong token shows before the first message, and then whenever it is down.
-/// Runs until it is dropped.
-pub(super) async fn run(link: Arc<Link>, pulse: Arc<Pulse>) {
-    if let Err(why) = look(&link).await {
-        pulse.set_down(&why);
+/// Checks once at the start, so that a wrong token is noticed before the first message, and whenever the upstream is
+/// down. Runs until it is dropped.
+pub(super) async fn run(client: Arc<UpstreamClient>, health: Arc<UpstreamHealth>) {
+    if let Err(why) = check(&client).await {
+        health.set_down(&why);
     }
     let mut pause = FIRST_PAUSE;
     loop {
-        pulse.wait_until_down().await;
-        if pulse.take_proven() {
+        health.wait_until_down().await;
+        if health.take_success() {
             pause = FIRST_PAUSE;
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        match look(&link).await {
-            Ok(()) => pulse.let_through(),
-            Err(why) => pulse.set_down(&why),
+        match check(&client).await {
+            Ok(()) => health.allow_trial(),
+            Err(why) => health.set_down(&why),
         }
     }
 }
 
-/// Whether messages may try their luck; else why not.
+/// Whether messages can be sent, or else why not.
 ///
-/// One of our own kind says at the first address whether it accepts, and at the second whether it knows the token.
-/// Another need not have either, and then that it answers at all has to do.
-async fn look(link: &Link) -> Result<(), String> {
+/// An upstream of our own kind has one URL that tells whether it accepts messages and one that needs the token. Others
+/// may have neither; then any answer is enough.
+async fn check(client: &UpstreamClient) -> Result<(), String> {
     for path in ["health/ready", "token"] {
-        let reply = link
-            .get(path)
-            .await
-            .map_err(|silence| silence.to_string())?;
+        let reply = client.get(path).await.map_err(|error| error.to_string())?;
         if reply.status.is_server_error() || reply.status == StatusCode::TOO_MANY_REQUESTS {
             return Err(answer_text(&reply));
         }

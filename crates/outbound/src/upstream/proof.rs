@@ -1,32 +1,30 @@
-//! The end of a report's address: proof that this service made it.
+//! The last part of a callback URL, which proves that this service made it.
 //!
-//! Reports come without a token, from a machine that is ours to trust only as far as the message goes that it is about.
-//! So the address says which message that is, and holds a keyed hash of it. It is good for that one message, and who
-//! finds it in a log has no token and no key.
+//! Reports come without a token, from a machine that is trusted only with its own messages. So the URL names the
+//! message and contains a keyed hash of it. It is valid for that message only, and reveals neither token nor key.
 
 use std::fmt::Write as _;
 
 use domain::MessageId;
 use ring::hmac;
 
-/// What the key is for: the token itself signs nothing.
+/// Separates this key from other uses of the token.
 const PURPOSE: &[u8] = b"switchboard carrier reports";
-/// So many bytes of the hash stand in the address.
+/// How many bytes of the hash are in the URL.
 const PROOF_BYTES: usize = 16;
 
-/// The key to a carrier's report addresses. Every node with the same token has the same one.
+/// The key of a carrier's callback URLs. Nodes with the same token have the same key.
 #[derive(Clone)]
 pub(super) struct ProofKey(hmac::Key);
 
 impl ProofKey {
-    /// The key of a token.
     pub(super) fn new(token: &str) -> Self {
         let root = hmac::Key::new(hmac::HMAC_SHA256, token.as_bytes());
         let derived = hmac::sign(&root, PURPOSE);
         Self(hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref()))
     }
 
-    /// The proof for a message that a carrier is given: lower-case hexadecimal digits.
+    /// The proof for a message, in lower-case hexadecimal.
     pub(super) fn proof(&self, carrier: &str, message: MessageId) -> String {
         let hash = hmac::sign(&self.0, format!("{carrier}/{message}").as_bytes());
         let mut text = String::with_capacity(2 * PROOF_BYTES);
@@ -36,9 +34,9 @@ impl ProofKey {
         text
     }
 
-    /// Whether a proof is the one for this message.
+    /// Checks a proof.
     ///
-    /// Hashes of both are compared, not the two themselves: then the time it takes tells nothing about where they differ.
+    /// Compares hashes of both, so that the time it takes does not reveal where they differ.
     pub(super) fn verifies(&self, carrier: &str, message: MessageId, given: &str) -> bool {
         let expected = hmac::sign(&self.0, self.proof(carrier, message).as_bytes());
         hmac::verify(&self.0, given.as_bytes(), expected.as_ref()).is_ok()
@@ -78,7 +76,7 @@ mod tests {
 
     #[test]
     fn it_agrees_with_others() {
-        // By Python's hmac.
+        // Computed with Python's hmac.
         let proof = ProofKey::new("sb_one").proof("up", id(7));
         assert_eq!(proof, "0796d43e5d4ab97a7897064312e897ed");
     }

@@ -1,4 +1,4 @@
-//! What the upstream reports: the contract's callbacks, read leniently.
+//! Parses the upstream's callbacks, leniently.
 
 use domain::message::lookup::{HomeOperator, MAX_IMSI, Subscriber};
 use domain::{Code, Country, Network, Outcome};
@@ -6,32 +6,28 @@ use serde_json::{Map, Value};
 
 use super::verdict::read_reference;
 
-/// The longest name of an operator that is passed on.
+/// The longest operator name that is passed on.
 const MAX_NAME_CHARS: usize = 200;
 
-/// A report.
+/// A callback from the upstream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Report {
-    /// The upstream's name for the message.
+    /// The upstream's ID of the message.
     pub(super) reference: String,
-    /// What it says about it.
-    pub(super) news: News,
+    pub(super) content: ReportContent,
 }
 
-/// What a report says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum News {
-    /// The message has come to its end.
+pub(super) enum ReportContent {
+    /// The message has reached a final state.
     Ended(Outcome),
-    /// Its recipient has seen it.
     Seen,
-    /// It is still on its way.
-    OnItsWay,
-    /// A lookup has brought this.
-    Found(Subscriber),
+    InTransit,
+    /// The result of a lookup.
+    LookedUp(Subscriber),
 }
 
-/// The body is no report. Each text tells the upstream's people what is wrong with it.
+/// The body is not a report. The text tells the upstream's operators what is wrong.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotAReport {
     #[error("The body is not a JSON object.")]
@@ -47,17 +43,19 @@ pub(super) enum NotAReport {
 }
 
 impl Report {
-    /// Reads a body. One with a `status` is about a message, one without about a lookup.
+    /// Parses a body. With a `status` it is about a message, without about a lookup.
     pub(super) fn read(body: &[u8]) -> Result<Self, NotAReport> {
         let fields: Map<String, Value> =
             serde_json::from_slice(body).map_err(|_| NotAReport::NotAnObject)?;
         let reference = fields.get("id").and_then(read_reference);
         let error = number(&fields, "error");
-        let news = match (fields.get("status"), fields.get("error")) {
+        let content = match (fields.get("status"), fields.get("error")) {
             (None | Some(Value::Null), None | Some(Value::Null)) => {
                 return Err(NotAReport::Neither);
             }
-            (None | Some(Value::Null), _) => News::Found(read_subscriber(&fields, error)),
+            (None | Some(Value::Null), _) => {
+                ReportContent::LookedUp(read_subscriber(&fields, error))
+            }
             _ => {
                 let status = number(&fields, "status").ok_or(NotAReport::Status)?;
                 read_status(status, error)
@@ -65,26 +63,26 @@ impl Report {
         };
         Ok(Self {
             reference: reference.ok_or(NotAReport::Id)?,
-            news,
+            content,
         })
     }
 }
 
-fn read_status(status: u64, error: Option<u64>) -> News {
+fn read_status(status: u64, error: Option<u64>) -> ReportContent {
     match status {
-        1 => News::Ended(Outcome::Delivered),
-        2 => News::Ended(Outcome::Failed(
+        1 => ReportContent::Ended(Outcome::Delivered),
+        2 => ReportContent::Ended(Outcome::Failed(
             read_code(error)
                 .filter(|code| *code != Code::FINE)
                 .unwrap_or(Code::UNKNOWN),
         )),
-        3 => News::Seen,
-        16 => News::Ended(Outcome::Expired),
-        _ => News::OnItsWay,
+        3 => ReportContent::Seen,
+        16 => ReportContent::Ended(Outcome::Expired),
+        _ => ReportContent::InTransit,
     }
 }
 
-/// The codes are the same on both sides; `None` where this side does not know the number.
+/// The codes are the same on both sides; `None` if this side does not know the number.
 fn read_code(error: Option<u64>) -> Option<Code> {
     u16::try_from(error?).ok().and_then(Code::new)
 }
@@ -99,7 +97,7 @@ fn read_subscriber(fields: &Map<String, Value>, error: Option<u64>) -> Subscribe
         operator: operator_id(fields),
         network: read_network(fields),
         ported_from: origin.map(|origin| HomeOperator {
-            // That it was ported is worth telling also when it is not said from whom.
+            // A port is worth reporting even if the former operator is unknown.
             id: operator_id(origin).unwrap_or(0),
             name: text(origin, "operator")
                 .unwrap_or_default()
@@ -119,13 +117,13 @@ fn operator_id(fields: &Map<String, Value>) -> Option<u32> {
     number(fields, "operatorId").and_then(|id| id.try_into().ok())
 }
 
-/// A number in the place of digits has lost its leading zeros.
+/// Numbers instead of strings have lost their leading zeros.
 fn read_network(fields: &Map<String, Value>) -> Option<Network> {
     let (mcc, mnc) = (text(fields, "mcc")?, text(fields, "mnc")?);
     Network::new(&format!("{mcc:0>3}"), &format!("{mnc:0>2}"))
 }
 
-/// A string, or a number in its place.
+/// A string, or a number instead.
 fn text(fields: &Map<String, Value>, name: &str) -> Option<String> {
     match fields.get(name)? {
         Value::String(text) => Some(text.trim().to_owned()),
@@ -134,7 +132,7 @@ fn text(fields: &Map<String, Value>, name: &str) -> Option<String> {
     }
 }
 
-/// A whole number that is not negative, or its digits.
+/// A non-negative whole number, or its digits.
 fn number(fields: &Map<String, Value>, name: &str) -> Option<u64> {
     text(fields, name)?.parse().ok()
 }
@@ -149,13 +147,16 @@ mod tests {
 
     #[test]
     fn messages_end_as_the_upstream_says() {
-        let failed = |number| News::Ended(Outcome::Failed(code(number)));
-        for (body, news) in [
+        let failed = |number| ReportContent::Ended(Outcome::Failed(code(number)));
+        for (body, content) in [
             (
                 r#"{"id":"7","status":1,"error":0}"#,
-                News::Ended(Outcome::Delivered),
+                ReportContent::Ended(Outcome::Delivered),
             ),
-            (r#"{"id":7,"status":"1"}"#, News::Ended(Outcome::Delivered)),
+            (
+                r#"{"id":7,"status":"1"}"#,
+                ReportContent::Ended(Outcome::Delivered),
+            ),
             (
                 r#"{"id":"7","status":2,"error":43,"mcc":"247","mnc":"01"}"#,
                 failed(43),
@@ -171,16 +172,19 @@ mod tests {
             (r#"{"id":"7","status":2,"error":{}}"#, failed(999)),
             (
                 r#"{"id":"7","status":16,"error":2}"#,
-                News::Ended(Outcome::Expired),
+                ReportContent::Ended(Outcome::Expired),
             ),
-            (r#"{"id":"7","status":3,"error":0}"#, News::Seen),
-            (r#"{"id":"7","status":4,"error":0}"#, News::OnItsWay),
-            (r#"{"id":"7","status":0}"#, News::OnItsWay),
+            (r#"{"id":"7","status":3,"error":0}"#, ReportContent::Seen),
+            (
+                r#"{"id":"7","status":4,"error":0}"#,
+                ReportContent::InTransit,
+            ),
+            (r#"{"id":"7","status":0}"#, ReportContent::InTransit),
         ] {
             let reference = "7".to_owned();
             assert_eq!(
                 Report::read(body.as_bytes()),
-                Ok(Report { reference, news }),
+                Ok(Report { reference, content }),
                 "{body}"
             );
         }
@@ -195,14 +199,14 @@ mod tests {
             let body = format!(r#"{{"id":"7","status":2,"error":{}}}"#, entry.number);
             let report = Report::read(body.as_bytes()).expect("a report");
             assert_eq!(
-                report.news,
-                News::Ended(Outcome::Failed(code(entry.number)))
+                report.content,
+                ReportContent::Ended(Outcome::Failed(code(entry.number)))
             );
         }
     }
 
     #[test]
-    fn lookups_bring_what_is_known() {
+    fn lookups_report_what_is_known() {
         let nothing = Subscriber::unknown(Code::FINE);
         let whole = Subscriber {
             code: Code::FINE,
@@ -259,18 +263,18 @@ mod tests {
                 },
             ),
         ] {
-            let news = News::Found(found);
+            let content = ReportContent::LookedUp(found);
             let reference = "7".to_owned();
             assert_eq!(
                 Report::read(body.as_bytes()),
-                Ok(Report { reference, news }),
+                Ok(Report { reference, content }),
                 "{body}"
             );
         }
     }
 
     #[test]
-    fn what_is_no_report_says_why() {
+    fn malformed_reports_have_a_reason() {
         let long = format!(r#"{{"id":"{}","status":1}}"#, "7".repeat(65));
         for (body, why) in [
             ("", NotAReport::NotAnObject),

@@ -1,4 +1,4 @@
-//! Takes in the reports that upstreams bring, each for the carrier that its address names.
+//! Receives the reports of all upstreams and passes each to the carrier that its URL names.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -10,53 +10,54 @@ use domain::ports::{CarrierReports, ReportTaken};
 use super::Upstream;
 use super::proof::ProofKey;
 
-/// So many tokens that a carrier had before are remembered.
+/// How many former tokens of a carrier are remembered.
 const MAX_FORMER_KEYS: usize = 4;
 
-/// The carriers whose reports come by HTTP, by name.
+/// The carriers that send reports by HTTP, by name.
 #[derive(Default)]
 pub struct UpstreamReports {
-    gates: RwLock<Arc<HashMap<String, Gate>>>,
+    carriers: RwLock<Arc<HashMap<String, ReportingCarrier>>>,
 }
 
-/// A carrier, and how to know its addresses.
+/// A carrier and the keys of its callback URLs.
 #[derive(Clone)]
-struct Gate {
+struct ReportingCarrier {
     upstream: Arc<Upstream>,
-    /// Of the tokens that were replaced while the service ran: what was sent with them is still reported.
+    /// Keys of tokens that were replaced at run time, for messages that were sent with them.
     former: Vec<ProofKey>,
 }
 
 impl UpstreamReports {
-    /// None yet.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// From now on it is these. One that was there before under the same name is replaced; reports on what it sent are
-    /// still taken, also when the token is another one now.
+    /// Replaces the list of carriers. Reports about messages of a replaced carrier with the same name are still
+    /// accepted, even if the token has changed.
     pub fn set(&self, upstreams: Vec<Arc<Upstream>>) {
-        let mut gates = self.gates.write().expect("no holder panics");
+        let mut carriers = self.carriers.write().expect("no holder panics");
         let next = upstreams.into_iter().map(|upstream| {
             let name = upstream.settings.name.clone();
-            let former = gates.get(&name).map(|gate| gate.former_for(&upstream));
-            let gate = Gate {
+            let former = carriers
+                .get(&name)
+                .map(|reporting| reporting.former_for(&upstream));
+            let reporting = ReportingCarrier {
                 upstream,
                 former: former.unwrap_or_default(),
             };
-            (name, gate)
+            (name, reporting)
         });
-        *gates = Arc::new(next.collect());
+        *carriers = Arc::new(next.collect());
     }
 
-    fn find(&self, carrier: &str) -> Option<Gate> {
-        let gates = self.gates.read().expect("no holder panics").clone();
-        gates.get(carrier).cloned()
+    fn find(&self, carrier: &str) -> Option<ReportingCarrier> {
+        let carriers = self.carriers.read().expect("no holder panics").clone();
+        carriers.get(carrier).cloned()
     }
 }
 
-impl Gate {
-    /// The keys of the tokens before the one of `next`, the latest first.
+impl ReportingCarrier {
+    /// The keys of the tokens before `next`'s, the latest first.
     fn former_for(&self, next: &Upstream) -> Vec<ProofKey> {
         let is_other = self.upstream.settings.token != next.settings.token;
         let last = is_other.then(|| self.upstream.proofs.clone());
@@ -80,8 +81,8 @@ impl CarrierReports for UpstreamReports {
         body: &[u8],
     ) -> ReportTaken {
         match self.find(carrier) {
-            Some(gate) if gate.admits(carrier, message, proof) => {
-                gate.upstream.take_report(message, body).await
+            Some(reporting) if reporting.admits(carrier, message, proof) => {
+                reporting.upstream.take_report(message, body).await
             }
             _ => ReportTaken::UnknownAddress,
         }

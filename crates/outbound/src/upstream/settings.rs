@@ -1,4 +1,4 @@
-//! What an upstream is reached by.
+//! Settings of an upstream.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,31 +6,29 @@ use std::time::Duration;
 use http::HeaderName;
 use url::Url;
 
-/// The header that carries the token, unless the upstream has another one.
+/// The default header for the token.
 pub const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-service-token");
 
-/// What an upstream is reached by.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UpstreamSettings {
-    /// The carrier's name.
     pub name: String,
-    /// The base of the upstream's API.
+    /// The base URL of the upstream's API.
     pub url: Url,
     /// The token of our account there.
     pub token: String,
-    /// The header that carries it; see [`TOKEN_HEADER`].
+    /// The header for the token; see [`TOKEN_HEADER`].
     pub header: HeaderName,
-    /// The base of our own API as the upstream reaches it: its reports come in below.
+    /// The base URL of our own API, as the upstream reaches it; its reports go to URLs below.
     pub report_url: Url,
-    /// How many parts may be with it at once, and so the most connections.
+    /// How many parts may be in flight, which also limits the connections.
     pub window: usize,
-    /// How many parts it may get in a second.
+    /// The maximum rate in parts a second.
     pub max_per_second: Option<u32>,
-    /// How long an answer is waited for; then the message is tried again.
+    /// How long to wait for a response before the message is tried again.
     pub timeout: Duration,
 }
 
-/// Without the token.
+/// Omits the token.
 impl fmt::Debug for UpstreamSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UpstreamSettings")

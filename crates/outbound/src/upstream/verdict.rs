@@ -1,4 +1,4 @@
-//! What an answer of the upstream means.
+//! Interprets the upstream's answer to a message.
 
 use std::time::Duration;
 
@@ -6,40 +6,40 @@ use domain::Code;
 use http::StatusCode;
 use serde_json::Value;
 
-use super::link::Reply;
+use super::client::Reply;
 
-/// The most names that one answer may give: a text has no more parts.
+/// The maximum number of IDs in an answer: a text has no more parts.
 const MAX_REFERENCES: usize = 255;
-/// The longest name of a message that is taken from the upstream.
+/// The longest ID to accept from the upstream.
 pub(super) const MAX_REFERENCE_BYTES: usize = 64;
-/// So much of what the upstream says is shown to people.
+/// How much of the upstream's error text is shown.
 const MAX_SHOWN_CHARS: usize = 200;
-/// So many digits in a row may be somebody's number.
+/// This many digits in a row may be a phone number.
 const NUMBER_DIGITS: usize = 7;
-/// The pause when it asks for one and does not say how long.
+/// The pause if the upstream asks for one without a duration.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(1);
 
-/// What follows for a message, and for the upstream's health.
+/// What an answer means for the message and for the upstream's health.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It took the message; these are its names.
+    /// It accepted the message under these IDs.
     Taken(Vec<String>),
-    /// It took it at an earlier try, whose answer was lost, and with it the name.
+    /// It accepted the message at an earlier attempt whose answer was lost, so its ID is unknown.
     TakenBefore,
-    /// It will not take this message.
+    /// It refuses this message.
     Declined,
-    /// It does not take messages as things are, for a reason that does not lie in the link.
+    /// It accepts no messages at present, for a reason other than the connection.
     Blocked(String),
-    /// It does not know us.
+    /// It does not accept our token.
     BadToken,
     /// It asks for a pause.
     Throttled(Duration),
-    /// It has failed; with a pause if it asks for one.
+    /// It has failed, perhaps asking for a pause.
     Failed(String, Option<Duration>),
 }
 
 impl Verdict {
-    /// Why the message is tried again, or elsewhere.
+    /// The code of the retry.
     pub(super) const fn code(&self) -> Code {
         match self {
             Self::Taken(_) | Self::TakenBefore => Code::FINE,
@@ -51,7 +51,7 @@ impl Verdict {
     }
 }
 
-/// Judges the answer to a message. `is_repeated`: it was handed over before, and that answer is not known.
+/// Interprets an answer. `is_repeated`: the message was sent before, without a known answer.
 pub(super) fn judge(reply: &Reply, is_repeated: bool) -> Verdict {
     let status = reply.status;
     match status {
@@ -63,8 +63,8 @@ pub(super) fn judge(reply: &Reply, is_repeated: bool) -> Verdict {
             Verdict::Taken,
         ),
         StatusCode::UNAUTHORIZED => Verdict::BadToken,
-        // The same key with another body: the time that is left has changed since the first try. At the first try it
-        // is some other conflict, and must not pass for that one the next time.
+        // The same key with another body: the remaining validity has changed since the first attempt. At a first
+        // attempt it is another conflict, and must not pass as this one later.
         StatusCode::CONFLICT if is_repeated => Verdict::TakenBefore,
         StatusCode::BAD_REQUEST
         | StatusCode::CONFLICT
@@ -80,7 +80,7 @@ pub(super) fn judge(reply: &Reply, is_repeated: bool) -> Verdict {
     }
 }
 
-/// The status, and what it says about it.
+/// The status and its error text.
 pub(super) fn answer_text(reply: &Reply) -> String {
     let status = reply.status.as_u16();
     match shown_message(&reply.body) {
@@ -89,7 +89,7 @@ pub(super) fn answer_text(reply: &Reply) -> String {
     }
 }
 
-/// Strings, as the contract has them, or numbers.
+/// Strings as in the REST contract, or numbers.
 fn read_references(body: &[u8]) -> Option<Vec<String>> {
     let list: Vec<Value> = serde_json::from_slice(body).ok()?;
     if !(1..=MAX_REFERENCES).contains(&list.len()) {
@@ -98,7 +98,7 @@ fn read_references(body: &[u8]) -> Option<Vec<String>> {
     list.iter().map(read_reference).collect()
 }
 
-/// A name that the upstream gives to a message.
+/// The upstream's ID of a message.
 pub(super) fn read_reference(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
@@ -106,12 +106,12 @@ pub(super) fn read_reference(value: &Value) -> Option<String> {
         _ => return None,
     };
     let is_fit = (1..=MAX_REFERENCE_BYTES).contains(&text.len())
-        && !text.starts_with(super::OWN_NAME)
+        && !text.starts_with(super::OWN_REFERENCE_PREFIX)
         && text.bytes().all(|b| b.is_ascii_graphic());
     is_fit.then_some(text)
 }
 
-/// The `message` of an error, fit to be logged: one short line, and no number of anybody's in it.
+/// The `message` of an error, made safe to log: one short line without phone numbers.
 fn shown_message(body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let text = body.get("message")?.as_str()?.trim();
@@ -126,7 +126,7 @@ fn shown_message(body: &[u8]) -> Option<String> {
         match digits {
             _ if character.is_control() => shown.push(' '),
             NUMBER_DIGITS => {
-                // All but the first three go.
+                // Keeps only the first three digits.
                 shown.truncate(shown.len() + 4 - NUMBER_DIGITS);
                 shown.push('…');
             }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_short_and_names_nobody() {
+    fn shown_errors_are_short_and_contain_no_numbers() {
         let long = "é".repeat(300);
         let cut = "é".repeat(200);
         for (message, shown) in [

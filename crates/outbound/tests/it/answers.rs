@@ -1,4 +1,4 @@
-//! What a receiver may answer, and what is made of it.
+//! Responses of receivers, and how they are judged.
 
 use domain::delivery::{Callback, CallbackKind};
 use outbound::CallbackClient;
@@ -24,7 +24,7 @@ async fn a_report_arrives_signed_and_is_received() {
     let mut lines: Vec<_> = seen.head.lines().collect();
     assert_eq!(lines.remove(0), "POST /report?a=b HTTP/1.1");
     lines.sort_unstable();
-    // The signature is Python's: base64(hmac.new(key, b"7.1731672000." + body, "sha256").digest()).
+    // The signature was computed with Python: base64(hmac.new(key, b"7.1731672000." + body, "sha256").digest()).
     let wanted = [
         "content-length: 32".to_owned(),
         "content-type: application/json".to_owned(),
@@ -42,7 +42,7 @@ struct Case {
     script: Script,
     kind: CallbackKind,
     status: Option<u16>,
-    /// `None`: received.
+    /// `None`: acknowledged.
     reason: Option<&'static str>,
 }
 
@@ -205,11 +205,11 @@ async fn any_2xx_counts_where_that_is_the_rule() {
     }
 }
 
-/// The start of an answer whose body takes its time.
+/// The head of a response with a slow body.
 const ENDLESS: &str = "HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\nOK";
 
 #[tokio::test]
-async fn a_receiver_that_never_ends_is_left_in_time() {
+async fn an_endless_response_times_out() {
     let cases: [(&str, Script, &str, &[u8]); 5] = [
         (
             "says nothing",

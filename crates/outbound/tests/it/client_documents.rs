@@ -1,4 +1,4 @@
-//! Documents about clients, fetched from real hosts on this machine: which are taken, and whom we never ask.
+//! Client documents, fetched from hosts on this machine: which are accepted, and which hosts are never called.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::receiver::{Receiver, Then};
 use crate::setup::{SHORT, Scripted, options};
 use crate::tls::{self_signed, start, trusting};
 
-/// A host that answers so, and a fetch that trusts it.
+/// A host with this response, and a fetcher that trusts it.
 async fn host(answer: String, then: Then, timeout: Duration) -> (Receiver, DocumentFetch) {
     let identity = self_signed();
     let mut dialer = options().dialer;
@@ -41,7 +41,7 @@ fn document(kind: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_document_comes_as_it_is() {
+async fn a_document_is_returned_unchanged() {
     let largest = "x".repeat(MAX_DOCUMENT_BYTES);
     for (kind, body) in [
         ("application/json", r#"{"client_id":"x"}"#),
@@ -67,7 +67,7 @@ async fn a_document_comes_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_is_no_document_is_refused_without_repeating_it() {
+async fn other_content_is_refused_without_repeating_it() {
     let large = document("application/json", &"x".repeat(MAX_DOCUMENT_BYTES + 1));
     let elsewhere =
         "HTTP/1.1 302 Found\r\nlocation: https://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
@@ -134,7 +134,7 @@ async fn what_is_no_document_is_refused_without_repeating_it() {
             .0;
         assert!(refused.contains(reason), "{name}: {refused}");
         assert!(!refused.contains("secret"), "{name}: {refused}");
-        // Where the time is short, it may be over before the question is out.
+        // With a short timeout, the request may not have been sent.
         let asked = receiver.seen().len();
         assert!(
             asked == 1 || timeout == SHORT && asked == 0,
@@ -143,9 +143,9 @@ async fn what_is_no_document_is_refused_without_repeating_it() {
     }
 }
 
-/// A name may lead elsewhere by the time it is dialled, so the address itself is judged.
+/// A name may resolve differently when it is connected to, so the address itself is checked.
 #[tokio::test]
-async fn a_name_that_leads_inside_is_not_dialled() {
+async fn a_name_with_an_internal_address_is_not_dialled() {
     let (receiver, _) = host(document("application/json", "{}"), Then::Close, PATIENCE).await;
     let port = receiver.address.port();
     for (name, host, addresses) in [

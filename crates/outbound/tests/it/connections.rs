@@ -1,4 +1,4 @@
-//! When a connection is used again, and when not.
+//! When a connection is reused, and when not.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ async fn a_connection_serves_many_callbacks() {
         assert!(deliver(&client, &receiver.url()).await.received);
     }
     assert_eq!(receiver.seen().len(), 50);
-    // One that goes back a moment too late for the next callback gives rise to a second.
+    // A connection that is returned too late for the next callback causes a second one.
     assert!(connections(&receiver) <= 2, "{}", connections(&receiver));
 }
 
@@ -40,8 +40,8 @@ async fn a_connection_whose_body_was_cut_is_closed() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_was_closed_costs_no_try() {
-    // It promises to stay and hangs up on the second request of each connection.
+async fn a_kept_connection_that_was_closed_costs_no_attempt() {
+    // The receiver promises keep-alive, but closes at the second request of each connection.
     let receiver = Receiver::start("127.0.0.1:0", |request| match request {
         1 => (answer("200 OK", "OK"), Then::Continue),
         _ => (String::new(), Then::Close),

@@ -1,4 +1,4 @@
-//! Images fetched from real hosts on this machine: which are taken, which are not, and whom we never ask.
+//! Images, fetched from hosts on this machine: which are accepted, and which hosts are never called.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::setup::{SHORT, Scripted, account, options};
 
 const MAX_BYTES: usize = 1_048_576;
 
-/// So many fetches at once, where it does not matter.
+/// The fetch limit for tests where it does not matter.
 const MANY: usize = 8;
 
 fn image_options() -> ImageOptions {
@@ -35,7 +35,7 @@ fn checker(check_timeout: Duration, max_fetches: usize) -> Arc<ImageCheck> {
     }))
 }
 
-/// What the caller is told, if anything.
+/// The error text for the caller, if any.
 async fn refusal(check: &ImageCheck, url: &str) -> Option<String> {
     refusal_for(account(), check, url).await
 }
@@ -62,7 +62,7 @@ fn start_check_for(
     tokio::spawn(async move { refusal_for(account, &check, &url).await })
 }
 
-/// An answer with a file.
+/// A response with a file.
 fn file(content: &[u8]) -> Vec<u8> {
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n",
@@ -79,7 +79,7 @@ fn image_at(host: &Receiver, name: &str) -> String {
     format!("http://{}/{name}", host.address)
 }
 
-/// A PNG of exactly so many bytes: what follows its end is ignored.
+/// A PNG of this size; data after its end is ignored.
 fn png_of_size(bytes: usize) -> Vec<u8> {
     let mut file = png();
     file.resize(bytes, 0);
@@ -87,7 +87,7 @@ fn png_of_size(bytes: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn images_of_each_kind_are_taken_whatever_they_are_called() {
+async fn images_of_each_type_are_accepted_under_any_name() {
     let without_length = [&b"HTTP/1.1 200 OK\r\n\r\n"[..], &jpeg()].concat();
     for (name, answer, path) in [
         ("a JPEG", file(&jpeg()), "x.jpeg"),
@@ -117,7 +117,7 @@ async fn images_of_each_kind_are_taken_whatever_they_are_called() {
 }
 
 #[tokio::test]
-async fn what_is_no_image_for_a_message_is_refused() {
+async fn unusable_images_are_refused() {
     let head = |length: usize| format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
     let endless = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
     let zeros = "0".repeat(64 * 1024).leak();
@@ -171,7 +171,7 @@ async fn what_is_no_image_for_a_message_is_refused() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_fetched_is_refused() {
+async fn images_that_cannot_be_fetched_are_refused() {
     let moved = "HTTP/1.1 302 Elsewhere\r\nlocation: /y.png\r\ncontent-length: 0\r\n\r\n";
     for (name, answer, reason) in [
         (
@@ -214,7 +214,7 @@ async fn what_cannot_be_fetched_is_refused() {
 }
 
 #[tokio::test]
-async fn a_host_that_takes_its_time_is_left() {
+async fn a_slow_host_times_out() {
     let head = "HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n";
     for (name, answer, then, reason) in [
         (
@@ -257,7 +257,7 @@ async fn a_host_that_takes_its_time_is_left() {
 }
 
 #[tokio::test]
-async fn a_forbidden_address_is_not_asked() {
+async fn a_forbidden_address_is_not_called() {
     let host = host(file(&png()), Then::Continue).await;
     let port = host.address.port();
     for (name, place, reason) in [
@@ -291,7 +291,7 @@ async fn a_forbidden_address_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_not_there_has_a_plain_reason() {
+async fn an_unreachable_host_has_a_plain_reason() {
     let free = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let nobody = free.local_addr().expect("bound");
     drop(free);
@@ -309,7 +309,7 @@ async fn a_host_that_is_not_there_has_a_plain_reason() {
 }
 
 #[tokio::test]
-async fn what_was_found_is_remembered_and_what_went_wrong_is_not() {
+async fn results_are_cached_and_failures_are_not() {
     for (name, answer, fetches) in [
         ("a good image", file(&png()), 1),
         ("an animation", file(&gif(2)), 1),
@@ -332,7 +332,7 @@ async fn what_was_found_is_remembered_and_what_went_wrong_is_not() {
 }
 
 #[tokio::test]
-async fn those_who_ask_at_once_share_a_fetch() {
+async fn concurrent_checks_share_a_fetch() {
     let host = host(file(&png()), Then::Continue).await;
     let check = checker(PATIENCE, 1);
     let checks: Vec<_> = (0..50)
@@ -344,7 +344,8 @@ async fn those_who_ask_at_once_share_a_fetch() {
     assert_eq!(host.seen().len(), 1);
 }
 
-/// Checks of images on hosts of their own that never answer, each for an account of its own; all of them have been asked.
+/// Starts checks of images on hosts that never respond, each for its own account, and waits until all hosts were
+/// called.
 async fn hang(check: &Arc<ImageCheck>, hosts: usize) -> Vec<JoinHandle<Option<String>>> {
     let silent = Receiver::start("0.0.0.0:0", |_| ("", Then::Hang)).await;
     let port = silent.address.port();
@@ -360,7 +361,7 @@ async fn hang(check: &Arc<ImageCheck>, hosts: usize) -> Vec<JoinHandle<Option<St
 }
 
 #[tokio::test]
-async fn hosts_that_hang_leave_room_for_others_up_to_the_bound() {
+async fn hanging_hosts_leave_permits_for_others_up_to_the_bound() {
     let good = host(file(&png()), Then::Continue).await;
     let check = checker(PATIENCE, 16);
     let hanging = hang(&check, 15).await;
@@ -368,7 +369,7 @@ async fn hosts_that_hang_leave_room_for_others_up_to_the_bound() {
 
     let last = hang(&check, 1).await;
     let waiting = start_check(&check, image_at(&good, "2.png"));
-    // What is known already needs no room.
+    // A cached result needs no permit.
     assert_eq!(refusal(&check, &image_at(&good, "1.png")).await, None);
     assert_eq!(good.seen().len(), 1);
     assert!(!waiting.is_finished());
@@ -393,9 +394,9 @@ async fn an_account_whose_hosts_hang_leaves_room_for_others() {
 }
 
 #[tokio::test]
-async fn who_gets_no_turn_in_time_is_told_so() {
+async fn a_check_without_a_permit_in_time_is_refused() {
     let good = host(file(&png()), Then::Continue).await;
-    // As if all were taken for longer than anybody waits.
+    // As if all permits were taken for longer than the timeout.
     let check = checker(SHORT, 0);
     let busy = "the image was not fetched: too many others are being fetched; try again shortly";
     let got = refusal(&check, &image_at(&good, "x.png")).await;
@@ -404,7 +405,7 @@ async fn who_gets_no_turn_in_time_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_short_turn_is_not_held_against_the_host() {
+async fn a_late_permit_is_not_blamed_on_the_host() {
     let check = checker(Duration::from_secs(1), 1);
     let first = hang(&check, 1).await;
     let silent = host(Vec::new(), Then::Hang).await;

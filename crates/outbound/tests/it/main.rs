@@ -1,5 +1,5 @@
-//! Callbacks to real receivers on this machine, images and documents from them, and messages to an SMSC and to an upstream that do what
-//! a test tells them to: what they answer, how they fail, and whom we never call.
+//! Callbacks, images and documents with real receivers on this machine, and messages to a scripted SMSC and a scripted
+//! upstream: their responses, their failures, and the addresses that are never called.
 
 mod answers;
 mod client_documents;

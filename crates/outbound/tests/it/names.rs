@@ -1,4 +1,4 @@
-//! Names looked up at a name server that does what a test tells it to.
+//! Name lookups at a scripted name server.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -28,7 +28,7 @@ fn server(record: impl Fn(&str) -> Record + Send + 'static) -> NameServer {
     NameServer::start(record).expect("a name server")
 }
 
-/// What a lookup finds. A machine that is slow for a moment is no answer.
+/// The result of a lookup, repeated if the machine was too slow.
 async fn look_up(resolver: &DnsResolver, host: &str) -> Result<Vec<IpAddr>, io::ErrorKind> {
     let start = Instant::now();
     loop {
@@ -97,7 +97,7 @@ async fn a_lookup_ends_at_its_deadline_and_others_do_not_wait_for_it() {
         _ => Record::address(PUBLIC),
     });
     let resolver = Arc::new(DnsResolver::new(dns_options(&server)));
-    // More than a domain may have at once.
+    // More than one domain may have at once.
     let hanging: Vec<_> = (0..200)
         .map(|number| {
             let resolver = resolver.clone();
@@ -122,7 +122,7 @@ async fn a_lookup_ends_at_its_deadline_and_others_do_not_wait_for_it() {
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
 }
 
-/// What a name leads to is judged where it is dialled, remembered or not.
+/// The address of a name is checked before connecting, cached or not.
 #[tokio::test]
 async fn what_is_dialled_is_what_the_name_server_said_and_the_guard_permits() {
     let receiver = Receiver::kind().await;
@@ -151,7 +151,7 @@ async fn what_is_dialled_is_what_the_name_server_said_and_the_guard_permits() {
             if delivery.received == received && (received || reason == FORBIDDEN) {
                 break;
             }
-            // A machine that is slow for a moment finds no name in time.
+            // On a slow machine the lookup may time out.
             assert!(start.elapsed() < PATIENCE, "{host}: {reason}");
         }
     }

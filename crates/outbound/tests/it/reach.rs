@@ -1,4 +1,4 @@
-//! Who is called, from where, and who is not.
+//! Which addresses are called, from which local address, and which are not.
 
 use std::io;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::setup::{Scripted, account, callback, deliver, options};
 
 const KIND: Script = |_| (answer("200 OK", "OK"), Then::Continue);
 
-/// Which address it is, is not for callers.
+/// The address is not shown to callers.
 pub(crate) const FORBIDDEN: &str = "the host leads to an address that may not be called";
 
 fn only(network: &str) -> Guard {
@@ -62,12 +62,12 @@ async fn a_redirect_to_a_forbidden_address_leads_nowhere() {
     assert_eq!(receiver.seen().len(), 1);
 }
 
-/// A receiver at a permitted address and one at a forbidden address, behind the same port.
+/// Two receivers on the same port: one at a permitted address, one at a forbidden one.
 async fn two_at_one_port() -> (Receiver, Receiver) {
     let plain = |stream| async { Some(stream) };
     loop {
         let first = Receiver::start("127.0.0.2:0", KIND).await;
-        // Another program may have the port at the other address; then another port will do.
+        // Another program may use the port at the other address; then another port is tried.
         let second = TcpListener::bind(("127.0.0.1", first.address.port())).await;
         if let Ok(second) = second {
             return (first, Receiver::serve(second, KIND, plain));
@@ -133,7 +133,7 @@ async fn the_address_that_was_judged_is_the_one_that_is_dialled() {
 async fn the_next_address_is_tried_when_one_does_not_answer() {
     let receiver = Receiver::start("127.0.0.2:0", KIND).await;
     let mut options = options();
-    // Nobody listens at the first.
+    // Nothing listens at the first address.
     options.dialer.resolver = Scripted::new(&[&["127.0.0.3", "127.0.0.2"]]);
     let url = format!("http://two.example:{}/", receiver.address.port());
     let delivery = deliver(&CallbackClient::new(options), &url).await;
@@ -175,7 +175,7 @@ async fn a_callback_leaves_from_the_source_that_is_set() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_not_there_has_a_plain_reason() {
+async fn an_unreachable_receiver_has_a_plain_reason() {
     let free = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let address = free.local_addr().expect("bound");
     drop(free);
@@ -197,7 +197,7 @@ async fn a_receiver_that_is_not_there_has_a_plain_reason() {
     }
 }
 
-/// Never answers.
+/// Never responds.
 struct Silent;
 
 #[async_trait]
@@ -207,9 +207,9 @@ impl Resolve for Silent {
     }
 }
 
-// Both end by a clock that runs ahead as soon as nothing else is to be done.
+// The paused clock advances as soon as nothing else is to do.
 #[tokio::test(start_paused = true)]
-async fn what_hangs_before_the_request_is_left_in_time() {
+async fn a_hanging_connection_times_out() {
     let silent = Receiver::start("127.0.0.1:0", |_| (String::new(), Then::Hang)).await;
     for (url, reason) in [
         (

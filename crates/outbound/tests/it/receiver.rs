@@ -1,4 +1,4 @@
-//! A receiver that does what a test tells it to.
+//! A scripted receiver.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,25 +9,23 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{interval, timeout};
 
-/// What it does once it has sent its answer.
+/// What the receiver does after its response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Then {
-    /// Reads the next request.
     Continue,
-    /// Hangs up.
     Close,
-    /// Says no more, but stays.
+    /// Sends nothing more, but keeps the connection open.
     Hang,
-    /// Sends this again and again, as fast as it can.
+    /// Sends this again and again, as fast as possible.
     Repeat(&'static str),
     /// Sends this again and again, a piece every few milliseconds.
     Drip(&'static str),
 }
 
-/// How it answers, by the number of the request on its connection, from 1. Others than these answer with bytes.
+/// The response for the n-th request of a connection, from 1. Other scripts return bytes.
 pub(crate) type Script = fn(usize) -> (String, Then);
 
-/// A request that came in.
+/// A request that was received.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) connection: usize,
@@ -36,26 +34,25 @@ pub(crate) struct Seen {
     pub(crate) body: String,
 }
 
-/// The receiver; it ends with its test's runtime.
+/// Runs until the runtime of its test ends.
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
     seen: watch::Receiver<Vec<Seen>>,
     closed: watch::Receiver<usize>,
 }
 
-/// An answer with a length.
+/// A response with `content-length`.
 pub(crate) fn answer(status: &str, body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}")
 }
 
 impl Receiver {
-    /// One that answers every request with `200` and `OK`.
+    /// Answers every request with `200` and `OK`.
     pub(crate) async fn kind() -> Self {
         Self::start("127.0.0.1:0", |_| (answer("200 OK", "OK"), Then::Continue)).await
     }
 
-    /// One that follows a script.
     pub(crate) async fn start<A: AsRef<[u8]> + Send>(
         bind: &str,
         script: impl Fn(usize) -> (A, Then) + Clone + Send + Sync + 'static,
@@ -64,7 +61,7 @@ impl Receiver {
         Self::serve(listener, script, |stream| async { Some(stream) })
     }
 
-    /// One that wraps its connections first.
+    /// Wraps its connections first, for instance in TLS.
     pub(crate) fn serve<A, S, F>(
         listener: TcpListener,
         script: impl Fn(usize) -> (A, Then) + Clone + Send + Sync + 'static,
@@ -106,7 +103,7 @@ impl Receiver {
         self.seen.borrow().clone()
     }
 
-    /// Waits until so many requests have come.
+    /// Waits for this many requests.
     pub(crate) async fn wait_until_asked(&self, requests: usize) {
         let mut seen = self.seen.clone();
         let asked = seen.wait_for(|seen| seen.len() >= requests);
@@ -114,7 +111,7 @@ impl Receiver {
         in_time.expect("asked in time").expect("the receiver runs");
     }
 
-    /// Waits until so many connections have come and gone.
+    /// Waits until this many connections were opened and closed.
     pub(crate) async fn wait_until_closed(&mut self, connections: usize) {
         let closed = self.closed.wait_for(|count| *count >= connections);
         let in_time = timeout(PATIENCE, closed).await;
@@ -122,7 +119,7 @@ impl Receiver {
     }
 }
 
-/// Answers on one connection until either side hangs up.
+/// Answers on one connection until either side closes it.
 async fn converse<A: AsRef<[u8]>, S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     script: &(impl Fn(usize) -> (A, Then) + Sync),
@@ -148,7 +145,7 @@ async fn converse<A: AsRef<[u8]>, S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Whether the next request is read.
+/// Returns whether to read the next request.
 async fn go_on<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, then: Then) -> bool {
     match then {
         Then::Continue => return true,
@@ -173,7 +170,7 @@ async fn read_request<S: AsyncRead + Unpin>(stream: &mut S) -> Option<(String, S
             let length = head
                 .lines()
                 .find_map(|line| line.strip_prefix("content-length: "));
-            // A request without a body has none.
+            // A request without `content-length` has no body.
             if body.len() >= length.unwrap_or("0").parse().expect("a number") {
                 return Some((head.to_owned(), body.to_owned()));
             }

@@ -1,12 +1,12 @@
-//! The smallest images there are, one pixel each, made block by block.
+//! The smallest possible images, one pixel each.
 
-/// A whole JPEG: its only block of pixels is all zeros.
+/// A complete JPEG whose only block of pixels is all zeros.
 pub(crate) fn jpeg() -> Vec<u8> {
     let mut bytes = vec![0xFF, 0xD8];
     bytes.extend(segment(0xE0, b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0"));
     bytes.extend(segment(0xDB, &[&[0][..], &[1; 64]].concat()));
     bytes.extend(segment(0xC0, &[8, 0, 1, 0, 1, 1, 1, 0x11, 0]));
-    // One code for direct and one for alternating current: a zero bit, which means nothing follows.
+    // One code each for direct and alternating current: a zero bit, which means that nothing follows.
     for table in [0x00, 0x10] {
         let mut codes = [0; 18];
         (codes[0], codes[1]) = (table, 1);
@@ -23,7 +23,7 @@ pub(crate) fn segment(marker: u8, content: &[u8]) -> Vec<u8> {
     [&[0xFF, marker][..], &length.to_be_bytes(), content].concat()
 }
 
-/// A whole PNG: a grey pixel, not compressed.
+/// A complete PNG with one grey pixel, not compressed.
 pub(crate) fn png() -> Vec<u8> {
     let header = [0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0];
     let data = b"\x78\x01\x01\x02\x00\xFD\xFF\x00\x7F\x00\x81\x00\x80";
@@ -43,7 +43,7 @@ pub(crate) fn png_of(chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
     bytes
 }
 
-/// A whole GIF with so many frames, each shown for a tenth of a second.
+/// A complete GIF with this many frames, each shown for a tenth of a second.
 pub(crate) fn gif(frames: usize) -> Vec<u8> {
     let mut bytes = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xFF\xFF\xFF".to_vec();
     bytes.extend(b"\x21\xFF\x0BNETSCAPE2.0\x03\x01\0\0\0");

@@ -12,16 +12,15 @@ use domain::{AccountId, CallbackId, CallbackUrl, Timestamp};
 use outbound::dial::public_roots;
 use outbound::{CallbackClient, CallbackOptions, DialerOptions, Guard, Resolve};
 
-/// The secret that the specification's examples use.
+/// The secret of the specification's examples.
 pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// What the tests deliver.
 pub(crate) const PAYLOAD: &str = r#"{"id":"7","status":2,"error":43}"#;
 
-/// Short where a test has to wait for its end.
+/// For tests that wait for a timeout.
 pub(crate) const SHORT: Duration = Duration::from_millis(300);
 
-/// Answers from a list, then with the last of it; counts the questions.
+/// Answers from a list, repeating the last entry, and counts the lookups.
 #[derive(Default)]
 pub(crate) struct Scripted {
     answers: Mutex<VecDeque<Vec<IpAddr>>>,
@@ -57,12 +56,11 @@ impl Resolve for Scripted {
     }
 }
 
-/// Who asks.
 pub(crate) fn account() -> AccountId {
     AccountId::new(1).expect("in range")
 }
 
-/// Options under which loopback may be called.
+/// Options that permit loopback.
 pub(crate) fn options() -> CallbackOptions {
     CallbackOptions {
         dialer: DialerOptions {
@@ -99,7 +97,7 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::from_second(1_731_672_000).expect("in range")
 }
 
-/// One try with the usual secret and time.
+/// One attempt with the default secret and time.
 pub(crate) async fn deliver(client: &CallbackClient, url: &str) -> Delivery {
     client.deliver(&callback(url), &[SECRET], now()).await
 }

@@ -1,4 +1,4 @@
-//! Receivers behind TLS.
+//! Receivers with TLS.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct Identity {
     key: PrivateKeyDer<'static>,
 }
 
-/// A certificate for 127.0.0.1 that nobody but itself vouches for.
+/// A self-signed certificate for 127.0.0.1.
 pub(crate) fn self_signed() -> Identity {
     let mut command = Command::new("openssl");
     command
@@ -115,7 +115,7 @@ async fn a_receiver_must_prove_who_it_is() {
 }
 
 #[tokio::test]
-async fn a_receiver_without_tls_is_not_spoken_to_in_the_clear() {
+async fn a_receiver_without_tls_gets_no_plain_text() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let receiver = Receiver::serve(
         listener,

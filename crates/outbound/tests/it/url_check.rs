@@ -1,4 +1,4 @@
-//! The check at the moment an address is given.
+//! The check of a URL when it is given.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn url(text: &str) -> CallbackUrl {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_verdict_is_remembered_for_a_while() {
+async fn a_result_is_cached_for_a_while() {
     let resolver = Scripted::new(&[&["8.8.8.8"], &["10.0.0.1"]]);
     let check = UrlCheck::new(Guard::default(), resolver.clone());
     for (name, wait_s, text, permitted, asked) in [

@@ -1,7 +1,7 @@
-//! The body of each command.
+//! Decodes the body of each command.
 //!
-//! Answers are always readable: an SMSC that refuses often sends less than the specification has, and the status is
-//! what counts. Requests need their fixed fields; strings without a NUL end with the frame.
+//! Responses are always readable: an SMSC that refuses often sends less than the specification requires, and only the
+//! status matters. Requests need their fixed fields; a string without a NUL ends with the frame.
 
 use bytes::Bytes;
 
@@ -14,7 +14,7 @@ use crate::pdu::{
 use crate::{HEADER, command};
 
 pub(super) fn read(command: u32, frame: &Bytes) -> Result<Body, BodyError> {
-    let fields = Fields::of(frame);
+    let fields = Fields::new(frame);
     Ok(match command {
         command::BIND_TRANSMITTER => bind(BindKind::Transmitter, fields)?,
         command::BIND_RECEIVER => bind(BindKind::Receiver, fields)?,
@@ -48,8 +48,8 @@ pub(super) fn read(command: u32, frame: &Bytes) -> Result<Body, BodyError> {
     })
 }
 
-/// An answer to a message, when it is an ID and nothing else, as it mostly is. Read without sharing the
-/// frame's memory: an ID is kept for days, and would keep everything that was read with it.
+/// Decodes a response that contains only a message ID, which is the usual case. The ID is copied out of the frame,
+/// because it is kept for days and would keep the whole read buffer alive.
 pub(crate) fn message_resp_in_place(frame: &[u8]) -> Option<MessageResp> {
     let body = frame.get(HEADER..)?;
     let id = body.strip_suffix(&[0]).unwrap_or(body);

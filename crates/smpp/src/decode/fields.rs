@@ -1,4 +1,4 @@
-//! The fields of a body, one after the other.
+//! Reads the fields of a body one by one.
 
 use bytes::Bytes;
 
@@ -6,14 +6,14 @@ use super::BodyError;
 use crate::pdu::Address;
 use crate::{HEADER, Tlvs};
 
-/// Reads a frame from behind its header on.
+/// A cursor over a frame, starting after the header.
 pub(super) struct Fields<'a> {
     frame: &'a Bytes,
     at: usize,
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn of(frame: &'a Bytes) -> Self {
+    pub(super) fn new(frame: &'a Bytes) -> Self {
         Self { frame, at: HEADER }
     }
 
@@ -27,12 +27,12 @@ impl<'a> Fields<'a> {
         self.frame.slice(start..self.at)
     }
 
-    /// All that is left.
+    /// The remaining octets.
     pub(super) fn rest(mut self) -> Bytes {
         self.take(self.left().len())
     }
 
-    /// Up to a NUL, or to the end of the frame when there is none. At the end of the frame, nothing.
+    /// The octets up to a NUL or the end of the frame; empty at the end of the frame.
     pub(super) fn c_string(&mut self) -> Bytes {
         let left = self.left();
         match left.iter().position(|octet| *octet == 0) {
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
         Ok(self.take(declared))
     }
 
-    /// The optional part. What is cut off at the end is no parameter, and is left out.
+    /// The optional parameters. A truncated one at the end is ignored.
     pub(super) fn tlvs(mut self) -> Tlvs {
         let mut tlvs = Tlvs::new();
         while let Some(&[tag_high, tag_low, high, low]) = self.left().first_chunk() {

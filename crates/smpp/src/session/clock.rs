@@ -1,4 +1,4 @@
-//! Time as a session counts it.
+//! Measures timeouts without the time in which nothing is read.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::outstanding::Sent;
 
-/// Time, and time in which we read. An answer that lies unread because we are busy is not late.
+/// Measures the time in which we read. An answer that waits in the socket because we are busy is not late.
 #[derive(Debug)]
 pub(super) struct Clock {
     start: Instant,
@@ -38,7 +38,8 @@ impl Clock {
         }
     }
 
-    /// How long until a request is late. Twice the time is the end in any case: handlers that hang must not hold it up.
+    /// The time until a request is late. It is late after twice the limit in any case, so that hanging handlers cannot
+    /// delay it.
     pub(super) fn left(&self, sent: Sent, now: Instant, limit: Duration) -> Duration {
         let active = limit.saturating_sub(self.active(now).saturating_sub(sent.active));
         let whole = limit.saturating_mul(2).saturating_sub(now - sent.at);
@@ -46,8 +47,8 @@ impl Clock {
     }
 }
 
-/// A time from now, or so far away that it never comes.
-pub(super) fn later(now: Instant, wait: Duration) -> Instant {
+/// Adds a duration to a time, saturating in the far future.
+pub(super) fn add_saturating(now: Instant, wait: Duration) -> Instant {
     const FAR: Duration = Duration::from_hours(365 * 24);
     now.checked_add(wait).unwrap_or(now + FAR)
 }

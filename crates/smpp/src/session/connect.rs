@@ -1,4 +1,4 @@
-//! From an address to a session that is bound.
+//! Connects and binds a session.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -19,30 +19,30 @@ use crate::{
     WriteError,
 };
 
-/// Why there is no session.
+/// Why a session could not be opened.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// The name has no address.
+    /// The name was not resolved.
     #[error("cannot look up {address}")]
     Resolve {
-        /// What was looked up.
+        /// The address that was looked up.
         address: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// No address took a connection.
     #[error("cannot connect to {address}")]
     Connect {
-        /// What was dialled.
+        /// The address that was connected to.
         address: String,
-        /// Why the last one did not.
+        /// The error of the last address tried.
         source: io::Error,
     },
     /// The TLS handshake failed.
     #[error("the TLS handshake failed")]
     Tls(#[source] io::Error),
-    /// No connection in time.
-    #[error("no connection within the time for it")]
+    /// The connection timed out.
+    #[error("the connection timed out")]
     ConnectTimeout,
     /// The connection failed while binding.
     #[error("the connection failed while binding")]
@@ -50,16 +50,16 @@ pub enum ConnectError {
     /// The SMSC closed the connection instead of answering the bind.
     #[error("the SMSC closed the connection without an answer to the bind")]
     Closed,
-    /// What the SMSC sent is no SMPP.
+    /// The SMSC sent something that is not SMPP.
     #[error(transparent)]
     Length(#[from] FatalLength),
-    /// No answer to the bind in time.
-    #[error("no answer to the bind within the time for it")]
+    /// The bind timed out.
+    #[error("the bind timed out")]
     BindTimeout,
     /// The SMSC refused the bind.
     #[error("the SMSC refused the bind: {0}")]
     Refused(Status),
-    /// A field of the bind does not fit.
+    /// A field of the bind cannot be encoded.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
@@ -126,12 +126,12 @@ async fn dial(target: SocketAddr, source: Option<IpAddr>) -> io::Result<TcpStrea
         socket.bind(SocketAddr::new(source, 0))?;
     }
     let stream = socket.connect(target).await?;
-    // Whatever is ready is written in one go already.
+    // Everything that is ready is already written in one call.
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-/// Binds; returns what was read behind the answer too, for an SMSC may bring messages at once.
+/// Binds. Also returns octets that were read after the response, because an SMSC may deliver messages immediately.
 async fn bind<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     options: &SessionOptions,
@@ -170,7 +170,7 @@ async fn bind_answer<S: AsyncRead + AsyncWrite + Unpin>(
         };
         match pdu.body {
             Body::BindResp(_, resp) => return Ok((pdu.status, resp)),
-            // A nack without an error would be an odd way to agree.
+            // A `generic_nack` is a refusal, whatever its status.
             Body::GenericNack => {
                 let status = if pdu.status.is_ok() {
                     Status::ESME_RBINDFAIL

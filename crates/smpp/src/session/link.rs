@@ -1,4 +1,4 @@
-//! What the loops of a session and those who submit share.
+//! State shared by the tasks of a session and its submitters.
 
 use std::fmt;
 use std::mem;
@@ -10,31 +10,30 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::clock::{Clock, later};
+use super::clock::{Clock, add_saturating};
 use super::outstanding::{Answer, Outstanding, Sent};
-use super::{Ended, SessionOptions, SubmitAnswer, SubmitError};
+use super::{EndReason, SessionOptions, SubmitAnswer, SubmitError};
 use crate::encode::{encode_into, encode_message};
 use crate::{Body, Pdu, ShortMessage, command};
 
-/// So many octets of answers may wait to be written. Beyond that nothing is read: an SMSC that asks and never listens
-/// would fill the memory.
+/// The maximum size of buffered responses, in octets. Beyond it nothing is read, because an SMSC that sends requests
+/// but never reads would fill the memory.
 const MAX_REPLIES: usize = 256 << 10;
 
-/// The link, as all see it.
 pub(super) struct Shared {
-    /// Room for requests under way. Closed when the session takes no more.
+    /// Permits for requests in flight. Closed when the session accepts no more.
     pub(super) window: Semaphore,
-    /// Something is to be written, or nothing more will be.
-    pub(super) to_write: Notify,
-    /// What waits to be written was taken.
-    pub(super) taken: Notify,
-    /// The state changed in a way that the watching loop must see before its time.
+    /// There is something to write, or the session has ended.
+    pub(super) write_needed: Notify,
+    /// The writer took the buffer.
+    pub(super) buffer_taken: Notify,
+    /// The state changed, so the timers must be checked now.
     pub(super) changed: Notify,
     pub(super) limits: Limits,
     state: Mutex<State>,
 }
 
-/// The times and sizes of [`SessionOptions`] that matter after the bind.
+/// The limits of [`SessionOptions`] that apply after the bind.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) response: Duration,
@@ -48,36 +47,35 @@ pub(super) struct Limits {
 pub(super) struct State {
     pub(super) phase: Phase,
     out: Vec<u8>,
-    /// When the first of what is in `out` came in. All of it counts as sent then: the clock is not read for each.
+    /// When the first PDU of `out` was added. It counts for all of them, which saves reading the clock each time.
     out_since: Sent,
-    /// How much of `out` are answers.
+    /// How many octets of `out` are responses.
     replies: usize,
     pub(super) outstanding: Outstanding,
-    /// Our `enquire_link` that is not answered yet.
+    /// Our unanswered `enquire_link`.
     pub(super) probe: Option<(u32, Sent)>,
-    /// When the link was last probed because an answer was late.
+    /// When the link was last probed because of a late answer.
     pub(super) late_probe: Option<Instant>,
-    /// When the SMSC was heard last.
-    pub(super) heard: Instant,
+    /// When something was last received.
+    pub(super) last_received: Instant,
     /// When a message last went in either direction.
-    pub(super) message_at: Instant,
+    pub(super) last_message: Instant,
     pub(super) clock: Clock,
-    /// How many messages of the SMSC are being handled.
+    /// How many messages from the SMSC are being handled.
     pub(super) handling: usize,
 }
 
-/// Where a session is on its way.
 #[derive(Debug)]
 pub(super) enum Phase {
     Open,
-    /// We unbind, and wait: first for the answers to what is under way, then for that to `unbind`.
+    /// We unbind: first we wait for outstanding answers, then for `unbind_resp`.
     Unbinding {
-        why: Ended,
+        why: EndReason,
         until: Instant,
         unbind: Option<u32>,
         answered: bool,
     },
-    /// The SMSC unbinds. Its messages are answered, then its `unbind`, then answers of its own may still come.
+    /// The SMSC unbinds: its messages are answered, then its `unbind`; answers to ours may still arrive.
     PeerUnbinding {
         sequence: u32,
         until: Instant,
@@ -91,11 +89,11 @@ impl Shared {
     pub(super) fn new(options: &SessionOptions) -> Self {
         let now = Instant::now();
         let mut outstanding = Outstanding::new(options.first_sequence);
-        let _of_the_bind = outstanding.take_sequence([None, None]);
+        let _bind_sequence = outstanding.take_sequence([None, None]);
         Self {
             window: Semaphore::new(options.window.clamp(1, Semaphore::MAX_PERMITS)),
-            to_write: Notify::new(),
-            taken: Notify::new(),
+            write_needed: Notify::new(),
+            buffer_taken: Notify::new(),
             changed: Notify::new(),
             limits: Limits {
                 response: options.response_timeout,
@@ -120,8 +118,8 @@ impl Shared {
                 outstanding,
                 probe: None,
                 late_probe: None,
-                heard: now,
-                message_at: now,
+                last_received: now,
+                last_message: now,
                 clock: Clock::new(now),
                 handling: 0,
             }),
@@ -140,34 +138,34 @@ impl Shared {
         self.lock().outstanding.len()
     }
 
-    /// Puts a message among what is to be written. The caller has room in the window.
+    /// Adds a message to the write buffer. The caller holds a permit of the window.
     pub(super) fn submit(
         &self,
         message: &ShortMessage,
         waker: &Waker,
-    ) -> Result<Begun<'_>, SubmitError> {
+    ) -> Result<PendingSubmit<'_>, SubmitError> {
         let waker = waker.clone();
         let mut state = self.lock();
         if !matches!(state.phase, Phase::Open) {
             return Err(SubmitError::NotSent);
         }
-        let first = state.begin();
+        let first = state.start_buffer();
         let sequence = state.take_sequence();
         encode_message(command::SUBMIT_SM, sequence, message, &mut state.out)?;
         let sent = state.out_since;
-        let place = state.outstanding.enter(sequence, sent, waker);
-        state.message_at = sent.at;
+        let slot = state.outstanding.insert(sequence, sent, waker);
+        state.last_message = sent.at;
         drop(state);
         if first {
-            self.to_write.notify_one();
+            self.write_needed.notify_one();
         }
-        Ok(Begun {
+        Ok(PendingSubmit {
             shared: self,
-            place: Some(place),
+            slot: Some(slot),
         })
     }
 
-    /// Brings answers to those who wait. Leaves both lists empty, to be used again.
+    /// Hands answers to their waiters. Leaves both lists empty for reuse.
     pub(super) fn answer(&self, answers: &mut Vec<(u32, SubmitAnswer)>, wakers: &mut Vec<Waker>) {
         if answers.is_empty() {
             return;
@@ -187,25 +185,25 @@ impl Shared {
         }
     }
 
-    /// Gives room in the window back, and wakes.
-    pub(super) fn release(&self, places: usize, wakers: &mut Vec<Waker>) {
-        self.window.add_permits(places);
+    /// Returns permits to the window and wakes the tasks.
+    pub(super) fn release(&self, permits: usize, wakers: &mut Vec<Waker>) {
+        self.window.add_permits(permits);
         for waker in wakers.drain(..) {
             waker.wake();
         }
     }
 
-    /// Puts an answer of ours among what is to be written.
+    /// Adds a response to the write buffer.
     pub(super) fn reply(&self, pdu: &Pdu) {
         let mut state = self.lock();
         let first = state.reply(pdu);
         drop(state);
         if first {
-            self.to_write.notify_one();
+            self.write_needed.notify_one();
         }
     }
 
-    /// What is to be written, in exchange for an empty buffer. False when the session has ended and all is written.
+    /// Swaps the write buffer for an empty one. Returns false if the session has ended and everything is written.
     pub(super) fn take(&self, buffer: &mut Vec<u8>) -> bool {
         let mut state = self.lock();
         if state.out.is_empty() {
@@ -213,16 +211,16 @@ impl Shared {
         }
         mem::swap(&mut state.out, buffer);
         state.out_since.buffer += 1;
-        let held_up = mem::take(&mut state.replies) > MAX_REPLIES;
+        let had_too_many = mem::take(&mut state.replies) > MAX_REPLIES;
         drop(state);
-        if held_up {
-            self.taken.notify_one();
+        if had_too_many {
+            self.buffer_taken.notify_one();
         }
         true
     }
 
-    /// Whether too many answers wait to be written.
-    pub(super) fn is_held_up(&self) -> bool {
+    /// Whether too many responses wait to be written.
+    pub(super) fn has_too_many_replies(&self) -> bool {
         self.lock().replies > MAX_REPLIES
     }
 
@@ -237,7 +235,7 @@ impl Shared {
     }
 
     pub(super) fn begin_unbind(&self) {
-        self.lock().begin_unbind(self, Ended::Unbound);
+        self.lock().begin_unbind(self, EndReason::Unbound);
         self.changed.notify_one();
     }
 
@@ -250,7 +248,7 @@ impl Shared {
         self.changed.notify_one();
     }
 
-    /// The end: nobody waits for an answer any more. What has not left yet, and was promised not to, never will.
+    /// Ends the session and every wait for an answer. Messages that are reported as unsent are removed from the buffer.
     pub(super) fn finish(&self) {
         self.window.close();
         let mut wakers = Vec::new();
@@ -271,13 +269,13 @@ impl Shared {
         }
         drop(state);
         self.release(0, &mut wakers);
-        self.to_write.notify_one();
+        self.write_needed.notify_one();
     }
 }
 
 impl State {
-    /// Notes the time when `out` is empty, and tells whether it is.
-    fn begin(&mut self) -> bool {
+    /// Records the time if `out` is empty. Returns whether it is.
+    fn start_buffer(&mut self) -> bool {
         let first = self.out.is_empty();
         if first {
             let now = Instant::now();
@@ -296,46 +294,47 @@ impl State {
         self.outstanding.take_sequence([probe, unbind])
     }
 
-    /// Puts a request of the session's own among what is to be written.
+    /// Adds one of the session's own requests to the write buffer.
     pub(super) fn request(&mut self, shared: &Shared, body: Body) -> (u32, Sent) {
         let sequence = self.take_sequence();
-        self.put(&Pdu::new(sequence, body));
-        shared.to_write.notify_one();
+        self.queue(&Pdu::new(sequence, body));
+        shared.write_needed.notify_one();
         (sequence, self.out_since)
     }
 
-    /// True when nothing else was to be written.
+    /// Returns whether the write buffer was empty.
     pub(super) fn reply(&mut self, pdu: &Pdu) -> bool {
         let before = self.out.len();
-        self.put(pdu);
+        self.queue(pdu);
         self.replies += self.out.len() - before;
         before == 0
     }
 
-    fn put(&mut self, pdu: &Pdu) {
+    fn queue(&mut self, pdu: &Pdu) {
         if matches!(self.phase, Phase::Ended) {
             return;
         }
-        self.begin();
+        self.start_buffer();
         if let Err(error) = encode_into(pdu, &mut self.out) {
-            // The session's own PDUs have nothing in them that could be too long.
+            // The session's own PDUs always fit.
             warn!(%error, "a PDU was not written");
         }
     }
 
-    pub(super) fn begin_unbind(&mut self, shared: &Shared, why: Ended) {
+    pub(super) fn begin_unbind(&mut self, shared: &Shared, why: EndReason) {
         if matches!(self.phase, Phase::Open) {
             shared.window.close();
             self.phase = Phase::Unbinding {
                 why,
-                until: later(Instant::now(), shared.limits.response),
+                until: add_saturating(Instant::now(), shared.limits.response),
                 unbind: None,
                 answered: false,
             };
         }
     }
 
-    /// An answer to a request of the session's own. False when there is none with this number.
+    /// Handles the response to one of the session's own requests. Returns false if there is none with this sequence
+    /// number.
     pub(super) fn answered(&mut self, sequence: u32) -> bool {
         if self.probe.is_some_and(|(probe, _)| probe == sequence) {
             self.probe = None;
@@ -355,28 +354,28 @@ impl State {
     }
 }
 
-/// A message under way, seen from the one who submitted it.
-pub(super) struct Begun<'a> {
+/// A submitted message that waits for its answer.
+pub(super) struct PendingSubmit<'a> {
     shared: &'a Shared,
-    /// None once the answer was fetched.
-    place: Option<usize>,
+    /// `None` after the answer was returned.
+    slot: Option<usize>,
 }
 
-impl Begun<'_> {
+impl PendingSubmit<'_> {
     pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<Answer> {
-        let place = self.place.expect("not polled after its answer");
-        let answer = self.shared.lock().outstanding.fetch(place, context);
+        let slot = self.slot.expect("not polled after its answer");
+        let answer = self.shared.lock().outstanding.take_answer(slot, context);
         if answer.is_ready() {
-            self.place = None;
+            self.slot = None;
         }
         answer
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for PendingSubmit<'_> {
     fn drop(&mut self) {
-        if let Some(place) = self.place {
-            let waker = self.shared.lock().outstanding.leave(place);
+        if let Some(slot) = self.slot {
+            let waker = self.shared.lock().outstanding.abandon(slot);
             drop(waker);
         }
     }

@@ -1,4 +1,4 @@
-//! What a session is opened with.
+//! Options of a session.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,54 +10,54 @@ use rustls::pki_types::ServerName;
 
 use crate::{Address, Bind, BindKind, DEFAULT_MAX_PDU};
 
-/// How to open a session, and how it behaves. The password is not in its `Debug` text.
+/// How to open a session, and how it behaves. The `Debug` output omits the password.
 #[derive(Clone)]
 pub struct SessionOptions {
-    /// What the session may do.
+    /// The direction of messages.
     pub bind: BindKind,
-    /// Who binds.
+    /// The name of the client.
     pub system_id: String,
-    /// How it proves that.
+    /// The password.
     pub password: String,
-    /// What kind of system it is; often empty.
+    /// The type of the client; often empty.
     pub system_type: String,
-    /// The version that is told: 0x34, 0x50.
+    /// The protocol version to announce: 0x34, 0x50.
     pub interface_version: u8,
-    /// The addresses that this client serves; mostly empty.
+    /// The addresses that this client serves; usually empty.
     pub address_range: Address,
-    /// So many messages may wait for their answer at once; at least one.
+    /// How many messages may wait for an answer at once; at least one.
     pub window: usize,
-    /// How long the look-up of the name, the connection and the TLS handshake may take together.
+    /// The timeout for name lookup, connection and TLS handshake together.
     pub connect_timeout: Duration,
-    /// How long the answer to the bind may take.
+    /// The timeout of the bind.
     pub bind_timeout: Duration,
-    /// How long any other answer may take before the link is probed with `enquire_link`. An answer to the probe is
-    /// awaited for as long.
+    /// The timeout of any other answer, after which the link is probed with `enquire_link`. The probe has the same
+    /// timeout.
     pub response_timeout: Duration,
-    /// How long the answer to a message is awaited while the link answers its probes. At least `response_timeout`.
+    /// How long to wait for the answer to a message while the link answers its probes. At least `response_timeout`.
     pub late_answer: Duration,
-    /// After so long without hearing from the SMSC it is asked whether it still hears. Zero: only when an answer is late.
+    /// After this long without receiving anything, the link is probed. Zero: only when an answer is late.
     pub enquire_every: Duration,
-    /// After so long without a message in either direction the session unbinds. None: it stays.
+    /// After this long without messages in either direction, the session unbinds. `None`: never.
     pub idle: Option<Duration>,
-    /// The address to dial from.
+    /// The local address to connect from.
     pub source: Option<IpAddr>,
-    /// TLS, if the SMSC speaks it.
+    /// TLS settings, if the SMSC uses TLS.
     pub tls: Option<Tls>,
-    /// The longest PDU that is taken. A longer one ends the session.
+    /// The longest PDU to accept. A longer one ends the session.
     pub max_pdu: usize,
-    /// So many messages from the SMSC are handled at once; at least one. Then nothing is read until one is done.
+    /// How many messages from the SMSC are handled at once; at least one. Beyond that nothing is read.
     pub incoming: usize,
-    /// The sequence number of the bind; the requests after it count up from there.
+    /// The sequence number of the bind. Later requests count up from there.
     pub first_sequence: u32,
 }
 
-/// How to speak TLS.
+/// TLS settings.
 #[derive(Clone)]
 pub struct Tls {
-    /// Whom to trust, and the client's own certificate, if it has one.
+    /// The trusted certificates, and the client's own certificate if it has one.
     pub config: Arc<rustls::ClientConfig>,
-    /// The name that the SMSC's certificate has.
+    /// The name in the SMSC's certificate.
     pub name: ServerName<'static>,
 }
 

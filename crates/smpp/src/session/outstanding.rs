@@ -1,6 +1,6 @@
-//! The requests that wait for their answers: found by sequence number, and kept in the order of sending.
+//! Requests that wait for an answer, indexed by sequence number and linked in the order of sending.
 //!
-//! A timeout needs no timer of its own: the oldest is the first to time out.
+//! One timer is enough, because the oldest request times out first.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,10 +12,10 @@ use tokio::time::Instant;
 
 use super::{SubmitAnswer, SubmitError};
 
-/// The last sequence number; after it comes 1 again.
+/// The highest sequence number, which is followed by 1.
 pub(super) const LAST_SEQUENCE: u32 = 0x7FFF_FFFF;
 
-/// No place: the end of a list.
+/// Marks the end of the list.
 const NONE: usize = usize::MAX;
 
 pub(super) type Answer = Result<SubmitAnswer, SubmitError>;
@@ -26,13 +26,12 @@ pub(super) struct Sent {
     pub(super) at: Instant,
     /// The same without the time in which nothing was read; see `Clock`.
     pub(super) active: Duration,
-    /// How many buffers were taken to be written before the one that holds it.
+    /// How many buffers the writer had taken before the one with this request.
     pub(super) buffer: u64,
 }
 
-/// All that is under way.
 pub(super) struct Outstanding {
-    places: Vec<Place>,
+    slots: Vec<Slot>,
     free: Vec<usize>,
     by_sequence: HashMap<u32, usize, BuildHasherDefault<SequenceHasher>>,
     oldest: usize,
@@ -40,29 +39,28 @@ pub(super) struct Outstanding {
     next_sequence: u32,
 }
 
-struct Place {
+struct Slot {
     sequence: u32,
     sent: Sent,
     older: usize,
     newer: usize,
-    waits: Waits,
+    state: SlotState,
 }
 
-/// Who waits at a place.
-enum Waits {
-    Nobody,
-    /// The one who asked.
-    Task(Waker),
-    /// Nobody any more, but the other side still has it: it counts.
-    Gone,
-    /// The one who asked has not come for it yet.
-    Done(Answer),
+enum SlotState {
+    Free,
+    /// The submitter state for the answer.
+    Waiting(Waker),
+    /// The submitter has given up. The request still counts, because the SMSC has it.
+    Abandoned,
+    /// The answer has arrived, but the submitter has not taken it yet.
+    Answered(Answer),
 }
 
 impl Outstanding {
     pub(super) fn new(first_sequence: u32) -> Self {
         Self {
-            places: Vec::new(),
+            slots: Vec::new(),
             free: Vec::new(),
             by_sequence: HashMap::default(),
             oldest: NONE,
@@ -79,7 +77,7 @@ impl Outstanding {
         self.by_sequence.is_empty()
     }
 
-    /// A number that no request under way has, `also_taken` neither.
+    /// The next sequence number that no request in flight and none of `also_taken` has.
     pub(super) fn take_sequence(&mut self, also_taken: [Option<u32>; 2]) -> u32 {
         loop {
             let sequence = self.next_sequence;
@@ -94,32 +92,33 @@ impl Outstanding {
         }
     }
 
-    /// Enters a request; returns its place, where its answer is fetched.
-    pub(super) fn enter(&mut self, sequence: u32, sent: Sent, waker: Waker) -> usize {
-        let place = Place {
+    /// Adds a request. Returns the slot from which its answer is taken.
+    pub(super) fn insert(&mut self, sequence: u32, sent: Sent, waker: Waker) -> usize {
+        let slot = Slot {
             sequence,
             sent,
             older: self.newest,
             newer: NONE,
-            waits: Waits::Task(waker),
+            state: SlotState::Waiting(waker),
         };
         let at = if let Some(at) = self.free.pop() {
-            self.places[at] = place;
+            self.slots[at] = slot;
             at
         } else {
-            self.places.push(place);
-            self.places.len() - 1
+            self.slots.push(slot);
+            self.slots.len() - 1
         };
         match self.newest {
             NONE => self.oldest = at,
-            newest => self.places[newest].newer = at,
+            newest => self.slots[newest].newer = at,
         }
         self.newest = at;
         self.by_sequence.insert(sequence, at);
         at
     }
 
-    /// Brings an answer to its request, whose waker goes into `wakers`. False when nobody asked, or not any more.
+    /// Stores the answer of a request and adds its waker to `wakers`. Returns false if the request does not exist (any
+    /// more).
     pub(super) fn answer(
         &mut self,
         sequence: u32,
@@ -130,69 +129,69 @@ impl Outstanding {
             return false;
         };
         self.unlink(at);
-        let place = &mut self.places[at];
-        match mem::replace(&mut place.waits, Waits::Nobody) {
-            Waits::Task(waker) => {
-                place.waits = Waits::Done(answer);
+        let slot = &mut self.slots[at];
+        match mem::replace(&mut slot.state, SlotState::Free) {
+            SlotState::Waiting(waker) => {
+                slot.state = SlotState::Answered(answer);
                 wakers.push(waker);
             }
-            Waits::Gone | Waits::Nobody | Waits::Done(_) => self.free.push(at),
+            SlotState::Abandoned | SlotState::Free | SlotState::Answered(_) => self.free.push(at),
         }
         true
     }
 
-    /// Fetches the answer, and leaves the place with it.
-    pub(super) fn fetch(&mut self, at: usize, context: &Context<'_>) -> Poll<Answer> {
-        let place = &mut self.places[at];
-        match mem::replace(&mut place.waits, Waits::Nobody) {
-            Waits::Done(answer) => {
+    /// Takes the answer and frees the slot.
+    pub(super) fn take_answer(&mut self, at: usize, context: &Context<'_>) -> Poll<Answer> {
+        let slot = &mut self.slots[at];
+        match mem::replace(&mut slot.state, SlotState::Free) {
+            SlotState::Answered(answer) => {
                 self.free.push(at);
                 Poll::Ready(answer)
             }
-            mut waits => {
-                if let Waits::Task(waker) = &mut waits {
+            mut state => {
+                if let SlotState::Waiting(waker) = &mut state {
                     waker.clone_from(context.waker());
                 }
-                place.waits = waits;
+                slot.state = state;
                 Poll::Pending
             }
         }
     }
 
-    /// Whoever asked does not wait any more. The waker is returned to be dropped where nothing is locked.
-    pub(super) fn leave(&mut self, at: usize) -> Option<Waker> {
-        let place = &mut self.places[at];
-        match mem::replace(&mut place.waits, Waits::Gone) {
-            Waits::Task(waker) => Some(waker),
-            Waits::Done(_) => {
-                place.waits = Waits::Nobody;
+    /// Gives up waiting. The waker is returned so that it is dropped outside of the lock.
+    pub(super) fn abandon(&mut self, at: usize) -> Option<Waker> {
+        let slot = &mut self.slots[at];
+        match mem::replace(&mut slot.state, SlotState::Abandoned) {
+            SlotState::Waiting(waker) => Some(waker),
+            SlotState::Answered(_) => {
+                slot.state = SlotState::Free;
                 self.free.push(at);
                 None
             }
-            Waits::Nobody | Waits::Gone => None,
+            SlotState::Free | SlotState::Abandoned => None,
         }
     }
 
-    /// The request that waits longest.
+    /// The request that has waited longest.
     pub(super) fn oldest(&self) -> Option<(u32, Sent)> {
-        let place = self.places.get(self.oldest)?;
-        Some((place.sequence, place.sent))
+        let slot = self.slots.get(self.oldest)?;
+        Some((slot.sequence, slot.sent))
     }
 
     fn unlink(&mut self, at: usize) {
-        let Place { older, newer, .. } = self.places[at];
+        let Slot { older, newer, .. } = self.slots[at];
         match older {
             NONE => self.oldest = newer,
-            older => self.places[older].newer = newer,
+            older => self.slots[older].newer = newer,
         }
         match newer {
             NONE => self.newest = older,
-            newer => self.places[newer].older = older,
+            newer => self.slots[newer].older = older,
         }
     }
 }
 
-/// Numbers that are counted up need spreading, not hashing; and nobody else chooses them.
+/// Sequence numbers count up and are chosen by us, so spreading them is enough.
 #[derive(Default)]
 struct SequenceHasher(u64);
 
@@ -222,14 +221,14 @@ mod tests {
     use super::{Answer, LAST_SEQUENCE, Outstanding, Sent};
     use crate::{Status, SubmitAnswer, SubmitError};
 
-    fn enter(all: &mut Outstanding) -> (u32, usize) {
+    fn insert(all: &mut Outstanding) -> (u32, usize) {
         let sequence = all.take_sequence([None, None]);
         let sent = Sent {
             at: Instant::now(),
             active: Duration::ZERO,
             buffer: 0,
         };
-        (sequence, all.enter(sequence, sent, Waker::noop().clone()))
+        (sequence, all.insert(sequence, sent, Waker::noop().clone()))
     }
 
     fn with_id(id: &'static str) -> SubmitAnswer {
@@ -241,7 +240,7 @@ mod tests {
     }
 
     fn fetch(all: &mut Outstanding, at: usize) -> Poll<Answer> {
-        all.fetch(at, &Context::from_waker(Waker::noop()))
+        all.take_answer(at, &Context::from_waker(Waker::noop()))
     }
 
     fn oldest(all: &Outstanding) -> Option<u32> {
@@ -252,23 +251,23 @@ mod tests {
     fn answers_find_their_request_in_any_order() {
         let mut all = Outstanding::new(1);
         let mut wakers = Vec::new();
-        let places = [enter(&mut all), enter(&mut all), enter(&mut all)];
+        let slots = [insert(&mut all), insert(&mut all), insert(&mut all)];
         assert_eq!(oldest(&all), Some(1));
         for (sequence, id, left) in [(2, "b", Some(1)), (1, "a", Some(3)), (3, "c", None)] {
             assert!(all.answer(sequence, Ok(with_id(id)), &mut wakers));
             assert_eq!(oldest(&all), left, "after {id}");
         }
         assert_eq!(wakers.len(), 3);
-        for ((_, at), id) in places.into_iter().zip(["a", "b", "c"]) {
+        for ((_, at), id) in slots.into_iter().zip(["a", "b", "c"]) {
             assert_eq!(fetch(&mut all, at), Poll::Ready(Ok(with_id(id))));
         }
         assert_eq!((all.len(), all.free.len()), (0, 3));
     }
 
     #[test]
-    fn what_nobody_asked_is_no_answer() {
+    fn an_answer_without_a_request_is_ignored() {
         let mut all = Outstanding::new(1);
-        let (sequence, at) = enter(&mut all);
+        let (sequence, at) = insert(&mut all);
         let mut wakers = Vec::new();
         assert!(!all.answer(9, Ok(with_id("x")), &mut wakers));
         assert_eq!(fetch(&mut all, at), Poll::Pending);
@@ -279,25 +278,25 @@ mod tests {
     }
 
     #[test]
-    fn a_request_left_alone_counts_until_it_is_answered() {
+    fn an_abandoned_request_counts_until_it_is_answered() {
         let mut all = Outstanding::new(1);
-        let (sequence, at) = enter(&mut all);
-        assert!(all.leave(at).is_some());
+        let (sequence, at) = insert(&mut all);
+        assert!(all.abandon(at).is_some());
         assert_eq!((all.len(), all.free.len()), (1, 0));
         let mut wakers = Vec::new();
         assert!(all.answer(sequence, Ok(with_id("a")), &mut wakers));
         assert!(wakers.is_empty());
         assert_eq!((all.len(), all.free.len()), (0, 1));
-        let (sequence, at) = enter(&mut all);
+        let (sequence, at) = insert(&mut all);
         assert!(all.answer(sequence, Ok(with_id("b")), &mut wakers));
-        assert!(all.leave(at).is_none(), "answered, and never fetched");
+        assert!(all.abandon(at).is_none(), "answered, and never fetched");
         assert_eq!(all.free.len(), 1);
     }
 
     #[test]
-    fn numbers_start_again_and_skip_those_in_use() {
+    fn sequence_numbers_wrap_and_skip_those_in_use() {
         let mut all = Outstanding::new(1);
-        assert_eq!([enter(&mut all).0, enter(&mut all).0], [1, 2]);
+        assert_eq!([insert(&mut all).0, insert(&mut all).0], [1, 2]);
         all.next_sequence = LAST_SEQUENCE;
         assert_eq!(all.take_sequence([None, None]), LAST_SEQUENCE);
         assert_eq!(all.take_sequence([Some(3), None]), 4);

@@ -1,4 +1,4 @@
-//! The loop that reads.
+//! Reads PDUs and handles them.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -9,31 +9,30 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::clock::later;
-use super::handled::Handled;
+use super::clock::add_saturating;
+use super::delivery::Delivery;
 use super::link::{Phase, Shared};
-use super::{Ended, Incoming, SubmitAnswer};
+use super::{EndReason, Incoming, SubmitAnswer};
 use crate::decode::{Header, message_resp_in_place};
 use crate::{Body, Decoder, FatalLength, Frame, MessageResp, Pdu, Status, Tlvs, command};
 
-/// So much is asked of the connection in one read.
+/// The size of one read.
 const READ_AT_ONCE: usize = 64 << 10;
 
-/// Reads, and does what each PDU asks for.
-pub(super) struct Reading {
+pub(super) struct PduReader {
     shared: Arc<Shared>,
     incoming: Arc<dyn Incoming>,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     decoder: Decoder,
-    /// Answers that were read together, to be brought together.
+    /// Answers that were read together, handed over together.
     answers: Vec<(u32, SubmitAnswer)>,
     wakers: Vec<Waker>,
 }
 
-impl Reading {
+impl PduReader {
     pub(super) fn new(shared: Arc<Shared>, incoming: Arc<dyn Incoming>) -> Self {
         Self {
-            room: Arc::new(Semaphore::new(shared.limits.incoming)),
+            permits: Arc::new(Semaphore::new(shared.limits.incoming)),
             decoder: Decoder::new(shared.limits.max_pdu),
             answers: Vec::new(),
             wakers: Vec::new(),
@@ -42,34 +41,34 @@ impl Reading {
         }
     }
 
-    /// Until the connection ends, beginning with what was read before.
+    /// Runs until the connection ends, starting with octets that are already read.
     pub(super) async fn run<R: AsyncRead + Unpin>(
         mut self,
         mut reader: R,
         mut buffer: BytesMut,
-    ) -> Ended {
+    ) -> EndReason {
         loop {
             if let Err(fatal) = self.take(&mut buffer).await {
                 return fatal.into();
             }
             buffer.reserve(READ_AT_ONCE);
             match reader.read_buf(&mut buffer).await {
-                Ok(0) => return Ended::ClosedByPeer,
-                Ok(_) => self.shared.lock().heard = Instant::now(),
-                Err(error) => return Ended::Io(error.to_string()),
+                Ok(0) => return EndReason::ClosedByPeer,
+                Ok(_) => self.shared.lock().last_received = Instant::now(),
+                Err(error) => return EndReason::Io(error.to_string()),
             }
         }
     }
 
-    /// All PDUs that are there.
+    /// Handles all complete PDUs in the buffer.
     async fn take(&mut self, buffer: &mut BytesMut) -> Result<(), FatalLength> {
         loop {
             let read = self.take_answers(buffer);
-            // Before anything that may wait, and before the end.
+            // Must come before anything that waits or returns.
             self.shared.answer(&mut self.answers, &mut self.wakers);
             read?;
             match self.decoder.next(buffer)? {
-                Some(Frame::Ok(pdu)) => self.pdu(pdu).await,
+                Some(Frame::Ok(pdu)) => self.handle(pdu).await,
                 Some(Frame::Bad {
                     command,
                     sequence,
@@ -83,7 +82,8 @@ impl Reading {
         }
     }
 
-    /// The plain answers at the start of the buffer, without a detour: they are most of what is read.
+    /// Takes plain `submit_sm_resp` PDUs from the start of the buffer. They are most of the traffic, so they have a
+    /// fast path.
     fn take_answers(&mut self, buffer: &mut BytesMut) -> Result<(), FatalLength> {
         let mut taken = 0;
         let read = loop {
@@ -94,7 +94,7 @@ impl Reading {
                 Err(fatal) => break Err(fatal),
             };
             let frame = &left[..length];
-            let header = Header::of(frame);
+            let header = Header::parse(frame);
             if header.command != command::SUBMIT_SM_RESP {
                 break Ok(());
             }
@@ -116,14 +116,14 @@ impl Reading {
         read
     }
 
-    async fn pdu(&mut self, pdu: Pdu) {
+    async fn handle(&mut self, pdu: Pdu) {
         let Pdu {
             status,
             sequence,
             body,
         } = pdu;
         match body {
-            Body::SubmitSmResp(resp) => self.answers.push((sequence, kept(status, &resp))),
+            Body::SubmitSmResp(resp) => self.answers.push((sequence, copy_answer(status, &resp))),
             Body::GenericNack => self.nack(status, sequence),
             Body::EnquireLink => {
                 self.reply(Pdu::new(sequence, Body::EnquireLinkResp)).await;
@@ -135,16 +135,16 @@ impl Reading {
             }
             Body::Unbind => self.unbind(sequence),
             Body::DeliverSm(message) => {
-                let handled = self.handled(sequence, false).await;
+                let delivery = self.start_delivery(sequence, false).await;
                 let incoming = Arc::clone(&self.incoming);
-                tokio::spawn(async move { handled.done(incoming.deliver(message).await) });
+                tokio::spawn(async move { delivery.answer(incoming.deliver(message).await) });
             }
             Body::DataSm(message) => {
-                let handled = self.handled(sequence, true).await;
+                let delivery = self.start_delivery(sequence, true).await;
                 let incoming = Arc::clone(&self.incoming);
-                tokio::spawn(async move { handled.done(incoming.data(message).await) });
+                tokio::spawn(async move { delivery.answer(incoming.data(message).await) });
             }
-            // These have no answer, and nobody waits for them.
+            // These have no response.
             Body::AlertNotification(_) | Body::Outbind(_) => {}
             other => {
                 let command = other.command();
@@ -153,36 +153,36 @@ impl Reading {
         }
     }
 
-    /// Room for one more message to be handled. Nothing is read meanwhile.
-    async fn handled(&self, sequence: u32, data: bool) -> Handled {
-        let room = Arc::clone(&self.room);
-        let room = if let Ok(room) = Arc::clone(&room).try_acquire_owned() {
-            room
+    /// Waits for a permit to handle one more message. Nothing is read meanwhile.
+    async fn start_delivery(&self, sequence: u32, data: bool) -> Delivery {
+        let permits = Arc::clone(&self.permits);
+        let permit = if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
+            permit
         } else {
-            self.wait_for_room(room).await
+            self.wait_for_permit(permits).await
         };
-        Handled::new(Arc::clone(&self.shared), sequence, data, room)
+        Delivery::new(Arc::clone(&self.shared), sequence, data, permit)
     }
 
-    async fn wait_for_room(&self, room: Arc<Semaphore>) -> OwnedSemaphorePermit {
+    async fn wait_for_permit(&self, permits: Arc<Semaphore>) -> OwnedSemaphorePermit {
         self.shared.pause();
-        let room = room.acquire_owned().await;
+        let permit = permits.acquire_owned().await;
         self.shared.resume();
-        room.expect("never closed")
+        permit.expect("never closed")
     }
 
     async fn reply(&self, pdu: Pdu) {
         self.shared.reply(&pdu);
-        while self.shared.is_held_up() {
+        while self.shared.has_too_many_replies() {
             self.shared.pause();
-            self.shared.taken.notified().await;
+            self.shared.buffer_taken.notified().await;
             self.shared.resume();
         }
     }
 
     async fn refuse(&self, command: u32, sequence: u32, status: Status) {
         if command::is_response(command) {
-            debug!(command, sequence, "an answer that nobody waits for");
+            debug!(command, sequence, "ignored an unexpected answer");
             return;
         }
         self.reply(Pdu::with_status(status, sequence, Body::GenericNack))
@@ -195,14 +195,14 @@ impl Reading {
         } else if self.shared.lock().answered(sequence) {
             self.shared.changed.notify_one();
         } else {
-            // It says no, whatever the status says.
+            // A `generic_nack` is a refusal, whatever its status.
             let status = if status.is_ok() {
                 Status::ESME_RUNKNOWNERR
             } else {
                 status
             };
             self.answers
-                .push((sequence, kept(status, &MessageResp::default())));
+                .push((sequence, copy_answer(status, &MessageResp::default())));
         }
     }
 
@@ -210,7 +210,7 @@ impl Reading {
         let mut state = self.shared.lock();
         if matches!(state.phase, Phase::Open) {
             self.shared.window.close();
-            let until = later(Instant::now(), self.shared.limits.response);
+            let until = add_saturating(Instant::now(), self.shared.limits.response);
             state.phase = Phase::PeerUnbinding {
                 sequence,
                 until,
@@ -218,15 +218,15 @@ impl Reading {
             };
             self.shared.changed.notify_one();
         } else {
-            // Both want to end it.
+            // Both sides unbind.
             state.reply(&Pdu::new(sequence, Body::UnbindResp));
-            self.shared.to_write.notify_one();
+            self.shared.write_needed.notify_one();
         }
     }
 }
 
-/// An answer that does not keep the memory it was read into.
-fn kept(status: Status, resp: &MessageResp) -> SubmitAnswer {
+/// Copies an answer, so that it does not keep the read buffer alive.
+fn copy_answer(status: Status, resp: &MessageResp) -> SubmitAnswer {
     let tlvs: Tlvs = resp
         .tlvs
         .iter()

@@ -1,4 +1,4 @@
-//! The life of a session: its loops, and what is done once one of them ends.
+//! Runs the tasks of a session and cleans up when one of them ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::{Instrument as _, debug};
 
-use super::keep::keep;
 use super::link::{Phase, Shared};
-use super::read::Reading;
+use super::read::PduReader;
+use super::timers::run_timers;
 use super::write::write;
-use super::{Ended, Incoming};
+use super::{EndReason, Incoming};
 
-/// How long the last octets may take to leave.
+/// How long the last write may take.
 const LAST_WRITE: Duration = Duration::from_secs(1);
 
 pub(super) fn spawn<R, W>(
@@ -24,39 +24,39 @@ pub(super) fn spawn<R, W>(
     writer: W,
     input: BytesMut,
     incoming: Arc<dyn Incoming>,
-) -> watch::Receiver<Option<Ended>>
+) -> watch::Receiver<Option<EndReason>>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let (tell, ended) = watch::channel(None);
-    let life = async move {
-        let finish = Finish(Arc::clone(&shared));
-        let why = live(&shared, reader, writer, input, incoming).await;
+    let (ended_sender, ended) = watch::channel(None);
+    let session = async move {
+        let finish = FinishOnDrop(Arc::clone(&shared));
+        let why = run_tasks(&shared, reader, writer, input, incoming).await;
         debug!(%why, "a session ended");
         drop(finish);
-        tell.send_replace(Some(why));
+        ended_sender.send_replace(Some(why));
     };
-    tokio::spawn(life.in_current_span());
+    tokio::spawn(session.in_current_span());
     ended
 }
 
-/// Nobody waits for ever, also when the runtime drops the session's tasks.
-struct Finish(Arc<Shared>);
+/// Ends every wait for an answer, even if the runtime drops the session's tasks.
+struct FinishOnDrop(Arc<Shared>);
 
-impl Drop for Finish {
+impl Drop for FinishOnDrop {
     fn drop(&mut self) {
         self.0.finish();
     }
 }
 
-async fn live<R, W>(
+async fn run_tasks<R, W>(
     shared: &Arc<Shared>,
     reader: R,
     writer: W,
     input: BytesMut,
     incoming: Arc<dyn Incoming>,
-) -> Ended
+) -> EndReason
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -65,21 +65,21 @@ where
         let shared = Arc::clone(shared);
         async move { write(&shared, writer).await }
     });
-    let reading = Reading::new(Arc::clone(shared), incoming).run(reader, input);
+    let reading = PduReader::new(Arc::clone(shared), incoming).run(reader, input);
     let mut written = None;
     let why = tokio::select! {
         biased;
         why = reading => why,
-        why = keep(shared) => why,
+        why = run_timers(shared) => why,
         result = &mut writing => {
             written = Some(());
             match result {
-                Ok(Err(error)) => Ended::Io(error.to_string()),
-                _ => Ended::Stopped,
+                Ok(Err(error)) => EndReason::Io(error.to_string()),
+                _ => EndReason::Stopped,
             }
         }
     };
-    let why = in_context(why, shared);
+    let why = end_reason(why, shared);
     shared.finish();
     if written.is_none() && timeout(LAST_WRITE, &mut writing).await.is_err() {
         writing.abort();
@@ -87,9 +87,9 @@ where
     why
 }
 
-/// A connection that closes while unbinding does what was wanted.
-fn in_context(why: Ended, shared: &Shared) -> Ended {
-    if !matches!(why, Ended::ClosedByPeer | Ended::Io(_)) {
+/// A connection that closes during an unbind is the expected end.
+fn end_reason(why: EndReason, shared: &Shared) -> EndReason {
+    if !matches!(why, EndReason::ClosedByPeer | EndReason::Io(_)) {
         return why;
     }
     match &shared.lock().phase {
@@ -98,7 +98,7 @@ fn in_context(why: Ended, shared: &Shared) -> Ended {
             unbind: Some(_),
             ..
         } => wanted.clone(),
-        Phase::PeerUnbinding { answered: true, .. } => Ended::UnboundByPeer,
+        Phase::PeerUnbinding { answered: true, .. } => EndReason::UnboundByPeer,
         _ => why,
     }
 }

@@ -1,4 +1,4 @@
-//! The loop that writes.
+//! Writes the shared buffer to the connection.
 
 use std::future::poll_fn;
 use std::io;
@@ -8,15 +8,15 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::link::Shared;
 
-/// A buffer that grew beyond this in a burst is not kept.
-const KEPT: usize = 1 << 20;
+/// A buffer that grew larger than this in a burst is freed.
+const MAX_KEPT_BUFFER: usize = 1 << 20;
 
-/// Writes what there is, all of it at once, until the session has ended; then says so to the other side.
+/// Writes the whole buffer at once, again and again, until the session has ended; then shuts down the connection.
 pub(super) async fn write<W: AsyncWrite + Unpin>(shared: &Shared, mut writer: W) -> io::Result<()> {
     let mut buffer = Vec::new();
     loop {
-        // Whoever else is ready to submit does so first, and goes into the same write.
-        step_back().await;
+        // Lets other ready tasks submit first, so that their messages join this write.
+        yield_to_ready_tasks().await;
         loop {
             if !shared.take(&mut buffer) {
                 return writer.shutdown().await;
@@ -26,24 +26,23 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(shared: &Shared, mut writer: W)
             }
             writer.write_all(&buffer).await?;
             writer.flush().await?;
-            if buffer.capacity() > KEPT {
+            if buffer.capacity() > MAX_KEPT_BUFFER {
                 buffer = Vec::new();
             }
             buffer.clear();
         }
-        shared.to_write.notified().await;
+        shared.write_needed.notified().await;
     }
 }
 
-/// Goes to the end of the queue of tasks that are ready. Tokio's `yield_now` waits for a look at the sockets too, which
-/// costs a system call for each write.
-async fn step_back() {
-    let mut stepped = false;
+/// Moves to the end of the run queue. Tokio's `yield_now` also polls the sockets, which costs a system call per write.
+async fn yield_to_ready_tasks() {
+    let mut has_yielded = false;
     poll_fn(|context| {
-        if stepped {
+        if has_yielded {
             return Poll::Ready(());
         }
-        stepped = true;
+        has_yielded = true;
         context.waker().wake_by_ref();
         Poll::Pending
     })

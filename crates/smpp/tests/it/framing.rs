@@ -1,4 +1,4 @@
-//! Framing holds, whatever comes, and however it is cut.
+//! Framing holds for any octets, in pieces of any size.
 
 use bytes::BytesMut;
 use proptest::collection::vec;
@@ -7,7 +7,7 @@ use smpp::{Decoder, FatalLength, Frame, encode};
 
 use crate::pdus::any_pdu;
 
-/// All frames, when the octets arrive in pieces of these sizes, over and over.
+/// All frames, when the octets arrive in pieces of these sizes in turn.
 fn frames(octets: &[u8], pieces: &[usize]) -> (Vec<Frame>, Result<usize, FatalLength>) {
     let mut decoder = Decoder::default();
     let mut buffer = BytesMut::new();
@@ -31,7 +31,7 @@ fn frames(octets: &[u8], pieces: &[usize]) -> (Vec<Frame>, Result<usize, FatalLe
     (found, Ok(buffer.len()))
 }
 
-/// Where frames start, by their lengths alone.
+/// The number of frames, by their lengths alone.
 fn count(octets: &[u8]) -> usize {
     let mut rest = octets;
     let mut frames = 0;
@@ -46,7 +46,7 @@ fn count(octets: &[u8]) -> usize {
     frames
 }
 
-/// A frame with a right length and anything in it.
+/// A frame with a correct length and random content.
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let known = prop_oneof![
         1..=0x15_u32,

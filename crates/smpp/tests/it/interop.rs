@@ -1,4 +1,4 @@
-//! Against an implementation that others wrote.
+//! Interoperability with another SMPP implementation.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use smpp::{
-    Address, Body, ConnectError, DataMessage, Decoder, Ended, Frame, Incoming, Pdu, Session,
+    Address, Body, ConnectError, DataMessage, Decoder, EndReason, Frame, Incoming, Pdu, Session,
     SessionOptions, ShortMessage, Status, Tlvs, encode, message_state, tag,
 };
 use smpp34::client::{BIND_TYPE, SMSC, SmppClient, SmppClientListener};
@@ -17,15 +17,15 @@ use smpp34::{
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::peer::{Smsc, Taking, message, options, soon};
+use crate::peer::{GatedHandler, Smsc, message, options, soon};
 
-/// Their SMSC: takes a message, and sends a receipt for it.
-struct Theirs {
+/// The other implementation's SMSC: accepts a message and sends a receipt for it.
+struct OtherSmsc {
     esme: Mutex<Option<Arc<ESME>>>,
 }
 
 #[async_trait]
-impl SmppServerListener for Theirs {
+impl SmppServerListener for OtherSmsc {
     async fn on_bind_transceiver(
         &self,
         bind: smpp34::bind_transceiver,
@@ -78,7 +78,7 @@ impl SmppServerListener for Theirs {
     }
 }
 
-/// Hands over what comes.
+/// Forwards what is delivered.
 struct Receipts(mpsc::UnboundedSender<Box<ShortMessage>>);
 
 #[async_trait]
@@ -89,14 +89,14 @@ impl Incoming for Receipts {
     }
 }
 
-/// Their server takes a port, not a listener, so a port that is free now may be taken a moment later.
+/// Their server takes a port instead of a listener, so a free port may be taken by the time it starts.
 async fn their_smsc() -> (SmppServer, String) {
     let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
     for _ in 0..20 {
         let free = TcpListener::bind((address, 0)).await.expect("a free port");
         let port = free.local_addr().expect("bound").port();
         drop(free);
-        let theirs = Theirs {
+        let theirs = OtherSmsc {
             esme: Mutex::new(None),
         };
         let mut server = SmppServer::new(address, port, Arc::new(theirs));
@@ -143,7 +143,7 @@ async fn our_session_and_their_smsc() {
     let refused = soon(session.submit(&message("refuse"))).await;
     assert_eq!(refused.expect("answered").status, Status::ESME_RTHROTTLED);
     soon(session.unbind()).await;
-    assert_eq!(session.closed().await, Ended::Unbound);
+    assert_eq!(session.closed().await, EndReason::Unbound);
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn their_smsc_refuses_a_wrong_password() {
     let refused = soon(Session::connect(
         &address,
         wrong,
-        Arc::new(Taking::default()),
+        Arc::new(GatedHandler::default()),
     ))
     .await;
     assert!(
@@ -165,7 +165,7 @@ async fn their_smsc_refuses_a_wrong_password() {
     );
 }
 
-/// Their client: tells when it is bound, takes what comes.
+/// The other implementation's client: reports the bind and accepts deliveries.
 struct Client(Mutex<Option<oneshot::Sender<SMSC>>>);
 
 #[async_trait]
@@ -220,7 +220,7 @@ async fn their_client_and_our_framing() {
     client.stop().await;
 }
 
-/// A message in which no two fields are alike.
+/// A message in which all fields differ.
 fn distinct() -> ShortMessage {
     let mut tlvs = Tlvs::new();
     tlvs.push_u16(tag::SAR_MSG_REF_NUM, 0x0102);
@@ -257,7 +257,7 @@ fn read(octets: &[u8]) -> Body {
     }
 }
 
-/// They read what we wrote, and write it again: the same octets, which we read as the same PDU.
+/// The other implementation decodes and encodes our PDUs to the same octets.
 #[test]
 fn both_write_the_same_octets() {
     let data = DataMessage {
@@ -310,7 +310,7 @@ fn both_write_the_same_octets() {
                 Body::QuerySm(_) => smpp34::query_sm::decode(header, &ours)
                     .map_err(wrong)?
                     .encode(),
-                // This one wants the body alone.
+                // This function takes the body alone.
                 Body::CancelSm(_) => smpp34::cancel_sm::decode(header, &ours[smpp::HEADER..])
                     .map_err(wrong)?
                     .encode(),

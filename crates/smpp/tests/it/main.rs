@@ -1,4 +1,4 @@
-//! The protocol from outside: octets, framing, sessions.
+//! Tests of the protocol from outside: octets, framing, sessions.
 
 mod framing;
 mod interop;

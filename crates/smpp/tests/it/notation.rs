@@ -1,10 +1,10 @@
-//! Octets as people write them: `0000001D 'text' 00`.
+//! Parses octets in a readable notation: `0000001D 'text' 00`.
 
-/// The octets of pairs of hexadecimal digits and of text between quotes. White space divides nothing.
+/// Octets from pairs of hexadecimal digits and quoted text. White space is ignored.
 pub(crate) fn octets(written: &str) -> Vec<u8> {
     let mut octets = Vec::new();
-    for (place, part) in written.split('\'').enumerate() {
-        if place % 2 == 1 {
+    for (index, part) in written.split('\'').enumerate() {
+        if index % 2 == 1 {
             octets.extend_from_slice(part.as_bytes());
             continue;
         }

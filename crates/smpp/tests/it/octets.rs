@@ -1,4 +1,4 @@
-//! Each PDU and its exact octets, both ways.
+//! Each PDU and its exact octets, encoded and decoded.
 
 use bytes::BytesMut;
 use smpp::{
@@ -30,7 +30,7 @@ fn written(pdu: &Pdu) -> Vec<u8> {
     out[6..].to_vec()
 }
 
-/// That the PDU is written like this, and read from it.
+/// Checks that the PDU encodes to these octets and decodes from them.
 fn both_ways(name: &str, pdu: &Pdu, expected: &str) {
     assert_eq!(written(pdu), octets(expected), "{name} is written");
     assert_eq!(
@@ -263,7 +263,7 @@ fn the_rest() {
 }
 
 #[test]
-fn strange_ones_are_read_all_the_same() {
+fn malformed_ones_are_still_read() {
     let id = |id: &'static str| Body::SubmitSmResp(MessageResp::new(id));
     #[rustfmt::skip]
     let table = [
@@ -348,7 +348,7 @@ fn absurd_lengths_end_the_stream() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn values_that_do_not_fit_are_refused() {
     let with = |change: fn(&mut ShortMessage)| {
         let mut message = ShortMessage::default();
         change(&mut message);

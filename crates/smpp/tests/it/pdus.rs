@@ -1,4 +1,4 @@
-//! Any PDU.
+//! Random PDUs.
 
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -8,7 +8,7 @@ use smpp::{
     Outbind, Pdu, QuerySm, QuerySmResp, ReplaceSm, ShortMessage, Status, Tlvs, command,
 };
 
-/// PDUs that can be written.
+/// PDUs that can be encoded.
 pub(crate) fn any_pdu() -> impl Strategy<Value = Pdu> {
     (any::<u32>(), any::<u32>(), any_body())
         .prop_map(|(status, sequence, body)| Pdu::with_status(Status(status), sequence, body))

@@ -1,4 +1,4 @@
-//! An SMSC that does what a test tells it, PDU by PDU.
+//! An SMSC that a test scripts, PDU by PDU.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -17,10 +17,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// No step of a test takes this long.
+/// The maximum duration of a test step.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(10);
 
-/// The result of a step, in time.
+/// The result of a step, within the deadline.
 pub(crate) async fn soon<T>(step: impl Future<Output = T>) -> T {
     timeout(DEADLINE, step).await.expect("it comes in time")
 }
@@ -35,7 +35,7 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     timeout(DEADLINE, wait).await.expect(what);
 }
 
-/// Options for a test: short times, so that a test of a timeout is short.
+/// Options with short timeouts.
 pub(crate) fn options() -> SessionOptions {
     SessionOptions {
         system_id: "esme".into(),
@@ -47,7 +47,7 @@ pub(crate) fn options() -> SessionOptions {
     }
 }
 
-/// A message that is told apart by its text.
+/// A message with this text.
 pub(crate) fn message(text: &str) -> ShortMessage {
     ShortMessage {
         source: Address::new(5, 0, "Shop"),
@@ -58,7 +58,7 @@ pub(crate) fn message(text: &str) -> ShortMessage {
     }
 }
 
-/// A place where an SMSC listens.
+/// A listening SMSC.
 pub(crate) struct Smsc {
     listener: TcpListener,
 }
@@ -82,7 +82,7 @@ impl Smsc {
 
 /// A session and the SMSC at its other end.
 pub(crate) async fn bound(options: SessionOptions) -> (Session, Peer<TcpStream>) {
-    bound_with(options, Arc::new(Taking::default())).await
+    bound_with(options, Arc::new(GatedHandler::default())).await
 }
 
 pub(crate) async fn bound_with(
@@ -100,7 +100,7 @@ pub(crate) async fn bound_with(
     (session.expect("bound"), peer)
 }
 
-/// One connection, seen from the SMSC.
+/// One connection, from the SMSC's side.
 pub(crate) struct Peer<S> {
     framed: Framed<S>,
 }
@@ -120,7 +120,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         self.framed.into_parts().0
     }
 
-    /// What comes next; none at the end of the connection.
+    /// The next PDU; `None` at the end of the connection.
     pub(crate) async fn next(&mut self) -> Option<Pdu> {
         match soon(self.framed.next()).await {
             Ok(Some(Frame::Ok(pdu))) => Some(pdu),
@@ -133,7 +133,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         self.next().await.expect("a PDU")
     }
 
-    /// Waits for this body; returns its sequence number.
+    /// Waits for this body and returns its sequence number.
     pub(crate) async fn expect(&mut self, body: Body) -> u32 {
         let pdu = self.pdu().await;
         assert_eq!(pdu.body, body);
@@ -170,7 +170,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         (kind, bind)
     }
 
-    /// Waits for a message; returns its sequence number and its text.
+    /// Waits for a message and returns its sequence number and text.
     pub(crate) async fn take_message(&mut self) -> (u32, String) {
         let Pdu { sequence, body, .. } = self.pdu().await;
         let Body::SubmitSm(message) = body else {
@@ -180,20 +180,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         (sequence, text.expect("text"))
     }
 
-    /// Takes a message with this ID.
+    /// Accepts a message with this ID.
     pub(crate) async fn answer(&mut self, sequence: u32, id: impl Debug) {
         let resp = MessageResp::new(format!("{id:?}").replace('"', ""));
         self.send(Pdu::new(sequence, Body::SubmitSmResp(resp)))
             .await;
     }
 
-    /// Brings a message, and does not wait for its answer.
+    /// Delivers a message without waiting for the response.
     pub(crate) async fn bring(&mut self, sequence: u32, text: &str) {
         let body = Body::DeliverSm(Box::new(message(text)));
         self.send(Pdu::new(sequence, body)).await;
     }
 
-    /// Waits for the answer to a message that was brought.
+    /// Waits for the response to a delivered message.
     pub(crate) async fn expect_taken(&mut self, sequence: u32, status: Status) {
         let body = Body::DeliverSmResp(MessageResp::default());
         assert_eq!(
@@ -204,13 +204,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
     }
 }
 
-/// Takes whatever comes, as soon as it is let.
-pub(crate) struct Taking {
+/// Handles deliveries, once allowed to.
+pub(crate) struct GatedHandler {
     gate: Semaphore,
     begun: AtomicUsize,
 }
 
-impl Default for Taking {
+impl Default for GatedHandler {
     fn default() -> Self {
         Self {
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
@@ -219,8 +219,8 @@ impl Default for Taking {
     }
 }
 
-impl Taking {
-    /// Takes nothing until [`Taking::let_through`].
+impl GatedHandler {
+    /// Handles nothing until [`GatedHandler::let_through`].
     pub(crate) fn closed() -> Arc<Self> {
         Arc::new(Self {
             gate: Semaphore::new(0),
@@ -232,14 +232,14 @@ impl Taking {
         self.gate.add_permits(messages);
     }
 
-    /// How many came so far.
+    /// How many deliveries have arrived.
     pub(crate) fn begun(&self) -> usize {
         self.begun.load(Ordering::SeqCst)
     }
 }
 
 #[async_trait]
-impl Incoming for Taking {
+impl Incoming for GatedHandler {
     async fn deliver(&self, message: Box<ShortMessage>) -> Status {
         self.begun.fetch_add(1, Ordering::SeqCst);
         let gate = self.gate.acquire().await.expect("never closed");

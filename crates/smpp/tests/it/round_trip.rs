@@ -1,4 +1,4 @@
-//! What is written is read back.
+//! Encoded PDUs decode to the same PDU.
 
 use bytes::BytesMut;
 use proptest::collection::vec;

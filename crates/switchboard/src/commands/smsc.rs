@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::Clock as _;
 use domain::clock::SystemClock;
-use outbound::smsc::{Arrived, Ids, Observer};
+use outbound::smsc::{ArrivedMessage, Ids, Observer};
 use outbound::{Smsc, SmscSettings};
 
 use super::TIME;
@@ -37,8 +37,8 @@ pub(super) async fn run(config: &Config, args: SmscArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(arrived: Arrived) {
-    let Arrived {
+fn print(arrived: ArrivedMessage) {
+    let ArrivedMessage {
         from,
         to,
         text,

@@ -16,7 +16,7 @@ fn read(rows: &str) -> Result<PriceList, Vec<PriceProblem>> {
     PriceList::read(&format!("{HEADER}{rows}"), Format::Csv, &REFERENCE)
 }
 
-fn location(number: &str) -> Place {
+fn location(number: &str) -> Location {
     REFERENCE.locate(&Msisdn::parse(number).expect(number))
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use domain::{AccountId, AccountName, Channel, Country, Money, Msisdn, Network};
-use numbering::reference::Place;
+use numbering::reference::Location;
 
 use super::CarrierFacts;
 use crate::sending::carriers::Route;
@@ -157,7 +157,7 @@ impl Compiled {
         channel: Channel,
         account: Option<AccountId>,
         to: &Msisdn,
-        location: &Place,
+        location: &Location,
     ) -> bool {
         let Condition {
             channels,

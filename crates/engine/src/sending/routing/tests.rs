@@ -30,7 +30,7 @@ impl RoutingTable {
         channel: Channel,
         account: AccountId,
         to: &Msisdn,
-        location: &Place,
+        location: &Location,
         id: u64,
     ) -> Option<Route> {
         let choice = self.choose(channel, account, to, location);
@@ -43,11 +43,11 @@ fn table(plan: &Plan) -> RoutingTable {
     RoutingTable::new(plan, &HashMap::from([(acme, ACME)]), Arc::default())
 }
 
-fn latvia() -> Place {
-    Place {
+fn latvia() -> Location {
+    Location {
         country: Country::parse("LV").ok(),
         network: Network::new("247", "01"),
-        ..Place::default()
+        ..Location::default()
     }
 }
 
@@ -125,7 +125,7 @@ fn every_condition_of_a_rule_must_hold() {
         (Channel::Sms, ACME, "+37120000001", latvia()),
         (Channel::Viber, ACME, "+37120000001", latvia()),
         (Channel::Sms, OTHER, "+37120000001", latvia()),
-        (Channel::Sms, ACME, "+4915100000000", Place::default()),
+        (Channel::Sms, ACME, "+4915100000000", Location::default()),
     ];
     for (name, when, expected) in conditions() {
         let table = table(&Plan {
@@ -215,7 +215,7 @@ fn the_cheapest_comes_first_and_the_unknown_last() {
     });
     let route = |location| table.route(Channel::Sms, ACME, &to("+37120000001"), &location, 0);
     assert_eq!(route(latvia()).as_deref(), Some(&[2, 1, 0][..]));
-    let unknown = route(Place::default());
+    let unknown = route(Location::default());
     assert_eq!(
         unknown.as_deref(),
         Some(&[0, 1, 2][..]),

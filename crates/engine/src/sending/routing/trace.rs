@@ -2,7 +2,7 @@
 
 use domain::ports::Health;
 use domain::{AccountId, Channel, Money, Msisdn};
-use numbering::reference::Place;
+use numbering::reference::Location;
 
 use super::{Choice, Plan, Routing};
 
@@ -10,7 +10,7 @@ use super::{Choice, Plan, Routing};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traced {
     /// The country and network that the recipient's number tells.
-    pub place: Place,
+    pub place: Location,
     /// What it would cost the account. `None` if there is no price, so it would be refused.
     pub price: Option<Money>,
     /// The index of the rule that decides. `None` if no rule matches, so it would be refused.

@@ -9,7 +9,7 @@ use domain::{
     Access, AccountId, CallbackUrl, Channel, Holder, MessageId, Money, Msisdn, Originator,
     Priority, TestMode, Timestamp,
 };
-use numbering::reference::Place;
+use numbering::reference::Location;
 
 use super::SubmitError;
 use super::sms::{Invalid, no_price};
@@ -48,7 +48,7 @@ pub(crate) struct Checked {
 #[derive(Debug, Clone)]
 pub(crate) struct Destination {
     pub(crate) to: Msisdn,
-    pub(crate) location: Place,
+    pub(crate) location: Location,
     pub(crate) per_part: Money,
     pub(crate) price: Money,
     /// `None` if no carrier serves it.

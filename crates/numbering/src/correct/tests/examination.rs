@@ -1,8 +1,8 @@
-//! What is said of a number beyond its digits.
+//! The country and type of corrected numbers.
 
 use super::super::*;
 
-/// What [`examine`] says, in short: number, kind and country.
+/// The result of [`examine`] as text: number, type and country.
 fn examined(raw: &str, country: &str) -> String {
     let country = Country::parse(country).ok();
     examine(raw, country).map_or_else(

@@ -1,10 +1,10 @@
-//! The table that Google's own library wrote.
+//! Compares corrections with a table that Google's own library produced.
 
 use super::super::*;
 
 const TABLE: &str = include_str!("../../../oracle/corrections.csv");
 
-/// What a row expects, in the columns' form.
+/// The result in the form of the table's columns.
 fn shown(read: Result<Corrected, CorrectionError>) -> String {
     read.map_or_else(
         |_| ",,".to_owned(),

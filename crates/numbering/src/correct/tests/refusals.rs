@@ -1,9 +1,9 @@
-//! What is no number, and what the caller is told.
+//! Refused numbers and their error texts.
 
 use super::super::*;
 
 #[test]
-fn what_cannot_be_corrected_says_why() {
+fn refused_numbers_have_a_reason() {
     use CorrectionReason::{
         NoAreaCode, NoCallingCode, NoPlan, NotANumber, TooLong, TooShort, WrongLength,
     };

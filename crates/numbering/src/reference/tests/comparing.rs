@@ -1,4 +1,4 @@
-//! What an import would change.
+//! Differences between two versions of the data.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn a_state_does_not_differ_from_itself() {
 }
 
 #[test]
-fn changes_are_said_in_words() {
+fn changes_are_described() {
     let new = Files {
         operators: "id,country,name\n1,LV,Latvijas Mobilais\n2,LV,Tele2\n3,LV,Bite\n7,,Iridium\n",
         networks: "mcc,mnc,country,operator_id,name,status\n\
@@ -44,7 +44,7 @@ areas.csv: 3 rows before, 3 now; 0 added, 0 removed, 1 changed
     assert_eq!(shown, expected);
 }
 
-/// The small files with as many areas as asked for.
+/// The small files with `count` areas.
 fn with_areas(count: u64) -> Reference {
     let rows: Vec<String> = (200..200 + count)
         .map(|prefix| format!("{prefix},LV"))

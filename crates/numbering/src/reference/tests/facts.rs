@@ -1,4 +1,4 @@
-//! Facts that anybody can look up, held against the data that is compiled in.
+//! Compares the compiled-in data with well-known facts.
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn known_networks_have_their_operators() {
 }
 
 #[test]
-fn a_network_of_several_territories_stands_in_each() {
+fn a_network_of_several_territories_is_listed_in_each() {
     let countries = |codes| {
         let entries = EMBEDDED.find_network(network(codes));
         entries
@@ -129,18 +129,18 @@ fn known_numbers_have_their_operators() {
         ("254722123456", "KE", "Safaricom", "639-02"),
         ("2348031234567", "NG", "MTN", "621-30"),
         ("971501234567", "AE", "Etisalat", "424-02"),
-        // The range that is kept for fiction, which the simulated network uses.
+        // The range reserved for fiction, which the simulated carrier uses.
         ("447700900123", "GB", "O2 (UK)", "234-02"),
         ("447781123456", "GG", "Sure Mobile", "234-55"),
     ] {
-        let place = EMBEDDED.locate(&number(digits));
-        let operator = place
+        let location = EMBEDDED.locate(&number(digits));
+        let operator = location
             .operator
             .and_then(|id| EMBEDDED.operator(id))
             .expect(digits);
         assert_eq!(&*operator.name, name, "{digits}");
-        assert_eq!(place.country, Some(country(code)), "{digits}");
-        assert_eq!(place.network, Some(network(main)), "{digits}");
+        assert_eq!(location.country, Some(country(code)), "{digits}");
+        assert_eq!(location.network, Some(network(main)), "{digits}");
     }
 }
 
@@ -168,9 +168,9 @@ fn a_number_without_a_prefix_has_its_country_alone() {
         ("979123456789", None),
         ("21012345678", None),
     ] {
-        let expected = Place {
+        let expected = Location {
             country: code.map(country),
-            ..Place::default()
+            ..Location::default()
         };
         assert_eq!(EMBEDDED.locate(&number(digits)), expected, "{digits}");
     }

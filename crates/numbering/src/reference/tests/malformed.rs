@@ -1,8 +1,7 @@
-//! Files with faults: each is named by file and line, with what is expected there.
+//! Malformed files: each problem names the file, the line and what is expected.
 
 use super::*;
 
-/// The problems of files that differ from the small ones in a single text.
 fn problems(files: &Files<'_>) -> Vec<String> {
     let problems = Reference::parse(files).err().unwrap_or_default();
     problems.iter().map(ToString::to_string).collect()
@@ -225,7 +224,7 @@ fn a_faulty_prefix_or_area_is_named_by_its_line() {
 }
 
 #[test]
-fn a_prefix_stands_once_and_an_area_has_a_country() {
+fn a_prefix_is_unique_and_an_area_has_a_country() {
     let text = format!("{}37126,LV,2\n", SMALL.prefixes);
     let twice = problems(&Files {
         prefixes: &text,

@@ -1,4 +1,4 @@
-//! The areas against the library that they were taken from.
+//! Compares the areas with the library that they were generated from.
 
 use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumber, PhoneNumberType};
 
@@ -18,7 +18,7 @@ const TYPES: [PhoneNumberType; 11] = [
     PhoneNumberType::VoiceMail,
 ];
 
-/// The library's answer. Ascension and Tristan da Cunha have codes of their own there and share one in ISO 3166-1.
+/// The library's answer. It has separate codes for Ascension and Tristan da Cunha, which share one in ISO 3166-1.
 fn library_country(number: &PhoneNumber) -> Option<Country> {
     match number.get_region_code()?.to_string().as_str() {
         "AC" | "TA" => Some(country("SH")),
@@ -26,10 +26,10 @@ fn library_country(number: &PhoneNumber) -> Option<Country> {
     }
 }
 
-/// What the areas alone say of a number.
+/// The country by the areas alone.
 fn area_country(number: &Msisdn) -> Option<Country> {
-    let place = EMBEDDED.area_lookup.find(number.digits().as_bytes())?;
-    EMBEDDED.places[place as usize].country
+    let location = EMBEDDED.area_lookup.find(number.digits().as_bytes())?;
+    EMBEDDED.locations[location as usize].country
 }
 
 fn assert_same_country(example: &PhoneNumber) {
@@ -57,7 +57,6 @@ fn the_examples_of_every_region_and_type_are_where_the_library_puts_them() {
     assert!(examples > 1000, "only {examples} examples");
 }
 
-/// Numbers that start with an area.
 fn any_number_of_an_area() -> impl Strategy<Value = Msisdn> {
     let starts: Vec<&str> = records(Files::EMBEDDED.areas).map(|row| row[0]).collect();
     let parts = (prop::sample::select(starts), "[0-9]{15}", 8_usize..=13);
@@ -68,7 +67,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
     #[test]
     fn valid_numbers_of_any_area_are_where_the_library_puts_them(number in any_number_of_an_area()) {
-        // The library may read a number as another one, without a national prefix that it thinks it sees.
+        // The library may parse the digits as another number by removing a supposed national prefix.
         let read = PHONE_NUMBER_UTIL.parse(number.to_string(), None).ok();
         if let Some(read) = read.filter(|read| read.to_string() == number.to_string()) {
             assert_same_country(&read);

@@ -1,4 +1,4 @@
-//! Whole files are known, and what is not whole is told apart.
+//! Complete files are accepted; each kind of damage is reported.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn damaged(kind: ImageKind, fault: &'static str) -> Result<ImageKind, NotAnImage
     Err(NotAnImage::Damaged { kind, fault })
 }
 
-/// The file with the first of these bytes replaced.
+/// The file with the first occurrence of these bytes replaced.
 fn with(file: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let at = file.windows(from.len()).position(|window| window == from);
     let at = at.expect("it holds them");
@@ -88,12 +88,12 @@ fn whole_files_are_known() {
             ImageKind::Gif,
         ),
     ] {
-        assert_eq!(kind_of(&bytes), Ok(kind), "{name}");
+        assert_eq!(detect_kind(&bytes), Ok(kind), "{name}");
     }
 }
 
 #[test]
-fn other_files_are_not_taken_for_images() {
+fn other_files_are_not_accepted_as_images() {
     for (name, bytes, refusal) in [
         ("nothing", &b""[..], NotAnImage::Empty),
         ("a page", b"<!doctype html>", NotAnImage::Unknown),
@@ -107,22 +107,26 @@ fn other_files_are_not_taken_for_images() {
             NotAnImage::Unknown,
         ),
     ] {
-        assert_eq!(kind_of(bytes), Err(refusal), "{name}");
+        assert_eq!(detect_kind(bytes), Err(refusal), "{name}");
     }
 }
 
 #[test]
 fn a_second_frame_is_an_animation() {
     for frames in [2, 3, 100] {
-        assert_eq!(kind_of(&gif(frames)), Err(NotAnImage::Animated), "{frames}");
+        assert_eq!(
+            detect_kind(&gif(frames)),
+            Err(NotAnImage::Animated),
+            "{frames}"
+        );
     }
-    // Also when the file is not whole behind it.
+    // Even if the file is truncated after the second frame.
     let cut = &gif(2)[..gif(2).len() - 8];
-    assert_eq!(kind_of(cut), Err(NotAnImage::Animated));
+    assert_eq!(detect_kind(cut), Err(NotAnImage::Animated));
 }
 
 #[test]
-fn a_damaged_jpeg_is_told_what_is_wrong() {
+fn damage_in_a_jpeg_is_reported() {
     let kind = ImageKind::Jpeg;
     let file = jpeg();
     for (name, from, to, fault) in [
@@ -171,21 +175,21 @@ fn a_damaged_jpeg_is_told_what_is_wrong() {
         ),
     ] {
         assert_eq!(
-            kind_of(&with(&file, from, to)),
+            detect_kind(&with(&file, from, to)),
             damaged(kind, fault),
             "{name}"
         );
     }
     assert_eq!(
-        kind_of(&[0xFF, 0xD8, 0xFF, 0xD9]),
+        detect_kind(&[0xFF, 0xD8, 0xFF, 0xD9]),
         damaged(kind, "it holds no picture")
     );
     let short = [&[0xFF, 0xD8][..], &segment(0xC0, &[8, 0, 1])].concat();
-    assert_eq!(kind_of(&short), damaged(kind, "its frame is too short"));
+    assert_eq!(detect_kind(&short), damaged(kind, "its frame is too short"));
 }
 
 #[test]
-fn a_damaged_png_is_told_what_is_wrong() {
+fn damage_in_a_png_is_reported() {
     const GREY: [u8; 13] = [0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0];
     let header = |at: usize, value: u8| {
         let mut header = GREY;
@@ -270,12 +274,16 @@ fn a_damaged_png_is_told_what_is_wrong() {
             "a chunk has no name",
         ),
     ] {
-        assert_eq!(kind_of(&png_of(&chunks)), damaged(kind, fault), "{name}");
+        assert_eq!(
+            detect_kind(&png_of(&chunks)),
+            damaged(kind, fault),
+            "{name}"
+        );
     }
 }
 
 #[test]
-fn a_damaged_gif_is_told_what_is_wrong() {
+fn damage_in_a_gif_is_reported() {
     let kind = ImageKind::Gif;
     let file = gif(1);
     for (name, from, to, fault) in [
@@ -311,23 +319,23 @@ fn a_damaged_gif_is_told_what_is_wrong() {
         ),
     ] {
         assert_eq!(
-            kind_of(&with(&file, from, to)),
+            detect_kind(&with(&file, from, to)),
             damaged(kind, fault),
             "{name}"
         );
     }
-    assert_eq!(kind_of(&gif(0)), damaged(kind, "it holds no picture"));
+    assert_eq!(detect_kind(&gif(0)), damaged(kind, "it holds no picture"));
 }
 
 #[test]
-fn a_file_that_breaks_off_anywhere_is_not_whole() {
+fn a_file_truncated_anywhere_is_refused() {
     for (kind, file, start) in [
         (ImageKind::Jpeg, jpeg(), 3),
         (ImageKind::Png, png(), 8),
         (ImageKind::Gif, gif(1), 6),
     ] {
         for end in start..file.len() {
-            let got = kind_of(&file[..end]);
+            let got = detect_kind(&file[..end]);
             assert_eq!(
                 got,
                 Err(NotAnImage::Truncated(kind)),
@@ -343,7 +351,7 @@ fn a_changed_byte_of_a_png_is_noticed() {
     for at in 0..file.len() {
         let mut changed = file.clone();
         changed[at] ^= 0x20;
-        assert!(kind_of(&changed).is_err(), "byte {at}");
+        assert!(detect_kind(&changed).is_err(), "byte {at}");
     }
 }
 
@@ -359,7 +367,7 @@ fn some_start() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(start in some_start(), rest: Vec<u8>) {
-        let refusal = kind_of(&[start, rest].concat()).err();
+        let refusal = detect_kind(&[start, rest].concat()).err();
         prop_assert!(refusal.is_none_or(|refusal| !refusal.to_string().is_empty()));
     }
 
@@ -373,14 +381,14 @@ proptest! {
             let at = at.index(file.len());
             file[at] = byte;
         }
-        let refusal = kind_of(&file).err();
+        let refusal = detect_kind(&file).err();
         prop_assert!(refusal.is_none_or(|refusal| !refusal.to_string().is_empty()));
     }
 
     #[test]
-    fn what_follows_the_end_is_ignored(rest: Vec<u8>) {
+    fn data_after_the_end_is_ignored(rest: Vec<u8>) {
         for (kind, file) in [(ImageKind::Jpeg, jpeg()), (ImageKind::Png, png()), (ImageKind::Gif, gif(1))] {
-            prop_assert_eq!(kind_of(&[file, rest.clone()].concat()), Ok(kind));
+            prop_assert_eq!(detect_kind(&[file, rest.clone()].concat()), Ok(kind));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Short messages, field by field and octet by octet.
+//! Short messages, field by field.
 
 use domain::delivery::Claim;
 use domain::message::text::{Shape, Udh, measure, measure_as};

@@ -1,16 +1,16 @@
-//! Why a network could not deliver: its error numbers in the words of the catalogue.
+//! Maps the error numbers of networks to our codes.
 //!
-//! One table for the `err` of receipts and for the TLV `network_error_code`. The numbers are those that most carriers
-//! pass through from the network: the errors of GSM's MAP (1 to 72), and from 128 on the failure causes that a handset
-//! or its service centre gives. A carrier with numbers of its own ends up at 8, unless they happen to be the same.
+//! One table for `err` in texts and for the TLV `network_error_code`. It has the numbers that most carriers pass
+//! through from the network: the errors of GSM's MAP (1 to 72), and from 128 on the failure causes of a handset or its
+//! service centre. Other numbers map to code 8.
 //!
-//! No code stands here that gives the price back: the network took the message.
+//! The table contains no code with a refund, because the network accepted the message.
 
 use domain::Code;
 
 use crate::smpp::code;
 
-/// The network's number, what it means there, and ours.
+/// The network's number, its meaning, and our code.
 const CAUSES: &[(u16, &str, u16)] = &[
     (1, "unknown subscriber", 40),
     (5, "unidentified subscriber", 44),
@@ -28,9 +28,9 @@ const CAUSES: &[(u16, &str, u16)] = &[
     (27, "absent subscriber", 43),
     (28, "incompatible terminal", 6),
     (31, "busy with another message", 7),
-    // Its usual reason is a full memory; the reason itself does not come this far.
+    // Usually the memory is full; the exact reason is not passed on.
     (32, "the handset did not take the message", 4),
-    // So many centres wait only for a subscriber who is long away.
+    // This list is full only if the subscriber has been away for long.
     (33, "message waiting list full", 43),
     (34, "system failure", 8),
     (35, "data missing", 8),
@@ -57,41 +57,39 @@ const CAUSES: &[(u16, &str, u16)] = &[
     (213, "SIM download failed", 5),
 ];
 
-/// Kinds of network whose numbers mean something else: those of ANSI-136, IS-95 and ANSI-41, and SMPP's own.
+/// Types of networks with other numbers: ANSI-136, IS-95, ANSI-41, and SMPP itself.
 const OTHER_NETWORKS: [u8; 6] = [1, 2, 4, 5, 6, 7];
 
-/// What a number means, if the table has it.
-fn of_number(number: u16) -> Option<Code> {
+fn code_for_number(number: u16) -> Option<Code> {
     let found = CAUSES.binary_search_by_key(&number, |(known, ..)| *known);
     found.ok().map(|index| code(CAUSES[index].2))
 }
 
-/// A number that means this, if the table has one.
-pub(crate) fn number_of(code: Code) -> Option<u16> {
+pub(crate) fn number_for_code(code: Code) -> Option<u16> {
     let found = CAUSES.iter().find(|(_, _, ours)| *ours == code.number());
     found.map(|(number, ..)| *number)
 }
 
-/// What the `err` of a text means: decimal as it is written, unless it looks like hexadecimal.
-pub(super) fn of_text(err: &str) -> Option<Code> {
+/// The code of an `err` in a text. It is decimal, unless it looks like hexadecimal.
+pub(super) fn code_from_text(err: &str) -> Option<Code> {
     let hex = err.strip_prefix("0x").or_else(|| err.strip_prefix("0X"));
     let number = match hex {
         Some(digits) => u16::from_str_radix(digits, 16),
         None if err.bytes().all(|digit| digit.is_ascii_digit()) => err.parse(),
         None => u16::from_str_radix(err, 16),
     };
-    number.ok().and_then(of_number)
+    number.ok().and_then(code_for_number)
 }
 
-/// What the TLV `network_error_code` means: the kind of network in one octet, the number in two.
-pub(super) fn of_tlv(value: &[u8]) -> Option<Code> {
+/// The code of the TLV `network_error_code`: one octet for the type of network, two for the number.
+pub(super) fn code_from_tlv(value: &[u8]) -> Option<Code> {
     let &[network, high, low] = value else {
         return None;
     };
     if OTHER_NETWORKS.contains(&network) {
         return None;
     }
-    of_number(u16::from_be_bytes([high, low]))
+    code_for_number(u16::from_be_bytes([high, low]))
 }
 
 #[cfg(test)]
@@ -106,7 +104,7 @@ mod tests {
         for (number, words, ours) in CAUSES {
             let code = Code::new(*ours).expect(words);
             assert!(!code.is_refunded(), "{number} {words}");
-            assert_eq!(of_number(*number), Some(code));
+            assert_eq!(code_for_number(*number), Some(code));
         }
     }
 
@@ -128,7 +126,7 @@ mod tests {
             ("-1", None),
             ("", None),
         ] {
-            assert_eq!(of_text(err), expected.map(code), "{err:?}");
+            assert_eq!(code_from_text(err), expected.map(code), "{err:?}");
         }
     }
 
@@ -145,14 +143,14 @@ mod tests {
             (&[3, 0, 1, 0], None),
             (&[], None),
         ] {
-            assert_eq!(of_tlv(value), expected.map(code), "{value:?}");
+            assert_eq!(code_from_tlv(value), expected.map(code), "{value:?}");
         }
     }
 
     proptest! {
         #[test]
         fn any_err_is_read_without_panic(err: String) {
-            of_text(&err);
+            code_from_text(&err);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! What a carrier says of a part: its state, and what follows from it.
+//! States of a part in receipts.
 
 use domain::{Code, Outcome};
 
 use crate::smpp::code;
 
-/// How a part does, as the protocol numbers it.
+/// The state of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Scheduled,
@@ -52,13 +52,12 @@ const STATES: &[(u8, State, &[&str])] = &[
 ];
 
 impl State {
-    /// The state of this number.
     pub(super) fn from_number(number: u8) -> Option<Self> {
         let found = STATES.iter().find(|(known, ..)| *known == number);
         found.map(|(_, state, _)| *state)
     }
 
-    /// The state of this word, abbreviated or in full, in any case, or a number.
+    /// Parses a word, abbreviated or in full, in any case, or a number.
     pub(super) fn from_word(word: &str) -> Option<Self> {
         if let Ok(number) = word.parse() {
             return Self::from_number(number);
@@ -68,7 +67,7 @@ impl State {
         found.map(|(_, state, _)| *state)
     }
 
-    /// How the part ended, if it did. `cause` is what its error number means.
+    /// The outcome, if the state is final. `cause` is the code of the receipt's error number.
     pub(super) fn outcome(self, cause: Option<Code>) -> Option<Outcome> {
         Some(match self {
             Self::Scheduled | Self::Enroute | Self::Accepted => return None,
@@ -77,7 +76,7 @@ impl State {
             Self::Deleted => Outcome::Failed(code(13)),
             Self::Undeliverable => Outcome::Failed(cause.unwrap_or(Code::SYSTEM_FAILURE)),
             Self::Unknown => Outcome::Failed(Code::NO_FINAL_REPORT),
-            // What is skipped was ignored on purpose, by a rule of the network.
+            // A network skips messages by its own rules.
             Self::Rejected | Self::Skipped => Outcome::Failed(code(12)),
         })
     }

@@ -1,12 +1,12 @@
-//! What is read from TLVs, from texts and from both.
+//! Receipts in TLVs, in texts and in both.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::smpp::code;
 
-fn ended(id: &str, outcome: Outcome) -> Reading {
-    Reading::Final {
+fn ended(id: &str, outcome: Outcome) -> Parsed {
+    Parsed::Final {
         id: id.to_owned(),
         outcome,
     }
@@ -15,20 +15,20 @@ fn ended(id: &str, outcome: Outcome) -> Reading {
 #[test]
 fn tlvs_count_first_and_the_text_fills_what_they_lack() {
     let text = b"id:7 sub:001 dlvrd:000 stat:UNDELIV err:006 text:x";
-    let marked = Report {
+    let marked = DeliveryFields {
         esm_class: RECEIPT,
-        ..Report::default()
+        ..DeliveryFields::default()
     };
     let failed = |number| Outcome::Failed(code(number));
     let cases = [
         (
             "text only",
-            Report { text, ..marked },
+            DeliveryFields { text, ..marked },
             ended("7", failed(43)),
         ),
         (
             "TLVs only",
-            Report {
+            DeliveryFields {
                 id: Some(b"7\0"),
                 state: Some(5),
                 network_error: Some(&[3, 0, 1]),
@@ -38,7 +38,7 @@ fn tlvs_count_first_and_the_text_fills_what_they_lack() {
         ),
         (
             "both, and they differ",
-            Report {
+            DeliveryFields {
                 text,
                 id: Some(b"8"),
                 state: Some(2),
@@ -48,7 +48,7 @@ fn tlvs_count_first_and_the_text_fills_what_they_lack() {
         ),
         (
             "the name by TLV, the rest by text",
-            Report {
+            DeliveryFields {
                 text,
                 id: Some(b"8"),
                 ..marked
@@ -57,7 +57,7 @@ fn tlvs_count_first_and_the_text_fills_what_they_lack() {
         ),
         (
             "the state by TLV, the rest by text",
-            Report {
+            DeliveryFields {
                 text,
                 state: Some(3),
                 ..marked
@@ -66,7 +66,7 @@ fn tlvs_count_first_and_the_text_fills_what_they_lack() {
         ),
         (
             "the cause by TLV, the rest by text",
-            Report {
+            DeliveryFields {
                 text,
                 network_error: Some(&[3, 0, 13]),
                 ..marked
@@ -75,7 +75,7 @@ fn tlvs_count_first_and_the_text_fills_what_they_lack() {
         ),
         (
             "TLVs that say nothing",
-            Report {
+            DeliveryFields {
                 text,
                 id: Some(b"\0"),
                 state: Some(77),
@@ -86,7 +86,7 @@ fn tlvs_count_first_and_the_text_fills_what_they_lack() {
         ),
         (
             "UCS-2",
-            Report {
+            DeliveryFields {
                 text: b"\0i\0d\0:\x007\0 \0s\0t\0a\0t\0:\x002",
                 ..marked
             },
@@ -94,20 +94,20 @@ fn tlvs_count_first_and_the_text_fills_what_they_lack() {
         ),
         (
             "a text that is not UTF-8",
-            Report {
+            DeliveryFields {
                 text: b"id:7 stat:DELIVRD text:caf\xE9",
                 ..marked
             },
             ended("7", Outcome::Delivered),
         ),
     ];
-    for (name, report, expected) in cases {
-        assert_eq!(read(&report), expected, "{name}");
+    for (name, fields, expected) in cases {
+        assert_eq!(parse(&fields), expected, "{name}");
     }
 }
 
 #[test]
-fn receipts_are_told_from_messages() {
+fn receipts_and_messages_are_distinguished() {
     let receipt = b"id:7 stat:DELIVRD err:000".as_slice();
     let delivered = || ended("7", Outcome::Delivered);
     let cases = [
@@ -124,7 +124,7 @@ fn receipts_are_told_from_messages() {
             0x00,
             receipt,
             None,
-            Reading::Message,
+            Parsed::Message,
         ),
         (
             "not marked, but with a name",
@@ -133,68 +133,74 @@ fn receipts_are_told_from_messages() {
             Some(b"7".as_slice()),
             delivered(),
         ),
-        ("intermediate", 0x20, receipt, Some(b"7"), Reading::Passing),
+        (
+            "intermediate",
+            0x20,
+            receipt,
+            Some(b"7"),
+            Parsed::Intermediate,
+        ),
         (
             "acknowledged by the handset",
             0x08,
             receipt,
             Some(b"7"),
-            Reading::Passing,
+            Parsed::Intermediate,
         ),
         (
             "marked, still on its way",
             0x04,
             b"id:7 stat:ENROUTE",
             None,
-            Reading::Passing,
+            Parsed::Intermediate,
         ),
         (
             "marked, with a word of its own",
             0x04,
             b"id:7 stat:HANDSET",
             None,
-            Reading::Passing,
+            Parsed::Intermediate,
         ),
         (
             "marked, without a state",
             0x04,
             b"id:7",
             None,
-            Reading::Passing,
+            Parsed::Intermediate,
         ),
         (
             "marked, without a name",
             0x04,
             b"stat:DELIVRD",
             None,
-            Reading::Nameless,
+            Parsed::WithoutId,
         ),
-        ("marked, and empty", 0x04, b"", None, Reading::Nameless),
-        ("a message", 0x00, b"Yes, please", None, Reading::Message),
+        ("marked, and empty", 0x04, b"", None, Parsed::WithoutId),
+        ("a message", 0x00, b"Yes, please", None, Parsed::Message),
         (
             "a message with a header",
             0x40,
             b"\x05\x00\x03\x01\x02\x01Yes",
             None,
-            Reading::Message,
+            Parsed::Message,
         ),
         (
             "a message that says id:",
             0x00,
             b"my id: 7, stat: fine",
             None,
-            Reading::Message,
+            Parsed::Message,
         ),
-        ("an answer of a user", 0x10, b"Yes", None, Reading::Message),
+        ("an answer of a user", 0x10, b"Yes", None, Parsed::Message),
     ];
     for (name, esm_class, text, id, expected) in cases {
-        let report = Report {
+        let fields = DeliveryFields {
             esm_class,
             text,
             id,
-            ..Report::default()
+            ..DeliveryFields::default()
         };
-        assert_eq!(read(&report), expected, "{name}");
+        assert_eq!(parse(&fields), expected, "{name}");
     }
 }
 
@@ -205,15 +211,15 @@ fn a_carrier_may_be_set_to_send_unmarked_receipts() {
             b"id:7 stat:DELIVRD err:000".as_slice(),
             ended("7", Outcome::Delivered),
         ),
-        (b"my id: 7, stat: fine", Reading::Message),
-        (b"Yes, please", Reading::Message),
+        (b"my id: 7, stat: fine", Parsed::Message),
+        (b"Yes, please", Parsed::Message),
     ] {
-        let report = Report {
+        let fields = DeliveryFields {
             text,
             may_be_unmarked: true,
-            ..Report::default()
+            ..DeliveryFields::default()
         };
-        assert_eq!(read(&report), expected);
+        assert_eq!(parse(&fields), expected);
     }
 }
 
@@ -227,7 +233,7 @@ proptest! {
         network_error in prop::option::of(any::<Vec<u8>>()),
         may_be_unmarked: bool,
     ) {
-        read(&Report {
+        parse(&DeliveryFields {
             esm_class,
             text: &text,
             id: id.as_deref(),
@@ -239,8 +245,8 @@ proptest! {
 
     #[test]
     fn only_a_known_end_is_final(state: u8) {
-        let report = Report { esm_class: RECEIPT, id: Some(b"1"), state: Some(state), ..Report::default() };
-        let is_final = matches!(read(&report), Reading::Final { .. });
+        let fields = DeliveryFields { esm_class: RECEIPT, id: Some(b"1"), state: Some(state), ..DeliveryFields::default() };
+        let is_final = matches!(parse(&fields), Parsed::Final { .. });
         prop_assert_eq!(is_final, matches!(state, 2..=5 | 7..=9));
     }
 }

@@ -1,16 +1,17 @@
-//! Receipts as text: `id:1 sub:001 dlvrd:001 submit date:2401011200 done date:2401011201 stat:DELIVRD err:000 text:Hi`.
+//! Parses receipts in text form: `id:1 sub:001 dlvrd:001 submit date:2401011200 done date:2401011201 stat:DELIVRD
+//! err:000 text:Hi`.
 //!
-//! No standard has more than an example of it, so every carrier writes its own: fields are missing or in another order,
-//! in another case, with spaces around the colon or none. What is common to all is a name, a colon and a value.
+//! The standard only has an example of it, so every carrier has its own variant: fields are missing or in another
+//! order, in another case, with or without spaces around the colon. All have names, colons and values.
 
-/// What a receipt's text says, as it is written.
+/// The fields of a receipt's text, as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Fields<'t> {
-    /// The carrier's name for the part.
+    /// The carrier's ID of the part.
     pub(super) id: Option<&'t str>,
-    /// How the part does.
+    /// The state.
     pub(super) stat: Option<&'t str>,
-    /// Why it does so.
+    /// The error number.
     pub(super) err: Option<&'t str>,
 }
 
@@ -19,12 +20,12 @@ enum Field {
     Id,
     Stat,
     Err,
-    /// Nobody needs its value, but the value before it ends here.
+    /// Not needed, but it ends the value before it.
     Other,
     Text,
 }
 
-/// The names of fields, longer ones before those that they begin with.
+/// The names of fields, longer ones before their prefixes.
 const NAMES: &[(&str, Field)] = &[
     ("id", Field::Id),
     ("status", Field::Stat),
@@ -43,11 +44,11 @@ const NAMES: &[(&str, Field)] = &[
     ("text", Field::Text),
 ];
 
-/// Reads a receipt's text; a text that is none has no fields.
+/// Parses a receipt's text; other texts give no fields.
 ///
-/// Nothing behind `text:` is read: that is the beginning of the message itself, and whoever wrote it could otherwise
-/// write a receipt. Of a field that comes twice the first counts, for the same reason.
-pub(super) fn read(text: &str) -> Fields<'_> {
+/// Nothing after `text:` is read: it is the start of the message itself, whose author could otherwise forge a receipt.
+/// If a field occurs twice, the first counts, for the same reason.
+pub(super) fn parse(text: &str) -> Fields<'_> {
     let mut fields = Fields::default();
     let mut open: Option<(Field, usize)> = None;
     let mut at_start = true;
@@ -65,12 +66,12 @@ pub(super) fn read(text: &str) -> Fields<'_> {
     fields
 }
 
-/// Whether a name may follow.
+/// Whether a field name may follow.
 fn is_gap(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\0' | ',' | ';' | '|' | '&')
 }
 
-/// The field whose name and colon stand here, and their length.
+/// The field whose name and colon are here, and their length.
 fn field_at(rest: &str) -> Option<(Field, usize)> {
     NAMES.iter().find_map(|(name, field)| {
         let behind = rest
@@ -82,18 +83,18 @@ fn field_at(rest: &str) -> Option<(Field, usize)> {
     })
 }
 
-/// Notes the value that began at its field's colon and ends where `until` does: its first word.
+/// Stores the value that starts at its field's colon and ends at `until`: its first word.
 fn close<'t>(fields: &mut Fields<'t>, open: Option<(Field, usize)>, until: &'t str) {
     let Some((field, start)) = open else { return };
     let value = until[start..].split(is_gap).find(|word| !word.is_empty());
-    let place = match field {
+    let slot = match field {
         Field::Id => &mut fields.id,
         Field::Stat => &mut fields.stat,
         Field::Err => &mut fields.err,
         Field::Other | Field::Text => return,
     };
-    if place.is_none() {
-        *place = value;
+    if slot.is_none() {
+        *slot = value;
     }
 }
 
@@ -172,14 +173,14 @@ mod tests {
             ("beyond ASCII", "ïd:1 id:é stat:É".to_owned(), fields("é", "É", "")),
         ];
         for (name, text, expected) in &cases {
-            assert_eq!(read(text), *expected, "{name}");
+            assert_eq!(parse(text), *expected, "{name}");
         }
     }
 
     proptest! {
         #[test]
         fn reading_any_text_never_panics(text: String) {
-            read(&text);
+            parse(&text);
         }
 
         #[test]
@@ -196,7 +197,7 @@ mod tests {
                 let name = if upper { name.to_uppercase() } else { name.to_owned() };
                 text.extend([&name, ":", &behind, value, &gap]);
             }
-            prop_assert_eq!(read(&text), fields("42", "EXPIRED", "06"));
+            prop_assert_eq!(parse(&text), fields("42", "EXPIRED", "06"));
         }
     }
 }

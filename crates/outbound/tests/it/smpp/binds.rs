@@ -1,4 +1,4 @@
-//! A carrier has the links that it may have, no more, and gives up what it may not have any more in order.
+//! A carrier has exactly the links that it may have, and closes the others gracefully.
 
 use std::time::Duration;
 
@@ -72,13 +72,13 @@ async fn a_pair_is_one_bind() {
     assert_eq!((carrier.state().links, carrier.state().links_total), (4, 8));
 }
 
-/// Also the second part of a message whose first one is taken.
+/// Includes the second part of a message whose first part was accepted.
 #[tokio::test]
-async fn what_is_under_way_is_answered_before_the_last_link_goes() {
+async fn messages_in_flight_are_answered_before_the_last_link_closes() {
     let smsc = Smsc::builder()
         .on_submit(|_| vec![Act::Wait(Duration::from_millis(300)), Act::Answer])
         .start();
-    // So slow that the second part has not left when the link is to go.
+    // So slow that the second part is not sent yet when the link has to close.
     let slow = SmppSettings {
         max_per_second: Some(4),
         ..four(&smsc)
@@ -106,9 +106,9 @@ async fn what_is_under_way_is_answered_before_the_last_link_goes() {
     assert_eq!((seen.taken, seen.unbinds), (2, 1));
 }
 
-/// The SMSC does not answer at all: the link goes all the same.
+/// The SMSC never answers, and the link closes anyway.
 #[tokio::test]
-async fn a_link_that_is_to_go_does_not_wait_for_ever() {
+async fn a_closing_link_does_not_wait_forever() {
     let smsc = Smsc::builder().on_submit(|_| Vec::new()).start();
     let brief = SmppSettings {
         response_timeout: Duration::from_millis(300),

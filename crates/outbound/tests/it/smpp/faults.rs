@@ -1,4 +1,4 @@
-//! An SMSC that fails in every way it can: nothing is lost, every message has an answer, and the links come back.
+//! An SMSC that fails in every possible way: nothing is lost, every message gets an answer, and the links recover.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::setup::{connected, insist, insist_on_all, parcel, settings, submit, taken, until_up};
 
-/// A script that does one thing with the first message and answers all others.
+/// A script with this action for the first message, and answers for all others.
 fn first(act: Vec<Act>) -> impl Fn(&Submit) -> Vec<Act> + Send + Sync {
     move |submit| match submit.number {
         0 => act.clone(),
@@ -20,7 +20,7 @@ fn first(act: Vec<Act>) -> impl Fn(&Submit) -> Vec<Act> + Send + Sync {
 }
 
 #[tokio::test]
-async fn whatever_ends_a_link_the_message_goes_back_and_the_link_is_had_again() {
+async fn any_lost_link_returns_its_message_and_reconnects() {
     let absurd = vec![0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 1];
     let too_short = vec![0, 0, 0, 3, 0, 0, 0, 5];
     let cases = [
@@ -91,7 +91,7 @@ async fn nonsense_between_answers_does_no_harm() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_come_is_not_waited_for_longer_than_set() {
+async fn waiting_for_an_answer_ends_at_the_configured_time() {
     let smsc = Smsc::builder().on_submit(first(Vec::new())).start();
     let hasty = SmppSettings {
         response_timeout: Duration::from_millis(200),
@@ -127,7 +127,7 @@ async fn a_late_answer_counts_and_nothing_is_sent_twice() {
 }
 
 #[tokio::test]
-async fn a_part_that_waits_for_a_late_answer_keeps_its_place_in_the_window() {
+async fn a_part_that_waits_for_a_late_answer_stays_in_the_window() {
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
             0 => vec![Act::Wait(Duration::from_millis(700)), Act::Answer],
@@ -163,7 +163,7 @@ async fn after_its_last_try_without_an_answer_a_message_waits_for_a_receipt() {
 
 #[tokio::test]
 async fn a_part_without_an_answer_is_sent_again_alone() {
-    // The first part is answered, then the link dies under the second one.
+    // The first part is answered, then the link dies before the second one.
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
             0 => vec![Act::AfterSubmits(2), Act::Answer, Act::HangUp],
@@ -181,7 +181,7 @@ async fn a_part_without_an_answer_is_sent_again_alone() {
 }
 
 #[tokio::test]
-async fn a_link_that_falls_silent_is_found_out_and_had_again() {
+async fn a_silent_link_is_detected_and_reconnected() {
     let smsc = Smsc::builder()
         .on_submit(first(vec![Act::FallSilent]))
         .start();
@@ -198,7 +198,7 @@ async fn a_link_that_falls_silent_is_found_out_and_had_again() {
     assert_eq!(smsc.seen().taken, 2);
 }
 
-/// Hands many messages over at once; their answers, by ID.
+/// Sends many messages at once and returns the answers by ID.
 async fn submit_all(
     carrier: &Arc<outbound::SmppCarrier>,
     ids: impl Iterator<Item = u64>,
@@ -215,7 +215,7 @@ async fn submit_all(
 async fn answers_out_of_order_find_their_messages() {
     let smsc = Smsc::builder()
         .on_submit(|submit| {
-            // The later it came, the earlier it is answered.
+            // The later a message came, the earlier it is answered.
             let wait = Duration::from_millis(100 - 5 * submit.number as u64);
             vec![Act::AfterSubmits(20), Act::Wait(wait), Act::Answer]
         })
@@ -252,7 +252,7 @@ async fn an_unbind_in_a_full_window_gives_every_message_an_answer() {
     const WINDOW: usize = 10;
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
-            // Some are answered before the end, as a polite SMSC would.
+            // Some are answered before the link ends.
             0..4 => vec![Act::AfterSubmits(WINDOW), Act::Answer],
             9 => vec![
                 Act::Wait(Duration::from_millis(30)),
@@ -288,7 +288,7 @@ async fn an_unbind_in_a_full_window_gives_every_message_an_answer() {
 
 #[tokio::test]
 async fn parts_not_yet_sent_take_another_link() {
-    // The window of one is full when the link dies: what waits for it has not been sent.
+    // The window of one is full when the link dies, so the waiting messages are not sent.
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.connection {
             0 => vec![Act::Wait(Duration::from_millis(100)), Act::HangUp],
@@ -312,7 +312,7 @@ async fn parts_not_yet_sent_take_another_link() {
     assert_eq!(seen.taken, 6, "and nothing was sent twice");
 }
 
-/// How often each message came to an SMSC.
+/// How often each message reached the SMSC.
 fn copies(smsc: &Smsc) -> HashMap<String, usize> {
     let mut copies = HashMap::new();
     for submit in smsc.seen().submits {
@@ -322,7 +322,7 @@ fn copies(smsc: &Smsc) -> HashMap<String, usize> {
 }
 
 #[tokio::test]
-async fn through_many_faults_nothing_is_lost_and_little_comes_twice() {
+async fn through_many_faults_nothing_is_lost_and_few_messages_are_repeated() {
     const MESSAGES: u64 = 400;
     const WINDOW: usize = 10;
     let smsc = Smsc::builder()

@@ -1,4 +1,4 @@
-//! Links: how they bind, share the load, are had again and end.
+//! Links: how they bind, share the load, reconnect and end.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -75,7 +75,7 @@ async fn the_least_busy_link_is_taken() {
 }
 
 #[tokio::test]
-async fn stopping_unbinds_and_brings_no_link_back() {
+async fn stopping_unbinds_without_reconnecting() {
     let smsc = Smsc::start();
     let pair = SmppSettings {
         bind: BindMode::Pair,
@@ -95,7 +95,7 @@ async fn stopping_unbinds_and_brings_no_link_back() {
 }
 
 #[tokio::test]
-async fn a_dropped_carrier_lets_go_of_its_links() {
+async fn a_dropped_carrier_closes_its_links() {
     let smsc = Smsc::start();
     let (carrier, _) = connected(settings(&smsc)).await;
     drop(carrier);
@@ -105,7 +105,7 @@ async fn a_dropped_carrier_lets_go_of_its_links() {
 }
 
 #[tokio::test]
-async fn a_refused_bind_is_told_of_and_tried_again() {
+async fn a_refused_bind_is_reported_and_retried() {
     for (status, advice) in [
         (
             0x0E,
@@ -123,7 +123,7 @@ async fn a_refused_bind_is_told_of_and_tried_again() {
                 _ => BindAct::Accept,
             })
             .start();
-        // Long enough to be seen.
+        // Long enough to be observed.
         let slow = SmppSettings {
             reconnect_after: Duration::from_millis(100),
             ..settings(&smsc)
@@ -170,7 +170,7 @@ async fn binds_that_go_wrong_are_tried_again() {
 }
 
 #[tokio::test]
-async fn a_carrier_that_comes_back_is_found_again() {
+async fn a_carrier_that_recovers_is_used_again() {
     let smsc = Smsc::start();
     let address: SocketAddr = smsc.addr();
     let (carrier, _) = connected(settings(&smsc)).await;
@@ -230,7 +230,7 @@ async fn a_carrier_that_thinks_a_link_unbound_gets_a_new_one() {
 }
 
 #[tokio::test]
-async fn tls_that_cannot_work_is_told_of() {
+async fn impossible_tls_settings_are_reported() {
     let smsc = Smsc::start();
     let untrusting = SmppSettings {
         tls: Some(SmppTls {

@@ -1,4 +1,4 @@
-//! How fast messages leave, and what a carrier's "throttled" does to that.
+//! The rate of messages, and the effect of throttling.
 
 use std::time::Duration;
 
@@ -35,8 +35,7 @@ async fn the_limit_holds_over_all_links_and_parts() {
     assert_eq!(submits.len(), 200);
     let took = submits[199].at - submits[0].at;
     assert!(took >= Duration::from_millis(1_850), "{took:?}");
-    // As the SMSC counts them, with what the machine's scheduling may shift: parts that were sent while the SMSC stood
-    // still come together.
+    // By the SMSC's clock, with some tolerance: parts that were sent while the SMSC was not scheduled arrive together.
     for (index, first) in submits.iter().enumerate() {
         let second = Duration::from_secs(1);
         let within = submits[index..]
@@ -80,10 +79,10 @@ async fn a_throttled_message_goes_back_and_the_carrier_is_strained_for_a_while()
 async fn a_storm_of_throttling_slows_everything_and_loses_nothing() {
     let smsc = Smsc::builder()
         .on_submit(|submit| {
-            // So late that many are under way.
+            // So late that many messages are in flight.
             let late = Act::Wait(Duration::from_millis(50));
             match submit.number {
-                // Eight of ten, as a carrier does whose customer sends too fast.
+                // Eight of ten, like a carrier whose customer sends too fast.
                 20..60 if submit.number % 5 != 0 => vec![late, Act::Refuse(0x58)],
                 _ => vec![late, Act::Answer],
             }

@@ -1,4 +1,4 @@
-//! Receipts: however and whenever they come, each is stored once it is acknowledged, under the name of its part.
+//! Receipts: in any form and at any time, each is stored before it is acknowledged, under the reference of its part.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn stored(reference: &str, outcome: Outcome) -> Stored {
     }
 }
 
-/// Waits for so many answers to receipts; their statuses.
+/// Waits for this many answers to receipts and returns their statuses.
 async fn answered(smsc: &Smsc, count: usize) -> Vec<u32> {
     smsc.wait_until("receipts are answered", |seen| seen.answers.len() >= count)
         .await;
@@ -132,7 +132,7 @@ async fn a_receipt_is_acknowledged_only_once_it_is_stored() {
     let late = smsc
         .send(&Receipt::delivered("7"))
         .expect("a link takes it");
-    // What is not stored may be answered at once, and shows that the first one was read before.
+    // This one is not stored, so its answer may come at once; it shows that the first receipt was read before.
     let early = smsc.send(&Receipt::enroute("8")).expect("a link takes it");
     assert_eq!(answered(&smsc, 1).await, [0]);
     assert_eq!(smsc.seen().answers[0].sequence, early);
@@ -147,7 +147,7 @@ async fn a_receipt_is_acknowledged_only_once_it_is_stored() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_stays_with_the_carrier() {
+async fn receipts_that_cannot_be_stored_stay_with_the_carrier() {
     let smsc = Smsc::start();
     let sink = Sink::refusing(2);
     let carrier = start(settings(&smsc), &sink);
@@ -161,7 +161,7 @@ async fn what_cannot_be_stored_stays_with_the_carrier() {
 }
 
 #[tokio::test]
-async fn only_final_receipts_are_handed_in() {
+async fn only_final_receipts_are_stored() {
     let smsc = Smsc::start();
     let (_carrier, sink) = connected(settings(&smsc)).await;
     let cases = [
@@ -188,7 +188,7 @@ async fn only_final_receipts_are_handed_in() {
 }
 
 #[tokio::test]
-async fn unmarked_receipts_are_taken_where_that_is_set() {
+async fn unmarked_receipts_are_accepted_if_configured() {
     let smsc = Smsc::start();
     let unmarked = SmppSettings {
         unmarked_receipts: true,
@@ -204,7 +204,7 @@ async fn unmarked_receipts_are_taken_where_that_is_set() {
 }
 
 #[tokio::test]
-async fn a_receipt_tells_its_recipient_unless_that_is_switched_off() {
+async fn a_receipt_has_its_recipient_unless_that_is_switched_off() {
     for (match_recipient, from, expected) in [
         (true, "37120000001", NumberTail::of_address("37120000001")),
         (true, "Acme", None),
@@ -224,7 +224,7 @@ async fn a_receipt_tells_its_recipient_unless_that_is_switched_off() {
 }
 
 #[tokio::test]
-async fn what_stands_behind_a_receipt_does_not_harm_it() {
+async fn text_after_a_receipt_does_not_harm_it() {
     let smsc = Smsc::start();
     let (carrier, sink) = connected(settings(&smsc)).await;
     let cases: [(&str, &[u8]); 3] = [

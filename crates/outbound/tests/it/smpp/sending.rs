@@ -1,4 +1,4 @@
-//! Messages as they leave, and what comes of the answers.
+//! Messages as they are sent, and the results of the answers.
 
 use std::time::{Duration, Instant};
 
@@ -87,7 +87,7 @@ async fn a_refusal_has_its_meaning() {
 }
 
 #[tokio::test]
-async fn names_are_brought_to_one_form() {
+async fn ids_are_normalised() {
     let smsc = Smsc::builder().ids(Ids::Hex).start();
     let hex = SmppSettings {
         answer_ids: IdForm::Hex,
@@ -108,7 +108,7 @@ async fn names_are_brought_to_one_form() {
 }
 
 #[tokio::test]
-async fn a_part_without_a_name_gets_one_that_nobody_else_has() {
+async fn a_part_without_an_id_gets_a_unique_reference() {
     let nameless = |submit: &Submit| {
         let header = [17, 0x8000_0004, 0, submit.sequence].map(u32::to_be_bytes);
         vec![Act::Octets([header.as_flattened(), b"\0"].concat())]
@@ -121,7 +121,7 @@ async fn a_part_without_a_name_gets_one_that_nobody_else_has() {
 }
 
 #[tokio::test]
-async fn a_long_text_may_go_whole_under_one_name() {
+async fn a_long_text_may_be_sent_whole_under_one_id() {
     let smsc = Smsc::start();
     let payload = SmppSettings {
         long_text: LongText::Payload,
@@ -136,7 +136,7 @@ async fn a_long_text_may_go_whole_under_one_name() {
     assert!(submits[0].short_message.is_empty());
 }
 
-/// The sequence number of the part in each message's header.
+/// The part number in the header of each message.
 fn part_numbers(submits: &[Submit]) -> Vec<u8> {
     submits
         .iter()
@@ -145,7 +145,7 @@ fn part_numbers(submits: &[Submit]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn once_a_part_is_taken_the_rest_is_tried_again_alone() {
+async fn once_a_part_is_accepted_only_the_rest_is_retried() {
     for status in [0x58, 0x14, 0x08] {
         let smsc = Smsc::builder()
             .on_submit(move |submit| match submit.number {
@@ -207,7 +207,7 @@ async fn the_rest_of_a_message_is_not_tried_beyond_its_time() {
 }
 
 #[tokio::test]
-async fn once_a_part_is_taken_no_other_carrier_is_asked() {
+async fn once_a_part_is_accepted_no_other_carrier_is_used() {
     let smsc = Smsc::builder()
         .on_submit(|submit| match submit.number {
             0 => vec![Act::Answer],
@@ -225,8 +225,8 @@ async fn once_a_part_is_taken_no_other_carrier_is_asked() {
 }
 
 #[tokio::test]
-async fn parts_are_sent_side_by_side_and_in_order() {
-    // None is answered before all are there.
+async fn parts_are_sent_concurrently_and_in_order() {
+    // None is answered before all have arrived.
     let smsc = Smsc::builder()
         .on_submit(|_| vec![Act::AfterSubmits(10), Act::Answer])
         .start();

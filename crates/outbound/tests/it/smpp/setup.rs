@@ -17,10 +17,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
-/// How often a state is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How often a condition is checked.
+const CHECK_EVERY: Duration = Duration::from_millis(5);
 
-/// A clock that stands still, so that PDUs are the same each time.
+/// A clock that does not move, so that PDUs are always the same.
 struct Standing;
 
 impl Clock for Standing {
@@ -29,12 +29,12 @@ impl Clock for Standing {
     }
 }
 
-/// Remembers receipts, and refuses as many as it is told to.
+/// Stores receipts, and refuses as many as it is told to.
 pub(crate) struct Sink {
     received: watch::Sender<Vec<Receipt>>,
     refusals: AtomicUsize,
-    /// A receipt is stored only once there is a place.
-    places: Semaphore,
+    /// A receipt is stored only with a permit.
+    permits: Semaphore,
 }
 
 impl Sink {
@@ -42,33 +42,33 @@ impl Sink {
         Self::with(0, Semaphore::MAX_PERMITS)
     }
 
-    /// One that refuses the first receipts.
+    /// Refuses the first `count` receipts.
     pub(crate) fn refusing(count: usize) -> Arc<Self> {
         Self::with(count, Semaphore::MAX_PERMITS)
     }
 
-    /// One that stores nothing until it is told to go on.
+    /// Stores nothing until it is told to continue.
     pub(crate) fn waiting() -> Arc<Self> {
         Self::with(0, 0)
     }
 
-    fn with(refusals: usize, places: usize) -> Arc<Self> {
+    fn with(refusals: usize, permits: usize) -> Arc<Self> {
         Arc::new(Self {
             received: watch::Sender::default(),
             refusals: AtomicUsize::new(refusals),
-            places: Semaphore::new(places),
+            permits: Semaphore::new(permits),
         })
     }
 
     pub(crate) fn go_on(&self) {
-        self.places.add_permits(1_000);
+        self.permits.add_permits(1_000);
     }
 
     pub(crate) fn received(&self) -> Vec<Receipt> {
         self.received.borrow().clone()
     }
 
-    /// Waits until so many receipts have come.
+    /// Waits for this many receipts.
     pub(crate) async fn wait_for(&self, count: usize) -> Vec<Receipt> {
         let mut received = self.received.subscribe();
         let enough = received.wait_for(|receipts| receipts.len() >= count);
@@ -80,7 +80,7 @@ impl Sink {
 #[async_trait]
 impl ReceiptSink for Sink {
     async fn receive(&self, receipt: Receipt) -> Result<bool, ReceiptError> {
-        let _place = self.places.acquire().await.expect("never closed");
+        let _permit = self.permits.acquire().await.expect("never closed");
         let less = |left: usize| left.checked_sub(1);
         let refused = self
             .refusals
@@ -97,7 +97,7 @@ impl ReceiptSink for Sink {
     }
 }
 
-/// Settings that fit a test: short waits.
+/// Settings with short timeouts.
 pub(crate) fn settings(smsc: &Smsc) -> SmppSettings {
     SmppSettings {
         reconnect_after: Duration::from_millis(20),
@@ -107,14 +107,14 @@ pub(crate) fn settings(smsc: &Smsc) -> SmppSettings {
     }
 }
 
-/// A carrier that is not connected yet, and may have all its binds.
+/// A carrier that may have all its binds, but is not connected yet.
 pub(crate) fn start(settings: SmppSettings, sink: &Arc<Sink>) -> Arc<SmppCarrier> {
     let carrier = SmppCarrier::start(settings, sink.clone(), Arc::new(Standing));
     carrier.allow_binds(u16::MAX);
     carrier
 }
 
-/// A carrier all of whose links are up.
+/// A carrier with all links up.
 pub(crate) async fn connected(settings: SmppSettings) -> (Arc<SmppCarrier>, Arc<Sink>) {
     let sink = Sink::new();
     let carrier = start(settings, &sink);
@@ -122,15 +122,15 @@ pub(crate) async fn connected(settings: SmppSettings) -> (Arc<SmppCarrier>, Arc<
     (carrier, sink)
 }
 
-/// Waits until every link is up and nothing slows it.
+/// Waits until every link is up and the rate is not reduced.
 pub(crate) async fn until_up(carrier: &SmppCarrier) {
     eventually("the carrier is up", || carrier.health() == Health::Up).await;
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let looking = async {
-        let mut looks = interval(LOOK_EVERY);
+        let mut looks = interval(CHECK_EVERY);
         while !is_so() {
             looks.tick().await;
         }
@@ -164,15 +164,15 @@ pub(crate) fn parcel(id: u64, text: &str) -> Parcel {
     }
 }
 
-/// Hands a message over; every one has its answer in time.
+/// Sends a message and waits for the result, within a deadline.
 pub(crate) async fn submit(carrier: &SmppCarrier, parcel: &Parcel) -> Submitted {
     let answer = timeout(PATIENCE, carrier.submit(parcel)).await;
     answer.expect("an answer in time")
 }
 
-/// Hands a message over as often as it takes, as the engine does; says how often that was.
+/// Sends a message as often as necessary, like the engine, and returns how often that was.
 pub(crate) async fn insist(carrier: &SmppCarrier, parcel: &Parcel) -> usize {
-    let mut pauses = interval(LOOK_EVERY);
+    let mut pauses = interval(CHECK_EVERY);
     for tries in 1..2_000 {
         match submit(carrier, parcel).await {
             Submitted::Taken(_) => return tries,
@@ -183,22 +183,22 @@ pub(crate) async fn insist(carrier: &SmppCarrier, parcel: &Parcel) -> usize {
     panic!("{:?} was never taken", parcel.id);
 }
 
-/// Hands messages over, each as often as it takes, as many at once as the carrier's window allows; says how often that
-/// was in all.
+/// Sends messages as often as necessary, as many at once as the carrier's window allows, and returns the number of
+/// attempts.
 pub(crate) async fn insist_on_all(carrier: &Arc<SmppCarrier>, ids: RangeInclusive<u64>) -> usize {
     let window = Arc::new(Semaphore::new(carrier.window()));
     let mut tasks = JoinSet::new();
     for id in ids {
         let (carrier, window) = (carrier.clone(), window.clone());
         tasks.spawn(async move {
-            let _place = window.acquire_owned().await.expect("never closed");
+            let _permit = window.acquire_owned().await.expect("never closed");
             insist(&carrier, &parcel(id, "Hi")).await
         });
     }
     tasks.join_all().await.into_iter().sum()
 }
 
-/// What a carrier answers to a message that it took in one part, under this ID.
+/// The result for a message that was accepted in one part, under this ID.
 pub(crate) fn taken(id: u64) -> Submitted {
     Submitted::Taken(vec![id.to_string()])
 }

@@ -1,4 +1,4 @@
-//! Links by TLS.
+//! Links with TLS.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::setup::{Sink, connected, eventually, parcel, settings, start, submit, taken};
 use crate::tls::{Identity, acceptor, self_signed};
 
-/// Takes TLS off in front of an SMSC.
+/// A TLS proxy before an SMSC.
 async fn in_front_of(smsc: SocketAddr, identity: Identity) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
     let address = listener.local_addr().expect("bound");
@@ -21,7 +21,7 @@ async fn in_front_of(smsc: SocketAddr, identity: Identity) -> SocketAddr {
             let accepting = acceptor.accept(outer);
             tokio::spawn(async move {
                 let mut inner = TcpStream::connect(smsc).await.expect("the SMSC listens");
-                // One that does not trust us, or hangs up, ends its connection and no other.
+                // A client that does not trust us ends only its own connection.
                 if let Ok(mut outer) = accepting.await {
                     let _ended = tokio::io::copy_bidirectional(&mut outer, &mut inner).await;
                 }
@@ -53,7 +53,7 @@ async fn an_smsc_that_proves_who_it_is_gets_messages() {
 }
 
 #[tokio::test]
-async fn one_that_does_not_is_told_nothing() {
+async fn an_untrusted_smsc_gets_no_data() {
     let (smsc, identity) = (Smsc::start(), self_signed());
     let trusted = SmppTls {
         authorities: vec![identity.certificate.clone()],

@@ -1,4 +1,4 @@
-//! Reports that the upstream brings: whose they are, and what becomes of them.
+//! Reports from the upstream: which message they belong to, and their effect.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::setup::now;
 
 const DELIVERED: &[u8] = br#"{"id":"10001","status":1,"error":0}"#;
 
-/// A carrier that has handed message 7 over, and the end of the address that its reports go to.
+/// A carrier that has sent message 7, and the last part of its callback URL.
 async fn sent(channel: Channel) -> (Scene, Arc<UpstreamReports>, String) {
     let scene = Scene::answering(Reply::answer(200, r#"["10001"]"#)).await;
     let reports = UpstreamReports::new();
@@ -24,7 +24,7 @@ async fn sent(channel: Channel) -> (Scene, Arc<UpstreamReports>, String) {
     (scene, reports, proof)
 }
 
-/// The end of the address that went out last.
+/// The last part of the callback URL that was sent last.
 fn last_proof(scene: &Scene) -> String {
     let body = scene.posted().pop().expect("a request").json();
     let address = body.get("dlrUrl").or(body.get("callBackUrl"));
@@ -102,7 +102,7 @@ async fn only_the_address_that_was_made_for_the_message_counts() {
 }
 
 #[tokio::test]
-async fn what_is_no_report_is_not_taken() {
+async fn malformed_reports_are_refused() {
     let (scene, reports, proof) = sent(Channel::Sms).await;
     for body in [&b"garbage"[..], b"", b"[]", b"{}", &[0xff, 0xfe]] {
         let taken = reports.take("up", id(7), &proof, body).await;
@@ -127,7 +127,7 @@ async fn what_was_seen_is_told() {
 }
 
 #[tokio::test]
-async fn a_lookup_is_told_in_our_own_name() {
+async fn a_lookup_is_reported_under_our_own_id() {
     let (scene, reports, proof) = sent(Channel::Hlr).await;
     for (body, outcome, told) in [
         (
@@ -151,7 +151,7 @@ async fn a_lookup_is_told_in_our_own_name() {
 }
 
 #[tokio::test]
-async fn a_message_that_goes_by_our_own_name_is_found() {
+async fn a_message_with_our_own_reference_is_found() {
     let (scene, reports, proof) = sent(Channel::Viber).await;
     scene.sink.know("@7");
     let both = |theirs| {
@@ -174,7 +174,7 @@ async fn a_message_that_goes_by_our_own_name_is_found() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_is_to_come_again() {
+async fn reports_that_cannot_be_stored_are_requested_again() {
     let (scene, reports, proof) = sent(Channel::Sms).await;
     for error in [
         ReceiptError::Busy,
@@ -193,7 +193,7 @@ async fn what_cannot_be_stored_is_to_come_again() {
 }
 
 #[tokio::test]
-async fn a_new_token_does_not_turn_away_what_was_sent_with_the_old_one() {
+async fn a_new_token_still_accepts_reports_for_the_old_one() {
     let (scene, reports, proof) = sent(Channel::Sms).await;
     let with_token = |token: &str| {
         let mut settings = settings(&scene.server.url("/api"));
@@ -206,7 +206,7 @@ async fn a_new_token_does_not_turn_away_what_was_sent_with_the_old_one() {
         ("sb_third", ReportTaken::Yes),
         ("sb_fourth", ReportTaken::Yes),
         ("sb_fifth", ReportTaken::Yes),
-        // The first is the fifth to be replaced by now.
+        // The first token has been replaced five times.
         ("sb_sixth", ReportTaken::UnknownAddress),
     ] {
         reports.set(vec![with_token(token)]);

@@ -1,4 +1,4 @@
-//! An upstream that follows a script, a carrier that is connected to it, and a sink that remembers.
+//! A scripted upstream, a carrier that is connected to it, and a sink that records receipts.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use crate::setup::now;
 
 pub(crate) const TOKEN: &str = "sb_test_token";
 
-/// Always the same time.
+/// A clock that does not move.
 pub(crate) struct Still;
 
 impl Clock for Still {
@@ -28,7 +28,7 @@ impl Clock for Still {
     }
 }
 
-/// Remembers what it is told; parts are known by the names in `known`.
+/// Records what it gets; `known` has the references of known parts.
 #[derive(Default)]
 pub(crate) struct Memory {
     pub(crate) known: Mutex<HashSet<String>>,
@@ -48,7 +48,7 @@ impl Memory {
         known.insert(name.to_owned());
     }
 
-    /// What came since this was asked before.
+    /// The receipts since the last call.
     pub(crate) fn take_receipts(&self) -> Vec<Receipt> {
         std::mem::take(&mut *self.receipts.lock().expect("not poisoned"))
     }
@@ -75,7 +75,7 @@ impl ReceiptSink for Memory {
     }
 }
 
-/// All that a test needs.
+/// Everything that a test needs.
 pub(crate) struct Scene {
     pub(crate) server: Receiver,
     pub(crate) upstream: Arc<Upstream>,
@@ -83,19 +83,19 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// An upstream that answers messages so. What a probe asks for is there.
+    /// An upstream with this script for messages. It answers probes.
     pub(crate) async fn start(
         script: impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static,
     ) -> Self {
         Self::with(script, |_| {}).await
     }
 
-    /// An upstream that always gives this answer to a message.
+    /// An upstream that gives this answer to every message.
     pub(crate) async fn answering(reply: Reply) -> Self {
         Self::start(by_path(move |_| reply.clone())).await
     }
 
-    /// A carrier with settings of its own. Its first look at the upstream is over.
+    /// A carrier with its own settings, after its first check of the upstream.
     pub(crate) async fn with(
         script: impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static,
         change: impl FnOnce(&mut UpstreamSettings),
@@ -127,13 +127,13 @@ impl Scene {
         wait_for(&what, || self.upstream.health() == health).await;
     }
 
-    /// How often a path was asked for.
+    /// How often a path was requested.
     pub(crate) fn asked(&self, path: &str) -> usize {
         let received = self.server.received();
         received.iter().filter(|one| one.path == path).count()
     }
 
-    /// The messages that were handed over.
+    /// The messages that were sent.
     pub(crate) fn posted(&self) -> Vec<Received> {
         let mut received = self.server.received();
         received.retain(|one| one.method == "POST");
@@ -141,7 +141,7 @@ impl Scene {
     }
 }
 
-/// Answers messages by this script; an upstream of our own kind that is well answers the rest.
+/// Answers messages by this script, and everything else like a healthy upstream of our own kind.
 pub(crate) fn by_path(
     script: impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static,
 ) -> impl Fn(&Request<'_>) -> Reply + Send + Sync + 'static {
@@ -168,7 +168,7 @@ pub(crate) fn id(number: u64) -> MessageId {
     MessageId::new(number).expect("in range")
 }
 
-/// Message 7, tried for the first time.
+/// Message 7 at its first attempt.
 pub(crate) fn parcel(channel: Channel) -> Parcel {
     let text = if channel == Channel::Hlr { "" } else { "Hello" };
     Parcel {
@@ -196,14 +196,14 @@ pub(crate) fn parcel(channel: Channel) -> Parcel {
     }
 }
 
-/// Message 7 once more.
+/// Message 7 at its second attempt.
 pub(crate) fn again() -> Parcel {
     let mut parcel = parcel(Channel::Sms);
     parcel.claim.attempt = 2;
     parcel
 }
 
-/// Looks again and again until it is so.
+/// Waits until a condition holds.
 pub(crate) async fn wait_for(what: &str, mut look: impl FnMut() -> bool) {
     let until = tokio::time::Instant::now() + PATIENCE;
     while !look() {

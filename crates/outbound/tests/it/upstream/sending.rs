@@ -1,4 +1,4 @@
-//! What is handed over, and what its answer does to the message and to the carrier.
+//! Requests to the upstream, and the effect of its answers on the message and the carrier.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ fn taken(names: &[&str]) -> Submitted {
     Submitted::Taken(names.iter().map(ToString::to_string).collect())
 }
 
-/// An answer with headers of its own.
+/// An answer with a header.
 fn with_header(status: u16, header: &str, body: &str) -> Reply {
     let length = body.len();
     Reply::raw(format!(
@@ -29,7 +29,7 @@ fn key(request: &Received) -> &str {
 }
 
 #[tokio::test]
-async fn messages_of_every_channel_are_handed_over() {
+async fn messages_of_every_channel_are_sent() {
     let scene = Scene::answering(Reply::answer(200, r#"["10001"]"#)).await;
     for (channel, path, field) in [
         (Channel::Sms, "/api/sms", "dlrUrl"),
@@ -151,7 +151,7 @@ async fn a_failure_alone_does_not_take_it_down() {
 
 #[tokio::test]
 async fn a_try_whose_answer_was_lost_is_repeated_under_the_same_key() {
-    // Takes the message, and hangs up within its answer; then it knows the key.
+    // Accepts the message and closes the connection within its answer; then it knows the key.
     let tries = AtomicUsize::new(0);
     let scene = Scene::start(by_path(move |_| {
         match tries.fetch_add(1, Ordering::Relaxed) {
@@ -170,8 +170,8 @@ async fn a_try_whose_answer_was_lost_is_repeated_under_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_kept_connection_that_was_closed_costs_no_try() {
-    // Hangs up on the second message of each connection.
+async fn a_kept_connection_that_was_closed_costs_no_attempt() {
+    // Closes at the second message of each connection.
     let scene = Scene::start(by_path(|request| match request.number {
         0 => Reply::answer(200, r#"["10001"]"#),
         _ => Reply::close(),
@@ -184,14 +184,14 @@ async fn a_kept_connection_that_was_closed_costs_no_try() {
 }
 
 #[tokio::test]
-async fn a_repetition_that_conflicts_was_taken_before() {
+async fn a_repetition_that_conflicts_was_accepted_before() {
     let scene = Scene::answering(Reply::answer(409, "{}")).await;
     assert_eq!(scene.submit(&again()).await, taken(&["@7"]));
     assert_eq!(scene.upstream.health(), Health::Up);
 }
 
 #[tokio::test]
-async fn an_upstream_that_hangs_is_not_waited_for() {
+async fn a_hanging_upstream_times_out() {
     let limit = Duration::from_millis(200);
     let script = by_path(|_| Reply::hang());
     let scene = Scene::with(script, |settings| settings.timeout = limit).await;
@@ -210,7 +210,7 @@ async fn an_upstream_that_hangs_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn one_that_fails_is_left_alone_until_it_is_back() {
+async fn a_failing_upstream_is_not_used_until_it_is_back() {
     let works = Arc::new(AtomicBool::new(true));
     let scene = {
         let works = works.clone();
@@ -237,7 +237,7 @@ async fn one_that_fails_is_left_alone_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn one_that_is_not_there_is_down_from_the_start() {
+async fn an_unreachable_upstream_is_down_from_the_start() {
     // A port that was free a moment ago.
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
     let address = free.local_addr().expect("bound");
@@ -278,7 +278,7 @@ async fn a_wrong_token_shows_before_the_first_message() {
 }
 
 #[tokio::test]
-async fn a_long_pause_is_kept_by_all_messages_and_a_short_one_waited_for() {
+async fn messages_wait_for_a_short_pause_and_go_elsewhere_for_a_long_one() {
     for (seconds, second, asked) in [
         ("60", Submitted::NotNow(Code::THROTTLED), 1),
         ("1", taken(&["10001"]), 2),
@@ -317,12 +317,12 @@ async fn no_more_goes_out_than_was_agreed() {
     for _ in 0..4 {
         assert_eq!(scene.submit(&parcel).await, taken(&["10001"]));
     }
-    // Three times two parts at 50 ms each stand between the first and the last.
+    // Three further messages of two parts each, at 50 ms a part.
     assert!(started.elapsed() >= Duration::from_millis(300));
 }
 
 #[tokio::test]
-async fn what_has_expired_while_it_waited_is_not_sent() {
+async fn a_message_that_expires_while_waiting_is_not_sent() {
     let scene = Scene::answering(Reply::answer(200, r#"["10001"]"#)).await;
     let mut parcel = parcel(Channel::Sms);
     parcel.expires_at = crate::setup::now();
@@ -332,7 +332,7 @@ async fn what_has_expired_while_it_waited_is_not_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_are_kept_and_no_more_than_the_window() {
+async fn idle_connections_are_kept_up_to_the_window() {
     let scene = Arc::new(Scene::answering(Reply::answer(200, r#"["10001"]"#)).await);
     let mut tasks = tokio::task::JoinSet::new();
     for task in 1..=8 {
@@ -353,6 +353,6 @@ async fn connections_are_kept_and_no_more_than_the_window() {
     let mut peers: Vec<_> = posted.iter().map(|one| one.peer).collect();
     peers.sort_unstable();
     peers.dedup();
-    // One that goes back a moment too late for the next message gives rise to another.
+    // A connection that is returned too late for the next message causes another one.
     assert!(peers.len() <= 16, "{} connections", peers.len());
 }

@@ -1,9 +1,9 @@
-//! Answers: in any order, late, never, strange.
+//! Answers in any order, late, missing and malformed.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use smpp::{Body, Ended, MessageResp, Pdu, SessionOptions, Status, SubmitError, Tlvs, tag};
+use smpp::{Body, EndReason, MessageResp, Pdu, SessionOptions, Status, SubmitError, Tlvs, tag};
 
 use crate::notation::octets;
 use crate::peer::{bound, message, options, soon, until};
@@ -127,7 +127,7 @@ async fn that_never_come_are_unknown_and_the_link_is_asked() {
     let script = async {
         let (late, text) = peer.take_message().await;
         assert_eq!(text, "first");
-        // The second one waits for room in the window, which the first one gives up.
+        // The second message waits for the window until the first gives up.
         let asked = peer.pdu().await;
         let (ask, second) = if asked.body == Body::EnquireLink {
             (asked.sequence, peer.take_message().await.0)
@@ -159,7 +159,7 @@ async fn that_come_late_count_while_the_link_is_alive() {
         // Three response timeouts pass, and the link answers each probe.
         for _ in 0..3 {
             let probe = peer.expect(Body::EnquireLink).await;
-            assert_eq!(session.in_flight(), 1, "it keeps its place in the window");
+            assert_eq!(session.in_flight(), 1, "it stays in the window");
             peer.send(Pdu::new(probe, Body::EnquireLinkResp)).await;
         }
         peer.answer(late, "late").await;
@@ -179,7 +179,7 @@ async fn that_never_come_from_a_dead_link_end_it() {
     let text = message("a");
     let (answer, _) = tokio::join!(session.submit(&text), peer.take_message());
     assert_eq!(answer, Err(SubmitError::Unknown));
-    assert_eq!(soon(session.closed()).await, Ended::NotAnswering);
+    assert_eq!(soon(session.closed()).await, EndReason::NotAnswering);
     assert_eq!(session.submit(&text).await, Err(SubmitError::NotSent));
 }
 
@@ -201,12 +201,12 @@ async fn are_unknown_when_the_link_dies() {
     let [first, second] = answers.try_into().expect("two");
     assert_eq!(first.expect("answered").message_id.as_ref(), b"whole");
     assert_eq!(second, Err(SubmitError::Unknown));
-    assert_eq!(soon(session.closed()).await, Ended::ClosedByPeer);
+    assert_eq!(soon(session.closed()).await, EndReason::ClosedByPeer);
     assert!(!session.is_open());
 }
 
 #[tokio::test]
-async fn to_a_message_that_nobody_waits_for_give_its_place_back() {
+async fn to_an_abandoned_message_free_the_window() {
     let options = SessionOptions {
         window: 1,
         ..options()
@@ -221,7 +221,7 @@ async fn to_a_message_that_nobody_waits_for_give_its_place_back() {
     assert!(given_up.await.is_err_and(|error| error.is_cancelled()));
     assert_eq!(session.in_flight(), 1, "the SMSC still has it");
     peer.answer(sequence, "unheard").await;
-    until("the place is free", || session.in_flight() == 0).await;
+    until("the window is free", || session.in_flight() == 0).await;
     let text = message("next");
     let (answer, ()) = tokio::join!(session.submit(&text), async {
         let (sequence, _) = peer.take_message().await;

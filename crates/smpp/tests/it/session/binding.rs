@@ -1,4 +1,4 @@
-//! How a session begins, or does not.
+//! Opening sessions, and failures to open them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use smpp::{
 use tokio::net::TcpStream;
 
 use crate::notation::octets;
-use crate::peer::{Peer, Smsc, Taking, message, options, soon};
+use crate::peer::{GatedHandler, Peer, Smsc, message, options, soon};
 
 /// Connects while `script` plays the SMSC.
 async fn connecting<F>(
@@ -24,7 +24,7 @@ where
     let address = smsc.address();
     let play = async { script(smsc.accept().await).await };
     tokio::join!(
-        Session::connect(&address, options, Arc::new(Taking::default())),
+        Session::connect(&address, options, Arc::new(GatedHandler::default())),
         play
     )
 }
@@ -117,7 +117,7 @@ async fn a_refused_bind_says_why() {
 async fn other_pdus_before_the_answer_do_no_harm() {
     let (session, mut peer) = connecting(options(), async |mut peer| {
         let bind = peer.pdu().await;
-        // A question, a command that nobody knows, and a message that cannot be read.
+        // An enquiry, an unknown command and an unreadable message.
         peer.send(Pdu::new(5, Body::EnquireLink)).await;
         peer.octets(&octets("00000012 00000ABC 00000000 00000006 'xy'"))
             .await;
@@ -156,7 +156,7 @@ async fn a_message_right_behind_the_answer_is_handled() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_told_apart() {
+async fn failures_to_answer_are_distinguished() {
     let short = SessionOptions {
         bind_timeout: Duration::from_millis(50),
         ..options()
@@ -188,11 +188,11 @@ async fn what_is_no_answer_is_told_apart() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_no_refusal() {
+async fn an_absent_receiver_is_not_a_refusal() {
     let smsc = Smsc::open().await;
     let address = smsc.address();
     drop(smsc);
-    let incoming = Arc::new(Taking::default());
+    let incoming = Arc::new(GatedHandler::default());
     let dead = soon(Session::connect(&address, options(), incoming.clone())).await;
     assert!(
         matches!(dead, Err(ConnectError::Connect { .. })),
@@ -233,7 +233,7 @@ async fn dials_from_the_address_it_is_told() {
         peer.stream().peer_addr().expect("connected").ip()
     };
     let (session, from) = tokio::join!(
-        Session::connect(&address, options, Arc::new(Taking::default())),
+        Session::connect(&address, options, Arc::new(GatedHandler::default())),
         accept
     );
     assert_eq!(from.to_string(), "127.0.0.2");

@@ -1,11 +1,11 @@
-//! How a session ends in good order.
+//! Graceful ends of sessions.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use smpp::{Body, Ended, Pdu, SessionOptions, Status, SubmitError};
+use smpp::{Body, EndReason, Pdu, SessionOptions, Status, SubmitError};
 
-use crate::peer::{Taking, bound, bound_with, message, options, soon, until};
+use crate::peer::{GatedHandler, bound, bound_with, message, options, soon, until};
 
 #[tokio::test]
 async fn unbinding_waits_for_a_full_window() {
@@ -43,7 +43,7 @@ async fn unbinding_waits_for_a_full_window() {
             .all(|answer| *answer == Err(SubmitError::NotSent)),
         "{waiting:?}"
     );
-    assert_eq!(session.closed().await, Ended::Unbound);
+    assert_eq!(session.closed().await, EndReason::Unbound);
 }
 
 #[tokio::test]
@@ -63,13 +63,17 @@ async fn unbinding_ends_without_an_answer_too() {
             (!closes).then_some(peer)
         };
         let ((), _peer) = tokio::join!(soon(session.unbind()), script);
-        assert_eq!(session.closed().await, Ended::Unbound, "closes: {closes}");
+        assert_eq!(
+            session.closed().await,
+            EndReason::Unbound,
+            "closes: {closes}"
+        );
     }
 }
 
 #[tokio::test]
 async fn an_smsc_that_unbinds_gets_its_answers_first() {
-    let taking = Taking::closed();
+    let taking = GatedHandler::closed();
     let (session, mut peer) = bound_with(options(), taking.clone()).await;
     peer.bring(8, "slow").await;
     until("it is being handled", || taking.begun() == 1).await;
@@ -85,13 +89,13 @@ async fn an_smsc_that_unbinds_gets_its_answers_first() {
         taking.let_through(1);
         peer.expect_taken(8, Status::OK).await;
         assert_eq!(peer.expect(Body::UnbindResp).await, 9);
-        // It is still listening.
+        // The session still reads.
         peer.answer(under_way, "after all").await;
         peer.expect_closed().await;
     };
     let (answer, ()) = tokio::join!(session.submit(&text), script);
     assert_eq!(answer.expect("answered").message_id.as_ref(), b"after all");
-    assert_eq!(soon(session.closed()).await, Ended::UnboundByPeer);
+    assert_eq!(soon(session.closed()).await, EndReason::UnboundByPeer);
 }
 
 #[tokio::test]
@@ -105,7 +109,7 @@ async fn both_may_unbind_at_once() {
         peer.expect_closed().await;
     };
     tokio::join!(soon(session.unbind()), script);
-    assert_eq!(session.closed().await, Ended::Unbound);
+    assert_eq!(session.closed().await, EndReason::Unbound);
 }
 
 #[tokio::test]
@@ -146,11 +150,11 @@ async fn a_session_without_messages_unbinds() {
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(soon(session.closed()).await, Ended::Idle);
+    assert_eq!(soon(session.closed()).await, EndReason::Idle);
 }
 
 #[tokio::test]
-async fn the_end_is_told_in_words() {
+async fn the_end_has_a_plain_text() {
     let (session, peer) = bound(options()).await;
     drop(peer);
     let ended = soon(session.closed()).await;

@@ -1,18 +1,18 @@
-//! What the SMSC brings.
+//! Deliveries from the SMSC.
 
 use std::time::Duration;
 
 use smpp::{Body, MessageResp, Pdu, SessionOptions, Status};
 
-use crate::peer::{Taking, bound, bound_with, message, options, until};
+use crate::peer::{GatedHandler, bound, bound_with, message, options, until};
 
 #[tokio::test]
 async fn is_answered_once_it_is_handled_and_not_before() {
-    let taking = Taking::closed();
+    let taking = GatedHandler::closed();
     let (_session, mut peer) = bound_with(options(), taking.clone()).await;
     peer.bring(1, "a").await;
     until("it is being handled", || taking.begun() == 1).await;
-    // The answer to this comes first.
+    // The response to this arrives first.
     peer.send(Pdu::new(2, Body::EnquireLink)).await;
     assert_eq!(peer.expect(Body::EnquireLinkResp).await, 2);
     taking.let_through(1);
@@ -47,8 +47,8 @@ async fn by_data_sm_is_refused_unless_wanted() {
 }
 
 #[tokio::test]
-async fn is_handled_side_by_side_up_to_a_bound() {
-    let taking = Taking::closed();
+async fn is_handled_concurrently_up_to_a_limit() {
+    let taking = GatedHandler::closed();
     let options = SessionOptions {
         incoming: 3,
         ..options()
@@ -57,7 +57,7 @@ async fn is_handled_side_by_side_up_to_a_bound() {
     for sequence in 1..=5 {
         peer.bring(sequence, "a").await;
     }
-    // Behind those that wait: read only when there is room.
+    // Queued behind the waiting messages: read only when there is a free permit.
     peer.send(Pdu::new(9, Body::EnquireLink)).await;
     until("three are being handled", || taking.begun() == 3).await;
     taking.let_through(1);
@@ -78,7 +78,7 @@ async fn is_handled_side_by_side_up_to_a_bound() {
 
 #[tokio::test]
 async fn does_not_make_answers_late_that_lie_behind_it() {
-    let taking = Taking::closed();
+    let taking = GatedHandler::closed();
     let options = SessionOptions {
         incoming: 1,
         response_timeout: Duration::from_millis(300),
@@ -105,7 +105,7 @@ async fn does_not_make_answers_late_that_lie_behind_it() {
 }
 
 #[tokio::test]
-async fn alerts_and_outbinds_are_let_pass() {
+async fn alerts_and_outbinds_are_ignored() {
     let (session, mut peer) = bound(options()).await;
     peer.send(Pdu::new(1, Body::AlertNotification(Box::default())))
         .await;

@@ -1,8 +1,8 @@
-//! Whether the other side still hears; what it says that makes no sense.
+//! Link probes, and PDUs that make no sense.
 
 use std::time::Duration;
 
-use smpp::{Body, Ended, FatalLength, Pdu, SessionOptions, Status, SubmitError};
+use smpp::{Body, EndReason, FatalLength, Pdu, SessionOptions, Status, SubmitError};
 
 use crate::notation::octets;
 use crate::peer::{bound, message, options, soon};
@@ -10,7 +10,7 @@ use crate::peer::{bound, message, options, soon};
 const SHORT: Duration = Duration::from_millis(50);
 
 #[tokio::test]
-async fn a_silent_smsc_is_asked_again_and_again() {
+async fn a_silent_smsc_is_probed_again_and_again() {
     let options = SessionOptions {
         enquire_every: SHORT,
         ..options()
@@ -20,7 +20,7 @@ async fn a_silent_smsc_is_asked_again_and_again() {
         let sequence = peer.expect(Body::EnquireLink).await;
         peer.send(Pdu::new(sequence, Body::EnquireLinkResp)).await;
     }
-    // Some answer what they do not know with a nack: that is an answer too.
+    // Some SMSCs answer an unknown command with a nack, which counts as an answer.
     let sequence = peer.expect(Body::EnquireLink).await;
     let nack = Pdu::with_status(Status::ESME_RINVCMDID, sequence, Body::GenericNack);
     peer.send(nack).await;
@@ -29,7 +29,7 @@ async fn a_silent_smsc_is_asked_again_and_again() {
 }
 
 #[tokio::test]
-async fn an_smsc_that_does_not_answer_is_left() {
+async fn an_smsc_that_does_not_answer_times_out() {
     let options = SessionOptions {
         enquire_every: SHORT,
         response_timeout: SHORT,
@@ -37,7 +37,7 @@ async fn an_smsc_that_does_not_answer_is_left() {
     };
     let (session, mut peer) = bound(options).await;
     peer.expect(Body::EnquireLink).await;
-    assert_eq!(soon(session.closed()).await, Ended::NotAnswering);
+    assert_eq!(soon(session.closed()).await, EndReason::NotAnswering);
     peer.expect_closed().await;
 }
 
@@ -51,7 +51,7 @@ async fn its_questions_are_answered() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_and_harms_nothing() {
+async fn nonsense_is_refused_and_harms_nothing() {
     let (session, mut peer) = bound(options()).await;
     for (name, written, status) in [
         (
@@ -88,7 +88,7 @@ async fn what_makes_no_sense_is_refused_and_harms_nothing() {
 }
 
 #[tokio::test]
-async fn an_absurd_length_ends_it() {
+async fn an_absurd_length_ends_the_session() {
     let (session, mut peer) = bound(options()).await;
     let text = message("a");
     let (answer, ()) = tokio::join!(session.submit(&text), async {
@@ -97,7 +97,10 @@ async fn an_absurd_length_ends_it() {
             .await;
     });
     assert_eq!(answer, Err(SubmitError::Unknown));
-    assert_eq!(soon(session.closed()).await, Ended::Length(FatalLength(3)));
+    assert_eq!(
+        soon(session.closed()).await,
+        EndReason::Length(FatalLength(3))
+    );
     peer.expect_closed().await;
 }
 
@@ -118,7 +121,7 @@ async fn answers_that_come_octet_by_octet_are_put_together() {
 }
 
 #[tokio::test]
-async fn without_a_time_for_it_only_late_answers_make_it_ask() {
+async fn without_an_interval_only_late_answers_trigger_a_probe() {
     let options = SessionOptions {
         enquire_every: Duration::ZERO,
         response_timeout: SHORT,
@@ -128,7 +131,7 @@ async fn without_a_time_for_it_only_late_answers_make_it_ask() {
     let (session, mut peer) = bound(options).await;
     let text = message("a");
     let (answer, ()) = tokio::join!(session.submit(&text), async {
-        // The message comes first: nothing was asked before it.
+        // The message comes first, so no probe was sent before it.
         peer.take_message().await;
         let sequence = peer.expect(Body::EnquireLink).await;
         peer.send(Pdu::new(sequence, Body::EnquireLinkResp)).await;

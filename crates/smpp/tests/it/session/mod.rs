@@ -1,4 +1,4 @@
-//! Sessions against an SMSC that a test scripts.
+//! Sessions with a scripted SMSC.
 
 mod answers;
 mod binding;

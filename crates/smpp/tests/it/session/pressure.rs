@@ -7,11 +7,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::peer::{bound, message, options, soon};
 
-/// More than all sockets of a connection take, in messages that are as long as they can be.
+/// More messages of the maximum size than the sockets of a connection can buffer.
 const TOO_MUCH: usize = 500;
 
 #[tokio::test]
-async fn what_never_left_is_told_from_what_did() {
+async fn unsent_messages_are_distinguished_from_sent_ones() {
     let options = SessionOptions {
         window: TOO_MUCH + 5,
         ..options()
@@ -22,7 +22,7 @@ async fn what_never_left_is_told_from_what_did() {
     let short = message("behind");
     let first = join_all((0..TOO_MUCH).map(|_| session.submit(&long)));
     let script = async {
-        // The first is here, so the buffer with all of these is being written.
+        // The first message has arrived, so the buffer with all of them is being written.
         peer.take_message().await;
         let second = join_all((0..5).map(|_| session.submit(&short)));
         let death = async {
@@ -44,7 +44,7 @@ async fn what_never_left_is_told_from_what_did() {
 }
 
 #[tokio::test]
-async fn whoever_asks_without_listening_waits_and_gets_all_answers() {
+async fn a_peer_that_does_not_read_waits_and_gets_all_answers() {
     const QUESTIONS: u32 = 400_000;
     let (_session, peer) = bound(options()).await;
     let (mut reader, mut writer) = tokio::io::split(peer.into_stream());
@@ -53,11 +53,11 @@ async fn whoever_asks_without_listening_waits_and_gets_all_answers() {
         for sequence in 1..=QUESTIONS {
             encode(&Pdu::new(sequence, Body::EnquireLink), &mut octets).expect("valid");
         }
-        // Far more than is taken while nobody reads the answers.
+        // Far more than is accepted while the responses are not read.
         writer.write_all(&octets).await.expect("written");
         writer
     });
-    // Long enough for the answers to fill all that is between the two.
+    // Enough time for the responses to fill all buffers in between.
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }

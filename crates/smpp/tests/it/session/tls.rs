@@ -11,14 +11,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::peer::{Peer, Taking, message, options, soon};
+use crate::peer::{GatedHandler, Peer, message, options, soon};
 
 struct Identity {
     certificate: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
 }
 
-/// A certificate for 127.0.0.1 that nobody but itself vouches for.
+/// A self-signed certificate for 127.0.0.1.
 fn self_signed() -> Identity {
     let mut command = Command::new("openssl");
     command
@@ -69,7 +69,7 @@ fn trusting(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> 
     }
 }
 
-/// Connects; returns what became of both sides.
+/// Connects and returns the result of both sides.
 async fn meet(
     identity: Identity,
     options: SessionOptions,
@@ -87,7 +87,7 @@ async fn meet(
         Some(peer)
     };
     tokio::join!(
-        Session::connect(&address, options, Arc::new(Taking::default())),
+        Session::connect(&address, options, Arc::new(GatedHandler::default())),
         accept
     )
 }

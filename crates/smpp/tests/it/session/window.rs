@@ -1,4 +1,4 @@
-//! The window, and the sequence numbers in it.
+//! The window and its sequence numbers.
 
 use futures_util::future::join_all;
 use smpp::{Address, Body, EncodeError, Pdu, SessionOptions, SubmitError};
@@ -6,7 +6,7 @@ use smpp::{Address, Body, EncodeError, Pdu, SessionOptions, SubmitError};
 use crate::peer::{bound, message, options, until};
 
 #[tokio::test]
-async fn no_more_than_the_window_is_under_way() {
+async fn no_more_than_the_window_is_in_flight() {
     let options = SessionOptions {
         window: 3,
         ..options()
@@ -21,7 +21,7 @@ async fn no_more_than_the_window_is_under_way() {
         }
         for left in (0..7).rev() {
             assert_eq!(session.in_flight(), 3);
-            // Behind the answer to this question nothing else can be hidden.
+            // No message can be hidden behind the response to this.
             peer.send(Pdu::new(9, Body::EnquireLink)).await;
             peer.expect(Body::EnquireLinkResp).await;
             peer.answer(waiting.remove(0), left).await;
@@ -36,8 +36,8 @@ async fn no_more_than_the_window_is_under_way() {
 }
 
 #[tokio::test]
-async fn sequence_numbers_start_again_and_skip_those_under_way() {
-    // The bind has the last but one, the first message the last.
+async fn sequence_numbers_wrap_and_skip_those_in_flight() {
+    // The bind has the last but one sequence number, the first message the last.
     let options = SessionOptions {
         first_sequence: 0x7FFF_FFFE,
         ..options()
@@ -65,7 +65,7 @@ async fn sequence_numbers_start_again_and_skip_those_under_way() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_takes_no_place() {
+async fn a_message_that_cannot_be_encoded_does_not_use_the_window() {
     let options = SessionOptions {
         window: 1,
         ..options()

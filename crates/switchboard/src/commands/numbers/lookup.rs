@@ -4,7 +4,7 @@ use anyhow::ensure;
 use domain::{AccountId, Channel, Money, Network};
 use engine::catalogue::Live;
 use numbering::Corrected;
-use numbering::reference::{Operator, Place};
+use numbering::reference::{Location, Operator};
 use serde_json::{Value, json};
 
 use crate::cli::LookupArgs;
@@ -13,7 +13,7 @@ use crate::config::Config;
 
 struct NumberDetail {
     number: Corrected,
-    location: Place,
+    location: Location,
     operator: Option<(u32, String)>,
     price: Option<Money>,
 }

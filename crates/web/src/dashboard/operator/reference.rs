@@ -9,7 +9,9 @@ use domain::ports::{CatalogueEntry, CatalogueKind};
 use domain::{Country, Msisdn, Network};
 use http::StatusCode;
 use numbering::Reference;
-use numbering::reference::{NetworkEntry, Operator as MobileOperator, OperatorId, Place, Prefix};
+use numbering::reference::{
+    Location, NetworkEntry, Operator as MobileOperator, OperatorId, Prefix,
+};
 
 use crate::dashboard::Dashboard;
 use crate::dashboard::page::{Failure, Frame, show as show_page};
@@ -145,7 +147,7 @@ fn by_digits(reference: &Reference, digits: &str) -> Finds {
             .collect(),
         operators: operator.into_iter().map(OperatorShown::from).collect(),
         prefixes: reference
-            .prefixes_along(digits)
+            .prefixes_matching(digits)
             .take(SHOWN)
             .map(|entry| PrefixShown::of(reference, entry))
             .collect(),
@@ -195,7 +197,7 @@ impl From<&CatalogueEntry> for Version {
 
 impl PlaceShown {
     fn of(reference: &Reference, number: &Msisdn) -> Self {
-        let Place {
+        let Location {
             country,
             operator,
             network,

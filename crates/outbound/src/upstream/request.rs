@@ -1,4 +1,4 @@
-//! What is asked of the upstream: the request for one message.
+//! Builds the request for one message.
 
 use std::fmt::{self, Write as _};
 
@@ -12,32 +12,32 @@ use url::Url;
 
 use super::proof::ProofKey;
 
-/// The shortest and the longest time that the contract takes.
+/// The range of `expireIn` in the REST contract.
 const EXPIRE_IN_S: std::ops::RangeInclusive<i64> = 360..=432_000;
-/// From how many seconds on, time is told in steps of how many: what is tried again soon should read the same.
+/// Rounding of the remaining time: from how many seconds on, in steps of how many. A retry soon after then has the same
+/// body.
 const STEPS_S: [(i64, i64); 3] = [(21_600, 3600), (3600, 600), (0, 60)];
-/// So much of the carrier's name stands in a key, which may have 255 characters.
+/// How much of the carrier's name is in a key, which may have 255 characters.
 const MAX_KEY_NAME: usize = 64;
 
-/// A request: where, under which key, and its body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Order {
-    /// The path below the upstream's address.
+pub(super) struct MessageRequest {
+    /// The path below the upstream's URL.
     pub(super) path: &'static str,
-    /// Makes a repetition harmless at an upstream that knows `Idempotency-Key`.
+    /// Makes a repetition harmless at an upstream that supports `Idempotency-Key`.
     pub(super) key: String,
     /// JSON.
     pub(super) body: String,
 }
 
-/// What the requests of one carrier have in common.
-pub(super) struct Orders {
+/// Builds the requests of one carrier.
+pub(super) struct RequestBuilder {
     name: String,
     report_url: Url,
     proofs: ProofKey,
 }
 
-/// What does not change from one try to the next.
+/// The fields that are the same for each attempt.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -64,8 +64,8 @@ enum Content<'a> {
     },
 }
 
-impl Orders {
-    /// Orders of this carrier, whose reports go below `report_url`.
+impl RequestBuilder {
+    /// Reports go to URLs below `report_url`.
     pub(super) fn new(name: &str, report_url: &Url, proofs: ProofKey) -> Self {
         let mut report_url = report_url.clone();
         report_url.set_query(None);
@@ -77,8 +77,7 @@ impl Orders {
         }
     }
 
-    /// The request for a message, at this time.
-    pub(super) fn order(&self, parcel: &Parcel, now: Timestamp) -> Order {
+    pub(super) fn build(&self, parcel: &Parcel, now: Timestamp) -> MessageRequest {
         let (path, content) = content(parcel);
         let mut body = serde_json::to_string(&content).expect("texts and numbers are JSON");
         let key = self.key(parcel, path, &body);
@@ -98,10 +97,10 @@ impl Orders {
             add(format_args!(r#","expireIn":{expire_in}"#));
         }
         body.push('}');
-        Order { path, key, body }
+        MessageRequest { path, key, body }
     }
 
-    /// Where the reports about a message come in.
+    /// The callback URL of a message.
     fn report_address(&self, parcel: &Parcel) -> Url {
         let proof = self.proofs.proof(&self.name, parcel.id);
         let mut address = self.report_url.clone();
@@ -115,8 +114,8 @@ impl Orders {
 
     /// The carrier, the message and a hash of its content.
     ///
-    /// Without the hash the key of one message could be that of another: IDs start anew with an empty database, and two
-    /// services may share an account of the upstream. It would take the second for a repetition of the first.
+    /// Without the hash, two messages could have the same key: IDs start again with an empty database, and two services
+    /// may share an account. The upstream would take the second message for a repetition of the first.
     fn key(&self, parcel: &Parcel, path: &str, content: &str) -> String {
         let mut hash = digest::Context::new(&digest::SHA256);
         for part in [self.report_url.as_str(), &self.name, path, content] {
@@ -168,14 +167,13 @@ fn content(parcel: &Parcel) -> (&'static str, Content<'_>) {
     }
 }
 
-/// The coding, where the upstream would not come to it by itself: the caller has chosen it. Otherwise the upstream
-/// codes and splits the text as we would.
+/// The encoding, if the caller chose another one than the upstream would choose by itself.
 fn chosen_coding(parcel: &Parcel) -> Option<Coding> {
     let is_chosen = parcel.udh.is_some() || measure(&parcel.text) != Ok(parcel.shape);
     is_chosen.then_some(parcel.shape.coding)
 }
 
-/// The seconds that are left, never more than that unless the contract asks for more.
+/// The remaining seconds, rounded down unless the contract requires more.
 fn expire_in(expires_at: Timestamp, now: Timestamp) -> i64 {
     let left = expires_at.duration_since(now).as_secs().max(0);
     let (_, step) = STEPS_S

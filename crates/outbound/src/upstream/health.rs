@@ -1,4 +1,4 @@
-//! How the upstream does: up, asking for less, or down.
+//! The health of an upstream: up, throttling, or down.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -8,14 +8,14 @@ use domain::ports::{CarrierState, Health};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// After so many failures in a row it is down.
+/// How many failures in a row mean that it is down.
 const MAX_FAILURES: u32 = 3;
-/// A pause of this length is waited for; when it is longer, the message goes elsewhere or comes back later.
+/// A pause of up to this length is waited for; for a longer one the message goes elsewhere or is retried later.
 const SHORT_PAUSE: Duration = Duration::from_secs(2);
 
-/// What is known of the upstream's state. Asked for every message, so the answer is read off a few numbers.
+/// The health of an upstream. Read for every message, so most of it is atomic.
 #[derive(Debug)]
-pub(super) struct Pulse {
+pub(super) struct UpstreamHealth {
     name: String,
     origin: Instant,
     is_down: AtomicBool,
@@ -23,14 +23,14 @@ pub(super) struct Pulse {
     failures: AtomicU32,
     /// In milliseconds since `origin`.
     slow_until: AtomicU64,
-    /// Whether a message got through since this was last asked.
-    is_proven: AtomicBool,
+    /// Whether a message was accepted since the last [`Self::take_success`].
+    has_succeeded: AtomicBool,
     note: Mutex<Option<String>>,
-    fell: Notify,
+    went_down: Notify,
 }
 
-impl Pulse {
-    /// Of an upstream that is taken to be up.
+impl UpstreamHealth {
+    /// Starts as up.
     pub(super) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -39,9 +39,9 @@ impl Pulse {
             has_note: AtomicBool::new(false),
             failures: AtomicU32::new(0),
             slow_until: AtomicU64::new(0),
-            is_proven: AtomicBool::new(true),
+            has_succeeded: AtomicBool::new(true),
             note: Mutex::default(),
-            fell: Notify::new(),
+            went_down: Notify::new(),
         }
     }
 
@@ -75,45 +75,45 @@ impl Pulse {
         self.is_down.load(Ordering::Acquire)
     }
 
-    /// A message got through.
-    pub(super) fn note_success(&self) {
-        self.is_proven.store(true, Ordering::Relaxed);
+    /// Records that a message was accepted.
+    pub(super) fn record_success(&self) {
+        self.has_succeeded.store(true, Ordering::Relaxed);
         self.failures.store(0, Ordering::Relaxed);
         if self.is_down() || self.has_note.load(Ordering::Relaxed) {
             self.set_up();
         }
     }
 
-    /// It answered, though not as one would wish: the link works.
-    pub(super) fn note_answer(&self) {
+    /// Records an answer that is not a success: the connection works.
+    pub(super) fn record_answer(&self) {
         if !self.is_down() {
             self.failures.store(0, Ordering::Relaxed);
         }
     }
 
-    /// It did not answer, or its answer says that it has failed.
-    pub(super) fn note_failure(&self, why: &str) {
+    /// Records that there was no answer, or an answer about a failure.
+    pub(super) fn record_failure(&self, why: &str) {
         if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_FAILURES {
             self.set_down(why);
         }
     }
 
-    /// It answers and takes nothing, or not everything: somebody has to look at it.
-    pub(super) fn note_trouble(&self, why: &str) {
-        self.note_answer();
+    /// Records that the upstream answers but refuses messages, which needs a person's attention.
+    pub(super) fn record_trouble(&self, why: &str) {
+        self.record_answer();
         if !self.is_down() && self.set_note(Some(why)) {
             tracing::warn!(carrier = self.name, why, "the upstream refuses messages");
         }
     }
 
-    /// It asks for a pause.
+    /// Records that the upstream asks for a pause.
     pub(super) fn slow_down(&self, pause: Duration) {
         let until = self.origin.elapsed() + pause;
         let until = u64::try_from(until.as_millis()).unwrap_or(u64::MAX);
         self.slow_until.fetch_max(until, Ordering::Relaxed);
     }
 
-    /// Waits while the upstream has asked for a short pause. `false`: the pause is longer than that.
+    /// Waits if the upstream has asked for a short pause. Returns false if the pause is longer.
     pub(super) async fn wait_out_pause(&self) -> bool {
         match self.pause_left() {
             None => true,
@@ -134,32 +134,32 @@ impl Pulse {
         (!left.is_zero()).then_some(left)
     }
 
-    /// No message goes out until [`Self::let_through`].
+    /// Stops all messages until [`Self::allow_trial`].
     pub(super) fn set_down(&self, why: &str) {
-        let is_news = self.set_note(Some(why));
+        let has_changed = self.set_note(Some(why));
         let was_down = self.is_down.swap(true, Ordering::AcqRel);
-        if is_news || !was_down {
+        if has_changed || !was_down {
             tracing::warn!(carrier = self.name, why, "the upstream is down");
         }
-        self.fell.notify_one();
+        self.went_down.notify_one();
     }
 
-    /// It seems to be back: messages may try, and the first failure takes it down again.
-    pub(super) fn let_through(&self) {
+    /// Lets messages try again; the first failure sets it down again.
+    pub(super) fn allow_trial(&self) {
         self.failures.store(MAX_FAILURES - 1, Ordering::Relaxed);
         self.set_up();
     }
 
-    /// Waits until it is down. For one who waits.
+    /// Waits until it is down. Supports one waiting task.
     pub(super) async fn wait_until_down(&self) {
         while !self.is_down() {
-            self.fell.notified().await;
+            self.went_down.notified().await;
         }
     }
 
-    /// Whether a message got through since this was asked before.
-    pub(super) fn take_proven(&self) -> bool {
-        self.is_proven.swap(false, Ordering::Relaxed)
+    /// Whether a message was accepted since the last call.
+    pub(super) fn take_success(&self) -> bool {
+        self.has_succeeded.swap(false, Ordering::Relaxed)
     }
 
     fn set_up(&self) {
@@ -169,7 +169,7 @@ impl Pulse {
         }
     }
 
-    /// Whether that is news.
+    /// Returns whether the note has changed.
     fn set_note(&self, text: Option<&str>) -> bool {
         let mut note = self.note.lock().expect("no holder panics");
         self.has_note.store(text.is_some(), Ordering::Relaxed);
@@ -186,62 +186,62 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_falls_after_some_failures_in_a_row_and_rises_on_trial() {
-        let pulse = Pulse::new("up");
-        assert_eq!(pulse.health(), Health::Up);
-        pulse.note_failure("no answer");
-        pulse.note_failure("no answer");
-        pulse.note_answer();
-        pulse.note_failure("no answer");
-        pulse.note_failure("no answer");
-        assert_eq!(pulse.health(), Health::Up);
-        assert_eq!(pulse.state().note, None);
-        pulse.note_failure("no answer");
-        assert_eq!(pulse.health(), Health::Down);
-        assert_eq!(pulse.state().note.as_deref(), Some("no answer"));
-        pulse.wait_until_down().await;
-        assert!(pulse.take_proven(), "as at the start");
+    async fn it_goes_down_after_consecutive_failures_and_recovers_by_trial() {
+        let health = UpstreamHealth::new("up");
+        assert_eq!(health.health(), Health::Up);
+        health.record_failure("no answer");
+        health.record_failure("no answer");
+        health.record_answer();
+        health.record_failure("no answer");
+        health.record_failure("no answer");
+        assert_eq!(health.health(), Health::Up);
+        assert_eq!(health.state().note, None);
+        health.record_failure("no answer");
+        assert_eq!(health.health(), Health::Down);
+        assert_eq!(health.state().note.as_deref(), Some("no answer"));
+        health.wait_until_down().await;
+        assert!(health.take_success(), "as at the start");
 
-        pulse.let_through();
-        assert_eq!(pulse.health(), Health::Up);
-        pulse.note_failure("again");
-        assert_eq!(pulse.health(), Health::Down);
-        assert!(!pulse.take_proven(), "nothing got through");
+        health.allow_trial();
+        assert_eq!(health.health(), Health::Up);
+        health.record_failure("again");
+        assert_eq!(health.health(), Health::Down);
+        assert!(!health.take_success(), "nothing got through");
 
-        pulse.let_through();
-        pulse.note_success();
-        assert!(pulse.take_proven());
-        pulse.note_failure("once");
-        assert_eq!(pulse.health(), Health::Up);
+        health.allow_trial();
+        health.record_success();
+        assert!(health.take_success());
+        health.record_failure("once");
+        assert_eq!(health.health(), Health::Up);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_pause_is_kept_and_ends() {
-        let pulse = Pulse::new("up");
-        pulse.slow_down(Duration::from_secs(30));
-        pulse.slow_down(Duration::from_secs(1));
-        assert_eq!(pulse.health(), Health::Strained);
-        let note = pulse.state().note;
+        let health = UpstreamHealth::new("up");
+        health.slow_down(Duration::from_secs(30));
+        health.slow_down(Duration::from_secs(1));
+        assert_eq!(health.health(), Health::Strained);
+        let note = health.state().note;
         assert_eq!(
             note.as_deref(),
             Some("the upstream asks for a pause of 30 s")
         );
-        assert!(!pulse.wait_out_pause().await, "too long to wait for");
+        assert!(!health.wait_out_pause().await, "too long to wait for");
         tokio::time::advance(Duration::from_secs(29)).await;
         let before = Instant::now();
-        assert!(pulse.wait_out_pause().await);
+        assert!(health.wait_out_pause().await);
         assert!(before.elapsed() >= Duration::from_millis(900));
-        assert_eq!(pulse.health(), Health::Up);
+        assert_eq!(health.health(), Health::Up);
     }
 
     #[tokio::test]
-    async fn trouble_shows_until_a_message_gets_through() {
-        let pulse = Pulse::new("up");
-        pulse.note_trouble("no balance");
-        assert_eq!(pulse.health(), Health::Strained);
-        pulse.note_answer();
-        assert_eq!(pulse.state().note.as_deref(), Some("no balance"));
-        pulse.note_success();
-        assert_eq!((pulse.health(), pulse.state().note), (Health::Up, None));
+    async fn trouble_is_shown_until_a_message_is_accepted() {
+        let health = UpstreamHealth::new("up");
+        health.record_trouble("no balance");
+        assert_eq!(health.health(), Health::Strained);
+        health.record_answer();
+        assert_eq!(health.state().note.as_deref(), Some("no balance"));
+        health.record_success();
+        assert_eq!((health.health(), health.state().note), (Health::Up, None));
     }
 }

@@ -1,4 +1,4 @@
-//! The messages of the SMSC that are being handled.
+//! Messages from the SMSC that are being handled.
 
 use std::sync::Arc;
 
@@ -8,42 +8,42 @@ use tokio::time::Instant;
 use super::link::{Phase, Shared};
 use crate::{Body, MessageResp, Pdu, Status};
 
-/// A message of the SMSC that is being handled. It is answered in any case.
-pub(super) struct Handled {
+/// A message from the SMSC that is being handled. It is answered when this is dropped.
+pub(super) struct Delivery {
     shared: Arc<Shared>,
     sequence: u32,
     data: bool,
     status: Status,
-    _room: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
-impl Handled {
+impl Delivery {
     pub(super) fn new(
         shared: Arc<Shared>,
         sequence: u32,
         data: bool,
-        room: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Self {
         let mut state = shared.lock();
         state.handling += 1;
-        state.message_at = Instant::now();
+        state.last_message = Instant::now();
         drop(state);
         Self {
             shared,
             sequence,
             data,
-            // Should the handler panic.
+            // The answer if the handler panics.
             status: Status::ESME_RX_T_APPN,
-            _room: room,
+            _permit: permit,
         }
     }
 
-    pub(super) fn done(mut self, status: Status) {
+    pub(super) fn answer(mut self, status: Status) {
         self.status = status;
     }
 }
 
-impl Drop for Handled {
+impl Drop for Delivery {
     fn drop(&mut self) {
         let resp = MessageResp::default();
         let body = if self.data {
@@ -57,7 +57,7 @@ impl Drop for Handled {
         let drained = state.handling == 0 && !matches!(state.phase, Phase::Open);
         drop(state);
         if first {
-            self.shared.to_write.notify_one();
+            self.shared.write_needed.notify_one();
         }
         if drained {
             self.shared.changed.notify_one();

@@ -1,4 +1,4 @@
-//! The loop that watches the time: late answers, a silent link, the steps of unbinding.
+//! Watches the timers of a session: late answers, a silent link, the steps of unbinding.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
-use super::clock::later;
+use super::clock::add_saturating;
 use super::link::{Phase, Shared, State};
-use super::{Ended, SubmitError};
+use super::{EndReason, SubmitError};
 use crate::{Body, Pdu};
 
-/// After `unbind_resp` answers of the SMSC are awaited for so long at most.
-const LINGER: Duration = Duration::from_secs(1);
+/// How long to wait for outstanding answers after `unbind_resp`.
+const MAX_LINGER: Duration = Duration::from_secs(1);
 
-/// Returns when the session is to end.
-pub(super) async fn keep(shared: &Shared) -> Ended {
+/// Returns when the session must end.
+pub(super) async fn run_timers(shared: &Shared) -> EndReason {
     let mut wakers = Vec::new();
     loop {
         let (next, given_up) = {
@@ -36,7 +36,7 @@ pub(super) async fn keep(shared: &Shared) -> Ended {
 }
 
 impl State {
-    /// Gives up messages whose answer is later than a live link may take; returns how many.
+    /// Gives up messages whose answer is overdue even for a live link. Returns how many.
     fn give_up_late(&mut self, shared: &Shared, now: Instant, wakers: &mut Vec<Waker>) -> usize {
         let mut given_up = 0;
         while let Some((sequence, sent)) = self.outstanding.oldest() {
@@ -49,53 +49,53 @@ impl State {
             given_up += 1;
         }
         if given_up > 0 {
-            self.ask(shared);
+            self.probe_link(shared);
         }
         given_up
     }
 
-    /// Probes the link while the oldest answer is late, once in each response timeout; returns when to look again.
+    /// Probes the link while the oldest answer is late, once per response timeout. Returns when to check again.
     fn probe_late(&mut self, shared: &Shared, now: Instant) -> Option<Instant> {
         let limits = shared.limits;
         let (_, sent) = self.outstanding.oldest()?;
         let left = self.clock.left(sent, now, limits.response);
         if !left.is_zero() {
             self.late_probe = None;
-            return Some(later(now, left));
+            return Some(add_saturating(now, left));
         }
         let again = self
             .late_probe
-            .map_or(now, |last| later(last, limits.response));
+            .map_or(now, |last| add_saturating(last, limits.response));
         let again = if again <= now {
-            self.ask(shared);
+            self.probe_link(shared);
             self.late_probe = Some(now);
-            later(now, limits.response)
+            add_saturating(now, limits.response)
         } else {
             again
         };
-        let give_up = later(now, self.clock.left(sent, now, limits.late));
+        let give_up = add_saturating(now, self.clock.left(sent, now, limits.late));
         Some(again.min(give_up))
     }
 
-    fn ask(&mut self, shared: &Shared) {
+    fn probe_link(&mut self, shared: &Shared) {
         if self.probe.is_none() {
             self.probe = Some(self.request(shared, Body::EnquireLink));
         }
     }
 
-    /// What is due, and when to look again; the end, when that is due.
-    fn step(&mut self, shared: &Shared, now: Instant) -> Result<Instant, Ended> {
+    /// Does what is due and returns when to check again, or why the session must end.
+    fn step(&mut self, shared: &Shared, now: Instant) -> Result<Instant, EndReason> {
         let limits = shared.limits;
         if let Some((_, sent)) = self.probe
             && self.clock.left(sent, now, limits.response).is_zero()
         {
-            return Err(Ended::NotAnswering);
+            return Err(EndReason::NotAnswering);
         }
-        let mut next = later(now, limits.response);
+        let mut next = add_saturating(now, limits.response);
         if self.probe.is_none() {
-            let silent = later(self.heard, limits.enquire);
+            let silent = add_saturating(self.last_received, limits.enquire);
             if silent <= now {
-                self.ask(shared);
+                self.probe_link(shared);
             } else {
                 next = next.min(silent);
             }
@@ -103,33 +103,36 @@ impl State {
         if let Some(until) = self.probe_late(shared, now) {
             next = next.min(until);
         }
-        next = next.min(self.idle(shared, now));
-        if let Some(until) = self.leave(shared, now)? {
+        next = next.min(self.check_idle(shared, now));
+        if let Some(until) = self.step_unbind(shared, now)? {
             next = next.min(until);
         }
         if let Some((_, sent)) = self.probe {
-            next = next.min(later(now, self.clock.left(sent, now, limits.response)));
+            next = next.min(add_saturating(
+                now,
+                self.clock.left(sent, now, limits.response),
+            ));
         }
         Ok(next)
     }
 
-    /// Begins to unbind when there was no message for too long; returns when that is.
-    fn idle(&mut self, shared: &Shared, now: Instant) -> Instant {
+    /// Starts to unbind after too long without a message. Returns when to check again.
+    fn check_idle(&mut self, shared: &Shared, now: Instant) -> Instant {
         let Some(idle) = shared.limits.idle else {
-            return later(now, Duration::MAX);
+            return add_saturating(now, Duration::MAX);
         };
-        let until = later(self.message_at, idle);
+        let until = add_saturating(self.last_message, idle);
         if until > now {
             return until;
         }
         if self.outstanding.is_empty() && self.handling == 0 {
-            self.begin_unbind(shared, Ended::Idle);
+            self.begin_unbind(shared, EndReason::Idle);
         }
-        later(now, idle)
+        add_saturating(now, idle)
     }
 
-    /// The next step of unbinding, if the session is at that; returns when to look again.
-    fn leave(&mut self, shared: &Shared, now: Instant) -> Result<Option<Instant>, Ended> {
+    /// Takes the next step of unbinding, if any. Returns when to check again.
+    fn step_unbind(&mut self, shared: &Shared, now: Instant) -> Result<Option<Instant>, EndReason> {
         let drained = self.outstanding.is_empty();
         match &mut self.phase {
             Phase::Open => Ok(None),
@@ -138,15 +141,15 @@ impl State {
                 until,
                 ..
             } => {
-                let mut look = *until;
+                let mut check_at = *until;
                 if drained || *until <= now {
-                    look = later(now, shared.limits.response);
+                    check_at = add_saturating(now, shared.limits.response);
                     let (sent, _) = self.request(shared, Body::Unbind);
                     if let Phase::Unbinding { unbind, until, .. } = &mut self.phase {
-                        (*unbind, *until) = (Some(sent), look);
+                        (*unbind, *until) = (Some(sent), check_at);
                     }
                 }
-                Ok(Some(look))
+                Ok(Some(check_at))
             }
             Phase::Unbinding {
                 why,
@@ -165,25 +168,25 @@ impl State {
                 answered,
             } => {
                 if *answered && (drained || *until <= now) {
-                    return Err(Ended::UnboundByPeer);
+                    return Err(EndReason::UnboundByPeer);
                 }
                 if !*answered && (self.handling == 0 || *until <= now) {
                     *answered = true;
                     let resp = Pdu::new(*sequence, Body::UnbindResp);
-                    *until = later(now, LINGER.min(shared.limits.response));
-                    let look = if drained { now } else { *until };
+                    *until = add_saturating(now, MAX_LINGER.min(shared.limits.response));
+                    let check_at = if drained { now } else { *until };
                     self.reply(&resp);
-                    shared.to_write.notify_one();
-                    return Ok(Some(look));
+                    shared.write_needed.notify_one();
+                    return Ok(Some(check_at));
                 }
                 Ok(Some(*until))
             }
             Phase::Dropped => {
-                // A courtesy: nobody waits for its answer.
+                // A courtesy; the response is not awaited.
                 self.request(shared, Body::Unbind);
-                Err(Ended::Dropped)
+                Err(EndReason::Dropped)
             }
-            Phase::Ended => Err(Ended::Stopped),
+            Phase::Ended => Err(EndReason::Stopped),
         }
     }
 }

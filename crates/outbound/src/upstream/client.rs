@@ -1,4 +1,4 @@
-//! Requests to the upstream: one exchange, and what came back.
+//! Sends requests to the upstream.
 
 use std::time::Duration;
 
@@ -11,49 +11,50 @@ use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection}
 use tokio::time::timeout;
 
 use super::UpstreamSettings;
-use super::order::Order;
-use crate::dial::{DialerOptions, Dialled, public_roots};
-use crate::exchange::{AGENT, BodyEnd, ExchangeError, HttpClient, Span, http_client, read_body};
+use super::request::MessageRequest;
+use crate::dial::{ConnectionInfo, DialerOptions, public_roots};
+use crate::exchange::{
+    AGENT, BodyEnd, ExchangeError, HttpClient, InSeconds, http_client, read_body,
+};
 use crate::guard::Guard;
 use crate::resolve::SystemResolver;
 
-/// So much of an answer is read.
+/// The maximum size of a response body.
 const MAX_ANSWER_BYTES: usize = 16 * 1024;
-/// How many names are looked up at once: there is one.
+/// The limit of concurrent name lookups. There is only one name.
 const MAX_LOOKUPS: usize = 4;
-/// So many kept connections may turn out to be closed before a request counts as failed.
+/// How many kept connections may turn out to be closed before a request fails.
 const MAX_CLOSED: usize = 3;
-/// The longest pause that is kept when the upstream asks for one, so that a slip of its own does not silence it for days.
+/// The longest pause to accept from the upstream, so that a mistake there does not stop sending for days.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 static JSON: HeaderValue = HeaderValue::from_static("application/json");
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The way to the upstream. Its connections are kept for the next request, as many as messages may be under way.
-pub(super) struct Link {
+/// Keeps as many idle connections as messages may be in flight.
+pub(super) struct UpstreamClient {
     http: HttpClient,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     base: String,
     header: HeaderName,
     token: HeaderValue,
     timeout: Duration,
 }
 
-/// What the upstream answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
-    /// The pause that it asks for.
+    /// The pause that the upstream asks for.
     pub(super) retry_after: Option<Duration>,
     pub(super) body: Vec<u8>,
 }
 
-/// Why there is no answer. Whether the upstream has acted on the request is unknown then.
+/// Why there is no response. Whether the upstream has acted on the request is unknown.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Silence {
+pub(super) enum NoResponse {
     #[error("the upstream does not answer: {0}")]
     Exchange(#[from] ExchangeError),
-    #[error("the upstream did not answer within {}", Span(*.0))]
+    #[error("the upstream did not answer within {}", InSeconds(*.0))]
     Late(Duration),
     #[error("the upstream broke its answer off")]
     Cut,
@@ -61,12 +62,12 @@ pub(super) enum Silence {
     Long,
 }
 
-impl Link {
+impl UpstreamClient {
     pub(super) fn new(settings: &UpstreamSettings) -> Self {
         let mut base = settings.url.clone();
         base.set_query(None);
         base.set_fragment(None);
-        // A token that no header can hold is not sent, and the upstream says then that it misses one.
+        // An invalid token is sent as an empty one, and the upstream will report that it is missing.
         let token = HeaderValue::from_str(&settings.token);
         let mut token = token.unwrap_or_else(|_| HeaderValue::from_static(""));
         token.set_sensitive(true);
@@ -85,11 +86,11 @@ impl Link {
         }
     }
 
-    /// Hands a message over.
-    pub(super) async fn post(&self, order: Order) -> Result<Reply, Silence> {
-        let body = Bytes::from(order.body);
-        let key = HeaderValue::try_from(order.key).map_err(|_| ExchangeError::Url)?;
-        let uri = self.uri(order.path)?;
+    /// Sends a message.
+    pub(super) async fn post(&self, request: MessageRequest) -> Result<Reply, NoResponse> {
+        let body = Bytes::from(request.body);
+        let key = HeaderValue::try_from(request.key).map_err(|_| ExchangeError::Url)?;
+        let uri = self.uri(request.path)?;
         let request = || {
             let mut request = Request::new(Full::new(body.clone()));
             *request.method_mut() = Method::POST;
@@ -103,8 +104,7 @@ impl Link {
         self.exchange(request).await
     }
 
-    /// Asks for something.
-    pub(super) async fn get(&self, path: &str) -> Result<Reply, Silence> {
+    pub(super) async fn get(&self, path: &str) -> Result<Reply, NoResponse> {
         let uri = self.uri(path)?;
         let request = || {
             let mut request = Request::new(Full::default());
@@ -125,7 +125,10 @@ impl Link {
         headers.insert(&self.header, self.token.clone());
     }
 
-    async fn exchange(&self, request: impl Fn() -> Request<Full<Bytes>>) -> Result<Reply, Silence> {
+    async fn exchange(
+        &self,
+        request: impl Fn() -> Request<Full<Bytes>>,
+    ) -> Result<Reply, NoResponse> {
         let exchange = async {
             let response = self.ask(request).await?;
             let status = response.status();
@@ -137,16 +140,16 @@ impl Link {
                     retry_after,
                     body,
                 }),
-                BodyEnd::Cut => Err(Silence::Long),
-                BodyEnd::Broken => Err(Silence::Cut),
+                BodyEnd::Cut => Err(NoResponse::Long),
+                BodyEnd::Broken => Err(NoResponse::Cut),
             }
         };
         let answered = timeout(self.timeout, exchange).await;
-        answered.unwrap_or(Err(Silence::Late(self.timeout)))
+        answered.unwrap_or(Err(NoResponse::Late(self.timeout)))
     }
 
-    /// Sends the request, and again when a kept connection turns out to be closed: the key makes that harmless. Others
-    /// may have been closed with it, so the next may meet the same fate.
+    /// Sends the request, and again if a kept connection turns out to be closed, which the idempotency key makes safe.
+    /// Other kept connections may have been closed as well.
     async fn ask(
         &self,
         request: impl Fn() -> Request<Full<Bytes>>,
@@ -168,23 +171,23 @@ impl Link {
     ) -> Result<Response<Incoming>, ExchangeError> {
         let asked = self.http.request(request).await;
         let response = asked.map_err(|error| ExchangeError::from_http(&error))?;
-        if let Some(dialled) = response.extensions().get::<Dialled>() {
-            dialled.note_answer();
+        if let Some(info) = response.extensions().get::<ConnectionInfo>() {
+            info.record_response();
         }
         Ok(response)
     }
 }
 
-/// Whether an answer came over the connection before.
+/// Whether a response came over the connection before.
 fn was_kept(connection: &CaptureConnection) -> bool {
     let mut extras = http::Extensions::new();
     if let Some(connected) = &*connection.connection_metadata() {
         connected.get_extras(&mut extras);
     }
-    extras.get().is_some_and(Dialled::has_answered)
+    extras.get().is_some_and(ConnectionInfo::has_responded)
 }
 
-/// In seconds; a date is not read, for it would take two clocks that agree.
+/// In seconds; a date is ignored, because it would need synchronised clocks.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse();
     Some(Duration::from_secs(seconds.ok()?).min(LONGEST_PAUSE))

@@ -1,16 +1,16 @@
-//! What a carrier counts: its links, and the messages that it has in part.
+//! Counters of a carrier: its links, and messages of which it has some parts.
 
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
-/// How many links are up. Asked for every message.
+/// How many links are up. Read for every message.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct LinkCounts {
     up: AtomicU16,
-    /// Those of them that send.
+    /// How many of them can send.
     sending: AtomicU16,
 }
 
-impl Tally {
+impl LinkCounts {
     pub(super) fn up(&self) -> u16 {
         self.up.load(Ordering::Relaxed)
     }
@@ -35,26 +35,26 @@ impl Tally {
     }
 }
 
-/// How many messages the carrier has in part.
+/// How many messages have some, but not all parts with the carrier.
 #[derive(Default)]
-pub(super) struct Begun(AtomicUsize);
+pub(super) struct PartialMessages(AtomicUsize);
 
-impl Begun {
+impl PartialMessages {
     pub(super) fn any(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 
     /// Counts a message until the guard is dropped.
-    pub(super) fn begin(&self) -> BegunMessage<'_> {
+    pub(super) fn begin(&self) -> PartialMessage<'_> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        BegunMessage(self)
+        PartialMessage(self)
     }
 }
 
-/// A message that the carrier has in part.
-pub(super) struct BegunMessage<'b>(&'b Begun);
+/// A message that has some parts with the carrier.
+pub(super) struct PartialMessage<'b>(&'b PartialMessages);
 
-impl Drop for BegunMessage<'_> {
+impl Drop for PartialMessage<'_> {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -15,13 +15,13 @@ fn now() -> Timestamp {
     Timestamp::from_second(1_731_672_000).expect("in range")
 }
 
-fn orders_at(report_url: &str) -> Orders {
+fn requests_to(report_url: &str) -> RequestBuilder {
     let url = report_url.parse().expect("a URL");
-    Orders::new("up", &url, ProofKey::new("sb_one"))
+    RequestBuilder::new("up", &url, ProofKey::new("sb_one"))
 }
 
-fn orders() -> Orders {
-    orders_at("https://sms.example/api/")
+fn requests() -> RequestBuilder {
+    requests_to("https://sms.example/api/")
 }
 
 fn sms(text: &str) -> Parcel {
@@ -52,7 +52,7 @@ fn of_shape(text: &str, shape: Shape) -> Parcel {
     }
 }
 
-/// One whose coding its sender chose.
+/// A message with an encoding chosen by the caller.
 fn coded(text: &str, coding: Coding) -> Parcel {
     of_shape(text, Shape { coding, parts: 1 })
 }
@@ -66,7 +66,7 @@ fn viber(interactive: Option<Interactive>) -> Parcel {
     }
 }
 
-/// Where the reports about message 7 go.
+/// The callback URL of message 7.
 fn report() -> String {
     let proof = ProofKey::new("sb_one").proof("up", MessageId::new(7).expect("in range"));
     format!("{REPORT}{proof}")
@@ -166,14 +166,14 @@ fn bodies_are_those_of_the_contract() {
         ),
     ];
     for (name, parcel, path, body) in cases {
-        let order = orders().order(&parcel, now());
-        assert_eq!(order.path, path, "{name}");
-        assert_eq!(order.body, body.replace("URL", &report()), "{name}");
+        let request = requests().build(&parcel, now());
+        assert_eq!(request.path, path, "{name}");
+        assert_eq!(request.body, body.replace("URL", &report()), "{name}");
     }
 }
 
 #[test]
-fn time_is_told_in_steps_and_within_the_contract() {
+fn the_remaining_time_is_rounded_and_within_the_contract() {
     for (left, told) in [
         (-5, 360),
         (0, 360),
@@ -196,7 +196,7 @@ fn time_is_told_in_steps_and_within_the_contract() {
 
 #[test]
 fn a_key_is_that_of_one_message() {
-    let first = orders().order(&sms("Hello"), now());
+    let first = requests().build(&sms("Hello"), now());
     let (start, fingerprint) = first.key.rsplit_once('-').expect("three pieces");
     assert_eq!((start, fingerprint.len()), ("up-7", 16));
 
@@ -209,48 +209,56 @@ fn a_key_is_that_of_one_message() {
         ..sms("Hello")
     };
     let later = now() + SignedDuration::from_hours(2);
-    let new_token = Orders {
+    let new_token = RequestBuilder {
         proofs: ProofKey::new("sb_two"),
-        ..orders()
+        ..requests()
     };
-    for (name, order, is_same) in [
-        ("the same again", orders().order(&sms("Hello"), now()), true),
+    for (name, request, is_same) in [
+        (
+            "the same again",
+            requests().build(&sms("Hello"), now()),
+            true,
+        ),
         (
             "at another time",
-            orders().order(&sms("Hello"), later),
+            requests().build(&sms("Hello"), later),
             true,
         ),
         (
             "with a new token",
-            new_token.order(&sms("Hello"), now()),
+            new_token.build(&sms("Hello"), now()),
             true,
         ),
-        ("another message", orders().order(&other_id, now()), false),
-        ("another text", orders().order(&sms("Hi"), now()), false),
-        ("another recipient", orders().order(&other_to, now()), false),
+        ("another message", requests().build(&other_id, now()), false),
+        ("another text", requests().build(&sms("Hi"), now()), false),
+        (
+            "another recipient",
+            requests().build(&other_to, now()),
+            false,
+        ),
         (
             "another service",
-            orders_at("https://other.example").order(&sms("Hello"), now()),
+            requests_to("https://other.example").build(&sms("Hello"), now()),
             false,
         ),
     ] {
-        assert_eq!(order.key == first.key, is_same, "{name}");
+        assert_eq!(request.key == first.key, is_same, "{name}");
     }
-    assert_ne!(orders().order(&sms("Hello"), later).body, first.body);
+    assert_ne!(requests().build(&sms("Hello"), later).body, first.body);
 }
 
 #[test]
 fn a_name_of_any_kind_is_fit_for_key_and_address() {
     let url = "https://sms.example/?a=b#c".parse().expect("a URL");
     let name = format!("a b/ü{}", "x".repeat(300));
-    let orders = Orders::new(&name, &url, ProofKey::new("sb_one"));
-    let order = orders.order(&sms("Hello"), now());
+    let requests = RequestBuilder::new(&name, &url, ProofKey::new("sb_one"));
+    let request = requests.build(&sms("Hello"), now());
     assert!(
-        order.key.starts_with("abx") && order.key.len() < 128,
+        request.key.starts_with("abx") && request.key.len() < 128,
         "{}",
-        order.key
+        request.key
     );
-    let body: serde_json::Value = serde_json::from_str(&order.body).expect("JSON");
+    let body: serde_json::Value = serde_json::from_str(&request.body).expect("JSON");
     let address = body["dlrUrl"].as_str().expect("an address");
     let start = "https://sms.example/carriers/a%20b%2F%C3%BCx";
     assert!(address.starts_with(start), "{address}");
@@ -261,8 +269,8 @@ proptest! {
     #[test]
     fn every_text_makes_a_body_that_reads_back(text in "\\PC{1,80}") {
         let Ok(shape) = measure(&text) else { return Ok(()) };
-        let order = orders().order(&of_shape(&text, shape), now());
-        let body: serde_json::Value = serde_json::from_str(&order.body).expect("JSON");
+        let request = requests().build(&of_shape(&text, shape), now());
+        let body: serde_json::Value = serde_json::from_str(&request.body).expect("JSON");
         prop_assert_eq!(body["message"].as_str(), Some(text.as_str()));
         prop_assert_eq!(body.get("coding"), None);
     }

@@ -1,4 +1,4 @@
-//! An open connection, plain or TLS, as the HTTP client wants it.
+//! An open connection, plain or TLS, in the form that the HTTP client needs.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,20 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::client::legacy::connect::{self, Connected};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// What is known of a connection, wherever the HTTP client hands it on.
+/// Facts about a connection, which the HTTP client attaches to the response.
 #[derive(Debug, Clone)]
-pub struct Dialled {
-    /// The address at its other end.
+pub struct ConnectionInfo {
     pub address: SocketAddr,
     answered: Arc<AtomicBool>,
 }
 
-impl Dialled {
+impl ConnectionInfo {
     fn new(address: SocketAddr) -> Self {
         Self {
             address,
@@ -29,57 +28,55 @@ impl Dialled {
         }
     }
 
-    /// Notes that an answer came over it.
-    pub fn note_answer(&self) {
+    /// Records that a response came over this connection.
+    pub fn record_response(&self) {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// Whether an answer came over it before: then it was kept, and may have been closed over there in the meantime.
-    pub fn has_answered(&self) -> bool {
+    /// Whether a response came over it before. Then it was kept open, and the other side may have closed it since.
+    pub fn has_responded(&self) -> bool {
         self.answered.load(Ordering::Relaxed)
     }
 }
 
-/// An open connection.
-pub struct Wire {
+pub struct Connection {
     stream: Stream,
-    dialled: Dialled,
+    info: ConnectionInfo,
 }
 
 enum Stream {
     Plain(TokioIo<TcpStream>),
-    // Boxed, because it is many times the size of the other.
+    // Boxed, because it is many times larger than the other variant.
     Tls(Box<TokioIo<TlsStream<TcpStream>>>),
 }
 
-impl Wire {
+impl Connection {
     pub(super) fn plain(stream: TcpStream, address: SocketAddr) -> Self {
         Self {
             stream: Stream::Plain(TokioIo::new(stream)),
-            dialled: Dialled::new(address),
+            info: ConnectionInfo::new(address),
         }
     }
 
     pub(super) fn tls(stream: TlsStream<TcpStream>, address: SocketAddr) -> Self {
         Self {
             stream: Stream::Tls(Box::new(TokioIo::new(stream))),
-            dialled: Dialled::new(address),
+            info: ConnectionInfo::new(address),
         }
     }
 
-    /// What is known of it.
-    pub fn dialled(&self) -> &Dialled {
-        &self.dialled
+    pub fn info(&self) -> &ConnectionInfo {
+        &self.info
     }
 }
 
-impl Connection for Wire {
+impl connect::Connection for Connection {
     fn connected(&self) -> Connected {
-        Connected::new().extra(self.dialled.clone())
+        Connected::new().extra(self.info.clone())
     }
 }
 
-/// Does the same to either kind of stream.
+/// Calls the same method on either kind of stream.
 macro_rules! either {
     ($wire:ident, $stream:ident => $call:expr) => {
         match &mut $wire.get_mut().stream {
@@ -95,7 +92,7 @@ macro_rules! either {
     };
 }
 
-impl Read for Wire {
+impl Read for Connection {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -105,7 +102,7 @@ impl Read for Wire {
     }
 }
 
-impl Write for Wire {
+impl Write for Connection {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

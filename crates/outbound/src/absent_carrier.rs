@@ -1,4 +1,4 @@
-//! A carrier that rules name and that this node does not have: other nodes may.
+//! A carrier that routing rules name but this node does not have. Other nodes may have it.
 
 use std::sync::Arc;
 
@@ -7,16 +7,15 @@ use domain::Code;
 use domain::delivery::{Parcel, Submitted};
 use domain::ports::{Carrier, CarrierState, Health};
 
-/// The place of a carrier that is not there. It counts as one that is down.
-pub struct Absent {
+/// Stands for a carrier that this node does not have. It counts as down.
+pub struct AbsentCarrier {
     name: String,
 }
 
-impl Absent {
+impl AbsentCarrier {
     /// The word for its kind.
     pub const KIND: &'static str = "absent";
 
-    /// Keeps the place of the carrier of that name.
     pub fn new(name: &str) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
@@ -25,7 +24,7 @@ impl Absent {
 }
 
 #[async_trait]
-impl Carrier for Absent {
+impl Carrier for AbsentCarrier {
     fn name(&self) -> &str {
         &self.name
     }

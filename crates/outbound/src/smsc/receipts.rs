@@ -1,4 +1,4 @@
-//! What the SMSC reads out of messages and writes into receipts.
+//! Reads submitted messages and writes receipts.
 
 use bytes::Bytes;
 use domain::message::text::{Coding, decode};
@@ -6,40 +6,39 @@ use domain::{Code, Msisdn};
 use jiff::Timestamp;
 use smpp::{Address, ShortMessage, Status, Tlvs, message_state, tag};
 
-use super::mailbox::Owed;
-use super::{Arrived, Ids};
-use crate::simulator::{Fate, fate};
+use super::receipt_queue::QueuedReceipt;
+use super::{ArrivedMessage, Ids};
+use crate::simulator::{SimulatedOutcome, simulated_outcome};
 use crate::smpp::receipt::cause;
 use crate::smpp::refusal;
 
-/// The message is a receipt; bits 2 to 5 of `esm_class`.
+/// Marks a receipt in bits 2 to 5 of `esm_class`.
 const IS_RECEIPT: u8 = 0x04;
-/// The text begins with a header.
+/// A user data header precedes the text.
 const HAS_HEADER: u8 = 0x40;
-/// The network whose error numbers receipts carry: GSM.
+/// The type of network in `network_error_code`: GSM.
 const GSM: u8 = 3;
-/// From here on statuses are a vendor's own: the code stands in the last digits.
+/// The start of vendor-specific statuses; the code is added to it.
 const VENDOR: u32 = 0x400;
-/// How dates are written in receipts.
+/// The date format of receipts.
 const DATE: &str = "%y%m%d%H%M";
 
-/// What becomes of a message.
-pub(super) fn fate_of(message: &ShortMessage) -> Fate {
+pub(super) fn outcome_for(message: &ShortMessage) -> SimulatedOutcome {
     let digits = String::from_utf8_lossy(&message.destination.digits);
     let digits = digits.trim_start_matches('+');
     Msisdn::parse(digits).map_or(
-        Fate::Refused(Code::new(53).expect("in the catalogue")),
-        |to| fate(&to),
+        SimulatedOutcome::Refused(Code::new(53).expect("in the catalogue")),
+        |to| simulated_outcome(&to),
     )
 }
 
-/// The status that refuses a message for this reason.
-pub(super) fn status_of(code: Code) -> Status {
+/// The status that refuses a message with this code.
+pub(super) fn status_for(code: Code) -> Status {
     let own = Status(VENDOR + u32::from(code.number()));
-    refusal::status_of(code).unwrap_or(own)
+    refusal::status_for(code).unwrap_or(own)
 }
 
-/// An ID as answers have it.
+/// The ID in answers.
 pub(super) fn answer_id(ids: Ids, id: u64) -> String {
     match ids {
         Ids::Decimal => id.to_string(),
@@ -54,16 +53,16 @@ fn receipt_id(ids: Ids, id: u64) -> String {
     }
 }
 
-/// The receipt, in text and in TLVs.
-pub(super) fn receipt(owed: &Owed, ids: Ids, now: Timestamp) -> ShortMessage {
-    let (state, word, error) = match owed.fate {
-        Fate::Delivered | Fate::Silent | Fate::Refused(_) => {
+/// The receipt, as text and as TLVs.
+pub(super) fn receipt(queued: &QueuedReceipt, ids: Ids, now: Timestamp) -> ShortMessage {
+    let (state, word, error) = match queued.outcome {
+        SimulatedOutcome::Delivered | SimulatedOutcome::Silent | SimulatedOutcome::Refused(_) => {
             (message_state::DELIVERED, "DELIVRD", 0)
         }
-        Fate::Failed(code) => failure(code),
+        SimulatedOutcome::Failed(code) => failure(code),
     };
-    let id = receipt_id(ids, owed.id);
-    let (submitted, done) = (owed.taken_at.strftime(DATE), now.strftime(DATE));
+    let id = receipt_id(ids, queued.id);
+    let (submitted, done) = (queued.accepted_at.strftime(DATE), now.strftime(DATE));
     let delivered = u8::from(error == 0 && state == message_state::DELIVERED);
     let text = format!(
         "id:{id} sub:001 dlvrd:00{delivered} submit date:{submitted} done date:{done} stat:{word} err:{error:03} text:"
@@ -80,8 +79,8 @@ pub(super) fn receipt(owed: &Owed, ids: Ids, now: Timestamp) -> ShortMessage {
     }
     let address = |(ton, npi, digits): &(u8, u8, Bytes)| Address::new(*ton, *npi, digits.clone());
     ShortMessage {
-        source: address(&owed.to),
-        destination: address(&owed.from),
+        source: address(&queued.to),
+        destination: address(&queued.from),
         esm_class: IS_RECEIPT,
         short_message: text.into(),
         tlvs,
@@ -96,14 +95,14 @@ fn failure(code: Code) -> (u8, &'static str, u16) {
         13 => (message_state::DELETED, "DELETED", 0),
         14 => (message_state::UNKNOWN, "UNKNOWN", 0),
         _ => {
-            let error = cause::number_of(code).unwrap_or(0);
+            let error = cause::number_for_code(code).unwrap_or(0);
             (message_state::UNDELIVERABLE, "UNDELIV", error)
         }
     }
 }
 
-/// What a handset shows.
-pub(super) fn arrived(message: &ShortMessage) -> Arrived {
+/// The message as a handset would show it.
+pub(super) fn arrived(message: &ShortMessage) -> ArrivedMessage {
     let mut octets = &message.text()[..];
     let mut part = message
         .tlvs
@@ -124,7 +123,7 @@ pub(super) fn arrived(message: &ShortMessage) -> Arrived {
         _ => Coding::Binary,
     };
     let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
-    Arrived {
+    ArrivedMessage {
         from: text(&message.source.digits),
         to: text(&message.destination.digits),
         text: decode(coding, octets),

@@ -1,4 +1,4 @@
-//! What was found at which address, for an hour.
+//! Remembers the results of image checks for an hour.
 
 use std::collections::HashMap;
 use std::mem;
@@ -10,20 +10,20 @@ use tokio::time::Instant;
 
 use super::Verdict;
 
-/// For so long the bytes at an address count as the same.
+/// How long a result is valid.
 const REMEMBERED: Duration = Duration::from_hours(1);
 
-/// So many addresses make a generation, and there are two.
+/// The size of a generation, of which there are two.
 const MAX_GENERATION: usize = 5_000;
 
 type Generation = HashMap<String, (Instant, Verdict)>;
 
-/// Verdicts by address, the last 5,000 at least and 10,000 at most.
+/// Results by URL, at least the last 5,000 and at most 10,000.
 ///
-/// When the young generation is full, it becomes the old one, and the old one is forgotten: bounded without an order
-/// of age. What is found in the old one becomes young again, so what is in use stays.
+/// When the young generation is full, it replaces the old one: bounded without tracking ages. A result found in the old
+/// one becomes young again, so URLs in use stay.
 #[derive(Debug, Default)]
-pub(super) struct Memory(Mutex<Generations>);
+pub(super) struct ResultCache(Mutex<Generations>);
 
 #[derive(Debug, Default)]
 struct Generations {
@@ -31,7 +31,7 @@ struct Generations {
     old: Generation,
 }
 
-impl Memory {
+impl ResultCache {
     pub(super) fn find(&self, url: &ImageUrl) -> Option<Verdict> {
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_young = generations.young.contains_key(url.as_str());
@@ -68,28 +68,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_verdict_is_known_for_an_hour() {
-        let memory = Memory::default();
-        memory.remember(&url(1), Ok(ImageKind::Png));
+    async fn a_result_is_cached_for_an_hour() {
+        let cache = ResultCache::default();
+        cache.remember(&url(1), Ok(ImageKind::Png));
         for (name, wait_s, known) in [
             ("at once", 0, true),
             ("just before the hour", 3_599, true),
             ("after the hour", 1, false),
         ] {
             tokio::time::advance(Duration::from_secs(wait_s)).await;
-            assert_eq!(memory.find(&url(1)).is_some(), known, "{name}");
+            assert_eq!(cache.find(&url(1)).is_some(), known, "{name}");
         }
-        assert_eq!(memory.find(&url(2)), None);
+        assert_eq!(cache.find(&url(2)), None);
     }
 
     #[tokio::test]
     async fn the_number_is_bounded_and_what_is_in_use_stays() {
-        let memory = Memory::default();
+        let cache = ResultCache::default();
         for number in 0..30_000 {
-            memory.remember(&url(number), Ok(ImageKind::Png));
-            assert!(memory.find(&url(0)).is_some(), "{number}");
+            cache.remember(&url(number), Ok(ImageKind::Png));
+            assert!(cache.find(&url(0)).is_some(), "{number}");
         }
-        let generations = memory.0.lock().expect("not poisoned");
+        let generations = cache.0.lock().expect("not poisoned");
         let (young, old) = (&generations.young, &generations.old);
         assert!(young.len() <= MAX_GENERATION && old.len() <= MAX_GENERATION);
         let is_known = |number: usize| {
