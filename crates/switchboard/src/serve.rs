@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use axum::Router;
+use dashboard::{Dashboard, DashboardSettings, assets_router, oauth_refused, session_cookie_name};
 use domain::Clock;
 use domain::ports::{CarrierReports, NodeCard, Store};
 use engine::cluster::database_clock::DatabaseClock;
@@ -19,9 +20,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal as unix_signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use web::dashboard::{Dashboard, DashboardSettings, assets_router};
-use web::rest::{document_router, with_unknown_addresses};
-use web::server::{self, Ending, Tls};
+use web::rest::{MAX_CORRECTIONS, document_router};
+use web::server::{self, Ending, Tls, with_unknown_addresses};
 use web::{OAuth, OAuthSettings, Observe, RenderMetrics, Rest, RestSettings};
 
 use crate::carriers::Carriers;
@@ -420,9 +420,11 @@ fn rest_settings(config: &Config) -> anyhow::Result<RestSettings> {
 }
 
 fn oauth_settings(config: &Config, listening: SocketAddr) -> OAuthSettings {
+    let dashboard_url = config.dashboard_url(listening);
     OAuthSettings {
-        secure: config.dashboard_url(listening).starts_with("https:"),
-        consent_url: format!("{}/oauth/consent", config.dashboard_url(listening)),
+        session_cookie: session_cookie_name(dashboard_url.starts_with("https:")),
+        refusal_page: oauth_refused,
+        consent_url: format!("{dashboard_url}/oauth/consent"),
         trusted_proxies: config.auth.trusted_proxies.clone(),
     }
 }
@@ -435,6 +437,7 @@ fn dashboard_settings(config: &Config, listening: SocketAddr) -> DashboardSettin
         mcp_url: format!("{}/mcp", config.mcp_url(listening)),
         auth_url: config.auth_url(listening),
         token_header: format!("{}-Token", config.server.header_prefix),
+        max_api_corrections: MAX_CORRECTIONS,
         currency: config.billing.currency.clone(),
         trusted_proxies: config.auth.trusted_proxies.clone(),
     }

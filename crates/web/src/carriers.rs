@@ -13,9 +13,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use domain::ports::{CarrierReports, ReportTaken};
 use http::Method;
-
-use crate::rest::body::read_within;
-use crate::rest::{Problem, wrong_method};
+use requests::body::read_within;
+use requests::{Problem, wrong_method};
 
 /// The largest report.
 const MAX_REPORT_BYTES: usize = 64 * 1024;

@@ -8,11 +8,9 @@
 //! What never enters: SQL, and rules. A rule stands in `domain` or `engine`; here its error becomes an answer.
 
 pub mod carriers;
-pub mod dashboard;
 pub mod mcp;
 pub mod oauth;
 mod observe;
-mod rate;
 pub mod rest;
 pub mod server;
 

@@ -14,9 +14,7 @@ use engine::Engine;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, FORWARDED, HOST, VIA};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, StatusCode};
-
-use crate::rest::caller::Peer;
-use crate::rest::{Problem, wrong_method};
+use requests::{Peer, Problem, wrong_method};
 
 /// Headers that proxies add.
 const FORWARDING: [HeaderName; 10] = [

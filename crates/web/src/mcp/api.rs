@@ -10,12 +10,10 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt;
+use requests::rate_limit::AlreadyCounted;
+use requests::{Peer, with_unknown_addresses};
 use serde_json::Value;
 use tower::ServiceExt;
-
-use crate::rate::Counted;
-use crate::rest::caller::Peer;
-use crate::rest::with_unknown_addresses;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -118,7 +116,7 @@ impl Question {
             *request.body_mut() = body.to_string().into();
         }
         request.extensions_mut().insert(Peer(bearer.address));
-        request.extensions_mut().insert(Counted);
+        request.extensions_mut().insert(AlreadyCounted);
         request
     }
 }

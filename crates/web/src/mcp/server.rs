@@ -7,6 +7,7 @@ use bytes::Bytes;
 use domain::shown::Shown;
 use http::request::Parts;
 use http::{HeaderName, Response, StatusCode};
+use requests::REQUIRED_PERMISSION;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, DiscoverResult, Implementation,
@@ -20,11 +21,10 @@ use serde_json::Value;
 
 use super::McpSettings;
 use super::api::{ApiUnavailable, Bearer, RestApi};
-use super::door::{Refused, Verdict};
+use super::endpoint::{Refused, Verdict};
 use super::envelope::{Envelope, ErrorCode};
 use super::message::VERSIONS;
 use super::tools::{self, Answer, Tool};
-use crate::rest::REQUIRED_PERMISSION;
 
 /// For so long a client may keep the list of tools, which changes only with the program.
 const LIST_TTL_MS: u64 = 60 * 60 * 1000;

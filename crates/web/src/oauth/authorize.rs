@@ -12,10 +12,10 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
+use requests::cookie;
 
 use super::refusal::Refusal;
 use super::{OAuth, not_stored};
-use crate::dashboard::{refused, session_of};
 
 /// Of answers that show nothing.
 const POLICY: &str =
@@ -25,7 +25,7 @@ pub(super) async fn authorize(State(oauth): State<Arc<OAuth>>, request: Request)
     let (parts, _) = request.into_parts();
     let address = oauth.address(&parts);
     if let Some(seconds) = oauth.grants().slow_down(address) {
-        return told(&parts.headers, Refusal::slow_down(seconds));
+        return oauth.refuse(&parts.headers, Refusal::slow_down(seconds));
     }
     let query = parts.uri.query().unwrap_or("");
     let pairs = url::form_urlencoded::parse(query.as_bytes()).into_owned();
@@ -40,10 +40,12 @@ pub(super) async fn authorize(State(oauth): State<Arc<OAuth>>, request: Request)
         Err(AuthorizeError::Wrong(wrong)) => {
             let (error, words) = (wrong.error, wrong.description);
             let refusal = Refusal::new(StatusCode::BAD_REQUEST, error, words);
-            told(&parts.headers, refusal)
+            oauth.refuse(&parts.headers, refusal)
         }
-        Err(AuthorizeError::Shown(words)) => told(&parts.headers, Refusal::invalid_request(words)),
-        Err(AuthorizeError::Store(error)) => told(&parts.headers, error.into()),
+        Err(AuthorizeError::Shown(words)) => {
+            oauth.refuse(&parts.headers, Refusal::invalid_request(words))
+        }
+        Err(AuthorizeError::Store(error)) => oauth.refuse(&parts.headers, error.into()),
     }
 }
 
@@ -59,7 +61,7 @@ impl OAuth {
         if wrong.is_loopback {
             return true;
         }
-        let Some(session) = session_of(headers, self.settings.secure) else {
+        let Some(session) = cookie(headers, self.settings.session_cookie) else {
             return false;
         };
         let known = async {
@@ -76,6 +78,19 @@ impl OAuth {
             false
         })
     }
+
+    /// A page for people, JSON for programs.
+    fn refuse(&self, headers: &HeaderMap, refusal: Refusal) -> Response {
+        let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+        if !accept.is_some_and(|accept| accept.contains("text/html")) {
+            return guarded(refusal.into_response());
+        }
+        let mut page = (self.settings.refusal_page)(refusal.status(), refusal.description());
+        if let Some(seconds) = refusal.retry_after_s() {
+            page.headers_mut().insert(RETRY_AFTER, seconds.into());
+        }
+        page
+    }
 }
 
 /// 303, so that nothing that a person typed is ever sent along (RFC 9700, section 4.12).
@@ -87,19 +102,6 @@ fn sent_to(url: &str) -> Response {
     let mut response = StatusCode::SEE_OTHER.into_response();
     response.headers_mut().insert(LOCATION, location);
     guarded(response)
-}
-
-/// A page for people, JSON for programs.
-fn told(headers: &HeaderMap, refusal: Refusal) -> Response {
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    if !accept.is_some_and(|accept| accept.contains("text/html")) {
-        return guarded(refusal.into_response());
-    }
-    let mut page = refused(refusal.status(), refusal.description());
-    if let Some(seconds) = refusal.retry_after_s() {
-        page.headers_mut().insert(RETRY_AFTER, seconds.into());
-    }
-    page
 }
 
 fn guarded(mut response: Response) -> Response {

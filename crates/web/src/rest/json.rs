@@ -9,6 +9,7 @@ use std::fmt;
 
 use domain::shown::Shown;
 use engine::sending::submit::Invalid;
+use requests::Problem;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 /// Up to so many keys, comparing each with each is cheaper than hashing.
@@ -16,7 +17,7 @@ const FEW_KEYS: usize = 16;
 
 /// Any JSON value of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value<'a> {
+pub(super) enum Value<'a> {
     Null,
     Bool(bool),
     Whole(i128),
@@ -28,11 +29,11 @@ pub(crate) enum Value<'a> {
 
 /// The members of a JSON object, every key once.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
+pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
 
 /// Why a body is no object that could be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BodyError {
+pub(super) enum BodyError {
     #[error("The body is not valid JSON: {0}.")]
     Malformed(serde_json::Error),
     #[error("The body is {0}; give a JSON object.")]
@@ -41,8 +42,14 @@ pub(crate) enum BodyError {
     NotAList(&'static str),
 }
 
+impl From<BodyError> for Problem {
+    fn from(error: BodyError) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
 /// Reads a body that must be one JSON array.
-pub(crate) fn parse_list(body: &[u8]) -> Result<Vec<Value<'_>>, BodyError> {
+pub(super) fn parse_list(body: &[u8]) -> Result<Vec<Value<'_>>, BodyError> {
     match serde_json::from_slice(body).map_err(BodyError::Malformed)? {
         Value::List(list) => Ok(list),
         other => Err(BodyError::NotAList(other.kind())),
@@ -51,7 +58,7 @@ pub(crate) fn parse_list(body: &[u8]) -> Result<Vec<Value<'_>>, BodyError> {
 
 impl<'a> Fields<'a> {
     /// Reads a body that must be one JSON object.
-    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, BodyError> {
+    pub(super) fn parse(body: &'a [u8]) -> Result<Self, BodyError> {
         match serde_json::from_slice(body).map_err(BodyError::Malformed)? {
             Value::Object(fields) => Ok(fields),
             other => Err(BodyError::NotAnObject(other.kind())),
@@ -59,7 +66,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a field out; `null` counts as absent.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Value<'a>> {
+    pub(super) fn take(&mut self, name: &str) -> Option<Value<'a>> {
         let index = self.0.iter().position(|(key, _)| key == name)?;
         match self.0.swap_remove(index).1 {
             Value::Null => None,
@@ -68,7 +75,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a string.
-    pub(crate) fn take_text(
+    pub(super) fn take_text(
         &mut self,
         name: &'static str,
     ) -> Result<Option<Cow<'a, str>>, Invalid> {
@@ -80,7 +87,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a string of digits, or a number in its place.
-    pub(crate) fn take_digits(
+    pub(super) fn take_digits(
         &mut self,
         name: &'static str,
     ) -> Result<Option<Cow<'a, str>>, Invalid> {
@@ -90,7 +97,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a whole number, or a string of digits in its place.
-    pub(crate) fn take_whole(&mut self, name: &'static str) -> Result<Option<i64>, Invalid> {
+    pub(super) fn take_whole(&mut self, name: &'static str) -> Result<Option<i64>, Invalid> {
         let Some(value) = self.take(name) else {
             return Ok(None);
         };
@@ -106,7 +113,7 @@ impl<'a> Fields<'a> {
 }
 
 /// A field that must be there is not.
-pub(crate) fn require<T>(value: Option<T>, name: &'static str, what: &str) -> Result<T, Invalid> {
+pub(super) fn require<T>(value: Option<T>, name: &'static str, what: &str) -> Result<T, Invalid> {
     value.ok_or_else(|| Invalid::new(name, format_args!("it is missing; give {what}")))
 }
 
@@ -116,7 +123,7 @@ fn is_digits(text: &str) -> bool {
 
 impl<'a> Value<'a> {
     /// A string, or a number that is not negative as its digits.
-    pub(crate) fn into_digits(self, name: &'static str) -> Result<Cow<'a, str>, Invalid> {
+    pub(super) fn into_digits(self, name: &'static str) -> Result<Cow<'a, str>, Invalid> {
         match self {
             Self::Text(text) => Ok(text),
             Self::Whole(number) if number >= 0 => Ok(number.to_string().into()),

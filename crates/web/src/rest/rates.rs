@@ -7,13 +7,14 @@ use axum::response::Response;
 use domain::Channel;
 use domain::shown::Shown;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Rest;
 use super::caller::{Caller, SmsRates};
 use super::document::Failure;
 use super::ready::{Ready, Subject};
-use super::{Problem, Rest};
 
 /// Says that nobody has imported prices, so that nobody takes those that come with the program for real ones.
 const DEMONSTRATION: HeaderName = HeaderName::from_static("x-demonstration-prices");

@@ -9,13 +9,14 @@ use domain::Country;
 use domain::shown::Shown;
 use http::HeaderMap;
 use numbering::reference::{NetworkEntry, Operator, OperatorId, Prefix};
+use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Rest;
 use super::caller::{Caller, NumbersRead};
 use super::document::Failure;
 use super::ready::{Ready, Subject};
-use super::{Problem, Rest};
 
 /// The networks of one page.
 const PAGE: usize = 100;

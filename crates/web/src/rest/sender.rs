@@ -14,15 +14,16 @@ use engine::senders::SenderOrder;
 use engine::sending::submit::Invalid;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
+use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Rest;
 use super::body::JsonBody;
 use super::caller::{Caller, SenderWrite};
 use super::document::{ConfirmRequest, Failure, SenderRequest};
 use super::json::{Fields, Value, require};
 use super::sms::in_range;
-use super::{Problem, Rest};
 
 /// The most senders that a list gives at once.
 const MAX_LIST: u32 = 1000;
@@ -54,7 +55,7 @@ pub(super) async fn register(
     let order = read_order(Fields::parse(&body)?)?;
     let registered = rest.engine.senders.register(&caller.access, order).await;
     let id =
-        registered.map_err(|error| Problem::of_registration(error, &rest.settings.currency))?;
+        registered.map_err(|error| Problem::from_registration(error, &rest.settings.currency))?;
     let mut response = id.to_string().into_response();
     // The contract spells it so.
     let plain = HeaderValue::from_static("plain/text");

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Rest;
 use super::caller::{AnyToken, Caller};
 use super::document::Failure;
-use super::{Problem, Rest};
 
 /// A token and the account that it acts for.
 #[derive(Debug, Serialize, ToSchema)]

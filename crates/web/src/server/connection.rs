@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::door::Door;
+use super::handler::Handler;
 use super::progress::Progress;
 use super::{Limits, Tls};
 
@@ -31,7 +31,7 @@ const DROP_BYTES: usize = 8 * 1024;
 
 /// What all connections of a listener share.
 pub(super) struct Connections {
-    door: Arc<Door>,
+    handler: Arc<Handler>,
     tls: Option<Arc<Tls>>,
     http: http1::Builder,
     header_time: Duration,
@@ -41,7 +41,7 @@ pub(super) struct Connections {
 
 impl Connections {
     pub(super) fn new(
-        door: Door,
+        handler: Handler,
         tls: Option<Arc<Tls>>,
         limits: &Limits,
         stop: watch::Receiver<bool>,
@@ -54,7 +54,7 @@ impl Connections {
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEAD_BYTES);
         Arc::new(Self {
-            door: Arc::new(door),
+            handler: Arc::new(handler),
             tls,
             http,
             header_time: limits.header_time,
@@ -82,12 +82,12 @@ impl Connections {
     }
 
     async fn talk<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, peer: IpAddr) {
-        let door = &self.door;
+        let handler = &self.handler;
         let service = service_fn(move |request| {
-            let door = door.clone();
-            Box::pin(
-                async move { Ok::<_, std::convert::Infallible>(door.answer(request, peer).await) },
-            )
+            let handler = handler.clone();
+            Box::pin(async move {
+                Ok::<_, std::convert::Infallible>(handler.answer(request, peer).await)
+            })
         });
         let mut connection = self.http.serve_connection(TokioIo::new(stream), service);
         let mut stop = self.stop.clone();
