@@ -1,8 +1,8 @@
 //! The MCP server: the REST API as tools for AI clients.
 //!
-//! It has no rules of its own. A request is looked at by the door (`door`), which asks the same gate as REST whether
-//! its token is one; the protocol is `rmcp`'s (`server`); a tool call becomes a request to the REST API under the
-//! caller's own token (`api`), and REST's answer decides. Nothing of a caller outlives its request.
+//! It has no rules of its own. `endpoint` checks a request and its token, with the same gate as REST; `rmcp` implements the
+//! protocol (`server`); a tool call becomes a request to the REST API with the caller's own token (`api`), and the answer
+//! of REST decides. Nothing about a caller is kept after its request.
 
 mod allowed_hosts;
 mod api;
@@ -32,24 +32,24 @@ use allowed_hosts::AllowedHosts;
 use metadata::Metadata;
 use server::ToolServer;
 
-/// Where the server is, and how it reads requests.
+/// Settings of the MCP server.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
-    /// The address that `/mcp` stands under.
+    /// The address of the server, without `/mcp`.
     pub mcp_url: Url,
     /// The authorization server.
     pub auth_url: Url,
-    /// Other addresses by which the server is reached, such as the listener's own.
+    /// Other addresses of this server, such as that of its listener.
     pub own_urls: Vec<Url>,
-    /// Other addresses whose pages may call it.
+    /// Other origins whose pages may call it.
     pub friendly_urls: Vec<Url>,
-    /// Where people without a token are sent.
+    /// Pages for people without a token.
     pub pages: Pages,
     /// The header that carries the API token to REST.
     pub token_header: HeaderName,
-    /// The header of REST that says how many parts were accepted.
+    /// The header of REST with the number of accepted parts.
     pub amount_header: HeaderName,
-    /// The proxies whose `X-Forwarded-For` counts.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
     /// The largest body, in bytes.
     pub body_bytes: usize,
@@ -62,15 +62,15 @@ pub struct McpSettings {
 /// The pages that an authentication error names.
 #[derive(Debug, Clone)]
 pub struct Pages {
-    /// Where an account is had.
+    /// Where people get an account.
     pub signup: String,
     /// Where people sign in.
     pub signin: String,
-    /// Where tokens are made.
+    /// Where people create tokens.
     pub token: String,
 }
 
-/// What the requests share: nothing that belongs to one of them.
+/// The state that all requests share.
 pub struct Mcp {
     engine: Arc<Engine>,
     settings: McpSettings,
@@ -80,10 +80,10 @@ pub struct Mcp {
 }
 
 impl Mcp {
-    /// The server on these use cases, whose tools call this API.
+    /// Creates a server whose tools call `api`.
     pub fn new(engine: Arc<Engine>, api: Arc<dyn RestApi>, settings: McpSettings) -> Arc<Self> {
         let tools = ToolServer::new(api, &settings);
-        // Hosts and origins are checked by the door. One JSON answer for each request: its status must follow REST's.
+        // `endpoint` checks hosts and origins. Answers are single JSON texts, because their status follows that of REST.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)

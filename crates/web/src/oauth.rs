@@ -1,8 +1,7 @@
-//! The authorization server: how a client is granted a part of what an account may do.
+//! The OAuth authorization server for AI clients.
 //!
-//! It asks nobody anything itself: a question that is in order goes on to the dashboard's consent page. What a browser
-//! program calls (metadata, registration, tokens) answers to every origin, for no cookie counts there; where a person
-//! is sent on, no other origin may look.
+//! It has no pages of its own: a valid authorization request is redirected to the consent page of the dashboard. Metadata,
+//! registration and tokens allow every origin, because they use no cookies; the authorization endpoint allows none.
 
 mod authorize;
 mod form;
@@ -33,9 +32,7 @@ use url::Url;
 
 use refusal::Refusal;
 
-/// The largest body.
 const MAX_BODY_BYTES: usize = 16 * 1024;
-/// The time for a body to arrive.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
 const METADATA: &str = "/.well-known/oauth-authorization-server";
@@ -52,43 +49,42 @@ pub struct OAuthSettings {
     pub session_cookie: &'static str,
     /// The dashboard's page for a person whose request is refused.
     pub refusal_page: RefusalPage,
-    /// The proxies whose `X-Forwarded-For` counts.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
 }
 
-/// The endpoints.
+/// The OAuth endpoints.
 pub struct OAuth {
     engine: Arc<Engine>,
     settings: OAuthSettings,
 }
 
 impl OAuth {
-    /// The endpoints on these use cases.
+    /// Creates the endpoints.
     pub fn new(engine: Arc<Engine>, settings: OAuthSettings) -> Arc<Self> {
         Arc::new(Self { engine, settings })
     }
 
-    /// The routes. Clients look for the metadata at the root, and with the path of the server or of the MCP server
-    /// behind it.
+    /// Clients look for the metadata at the root, and with the path of the issuer or of the MCP server appended.
     pub fn router(self: &Arc<Self>) -> Router {
         let mut router = Router::new().route("/oauth/authorize", get(authorize::authorize));
         let issuer = Url::parse(&self.grants().settings().issuer);
         let own_path = issuer.map_or_else(|_| String::new(), |url| url.path().to_owned());
-        let mut places = vec![String::new(), "/mcp".to_owned()];
+        let mut paths = vec![String::new(), "/mcp".to_owned()];
         let own_path = own_path.trim_end_matches('/');
-        if !places.iter().any(|place| place == own_path) {
-            places.push(own_path.to_owned());
+        if !paths.iter().any(|path| path == own_path) {
+            paths.push(own_path.to_owned());
         }
-        for place in places {
+        for path in paths {
             router = router.route(
-                &format!("{METADATA}{place}"),
-                shared(get(metadata::metadata)),
+                &format!("{METADATA}{path}"),
+                any_origin(get(metadata::metadata)),
             );
         }
         router
-            .route("/oauth/token", shared(post(token::exchange)))
-            .route("/oauth/revoke", shared(post(token::revoke)))
-            .route("/oauth/register", shared(post(register::register)))
+            .route("/oauth/token", any_origin(post(token::exchange)))
+            .route("/oauth/revoke", any_origin(post(token::revoke)))
+            .route("/oauth/register", any_origin(post(register::register)))
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }
@@ -102,8 +98,8 @@ impl OAuth {
     }
 }
 
-/// Programs in a browser may call it from any origin.
-fn shared(methods: MethodRouter<Arc<OAuth>>) -> MethodRouter<Arc<OAuth>> {
+/// Allows calls from pages of any origin.
+fn any_origin(methods: MethodRouter<Arc<OAuth>>) -> MethodRouter<Arc<OAuth>> {
     let methods = methods.options(preflight);
     methods.layer(axum::middleware::map_response(
         async |mut response: Response| {
@@ -134,13 +130,13 @@ async fn wrong_method(method: Method) -> Response {
     Refusal::method_not_allowed().into_response()
 }
 
-/// Reads a body that must say what it is.
+/// Reads a body of the given content type.
 async fn read_body(request: Request, content_type: &str) -> Result<bytes::Bytes, Refusal> {
     let given = request.headers().get(http::header::CONTENT_TYPE);
     let given = given.and_then(|value| value.to_str().ok()).unwrap_or("");
     let essence = given.split(';').next().unwrap_or("").trim();
     let is_right = essence.eq_ignore_ascii_case(content_type);
-    // Read in any case, so that the caller gets to read the answer.
+    // Always read, because most callers read the answer only after sending.
     let body = read_within(request, MAX_BODY_BYTES, BODY_TIME).await;
     if !is_right {
         return Err(Refusal::invalid_request(format!(
@@ -152,8 +148,8 @@ async fn read_body(request: Request, content_type: &str) -> Result<bytes::Bytes,
     })
 }
 
-/// What nobody may keep: it holds secrets, or is about one moment only.
-fn not_stored(mut response: Response) -> Response {
+/// Forbids caching of answers with secrets.
+fn no_store(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(http::header::PRAGMA, HeaderValue::from_static("no-cache"));

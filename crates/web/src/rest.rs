@@ -1,5 +1,6 @@
-//! The REST API: one file an operation group.
+//! The REST API: one file for each group of operations.
 
+mod answer_cache;
 mod body;
 mod caller;
 mod correction;
@@ -8,7 +9,6 @@ mod document;
 mod hlr;
 mod json;
 mod rates;
-mod ready;
 mod reference;
 mod sender;
 mod sms;
@@ -30,18 +30,18 @@ use utoipa_axum::routes;
 pub use correction::MAX_CORRECTIONS;
 pub use document::document_router;
 
-use ready::ReadyAnswers;
+use answer_cache::AnswerCache;
 
-/// How the REST API reads requests.
+/// Settings of the REST API.
 #[derive(Debug, Clone)]
 pub struct RestSettings {
     /// The header that carries the API token.
     pub token_header: HeaderName,
-    /// The answer header that says how many parts were accepted.
+    /// The answer header with the number of accepted parts.
     pub amount_header: HeaderName,
-    /// Whether a token may also stand in the address as `at`.
+    /// Whether the query parameter `at` may carry the token.
     pub query_token: bool,
-    /// The proxies whose `X-Forwarded-For` counts.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
     /// The largest body, in bytes.
     pub body_bytes: usize,
@@ -51,21 +51,21 @@ pub struct RestSettings {
     pub currency: String,
 }
 
-/// What the operations share.
+/// The state that all operations share.
 pub struct Rest {
     engine: Arc<Engine>,
     settings: RestSettings,
-    ready: ReadyAnswers,
+    answers: AnswerCache,
     corrections: BlockingWork,
 }
 
 impl Rest {
-    /// The API on these use cases.
+    /// Creates the API.
     pub fn new(engine: Arc<Engine>, settings: RestSettings) -> Arc<Self> {
         Arc::new(Self {
             engine,
             settings,
-            ready: ReadyAnswers::default(),
+            answers: AnswerCache::default(),
             corrections: BlockingWork::default(),
         })
     }
@@ -73,7 +73,7 @@ impl Rest {
     /// The routes.
     pub fn router(self: &Arc<Self>) -> Router {
         let (router, _) = operations().split_for_parts();
-        // Not in the document: a GET with a body is taken from those who read the contract so, and recommended to nobody.
+        // Some callers of the contract send GET with a body. It works, but the document does not offer it.
         router
             .route("/numberCorrection", get(correction::correct))
             .with_state(self.clone())
@@ -81,7 +81,7 @@ impl Rest {
     }
 }
 
-/// Every operation with its documentation. The document is read off this same list.
+/// Every operation with its documentation; the OpenAPI document is generated from it.
 fn operations() -> OpenApiRouter<Arc<Rest>> {
     OpenApiRouter::with_openapi(document::frame())
         .routes(routes!(sms::send, sms::list))

@@ -1,4 +1,4 @@
-//! The server: connections, their limits, TLS, and an orderly end.
+//! The HTTP server: connections and their limits, TLS, and graceful shutdown.
 
 mod addresses;
 mod connection;
@@ -26,44 +26,42 @@ use addresses::Addresses;
 use connection::Connections;
 use handler::Handler;
 
-/// Connections that the kernel may hold for us while we accept others.
+/// Connections that wait in the kernel to be accepted.
 const BACKLOG: u32 = 4096;
-/// After an accept failed (out of file handles, say), so long nothing is accepted.
+/// Pause after a failed accept, for example when file handles run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// What the kernel may hold of the answers of one connection. Bounds the memory that clients who do not read can take, and
-/// makes those who read slowly visible: a write succeeds each time a part of it was taken.
+/// Send buffer of one connection in the kernel. It limits the memory for clients that do not read, and it is small enough
+/// that a write makes progress each time a slow client reads.
 const SEND_BUFFER_BYTES: u32 = 128 * 1024;
-/// Refused connections are logged at most this often.
 const REFUSALS_LOGGED_EVERY: Duration = Duration::from_mins(1);
 
-/// What one listener may take upon itself.
+/// Limits of one listener.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Connections open at once; more wait in the kernel.
     pub connections: usize,
-    /// Connections that one address may have open; more are closed at once. As many as `connections`: no such limit.
+    /// Connections that one address may have open; more are closed at once. Equal to `connections`: no limit.
     pub connections_per_address: usize,
-    /// Proxies, which are exempt from that.
+    /// Proxies, which are exempt from the limit for one address.
     pub trusted_proxies: Vec<IpNet>,
-    /// Requests worked on at once; one more is answered 503.
+    /// Concurrent requests; more are answered with 503.
     pub in_flight: usize,
-    /// The time for a request's headers to arrive; an idle connection is closed after it too.
+    /// Time for the headers of a request to arrive. An idle connection is closed after it, too.
     pub header_time: Duration,
-    /// The time for an answer.
+    /// Time for a route to answer.
     pub request_time: Duration,
-    /// How long the peer may take nothing of its answer before the connection is closed.
+    /// The connection is closed when the peer reads nothing for this long.
     pub write_time: Duration,
-    /// The time that connections get to end when the service stops.
+    /// Time for connections to end when the service stops.
     pub grace: Duration,
 }
 
-/// How the end of a service comes about, as its listeners hear of it.
+/// Tells listeners about the shutdown of the service.
 #[derive(Debug, Clone)]
 pub struct Ending {
-    /// It will stop soon: requests are answered as usual, but each answer says that its connection ends with it, so that
-    /// callers that keep connections open move elsewhere.
+    /// The service will stop soon: each answer closes its connection, so that callers move to another node.
     pub leaving: watch::Receiver<bool>,
-    /// It stops.
+    /// The service stops now.
     pub stopped: watch::Receiver<bool>,
 }
 
@@ -81,7 +79,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves the routes until the service stops; then takes no more connections, answers what is under way and returns.
+/// Serves the routes until the service stops. Then it accepts no more connections, finishes requests and returns.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -90,12 +88,12 @@ pub async fn serve(
     ending: Ending,
 ) {
     let handler = Handler::new(router, &limits, tls.is_some(), ending.leaving);
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let permits = Arc::new(Semaphore::new(limits.connections));
     let is_limited = limits.connections_per_address < limits.connections;
     let accepting = Accepting {
         listener: Arc::new(listener),
         connections: Connections::new(handler, tls, &limits, ending.stopped.clone()),
-        places: places.clone(),
+        permits: permits.clone(),
         addresses: is_limited.then(|| {
             Addresses::new(
                 limits.connections_per_address,
@@ -108,7 +106,7 @@ pub async fn serve(
     };
     supervise::run("web-accept", move || accepting.clone().accept()).await;
     let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
-    if tokio::time::timeout(limits.grace, places.acquire_many(all))
+    if tokio::time::timeout(limits.grace, permits.acquire_many(all))
         .await
         .is_err()
     {
@@ -116,25 +114,24 @@ pub async fn serve(
     }
 }
 
-/// A listener with what its connections need.
 #[derive(Clone)]
 struct Accepting {
     listener: Arc<TcpListener>,
     connections: Arc<Connections>,
-    places: Arc<Semaphore>,
-    /// `None`: one address may have all of them.
+    permits: Arc<Semaphore>,
+    /// `None`: no limit for one address.
     addresses: Option<Arc<Addresses>>,
-    refused: Arc<Refused>,
+    refused: Arc<RefusedConnections>,
     stop: watch::Receiver<bool>,
 }
 
-/// Connections that were closed at once because their address had enough.
-struct Refused {
+/// Counts connections that were closed because their address had too many.
+struct RefusedConnections {
     count: Counter,
     logged_at: Mutex<Option<Instant>>,
 }
 
-impl Default for Refused {
+impl Default for RefusedConnections {
     fn default() -> Self {
         Self {
             count: metrics::counter!("switchboard_http_connections_refused_total"),
@@ -143,8 +140,8 @@ impl Default for Refused {
     }
 }
 
-impl Refused {
-    fn note(&self, peer: IpAddr) {
+impl RefusedConnections {
+    fn record(&self, peer: IpAddr) {
         self.count.increment(1);
         let now = Instant::now();
         let mut logged_at = self.logged_at.lock().expect("no holder panics");
@@ -161,11 +158,10 @@ impl Refused {
 }
 
 impl Accepting {
-    /// Takes connections until the service stops.
     async fn accept(mut self) {
         loop {
-            let place = self.places.clone().acquire_owned().await;
-            let place = place.expect("never closed");
+            let permit = self.permits.clone().acquire_owned().await;
+            let permit = permit.expect("never closed");
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
                 _ = self.stop.wait_for(|stop| *stop) => return,
@@ -173,17 +169,17 @@ impl Accepting {
             match accepted {
                 Ok((stream, peer)) => {
                     let peer = peer.ip();
-                    // The place that this one has is free for it.
-                    let free = self.places.available_permits() + 1;
+                    // This connection already has its permit.
+                    let free = self.permits.available_permits() + 1;
                     let held = self.addresses.as_ref().map(|by| by.take(peer, free));
                     if let Some(None) = held {
-                        self.refused.note(peer);
+                        self.refused.record(peer);
                         continue;
                     }
                     let connection = self.connections.clone().run(stream, peer);
                     tokio::spawn(async move {
                         connection.await;
-                        drop((held, place));
+                        drop((held, permit));
                     });
                 }
                 Err(error) => {

@@ -1,5 +1,4 @@
-//! By which names the server may be called, and from which pages: against pages of others that point a name of their
-//! own at this machine (DNS rebinding).
+//! Allowed `Host` and `Origin` headers, against DNS rebinding: pages of other sites whose host name points to this machine.
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
@@ -8,15 +7,14 @@ use url::Url;
 
 use super::McpSettings;
 
-/// The names and origins that are taken.
 pub(super) struct AllowedHosts {
     hosts: Vec<Url>,
     origins: Vec<url::Origin>,
 }
 
-/// Which header was not taken.
+/// The header that is not allowed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Foreign {
+pub(super) enum NotAllowed {
     #[error(
         "The header Host names an address that is not this server's; the setting urls.mcp says which is."
     )]
@@ -34,11 +32,11 @@ impl AllowedHosts {
         Self { hosts, origins }
     }
 
-    /// A caller that is no browser sends no `Origin`.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Foreign> {
+    /// Only browsers send `Origin`.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), NotAllowed> {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok());
         if !host.is_some_and(|host| self.is_ours(host)) {
-            return Err(Foreign::Host);
+            return Err(NotAllowed::Host);
         }
         let mut origins = headers.get_all(ORIGIN).iter();
         let known = |origin: &http::HeaderValue| {
@@ -48,7 +46,7 @@ impl AllowedHosts {
         if origins.all(known) {
             Ok(())
         } else {
-            Err(Foreign::Origin)
+            Err(NotAllowed::Origin)
         }
     }
 

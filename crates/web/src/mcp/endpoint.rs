@@ -1,5 +1,4 @@
-//! What a request passes before and after the protocol: the names it may use, its token, its shape; and REST's word on
-//! the way back.
+//! Checks a request before `rmcp` handles it, and sets the status of the answer afterwards.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,29 +25,26 @@ use super::metadata::Challenge;
 
 /// The scheme of the header `Authorization`.
 const SCHEME: &str = "bearer";
-/// The answer is one JSON text, whatever the client would rather have.
+/// `rmcp` requires both, but answers with one JSON text.
 const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// What REST said that must become the status of the answer; a tool puts it there.
+/// A refusal by REST that must become the status of the answer. A tool call sets it.
 #[derive(Clone, Default)]
 pub(super) struct Verdict(Arc<OnceLock<Refused>>);
 
-/// Why REST did not take the token.
+/// Why REST refused the token.
 pub(super) enum Refused {
-    /// It is not valid.
     Token(Envelope),
-    /// It lacks a permission.
     Scope(Permission, Envelope),
 }
 
 impl Verdict {
-    /// A request is one tool call, so there is one verdict.
+    /// A request is one tool call, so it is set once.
     pub(super) fn pass(&self, refused: Refused) {
         self.0.get_or_init(|| refused);
     }
 }
 
-/// Answers a request, whatever is wrong with it.
 pub(super) async fn answer(State(mcp): State<Arc<Mcp>>, request: Request) -> Response {
     mcp.answer(request).await.unwrap_or_else(|refusal| *refusal)
 }
@@ -62,12 +58,12 @@ impl Mcp {
         };
         self.allowed_hosts
             .check(request.headers())
-            .map_err(|foreign| forbidden(foreign.to_string()))?;
+            .map_err(|not_allowed| forbidden(not_allowed.to_string()))?;
         let (parts, body) = request.into_parts();
         let bearer = self.find_bearer(&parts)?;
         let refused = self.admit(&parts, &bearer).await?;
         let message = self.read(&parts.headers, body).await?;
-        // What REST refuses to everybody who holds this token it also says to whom calls a tool, in its own words.
+        // For a tool call, REST itself refuses the request with the same message.
         if let Some(refused) = refused.filter(|_| message.method != "tools/call") {
             return Err(forbidden(refused));
         }
@@ -83,7 +79,7 @@ impl Mcp {
         }
     }
 
-    /// Whether the token is one. What is said against its bearer all the same is handed back.
+    /// Checks the token. Returns a message for a valid token whose account is suspended or whose address is not allowed.
     async fn admit(&self, parts: &Parts, bearer: &Bearer) -> Result<Option<String>, Box<Response>> {
         let token = bearer.token.to_str().unwrap_or("");
         let admitted = self.engine.gate.admit(Some(token), bearer.address, &[]);
@@ -127,7 +123,7 @@ impl Mcp {
             other => {
                 let problem = Problem::from(other);
                 let status = problem.status();
-                let code = ErrorCode::of_status(status);
+                let code = ErrorCode::from_status(status);
                 return Envelope::new(code, problem.into_message()).into_response(status);
             }
         };
@@ -152,7 +148,7 @@ impl Mcp {
         message::read(headers, body).map_err(|malformed| Box::new(malformed.into_response()))
     }
 
-    /// Has the protocol answer. It sees what it needs and no more: not the token, which it could write to a log.
+    /// Lets `rmcp` answer. It gets only what it needs, and not the token, which it might log.
     async fn pass_on(&self, parts: &Parts, bearer: Bearer, message: Message) -> Response {
         let verdict = Verdict::default();
         let mut request = http::Request::new(Full::new(message.body));
@@ -182,7 +178,7 @@ impl Mcp {
     }
 }
 
-/// `Bearer TOKEN`. The value is marked, so that nothing prints it.
+/// Reads `Bearer TOKEN`. The value is marked as sensitive, so that it is not logged.
 fn read_token(value: &HeaderValue) -> Option<HeaderValue> {
     let bytes = value.as_bytes();
     let (scheme, token) = bytes.split_at_checked(SCHEME.len())?;
@@ -198,7 +194,7 @@ fn read_token(value: &HeaderValue) -> Option<HeaderValue> {
     Some(token)
 }
 
-/// The protocol refuses some requests in plain text; JSON-RPC has a form for that.
+/// `rmcp` refuses some requests in plain text; this makes a JSON-RPC error of it.
 async fn in_json(response: Response, id: Option<Value>) -> Response {
     let status = response.status();
     let is_json =
@@ -209,7 +205,7 @@ async fn in_json(response: Response, id: Option<Value>) -> Response {
     let body = response.into_body().collect().await;
     let body = body.map_or_else(|_| Bytes::new(), http_body_util::Collected::to_bytes);
     let message = String::from_utf8_lossy(&body).into_owned();
-    Malformed::of_protocol(id, status, message).into_response()
+    Malformed::from_protocol(id, status, message).into_response()
 }
 
 #[cfg(test)]
@@ -217,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_stands_behind_its_scheme() {
+    fn a_token_follows_its_scheme() {
         for (value, token) in [
             ("Bearer abc", Some("abc")),
             ("bearer  abc ", Some("abc")),

@@ -1,4 +1,4 @@
-//! The tools: what each is called and says of itself, what it asks of REST, and how it tells the answer.
+//! The tools: descriptions, schemas, the request to REST and the result of each.
 
 mod messages;
 mod numbers;
@@ -12,31 +12,29 @@ use http::{HeaderName, HeaderValue, Response};
 use rmcp::model::ToolAnnotations;
 use serde_json::{Map, Value, json};
 
-use super::api::Question;
+use super::api::ApiRequest;
 use super::envelope::{Envelope, ErrorCode};
 
-/// What a tool is called with.
 pub(super) type Arguments = Map<String, Value>;
 
-/// A tool.
 pub(super) struct Tool {
     pub(super) name: &'static str,
     title: &'static str,
     description: &'static str,
-    /// The permission that REST asks for.
+    /// The permission that REST requires.
     pub(super) scope: Permission,
     hints: Hints,
     /// The schema of the arguments.
     input: fn() -> Value,
-    /// The schema of a result: its fields, all of them there but those that are so only [`sometimes`].
+    /// The schema of a result: its fields, which are always present except those marked by [`sometimes`].
     output: fn() -> Value,
     /// The request to REST.
-    pub(super) ask: fn(&Arguments) -> Result<Question, Envelope>,
-    /// The result, out of what REST answered; `None` for what it never answers.
+    pub(super) ask: fn(&Arguments) -> Result<ApiRequest, Envelope>,
+    /// Builds the result from the answer of REST; `None` for an unexpected answer.
     pub(super) read: fn(&Arguments, &Answer<'_>) -> Option<Value>,
 }
 
-/// What a client may assume about a tool before it asks its user.
+/// Hints for a client that decides whether to ask its user.
 #[derive(Debug, Clone, Copy)]
 struct Hints {
     read_only: bool,
@@ -46,21 +44,18 @@ struct Hints {
 }
 
 impl Hints {
-    /// Looks something up in what the service knows.
     const READS: Self = Self {
         read_only: true,
         destructive: false,
         idempotent: true,
         open_world: false,
     };
-    /// Spends money and cannot be taken back.
     const SPENDS: Self = Self {
         read_only: false,
         destructive: true,
         idempotent: false,
         open_world: true,
     };
-    /// Adds something to the account.
     const ADDS: Self = Self {
         read_only: false,
         destructive: false,
@@ -113,12 +108,11 @@ fn object(schema: Value) -> Map<String, Value> {
     }
 }
 
-/// The schema of a field that is not in every result.
+/// Marks the schema of a field that is not in every result.
 fn sometimes(schema: &Value) -> Value {
     json!({ SOMETIMES: schema })
 }
 
-/// Marks such a schema until the tool is listed.
 const SOMETIMES: &str = "sometimes";
 
 /// A result is all of these fields, or an error.
@@ -150,7 +144,7 @@ fn result_schema(properties: Value) -> Map<String, Value> {
     object(json!({ "type": "object", "properties": properties, "anyOf": either }))
 }
 
-/// What REST answered, and what is needed to tell it.
+/// The answer of REST, and settings for the result.
 pub(super) struct Answer<'a> {
     pub(super) response: &'a Response<Bytes>,
     pub(super) amount_header: &'a HeaderName,
@@ -177,7 +171,7 @@ impl Answer<'_> {
     }
 }
 
-/// An argument that stands in an address: text or a whole number.
+/// An argument for a path: text or a whole number.
 fn in_address(arguments: &Arguments, name: &str, what: &str) -> Result<String, Envelope> {
     match arguments.get(name) {
         Some(Value::String(text)) if !text.is_empty() => Ok(super::api::segment(text)),
@@ -191,7 +185,7 @@ fn in_address(arguments: &Arguments, name: &str, what: &str) -> Result<String, E
     }
 }
 
-/// What every tool that costs money takes besides: a key under which it is done once.
+/// The idempotency key of every tool that costs money.
 fn key_schema() -> Value {
     json!({
         "type": "string",
@@ -223,15 +217,15 @@ fn key(arguments: &Arguments) -> Result<Option<HeaderValue>, Envelope> {
 /// The argument of [`key_schema`].
 const KEY: &str = "idempotencyKey";
 
-/// The arguments as a body, without those named.
 fn body_without(arguments: &Arguments, names: &[&str]) -> Map<String, Value> {
-    let kept = arguments.iter();
-    let kept = kept.filter(|(name, _)| !names.contains(&name.as_str()));
-    kept.map(|(name, value)| (name.clone(), value.clone()))
+    let others = arguments.iter();
+    let others = others.filter(|(name, _)| !names.contains(&name.as_str()));
+    others
+        .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }
 
-/// A value that may be null. A type for each: many clients know no list of types.
+/// A value that may be null. Many clients do not support a list of types.
 fn nullable(kind: &str, description: &str) -> Value {
     json!({ "anyOf": [{ "type": kind }, { "type": "null" }], "description": description })
 }

@@ -1,4 +1,4 @@
-//! Answers that change only when somebody imports something: made once, kept as ready bytes with an `ETag`.
+//! Answers that change only with an import: built once and kept as bytes with an `ETag`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -14,10 +14,10 @@ use numbering::reference::OperatorId;
 use sha2::{Digest, Sha256};
 
 const TOTAL_COUNT: HeaderName = HeaderName::from_static("x-total-count");
-/// So much of a hash tells any two versions of an answer apart.
+/// Enough of the hash to tell two versions of an answer apart.
 const TAG_BYTES: usize = 12;
 
-/// What an answer is about. Only what exists is kept, so the data bounds the memory.
+/// The key of an answer. Only existing items are cached, so the data limits the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Subject {
     Operator(OperatorId),
@@ -27,21 +27,18 @@ pub(super) enum Subject {
     RatesCsv(Option<AccountId>),
 }
 
-/// An answer, ready to be sent any number of times.
-pub(super) struct Ready {
+pub(super) struct CachedAnswer {
     body: Bytes,
     content_type: HeaderValue,
     tag: HeaderValue,
     total: Option<usize>,
 }
 
-impl Ready {
-    /// A JSON answer.
+impl CachedAnswer {
     pub(super) fn json(body: String) -> Self {
         Self::new(body, HeaderValue::from_static("application/json"))
     }
 
-    /// An answer of this type.
     pub(super) fn new(body: String, content_type: HeaderValue) -> Self {
         let digest = Sha256::digest(&body);
         let hex = digest[..TAG_BYTES]
@@ -55,16 +52,16 @@ impl Ready {
         }
     }
 
-    /// The same, with the number of items that all pages together have.
-    pub(super) fn of_total(self, total: usize) -> Self {
+    /// Adds the number of items over all pages.
+    pub(super) fn with_total(self, total: usize) -> Self {
         Self {
             total: Some(total),
             ..self
         }
     }
 
-    /// The answer, or 304 for a caller that has it.
-    pub(super) fn answer(&self, request: &HeaderMap) -> Response {
+    /// The answer, or 304 if the caller has it already.
+    pub(super) fn respond(&self, request: &HeaderMap) -> Response {
         let mut response = if self.is_known(request) {
             StatusCode::NOT_MODIFIED.into_response()
         } else {
@@ -81,7 +78,7 @@ impl Ready {
         response
     }
 
-    /// Whether the caller names this very version, or any.
+    /// Whether `If-None-Match` names this version, or any.
     fn is_known(&self, request: &HeaderMap) -> bool {
         let tag = self.tag.as_bytes();
         let mut named = request
@@ -93,25 +90,24 @@ impl Ready {
     }
 }
 
-/// The answers that were asked for since the last import.
+/// Answers since the last import.
 #[derive(Default)]
-pub(super) struct ReadyAnswers {
+pub(super) struct AnswerCache {
     current: ArcSwapOption<Generation>,
 }
 
 struct Generation {
     live: Arc<Live>,
-    answers: RwLock<HashMap<Subject, Arc<Ready>>>,
+    answers: RwLock<HashMap<Subject, Arc<CachedAnswer>>>,
 }
 
-impl ReadyAnswers {
-    /// The kept answer, or a new one.
+impl AnswerCache {
     pub(super) fn get(
         &self,
         live: &Arc<Live>,
         subject: Subject,
-        make: impl FnOnce() -> Ready,
-    ) -> Arc<Ready> {
+        make: impl FnOnce() -> CachedAnswer,
+    ) -> Arc<CachedAnswer> {
         let generation = self.generation(live);
         let known = generation
             .answers
@@ -120,10 +116,10 @@ impl ReadyAnswers {
             .get(&subject)
             .cloned();
         known.unwrap_or_else(|| {
-            let ready = Arc::new(make());
+            let answer = Arc::new(make());
             let mut answers = generation.answers.write().expect("no holder panics");
-            answers.insert(subject, ready.clone());
-            ready
+            answers.insert(subject, answer.clone());
+            answer
         })
     }
 
@@ -148,8 +144,8 @@ mod tests {
 
     #[test]
     fn a_caller_that_has_the_answer_gets_304() {
-        let ready = Ready::json("[]".to_owned()).of_total(0);
-        let tag = ready.tag.to_str().expect("ASCII").to_owned();
+        let answer = CachedAnswer::json("[]".to_owned()).with_total(0);
+        let tag = answer.tag.to_str().expect("ASCII").to_owned();
         for (given, status) in [
             (None, 200),
             (Some(tag.clone()), 304),
@@ -163,7 +159,7 @@ mod tests {
             if let Some(given) = &given {
                 request.insert(IF_NONE_MATCH, given.parse().expect("a header"));
             }
-            let response = ready.answer(&request);
+            let response = answer.respond(&request);
             assert_eq!(response.status().as_u16(), status, "{given:?}");
             assert_eq!(response.headers()[ETAG], *tag);
             assert_eq!(response.headers()[TOTAL_COUNT], "0");
@@ -173,8 +169,8 @@ mod tests {
     #[test]
     fn another_body_has_another_tag() {
         assert_ne!(
-            Ready::json("[1]".to_owned()).tag,
-            Ready::json("[2]".to_owned()).tag
+            CachedAnswer::json("[1]".to_owned()).tag,
+            CachedAnswer::json("[2]".to_owned()).tag
         );
     }
 }

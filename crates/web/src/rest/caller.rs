@@ -1,4 +1,4 @@
-//! Who calls: the extractor that every operation names, and with it the permission that it needs.
+//! The extractor that authenticates a caller and checks the permission that an operation needs.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::Rest;
 
 /// A permission as a type, so that an operation's signature says what it needs.
 pub(super) trait Need: Send {
-    /// The permissions of which one is enough; none where any valid token will do.
+    /// One of these is enough; empty if any valid token will do.
     const PERMISSIONS: &'static [Permission];
 }
 
@@ -40,9 +40,7 @@ need! {
     NumbersRead => [NumbersRead],
 }
 
-/// A caller whose token was admitted for the operation.
 pub(super) struct Caller<N> {
-    /// What the token stands for.
     pub(super) access: Arc<Access>,
     need: PhantomData<N>,
 }
@@ -53,7 +51,7 @@ impl<N: Need> FromRequestParts<Arc<Rest>> for Caller<N> {
     async fn from_request_parts(parts: &mut Parts, rest: &Arc<Rest>) -> Result<Self, Problem> {
         let address = client_address(parts, &rest.settings.trusted_proxies);
         let header = parts.headers.get(&rest.settings.token_header);
-        // A token that is not even text is a wrong token, not a missing one.
+        // A token that is not valid text is a wrong token, not a missing one.
         let header = header.map(|value| value.to_str().unwrap_or(""));
         let query = if header.is_none() && rest.settings.query_token {
             query_token(parts)

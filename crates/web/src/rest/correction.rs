@@ -1,4 +1,4 @@
-//! Number correction: many numbers in one request, off the threads that other requests wait for.
+//! Number correction.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use super::caller::{Caller, NumbersRead};
 use super::document::Failure;
 use super::json::{Fields, Value, parse_list};
 
-/// The most numbers of one request.
+/// Maximum number of phone numbers in one request.
 pub const MAX_CORRECTIONS: usize = 10_000;
-/// A body of at most this many bytes holds so few numbers that handing it to another thread would cost more.
+/// A smaller body has so few numbers that another thread would cost more than it saves.
 const FEW_BYTES: usize = 2048;
 
 /// A number to correct.
@@ -160,7 +160,7 @@ fn correct_one(item: Value<'_>) -> CorrectedNumber<'_> {
     CorrectedNumber::new(number, country)
 }
 
-/// The examples call it `CountryIso`, the field list `country`. An empty one is none.
+/// The examples of the contract call it `CountryIso`, its list of fields `country`. Empty means absent.
 fn read_country(fields: &mut Fields<'_>) -> Result<Option<Country>, String> {
     let given = match fields.take_text("CountryIso") {
         Ok(None) => fields.take_text("country"),

@@ -373,7 +373,6 @@ pub(super) async fn cancel(
     }
 }
 
-/// What is not even text names no message.
 fn read_path(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
     path.map(|Path(id)| id)
         .map_err(|_| Problem::not_found("There is no such message; an ID is made of digits."))

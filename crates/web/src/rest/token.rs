@@ -54,7 +54,7 @@ pub(super) async fn describe(
     caller: Caller<AnyToken>,
 ) -> Result<Response, Problem> {
     let access = &caller.access;
-    // The balance changes with each message, so it is read anew; the rest is as old as the permission to call.
+    // The balance changes with each message, so it is read from the store; the rest comes from the cached token.
     let account = rest
         .engine
         .accounts

@@ -1,4 +1,4 @@
-//! What every request passes, whichever route it takes: load, time, identity, and the headers of every answer.
+//! Handles every request before and after its route: load, time limits, request ID, metrics and headers.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -20,28 +20,27 @@ use tower::ServiceExt;
 
 use super::Limits;
 use super::security::{Transport, secure};
-use super::unread::{Lent, lend};
+use super::unread::{RequestBody, track};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
-/// A caller's own request ID is kept up to this length.
+/// A longer request ID of the caller is replaced.
 const MAX_REQUEST_ID_BYTES: usize = 64;
 
-/// The way into the routes.
 pub(super) struct Handler {
     router: Router,
     in_flight: AtomicUsize,
     max_in_flight: usize,
     request_time: Duration,
     next_id: AtomicU64,
-    counted: Counted,
+    metrics: RequestMetrics,
     transport: Transport,
     leaving: watch::Receiver<bool>,
 }
 
-/// Metrics that are looked up once, not for each request.
-struct Counted {
+/// Metrics, looked up once instead of for each request.
+struct RequestMetrics {
     by_class: [Counter; 5],
     shed: Counter,
     seconds: Histogram,
@@ -63,7 +62,7 @@ impl Handler {
             max_in_flight: limits.in_flight,
             request_time: limits.request_time,
             next_id: AtomicU64::new(u64::from_le_bytes(start)),
-            counted: Counted {
+            metrics: RequestMetrics {
                 by_class: ["1xx", "2xx", "3xx", "4xx", "5xx"].map(class),
                 shed: metrics::counter!("switchboard_http_requests_shed_total"),
                 seconds: metrics::histogram!("switchboard_http_request_seconds"),
@@ -76,7 +75,6 @@ impl Handler {
         }
     }
 
-    /// Answers one request, whatever happens on the way.
     pub(super) async fn answer(&self, mut request: Request<Incoming>, peer: IpAddr) -> Response {
         pass(KillPoint::RequestCame);
         let started = Instant::now();
@@ -87,7 +85,7 @@ impl Handler {
         request.extensions_mut().insert(rate.clone());
         let is_https = self.transport.is_https(peer, request.headers());
         let method = request.method().clone();
-        let (request, left) = lend(request);
+        let (request, unread) = track(request);
         let mut response = self.route(request).await;
         let headers = response.headers_mut();
         headers.entry(CACHE_CONTROL).or_insert(NO_CACHE);
@@ -103,8 +101,8 @@ impl Handler {
             elapsed_us = started.elapsed().as_micros(),
             "answered"
         );
-        let ends = match left {
-            Some(left) => !left.drop_it().await,
+        let ends = match unread {
+            Some(unread) => !unread.discard().await,
             None => false,
         };
         if ends || *self.leaving.borrow() {
@@ -114,12 +112,12 @@ impl Handler {
         response
     }
 
-    async fn route(&self, request: Request<Lent>) -> Response {
-        // Whoever asks how the service is must get an answer, above all while it is overloaded.
+    async fn route(&self, request: Request<RequestBody>) -> Response {
+        // Health checks must work while the service is overloaded.
         let about_health = request.uri().path().starts_with("/health/");
-        let place = Place::take(self);
-        if place.is_none() && !about_health {
-            self.counted.shed.increment(1);
+        let permit = InFlight::acquire(self);
+        if permit.is_none() && !about_health {
+            self.metrics.shed.increment(1);
             return Problem::unavailable("The service is overloaded; try again shortly.", 1)
                 .into_response();
         }
@@ -137,7 +135,7 @@ impl Handler {
         }
     }
 
-    /// The caller's own, if it sent one that is fit to be repeated, else a new one.
+    /// The caller's own ID if it is short and printable, otherwise a generated one.
     fn request_id(&self, request: &Request<Incoming>) -> HeaderValue {
         let fit = |value: &&HeaderValue| {
             let bytes = value.as_bytes();
@@ -153,28 +151,29 @@ impl Handler {
 
     fn count(&self, response: &Response, elapsed: Duration) {
         let class = usize::from(response.status().as_u16() / 100).clamp(1, 5) - 1;
-        self.counted.by_class[class].increment(1);
-        self.counted.seconds.record(elapsed.as_secs_f64());
+        self.metrics.by_class[class].increment(1);
+        self.metrics.seconds.record(elapsed.as_secs_f64());
     }
 }
 
-/// A request's place among those in flight, given back when it ends, also by a caller that went away.
-struct Place<'a>(&'a AtomicUsize);
+/// Counts a request as in flight until it is dropped, even if the caller went away.
+struct InFlight<'a>(&'a AtomicUsize);
 
-impl<'a> Place<'a> {
-    fn take(handler: &'a Handler) -> Option<Self> {
-        let place = Self(&handler.in_flight);
-        (handler.in_flight.fetch_add(1, Ordering::Relaxed) < handler.max_in_flight).then_some(place)
+impl<'a> InFlight<'a> {
+    fn acquire(handler: &'a Handler) -> Option<Self> {
+        let permit = Self(&handler.in_flight);
+        (handler.in_flight.fetch_add(1, Ordering::Relaxed) < handler.max_in_flight)
+            .then_some(permit)
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// With and without a trailing slash an address is the same resource. The pages under `/docs` find their own assets.
+/// A trailing slash makes no difference, except under `/docs`, where relative links need it.
 fn drop_trailing_slash(uri: &mut Uri) {
     let path = uri.path();
     if path.len() < 2 || !path.ends_with('/') || path.starts_with("/docs") {
