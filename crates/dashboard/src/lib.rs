@@ -21,17 +21,17 @@ pub use kit::assets::router as assets_router;
 pub use kit::browser::session_cookie_name;
 pub use pages::oauth_refused::oauth_refused;
 
-use kit::browser::Visit;
+use kit::browser::Browser;
 use kit::failure::Failure;
 use kit::live::Streams;
 use kit::return_path::ReturnPath;
 
-/// How the dashboard is reached.
+/// Addresses and names that the pages show, and how the dashboard is served.
 #[derive(Debug, Clone)]
 pub struct DashboardSettings {
-    /// Whether it is served over HTTPS, so that its cookies may insist on it.
+    /// Whether it is served over HTTPS; its cookies then require HTTPS.
     pub secure: bool,
-    /// The address of the dashboard itself, for links that are given to people.
+    /// The address of the dashboard itself, for invitation links.
     pub dashboard_url: String,
     /// The address of the REST API, for the examples.
     pub base_url: String,
@@ -45,11 +45,11 @@ pub struct DashboardSettings {
     pub max_api_corrections: usize,
     /// The currency of every amount.
     pub currency: String,
-    /// The proxies whose `X-Forwarded-For` counts.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
 }
 
-/// The pages.
+/// The state that the pages share.
 pub struct Dashboard {
     engine: Arc<Engine>,
     settings: DashboardSettings,
@@ -58,7 +58,7 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// The pages on these use cases. What they send by and by ends when `stop` turns true.
+    /// Live updates end when `stop` turns true.
     pub fn new(
         engine: Arc<Engine>,
         settings: DashboardSettings,
@@ -72,21 +72,21 @@ impl Dashboard {
         })
     }
 
-    /// The routes, without those of [`assets_router`].
+    /// All routes except those of [`assets_router`].
     pub fn router(self: &Arc<Self>) -> Router {
         pages::routes()
             .with_state(self.clone())
             .method_not_allowed_fallback(wrong_method)
     }
 
-    /// The session that a browser brought along, and whose it is; otherwise the way to the sign-in page, and back.
+    /// The session of a browser, and who is signed in. Without one, redirects to the sign-in page, which leads back here.
     async fn signed_in<'a>(
         &self,
-        visit: &'a Visit,
+        browser: &'a Browser,
         back: &ReturnPath,
     ) -> Result<(&'a str, SignedIn), Failure> {
-        if let Some(session) = &visit.session
-            && let Some(signed_in) = self.engine.sign_in.find(session, visit.address).await?
+        if let Some(session) = &browser.session
+            && let Some(signed_in) = self.engine.sign_in.find(session, browser.address).await?
         {
             return Ok((session, signed_in));
         }

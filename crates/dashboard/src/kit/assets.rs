@@ -1,4 +1,4 @@
-//! What every page looks like.
+//! Style sheet, script and icon.
 
 use std::sync::LazyLock;
 
@@ -8,20 +8,17 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use domain::access::token::TokenHash;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-
 use requests::wrong_method;
 
 const STYLE: &str = include_str!("../../assets/style.css");
 const SCRIPT: &str = include_str!("../../assets/script.js");
 const ICON: &str = include_str!("../../assets/icon.svg");
 
-/// The address of the style sheet. It changes with what is in it, so that browsers may keep it for ever.
+/// The address changes with the content, so browsers may cache it forever.
 pub(crate) static STYLE_ADDRESS: LazyLock<String> =
     LazyLock::new(|| format!("/dashboard/style.css?{}", version(STYLE)));
-/// The address of the script.
 pub(crate) static SCRIPT_ADDRESS: LazyLock<String> =
     LazyLock::new(|| format!("/dashboard/script.js?{}", version(SCRIPT)));
-/// The address of the icon.
 pub(crate) static ICON_ADDRESS: LazyLock<String> =
     LazyLock::new(|| format!("/dashboard/icon.svg?{}", version(ICON)));
 
@@ -31,7 +28,7 @@ fn version(content: &str) -> String {
     format!("{a:02x}{b:02x}{c:02x}{d:02x}")
 }
 
-/// The routes of what every page needs. Whoever shows one must have them, be it the dashboard or the authorization server.
+/// Routes of the assets. The dashboard and the authorization server both need them for their pages.
 pub fn router() -> Router {
     Router::new()
         .route("/dashboard/style.css", get(style))
@@ -52,7 +49,7 @@ async fn icon(RawQuery(asked): RawQuery) -> Response {
     serve("image/svg+xml", ICON, asked)
 }
 
-/// While nodes of two versions run, one may be asked for what only the other has: that is not to be kept.
+/// While nodes of two versions run, a browser may ask this node for the other version's file; that must not be cached.
 fn serve(kind: &'static str, content: &'static str, asked: Option<String>) -> Response {
     let is_this = asked.is_some_and(|asked| asked == version(content));
     let cache = if is_this {
@@ -74,9 +71,9 @@ mod tests {
 
     use super::*;
 
-    /// Two pages that give one name two meanings spoil each other.
+    /// A selector that is defined twice gets a mix of both rules.
     #[test]
-    fn no_rule_of_the_style_sheet_stands_twice() {
+    fn no_selector_of_the_style_sheet_is_defined_twice() {
         let mut depth = 0;
         let mut seen = HashSet::new();
         for (end, sign) in STYLE.match_indices(['{', '}']) {
@@ -88,7 +85,7 @@ mod tests {
             let before = &STYLE[..end];
             let start = before.rfind(['{', '}', '/']).map_or(0, |at| at + 1);
             let selector = before[start..].trim();
-            // What stands within a condition is meant to differ.
+            // Rules inside a media query repeat selectors on purpose.
             if depth == 1 && !selector.starts_with('@') {
                 assert!(seen.insert(selector), "{selector} stands twice");
             }

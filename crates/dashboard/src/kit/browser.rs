@@ -1,9 +1,8 @@
-//! What a browser brings along: its session, and the proof that a form is its own page's.
+//! Cookies of a browser, and protection against forged forms.
 //!
-//! The session's cookie is `SameSite=Lax`: whoever comes from an AI client's site to the consent page must be known
-//! there. So it is sent with plain links from elsewhere, and what protects every form is a token of its own: the hash of
-//! what the form is for and of a secret in a cookie. Signed in, that secret is the session; before, a cookie that serves
-//! for nothing else.
+//! The session cookie is `SameSite=Lax`, because people come to the consent page from the site of an AI client. So browsers
+//! send it with links from other sites, and each form has a token of its own: the hash of the form's purpose and of a
+//! secret in a cookie. After signing in, that secret is the session; before, a cookie that has no other use.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -16,33 +15,31 @@ use engine::identity::sign_in::{self, BROWSER_LIFETIME, HALF_LIFETIME, SESSION_L
 use http::header::USER_AGENT;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
+use requests::{client_address, cookie};
 
 use crate::Dashboard;
 use crate::kit::form::Form;
 use crate::kit::user_agent;
-use requests::{client_address, cookie};
 
-/// The name of a form's token, and of its field.
+/// The field of a form that holds its token.
 pub(crate) const FORM_TOKEN: &str = "form_token";
-/// How many random bytes make the secret of whoever is not signed in.
 const KEY_BYTES: usize = 24;
 
-/// What came with a request.
-pub(crate) struct Visit {
-    /// The session's secret, not yet looked up.
+/// The browser that sent a request.
+pub(crate) struct Browser {
+    /// The session's secret, not yet checked.
     pub(crate) session: Option<String>,
-    /// The secret of a sign-in that waits for its second factor.
-    pub(crate) half: Option<String>,
-    /// The secret of a browser that somebody signed in with before.
-    known_as: Option<String>,
-    /// The caller's address.
+    /// The secret of a pending sign-in.
+    pub(crate) pending_sign_in: Option<String>,
+    /// The secret of a browser that was used to sign in before.
+    known_secret: Option<String>,
     pub(crate) address: IpAddr,
     browser: String,
     key: Option<String>,
-    from_elsewhere: bool,
+    is_cross_site: bool,
 }
 
-impl FromRequestParts<Arc<Dashboard>> for Visit {
+impl FromRequestParts<Arc<Dashboard>> for Browser {
     type Rejection = Infallible;
 
     async fn from_request_parts(
@@ -50,25 +47,24 @@ impl FromRequestParts<Arc<Dashboard>> for Visit {
         dashboard: &Arc<Dashboard>,
     ) -> Result<Self, Infallible> {
         let names = dashboard.cookie_names();
-        // Browsers say it themselves. `none` is somebody who typed or reloaded.
+        // `none`: the address was typed or reloaded.
         let site = parts.headers.get("sec-fetch-site");
-        let from_elsewhere = site.is_some_and(|site| site != "same-origin" && site != "none");
+        let is_cross_site = site.is_some_and(|site| site != "same-origin" && site != "none");
         Ok(Self {
             session: cookie(&parts.headers, names.session).map(str::to_owned),
-            half: cookie(&parts.headers, names.half).map(str::to_owned),
-            known_as: cookie(&parts.headers, names.browser).map(str::to_owned),
-            browser: browser_of(&parts.headers),
+            pending_sign_in: cookie(&parts.headers, names.pending).map(str::to_owned),
+            known_secret: cookie(&parts.headers, names.browser).map(str::to_owned),
+            browser: browser_name(&parts.headers),
             address: client_address(parts, &dashboard.settings.trusted_proxies),
             key: cookie(&parts.headers, names.key)
                 .filter(|key| is_key(key))
                 .map(str::to_owned),
-            from_elsewhere,
+            is_cross_site,
         })
     }
 }
 
-impl Visit {
-    /// Where whoever signs in does so.
+impl Browser {
     pub(crate) fn device(&self) -> Device {
         Device {
             address: Some(self.address),
@@ -76,28 +72,27 @@ impl Visit {
         }
     }
 
-    /// What whoever signs in brings along.
     pub(crate) fn sign_in<'a>(&'a self, device: &'a Device) -> sign_in::Visit<'a> {
         sign_in::Visit {
             device,
-            browser: self.known_as.as_deref(),
+            browser: self.known_secret.as_deref(),
             replaced: self.session.as_deref(),
         }
     }
 
-    /// Whether a form was sent by the page that this browser got from us for just this purpose. `secret` is the session,
-    /// or nothing before signing in.
+    /// Whether a form comes from a page that we sent to this browser for this purpose. `session` is `None` before signing
+    /// in.
     pub(crate) fn sent(&self, form: &Form, purpose: &str, session: Option<&str>) -> bool {
         let Some(secret) = session.or(self.key.as_deref()) else {
             return false;
         };
         let given = form.get(FORM_TOKEN).unwrap_or_default();
-        // Compared as fingerprints, so that no number of letters that are right takes longer.
+        // Hashes are compared, so that the time does not tell how many characters are right.
         let right = TokenHash::of(given) == TokenHash::of(&form_token(secret, purpose));
-        right && !self.from_elsewhere
+        right && !self.is_cross_site
     }
 
-    /// The secret for the forms of whoever is not signed in; a new one where the browser has none yet.
+    /// The secret for forms before signing in; a random one if the browser has none.
     pub(crate) fn form_key(&self) -> FormKey {
         match &self.key {
             Some(key) => FormKey {
@@ -112,32 +107,29 @@ impl Visit {
     }
 }
 
-/// The secret of a browser that is not signed in.
+/// The secret for forms before signing in.
 pub(crate) struct FormKey {
     key: String,
     is_new: bool,
 }
 
 impl FormKey {
-    /// The token of a form.
     pub(crate) fn token(&self, purpose: &str) -> String {
         form_token(&self.key, purpose)
     }
 
-    /// The cookie to set, where the browser has none.
+    /// The cookie to set, if the browser has none.
     pub(crate) fn cookie(&self, dashboard: &Dashboard) -> Option<HeaderValue> {
         let name = dashboard.cookie_names().key;
         self.is_new.then(|| dashboard.cookie(name, &self.key, None))
     }
 }
 
-/// The token of a form for one purpose.
 pub(crate) fn form_token(secret: &str, purpose: &str) -> String {
     let hash = TokenHash::of(&format!("form\n{purpose}\n{secret}"));
     hex(hash.as_bytes())
 }
 
-/// Nobody guesses it.
 pub(crate) fn random_key() -> String {
     let mut bytes = [0; KEY_BYTES];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
@@ -156,28 +148,27 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// What the cookies are called.
 pub(crate) struct CookieNames {
     session: &'static str,
-    half: &'static str,
+    pending: &'static str,
     key: &'static str,
     browser: &'static str,
 }
 
 impl CookieNames {
-    /// `__Host-` binds a cookie to this host over HTTPS; a browser would not take it over plain HTTP.
+    /// `__Host-` binds a cookie to this host and HTTPS; browsers reject it over plain HTTP.
     const fn new(secure: bool) -> Self {
         if secure {
             Self {
                 session: "__Host-switchboard",
-                half: "__Host-switchboard-half",
+                pending: "__Host-switchboard-half",
                 key: "__Host-switchboard-form",
                 browser: "__Host-switchboard-browser",
             }
         } else {
             Self {
                 session: "switchboard",
-                half: "switchboard-half",
+                pending: "switchboard-half",
                 key: "switchboard-form",
                 browser: "switchboard-browser",
             }
@@ -195,31 +186,31 @@ impl Dashboard {
         CookieNames::new(self.settings.secure)
     }
 
-    /// The cookie of a session that begins.
     pub(crate) fn session_cookie(&self, session: &str) -> HeaderValue {
         let name = self.cookie_names().session;
         self.cookie(name, session, Some(SESSION_LIFETIME.as_secs()))
     }
 
-    /// What makes a browser forget its session.
-    pub(crate) fn no_session_cookie(&self) -> HeaderValue {
+    pub(crate) fn clear_session_cookie(&self) -> HeaderValue {
         self.cookie(self.cookie_names().session, "", Some(0))
     }
 
-    /// The cookie of a sign-in that waits for its second factor.
-    pub(crate) fn half_cookie(&self, half: &str) -> HeaderValue {
-        let name = self.cookie_names().half;
-        self.cookie(name, half, Some(HALF_LIFETIME.as_secs()))
+    pub(crate) fn pending_cookie(&self, secret: &str) -> HeaderValue {
+        let name = self.cookie_names().pending;
+        self.cookie(name, secret, Some(HALF_LIFETIME.as_secs()))
     }
 
-    /// What makes a browser forget a sign-in that waited for its second factor.
-    pub(crate) fn no_half_cookie(&self) -> HeaderValue {
-        self.cookie(self.cookie_names().half, "", Some(0))
+    pub(crate) fn clear_pending_cookie(&self) -> HeaderValue {
+        self.cookie(self.cookie_names().pending, "", Some(0))
     }
 
-    /// Remembers the browser of a session that begins: the cookie by which it is known from now on.
-    pub(crate) async fn known_cookie(&self, visit: &Visit, session: &str) -> Option<HeaderValue> {
-        let brought = visit.known_as.as_deref();
+    /// Remembers the browser of a session, and returns the cookie that identifies it.
+    pub(crate) async fn known_browser_cookie(
+        &self,
+        browser: &Browser,
+        session: &str,
+    ) -> Option<HeaderValue> {
+        let brought = browser.known_secret.as_deref();
         let remembered = self.engine.sign_in.remember_browser(session, brought).await;
         match remembered {
             Ok(known) => known.map(|known| {
@@ -227,7 +218,7 @@ impl Dashboard {
                 self.cookie(name, &known, Some(BROWSER_LIFETIME.as_secs()))
             }),
             Err(error) => {
-                // The person is signed in all the same; their next wrong password counts as a stranger's.
+                // The person is signed in; only their next wrong password counts as an unknown browser's.
                 tracing::warn!(%error, "it could not be remembered who signed in with a browser");
                 None
             }
@@ -242,10 +233,10 @@ impl Dashboard {
     }
 }
 
-fn browser_of(headers: &HeaderMap) -> String {
+fn browser_name(headers: &HeaderMap) -> String {
     let agent = headers.get(USER_AGENT);
     let agent = agent.and_then(|agent| agent.to_str().ok());
-    user_agent::in_words(agent.unwrap_or_default())
+    user_agent::describe(agent.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,35 +1,35 @@
-//! Charts of messages: bars stacked by how they ended, drawn as SVG.
+//! Charts of messages as SVG: bars, stacked by final state.
 //!
-//! Colour is never needed: what was delivered is solid, what failed is hatched, what expired is dotted, every bar says its
-//! numbers, and a table stands behind each chart.
+//! Readable without colour: delivered is solid, failed is hatched, expired is dotted; each bar has a title with its
+//! numbers, and each chart has a table.
 
 use domain::Money;
 use engine::reading::traffic::Totals;
 
 use crate::kit::format::{count, percent};
 
-/// Lengths are in pixels of the drawing, which is scaled to its place.
+/// Lengths are in units of the drawing, which the browser scales.
 const WIDTH: u64 = 1000;
 const COLUMNS_HEIGHT: u64 = 160;
 const TOP: u64 = 12;
 const BELOW: u64 = 24;
-/// About so many labels fit below columns.
+/// More labels below the columns would overlap.
 const MAX_LABELS: usize = 8;
 /// Rows are drawn smaller, three charts side by side.
 const ROWS_WIDTH: u64 = 300;
-/// The place for the names beside rows.
+/// Width of the names beside rows.
 const NAMES: u64 = 140;
-/// How wide a digit is in charts of columns, and of rows.
+/// Width of a digit, in charts of columns and of rows.
 const COLUMN_DIGIT: u64 = 8;
 const ROW_DIGIT: u64 = 6;
 const ROW: u64 = 26;
 const ROW_BAR: u64 = 14;
-/// So many letters of a name fit there.
+/// Longer names do not fit into `NAMES`.
 const NAME_CHARS: usize = 18;
-/// What is there at all can be seen.
+/// Even the smallest number is visible.
 const LEAST: u64 = 2;
 
-/// How many messages ended in which way.
+/// How many messages ended in which final state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Tally {
     pub(crate) delivered: u64,
@@ -50,7 +50,6 @@ impl From<Totals> for Tally {
 }
 
 impl Tally {
-    /// Both together.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             delivered: self.delivered + other.delivered,
@@ -64,7 +63,6 @@ impl Tally {
         self.delivered + self.failed + self.expired
     }
 
-    /// The share that was delivered.
     pub(crate) fn share(&self) -> String {
         percent(self.delivered, self.all())
     }
@@ -90,24 +88,22 @@ impl Tally {
     }
 }
 
-/// What a bar stands for.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
-    /// At the axis.
+    /// Short, for the axis.
     pub(crate) label: String,
-    /// In the table, and where a pointer rests.
+    /// For the table, and for the title of the bar.
     pub(crate) name: String,
     pub(crate) tally: Tally,
 }
 
-/// A drawing with the numbers behind it.
 pub(crate) struct Chart {
-    /// Of its own on a page.
+    /// Unique on the page.
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
     pub(crate) description: String,
-    /// What the first column of the table holds.
-    pub(crate) of: &'static str,
+    /// The heading of the first column of the table.
+    pub(crate) dimension: &'static str,
     /// `by-time` or `by-name`, for the style sheet.
     pub(crate) kind: &'static str,
     pub(crate) width: u64,
@@ -118,13 +114,11 @@ pub(crate) struct Chart {
     pub(crate) items: Vec<Item>,
 }
 
-/// A line across.
 pub(crate) struct Line {
     pub(crate) from: u64,
     pub(crate) y: u64,
 }
 
-/// A word at an axis.
 pub(crate) struct Label {
     pub(crate) x: u64,
     pub(crate) y: u64,
@@ -132,13 +126,11 @@ pub(crate) struct Label {
     pub(crate) text: String,
 }
 
-/// One bar.
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) pieces: Vec<Piece>,
 }
 
-/// A piece of a bar.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) kind: &'static str,
@@ -149,16 +141,15 @@ pub(crate) struct Piece {
 }
 
 impl Chart {
-    /// Whether there is nothing to be seen.
     pub(crate) fn is_blank(&self) -> bool {
         self.items.iter().all(|item| item.tally.all() == 0)
     }
 
-    /// Columns side by side, for times.
+    /// Columns side by side, for hours and days.
     pub(crate) fn columns(
         id: &'static str,
         title: &'static str,
-        of: &'static str,
+        dimension: &'static str,
         items: Vec<Item>,
     ) -> Self {
         let most = ceiling(items.iter().map(|item| item.tally.all()).max());
@@ -203,7 +194,7 @@ impl Chart {
                 },
             )
         };
-        // Half of one message is no number of messages.
+        // An odd maximum has no whole number in the middle.
         let shares: &[u64] = if most.is_multiple_of(2) {
             &[0, 1, 2]
         } else {
@@ -226,8 +217,8 @@ impl Chart {
         Self {
             id,
             title,
-            description: describe(of, &items),
-            of,
+            description: describe(dimension, &items),
+            dimension,
             kind: "by-time",
             width: WIDTH,
             height: bottom + BELOW,
@@ -238,11 +229,11 @@ impl Chart {
         }
     }
 
-    /// Rows below each other, for what has a name.
+    /// Rows below each other, for named items.
     pub(crate) fn rows(
         id: &'static str,
         title: &'static str,
-        of: &'static str,
+        dimension: &'static str,
         items: Vec<Item>,
     ) -> Self {
         let most = items.iter().map(|item| item.tally.all()).max();
@@ -275,7 +266,7 @@ impl Chart {
                     x: NAMES - 12,
                     y,
                     anchor: "end",
-                    text: crate::kit::format::beginning(&item.label, NAME_CHARS),
+                    text: crate::kit::format::shorten(&item.label, NAME_CHARS),
                 },
                 Label {
                     x: ROWS_WIDTH,
@@ -288,8 +279,8 @@ impl Chart {
         Self {
             id,
             title,
-            description: describe(of, &items),
-            of,
+            description: describe(dimension, &items),
+            dimension,
             kind: "by-name",
             width: ROWS_WIDTH,
             height: top(items.len()).max(ROW),
@@ -301,8 +292,7 @@ impl Chart {
     }
 }
 
-/// How long each piece of a bar is.
-/// The room that the largest number takes, with some air beside it. Beyond twelve digits it may not suffice.
+/// Width of the largest number with a margin. Numbers of more than twelve digits may overlap.
 fn room_for(most: u64, digit: u64) -> u64 {
     let digits = count(most).chars().count() as u64;
     (digits.min(15) + 2) * digit
@@ -336,16 +326,16 @@ fn ceiling(most: Option<u64>) -> u64 {
     }
 }
 
-fn describe(of: &str, items: &[Item]) -> String {
+fn describe(dimension: &str, items: &[Item]) -> String {
     let busiest = items.iter().max_by_key(|item| item.tally.all());
-    let of = of.to_lowercase();
+    let dimension = dimension.to_lowercase();
     match busiest.filter(|item| item.tally.all() > 0) {
         Some(item) => format!(
-            "Messages by {of}, stacked by how they ended. The most: {}, {}.",
+            "Messages by {dimension}, stacked by how they ended. The most: {}, {}.",
             item.name,
             item.tally.words()
         ),
-        None => format!("Messages by {of}: none."),
+        None => format!("Messages by {dimension}: none."),
     }
 }
 
@@ -369,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_counted_by_their_end() {
+    fn messages_are_counted_by_final_state() {
         let totals = Totals {
             sent: 10,
             delivered: 7,
@@ -436,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn few_labels_stand_below_many_columns() {
+    fn many_columns_have_few_labels() {
         let items: Vec<_> = (0..48)
             .map(|hour| item(&format!("{hour}:00"), 1, 0, 0))
             .collect();
@@ -448,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_room_of_their_own() {
+    fn numbers_do_not_overlap_bars() {
         for number in [1, 1_000, 324_690, 12_345_678] {
             let chart = Chart::rows("x", "x", "x", vec![item("x", number, 0, 0)]);
             let piece = &chart.bars[0].pieces[0];

@@ -1,4 +1,4 @@
-//! What is shown instead of a page that cannot be.
+//! Why a page cannot be shown, and what is shown instead.
 
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::ports::StoreError;
@@ -9,41 +9,37 @@ use requests::TooManyRequests;
 
 use crate::kit::page::{Frame, notice, notice_with, with_retry_after};
 
-/// When to come again while too many sign in.
 const BUSY_AGAIN_AFTER_S: u32 = 2;
 
 /// Why a page cannot be shown.
 pub(crate) enum Failure {
-    /// The visitor must go elsewhere first.
+    /// Another page comes first.
     Elsewhere(Redirect),
-    /// Another page takes its place.
+    /// This page is shown instead.
     Page(Box<Response>),
-    /// What was sent is no form of ours, or too large.
+    /// The form is malformed or too large.
     Form,
-    /// The form was not sent by a page that this browser got from us.
+    /// The form does not come from a page that we sent to this browser.
     NotFromHere,
-    /// The page is for others.
+    /// The role does not allow the page.
     NotYours(Box<Frame>),
-    /// The page is for people who belong to an account.
+    /// The page needs an account, and the person belongs to none.
     NoAccount(Box<Frame>),
-    /// There is nothing of this name, or it is somebody else's.
+    /// Does not exist, or belongs to another account.
     NotFound(Box<Frame>),
-    /// Too many passwords wait to be looked at.
+    /// Too many passwords wait to be checked.
     Busy,
-    /// The account has made too many requests.
     TooMany(TooManyRequests),
-    /// The address has sent too many sessions that do not exist.
+    /// The address sent too many made-up session cookies.
     UnknownSessions {
-        /// When to try again.
         retry_after_s: u32,
     },
-    /// The store could not.
     Store(StoreError),
 }
 
 impl Failure {
-    /// The store could not, and others wait for the same answer.
-    pub(crate) fn of_shared(error: &StoreError) -> Self {
+    /// For an error that several callers share, so that it cannot be moved.
+    pub(crate) fn from_shared(error: &StoreError) -> Self {
         Self::Page(Box::new(store_failed(error)))
     }
 }
@@ -82,7 +78,7 @@ impl IntoResponse for Failure {
             Self::Page(page) => *page,
             Self::Form => notice(
                 StatusCode::BAD_REQUEST,
-                "That did not arrive whole",
+                "The form was incomplete",
                 "Go back and send the form again.",
             ),
             Self::NotFromHere => notice(
@@ -94,7 +90,7 @@ impl IntoResponse for Failure {
                 *frame,
                 StatusCode::FORBIDDEN,
                 "This page is not yours",
-                "Your role does not include it. Ask whoever invited you.",
+                "Your role does not include it. Ask the person who invited you.",
                 Some(("/dashboard", "Overview")),
             ),
             Self::NoAccount(frame) => notice_with(
@@ -108,14 +104,14 @@ impl IntoResponse for Failure {
                 *frame,
                 StatusCode::NOT_FOUND,
                 "Not found",
-                "There is nothing here, or it was forgotten after its time.",
+                "It does not exist, or it was deleted after its retention time.",
                 Some(("/dashboard", "Overview")),
             ),
             Self::Busy => with_retry_after(
                 notice(
                     StatusCode::SERVICE_UNAVAILABLE,
                     "Not now",
-                    "Too many people sign in at this moment. Try again shortly.",
+                    "Too many people are signing in right now. Try again shortly.",
                 ),
                 BUSY_AGAIN_AFTER_S,
             ),
@@ -140,7 +136,7 @@ impl IntoResponse for Failure {
     }
 }
 
-/// What is wrong is for the log; whether trying again helps is for the reader.
+/// The log gets the cause, the person gets whether trying again helps.
 fn store_failed(error: &StoreError) -> Response {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     tracing::error!(%error, cause, "a page failed");
@@ -155,7 +151,7 @@ fn store_failed(error: &StoreError) -> Response {
         StoreError::Broken { .. } | StoreError::Unexpected { .. } => notice(
             StatusCode::INTERNAL_SERVER_ERROR,
             "This page failed",
-            "Trying again will hardly help. Whoever runs this service finds the reason in its log.",
+            "Trying again will probably not help. The operator of this service can find the reason in its log.",
         ),
     }
 }

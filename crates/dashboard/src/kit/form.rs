@@ -1,43 +1,40 @@
-//! Reading a form.
+//! Forms that browsers send.
 
 use std::time::Duration;
 
 use axum::extract::{FromRequest, Request};
-
-use crate::kit::failure::Failure;
 use requests::body::read_within;
 
-/// The largest form of whoever is not signed in.
+use crate::kit::failure::Failure;
+
+/// Maximum size of a form before signing in.
 const MAX_BYTES: usize = 16 * 1024;
-/// The largest form behind the sign-in: texts of many parts, lists of numbers.
+/// Maximum size of a form after signing in: long texts, lists of numbers.
 pub(crate) const MAX_BYTES_WITHIN: usize = 512 * 1024;
-/// The time for it to arrive.
 const TIME: Duration = Duration::from_secs(10);
-/// The time for more than that.
+/// For forms that are larger than `MAX_BYTES_WITHIN`.
 const LONG_TIME: Duration = Duration::from_mins(1);
 
-/// The fields of a form, in the order in which they came.
+/// The fields of a form, in their order.
 pub(crate) struct Form(Vec<(String, String)>);
 
 impl Form {
-    /// The first field of this name.
+    /// The first field with this name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
-    /// The first field of this name, taken out so that it is not copied about.
+    /// Moves the value of a field out of the form, so that secrets are not copied.
     pub(crate) fn take(&mut self, name: &str) -> String {
         let found = self.0.iter_mut().find(|(key, _)| key == name);
         found.map_or_else(String::new, |(_, value)| std::mem::take(value))
     }
 
-    /// Every field of this name.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         let named = self.0.iter().filter(move |(key, _)| key == name);
         named.map(|(_, value)| value.as_str())
     }
 
-    /// Reads a form of at most so many bytes.
     pub(crate) async fn read(request: Request, max_bytes: usize) -> Result<Self, Failure> {
         let time = if max_bytes > MAX_BYTES_WITHIN {
             LONG_TIME

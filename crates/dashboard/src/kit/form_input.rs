@@ -1,69 +1,65 @@
-//! What somebody typed into a form, and what is wrong with it: a form that is refused comes back as it was.
+//! A form that is shown again: what was typed, and the problem of each field.
 
 use engine::sending::submit::Invalid;
 
 use crate::kit::form::Form;
 
-/// The fields of a form, to be shown again.
+/// The values and problems of the fields of a form.
 #[derive(Default)]
-pub(crate) struct Typed {
+pub(crate) struct FormInput {
     fields: Vec<(&'static str, String)>,
     problems: Vec<(&'static str, String)>,
 }
 
-impl Typed {
-    /// Nothing yet, but for what the form suggests.
-    pub(crate) fn suggesting(fields: Vec<(&'static str, String)>) -> Self {
+impl FormInput {
+    pub(crate) fn with_defaults(fields: Vec<(&'static str, String)>) -> Self {
         Self {
             fields,
             problems: Vec::new(),
         }
     }
 
-    /// These fields of a form, without white space around them.
-    pub(crate) fn of(form: &Form, names: &[&'static str]) -> Self {
+    /// Reads fields of a form, without surrounding white space.
+    pub(crate) fn from_form(form: &Form, names: &[&'static str]) -> Self {
         let field = |name: &&'static str| {
             let values: Vec<&str> = form.all(name).map(str::trim).collect();
             (*name, values.join(" "))
         };
-        Self::suggesting(names.iter().map(field).collect())
+        Self::with_defaults(names.iter().map(field).collect())
     }
 
-    /// What stands in a field; several of one name are words beside each other.
+    /// The value of a field. Several fields with the same name are joined by spaces.
     pub(crate) fn text(&self, name: &str) -> &str {
         let found = self.fields.iter().find(|(known, _)| *known == name);
         found.map_or("", |(_, text)| text)
     }
 
-    /// What stands in a field, unless it is empty.
+    /// The value of a field, unless it is empty.
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
         Some(self.text(name)).filter(|text| !text.is_empty())
     }
 
-    /// Whether a choice of this value is ticked.
+    /// Whether the checkbox with this value is ticked.
     pub(crate) fn is_ticked(&self, name: &str, value: &str) -> bool {
         self.text(name)
             .split_whitespace()
             .any(|ticked| ticked == value)
     }
 
-    /// Says what is wrong with a field.
     pub(crate) fn refuse(&mut self, name: &'static str, problem: impl std::fmt::Display) {
         self.problems.push((name, sentence(&problem.to_string())));
     }
 
-    /// What is wrong with a field.
     pub(crate) fn problem(&self, name: &str) -> Option<&str> {
         let found = self.problems.iter().find(|(known, _)| *known == name);
         found.map(|(_, problem)| problem.as_str())
     }
 
-    /// Whether something is.
     pub(crate) fn is_refused(&self) -> bool {
         !self.problems.is_empty()
     }
 
-    /// Says what is wrong by the name that the API gives a field; `false` where the form has none of this name.
+    /// Returns `false` if the form does not have the field.
     pub(crate) fn refuse_invalid(&mut self, invalid: &Invalid) -> bool {
         let known = self.fields.iter().any(|(name, _)| *name == invalid.field);
         if known {
@@ -73,7 +69,7 @@ impl Typed {
     }
 }
 
-/// With a capital letter in front and a full stop behind.
+/// Adds a capital letter and a full stop.
 pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());
@@ -102,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_refused_form_keeps_what_was_typed() {
-        let mut typed = Typed::suggesting(vec![
+        let mut typed = FormInput::with_defaults(vec![
             ("name", "Acme".to_owned()),
             ("route", "a b".to_owned()),
         ]);

@@ -1,16 +1,17 @@
-//! How values are shown: times, amounts, counts, states. One way for all pages.
+//! Times, amounts, counts and states as all pages show them.
 
 use std::fmt;
 
 use domain::message::MessageState;
+use domain::ports::Counted;
 use domain::{Money, Timestamp};
 
-/// A moment: UTC as it is written, the reader's own zone once the script has run.
+/// A time: written in UTC; the script converts it to the browser's time zone.
 #[derive(Debug, Clone)]
 pub(crate) struct Moment {
-    /// For machines.
+    /// For the script.
     pub(crate) iso: String,
-    /// For people, when no script runs, and on hover.
+    /// Shown without a script, and on hover.
     pub(crate) utc: String,
 }
 
@@ -23,7 +24,7 @@ impl From<Timestamp> for Moment {
     }
 }
 
-/// A count with its thousands apart.
+/// A count with separators between thousands.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -36,7 +37,17 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// An amount with its thousands apart, and its currency.
+/// A count that may have stopped at its cap.
+pub(crate) fn capped_count(counted: Counted) -> String {
+    let number = count(counted.0.into());
+    if counted.is_capped() {
+        format!("{number} or more")
+    } else {
+        number
+    }
+}
+
+/// An amount with separators between thousands, and its currency.
 pub(crate) fn money(amount: Money, currency: &str) -> String {
     let text = amount.to_string();
     let (sign, text) = text
@@ -47,7 +58,6 @@ pub(crate) fn money(amount: Money, currency: &str) -> String {
     format!("{sign}{whole}.{fraction} {currency}")
 }
 
-/// A share in percent.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "–".to_owned();
@@ -56,24 +66,24 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     format!("{}.{} %", per_mille / 10, per_mille % 10)
 }
 
-/// A state by its word; the style sheet adds shape and colour.
+/// The name of a state; the style sheet adds shape and colour.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct State(pub(crate) &'static str);
+pub(crate) struct StateLabel(pub(crate) &'static str);
 
-impl From<MessageState> for State {
+impl From<MessageState> for StateLabel {
     fn from(state: MessageState) -> Self {
         Self(state.name())
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for StateLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0)
     }
 }
 
-/// The beginning of a text, on one line.
-pub(crate) fn beginning(text: &str, chars: usize) -> String {
+/// Cuts a text to a number of characters and puts it on one line.
+pub(crate) fn shorten(text: &str, chars: usize) -> String {
     let mut short: String = text
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -90,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_have_their_thousands_apart() {
+    fn counts_have_separators() {
         for (number, text) in [
             (0, "0"),
             (999, "999"),
@@ -125,8 +135,8 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_is_one_line() {
-        assert_eq!(beginning("a\nb", 5), "a b");
-        assert_eq!(beginning("äöüß", 3), "äöü…");
+    fn a_short_text_is_one_line() {
+        assert_eq!(shorten("a\nb", 5), "a b");
+        assert_eq!(shorten("äöüß", 3), "äöü…");
     }
 }

@@ -1,17 +1,17 @@
-//! Where a number belongs, in words.
+//! The country and network of a number, in words.
 
 use domain::{Msisdn, Network};
 use engine::catalogue::Live;
 
-/// The reference data, for one page.
-pub(crate) struct Places<'a>(&'a Live);
+/// Finds the location of numbers in the reference data.
+pub(crate) struct Locations<'a>(&'a Live);
 
-impl<'a> Places<'a> {
-    pub(crate) fn of(live: &'a Live) -> Self {
+impl<'a> Locations<'a> {
+    pub(crate) fn new(live: &'a Live) -> Self {
         Self(live)
     }
 
-    /// A number's country and operator, as far as they are known: `Latvia, Tele2`.
+    /// Country and network, as far as they are known: `Latvia, Tele2`.
     pub(crate) fn words(&self, to: &Msisdn, network: Option<Network>) -> String {
         let country = self.country(to, network);
         match (country, network.and_then(|network| self.operator(network))) {
@@ -22,7 +22,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The same, short enough for a table: `LV, Tele2`.
+    /// Short enough for a table: `LV, Tele2`.
     pub(crate) fn short(&self, to: &Msisdn, network: Option<Network>) -> String {
         let entry = network.and_then(|network| self.0.reference.find_network(network).next());
         let country = entry.and_then(|entry| entry.country);
@@ -35,14 +35,12 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The name of a number's country.
     fn country(&self, to: &Msisdn, network: Option<Network>) -> Option<&'static str> {
         let located = || self.0.reference.locate(to).country;
         let country = network.and_then(|network| self.country_of(network));
         country.or_else(|| located().map(domain::Country::name))
     }
 
-    /// The name of a network's country.
     fn country_of(&self, network: Network) -> Option<&'static str> {
         let mut entries = self.0.reference.find_network(network);
         entries
@@ -50,7 +48,6 @@ impl<'a> Places<'a> {
             .map(domain::Country::name)
     }
 
-    /// What a network is called.
     fn operator(&self, network: Network) -> Option<String> {
         let mut entries = self.0.reference.find_network(network);
         entries.next().map(|entry| entry.name.to_string())

@@ -1,18 +1,16 @@
-//! The ways between the pages, for each role.
+//! The navigation menu of each role.
 
 use domain::person::{Role, SignedIn};
 
-/// A page that the navigation leads to.
-pub(crate) struct Way {
+pub(crate) struct NavLink {
     pub(crate) label: &'static str,
     pub(crate) path: &'static str,
     pub(crate) is_here: bool,
 }
 
-/// Pages that belong together.
 pub(crate) struct Section {
     pub(crate) title: &'static str,
-    pub(crate) ways: Vec<Way>,
+    pub(crate) links: Vec<NavLink>,
 }
 
 const ACCOUNT: [(&str, &str); 10] = [
@@ -50,7 +48,7 @@ const OPERATOR: [(&str, &str); 11] = [
     ("Audit log", "/dashboard/operator/audit"),
 ];
 
-/// What somebody may go to, with the page that they are on.
+/// The pages that a person may open. `here` is the current path.
 pub(crate) fn sections(signed_in: &SignedIn, here: &str) -> Vec<Section> {
     let (role, has_account) = (signed_in.role(), signed_in.account().is_some());
     let mut sections = Vec::new();
@@ -60,7 +58,7 @@ pub(crate) fn sections(signed_in: &SignedIn, here: &str) -> Vec<Section> {
     let is_person = signed_in.person().is_some();
     let settings: Vec<_> = SETTINGS
         .into_iter()
-        .filter(|way| match *way {
+        .filter(|page| match *page {
             SECURITY | ACCOUNTS => is_person,
             _ => has_account && role != Role::Member,
         })
@@ -74,19 +72,19 @@ pub(crate) fn sections(signed_in: &SignedIn, here: &str) -> Vec<Section> {
     sections
 }
 
-fn section(title: &'static str, ways: &[(&'static str, &'static str)], here: &str) -> Section {
-    let way = |&(label, path): &(&'static str, &'static str)| Way {
+fn section(title: &'static str, pages: &[(&'static str, &'static str)], here: &str) -> Section {
+    let link = |&(label, path): &(&'static str, &'static str)| NavLink {
         label,
         path,
         is_here: is_within(here, path),
     };
     Section {
         title,
-        ways: ways.iter().map(way).collect(),
+        links: pages.iter().map(link).collect(),
     }
 }
 
-/// Whether a page is the one that a way leads to, or one behind it.
+/// Whether the current path is a page of the menu, or below it.
 fn is_within(here: &str, path: &str) -> bool {
     let Some(rest) = here.strip_prefix(path) else {
         return false;
@@ -115,7 +113,7 @@ mod tests {
         let titles = |signed_in: &SignedIn| {
             sections(signed_in, "/dashboard")
                 .iter()
-                .map(|section| (section.title, section.ways.len()))
+                .map(|section| (section.title, section.links.len()))
                 .collect::<Vec<_>>()
         };
         for (signed_in, expected) in [
@@ -145,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_lies_within_the_way_that_leads_to_it() {
+    fn pages_below_a_link_belong_to_it() {
         for (here, path, expected) in [
             ("/dashboard", "/dashboard", true),
             ("/dashboard/messages", "/dashboard", false),

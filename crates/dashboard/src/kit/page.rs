@@ -1,4 +1,4 @@
-//! The frame of every page, and the answer that carries it.
+//! The frame of every page, and the HTTP response of a page.
 
 use askama::Template;
 use axum::response::{Html, IntoResponse, Response};
@@ -14,44 +14,42 @@ use crate::kit::browser::form_token;
 use crate::kit::navigation::{self, Section};
 use crate::kit::return_path::ReturnPath;
 
-/// No outside asset, no script but our own file, no frame.
+/// Only our own script and style sheet; no frames.
 const POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
-/// The same without any script, for the pages on which people and clients are let in.
+/// Without scripts, for sign-in and consent pages.
 const BARE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
-/// What a sign-out form's token is for.
+/// The purpose of the token in a sign-out form.
 pub(crate) const SIGN_OUT: &str = "sign-out";
 
-/// What stands around a page.
+/// Header, navigation and flash message of a page.
 pub(crate) struct Frame {
     pub(crate) style: &'static str,
     pub(crate) icon: &'static str,
     pub(crate) script: &'static str,
-    pub(crate) who: Option<Who>,
-    /// The account that the page is about.
+    pub(crate) who: Option<SignedInAs>,
     pub(crate) account: Option<String>,
-    /// The ways between the pages; none on a page that stands by itself.
+    /// The navigation; empty on pages outside the menu, such as the sign-in page.
     pub(crate) sections: Vec<Section>,
-    /// What every form behind the sign-in carries.
+    /// The token of every form after signing in.
     pub(crate) form_token: String,
-    /// What was just done, or why not.
-    pub(crate) said: Option<Said>,
+    /// The result of the form that led here.
+    pub(crate) flash: Option<Flash>,
 }
 
-/// What a page says of the form that led to it.
-pub(crate) struct Said {
+/// The result of a form.
+pub(crate) struct Flash {
     pub(crate) text: String,
     pub(crate) is_problem: bool,
 }
 
-/// Who is signed in, and how they sign out.
-pub(crate) struct Who {
+pub(crate) struct SignedInAs {
     pub(crate) name: String,
     pub(crate) form_token: String,
     pub(crate) back: Option<String>,
 }
 
 impl Frame {
-    /// For whoever is not signed in.
+    /// For pages before signing in.
     pub(crate) fn plain() -> Self {
         Self {
             style: &STYLE_ADDRESS,
@@ -61,18 +59,18 @@ impl Frame {
             account: None,
             sections: Vec::new(),
             form_token: String::new(),
-            said: None,
+            flash: None,
         }
     }
 
-    /// For whoever is. Who signs out here to be somebody else comes back to `back`.
-    pub(crate) fn of(session: &str, signed_in: &SignedIn, back: &ReturnPath) -> Self {
+    /// A person who signs out and in again as somebody else comes back to `back`.
+    pub(crate) fn signed_in(session: &str, signed_in: &SignedIn, back: &ReturnPath) -> Self {
         let name = signed_in.person().map_or_else(
             || "signed in by link".to_owned(),
             |person| person.email.to_string(),
         );
         Self {
-            who: Some(Who {
+            who: Some(SignedInAs {
                 name,
                 form_token: form_token(session, SIGN_OUT),
                 back: back.to_carry().map(str::to_owned),
@@ -81,15 +79,13 @@ impl Frame {
         }
     }
 
-    /// The same for a page about an account.
-    pub(crate) fn of_account(self, name: &str) -> Self {
+    pub(crate) fn with_account(self, name: &str) -> Self {
         Self {
             account: Some(name.to_owned()),
             ..self
         }
     }
 
-    /// The same with the ways between the pages.
     pub(crate) fn with_navigation(
         self,
         signed_in: &SignedIn,
@@ -103,57 +99,57 @@ impl Frame {
         }
     }
 
-    /// The same with the news that something was done.
-    pub(crate) fn saying(self, text: impl Into<String>) -> Self {
-        let said = Said {
+    /// Reports that something was done.
+    pub(crate) fn with_success(self, text: impl Into<String>) -> Self {
+        let flash = Flash {
             text: text.into(),
             is_problem: false,
         };
         Self {
-            said: Some(said),
+            flash: Some(flash),
             ..self
         }
     }
 
-    /// The same with the news that something was not done, and why.
-    pub(crate) fn refusing(self, text: impl Into<String>) -> Self {
-        let said = Said {
+    /// Reports why something was not done.
+    pub(crate) fn with_problem(self, text: impl Into<String>) -> Self {
+        let flash = Flash {
             text: text.into(),
             is_problem: true,
         };
         Self {
-            said: Some(said),
+            flash: Some(flash),
             ..self
         }
     }
 }
 
-/// Writes a page behind the sign-in.
+/// Responds with a page that needs the script.
 pub(crate) fn show(status: StatusCode, page: &impl Template) -> Response {
     show_under(POLICY, status, page)
 }
 
-/// Writes a page that stands by itself, and so has no script.
+/// Responds with a page without a script.
 pub(crate) fn show_bare(status: StatusCode, page: &impl Template) -> Response {
     show_under(BARE_POLICY, status, page)
 }
 
-/// The content policy of a page whose form may lead on to addresses of these schemes.
+/// The content security policy of a page whose form may redirect to these schemes.
 pub(crate) fn policy_with_forms_to<'a>(schemes: impl Iterator<Item = &'a str>) -> String {
     schemes.fold(BARE_POLICY.to_owned(), |policy, scheme| {
         format!("{policy} {scheme}:")
     })
 }
 
-/// Writes a page under a content policy of its own.
+/// Responds with a page under its own content security policy.
 pub(crate) fn show_under(policy: &str, status: StatusCode, page: &impl Template) -> Response {
     let headers = [
         (CONTENT_SECURITY_POLICY, policy),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (X_FRAME_OPTIONS, "DENY"),
-        // One-time links must not travel on in a Referer header.
+        // One-time links must not leak in a Referer header.
         (REFERRER_POLICY, "no-referrer"),
-        // Nobody who signed out should be seen by whoever presses the back button.
+        // After signing out, the back button must not show pages.
         (CACHE_CONTROL, "no-store"),
     ];
     match page.render() {
@@ -165,7 +161,6 @@ pub(crate) fn show_under(policy: &str, status: StatusCode, page: &impl Template)
     }
 }
 
-/// The same answer with a cookie.
 pub(crate) fn with_cookie(mut response: Response, cookie: Option<HeaderValue>) -> Response {
     if let Some(cookie) = cookie {
         response.headers_mut().append(SET_COOKIE, cookie);
@@ -173,7 +168,6 @@ pub(crate) fn with_cookie(mut response: Response, cookie: Option<HeaderValue>) -
     response
 }
 
-/// The same answer, with the time to come again.
 pub(crate) fn with_retry_after(mut response: Response, seconds: u32) -> Response {
     response
         .headers_mut()
@@ -187,27 +181,27 @@ struct Notice<'a> {
     frame: Frame,
     title: &'a str,
     text: &'a str,
-    way_on: Option<(&'a str, &'a str)>,
+    next_link: Option<(&'a str, &'a str)>,
 }
 
-/// A page that only says something.
+/// A page with only a title and a text.
 pub(crate) fn notice(status: StatusCode, title: &str, text: &str) -> Response {
     notice_with(Frame::plain(), status, title, text, None)
 }
 
-/// [`notice`] in a frame, with an address to go on to and what to call it.
+/// [`notice`] in a frame, with an optional link: address and label.
 pub(crate) fn notice_with(
     frame: Frame,
     status: StatusCode,
     title: &str,
     text: &str,
-    way_on: Option<(&str, &str)>,
+    next_link: Option<(&str, &str)>,
 ) -> Response {
     let page = Notice {
         frame,
         title,
         text,
-        way_on,
+        next_link,
     };
     if page.frame.sections.is_empty() {
         show_bare(status, &page)

@@ -1,10 +1,10 @@
-//! What a token or a client may be granted, in plain words.
+//! Permissions in plain words.
 
 use domain::Permission;
 
-/// Something that may be granted.
+/// A permission that may be granted.
 pub(crate) struct Offer {
-    /// As the protocol names it.
+    /// The name in the API.
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     pub(crate) words: &'static str,
@@ -13,7 +13,7 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    pub(crate) fn of(scope: Permission, is_ticked: bool) -> Self {
+    pub(crate) fn new(scope: Permission, is_ticked: bool) -> Self {
         let (title, words, costs) = words(scope);
         Self {
             name: scope.name(),
@@ -25,7 +25,7 @@ impl Offer {
     }
 }
 
-/// What it is called, what it means, and whether it costs money.
+/// Title, explanation, and whether it costs money.
 fn words(scope: Permission) -> (&'static str, &'static str, bool) {
     match scope {
         Permission::SmsSend => (
@@ -71,9 +71,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_costs_money_says_so() {
+    fn permissions_that_cost_money_say_so() {
         for scope in Permission::ALL {
-            let offer = Offer::of(scope, false);
+            let offer = Offer::new(scope, false);
             let says = offer.words.contains("paid from the balance");
             assert_eq!(says, offer.costs, "{scope}");
             assert!(offer.words.ends_with('.'), "{scope}");

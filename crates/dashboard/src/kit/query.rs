@@ -1,12 +1,15 @@
-//! What stands behind the question mark of an address: filters, and the place in a list.
+//! The query string of a page: filters and the cursor of a list.
 
 use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
+use domain::Timestamp;
 use http::request::Parts;
 use url::form_urlencoded;
 
-/// The fields of a query, as they were written. A field that stands twice counts once, one that is empty not at all.
+const MINUTES_LEN: usize = "2030-01-31T09:30".len();
+
+/// The fields of a query string. The first field of a name counts; empty fields are dropped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query {
     path: String,
@@ -28,18 +31,18 @@ impl Query {
         }
     }
 
-    /// A field, without white space around it; `None` when it is missing or empty.
+    /// A field, without surrounding white space; `None` if it is missing or empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.fields.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// A field for a form to show again.
+    /// A field, or an empty text.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default()
     }
 
-    /// The same fields at another page.
+    /// The same fields for another page.
     pub(crate) fn at(self, path: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -47,18 +50,16 @@ impl Query {
         }
     }
 
-    /// The same without a field.
     pub(crate) fn without(mut self, name: &str) -> Self {
         self.fields.retain(|(known, _)| known != name);
         self
     }
 
-    /// The whole address.
     pub(crate) fn address(&self) -> String {
         self.address_with("", None)
     }
 
-    /// The same page with one field set, or left out.
+    /// The address with one field set, or removed.
     pub(crate) fn address_with(&self, name: &str, value: Option<&str>) -> String {
         let mut pairs = form_urlencoded::Serializer::new(String::new());
         let others = self.fields.iter().filter(|(known, _)| known != name);
@@ -82,12 +83,20 @@ impl<S: Sync> FromRequestParts<S> for Query {
     }
 }
 
+/// Reads a time in UTC. Browsers leave the seconds out: `2030-01-31T09:30`.
+pub(crate) fn parse_utc(text: &str) -> Option<Timestamp> {
+    if text.len() == MINUTES_LEN {
+        return format!("{text}:00Z").parse().ok();
+    }
+    format!("{text}Z").parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_read_and_written_again() {
+    fn query_fields_round_trip() {
         let query = Query::new("/dashboard/messages", "to=%2B371+2&state=&to=9&from=A%26B");
         assert_eq!(query.get("to"), Some("+371 2"));
         assert_eq!(query.get("state"), None);

@@ -1,27 +1,25 @@
-//! Where to go after signing in.
+//! The page to open after signing in.
 
 use url::form_urlencoded;
 
-/// Longer paths than any of ours.
+/// No path of ours is longer.
 const MAX_BYTES: usize = 256;
-/// Where whoever did not come from anywhere goes.
 const HOME: &str = "/dashboard";
-/// What there is to come back to.
-const PLACES: [&str; 2] = ["/dashboard/", "/oauth/consent/"];
+const PREFIXES: [&str; 2] = ["/dashboard/", "/oauth/consent/"];
 
-/// A path of this very service. Whatever else a request names, home takes its place: nobody is sent to another site.
+/// A path of this service. Anything else that a request names is replaced by the home page, so that nobody is redirected
+/// to another site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReturnPath(String);
 
 impl ReturnPath {
-    /// Reads what a request names.
     pub(crate) fn parse(given: Option<&str>) -> Self {
         let path = given.filter(|path| is_ours(path)).unwrap_or(HOME);
         Self(path.to_owned())
     }
 
-    /// Reads what a query names as `next`.
-    pub(crate) fn of_query(query: Option<&str>) -> Self {
+    /// Reads the field `next` of a query string.
+    pub(crate) fn from_query(query: Option<&str>) -> Self {
         let query = query.unwrap_or_default();
         let next = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "next");
         Self::parse(next.as_ref().map(|(_, path)| path.as_ref()))
@@ -31,12 +29,12 @@ impl ReturnPath {
         &self.0
     }
 
-    /// What a form carries on; nothing when it is home anyway.
+    /// The value for a form; `None` for the home page.
     pub(crate) fn to_carry(&self) -> Option<&str> {
         (self.0 != HOME).then_some(self.as_str())
     }
 
-    /// The sign-in page that leads back here. The letters of a path of ours need no escape.
+    /// The sign-in page that leads back here. Valid paths need no escaping.
     pub(crate) fn sign_in_address(&self) -> String {
         match self.to_carry() {
             Some(path) => format!("/dashboard/sign-in?next={path}"),
@@ -45,11 +43,11 @@ impl ReturnPath {
     }
 }
 
-/// Only plain letters, so that no reader of the path can see anything else in it than we do.
+/// Only plain characters, so that no browser interprets the path in another way.
 fn is_ours(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_');
     path.len() <= MAX_BYTES
-        && PLACES.iter().any(|place| path.starts_with(place))
+        && PREFIXES.iter().any(|place| path.starts_with(place))
         && path.bytes().all(plain)
         && !path.contains("//")
 }
@@ -61,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_own_pages_are_gone_to() {
+    fn only_our_own_pages_are_accepted() {
         for path in [
             "/oauth/consent/AbC-123_x",
             "/dashboard/password",
@@ -107,7 +105,7 @@ mod tests {
             let target = base.join(parsed.as_str()).expect("an address");
             prop_assert_eq!(target.origin(), base.origin());
             let here = target.path();
-            prop_assert!(here == HOME || PLACES.iter().any(|place| here.starts_with(place)));
+            prop_assert!(here == HOME || PREFIXES.iter().any(|place| here.starts_with(place)));
         }
     }
 }

@@ -1,8 +1,7 @@
-//! Who may see a page: it says so in its signature.
+//! Who may see a page.
 //!
-//! A handler that takes a [`Member`] is for whoever belongs to an account, one that takes an [`Admin`] for whoever runs
-//! that account, one that takes an [`Operator`] for whoever runs the service. Others are sent to sign in, or told that
-//! the page is not theirs.
+//! The signature of a handler says it: [`Member`], [`Admin`] or [`Operator`]. Everybody else is redirected to the sign-in
+//! page, or sees that their role does not include the page.
 
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -16,34 +15,33 @@ use domain::ports::AccountRecord;
 use engine::identity::rate::Requester;
 use engine::{Accounts, By};
 use http::request::Parts;
+use requests::rate_limit;
 
 use crate::Dashboard;
-use crate::kit::browser::{Visit, form_token};
+use crate::kit::browser::{Browser, form_token};
 use crate::kit::failure::Failure;
 use crate::kit::form::{self, Form};
 use crate::kit::page::Frame;
 use crate::kit::return_path::ReturnPath;
-use requests::rate_limit;
 
-/// What the token of every form behind the sign-in is for.
+/// The purpose of the token in every form after signing in.
 const FORM: &str = "dashboard";
 
-/// Somebody who is signed in.
-pub(crate) struct Visitor {
-    pub(crate) session: String,
+/// A signed-in browser.
+pub(crate) struct Session {
+    pub(crate) secret: String,
     pub(crate) signed_in: SignedIn,
     pub(crate) address: IpAddr,
     path: String,
 }
 
-impl Visitor {
-    /// What stands around their pages.
+impl Session {
     pub(crate) fn frame(&self) -> Frame {
         let back = ReturnPath::parse(Some(&self.path));
-        Frame::of(&self.session, &self.signed_in, &back).with_navigation(
+        Frame::signed_in(&self.secret, &self.signed_in, &back).with_navigation(
             &self.signed_in,
             &self.path,
-            form_token(&self.session, FORM),
+            form_token(&self.secret, FORM),
         )
     }
 
@@ -51,7 +49,7 @@ impl Visitor {
         self.signed_in.role() == Role::Operator
     }
 
-    /// What people and logs call them.
+    /// The name for the audit log.
     pub(crate) fn name(&self) -> String {
         let person = self.signed_in.person();
         person.map_or_else(
@@ -60,47 +58,44 @@ impl Visitor {
         )
     }
 
-    /// Who they are to the log of changes.
     pub(crate) fn by(&self) -> By {
         By::signed_in(&self.signed_in, self.address)
     }
 }
 
-impl FromRequestParts<Arc<Dashboard>> for Visitor {
+impl FromRequestParts<Arc<Dashboard>> for Session {
     type Rejection = Failure;
 
     async fn from_request_parts(
         parts: &mut Parts,
         dashboard: &Arc<Dashboard>,
     ) -> Result<Self, Failure> {
-        let Ok(visit) = Visit::from_request_parts(parts, dashboard).await;
+        let Ok(browser) = Browser::from_request_parts(parts, dashboard).await;
         let path = parts.uri.path().to_owned();
         let back = ReturnPath::parse(Some(&path));
-        let (session, signed_in) = dashboard.signed_in(&visit, &back).await?;
+        let (session, signed_in) = dashboard.signed_in(&browser, &back).await?;
         Ok(Self {
-            session: session.to_owned(),
+            secret: session.to_owned(),
             signed_in,
-            address: visit.address,
+            address: browser.address,
             path,
         })
     }
 }
 
-/// Somebody who works with an account.
+/// A person who belongs to an account.
 pub(crate) struct Member {
-    visitor: Visitor,
+    session: Session,
     pub(crate) account: AccountRecord,
 }
 
 impl Member {
-    /// What stands around their pages, with the account that they are about.
     pub(crate) fn frame(&self) -> Frame {
-        self.visitor.frame().of_account(&self.account.name)
+        self.session.frame().with_account(&self.account.name)
     }
 
-    /// How they act for the account.
     pub(crate) fn access(&self) -> Access {
-        Accounts::access_of(&self.account, &self.visitor.name())
+        Accounts::access_of(&self.account, &self.session.name())
     }
 }
 
@@ -111,8 +106,8 @@ impl FromRequestParts<Arc<Dashboard>> for Member {
         parts: &mut Parts,
         dashboard: &Arc<Dashboard>,
     ) -> Result<Self, Failure> {
-        let visitor = Visitor::from_request_parts(parts, dashboard).await?;
-        let account = match visitor.signed_in.account() {
+        let session = Session::from_request_parts(parts, dashboard).await?;
+        let account = match session.signed_in.account() {
             Some(account) => dashboard.engine.accounts.find_by_id(account).await?,
             None => None,
         };
@@ -125,19 +120,19 @@ impl FromRequestParts<Arc<Dashboard>> for Member {
                     Requester::People,
                     account.rules.requests_per_second,
                 )?;
-                Ok(Self { visitor, account })
+                Ok(Self { session, account })
             }
-            // Whoever only runs the service begins with that.
-            None if visitor.is_operator() && visitor.path == "/dashboard" => {
+            // Operators without an account start with the list of accounts.
+            None if session.is_operator() && session.path == "/dashboard" => {
                 let accounts = Redirect::to("/dashboard/operator/accounts");
                 Err(Failure::Elsewhere(accounts))
             }
-            None => Err(Failure::NoAccount(Box::new(visitor.frame()))),
+            None => Err(Failure::NoAccount(Box::new(session.frame()))),
         }
     }
 }
 
-/// Somebody who runs an account.
+/// A person who manages their account.
 pub(crate) struct Admin(Member);
 
 impl FromRequestParts<Arc<Dashboard>> for Admin {
@@ -155,8 +150,8 @@ impl FromRequestParts<Arc<Dashboard>> for Admin {
     }
 }
 
-/// Somebody who runs the service.
-pub(crate) struct Operator(Visitor);
+/// A person who runs the service.
+pub(crate) struct Operator(Session);
 
 impl FromRequestParts<Arc<Dashboard>> for Operator {
     type Rejection = Failure;
@@ -165,19 +160,19 @@ impl FromRequestParts<Arc<Dashboard>> for Operator {
         parts: &mut Parts,
         dashboard: &Arc<Dashboard>,
     ) -> Result<Self, Failure> {
-        let visitor = Visitor::from_request_parts(parts, dashboard).await?;
-        match visitor.signed_in.role() {
-            Role::Operator => Ok(Self(visitor)),
-            Role::Admin | Role::Member => Err(Failure::NotYours(Box::new(visitor.frame()))),
+        let session = Session::from_request_parts(parts, dashboard).await?;
+        match session.signed_in.role() {
+            Role::Operator => Ok(Self(session)),
+            Role::Admin | Role::Member => Err(Failure::NotYours(Box::new(session.frame()))),
         }
     }
 }
 
 impl Deref for Member {
-    type Target = Visitor;
+    type Target = Session;
 
-    fn deref(&self) -> &Visitor {
-        &self.visitor
+    fn deref(&self) -> &Session {
+        &self.session
     }
 }
 
@@ -190,15 +185,15 @@ impl Deref for Admin {
 }
 
 impl Deref for Operator {
-    type Target = Visitor;
+    type Target = Session;
 
-    fn deref(&self) -> &Visitor {
+    fn deref(&self) -> &Session {
         &self.0
     }
 }
 
-/// A form of at most so many bytes that a page behind the sign-in sent, and no other site. Stands last, so that nobody's
-/// form is read who may not send it.
+/// A form of at most `MAX_BYTES` that one of our own pages sent. It is the last extractor, so that a form is read only if
+/// the person may send it.
 pub(crate) struct Posted<const MAX_BYTES: usize = { form::MAX_BYTES_WITHIN }>(pub(crate) Form);
 
 impl<const MAX_BYTES: usize> FromRequest<Arc<Dashboard>> for Posted<MAX_BYTES> {
@@ -206,10 +201,10 @@ impl<const MAX_BYTES: usize> FromRequest<Arc<Dashboard>> for Posted<MAX_BYTES> {
 
     async fn from_request(request: Request, dashboard: &Arc<Dashboard>) -> Result<Self, Failure> {
         let (mut parts, body) = request.into_parts();
-        let Ok(visit) = Visit::from_request_parts(&mut parts, dashboard).await;
+        let Ok(browser) = Browser::from_request_parts(&mut parts, dashboard).await;
         let request = Request::from_parts(parts, body);
         let form = Form::read(request, MAX_BYTES).await?;
-        if visit.session.is_some() && visit.sent(&form, FORM, visit.session.as_deref()) {
+        if browser.session.is_some() && browser.sent(&form, FORM, browser.session.as_deref()) {
             Ok(Self(form))
         } else {
             Err(Failure::NotFromHere)

@@ -1,9 +1,8 @@
-//! What a browser calls itself, in a few words.
+//! The name of a browser, from its `User-Agent` header.
 
-/// Longer names than any that we give.
 const UNKNOWN: &str = "Unknown browser";
 
-/// What is looked for, and what it is called. Most browsers name several, so the order counts.
+/// Markers in the header and the names they stand for. Most browsers send several markers, so the order matters.
 const BROWSERS: [(&str, &str); 9] = [
     ("Edg/", "Edge"),
     ("EdgA/", "Edge"),
@@ -25,8 +24,8 @@ const SYSTEMS: [(&str, &str); 7] = [
     ("Linux", "Linux"),
 ];
 
-/// Reads a `User-Agent` header, such as `Firefox on Linux`. Only words of our own come out of it.
-pub(crate) fn in_words(agent: &str) -> String {
+/// Returns for example `Firefox on Linux`. The result contains only names from these lists, never text of the header.
+pub(crate) fn describe(agent: &str) -> String {
     let find = |known: &[(&str, &'static str)]| {
         let found = known.iter().find(|(mark, _)| agent.contains(mark));
         found.map(|(_, name)| *name)
@@ -46,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browsers_are_called_by_their_names() {
+    fn browsers_are_recognized() {
         for (agent, expected) in [
             (
                 "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
@@ -77,14 +76,14 @@ mod tests {
             ("<script>alert(1)</script>", "Unknown browser"),
             ("something (Linux)", "Unknown browser on Linux"),
         ] {
-            assert_eq!(in_words(agent), expected, "{agent}");
+            assert_eq!(describe(agent), expected, "{agent}");
         }
     }
 
     proptest! {
         #[test]
-        fn nothing_of_the_header_comes_through(agent in "\\PC{0,80}") {
-            let words = in_words(&agent);
+        fn the_result_contains_nothing_of_the_header(agent in "\\PC{0,80}") {
+            let words = describe(&agent);
             let known = BROWSERS.iter().chain(&SYSTEMS).map(|(_, name)| *name);
             let rest = known.chain([UNKNOWN, " on "]).fold(words, |rest, name| rest.replacen(name, "", 1));
             prop_assert_eq!(rest, "");

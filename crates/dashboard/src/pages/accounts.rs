@@ -1,4 +1,4 @@
-//! The accounts of somebody who belongs to several, and the way from one to another.
+//! The accounts of a person, and switching between them.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::Dashboard;
 use crate::kit::failure::Failure;
 use crate::kit::page::{Frame, show, with_cookie};
 use crate::kit::return_path::ReturnPath;
-use crate::kit::session::{Posted, Visitor};
+use crate::kit::session::{Posted, Session};
 
 const PATH: &str = "/dashboard/accounts";
 
@@ -26,10 +26,10 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
 #[template(path = "accounts.html")]
 struct AccountsPage {
     frame: Frame,
-    accounts: Vec<Row>,
+    accounts: Vec<AccountRow>,
 }
 
-struct Row {
+struct AccountRow {
     id: AccountId,
     name: String,
     role: Role,
@@ -38,19 +38,19 @@ struct Row {
 
 async fn list(
     State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
+    session: Session,
 ) -> Result<Response, Failure> {
-    page(&dashboard, &visitor, StatusCode::OK, visitor.frame()).await
+    page(&dashboard, &session, StatusCode::OK, session.frame()).await
 }
 
 async fn page(
     dashboard: &Dashboard,
-    visitor: &Visitor,
+    session: &Session,
     status: StatusCode,
     frame: Frame,
 ) -> Result<Response, Failure> {
-    let here = visitor.signed_in.account();
-    let accounts = match visitor.signed_in.person() {
+    let here = session.signed_in.account();
+    let accounts = match session.signed_in.person() {
         Some(person) => dashboard.engine.sign_in.list_accounts(person.id).await?,
         None => here
             .map(|account| (account, Role::Operator))
@@ -59,7 +59,7 @@ async fn page(
     };
     let ids = accounts.iter().map(|(account, _)| *account).collect();
     let names = dashboard.account_names(ids).await?;
-    let row = |(id, role): (AccountId, Role)| Row {
+    let row = |(id, role): (AccountId, Role)| AccountRow {
         id,
         name: names.get(&id).cloned().unwrap_or_default(),
         role,
@@ -69,21 +69,21 @@ async fn page(
     Ok(show(status, &AccountsPage { frame, accounts }))
 }
 
-/// Goes on with another account. The session gets another secret, so that forms of pages that still show the account of
-/// before do nothing.
+/// Switches to another account. The session gets a new secret, so that forms of pages that still show the previous account
+/// have no effect.
 async fn switch(
     State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
+    session: Session,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
     let account: Option<AccountId> = form.get("account").and_then(|id| id.parse().ok());
     let account = account.ok_or(Failure::Form)?;
     let sign_in = &dashboard.engine.sign_in;
-    let Some(session) = sign_in.switch_account(&visitor.session, account).await? else {
-        let frame = visitor.frame();
-        let frame = frame.refusing("You do not belong to this account.");
-        return page(&dashboard, &visitor, StatusCode::NOT_FOUND, frame).await;
+    let Some(secret) = sign_in.switch_account(&session.secret, account).await? else {
+        let frame = session.frame();
+        let frame = frame.with_problem("You do not belong to this account.");
+        return page(&dashboard, &session, StatusCode::NOT_FOUND, frame).await;
     };
     let home = Redirect::to(ReturnPath::parse(None).as_str()).into_response();
-    Ok(with_cookie(home, Some(dashboard.session_cookie(&session))))
+    Ok(with_cookie(home, Some(dashboard.session_cookie(&secret))))
 }

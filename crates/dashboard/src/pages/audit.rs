@@ -1,4 +1,4 @@
-//! The log of changes: all of it for operators, an account's for its admins.
+//! The audit log: all of it for operators, that of an account for its admins.
 
 use std::sync::Arc;
 
@@ -22,7 +22,6 @@ use crate::kit::page::{Frame, show};
 use crate::kit::query::Query;
 use crate::kit::session::{Admin, Operator};
 
-/// Entries on a page.
 const ROWS: u32 = 50;
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -41,20 +40,20 @@ struct AuditPage {
     is_for_all: bool,
     account: String,
     who: String,
-    actions: Vec<Choice>,
+    actions: Vec<ActionOption>,
     problem: Option<String>,
-    rows: Vec<Row>,
+    rows: Vec<AuditRow>,
     is_filtered: bool,
     older: Option<String>,
 }
 
-/// An action that may be looked for.
-struct Choice {
+/// An action to filter by.
+struct ActionOption {
     name: &'static str,
     is_chosen: bool,
 }
 
-struct Row {
+struct AuditRow {
     at: Moment,
     who: String,
     address: String,
@@ -65,8 +64,8 @@ struct Row {
     detail: String,
 }
 
-impl Row {
-    fn of(entry: AuditEntry, names: &Names) -> Self {
+impl AuditRow {
+    fn new(entry: AuditEntry, names: &Names) -> Self {
         let change = entry.change;
         let account = change.account.and_then(|account| names.get(&account));
         Self {
@@ -126,7 +125,7 @@ async fn show_own(
     page(&dashboard, admin.frame(), &query, view).await
 }
 
-/// What differs between the two pages.
+/// The differences between the two pages.
 struct View {
     title: &'static str,
     lead: &'static str,
@@ -187,14 +186,14 @@ async fn page(
         rows: found
             .rows
             .into_iter()
-            .map(|entry| Row::of(entry, &names))
+            .map(|entry| AuditRow::new(entry, &names))
             .collect(),
     };
     Ok(show(status, &page))
 }
 
-fn choices(chosen: &str) -> Vec<Choice> {
-    let choice = |action: Action| Choice {
+fn choices(chosen: &str) -> Vec<ActionOption> {
+    let choice = |action: Action| ActionOption {
         name: action.name(),
         is_chosen: action.name() == chosen,
     };

@@ -1,7 +1,7 @@
-//! Callbacks: to whom, how each try went, and sending them again.
+//! Callbacks: their receivers, their attempts, and sending them again.
 
 mod filter;
-mod replaying;
+mod replay;
 mod words;
 
 use std::sync::Arc;
@@ -13,33 +13,29 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use domain::CallbackId;
 use domain::delivery::{CallbackAttempt, CallbackKind};
-use domain::ports::{CallbackRecord, CallbackState, CallbackSubject, Counted, Look, Receiver};
+use domain::ports::{CallbackRecord, CallbackState, CallbackSubject, Look, Receiver};
 use http::StatusCode;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{Moment, count};
+use crate::kit::format::{Moment, capped_count, count};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Member;
 use filter::Filters;
 use words::{body_words, kind_words, state_word};
 
-/// The rows of a page.
-const PAGE: u32 = 50;
+const PAGE_SIZE: u32 = 50;
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
     Router::new()
         .route("/dashboard/callbacks", get(list))
         .route(
             "/dashboard/callbacks/replay",
-            get(replaying::ask).post(replaying::replay),
+            get(replay::ask).post(replay::replay),
         )
         .route("/dashboard/callbacks/{id}", get(show))
-        .route(
-            "/dashboard/callbacks/{id}/replay",
-            post(replaying::replay_one),
-        )
+        .route("/dashboard/callbacks/{id}/replay", post(replay::replay_one))
 }
 
 #[derive(Template)]
@@ -49,7 +45,7 @@ struct CallbacksPage {
     filters: Filters,
     states: [(&'static str, &'static str); 5],
     receivers: Vec<ReceiverRow>,
-    rows: Vec<Row>,
+    rows: Vec<CallbackRow>,
     older: Option<String>,
     is_first: bool,
     replay: Option<String>,
@@ -67,35 +63,26 @@ struct ReceiverRow {
 
 impl From<Receiver> for ReceiverRow {
     fn from(receiver: Receiver) -> Self {
-        // With the slash, so that one whose name goes on is not meant, too.
+        // The slash excludes hosts that only start with this name.
         let start = format!("{}/", receiver.address);
         let address = |path| filter::address(path, &[("url", &start)]);
         Self {
             show: address("/dashboard/callbacks"),
             replay: address("/dashboard/callbacks/replay"),
             host: receiver.host,
-            waiting: counted(receiver.waiting),
-            parked: counted(receiver.parked),
+            waiting: capped_count(receiver.waiting),
+            parked: capped_count(receiver.parked),
             oldest: receiver.oldest_at.map(Moment::from),
             reason: receiver.last_reason,
         }
     }
 }
 
-fn counted(counted: Counted) -> String {
-    let number = count(counted.0.into());
-    if counted.is_capped() {
-        format!("{number} or more")
-    } else {
-        number
-    }
-}
-
-/// A callback, as the list and its own page show it.
-struct Row {
+/// A callback in the list and on its own page.
+struct CallbackRow {
     id: u64,
     kind: &'static str,
-    /// What it is about: what to call that, and its page.
+    /// The message, lookup or sender it is about: label and address.
     about: (String, String),
     url: String,
     state: &'static str,
@@ -105,7 +92,7 @@ struct Row {
     created: Moment,
 }
 
-impl From<&CallbackRecord> for Row {
+impl From<&CallbackRecord> for CallbackRow {
     fn from(callback: &CallbackRecord) -> Self {
         Self {
             id: callback.id.get(),
@@ -127,7 +114,6 @@ impl From<&CallbackRecord> for Row {
     }
 }
 
-/// What a callback is about.
 fn about(callback: &CallbackRecord) -> (String, String) {
     let (label, page, id) = match (callback.about, callback.kind) {
         (CallbackSubject::Sender(id), _) => ("sender", "senders", id.get()),
@@ -153,10 +139,12 @@ async fn list(
     let reports = &dashboard.engine.reports;
     let look = Look {
         before,
-        limit: PAGE,
+        limit: PAGE_SIZE,
     };
-    let found = reports.look_for(&filters.of(account), look).await?;
-    let rows = found.rows.iter().filter(|row| filters.takes(row.state));
+    let found = reports
+        .look_for(&filters.for_account(account), look)
+        .await?;
+    let rows = found.rows.iter().filter(|row| filters.matches(row.state));
     let status = if filters.problem.is_some() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
@@ -166,7 +154,7 @@ async fn list(
     let page = CallbacksPage {
         frame: member.frame(),
         receivers: receivers.into_iter().map(ReceiverRow::from).collect(),
-        rows: rows.map(Row::from).collect(),
+        rows: rows.map(CallbackRow::from).collect(),
         older: older.map(|id| query.address_with("before", Some(&id))),
         is_first: before.is_none(),
         replay: filters.replay_address(),
@@ -180,13 +168,13 @@ async fn list(
 #[template(path = "callbacks/callback.html")]
 struct CallbackPage {
     frame: Frame,
-    callback: Row,
+    callback: CallbackRow,
     is_received: bool,
     payload: String,
-    tries: Vec<Try>,
+    tries: Vec<AttemptRow>,
 }
 
-struct Try {
+struct AttemptRow {
     at: Moment,
     status: Option<u16>,
     elapsed: String,
@@ -195,8 +183,8 @@ struct Try {
     body: Option<String>,
 }
 
-impl Try {
-    fn of(attempt: &CallbackAttempt, is_received: bool) -> Self {
+impl AttemptRow {
+    fn new(attempt: &CallbackAttempt, is_received: bool) -> Self {
         Self {
             at: attempt.at.into(),
             status: attempt.status,
@@ -208,7 +196,7 @@ impl Try {
     }
 }
 
-/// Finds a callback of the account with its tries; anybody else's is not found.
+/// Finds a callback of the account with its attempts. Those of other accounts are not found.
 async fn find(
     dashboard: &Dashboard,
     member: &Member,
@@ -231,10 +219,10 @@ async fn show(
     let frame = match query.get("said") {
         Some("replayed") => member
             .frame()
-            .saying("It is sent again now. Reload in a moment to see what came of it."),
-        Some("busy") => member
-            .frame()
-            .refusing("It is being tried at this very moment, so it was left alone. Reload to see what came of it."),
+            .with_success("It is sent again now. Reload in a moment to see what came of it."),
+        Some("busy") => member.frame().with_problem(
+            "It is being sent right now, so nothing was changed. Reload to see the result.",
+        ),
         _ => member.frame(),
     };
     let is_received = callback.state == CallbackState::Done;
@@ -242,11 +230,11 @@ async fn show(
     let shown = tries.iter().enumerate().rev();
     let page = CallbackPage {
         frame,
-        callback: Row::from(&callback),
+        callback: CallbackRow::from(&callback),
         is_received,
         payload: callback.payload.clone(),
         tries: shown
-            .map(|(place, attempt)| Try::of(attempt, is_received && place == last))
+            .map(|(place, attempt)| AttemptRow::new(attempt, is_received && place == last))
             .collect(),
     };
     Ok(show_page(StatusCode::OK, &page))

@@ -1,6 +1,6 @@
-//! How programs and AI clients are connected: examples with this server's own addresses.
+//! Examples for connecting programs and AI clients, with the addresses of this server.
 //!
-//! No token is ever in them: they read it from the environment.
+//! They never contain a token; programs read it from the environment.
 
 mod examples;
 
@@ -18,13 +18,12 @@ use crate::Dashboard;
 use crate::kit::failure::Failure;
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::session::Member;
-use examples::{Example, Places};
+use examples::{Example, ServerAddresses};
 
 #[derive(Template)]
 #[template(path = "connect.html")]
 struct ConnectPage<'a> {
     frame: Frame,
-    /// Whether whoever looks may make tokens.
     makes_tokens: bool,
     base_url: &'a str,
     mcp_url: &'a str,
@@ -45,7 +44,7 @@ async fn show(
     member: Member,
 ) -> Result<Response, Failure> {
     let settings = &dashboard.settings;
-    let places = Places {
+    let addresses = ServerAddresses {
         base: &settings.base_url,
         mcp: &settings.mcp_url,
         header: &settings.token_header,
@@ -58,9 +57,9 @@ async fn show(
         auth_url: &settings.auth_url,
         token_header: &settings.token_header,
         in_shell: examples::IN_SHELL,
-        programs: examples::programs(&places),
-        by_token: examples::by_token(&places),
-        by_consent: examples::by_consent(&places),
+        programs: examples::programs(&addresses),
+        by_token: examples::by_token(&addresses),
+        by_consent: examples::by_consent(&addresses),
     };
     Ok(show_page(StatusCode::OK, &page))
 }

@@ -1,8 +1,8 @@
-//! Consent: a person says what a client may do.
+//! Consent: a person decides what a client may do.
 //!
-//! Nothing is remembered for another time: every request is asked about, and each answer is for that request alone.
+//! Decisions are not remembered: each request is asked about anew.
 
-mod words;
+mod target;
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use http::StatusCode;
 use url::Url;
 
 use crate::Dashboard;
-use crate::kit::browser::{Visit, form_token};
+use crate::kit::browser::{Browser, form_token};
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::page::{Frame, notice_with, policy_with_forms_to, show_under};
 use crate::kit::permissions::Offer;
 use crate::kit::return_path::ReturnPath;
-use words::Target;
+use target::Target;
 
 #[derive(Template)]
 #[template(path = "consent.html")]
@@ -43,8 +43,8 @@ struct ConsentPage<'a> {
     problem: Option<&'static str>,
 }
 
-/// A request that a person may answer.
-struct Question<'a> {
+/// A request of a client, with the person who may decide about it.
+struct ConsentRequest<'a> {
     session: &'a str,
     signed_in: SignedIn,
     here: ReturnPath,
@@ -52,49 +52,48 @@ struct Question<'a> {
     pending: Pending,
 }
 
-/// Shows what is asked for.
 pub(super) async fn ask(
     State(dashboard): State<Arc<Dashboard>>,
     Path(id): Path<String>,
-    visit: Visit,
+    browser: Browser,
 ) -> Result<Response, Failure> {
-    let question = dashboard.question(&visit, &id).await?;
-    let pending = &question.pending;
+    let request = dashboard.consent_request(&browser, &id).await?;
+    let pending = &request.pending;
     let ticked = if pending.scopes_named {
         pending.scopes.clone()
     } else {
         Vec::new()
     };
-    Ok(question.page(&dashboard, &ticked, None))
+    Ok(request.page(&dashboard, &ticked, None))
 }
 
-/// Takes the answer, and sends the person back to the client with it.
+/// Stores the decision and redirects the person to the client.
 pub(super) async fn decide(
     State(dashboard): State<Arc<Dashboard>>,
     Path(id): Path<String>,
-    visit: Visit,
+    browser: Browser,
     form: Form,
 ) -> Result<Response, Failure> {
-    let question = dashboard.question(&visit, &id).await?;
-    if !visit.sent(&form, &purpose(&id), Some(question.session)) {
+    let request = dashboard.consent_request(&browser, &id).await?;
+    if !browser.sent(&form, &purpose(&id), Some(request.session)) {
         return Err(Failure::NotFromHere);
     }
     let grants = &dashboard.engine.grants;
-    let way_back = match form.get("decision") {
+    let redirect = match form.get("decision") {
         Some("deny") => grants.deny(&id).await?,
         Some("approve") => {
-            let Some(chosen) = question.chosen(&form) else {
+            let Some(chosen) = request.chosen(&form) else {
                 return Err(Failure::Form);
             };
             if chosen.is_empty() {
                 let problem = "Nothing is ticked. Tick what it may do, or deny.";
-                return Ok(question.page(&dashboard, &chosen, Some(problem)));
+                return Ok(request.page(&dashboard, &chosen, Some(problem)));
             }
-            let by = By::signed_in(&question.signed_in, visit.address);
-            let person = question.signed_in.person();
+            let by = By::signed_in(&request.signed_in, browser.address);
+            let person = request.signed_in.person();
             let consent = Consent {
                 by: &by,
-                account: question.account.id,
+                account: request.account.id,
                 person: person.map(|person| person.id),
                 scopes: &chosen,
             };
@@ -102,23 +101,27 @@ pub(super) async fn decide(
         }
         _ => return Err(Failure::Form),
     };
-    match way_back {
+    match redirect {
         Some(address) => Ok(Redirect::to(address.as_str()).into_response()),
-        // Answered by another page in the meantime.
-        None => Err(question.over()),
+        // Decided in another window in the meantime.
+        None => Err(request.over()),
     }
 }
 
-/// What the form's token is for: this one request.
+/// The token of the form is valid for this request only.
 fn purpose(id: &str) -> String {
     format!("consent {id}")
 }
 
 impl Dashboard {
-    async fn question<'a>(&self, visit: &'a Visit, id: &str) -> Result<Question<'a>, Failure> {
+    async fn consent_request<'a>(
+        &self,
+        browser: &'a Browser,
+        id: &str,
+    ) -> Result<ConsentRequest<'a>, Failure> {
         let here = ReturnPath::parse(Some(&format!("/oauth/consent/{id}")));
-        let (session, signed_in) = self.signed_in(visit, &here).await?;
-        let frame = || Frame::of(session, &signed_in, &here);
+        let (session, signed_in) = self.signed_in(browser, &here).await?;
+        let frame = || Frame::signed_in(session, &signed_in, &here);
         let Some(pending) = self.engine.grants.pending(id).await? else {
             return Err(over(frame()));
         };
@@ -138,13 +141,13 @@ impl Dashboard {
             )),
             Some(account) if account.suspended => Err(refused(
                 "This account is suspended",
-                "Nobody can act for it now, so nothing was granted. Ask whoever runs this service.",
+                "Nobody can act for it now, so nothing was granted. Ask the operator of this service.",
             )),
             Some(account) if account.rules.admins_consent_only && is_member => Err(refused(
                 "An admin has to connect this",
                 "Only admins may let clients act for this account, so nothing was granted. Ask one of its admins to connect the client, or to change that under Settings, API.",
             )),
-            Some(account) => Ok(Question {
+            Some(account) => Ok(ConsentRequest {
                 session,
                 signed_in,
                 here,
@@ -165,16 +168,16 @@ fn over(frame: Frame) -> Failure {
     )))
 }
 
-impl Question<'_> {
+impl ConsentRequest<'_> {
     fn frame(&self) -> Frame {
-        Frame::of(self.session, &self.signed_in, &self.here)
+        Frame::signed_in(self.session, &self.signed_in, &self.here)
     }
 
     fn over(&self) -> Failure {
         over(self.frame())
     }
 
-    /// What was ticked; `None` when something is among it that was not offered.
+    /// The ticked scopes; `None` if one of them was not offered.
     fn chosen(&self, form: &Form) -> Option<Vec<Permission>> {
         let offered = |name: &str| {
             let scopes = self.pending.scopes.iter();
@@ -197,13 +200,13 @@ impl Question<'_> {
             form_token: form_token(self.session, &purpose(&pending.id)),
             client: &pending.client_name,
             described_at: is_document.then_some(pending.client_id.as_str()),
-            target: Target::of(&pending.redirect_uri, pending.is_loopback),
+            target: Target::new(&pending.redirect_uri, pending.is_loopback),
             account: &self.account.name,
             balance: format!("{} {}", self.account.balance, dashboard.settings.currency),
             ends: pending.expires_at.strftime("%H:%M UTC").to_string(),
             days: dashboard.engine.grants.settings().grant_lifetime.as_hours() / 24,
             offers: offers
-                .map(|scope| Offer::of(*scope, ticked.contains(scope)))
+                .map(|scope| Offer::new(*scope, ticked.contains(scope)))
                 .collect(),
             scopes_named: pending.scopes_named,
             problem,
@@ -216,8 +219,8 @@ impl Question<'_> {
     }
 }
 
-/// Browsers hold a form's policy against every address that the answer leads on to, so this page must allow its
-/// client's, and whatever that leads to in turn.
+/// Browsers apply `form-action` to every redirect that follows a form, so this page must allow the address of the client
+/// and any HTTPS address that it redirects to.
 fn policy(redirect_uri: &str) -> String {
     let url = Url::parse(redirect_uri).ok();
     let scheme = url.as_ref().map(Url::scheme);

@@ -1,4 +1,4 @@
-//! Accepting an invitation by somebody who signs in here already: a further account instead of a password.
+//! Accepting an invitation to a further account, for a person who is signed in.
 
 use askama::Template;
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -9,13 +9,12 @@ use http::StatusCode;
 
 use super::password::link_is_dead;
 use crate::Dashboard;
-use crate::kit::browser::{Visit, form_token};
+use crate::kit::browser::{Browser, form_token};
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::page::{Frame, show_bare, with_cookie};
 use crate::kit::return_path::ReturnPath;
 
-/// What the form's token is for.
 const JOIN: &str = "join";
 
 #[derive(Template)]
@@ -26,24 +25,23 @@ struct JoinPage {
     form_token: String,
 }
 
-/// Somebody who is signed in and invited.
 pub(super) struct Invited<'a> {
     session: &'a str,
     person: Person,
 }
 
 impl Dashboard {
-    /// Whether whoever opens an invitation is signed in as the one that it is for.
+    /// Returns the person if they are signed in with the email address of the invitation.
     pub(super) async fn invited<'a>(
         &self,
-        visit: &'a Visit,
+        browser: &'a Browser,
         invitation: &Invitation,
     ) -> Result<Option<Invited<'a>>, Failure> {
-        let (Some(session), Purpose::Join { .. }) = (&visit.session, invitation.purpose) else {
+        let (Some(session), Purpose::Join { .. }) = (&browser.session, invitation.purpose) else {
             return Ok(None);
         };
         Ok(
-            match self.engine.sign_in.find(session, visit.address).await? {
+            match self.engine.sign_in.find(session, browser.address).await? {
                 Some(SignedIn::Person(person)) if person.email == invitation.email => {
                     Some(Invited { session, person })
                 }
@@ -54,30 +52,30 @@ impl Dashboard {
 }
 
 impl Invited<'_> {
-    /// Asks whether they want to join. `text` says what.
+    /// Asks for confirmation. `text` names the account.
     pub(super) fn page(self, text: String, back: &ReturnPath) -> Response {
         let signed_in = SignedIn::Person(self.person);
         let page = JoinPage {
-            frame: Frame::of(self.session, &signed_in, back),
+            frame: Frame::signed_in(self.session, &signed_in, back),
             text,
             form_token: form_token(self.session, JOIN),
         };
         show_bare(StatusCode::OK, &page)
     }
 
-    /// Makes the account one of theirs and leads there.
+    /// Adds the account and switches to it.
     pub(super) async fn join(
         self,
         dashboard: &Dashboard,
-        visit: &Visit,
+        browser: &Browser,
         form: &Form,
         link: &str,
     ) -> Result<Response, Failure> {
-        if !visit.sent(form, JOIN, Some(self.session)) {
+        if !browser.sent(form, JOIN, Some(self.session)) {
             return Err(Failure::NotFromHere);
         }
         let people = &dashboard.engine.people;
-        let device = visit.device();
+        let device = browser.device();
         match people.join(&device, link, &self.person, self.session).await {
             Ok(session) => {
                 let home = Redirect::to(ReturnPath::parse(None).as_str()).into_response();

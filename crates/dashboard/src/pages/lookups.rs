@@ -1,4 +1,4 @@
-//! Lookups: asking a number's home network about it, and what it said.
+//! Lookups: asking the home network of a number about it.
 
 mod result;
 
@@ -15,21 +15,20 @@ use domain::ports::{Found, Look, MessageFilter, MessageStory, MessageSummary, St
 use domain::{AccountId, Channel, Country, MessageId};
 use engine::sending::submit::{LookupCost, LookupOrder, Repeatable, SubmitError};
 use http::StatusCode;
+use requests::Problem;
 
 use crate::Dashboard;
 use crate::kit::browser::random_key;
 use crate::kit::failure::Failure;
-use crate::kit::form_input::Typed;
+use crate::kit::form_input::FormInput;
 use crate::kit::format::{Moment, money};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::{Member, Posted};
-use requests::Problem;
 use result::{Answer, answer_words};
 
-/// The rows of a page.
-const PAGE: u32 = 50;
-/// How often, and how many times, an answer is looked for before its page is shown: most networks are quick.
+const PAGE_SIZE: u32 = 50;
+/// Most networks answer quickly, so the page waits for this pause, this many times.
 const PATIENCE: (Duration, u32) = (Duration::from_millis(150), 10);
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -42,24 +41,24 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
 #[template(path = "lookups/list.html")]
 struct LookupsPage {
     frame: Frame,
-    typed: Typed,
-    offer: Option<Offer>,
-    rows: Vec<Row>,
+    typed: FormInput,
+    offer: Option<Quote>,
+    rows: Vec<LookupRow>,
     older: Option<String>,
     is_filtered: bool,
 }
 
-/// What a lookup would cost, to be agreed to.
-struct Offer {
+/// The price of a lookup, to be confirmed.
+struct Quote {
     number: String,
     country: Option<&'static str>,
     price: String,
-    /// Sent with the form, so that pressing twice looks up once.
+    /// Idempotency key, so that a double click does not look up twice.
     key: String,
 }
 
-impl Offer {
-    fn of(cost: &LookupCost, currency: &str) -> Self {
+impl Quote {
+    fn new(cost: &LookupCost, currency: &str) -> Self {
         Self {
             number: cost.to.to_string(),
             country: cost.country.map(Country::name),
@@ -69,7 +68,7 @@ impl Offer {
     }
 }
 
-struct Row {
+struct LookupRow {
     id: u64,
     number: String,
     is_pending: bool,
@@ -79,8 +78,8 @@ struct Row {
     at: Moment,
 }
 
-impl Row {
-    fn of(lookup: &MessageSummary, currency: &str) -> Self {
+impl LookupRow {
+    fn new(lookup: &MessageSummary, currency: &str) -> Self {
         let outcome = match lookup.state {
             MessageState::Ended { outcome, .. } => Some(outcome),
             _ => None,
@@ -99,19 +98,19 @@ impl Row {
     }
 }
 
-/// The form, or the price of what it asks for, above the lookups that were made.
+/// The form or the price, above the list of past lookups.
 async fn list(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
     query: Query,
 ) -> Result<Response, Failure> {
-    let mut typed = Typed::suggesting(vec![("msisdn", query.text("msisdn").to_owned())]);
+    let mut typed = FormInput::with_defaults(vec![("msisdn", query.text("msisdn").to_owned())]);
     let offer = match typed
         .given("msisdn")
         .map(|number| cost(&dashboard, &member, number))
     {
         None => None,
-        Some(Ok(cost)) => Some(Offer::of(&cost, &dashboard.settings.currency)),
+        Some(Ok(cost)) => Some(Quote::new(&cost, &dashboard.settings.currency)),
         Some(Err(error)) => {
             refuse(&mut typed, error, &dashboard)?;
             None
@@ -132,11 +131,10 @@ fn order(number: &str) -> LookupOrder<'_> {
     }
 }
 
-/// Says beside the number why it was not looked up.
-fn refuse(typed: &mut Typed, error: SubmitError, dashboard: &Dashboard) -> Result<(), Failure> {
+fn refuse(typed: &mut FormInput, error: SubmitError, dashboard: &Dashboard) -> Result<(), Failure> {
     match error {
         SubmitError::Invalid(invalid) if typed.refuse_invalid(&invalid) => {}
-        SubmitError::Store(error) => return Err(Failure::of_shared(&error)),
+        SubmitError::Store(error) => return Err(Failure::from_shared(&error)),
         error => {
             let problem = Problem::from_submit(error, &dashboard.settings.currency);
             typed.refuse("msisdn", problem.into_message());
@@ -149,8 +147,8 @@ async fn page(
     dashboard: &Dashboard,
     member: &Member,
     query: &Query,
-    typed: Typed,
-    offer: Option<Offer>,
+    typed: FormInput,
+    offer: Option<Quote>,
 ) -> Result<Response, Failure> {
     let before = query.get("before").and_then(|id| id.parse().ok());
     let found = find_all(dashboard, member.account.id, before).await?;
@@ -168,7 +166,7 @@ async fn page(
         rows: found
             .rows
             .iter()
-            .map(|lookup| Row::of(lookup, currency))
+            .map(|lookup| LookupRow::new(lookup, currency))
             .collect(),
         older: older.map(|id| query.address_with("before", Some(&id))),
         is_filtered: before.is_some(),
@@ -188,7 +186,7 @@ async fn find_all(
     };
     let look = Look {
         before,
-        limit: PAGE,
+        limit: PAGE_SIZE,
     };
     dashboard
         .engine
@@ -197,14 +195,13 @@ async fn find_all(
         .await
 }
 
-/// Looks a number up, at the price that was shown.
 async fn look_up(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
     query: Query,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
-    let mut typed = Typed::of(&form, &["msisdn"]);
+    let mut typed = FormInput::from_form(&form, &["msisdn"]);
     let key = form.get("key").unwrap_or_default();
     let repeatable = Repeatable::new(key.as_bytes(), typed.text("msisdn").as_bytes());
     let submit = &dashboard.engine.submit;
@@ -223,7 +220,7 @@ async fn look_up(
     }
 }
 
-/// Waits a moment for the answer, so that its page need not be loaded again.
+/// Waits briefly for the result, so that the page usually shows it at once.
 async fn wait_for(
     dashboard: &Dashboard,
     account: AccountId,
@@ -244,7 +241,7 @@ async fn wait_for(
 #[template(path = "lookups/lookup.html")]
 struct LookupPage {
     frame: Frame,
-    lookup: Row,
+    lookup: LookupRow,
     answer: Option<Answer>,
     callback_url: Option<String>,
 }
@@ -257,16 +254,16 @@ async fn show(
     let missing = || Failure::NotFound(Box::new(member.frame()));
     let id: MessageId = id.parse().map_err(|_| missing())?;
     let history = &dashboard.engine.history;
-    let story = history.find_story(Some(member.account.id), id).await?;
-    let is_lookup = |story: &MessageStory| story.summary.channel == Channel::Hlr;
-    let story = story.filter(is_lookup).ok_or_else(missing)?;
+    let detail = history.find_story(Some(member.account.id), id).await?;
+    let is_lookup = |detail: &MessageStory| detail.summary.channel == Channel::Hlr;
+    let detail = detail.filter(is_lookup).ok_or_else(missing)?;
     let reference = &dashboard.engine.catalogues.live().reference;
-    let report = story.result.as_deref();
+    let report = detail.result.as_deref();
     let page = LookupPage {
         frame: member.frame(),
-        lookup: Row::of(&story.summary, &dashboard.settings.currency),
+        lookup: LookupRow::new(&detail.summary, &dashboard.settings.currency),
         answer: report.and_then(|report| Answer::read(report, reference)),
-        callback_url: story.dlr_url,
+        callback_url: detail.dlr_url,
     };
     Ok(show_page(StatusCode::OK, &page))
 }

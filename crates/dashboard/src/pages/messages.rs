@@ -1,4 +1,4 @@
-//! The messages of an account: looked for, listed, and each with all that is known of it.
+//! The list of messages, with filters.
 
 pub(super) mod detail;
 mod filter;
@@ -19,19 +19,16 @@ use http::StatusCode;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{Moment, State as ShownState, beginning, count, money};
+use crate::kit::format::{Moment, StateLabel, count, money, shorten};
 use crate::kit::live::{self, Fragment};
-use crate::kit::location::Places;
+use crate::kit::location::Locations;
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Member;
 use filter::Filters;
 
-/// Messages on a page.
-const PAGE: u32 = 50;
-/// As much of a text as a list shows.
+const PAGE_SIZE: u32 = 50;
 const TEXT_CHARS: usize = 60;
-/// Where the list is.
 const HERE: &str = "/dashboard/messages";
 
 #[derive(Template)]
@@ -40,37 +37,36 @@ struct MessagesPage {
     frame: Frame,
     query: Query,
     filters: Filters,
-    list: List,
-    /// Where the list renews itself; older pages do not.
+    list: MessageList,
+    /// The address of live updates; only the first page has them.
     live: Option<String>,
 }
 
-/// The part that renews itself.
+/// The part with live updates.
 #[derive(Template)]
 #[template(path = "messages_list.html")]
 struct ListPart {
-    list: List,
+    list: MessageList,
 }
 
-/// What was found.
-struct List {
-    rows: Vec<Row>,
+struct MessageList {
+    rows: Vec<MessageRow>,
     is_filtered: bool,
-    /// Older ones, where there may be some.
+    /// The address of the next page.
     older: Option<String>,
-    /// The message down to which was looked, where fewer were found than a page holds.
+    /// The oldest message that was searched, if the search stopped before the page was full.
     looked_to: Option<String>,
 }
 
-struct Row {
+struct MessageRow {
     id: String,
     at: Moment,
     to: String,
-    place: String,
+    location: String,
     from: String,
     text: String,
     channel: Channel,
-    state: ShownState,
+    state: StateLabel,
     parts: u8,
     price: String,
 }
@@ -89,7 +85,7 @@ async fn show(
 ) -> Result<Response, Failure> {
     let mut frame = member.frame();
     if let Some(sent) = query.get("sent").and_then(|sent| sent.parse().ok()) {
-        frame = frame.saying(format!("{} messages were accepted.", count(sent)));
+        frame = frame.with_success(format!("{} messages were accepted.", count(sent)));
     }
     let query = query.without("sent");
     let mut filters = Filters::read(&query);
@@ -120,7 +116,7 @@ async fn show(
     Ok(show_page(status, &page))
 }
 
-/// The newest messages that fit, again and again.
+/// Live updates of the first page.
 async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member, query: Query) -> Response {
     let query = query.at(HERE).without("before");
     let account = member.account.id;
@@ -131,7 +127,7 @@ async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member, query: 
         let (dashboard, filters, query) = (own.clone(), filters.clone(), query.clone());
         async move {
             let list = dashboard.list(account, &filters, &query).await?;
-            Ok(Fragment::of(&ListPart { list }))
+            Ok(Fragment::render(&ListPart { list }))
         }
     })
     .await
@@ -143,14 +139,14 @@ impl Dashboard {
         account: AccountId,
         filters: &Filters,
         query: &Query,
-    ) -> Result<List, Failure> {
+    ) -> Result<MessageList, Failure> {
         let is_filtered = filters.is_any;
         let before = match query.get("before").map(str::parse) {
             Some(Ok(id)) => Some(id),
             _ => None,
         };
         if filters.problem.is_some() {
-            return Ok(List {
+            return Ok(MessageList {
                 rows: Vec::new(),
                 is_filtered,
                 older: None,
@@ -159,42 +155,45 @@ impl Dashboard {
         }
         let look = Look {
             before,
-            limit: PAGE,
+            limit: PAGE_SIZE,
         };
-        let filter = filters.of(account);
+        let filter = filters.for_account(account);
         let found = self.engine.history.look_for_messages(&filter, look).await?;
-        Ok(self.shown(found, is_filtered, query))
+        Ok(self.message_list(found, is_filtered, query))
     }
 
-    fn shown(
+    fn message_list(
         &self,
         found: Found<MessageSummary, MessageId>,
         is_filtered: bool,
         query: &Query,
-    ) -> List {
+    ) -> MessageList {
         let Found { rows, next } = found;
         let catalogues = self.engine.catalogues.live();
-        let places = Places::of(&catalogues);
-        let is_short = rows.len() < PAGE as usize;
+        let locations = Locations::new(&catalogues);
+        let is_short = rows.len() < PAGE_SIZE as usize;
         let next = next.map(|id| id.to_string());
-        List {
+        MessageList {
             older: next
                 .as_deref()
                 .map(|id| query.address_with("before", Some(id))),
             looked_to: next.filter(|_| is_short),
             is_filtered,
-            rows: rows.into_iter().map(|row| self.row(row, &places)).collect(),
+            rows: rows
+                .into_iter()
+                .map(|row| self.row(row, &locations))
+                .collect(),
         }
     }
 
-    fn row(&self, message: MessageSummary, places: &Places<'_>) -> Row {
-        Row {
+    fn row(&self, message: MessageSummary, locations: &Locations<'_>) -> MessageRow {
+        MessageRow {
             id: message.id.to_string(),
             at: message.accepted_at.into(),
             to: message.to.to_string(),
-            place: places.short(&message.to, message.network),
+            location: locations.short(&message.to, message.network),
             from: message.from.unwrap_or_default(),
-            text: beginning(&message.text, TEXT_CHARS),
+            text: shorten(&message.text, TEXT_CHARS),
             channel: message.channel,
             state: message.state.into(),
             parts: message.parts,

@@ -1,4 +1,4 @@
-//! Correcting a list of numbers: the same as `POST /numberCorrection`, for people.
+//! Correcting a list of numbers, like `POST /numberCorrection`.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use http::StatusCode;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::form_input::Typed;
-use crate::kit::format::{beginning, count};
+use crate::kit::form_input::FormInput;
+use crate::kit::format::{count, shorten};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::session::{Member, Posted};
 
-/// The most numbers of one form: what a page can still show.
+/// More would make the page too long.
 const MAX_NUMBERS: usize = 2000;
-/// No number that people write is longer.
+/// Longer than any phone number.
 const MAX_SHOWN_CHARS: usize = 64;
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -31,14 +31,13 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
 #[template(path = "numbers.html")]
 struct NumbersPage {
     frame: Frame,
-    typed: Typed,
+    typed: FormInput,
     countries: Vec<Country>,
     max_numbers: String,
     max_by_api: String,
     result: Option<Corrected>,
 }
 
-/// What came of a list.
 struct Corrected {
     rows: Vec<NumberRow>,
     right: String,
@@ -55,10 +54,15 @@ struct NumberRow {
 }
 
 async fn ask(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Response {
-    page(&dashboard, member.frame(), Typed::default(), None)
+    page(&dashboard, member.frame(), FormInput::default(), None)
 }
 
-fn page(dashboard: &Dashboard, frame: Frame, typed: Typed, result: Option<Corrected>) -> Response {
+fn page(
+    dashboard: &Dashboard,
+    frame: Frame,
+    typed: FormInput,
+    result: Option<Corrected>,
+) -> Response {
     let status = if typed.is_refused() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
@@ -77,13 +81,13 @@ fn page(dashboard: &Dashboard, frame: Frame, typed: Typed, result: Option<Correc
     show_page(status, &page)
 }
 
-/// Changes nothing, so the answer to the form is the result.
+/// Changes nothing, so the response shows the result instead of redirecting.
 async fn correct(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
-    let mut typed = Typed::of(&form, &["numbers", "country"]);
+    let mut typed = FormInput::from_form(&form, &["numbers", "country"]);
     let country = match typed.given("country").map(Country::parse).transpose() {
         Ok(country) => country,
         Err(unknown) => {
@@ -93,7 +97,7 @@ async fn correct(
     };
     let numbers: Vec<String> = lines(typed.text("numbers")).collect();
     if numbers.is_empty() {
-        typed.refuse("numbers", "Nothing is here yet; paste numbers, one a line");
+        typed.refuse("numbers", "Paste numbers, one per line");
     } else if numbers.len() > MAX_NUMBERS {
         let (given, most) = (count(numbers.len() as u64), count(MAX_NUMBERS as u64));
         typed.refuse(
@@ -107,12 +111,12 @@ async fn correct(
     let work = dashboard
         .corrections
         .run(move || correct_all(&numbers, country));
-    // A panic in there is logged by itself.
+    // `None` means a panic, which is logged elsewhere.
     let corrected = work.await.ok_or(Failure::Form)?;
     Ok(page(&dashboard, member.frame(), typed, Some(corrected)))
 }
 
-/// One number a line; what else people separate lists by counts, too.
+/// Numbers are separated by line breaks, commas or semicolons.
 fn lines(text: &str) -> impl Iterator<Item = String> {
     let lines = text.split(['\n', '\r', ';', ',']).map(str::trim);
     lines.filter(|line| !line.is_empty()).map(str::to_owned)
@@ -138,7 +142,7 @@ fn correct_all(numbers: &[String], country: Option<Country>) -> Corrected {
 
 impl NumberRow {
     fn new(number: &str, country: Option<Country>) -> Self {
-        let typed = beginning(number, MAX_SHOWN_CHARS);
+        let typed = shorten(number, MAX_SHOWN_CHARS);
         match numbering::examine(number, country) {
             Ok(corrected) => Self {
                 typed,
@@ -177,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_read_as_people_paste_it() {
+    fn pasted_numbers_are_split() {
         let numbers: Vec<String> =
             lines("29 111 111\r\n\r\n +371 29111112 ;29111113,x\n").collect();
         assert_eq!(numbers, ["29 111 111", "+371 29111112", "29111113", "x"]);

@@ -1,4 +1,4 @@
-//! The pages of whoever runs the service. Every handler takes an [`Operator`](crate::kit::session::Operator).
+//! Pages for operators. Every handler takes an [`Operator`](crate::kit::session::Operator).
 
 mod account;
 mod accounts;
@@ -16,16 +16,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{get, post};
-use domain::ports::Counted;
 
 use crate::Dashboard;
 use crate::kit::form::Form;
-use crate::kit::format::count;
 
-/// Rows of a list that one page shows.
-const PAGE: u32 = 50;
+const PAGE_SIZE: u32 = 50;
 
-/// The routes of these pages.
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
     Router::new()
         .route(
@@ -63,22 +59,12 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route("/dashboard/operator/senders/{id}", post(senders::decide))
 }
 
-/// A count that stops somewhere.
-fn counted(number: Counted) -> String {
-    let shown = count(number.0.into());
-    if number.is_capped() {
-        format!("{shown} or more")
-    } else {
-        shown
-    }
-}
-
-/// A text as it stands behind the question mark of an address.
+/// Escapes a text for a query string.
 fn in_address(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// A field of a form: what was typed, and what is wrong with it.
+/// The value of a field and its problem.
 #[derive(Default)]
 struct Field {
     text: String,
@@ -86,7 +72,6 @@ struct Field {
 }
 
 impl Field {
-    /// A field with this text.
     fn with(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -94,12 +79,10 @@ impl Field {
         }
     }
 
-    /// What was typed, without white space around it.
     fn typed(form: &Form, name: &str) -> Self {
         Self::with(form.get(name).unwrap_or_default().trim())
     }
 
-    /// The same with the news that it will not do.
     fn refused(self, problem: &(impl ToString + ?Sized)) -> Self {
         Self {
             problem: Some(problem.to_string()),

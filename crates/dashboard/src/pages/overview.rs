@@ -1,4 +1,4 @@
-//! The overview of an account: what it has, and how its messages fared.
+//! The overview of an account: balance, counts and charts.
 
 use std::sync::Arc;
 
@@ -19,29 +19,28 @@ use crate::kit::live::{self, Fragment};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::session::Member;
 
-/// The rows of the charts by name; what comes after them is put together.
+/// Further rows are summed up as "others".
 const MAX_ROWS: usize = 8;
 const UNKNOWN: &str = "unknown";
 
 #[derive(Template)]
 #[template(path = "overview.html")]
-struct Overview {
+struct OverviewPage {
     frame: Frame,
     is_suspended: bool,
     is_simulated: bool,
     offers_password: bool,
-    now: Now,
+    status: Status,
 }
 
-/// The part that renews itself.
+/// The part with live updates.
 #[derive(Template)]
-#[template(path = "overview_now.html")]
-struct NowPart {
-    now: Now,
+#[template(path = "overview_status.html")]
+struct StatusPart {
+    status: Status,
 }
 
-/// How the account stands at this moment.
-struct Now {
+struct Status {
     account: String,
     balance: String,
     currency: String,
@@ -50,7 +49,6 @@ struct Now {
     charts: Vec<Chart>,
 }
 
-/// What came of the messages of a time.
 struct Figures {
     ended: String,
     delivered: String,
@@ -68,18 +66,17 @@ async fn show(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
 ) -> Result<Response, Failure> {
-    let now = dashboard.now(&member.account).await?;
-    let page = Overview {
+    let status = dashboard.status(&member.account).await?;
+    let page = OverviewPage {
         frame: member.frame(),
         is_suspended: member.account.suspended,
         is_simulated: dashboard.engine.is_simulated(),
         offers_password: member.signed_in.person().is_none(),
-        now,
+        status,
     };
     Ok(show_page(StatusCode::OK, &page))
 }
 
-/// The counters and the charts, again and again.
 async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Response {
     let account = member.account.id;
     let own = dashboard.clone();
@@ -87,21 +84,21 @@ async fn follow(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Resp
         let dashboard = own.clone();
         async move {
             let found = dashboard.engine.accounts.find_by_id(account).await?;
-            // It cannot be gone: accounts are never deleted. If it were, so would be the session.
+            // Accounts are never deleted.
             let account = found.ok_or(Failure::Form)?;
-            let now = dashboard.now(&account).await?;
-            Ok(Fragment::of(&NowPart { now }))
+            let status = dashboard.status(&account).await?;
+            Ok(Fragment::render(&StatusPart { status }))
         }
     })
     .await
 }
 
 impl Dashboard {
-    async fn now(&self, account: &AccountRecord) -> Result<Now, Failure> {
+    async fn status(&self, account: &AccountRecord) -> Result<Status, Failure> {
         let now = self.engine.now();
         let overview = self.engine.traffic.overview(Some(account.id), now).await?;
         let currency = &self.settings.currency;
-        Ok(Now {
+        Ok(Status {
             account: account.name.clone(),
             balance: money(account.balance, currency),
             currency: currency.clone(),
@@ -112,7 +109,7 @@ impl Dashboard {
     }
 }
 
-impl Now {
+impl Status {
     fn has_traffic(&self) -> bool {
         self.charts.iter().any(|chart| !chart.is_blank())
     }
@@ -169,7 +166,7 @@ fn columns(points: &[Point], label: &str, name: &str) -> Vec<Item> {
     points.iter().map(item).collect()
 }
 
-/// The largest by themselves, the others together.
+/// The largest rows, and the sum of all others.
 fn rows<T>(shares: &[Share<T>], name: impl Fn(&T) -> String) -> Vec<Item> {
     let item = |name: String, tally| Item {
         label: name.clone(),
@@ -212,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_is_put_together() {
+    fn small_rows_are_summed_up() {
         let shares: Vec<_> = (0..12_u64)
             .map(|number| share(number, 20 - number))
             .collect();
@@ -226,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_are_named_as_well_as_can_be() {
+    fn operators_are_named_as_far_as_known() {
         let named = |country: Option<&str>, name: Option<&str>, network: Option<&str>| {
             operator(&OperatorName {
                 country: country.map(|code| Country::parse(code).expect("a country")),

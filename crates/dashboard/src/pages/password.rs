@@ -1,4 +1,4 @@
-//! Setting a password: whoever is invited, and the operator after the first start.
+//! Setting a password: after an invitation, and for the operator after the first start.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use http::StatusCode;
 
 use super::sign_in::enter;
 use crate::Dashboard;
-use crate::kit::browser::{Visit, form_token};
+use crate::kit::browser::{Browser, form_token};
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::page::{Frame, notice, show_bare, with_cookie};
 use crate::kit::return_path::ReturnPath;
 
-/// What the forms' tokens are for.
+/// The purposes of the tokens in the forms.
 const ACCEPT: &str = "invitation";
 const CREATE_OPERATOR: &str = "operator";
 
@@ -36,14 +36,14 @@ struct PasswordPage<'a> {
     email: &'a str,
     is_email_fixed: bool,
     min_chars: usize,
-    /// Whether somebody sets a new password who may have connected clients.
+    /// A person who resets a password may have connected clients.
     offers_disconnecting: bool,
-    /// Where whoever has a password already signs in, to come back here.
+    /// The sign-in page for people who have a password; it leads back here.
     sign_in: Option<String>,
     problems: Problems,
 }
 
-/// What is wrong with each field.
+/// The problem of each field.
 #[derive(Default)]
 pub(super) struct Problems {
     email: Option<String>,
@@ -61,7 +61,6 @@ impl Problems {
     }
 }
 
-/// The password that was chosen, if it may be.
 pub(super) fn chosen(form: &mut Form, email: &Email) -> Result<Password, Problems> {
     let (text, repeated) = (form.take("password"), form.take("repeated"));
     let is_same = text == repeated;
@@ -78,7 +77,7 @@ pub(super) fn chosen(form: &mut Form, email: &Email) -> Result<Password, Problem
     })
 }
 
-/// Whether clients that the person connected shall be disconnected with the new password.
+/// Whether to disconnect the clients of the person.
 pub(super) fn disconnects(form: &Form) -> bool {
     form.get("disconnect").is_some()
 }
@@ -87,35 +86,34 @@ pub(super) fn link_is_dead() -> Response {
     notice(
         StatusCode::NOT_FOUND,
         "This link does not work",
-        "It was used before, has expired, or was not copied whole. Ask whoever gave it to you for a new one.",
+        "It was used before, has expired, or was not copied whole. Ask the person who gave it to you for a new one.",
     )
 }
 
-/// Asks the invited for a password. Programs that look at links in advance use nothing up.
+/// Asks for a password. Opening the page does not use the link up, because mail programs open links in advance.
 pub(super) async fn ask_invited(
     State(dashboard): State<Arc<Dashboard>>,
     Path(link): Path<String>,
-    visit: Visit,
+    browser: Browser,
 ) -> Result<Response, Failure> {
     let Some(invitation) = dashboard.engine.people.find_invitation(&link).await? else {
         return Ok(link_is_dead());
     };
-    if let Some(invited) = dashboard.invited(&visit, &invitation).await? {
+    if let Some(invited) = dashboard.invited(&browser, &invitation).await? {
         let text = what_for(&dashboard, &invitation).await?;
         return Ok(invited.page(text, &path_of(&link)));
     }
     let problems = Problems::default();
-    invited_page(&dashboard, &visit, &link, &invitation, problems).await
+    invited_page(&dashboard, &browser, &link, &invitation, problems).await
 }
 
 fn path_of(link: &str) -> ReturnPath {
     ReturnPath::parse(Some(&format!("/dashboard/invitation/{link}")))
 }
 
-/// What somebody is invited to, in a sentence.
 async fn what_for(dashboard: &Dashboard, invitation: &Invitation) -> Result<String, Failure> {
     let Purpose::Join { role, account } = invitation.purpose else {
-        return Ok("Whoever is still signed in as you will have to sign in again.".to_owned());
+        return Ok("All your other sessions will have to sign in again.".to_owned());
     };
     let account = match account {
         Some(account) => dashboard.engine.accounts.find_by_id(account).await?,
@@ -130,7 +128,7 @@ async fn what_for(dashboard: &Dashboard, invitation: &Invitation) -> Result<Stri
 
 async fn invited_page(
     dashboard: &Dashboard,
-    visit: &Visit,
+    browser: &Browser,
     link: &str,
     invitation: &Invitation,
     problems: Problems,
@@ -138,14 +136,14 @@ async fn invited_page(
     let text = what_for(dashboard, invitation).await?;
     let (title, text, sign_in) = match invitation.purpose {
         Purpose::NewPassword(_) => ("Set a new password", text, None),
-        // The same for everybody: it does not tell who signs in here already.
+        // The same text for everybody, so that it does not tell who has a password already.
         Purpose::Join { .. } => (
             "Welcome",
             format!("{text} Set a password to sign in with."),
             Some(path_of(link).sign_in_address()),
         ),
     };
-    let key = visit.form_key();
+    let key = browser.form_key();
     let status = problems.status();
     let page = PasswordPage {
         frame: Frame::plain(),
@@ -163,41 +161,40 @@ async fn invited_page(
     Ok(with_cookie(show_bare(status, &page), key.cookie(dashboard)))
 }
 
-/// Sets the password of the invited and signs in.
 pub(super) async fn accept(
     State(dashboard): State<Arc<Dashboard>>,
     Path(link): Path<String>,
-    visit: Visit,
+    browser: Browser,
     mut form: Form,
 ) -> Result<Response, Failure> {
     let people = &dashboard.engine.people;
     let Some(invitation) = people.find_invitation(&link).await? else {
         return Ok(link_is_dead());
     };
-    if let Some(invited) = dashboard.invited(&visit, &invitation).await? {
-        return invited.join(&dashboard, &visit, &form, &link).await;
+    if let Some(invited) = dashboard.invited(&browser, &invitation).await? {
+        return invited.join(&dashboard, &browser, &form, &link).await;
     }
-    if !visit.sent(&form, ACCEPT, None) {
+    if !browser.sent(&form, ACCEPT, None) {
         return Err(Failure::NotFromHere);
     }
     let password = match chosen(&mut form, &invitation.email) {
         Ok(password) => password,
         Err(problems) => {
-            return invited_page(&dashboard, &visit, &link, &invitation, problems).await;
+            return invited_page(&dashboard, &browser, &link, &invitation, problems).await;
         }
     };
-    let (device, ends_grants) = (visit.device(), disconnects(&form));
+    let (device, ends_grants) = (browser.device(), disconnects(&form));
     match people.accept(&device, &link, password, ends_grants).await {
         Ok(entered) => {
-            dashboard.replace_session(&visit).await;
-            Ok(enter(&dashboard, &visit, &entered, &ReturnPath::parse(None)).await)
+            dashboard.replace_session(&browser).await;
+            Ok(enter(&dashboard, &browser, &entered, &ReturnPath::parse(None)).await)
         }
         Err(PasswordError::Taken) => {
             let problems = Problems {
                 password: Some("This address has a password already: sign in with it.".to_owned()),
                 ..Problems::default()
             };
-            invited_page(&dashboard, &visit, &link, &invitation, problems).await
+            invited_page(&dashboard, &browser, &link, &invitation, problems).await
         }
         Err(PasswordError::Link) => Ok(link_is_dead()),
         Err(PasswordError::Busy(busy)) => Err(busy.into()),
@@ -205,23 +202,23 @@ pub(super) async fn accept(
     }
 }
 
-/// Offers the operator an address and a password, for the time after the one-time link.
+/// Asks the operator of the first start for an email address and a password.
 pub(super) async fn ask_operator(
     State(dashboard): State<Arc<Dashboard>>,
-    visit: Visit,
+    browser: Browser,
 ) -> Result<Response, Failure> {
-    let (session, signed_in, _) = operator(&dashboard, &visit).await?;
+    let (session, signed_in, _) = operator(&dashboard, &browser).await?;
     let problems = Problems::default();
     Ok(operator_page(session, &signed_in, "", problems))
 }
 
-/// Who came by the link; others have a password already and go home.
+/// The operator of the first start. Everybody else has a password and is redirected to the home page.
 async fn operator<'a>(
     dashboard: &Dashboard,
-    visit: &'a Visit,
+    browser: &'a Browser,
 ) -> Result<(&'a str, SignedIn, AccountId), Failure> {
     let here = ReturnPath::parse(Some("/dashboard/password"));
-    let (session, signed_in) = dashboard.signed_in(visit, &here).await?;
+    let (session, signed_in) = dashboard.signed_in(browser, &here).await?;
     match signed_in {
         SignedIn::ByLink(account) => Ok((session, signed_in, account)),
         SignedIn::Person(_) => {
@@ -234,9 +231,9 @@ async fn operator<'a>(
 fn operator_page(session: &str, signed_in: &SignedIn, email: &str, problems: Problems) -> Response {
     let status = problems.status();
     let page = PasswordPage {
-        frame: Frame::of(session, signed_in, &ReturnPath::parse(None)),
+        frame: Frame::signed_in(session, signed_in, &ReturnPath::parse(None)),
         title: "How you sign in from now on",
-        text: "The link that brought you here worked once. You will be the operator: who runs this service.".to_owned(),
+        text: "The link that brought you here works only once. You will be the operator, the person who runs this service.".to_owned(),
         button: "Save",
         form_token: form_token(session, CREATE_OPERATOR),
         email,
@@ -249,14 +246,13 @@ fn operator_page(session: &str, signed_in: &SignedIn, email: &str, problems: Pro
     show_bare(status, &page)
 }
 
-/// Makes the operator a person.
 pub(super) async fn create_operator(
     State(dashboard): State<Arc<Dashboard>>,
-    visit: Visit,
+    browser: Browser,
     mut form: Form,
 ) -> Result<Response, Failure> {
-    let (session, signed_in, account) = operator(&dashboard, &visit).await?;
-    if !visit.sent(&form, CREATE_OPERATOR, Some(session)) {
+    let (session, signed_in, account) = operator(&dashboard, &browser).await?;
+    if !browser.sent(&form, CREATE_OPERATOR, Some(session)) {
         return Err(Failure::NotFromHere);
     }
     let typed = form.take("email");
@@ -272,15 +268,15 @@ pub(super) async fn create_operator(
         Ok(password) => password,
         Err(problems) => return again(problems),
     };
-    let by = By::signed_in(&signed_in, visit.address);
+    let by = By::signed_in(&signed_in, browser.address);
     let people = &dashboard.engine.people;
     match people
-        .create_operator(&by, account, email, password, (session, &visit.device()))
+        .create_operator(&by, account, email, password, (session, &browser.device()))
         .await
     {
         Ok(session) => {
             let entered = Entered::Session(session);
-            Ok(enter(&dashboard, &visit, &entered, &ReturnPath::parse(None)).await)
+            Ok(enter(&dashboard, &browser, &entered, &ReturnPath::parse(None)).await)
         }
         Err(PasswordError::Taken | PasswordError::Link) => again(wrong_email(
             "Somebody signs in with this address already.".to_owned(),

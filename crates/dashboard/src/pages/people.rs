@@ -1,6 +1,6 @@
-//! People: an account's for its admins, everybody for operators.
+//! People: of an account for its admins, everybody for operators.
 
-mod acts;
+mod actions;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,10 +21,9 @@ use crate::kit::failure::Failure;
 use crate::kit::format::Moment;
 use crate::kit::page::{Frame, show};
 use crate::kit::query::Query;
-use crate::kit::session::{Admin, Operator, Posted, Visitor};
-use acts::Done;
+use crate::kit::session::{Admin, Operator, Posted, Session};
+use actions::FormResult;
 
-/// People on a page.
 const ROWS: u32 = 50;
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -33,7 +32,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route(ALL.path, get(show_all).post(act_on_all))
 }
 
-/// What differs between the two pages.
+/// The differences between the two pages.
 #[derive(Clone, Copy)]
 struct View {
     path: &'static str,
@@ -57,12 +56,11 @@ const ALL: View = View {
 struct PeoplePage {
     frame: Frame,
     view: View,
-    /// A link to give to somebody, shown once.
+    /// An invitation link, shown once.
     link: Option<Link>,
-    /// What was typed into the form for an invitation.
-    typed: Typed,
+    typed: InviteForm,
     roles: Vec<Role>,
-    people: Vec<Row>,
+    people: Vec<PersonRow>,
     invitations: Vec<InvitationRow>,
     older: Option<String>,
 }
@@ -73,31 +71,29 @@ struct Link {
     until: Moment,
 }
 
-/// A form that comes back as it was.
 #[derive(Default)]
-struct Typed {
+struct InviteForm {
     email: String,
     role: String,
     account: String,
     problem: Option<String>,
 }
 
-struct Row {
+struct PersonRow {
     id: u64,
     email: String,
     role: Role,
     account: String,
-    /// Further accounts, for operators.
-    further: Vec<Further>,
+    /// FurtherAccount accounts, for operators.
+    further: Vec<FurtherAccount>,
     has_second_factor: bool,
     created: Moment,
     seen: Option<Moment>,
     is_you: bool,
-    /// Whether whoever looks may change something about them.
     is_within_reach: bool,
 }
 
-struct Further {
+struct FurtherAccount {
     id: AccountId,
     name: String,
     role: Role,
@@ -117,7 +113,7 @@ async fn show_own(
     query: Query,
 ) -> Result<Response, Failure> {
     let reach = Reach::Account(admin.account.id);
-    let done = Done::nothing(admin.frame());
+    let done = FormResult::nothing(admin.frame());
     page(&dashboard, &admin, OWN, reach, &query, done).await
 }
 
@@ -126,7 +122,7 @@ async fn show_all(
     operator: Operator,
     query: Query,
 ) -> Result<Response, Failure> {
-    let done = Done::nothing(operator.frame());
+    let done = FormResult::nothing(operator.frame());
     page(&dashboard, &operator, ALL, Reach::Everybody, &query, done).await
 }
 
@@ -137,7 +133,7 @@ async fn act_on_own(
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
     let reach = Reach::Account(admin.account.id);
-    let done = acts::act(&dashboard, &admin, reach, form).await?;
+    let done = actions::run(&dashboard, &admin, reach, form).await?;
     page(&dashboard, &admin, OWN, reach, &query, done).await
 }
 
@@ -148,17 +144,17 @@ async fn act_on_all(
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
     let reach = Reach::Everybody;
-    let done = acts::act(&dashboard, &operator, reach, form).await?;
+    let done = actions::run(&dashboard, &operator, reach, form).await?;
     page(&dashboard, &operator, ALL, reach, &query, done).await
 }
 
 async fn page(
     dashboard: &Dashboard,
-    visitor: &Visitor,
+    session: &Session,
     view: View,
     reach: Reach,
     query: &Query,
-    done: Done,
+    done: FormResult,
 ) -> Result<Response, Failure> {
     let people = &dashboard.engine.people;
     let after = query.get("after").and_then(|id| id.parse().ok());
@@ -167,7 +163,7 @@ async fn page(
     records.truncate(ROWS as usize);
     let last = records.last().map(|record| record.person.id);
     let waiting = people.list_invitations(reach).await?;
-    // An account's admins are told nothing of the other accounts of its people.
+    // Admins must not see the other accounts of their people.
     let further = match reach {
         Reach::Everybody => people.list_memberships(&records).await?,
         Reach::Account(_) => Vec::new(),
@@ -179,7 +175,7 @@ async fn page(
         .chain(further.iter().map(|further| further.account))
         .collect();
     let names = dashboard.account_names(accounts).await?;
-    let you = visitor.signed_in.person().map(|person| person.id);
+    let you = session.signed_in.person().map(|person| person.id);
     let next = |id: PersonId| query.address_with("after", Some(&id.to_string()));
     let page = PeoplePage {
         frame: done.frame,
@@ -193,11 +189,11 @@ async fn page(
         older: last.filter(|_| is_more).map(next),
         people: records
             .into_iter()
-            .map(|record| Row::of(record, &further, view, you, &names))
+            .map(|record| PersonRow::new(record, &further, view, you, &names))
             .collect(),
         invitations: waiting
             .into_iter()
-            .map(|record| InvitationRow::of(&record, &names))
+            .map(|record| InvitationRow::new(&record, &names))
             .collect(),
     };
     let status = if done.is_refused {
@@ -208,11 +204,10 @@ async fn page(
     Ok(show(status, &page))
 }
 
-/// The names of accounts.
 pub(super) type Names = HashMap<AccountId, String>;
 
-impl Row {
-    fn of(
+impl PersonRow {
+    fn new(
         record: PersonRecord,
         further: &[Membership],
         view: View,
@@ -224,7 +219,7 @@ impl Row {
         let seen = further().filter_map(|further| further.seen_at);
         Self {
             further: further()
-                .map(|further| Further {
+                .map(|further| FurtherAccount {
                     id: further.account,
                     name: name(Some(further.account), names),
                     role: further.role,
@@ -244,7 +239,7 @@ impl Row {
 }
 
 impl InvitationRow {
-    fn of(record: &InvitationRecord, names: &Names) -> Self {
+    fn new(record: &InvitationRecord, names: &Names) -> Self {
         let what = match record.invitation.purpose {
             Purpose::Join { role, .. } => format!("becomes {role}"),
             Purpose::NewPassword(_) => "sets a new password".to_owned(),
@@ -265,7 +260,6 @@ fn name(account: Option<AccountId>, names: &Names) -> String {
 }
 
 impl Dashboard {
-    /// The names of the accounts on a page.
     pub(super) async fn account_names(
         &self,
         accounts: BTreeSet<AccountId>,

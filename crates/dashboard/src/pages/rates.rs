@@ -1,4 +1,4 @@
-//! What messages cost this account, by country and network.
+//! The price list of the account.
 
 use std::sync::Arc;
 
@@ -19,9 +19,7 @@ use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Member;
 
-/// The rows of a page.
-const PAGE: usize = 100;
-/// What separates the parts of a row's key.
+const PAGE_SIZE: usize = 100;
 const SEPARATOR: char = '|';
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -39,14 +37,14 @@ struct RatesPage {
     search: String,
     country: String,
     countries: Vec<Country>,
-    rows: Vec<Row>,
+    rows: Vec<RateRow>,
     total: String,
     next: Option<String>,
     is_first: bool,
     lookup: Option<String>,
 }
 
-struct Row {
+struct RateRow {
     country: &'static str,
     code: String,
     operator: String,
@@ -67,10 +65,10 @@ async fn show(
     let prices = live.prices(Channel::Sms);
     let list = prices.list_of(account);
     let own = prices.of_account.get(&account);
-    let search = Search::of(&query);
+    let search = Search::from_query(&query);
     let fits: Vec<&PriceRow> = list.rows().iter().filter(|row| search.fits(row)).collect();
     let start = start(&fits, query.get("after"));
-    let shown = &fits[start..(start + PAGE).min(fits.len())];
+    let shown = &fits[start..(start + PAGE_SIZE).min(fits.len())];
     let has_more = start + shown.len() < fits.len();
     let next = shown.last().filter(|_| has_more).map(|row| key(row));
     let currency = &dashboard.settings.currency;
@@ -83,7 +81,7 @@ async fn show(
         countries: countries(&list),
         rows: shown
             .iter()
-            .map(|row| Row::of(row, own.map(|own| &**own), currency))
+            .map(|row| RateRow::new(row, own.map(|own| &**own), currency))
             .collect(),
         total: count(fits.len() as u64),
         next: next.map(|key| query.address_with("after", Some(&key))),
@@ -93,8 +91,8 @@ async fn show(
     Ok(show_page(StatusCode::OK, &page))
 }
 
-impl Row {
-    fn of(row: &PriceRow, own: Option<&PriceList>, currency: &str) -> Self {
+impl RateRow {
+    fn new(row: &PriceRow, own: Option<&PriceList>, currency: &str) -> Self {
         let is_same = |other: &PriceRow| key(other) == key(row);
         Self {
             country: row.country.map_or("All other countries", Country::name),
@@ -109,7 +107,6 @@ impl Row {
     }
 }
 
-/// The countries of a list, by name.
 fn countries(list: &PriceList) -> Vec<Country> {
     let mut countries: Vec<Country> = list.rows().iter().filter_map(|row| row.country).collect();
     countries.dedup();
@@ -117,7 +114,7 @@ fn countries(list: &PriceList) -> Vec<Country> {
     countries
 }
 
-/// What a lookup costs, where that is the same everywhere.
+/// The price of a lookup, if it is the same everywhere.
 fn lookup_price(prices: &Prices, account: AccountId, currency: &str) -> Option<String> {
     let list = prices.list_of(account);
     match list.rows() {
@@ -126,14 +123,13 @@ fn lookup_price(prices: &Prices, account: AccountId, currency: &str) -> Option<S
     }
 }
 
-/// What somebody looks for.
 struct Search {
     words: Vec<String>,
     country: Option<Country>,
 }
 
 impl Search {
-    fn of(query: &Query) -> Self {
+    fn from_query(query: &Query) -> Self {
         let words = query.text("q").split_whitespace();
         Self {
             words: words.map(str::to_lowercase).collect(),
@@ -143,7 +139,7 @@ impl Search {
         }
     }
 
-    /// Whether every word is found: digits in the codes, others in the names.
+    /// Every word must match: digits the codes, other words the names.
     fn fits(&self, row: &PriceRow) -> bool {
         let in_country = self
             .country
@@ -164,7 +160,7 @@ fn has(row: &PriceRow, word: &str) -> bool {
     code.eq_ignore_ascii_case(word) || names.iter().any(|name| name.to_lowercase().contains(word))
 }
 
-/// What a row is known by from one page to the next.
+/// Identifies a row from one page to the next.
 fn key(row: &PriceRow) -> String {
     let mcc = row.mcc.map(|mcc| mcc.to_string()).unwrap_or_default();
     let code = row.country.map(|c| c.to_string()).unwrap_or_default();
@@ -172,7 +168,7 @@ fn key(row: &PriceRow) -> String {
     [&code, &mcc, mnc, &row.operator, &row.network].join(&SEPARATOR.to_string())
 }
 
-/// Where a page starts. A list may have been imported between two pages: where the row is gone, with its country.
+/// The start of a page. If an import has removed the row, the page starts with its country.
 fn start(rows: &[&PriceRow], after: Option<&str>) -> usize {
     let Some(after) = after else { return 0 };
     if let Some(place) = rows.iter().position(|row| key(row) == after) {
@@ -183,7 +179,7 @@ fn start(rows: &[&PriceRow], after: Option<&str>) -> usize {
     rows.iter().position(is_there).unwrap_or_default()
 }
 
-/// The whole list, as `GET /rates?format=csv` gives it.
+/// The whole list, like `GET /rates?format=csv`.
 async fn download(State(dashboard): State<Arc<Dashboard>>, member: Member) -> Response {
     let live = dashboard.engine.catalogues.live();
     let csv = live

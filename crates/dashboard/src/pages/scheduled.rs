@@ -1,4 +1,4 @@
-//! SMS that wait for their time, and cancelling them.
+//! Scheduled messages, and cancelling them.
 
 use std::sync::Arc;
 
@@ -14,14 +14,12 @@ use http::StatusCode;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{Moment, beginning, money};
+use crate::kit::format::{Moment, money, shorten};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::{Member, Posted};
 
-/// The rows of a page.
-const PAGE: u32 = 50;
-/// How much of a text a row shows.
+const PAGE_SIZE: u32 = 50;
 const TEXT_CHARS: usize = 80;
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -34,12 +32,12 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
 #[template(path = "scheduled/list.html")]
 struct ScheduledPage {
     frame: Frame,
-    rows: Vec<Row>,
+    rows: Vec<ScheduledRow>,
     later: Option<String>,
     is_first: bool,
 }
 
-struct Row {
+struct ScheduledRow {
     id: u64,
     at: Moment,
     from: String,
@@ -47,14 +45,14 @@ struct Row {
     text: String,
 }
 
-impl From<&ScheduledRecord> for Row {
+impl From<&ScheduledRecord> for ScheduledRow {
     fn from(message: &ScheduledRecord) -> Self {
         Self {
             id: message.id.get(),
             at: message.at.into(),
             from: message.from.clone(),
             to: message.to.to_string(),
-            text: beginning(&message.text, TEXT_CHARS),
+            text: shorten(&message.text, TEXT_CHARS),
         }
     }
 }
@@ -67,28 +65,28 @@ async fn list(
     let frame = match query.get("said") {
         Some("cancelled") => member
             .frame()
-            .saying("Cancelled. It will not be sent, and its price was given back."),
+            .with_success("Cancelled. It will not be sent, and its price was given back."),
         _ => member.frame(),
     };
     let after = query.get("after").and_then(read_key);
     let messages = &dashboard.engine.messages;
-    // One more than is shown tells whether there is more.
+    // One more row than the page shows tells whether there is a next page.
     let mut found = messages
-        .list_scheduled_after(member.account.id, after, PAGE + 1)
+        .list_scheduled_after(member.account.id, after, PAGE_SIZE + 1)
         .await?;
-    let has_more = found.len() > PAGE as usize;
-    found.truncate(PAGE as usize);
+    let has_more = found.len() > PAGE_SIZE as usize;
+    found.truncate(PAGE_SIZE as usize);
     let last = found.last().filter(|_| has_more).map(key);
     let page = ScheduledPage {
         frame,
-        rows: found.iter().map(Row::from).collect(),
+        rows: found.iter().map(ScheduledRow::from).collect(),
         later: last.map(|key| query.address_with("after", Some(&key))),
         is_first: after.is_none(),
     };
     Ok(show_page(StatusCode::OK, &page))
 }
 
-/// Where a page goes on: the time and the ID of the last one before it.
+/// The cursor: send time and ID of the last message on the page.
 fn key(message: &ScheduledRecord) -> String {
     format!("{}-{}", message.at.as_microsecond(), message.id)
 }
@@ -116,8 +114,8 @@ async fn ask(
     Path(id): Path<String>,
     member: Member,
 ) -> Result<Response, Failure> {
-    let story = find(&dashboard, &member, &id).await?;
-    let message = story.summary;
+    let detail = find(&dashboard, &member, &id).await?;
+    let message = detail.summary;
     let MessageState::Scheduled { at } = message.state else {
         return Ok(too_late(&member, message.id, message.state));
     };
@@ -137,8 +135,8 @@ async fn find(dashboard: &Dashboard, member: &Member, id: &str) -> Result<Messag
     let missing = || Failure::NotFound(Box::new(member.frame()));
     let id: MessageId = id.parse().map_err(|_| missing())?;
     let history = &dashboard.engine.history;
-    let story = history.find_story(Some(member.account.id), id).await?;
-    story.ok_or_else(missing)
+    let detail = history.find_story(Some(member.account.id), id).await?;
+    detail.ok_or_else(missing)
 }
 
 #[derive(Template)]
@@ -188,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_goes_on_from_a_time_and_an_id() {
+    fn a_cursor_is_a_time_and_an_id() {
         for (text, is_key) in [
             ("1700000000000000-7", true),
             ("0-1", true),

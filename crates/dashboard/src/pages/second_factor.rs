@@ -1,4 +1,4 @@
-//! The second half of a sign-in, for whoever has a second factor.
+//! The second factor of a sign-in.
 
 use std::sync::Arc;
 
@@ -9,26 +9,26 @@ use engine::identity::sign_in::SignInError;
 use http::StatusCode;
 
 use crate::Dashboard;
-use crate::kit::browser::{FormKey, Visit};
+use crate::kit::browser::{Browser, FormKey};
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::page::{Frame, show_bare, with_cookie, with_retry_after};
 use crate::kit::return_path::ReturnPath;
 
-/// What the form's token is for.
-const SECOND_STEP: &str = "second step";
+/// The purpose of the token in the form.
+const SECOND_FACTOR: &str = "second step";
 const PATH: &str = "/dashboard/sign-in/code";
 
 #[derive(Template)]
-#[template(path = "second_step.html")]
-struct SecondStepPage<'a> {
+#[template(path = "second_factor.html")]
+struct SecondFactorPage<'a> {
     frame: Frame,
     form_token: String,
     back: Option<&'a str>,
     problem: Option<&'a str>,
 }
 
-/// Where the second factor is asked for, on the way to `back`.
+/// The address of this page. After signing in, it leads to `back`.
 pub(super) fn address(back: &ReturnPath) -> String {
     match back.to_carry() {
         Some(path) => format!("{PATH}?next={path}"),
@@ -37,54 +37,59 @@ pub(super) fn address(back: &ReturnPath) -> String {
 }
 
 fn page(key: &FormKey, back: &ReturnPath, problem: Option<(StatusCode, &str)>) -> Response {
-    let page = SecondStepPage {
+    let page = SecondFactorPage {
         frame: Frame::plain(),
-        form_token: key.token(SECOND_STEP),
+        form_token: key.token(SECOND_FACTOR),
         back: back.to_carry(),
         problem: problem.map(|(_, text)| text),
     };
     show_bare(problem.map_or(StatusCode::OK, |(status, _)| status), &page)
 }
 
-/// Asks for a code; whoever has not given a password goes back to that.
+/// Asks for a code. Without a pending sign-in, redirects to the sign-in page.
 pub(super) async fn ask(
     State(dashboard): State<Arc<Dashboard>>,
     RawQuery(query): RawQuery,
-    visit: Visit,
+    browser: Browser,
 ) -> Response {
-    let back = ReturnPath::of_query(query.as_deref());
-    if visit.half.is_none() {
+    let back = ReturnPath::from_query(query.as_deref());
+    if browser.pending_sign_in.is_none() {
         return Redirect::to(&back.sign_in_address()).into_response();
     }
-    let key = visit.form_key();
+    let key = browser.form_key();
     with_cookie(page(&key, &back, None), key.cookie(&dashboard))
 }
 
-/// Takes the code.
 pub(super) async fn enter(
     State(dashboard): State<Arc<Dashboard>>,
-    visit: Visit,
+    browser: Browser,
     mut form: Form,
 ) -> Result<Response, Failure> {
     let back = ReturnPath::parse(form.get("next"));
-    if !visit.sent(&form, SECOND_STEP, None) {
+    if !browser.sent(&form, SECOND_FACTOR, None) {
         return Err(Failure::NotFromHere);
     }
-    let Some(half) = &visit.half else {
+    let Some(pending) = &browser.pending_sign_in else {
         return Ok(begin_anew(&dashboard, &back));
     };
-    let (typed, key) = (form.take("code"), visit.form_key());
+    let (typed, key) = (form.take("code"), browser.form_key());
     let entered = dashboard
         .engine
         .sign_in
-        .with_code(half, &typed, &visit.sign_in(&visit.device()))
+        .with_code(pending, &typed, &browser.sign_in(&browser.device()))
         .await;
     match entered {
         Ok(session) => {
             let response = Redirect::to(back.as_str()).into_response();
             let response = with_cookie(response, Some(dashboard.session_cookie(&session)));
-            let response = with_cookie(response, dashboard.known_cookie(&visit, &session).await);
-            Ok(with_cookie(response, Some(dashboard.no_half_cookie())))
+            let response = with_cookie(
+                response,
+                dashboard.known_browser_cookie(&browser, &session).await,
+            );
+            Ok(with_cookie(
+                response,
+                Some(dashboard.clear_pending_cookie()),
+            ))
         }
         Err(SignInError::Over) => Ok(begin_anew(&dashboard, &back)),
         Err(SignInError::Wrong | SignInError::WrongCode) => {
@@ -102,8 +107,8 @@ pub(super) async fn enter(
     }
 }
 
-/// The time for the code is over, or its tries are.
+/// The pending sign-in has expired or used up its attempts.
 fn begin_anew(dashboard: &Dashboard, back: &ReturnPath) -> Response {
     let response = Redirect::to(&back.sign_in_address()).into_response();
-    with_cookie(response, Some(dashboard.no_half_cookie()))
+    with_cookie(response, Some(dashboard.clear_pending_cookie()))
 }

@@ -1,4 +1,4 @@
-//! Somebody's own ways in: password, second factor, and where they are signed in.
+//! Security settings of a person: password, second factor and sessions.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use crate::kit::format::Moment;
 use crate::kit::page::{Frame, show as show_page, with_cookie};
 use crate::kit::qr;
 use crate::kit::return_path::ReturnPath;
-use crate::kit::session::{Posted, Visitor};
+use crate::kit::session::{Posted, Session};
 
 const PATH: &str = "/dashboard/settings/security";
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
-    // Each can be opened, too: whoever reloads after a form, or signs in again, finds the page.
+    // The addresses of the forms show the page, too, for people who reload or sign in again.
     Router::new()
         .route(PATH, get(show))
         .route(
@@ -55,7 +55,7 @@ struct SecurityPage<'a> {
     sessions: Vec<SessionRow>,
 }
 
-/// What is wrong with each field.
+/// The problem of each field.
 #[derive(Default)]
 struct Problems {
     old: Option<String>,
@@ -82,7 +82,6 @@ impl Problems {
     }
 }
 
-/// The second factor, as the page shows it.
 enum Factor {
     Off,
     Offered {
@@ -96,7 +95,7 @@ enum Factor {
 }
 
 impl Factor {
-    fn of(factor: &SecondFactor, person: &Person) -> Self {
+    fn new(factor: &SecondFactor, person: &Person) -> Self {
         match (&factor.active, &factor.offered) {
             (Some(_), _) => Self::On {
                 codes_left: factor.codes_left,
@@ -106,7 +105,7 @@ impl Factor {
                 let address = secret.address(&person.email);
                 Self::Offered {
                     letters: secret.in_letters(),
-                    picture: qr::Picture::of(&address),
+                    picture: qr::Picture::encode(&address),
                     address,
                 }
             }
@@ -124,7 +123,7 @@ struct SessionRow {
 }
 
 impl SessionRow {
-    fn of(session: &SessionRecord, this: &TokenHash) -> Self {
+    fn new(session: &SessionRecord, this: &TokenHash) -> Self {
         let address = session.device.address;
         Self {
             name: session.name(),
@@ -140,39 +139,37 @@ impl SessionRow {
     }
 }
 
-/// Who it is. Whoever came by the link of the first start says so first.
-fn person(visitor: &Visitor) -> Result<&Person, Failure> {
-    let person = visitor.signed_in.person();
+/// The operator who came by the link of the first start must set a password first.
+fn person(session: &Session) -> Result<&Person, Failure> {
+    let person = session.signed_in.person();
     person.ok_or_else(|| Failure::Elsewhere(Redirect::to("/dashboard/password")))
 }
 
-/// The page, with what a form led to.
 async fn page(
     dashboard: &Dashboard,
-    visitor: &Visitor,
+    session: &Session,
     frame: Frame,
     problems: Problems,
     new_codes: &[RecoveryCode],
 ) -> Result<Response, Failure> {
-    let (person, own) = (person(visitor)?, &dashboard.engine.own);
+    let (person, own) = (person(session)?, &dashboard.engine.own);
     let factor = own.second_factor(person).await?;
-    // Only the form that is about to confirm it needs the secret; nothing else shows it again.
     let sessions = own.sessions(person).await?;
-    let this = TokenHash::of(&visitor.session);
+    let this = TokenHash::of(&session.secret);
     let status = problems.status();
     let page = SecurityPage {
         frame,
         email: person.email.as_str(),
         min_chars: MIN_PASSWORD_CHARS,
         problems,
-        factor: Factor::of(&factor, person),
+        factor: Factor::new(&factor, person),
         new_codes: new_codes
             .iter()
             .map(|code| code.reveal().to_owned())
             .collect(),
         sessions: sessions
             .iter()
-            .map(|session| SessionRow::of(session, &this))
+            .map(|session| SessionRow::new(session, &this))
             .collect(),
     };
     Ok(show_page(status, &page))
@@ -180,22 +177,18 @@ async fn page(
 
 pub(super) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
+    session: Session,
 ) -> Result<Response, Failure> {
-    let frame = visitor.frame();
-    page(&dashboard, &visitor, frame, Problems::default(), &[]).await
+    let frame = session.frame();
+    page(&dashboard, &session, frame, Problems::default(), &[]).await
 }
 
-/// What a refusal is to the person: words at a field, or another page.
+/// The message for a field, or another page.
 fn words(error: OwnError) -> Result<String, Failure> {
     match error {
         OwnError::WrongPassword => Ok("This is not your password.".to_owned()),
-        OwnError::WrongCode => {
-            Ok("This is not the code of this moment. Wait for the next one.".to_owned())
-        }
-        OwnError::Changed => {
-            Ok("This was changed in another window. Look at the page again.".to_owned())
-        }
+        OwnError::WrongCode => Ok("This code is not valid now. Wait for the next one.".to_owned()),
+        OwnError::Changed => Ok("This was changed in another window. Reload the page.".to_owned()),
         OwnError::NoSession => Ok("This session is over already.".to_owned()),
         OwnError::TooMany { retry_after_s } => {
             let words = format!("Too many tries. Wait {retry_after_s} seconds, then try again.");
@@ -208,10 +201,10 @@ fn words(error: OwnError) -> Result<String, Failure> {
 
 async fn change_password(
     State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
+    session: Session,
     Posted(mut form): Posted,
 ) -> Result<Response, Failure> {
-    let person = person(&visitor)?;
+    let person = person(&session)?;
     let old = Password::given(form.take("old"));
     let new = match chosen(&mut form, &person.email) {
         Ok(new) => new,
@@ -221,13 +214,12 @@ async fn change_password(
                 repeated: wrong.repeated,
                 ..Problems::default()
             };
-            return page(&dashboard, &visitor, visitor.frame(), problems, &[]).await;
+            return page(&dashboard, &session, session.frame(), problems, &[]).await;
         }
     };
-    let (own, by) = (&dashboard.engine.own, visitor.by());
-    let session = &visitor.session;
+    let (own, by) = (&dashboard.engine.own, session.by());
     let ends_grants = disconnects(&form);
-    let changed = own.change_password(&by, person, old, new, session, ends_grants);
+    let changed = own.change_password(&by, person, old, new, &session.secret, ends_grants);
     let (frame, problems) = match changed.await {
         Ok(()) => {
             let said = if ends_grants {
@@ -235,25 +227,25 @@ async fn change_password(
             } else {
                 "Your password is changed. Everywhere else you are signed out."
             };
-            (visitor.frame().saying(said), Problems::default())
+            (session.frame().with_success(said), Problems::default())
         }
         Err(error) => {
             let problems = Problems {
                 old: Some(words(error)?),
                 ..Problems::default()
             };
-            (visitor.frame(), problems)
+            (session.frame(), problems)
         }
     };
-    page(&dashboard, &visitor, frame, problems, &[]).await
+    page(&dashboard, &session, frame, problems, &[]).await
 }
 
 async fn change_second_factor(
     State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
+    session: Session,
     Posted(mut form): Posted,
 ) -> Result<Response, Failure> {
-    let (person, own, by) = (person(&visitor)?, &dashboard.engine.own, visitor.by());
+    let (person, own, by) = (person(&session)?, &dashboard.engine.own, session.by());
     let mut problems = Problems::default();
     let mut codes = Vec::new();
     let mut said = None;
@@ -287,7 +279,7 @@ async fn change_second_factor(
             match own.renew_codes(&by, person, password).await {
                 Ok(new) => {
                     codes = new;
-                    said = Some("Your old recovery codes work no longer. Keep those below.");
+                    said = Some("Your old recovery codes no longer work. Keep the ones below.");
                 }
                 Err(error) => problems.proof = Some(words(error)?),
             }
@@ -295,42 +287,48 @@ async fn change_second_factor(
         _ => return Err(Failure::Form),
     }
     let frame = match said {
-        Some(said) => visitor.frame().saying(said),
-        None => visitor.frame(),
+        Some(said) => session.frame().with_success(said),
+        None => session.frame(),
     };
-    page(&dashboard, &visitor, frame, problems, &codes).await
+    page(&dashboard, &session, frame, problems, &codes).await
 }
 
 async fn end_sessions(
     State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
+    session: Session,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
-    let (person, own, by) = (person(&visitor)?, &dashboard.engine.own, visitor.by());
+    let (person, own, by) = (person(&session)?, &dashboard.engine.own, session.by());
     if form.get("action") == Some("all") {
         own.end_sessions(&by, person).await?;
         let sign_in = ReturnPath::parse(None).sign_in_address();
         let response = Redirect::to(&sign_in).into_response();
-        return Ok(with_cookie(response, Some(dashboard.no_session_cookie())));
+        return Ok(with_cookie(
+            response,
+            Some(dashboard.clear_session_cookie()),
+        ));
     }
     let Some(name) = form.get("session") else {
         return Err(Failure::Form);
     };
     let frame = match own.end_session(&by, person, name).await {
-        Ok(()) => visitor.frame().saying("The session is ended."),
-        Err(error) => visitor.frame().refusing(words(error)?),
+        Ok(()) => session.frame().with_success("The session is ended."),
+        Err(error) => session.frame().with_problem(words(error)?),
     };
-    // Whoever ends the session that they are in is out.
+    // Ending the current session signs the person out.
     if dashboard
         .engine
         .sign_in
-        .find(&visitor.session, visitor.address)
+        .find(&session.secret, session.address)
         .await?
         .is_none()
     {
         let sign_in = ReturnPath::parse(None).sign_in_address();
         let response = Redirect::to(&sign_in).into_response();
-        return Ok(with_cookie(response, Some(dashboard.no_session_cookie())));
+        return Ok(with_cookie(
+            response,
+            Some(dashboard.clear_session_cookie()),
+        ));
     }
-    page(&dashboard, &visitor, frame, Problems::default(), &[]).await
+    page(&dashboard, &session, frame, Problems::default(), &[]).await
 }

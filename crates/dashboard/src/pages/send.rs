@@ -1,4 +1,4 @@
-//! Sending a message by hand, with what it will cost said before.
+//! Sending a message, with a preview of its size and price.
 
 mod draft;
 mod measure;
@@ -14,6 +14,7 @@ use domain::ports::Page;
 use domain::sender::SenderState;
 use engine::sending::submit::SubmitError;
 use http::StatusCode;
+use requests::Problem;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
@@ -23,13 +24,10 @@ use crate::kit::query::Query;
 use crate::kit::session::{Member, Posted};
 use draft::Draft;
 use measure::Measure;
-use requests::Problem;
 
-/// The largest form: a text of 255 parts, written in three letters for each octet, to a thousand numbers.
+/// Enough for a text of 255 parts, escaped, to a thousand recipients.
 const MAX_BYTES: usize = 512 * 1024;
-/// The most senders that are looked at for those that are approved.
 const MAX_SENDERS: u32 = 500;
-/// When to come again while the service cannot store anything.
 const AGAIN_AFTER_S: u32 = 2;
 
 #[derive(Template)]
@@ -44,16 +42,15 @@ struct SendPage {
     measure: Measure,
 }
 
-/// The part of the page that follows what is typed.
+/// The preview, which the script updates while a person types.
 #[derive(Template)]
 #[template(path = "measure.html")]
 struct MeasurePart {
     measure: Measure,
 }
 
-/// Why a message was not taken.
 struct Refused {
-    /// The field that is wrong; `None`: it is none of them.
+    /// `None`: the problem is not in a field.
     field: Option<&'static str>,
     text: String,
     status: StatusCode,
@@ -76,7 +73,7 @@ async fn show(
     dashboard.send_page(&member, draft, None).await
 }
 
-/// Shows what a message would cost: the whole page, or only the part that says so where the script asks.
+/// Shows the preview: the whole page, or only the preview for the script.
 async fn check(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
@@ -87,7 +84,7 @@ async fn check(
     if !is_part {
         return dashboard.send_page(&member, draft, None).await;
     }
-    let measure = Measure::of(&dashboard, &member, &draft).await;
+    let measure = Measure::new(&dashboard, &member, &draft).await;
     Ok(show_page(StatusCode::OK, &MeasurePart { measure }))
 }
 
@@ -141,18 +138,18 @@ impl Dashboard {
         problem: Option<Refused>,
     ) -> Result<Response, Failure> {
         let senders = self.approved_senders(member).await?;
-        let measure = Measure::of(self, member, &draft).await;
+        let measure = Measure::new(self, member, &draft).await;
         let mut status = StatusCode::OK;
         let mut frame = member.frame();
         if member.account.suspended {
-            frame = frame.refusing(
-                "This account is suspended, so nothing can be sent. Ask whoever runs this service.",
+            frame = frame.with_problem(
+                "This account is suspended, so nothing can be sent. Ask the operator of this service.",
             );
         }
         if let Some(refused) = &problem {
             status = refused.status;
             if refused.field.is_none() {
-                frame = frame.refusing(refused.text.clone());
+                frame = frame.with_problem(refused.text.clone());
             }
         }
         let page = SendPage {
@@ -173,13 +170,12 @@ impl Dashboard {
 }
 
 impl SendPage {
-    /// What is wrong with a field.
     fn problem_of(&self, field: &str) -> Option<&str> {
         let problem = self.problem.as_ref()?;
         (problem.field == Some(field)).then_some(problem.text.as_str())
     }
 
-    /// Whether the fields that are rarely needed must be seen.
+    /// Whether the optional fields are unfolded.
     fn shows_more(&self) -> bool {
         let wrong = ["scheduled", "dlrUrl", "testMode"];
         self.draft.has_more() || wrong.iter().any(|field| self.problem_of(field).is_some())
@@ -210,7 +206,6 @@ impl Refused {
     }
 }
 
-/// Why a message is not taken, for whoever filled in the form.
 fn words(error: SubmitError, currency: &str) -> String {
     match error {
         SubmitError::Invalid(invalid) => sentence(&invalid.reason),

@@ -1,7 +1,7 @@
-//! The names and numbers that an account sends under: registering them, confirming numbers.
+//! The sender IDs of an account.
 
-mod confirming;
-mod registering;
+mod confirm;
+mod register;
 mod words;
 
 use std::sync::Arc;
@@ -17,14 +17,13 @@ use http::StatusCode;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::form_input::Typed;
+use crate::kit::form_input::FormInput;
 use crate::kit::format::Moment;
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Member;
 use words::{Meaning, state_class};
 
-/// The most senders that the list shows.
 const MAX_LIST: u32 = 1000;
 
 pub(super) fn routes() -> Router<Arc<Dashboard>> {
@@ -32,28 +31,28 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route("/dashboard/senders", get(list))
         .route(
             "/dashboard/senders/name",
-            get(registering::ask_name).post(registering::register_name),
+            get(register::ask_name).post(register::register_name),
         )
         .route(
             "/dashboard/senders/number",
-            get(registering::ask_number).post(registering::register_number),
+            get(register::ask_number).post(register::register_number),
         )
         .route("/dashboard/senders/{id}", get(show))
-        .route("/dashboard/senders/{id}/confirm", post(confirming::confirm))
-        .route("/dashboard/senders/{id}/pin", post(confirming::send_pin))
+        .route("/dashboard/senders/{id}/confirm", post(confirm::confirm))
+        .route("/dashboard/senders/{id}/pin", post(confirm::send_pin))
 }
 
 #[derive(Template)]
 #[template(path = "senders/list.html")]
 struct SendersPage {
     frame: Frame,
-    senders: Vec<Row>,
+    senders: Vec<SenderRow>,
     is_cut: bool,
     meanings: Vec<Meaning>,
 }
 
-/// A sender, as the list and its own page show it.
-struct Row {
+/// A sender in the list and on its own page.
+struct SenderRow {
     id: u64,
     name: String,
     kind: &'static str,
@@ -68,10 +67,10 @@ struct Row {
     created: Moment,
 }
 
-impl From<SenderRecord> for Row {
+impl From<SenderRecord> for SenderRow {
     fn from(sender: SenderRecord) -> Self {
         let kind = sender.name.kind();
-        let meaning = Meaning::of(sender.state);
+        let meaning = Meaning::new(sender.state);
         Self {
             id: sender.id.get(),
             name: sender.name.to_string(),
@@ -105,8 +104,8 @@ async fn list(
     let page = SendersPage {
         frame: member.frame(),
         is_cut: senders.len() >= MAX_LIST as usize,
-        senders: senders.into_iter().rev().map(Row::from).collect(),
-        meanings: SenderState::ALL.map(Meaning::of).into(),
+        senders: senders.into_iter().rev().map(SenderRow::from).collect(),
+        meanings: SenderState::ALL.map(Meaning::new).into(),
     };
     Ok(show_page(StatusCode::OK, &page))
 }
@@ -115,12 +114,12 @@ async fn list(
 #[template(path = "senders/sender.html")]
 struct SenderPage {
     frame: Frame,
-    sender: Row,
+    sender: SenderRow,
     pin_minutes: i64,
-    typed: Typed,
+    typed: FormInput,
 }
 
-/// Finds a sender of the account; anybody else's is not found.
+/// Finds a sender of the account. Those of other accounts are not found.
 async fn find(dashboard: &Dashboard, member: &Member, id: &str) -> Result<SenderRecord, Failure> {
     let missing = || Failure::NotFound(Box::new(member.frame()));
     let id = id.parse().map_err(|_| missing())?;
@@ -137,18 +136,19 @@ async fn show(
 ) -> Result<Response, Failure> {
     let sender = find(&dashboard, &member, &id).await?;
     let frame = match query.get("said") {
-        Some("registered") => member.frame().saying(words::registered(&sender)),
-        Some("pin") => member.frame().saying(words::pin_sent(&sender)),
+        Some("registered") => member.frame().with_success(words::registered(&sender)),
+        Some("pin") => member.frame().with_success(words::pin_sent(&sender)),
         Some("confirmed") if sender.state == SenderState::Approved => member
             .frame()
-            .saying("Confirmed. You may send from this number."),
+            .with_success("Confirmed. You may send from this number."),
         _ => member.frame(),
     };
-    Ok(sender_page(frame, sender, Typed::default()))
+    Ok(sender_page(frame, sender, FormInput::default()))
 }
 
-fn sender_page(frame: Frame, sender: SenderRecord, typed: Typed) -> Response {
-    let is_refused = typed.is_refused() || frame.said.as_ref().is_some_and(|said| said.is_problem);
+fn sender_page(frame: Frame, sender: SenderRecord, typed: FormInput) -> Response {
+    let is_refused =
+        typed.is_refused() || frame.flash.as_ref().is_some_and(|flash| flash.is_problem);
     let page = SenderPage {
         frame,
         sender: sender.into(),

@@ -11,16 +11,16 @@ use http::StatusCode;
 
 use super::second_factor;
 use crate::Dashboard;
-use crate::kit::browser::{FormKey, Visit};
+use crate::kit::browser::{Browser, FormKey};
 use crate::kit::failure::Failure;
 use crate::kit::form::Form;
 use crate::kit::page::{Frame, SIGN_OUT, notice, show_bare, with_cookie, with_retry_after};
 use crate::kit::return_path::ReturnPath;
 
-/// What the form's token is for.
+/// The purposes of the tokens in the forms.
 const SIGN_IN: &str = "sign-in";
 const SIGN_IN_BY_LINK: &str = "sign-in by link";
-/// The most of a wrong address that is shown back.
+/// A longer email address is cut when the form is shown again.
 const MAX_SHOWN_CHARS: usize = 254;
 
 #[derive(Template)]
@@ -50,40 +50,40 @@ fn page(
     show_bare(problem.map_or(StatusCode::OK, |(status, _)| status), &page)
 }
 
-/// Asks for email and password, unless somebody is signed in already.
+/// Asks for email address and password, unless the browser is signed in.
 pub(super) async fn ask(
     State(dashboard): State<Arc<Dashboard>>,
     RawQuery(query): RawQuery,
-    visit: Visit,
+    browser: Browser,
 ) -> Result<Response, Failure> {
-    let back = ReturnPath::of_query(query.as_deref());
-    if let Some(session) = &visit.session
+    let back = ReturnPath::from_query(query.as_deref());
+    if let Some(session) = &browser.session
         && dashboard
             .engine
             .sign_in
-            .find(session, visit.address)
+            .find(session, browser.address)
             .await?
             .is_some()
     {
         return Ok(Redirect::to(back.as_str()).into_response());
     }
-    let key = visit.form_key();
+    let key = browser.form_key();
     Ok(with_cookie(
         page(&key, &back, "", None),
         key.cookie(&dashboard),
     ))
 }
 
-/// Signs in. Whatever is wrong, the form comes back with the address as it was typed.
+/// After a failure, the form is shown again with the email address.
 pub(super) async fn sign_in(
     State(dashboard): State<Arc<Dashboard>>,
-    visit: Visit,
+    browser: Browser,
     mut form: Form,
 ) -> Result<Response, Failure> {
     let back = ReturnPath::parse(form.get("next"));
-    let key = visit.form_key();
-    if !visit.sent(&form, SIGN_IN, None) {
-        let text = "This page was too old, or your browser keeps no cookies. Try again.";
+    let key = browser.form_key();
+    if !browser.sent(&form, SIGN_IN, None) {
+        let text = "This page was too old, or your browser blocks cookies. Try again.";
         let problem = Some((StatusCode::FORBIDDEN, text));
         let email = form.get("email").unwrap_or_default();
         let response = page(&key, &back, email, problem);
@@ -94,10 +94,10 @@ pub(super) async fn sign_in(
     let signed_in = dashboard
         .engine
         .sign_in
-        .with_password(&email, password, &visit.sign_in(&visit.device()))
+        .with_password(&email, password, &browser.sign_in(&browser.device()))
         .await;
     match signed_in {
-        Ok(entered) => Ok(enter(&dashboard, &visit, &entered, &back).await),
+        Ok(entered) => Ok(enter(&dashboard, &browser, &entered, &back).await),
         Err(SignInError::Wrong | SignInError::WrongCode | SignInError::Over) => {
             let text = "The email address or the password is wrong.";
             let problem = Some((StatusCode::UNAUTHORIZED, text));
@@ -114,10 +114,10 @@ pub(super) async fn sign_in(
     }
 }
 
-/// Leads on: to where somebody wanted to go, or first to their second factor.
+/// Redirects to `back`, or to the second factor first.
 pub(super) async fn enter(
     dashboard: &Dashboard,
-    visit: &Visit,
+    browser: &Browser,
     entered: &Entered,
     back: &ReturnPath,
 ) -> Response {
@@ -125,11 +125,14 @@ pub(super) async fn enter(
         Entered::Session(session) => {
             let response = Redirect::to(back.as_str()).into_response();
             let response = with_cookie(response, Some(dashboard.session_cookie(session)));
-            with_cookie(response, dashboard.known_cookie(visit, session).await)
+            with_cookie(
+                response,
+                dashboard.known_browser_cookie(browser, session).await,
+            )
         }
-        Entered::HalfOpen(half) => {
+        Entered::HalfOpen(pending) => {
             let response = Redirect::to(&second_factor::address(back)).into_response();
-            with_cookie(response, Some(dashboard.half_cookie(half)))
+            with_cookie(response, Some(dashboard.pending_cookie(pending)))
         }
     }
 }
@@ -141,9 +144,12 @@ struct LinkPage {
     form_token: String,
 }
 
-/// Asks before the link is used up: programs that look at links in advance only ever ask.
-pub(super) async fn ask_by_link(State(dashboard): State<Arc<Dashboard>>, visit: Visit) -> Response {
-    let key = visit.form_key();
+/// Opening the page does not use the link up, because mail programs open links in advance.
+pub(super) async fn ask_by_link(
+    State(dashboard): State<Arc<Dashboard>>,
+    browser: Browser,
+) -> Response {
+    let key = browser.form_key();
     let page = LinkPage {
         frame: Frame::plain(),
         form_token: key.token(SIGN_IN_BY_LINK),
@@ -151,20 +157,20 @@ pub(super) async fn ask_by_link(State(dashboard): State<Arc<Dashboard>>, visit: 
     with_cookie(show_bare(StatusCode::OK, &page), key.cookie(&dashboard))
 }
 
-/// Uses the link of the first start up.
+/// Uses up the link of the first start.
 pub(super) async fn sign_in_by_link(
     State(dashboard): State<Arc<Dashboard>>,
     Path(link): Path<String>,
-    visit: Visit,
+    browser: Browser,
     form: Form,
 ) -> Result<Response, Failure> {
-    if !visit.sent(&form, SIGN_IN_BY_LINK, None) {
+    if !browser.sent(&form, SIGN_IN_BY_LINK, None) {
         return Err(Failure::NotFromHere);
     }
     let Some(session) = dashboard
         .engine
         .sign_in
-        .redeem(&visit.device(), &link)
+        .redeem(&browser.device(), &link)
         .await?
     else {
         return Ok(notice(
@@ -173,39 +179,43 @@ pub(super) async fn sign_in_by_link(
             "It was used before, has expired, or was not copied whole.",
         ));
     };
-    dashboard.replace_session(&visit).await;
+    dashboard.replace_session(&browser).await;
     Ok(with_cookie(
         Redirect::to(ReturnPath::parse(None).as_str()).into_response(),
         Some(dashboard.session_cookie(&session)),
     ))
 }
 
-/// Signs out, and leads to the sign-in page, so that somebody else may go on.
+/// Signs out and redirects to the sign-in page, so that somebody else may sign in.
 pub(super) async fn sign_out(
     State(dashboard): State<Arc<Dashboard>>,
-    visit: Visit,
+    browser: Browser,
     form: Form,
 ) -> Result<Response, Failure> {
-    if let Some(session) = &visit.session {
-        if !visit.sent(&form, SIGN_OUT, Some(session)) {
+    if let Some(session) = &browser.session {
+        if !browser.sent(&form, SIGN_OUT, Some(session)) {
             return Err(Failure::NotFromHere);
         }
-        dashboard.engine.sign_in.end(visit.address, session).await?;
+        dashboard
+            .engine
+            .sign_in
+            .end(browser.address, session)
+            .await?;
     }
     let back = ReturnPath::parse(form.get("next"));
     Ok(with_cookie(
         Redirect::to(&back.sign_in_address()).into_response(),
-        Some(dashboard.no_session_cookie()),
+        Some(dashboard.clear_session_cookie()),
     ))
 }
 
 impl Dashboard {
-    /// Ends the session that a browser brought along, now that another takes its place in it.
-    pub(super) async fn replace_session(&self, visit: &Visit) {
-        if let Some(session) = &visit.session
-            && let Err(error) = self.engine.sign_in.end(visit.address, session).await
+    /// Ends the previous session of a browser that gets a new one.
+    pub(super) async fn replace_session(&self, browser: &Browser) {
+        if let Some(session) = &browser.session
+            && let Err(error) = self.engine.sign_in.end(browser.address, session).await
         {
-            // The person is signed in all the same: what they used for it works only once.
+            // The person stays signed in: their link worked once and cannot be used again.
             tracing::warn!(%error, "a session that was replaced stays until its time is over");
         }
     }

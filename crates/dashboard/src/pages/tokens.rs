@@ -1,9 +1,9 @@
 //! Settings, API: tokens, connected AI clients, and the secret that signs callbacks.
 //!
-//! A token's secret is in the answer to the form that made it, and nowhere else.
+//! The secret of a token is only in the response to the form that created it.
 
 mod clients;
-mod creating;
+mod create;
 
 use std::sync::Arc;
 
@@ -24,13 +24,11 @@ use crate::kit::format::Moment;
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::{Admin, Posted};
-use clients::Client;
+use clients::ClientRow;
 
-/// Where the page is.
 const HERE: &str = "/dashboard/settings/api";
-/// Where a new secret for callbacks is asked for.
 const ROTATE: &str = "/dashboard/settings/api/secret/rotate";
-/// How a receiver finds out that a callback is genuine.
+/// Example for receivers: verifying a signature.
 const VERIFY: &str = r#"import base64, hashlib, hmac, os, time
 
 def is_genuine(headers, body: bytes) -> bool:
@@ -47,7 +45,7 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
         .route(HERE, get(show))
         .route(
             "/dashboard/settings/api/new",
-            get(creating::ask).post(creating::create),
+            get(create::ask).post(create::create),
         )
         .route(
             "/dashboard/settings/api/tokens/{id}",
@@ -69,19 +67,18 @@ pub(super) fn routes() -> Router<Arc<Dashboard>> {
 #[template(path = "tokens/list.html")]
 struct TokensPage {
     frame: Frame,
-    tokens: Vec<Row>,
-    clients: Vec<Client>,
+    tokens: Vec<TokenRow>,
+    clients: Vec<ClientRow>,
     admins_consent_only: bool,
     secret: Option<String>,
     verify: &'static str,
 }
 
-/// A token, as the list and the page that asks before it is deleted show it.
-struct Row {
+/// A token in the list and on the page that confirms its deletion.
+struct TokenRow {
     id: u64,
     name: String,
     is_of_client: bool,
-    /// Whether a client gets new tokens with it.
     is_refresh: bool,
     routes: Vec<&'static str>,
     networks: Vec<String>,
@@ -91,8 +88,8 @@ struct Row {
     is_expired: bool,
 }
 
-impl Row {
-    fn of(token: TokenRecord, now: Timestamp) -> Self {
+impl TokenRow {
+    fn new(token: TokenRecord, now: Timestamp) -> Self {
         let is_expired = token.access.is_expired(now);
         let access = token.access;
         Self {
@@ -114,7 +111,7 @@ impl Row {
     }
 }
 
-/// A network; one of a single address is that address.
+/// A network with a single address is shown as that address.
 fn network(network: &IpNet) -> String {
     if network.prefix_len() == network.max_prefix_len() {
         network.addr().to_string()
@@ -131,16 +128,16 @@ async fn show(
     let frame = match query.get("said") {
         Some("deleted") => admin
             .frame()
-            .saying("Deleted. The next call with this token is answered with 401."),
+            .with_success("Deleted. The next call with this token is answered with 401."),
         Some("disconnected") => admin
             .frame()
-            .saying("Disconnected. The client’s next call is answered with 401."),
+            .with_success("Disconnected. The client’s next call is answered with 401."),
         Some("admins") => admin
             .frame()
-            .saying("From now on only admins can connect AI clients. Connected ones stay."),
+            .with_success("From now on only admins can connect AI clients. Connected ones stay."),
         Some("everybody") => admin
             .frame()
-            .saying("From now on members can connect AI clients, too."),
+            .with_success("From now on members can connect AI clients, too."),
         _ => admin.frame(),
     };
     page(&dashboard, &admin, frame, None).await
@@ -159,12 +156,12 @@ async fn page(
     let clients = grants.list_connected(admin.account.id).await?;
     let page = TokensPage {
         frame,
-        clients: clients.into_iter().map(Client::from).collect(),
+        clients: clients.into_iter().map(ClientRow::from).collect(),
         admins_consent_only: admin.account.rules.admins_consent_only,
         tokens: tokens
             .into_iter()
             .rev()
-            .map(|token| Row::of(token, now))
+            .map(|token| TokenRow::new(token, now))
             .collect(),
         secret,
         verify: VERIFY,
@@ -172,7 +169,7 @@ async fn page(
     Ok(show_page(StatusCode::OK, &page))
 }
 
-/// Shows the secret that signs callbacks to whoever asks for it.
+/// Shows the secret that signs callbacks.
 async fn show_secret(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,
@@ -192,7 +189,6 @@ struct RotatePage {
     hours: i64,
 }
 
-/// Says what a new secret means before one is made.
 async fn ask_rotate(admin: Admin) -> Response {
     let page = RotatePage {
         frame: admin.frame(),
@@ -201,7 +197,6 @@ async fn ask_rotate(admin: Admin) -> Response {
     show_page(StatusCode::OK, &page)
 }
 
-/// Makes a new secret for callbacks and shows it.
 async fn rotate_secret(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,
@@ -218,7 +213,7 @@ async fn rotate_secret(
     };
     let frame = admin
         .frame()
-        .saying("This is the new secret. Callbacks are signed with both for a day.");
+        .with_success("This is the new secret. Callbacks are signed with both for a day.");
     page(&dashboard, &admin, frame, Some(secret)).await
 }
 
@@ -226,10 +221,10 @@ async fn rotate_secret(
 #[template(path = "tokens/delete.html")]
 struct DeletePage {
     frame: Frame,
-    token: Row,
+    token: TokenRow,
 }
 
-/// Finds a token of the account; anybody else's is not found.
+/// Finds a token of the account. Those of other accounts are not found.
 async fn find(dashboard: &Dashboard, admin: &Admin, id: &str) -> Result<TokenRecord, Failure> {
     let missing = || Failure::NotFound(Box::new(admin.frame()));
     let id: TokenId = id.parse().map_err(|_| missing())?;
@@ -249,7 +244,7 @@ async fn ask_delete(
     let token = find(&dashboard, &admin, &id).await?;
     let page = DeletePage {
         frame: admin.frame(),
-        token: Row::of(token, dashboard.engine.now()),
+        token: TokenRow::new(token, dashboard.engine.now()),
     };
     Ok(show_page(StatusCode::OK, &page))
 }
@@ -264,7 +259,7 @@ async fn delete(
     let accounts = &dashboard.engine.accounts;
     let account = Some(admin.account.id);
     match accounts.revoke_token(&admin.by(), account, token.id).await {
-        // Somebody else was quicker: it is gone all the same.
+        // Somebody else has deleted it already.
         Ok(()) | Err(AccountError::UnknownToken(_)) => {}
         Err(AccountError::Store(error)) => return Err(error.into()),
         Err(_) => return Err(Failure::NotFound(Box::new(admin.frame()))),

@@ -1,15 +1,12 @@
-//! Which callbacks somebody wants to see, as the address of the page says it.
+//! The filter of the list of callbacks.
 
 use domain::ports::{CallbackFilter, CallbackState};
 use domain::{AccountId, Timestamp};
 use url::form_urlencoded;
 
-use crate::kit::query::Query;
+use crate::kit::query::{Query, parse_utc};
 
-/// The length of `2030-01-31T09:30`.
-const MINUTES_LEN: usize = 16;
-
-/// The states that can be chosen: what stands in the address, and what it is called.
+/// The states to choose from: the value in the address, and the label.
 pub(super) const STATES: [(&str, &str); 5] = [
     ("", "Not received"),
     ("waiting", "Waiting"),
@@ -18,11 +15,10 @@ pub(super) const STATES: [(&str, &str); 5] = [
     ("all", "All"),
 ];
 
-/// What was chosen.
 pub(super) struct Filters {
     pub(super) state: &'static str,
     pub(super) url: Option<String>,
-    /// As they were typed.
+    /// As typed.
     pub(super) from: String,
     pub(super) until: String,
     pub(super) problem: Option<&'static str>,
@@ -31,16 +27,14 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    /// Reads what stands in an address.
     pub(super) fn read(query: &Query) -> Self {
-        Self::of_fields(|name| query.get(name))
+        Self::from_fields(|name| query.get(name))
     }
 
-    /// Reads fields, from wherever they are.
-    pub(super) fn of_fields<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Self {
+    pub(super) fn from_fields<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Self {
         let state = get("state").unwrap_or_default();
         let known = STATES.iter().find(|(name, _)| *name == state);
-        let time = |name| get(name).map(|text| read_time(text).ok_or(()));
+        let time = |name| get(name).map(|text| parse_utc(text).ok_or(()));
         let (since, before) = (time("from"), time("until"));
         let is_wrong = [since, before].contains(&Some(Err(())));
         Self {
@@ -54,28 +48,25 @@ impl Filters {
         }
     }
 
-    /// Whether this state was chosen.
     pub(super) fn is_state(&self, name: &str) -> bool {
         self.state == name
     }
 
-    /// Whether anything was chosen.
+    /// Whether anything is filtered at all.
     pub(super) fn is_any(&self) -> bool {
         !self.state.is_empty() || self.is_narrow()
     }
 
-    /// Whether it is said which ones, by address or time.
+    /// Whether it filters by address or time.
     pub(super) fn is_narrow(&self) -> bool {
         self.url.is_some() || self.since.is_some() || self.before.is_some()
     }
 
-    /// Whether received ones are meant, too.
     pub(super) fn with_received(&self) -> bool {
         matches!(self.state, "received" | "all")
     }
 
-    /// The same, for the callbacks of one account.
-    pub(super) fn of(&self, account: AccountId) -> CallbackFilter {
+    pub(super) fn for_account(&self, account: AccountId) -> CallbackFilter {
         CallbackFilter {
             account: Some(account),
             id: None,
@@ -86,8 +77,8 @@ impl Filters {
         }
     }
 
-    /// Whether one of this state is meant. The store tells received ones apart, not waiting ones from parked ones.
-    pub(super) fn takes(&self, state: CallbackState) -> bool {
+    /// The store filters by received or not; waiting and parked callbacks are separated here.
+    pub(super) fn matches(&self, state: CallbackState) -> bool {
         match self.state {
             "waiting" => matches!(state, CallbackState::Waiting { .. }),
             "parked" => state == CallbackState::Parked,
@@ -96,13 +87,12 @@ impl Filters {
         }
     }
 
-    /// Where these are sent again; nowhere as long as nothing says which.
+    /// The address that replays these callbacks; `None` if the filter would match all of them.
     pub(super) fn replay_address(&self) -> Option<String> {
         let is_whole = self.problem.is_none() && self.is_narrow();
         is_whole.then(|| address("/dashboard/callbacks/replay", &self.fields()))
     }
 
-    /// What was chosen, by the names of the fields.
     pub(super) fn fields(&self) -> Vec<(&'static str, &str)> {
         [
             ("state", self.state),
@@ -115,7 +105,6 @@ impl Filters {
         .collect()
     }
 
-    /// The same, in words.
     pub(super) fn words(&self) -> Vec<String> {
         let url = self
             .url
@@ -131,19 +120,10 @@ impl Filters {
     }
 }
 
-/// An address with these fields.
 pub(super) fn address(path: &str, fields: &[(&str, &str)]) -> String {
     let mut pairs = form_urlencoded::Serializer::new(String::new());
     pairs.extend_pairs(fields);
     format!("{path}?{}", pairs.finish())
-}
-
-/// A time in UTC, as browsers write what was typed.
-fn read_time(text: &str) -> Option<Timestamp> {
-    match text.len() {
-        MINUTES_LEN => format!("{text}:00Z").parse().ok(),
-        _ => format!("{text}Z").parse().ok(),
-    }
 }
 
 #[cfg(test)]
@@ -157,7 +137,7 @@ mod tests {
                 .find(|(known, _)| *known == name)
                 .map(|(_, v)| *v)
         };
-        Filters::of_fields(get)
+        Filters::from_fields(get)
     }
 
     #[test]
@@ -165,7 +145,7 @@ mod tests {
         let account = AccountId::new(7).expect("in range");
         let all = filters(&[]);
         assert_eq!(
-            all.of(account),
+            all.for_account(account),
             CallbackFilter {
                 account: Some(account),
                 ..CallbackFilter::default()
@@ -178,7 +158,7 @@ mod tests {
             ("url", "https://a.example/x?y=z"),
             ("from", "2030-01-31T09:30"),
         ]);
-        let filter = some.of(account);
+        let filter = some.for_account(account);
         assert_eq!(filter.account, Some(account));
         assert!(filter.with_done && filter.until.is_none());
         assert_eq!(filter.from, "2030-01-31T09:30:00Z".parse().ok());
@@ -191,13 +171,13 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_none_is_said_and_sends_nothing_again() {
+    fn an_invalid_time_is_reported_and_prevents_a_replay() {
         let wrong = filters(&[("from", "yesterday"), ("url", "https://a.example")]);
         assert!(wrong.problem.is_some() && wrong.replay_address().is_none());
     }
 
     #[test]
-    fn states_are_told_apart() {
+    fn states_are_distinguished() {
         let waiting = CallbackState::Waiting {
             due_at: Timestamp::UNIX_EPOCH,
         };
@@ -209,7 +189,7 @@ mod tests {
         ] {
             let filters = filters(&[("state", state)]);
             let states = [waiting, CallbackState::Parked, CallbackState::Done];
-            assert_eq!(states.map(|state| filters.takes(state)), takes, "{state}");
+            assert_eq!(states.map(|state| filters.matches(state)), takes, "{state}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sending callbacks again: one, those of an address, those of a time.
+//! Replaying callbacks: one, or all that match a filter.
 
 use std::sync::Arc;
 
@@ -18,7 +18,6 @@ use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::{Member, Posted};
 
-/// Where counting stops.
 const MOST_COUNTED: u32 = 1000;
 
 #[derive(Template)]
@@ -28,11 +27,11 @@ struct ReplayPage {
     filters: Filters,
     most: String,
     is_none: bool,
-    /// How many were sent again, once they were.
+    /// The result, after the replay.
     done: Option<String>,
 }
 
-/// Asks, and says how many it would be at most.
+/// Asks for confirmation, with the number of callbacks.
 pub(super) async fn ask(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
@@ -63,7 +62,10 @@ async fn most(
         offset: 0,
     };
     let reports = &dashboard.engine.reports;
-    let found = reports.list(&filters.of(account), page).await?.len();
+    let found = reports
+        .list(&filters.for_account(account), page)
+        .await?
+        .len();
     let words = match found {
         found if found > MOST_COUNTED as usize => {
             format!("More than {} callbacks", count(MOST_COUNTED.into()))
@@ -84,21 +86,21 @@ pub(super) async fn replay(
             .map(str::trim)
             .filter(|text| !text.is_empty())
     };
-    let filters = Filters::of_fields(get);
+    let filters = Filters::from_fields(get);
     if filters.replay_address().is_none() {
         return Err(Failure::Form);
     }
     let reports = &dashboard.engine.reports;
-    let filter = filters.of(member.account.id);
+    let filter = filters.for_account(member.account.id);
     let replayed = reports.replay(&member.by(), &filter).await?;
     let done = match replayed {
-        0 => "None was sent again: those that fit are being tried at this moment, or are gone."
+        0 => "None was sent again: the matching ones are being sent right now, or are gone."
             .to_owned(),
         1 => "1 callback is sent again now.".to_owned(),
         many => format!("{} callbacks are sent again now.", count(many)),
     };
     let page = ReplayPage {
-        frame: member.frame().saying(done.clone()),
+        frame: member.frame().with_success(done.clone()),
         filters,
         most: String::new(),
         is_none: false,

@@ -3,7 +3,6 @@
 use domain::delivery::CallbackKind;
 use domain::ports::CallbackState;
 
-/// What a callback tells.
 pub(super) const fn kind_words(kind: CallbackKind) -> &'static str {
     match kind {
         CallbackKind::Report => "delivery report",
@@ -12,7 +11,6 @@ pub(super) const fn kind_words(kind: CallbackKind) -> &'static str {
     }
 }
 
-/// Where it stands, by one word.
 pub(super) const fn state_word(state: CallbackState) -> &'static str {
     match state {
         CallbackState::Waiting { .. } => "waiting",
@@ -21,7 +19,7 @@ pub(super) const fn state_word(state: CallbackState) -> &'static str {
     }
 }
 
-/// What a receiver answered, as text; `None` when that was nothing.
+/// The body of a response as text; `None` if it is blank.
 pub(super) fn body_words(body: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(body);
     let shown: String = text
@@ -40,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_shown_as_text_whatever_it_is() {
+    fn any_response_body_is_shown_as_text() {
         for (body, expected) in [
             (&b""[..], None),
             (b" \n", None),

@@ -1,52 +1,50 @@
-//! The examples themselves. `{base}`, `{mcp}` and `{header}` stand for this server's own.
+//! The texts of the examples. `{base}`, `{mcp}` and `{header}` are replaced by the values of this server.
 
-/// How a token comes into the environment without being kept in the shell's history.
+/// Reads a token into the environment without leaving it in the history of the shell.
 pub(super) const IN_SHELL: &str = "read -rs SWITCHBOARD_TOKEN && export SWITCHBOARD_TOKEN";
 
-/// Where this server is.
-pub(super) struct Places<'a> {
+pub(super) struct ServerAddresses<'a> {
     pub(super) base: &'a str,
     pub(super) mcp: &'a str,
     pub(super) header: &'a str,
 }
 
-impl Places<'_> {
+impl ServerAddresses<'_> {
     fn fill(&self, text: &str) -> String {
         text.replace("{base}", self.base)
             .replace("{mcp}", self.mcp)
             .replace("{header}", self.header)
     }
 
-    fn example(&self, (title, place, text): (&'static str, &'static str, &str)) -> Example {
+    fn example(&self, (title, hint, text): (&'static str, &'static str, &str)) -> Example {
         Example {
             title,
-            place,
+            hint,
             text: self.fill(text),
         }
     }
 }
 
-/// Something to copy.
 pub(super) struct Example {
     pub(super) title: &'static str,
-    /// Where it goes.
-    pub(super) place: &'static str,
+    /// Where to put it.
+    pub(super) hint: &'static str,
     pub(super) text: String,
 }
 
 /// Programs that call the REST API.
-pub(super) fn programs(places: &Places<'_>) -> Vec<Example> {
+pub(super) fn programs(addresses: &ServerAddresses<'_>) -> Vec<Example> {
     [
         ("curl", "In a shell.", CURL),
         ("Python", "Standard library alone.", PYTHON),
         ("JavaScript", "Node.js 18 or newer, Deno, Bun.", JAVASCRIPT),
     ]
-    .map(|example| places.example(example))
+    .map(|example| addresses.example(example))
     .into()
 }
 
 /// AI clients with a token of the account.
-pub(super) fn by_token(places: &Places<'_>) -> Vec<Example> {
+pub(super) fn by_token(addresses: &ServerAddresses<'_>) -> Vec<Example> {
     [
         ("Claude Code", "In a shell.", CLAUDE_CODE_BY_TOKEN),
         ("Codex", "~/.codex/config.toml", CODEX_BY_TOKEN),
@@ -63,12 +61,12 @@ pub(super) fn by_token(places: &Places<'_>) -> Vec<Example> {
             REMOTE_BY_TOKEN,
         ),
     ]
-    .map(|example| places.example(example))
+    .map(|example| addresses.example(example))
     .into()
 }
 
 /// AI clients that send their user here to sign in.
-pub(super) fn by_consent(places: &Places<'_>) -> Vec<Example> {
+pub(super) fn by_consent(addresses: &ServerAddresses<'_>) -> Vec<Example> {
     [
         (
             "Claude Code",
@@ -93,7 +91,7 @@ pub(super) fn by_consent(places: &Places<'_>) -> Vec<Example> {
             REMOTE_BY_CONSENT,
         ),
     ]
-    .map(|example| places.example(example))
+    .map(|example| addresses.example(example))
     .into()
 }
 
@@ -204,15 +202,19 @@ const REMOTE_BY_CONSENT: &str = r#"{
 mod tests {
     use super::*;
 
-    const PLACES: Places<'static> = Places {
+    const ADDRESSES: ServerAddresses<'static> = ServerAddresses {
         base: "https://api.example.com",
         mcp: "https://mcp.example.com/mcp",
         header: "X-Service-Token",
     };
 
     #[test]
-    fn every_example_holds_this_servers_addresses_and_no_gaps() {
-        let all = [programs(&PLACES), by_token(&PLACES), by_consent(&PLACES)];
+    fn every_example_has_addresses_and_no_placeholders() {
+        let all = [
+            programs(&ADDRESSES),
+            by_token(&ADDRESSES),
+            by_consent(&ADDRESSES),
+        ];
         for example in all.iter().flatten() {
             let text = &example.text;
             assert!(text.contains(".example.com"), "{}: {text}", example.title);
@@ -223,8 +225,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_json_is_valid() {
-        let all = [by_token(&PLACES), by_consent(&PLACES)];
+    fn json_examples_are_valid() {
+        let all = [by_token(&ADDRESSES), by_consent(&ADDRESSES)];
         let json = all.iter().flatten().filter(|e| e.text.starts_with("{\n"));
         assert_eq!(
             json.map(|example| {

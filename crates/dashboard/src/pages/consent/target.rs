@@ -1,29 +1,28 @@
-//! Where a client is, in plain words.
+//! Where the answer of a consent goes.
 
 use url::Url;
 
-/// Where the answer goes.
 pub(super) struct Target {
-    /// Host and port, or what stands for them.
-    pub(super) place: String,
-    /// Whether it is a program on the person's own machine, which any program there could claim to be.
+    /// Host and port, or the scheme of a program.
+    pub(super) host: String,
+    /// Whether it is a program on the person's own machine; any other program there could claim its address.
     pub(super) is_program: bool,
 }
 
 impl Target {
-    pub(super) fn of(redirect_uri: &str, is_loopback: bool) -> Self {
+    pub(super) fn new(redirect_uri: &str, is_loopback: bool) -> Self {
         let url = Url::parse(redirect_uri).ok();
-        let place = url.as_ref().map_or_else(String::new, place);
+        let host = url.as_ref().map_or_else(String::new, host);
         let is_site = url.is_some_and(|url| url.scheme() == "https");
         Self {
-            place,
+            host,
             is_program: is_loopback || !is_site,
         }
     }
 }
 
-/// The host as the network knows it: letters that look like others are written out (`xn--…`).
-fn place(url: &Url) -> String {
+/// International names are shown encoded (`xn--…`), because some letters look like others.
+fn host(url: &Url) -> String {
     if !matches!(url.scheme(), "https" | "http") {
         return format!("{}:", url.scheme());
     }
@@ -71,9 +70,9 @@ mod tests {
             ("cursor://anysphere.cursor-mcp/cb", false, "cursor:", true),
             ("com.example.app:/oauth", false, "com.example.app:", true),
         ] {
-            let target = Target::of(address, is_loopback);
+            let target = Target::new(address, is_loopback);
             assert_eq!(
-                (target.place.as_str(), target.is_program),
+                (target.host.as_str(), target.is_program),
                 (place, is_program),
                 "{address}"
             );

@@ -1,4 +1,4 @@
-//! What a home network said, in words.
+//! The result of a lookup, in words.
 
 use domain::Code;
 use domain::message::code::Entry;
@@ -7,7 +7,7 @@ use domain::number::country::Country;
 use numbering::reference::{OperatorId, Reference};
 use serde::Deserialize;
 
-/// A report, as it is sent to those who asked by the API.
+/// The report of a lookup, as the API sends it.
 #[derive(Deserialize)]
 struct Report {
     error: u16,
@@ -27,11 +27,9 @@ struct Ported {
     country: Option<String>,
 }
 
-/// A report for people.
 pub(super) struct Answer {
     pub(super) is_reached: bool,
     pub(super) title: String,
-    /// What to do, where something is to be done.
     pub(super) hint: Option<&'static str>,
     pub(super) is_refunded: bool,
     pub(super) operator: Option<String>,
@@ -40,12 +38,11 @@ pub(super) struct Answer {
     pub(super) ported_from: Option<String>,
     pub(super) imsi: Option<u64>,
     pub(super) code: u16,
-    /// As it was reported.
+    /// The report as JSON.
     pub(super) report: String,
 }
 
 impl Answer {
-    /// `None` for what is no report.
     pub(super) fn read(text: &str, reference: &Reference) -> Option<Self> {
         let report: Report = serde_json::from_str(text).ok()?;
         let code = Code::new(report.error).unwrap_or(Code::UNKNOWN);
@@ -84,7 +81,7 @@ fn title(code: Code, entry: &Entry) -> String {
     }
 }
 
-/// How a lookup ended, for lists.
+/// The outcome for lists.
 pub(super) fn answer_words(outcome: Outcome) -> &'static str {
     match outcome.code() {
         Code::FINE => "can be reached",

@@ -1,26 +1,20 @@
-//! What messages are looked for by, as an address names it.
+//! The filter of the list of messages.
 
 use domain::message::code::Code;
 use domain::ports::{MessageFilter, StateName};
-use domain::{AccountId, MessageId, Msisdn, Timestamp};
+use domain::{AccountId, MessageId, Msisdn};
 
-use crate::kit::query::Query;
+use crate::kit::query::{Query, parse_utc};
 
-/// The fields.
 const FIELDS: [&str; 8] = [
     "to", "id", "from", "state", "channel", "error", "since", "until",
 ];
-/// A time without seconds, as browsers write it: `2030-01-31T09:30`.
-const MINUTES_LEN: usize = "2030-01-31T09:30".len();
 
-/// Which messages are looked for.
 pub(super) struct Filters {
     filter: MessageFilter,
-    /// Exactly this one.
     pub(super) id: Option<MessageId>,
-    /// Whether anything is asked for at all.
     pub(super) is_any: bool,
-    /// The field that cannot be read, and why.
+    /// The invalid field and its problem.
     pub(super) problem: Option<(&'static str, String)>,
 }
 
@@ -48,13 +42,12 @@ impl Filters {
             error: read.field(query, "error", "There is no such error.", |code| {
                 Code::new(code.parse().ok()?)
             }),
-            since: read.field(query, "since", "Give a date and a time.", time),
-            until: read.field(query, "until", "Give a date and a time.", time),
+            since: read.field(query, "since", "Give a date and a time.", parse_utc),
+            until: read.field(query, "until", "Give a date and a time.", parse_utc),
         };
         Self { filter, ..read }
     }
 
-    /// Reads a field, where there is one.
     fn field<T>(
         &mut self,
         query: &Query,
@@ -69,19 +62,16 @@ impl Filters {
         value
     }
 
-    /// Says what is wrong with a field.
     pub(super) fn refuse(&mut self, field: &'static str, problem: String) {
         self.problem = Some((field, problem));
     }
 
-    /// What is wrong with this field.
     pub(super) fn problem_of(&self, field: &str) -> Option<&str> {
         let (wrong, problem) = self.problem.as_ref()?;
         (*wrong == field).then_some(problem.as_str())
     }
 
-    /// The same for the messages of one account.
-    pub(super) fn of(&self, account: AccountId) -> MessageFilter {
+    pub(super) fn for_account(&self, account: AccountId) -> MessageFilter {
         MessageFilter {
             account: Some(account),
             ..self.filter.clone()
@@ -89,16 +79,10 @@ impl Filters {
     }
 }
 
-/// A time in UTC.
-fn time(text: &str) -> Option<Timestamp> {
-    match text.len() {
-        MINUTES_LEN => format!("{text}:00Z").parse().ok(),
-        _ => format!("{text}Z").parse().ok(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use domain::Timestamp;
+
     use super::*;
 
     fn read(query: &str) -> Filters {
@@ -112,7 +96,7 @@ mod tests {
             "to=%2B371+2000+0001&from=Acme&state=failed&channel=viber&error=43&since=2026-01-31T09:30&until=2026-02-01T00:00:30",
         );
         assert_eq!(filters.problem, None);
-        let filter = filters.of(account);
+        let filter = filters.for_account(account);
         assert_eq!(filter.account, Some(account));
         assert_eq!(
             filter.to.map(|to| to.to_string()).as_deref(),
@@ -129,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said() {
+    fn invalid_fields_are_reported() {
         for (query, field) in [
             ("to=nobody", "to"),
             ("id=12x", "id"),

@@ -1,4 +1,4 @@
-//! What happened to a message, in order and in words.
+//! The timeline of a message.
 
 use domain::delivery::CallbackAttempt;
 use domain::message::MessageState;
@@ -9,18 +9,15 @@ use domain::{Channel, Timestamp};
 
 use crate::kit::format::{Moment, money};
 
-/// Something that happened, or is about to.
 pub(crate) struct Event {
     pub(crate) at: Option<Moment>,
-    /// A word of the style sheet: good, bad, warn, or nothing.
+    /// A class of the style sheet: good, bad, warn, or empty.
     pub(crate) kind: &'static str,
     pub(crate) title: String,
     pub(crate) lines: Vec<String>,
-    /// What a receiver answered, word for word.
     pub(crate) answer: Option<String>,
-    /// The callback that it is about.
     pub(crate) callback: Option<u64>,
-    /// When it comes, where that is known.
+    /// The expected time of a future event.
     pub(crate) next: Option<Moment>,
 }
 
@@ -50,34 +47,34 @@ impl Event {
     }
 }
 
-/// The story of a message: what happened by time, then what is waited for.
-pub(super) fn of(story: &MessageStory, currency: &str) -> Vec<Event> {
+/// Past events by time, then what is still to come.
+pub(super) fn events(detail: &MessageStory, currency: &str) -> Vec<Event> {
     let mut past: Vec<(Timestamp, Event)> = Vec::new();
-    let accepted = story.summary.accepted_at;
-    let price = money(story.summary.price, currency);
+    let accepted = detail.summary.accepted_at;
+    let price = money(detail.summary.price, currency);
     past.push((
         accepted,
         Event::new(accepted, "", "Accepted").with(format!("Price: {price}")),
     ));
-    past.extend(story.parts.iter().map(|part| taken(part, story)));
-    past.extend(end(&story.summary));
-    if let Some(at) = story.seen_at {
+    past.extend(detail.parts.iter().map(|part| part_taken(part, detail)));
+    past.extend(end(&detail.summary));
+    if let Some(at) = detail.seen_at {
         past.push((at, Event::new(at, "good", "Seen by the recipient")));
     }
-    for (callback, tries) in &story.callbacks {
+    for (callback, tries) in &detail.callbacks {
         past.extend(tries.iter().map(|one| attempt(callback, one)));
     }
-    // Stable: what has the same time stays in the order above.
+    // The sort is stable: events of the same time keep the order above.
     past.sort_by_key(|(at, _)| *at);
     let mut events: Vec<Event> = past.into_iter().map(|(_, event)| event).collect();
-    events.extend(waiting(story));
-    let callbacks = story.callbacks.iter();
-    events.extend(callbacks.filter_map(|(callback, _)| untold(callback)));
+    events.extend(waiting(detail));
+    let callbacks = detail.callbacks.iter();
+    events.extend(callbacks.filter_map(|(callback, _)| pending_callback(callback)));
     events
 }
 
-fn taken(part: &PartStory, story: &MessageStory) -> (Timestamp, Event) {
-    let title = match story.shape.parts {
+fn part_taken(part: &PartStory, detail: &MessageStory) -> (Timestamp, Event) {
+    let title = match detail.shape.parts {
         1 => format!("Taken by carrier {}", part.carrier),
         parts => format!(
             "Part {} of {parts} taken by carrier {}",
@@ -100,7 +97,7 @@ fn end(message: &MessageSummary) -> Option<(Timestamp, Event)> {
     let (at, event) = match message.state {
         MessageState::Scheduled { .. } | MessageState::Queued | MessageState::Sent => return None,
         MessageState::Cancelled { at } => {
-            let event = Event::new(at, "", "Cancelled").with("Its price was given back.");
+            let event = Event::new(at, "", "Cancelled").with("Its price was refunded.");
             (at, event)
         }
         MessageState::Ended { outcome, at } => (at, ended(message.channel, outcome, at)),
@@ -120,14 +117,13 @@ fn ended(channel: Channel, outcome: Outcome, at: Timestamp) -> Event {
             let title = format!("Failed: {} (error {})", entry.words, entry.number);
             let event = Event::new(at, "bad", title).with(entry.hint);
             match entry.lasting {
-                Lasting::Permanent => event.with("Sent again as it is, it would fail again."),
+                Lasting::Permanent => event.with("It would fail again if it were sent unchanged."),
                 Lasting::Temporary | Lasting::Neither => event,
             }
         }
     }
 }
 
-/// One try to tell the caller.
 fn attempt(callback: &CallbackRecord, attempt: &CallbackAttempt) -> (Timestamp, Event) {
     let is_last = callback
         .last
@@ -154,34 +150,32 @@ fn attempt(callback: &CallbackRecord, attempt: &CallbackAttempt) -> (Timestamp, 
     (attempt.at, event)
 }
 
-/// What the message itself waits for.
-fn waiting(story: &MessageStory) -> Option<Event> {
-    let event = match story.summary.state {
+fn waiting(detail: &MessageStory) -> Option<Event> {
+    let event = match detail.summary.state {
         MessageState::Ended { .. } | MessageState::Cancelled { .. } => return None,
         MessageState::Scheduled { at } => Event {
             next: Some(at.into()),
             ..Event::to_come("", "Goes out at")
         },
         MessageState::Sent => Event {
-            next: Some(story.expires_at.into()),
+            next: Some(detail.expires_at.into()),
             ..Event::to_come("", "Waits for the carrier's report, at the longest until")
         },
         MessageState::Queued => {
-            let tries = story.attempts.unwrap_or(0);
+            let tries = detail.attempts.unwrap_or(0);
             let event = match tries {
                 0 | 1 => Event::to_come("", "Waits to be handed to a carrier"),
                 _ => Event::to_come("warn", "Waits to be handed to a carrier again, at")
                     .with(format!("Tried {} times; no carrier took it.", tries - 1)),
             };
-            let next = story.due_at.filter(|_| tries > 1).map(Moment::from);
+            let next = detail.due_at.filter(|_| tries > 1).map(Moment::from);
             Event { next, ..event }
         }
     };
     Some(event)
 }
 
-/// A report that its receiver does not have yet.
-fn untold(callback: &CallbackRecord) -> Option<Event> {
+fn pending_callback(callback: &CallbackRecord) -> Option<Event> {
     let event = match callback.state {
         CallbackState::Done => return None,
         CallbackState::Waiting { due_at } if callback.tries == 0 => Event {
@@ -192,9 +186,10 @@ fn untold(callback: &CallbackRecord) -> Option<Event> {
             next: Some(due_at.into()),
             ..Event::to_come("warn", "The report is tried again at")
         },
-        CallbackState::Parked => {
-            Event::to_come("bad", "The report is parked: it is tried no more by itself")
-        }
+        CallbackState::Parked => Event::to_come(
+            "bad",
+            "The report is parked: it is no longer sent automatically",
+        ),
     };
     let event = event.with(format!("To {}", callback.url));
     Some(Event {
@@ -218,7 +213,7 @@ mod tests {
         Timestamp::from_second(second).expect("in range")
     }
 
-    fn story(state: MessageState) -> MessageStory {
+    fn detail(state: MessageState) -> MessageStory {
         let account = AccountId::new(1).expect("in range");
         MessageStory {
             summary: MessageSummary {
@@ -279,28 +274,29 @@ mod tests {
         }
     }
 
-    fn titles(story: &MessageStory) -> Vec<(&'static str, String)> {
-        let events = of(story, "EUR").into_iter();
+    fn titles(detail: &MessageStory) -> Vec<(&'static str, String)> {
+        let events = events(detail, "EUR").into_iter();
         events.map(|event| (event.kind, event.title)).collect()
     }
 
     #[test]
-    fn what_happened_stands_in_order_and_what_is_waited_for_behind() {
+    fn past_events_are_in_order_before_future_ones() {
         let failed = MessageState::Ended {
             outcome: Outcome::Failed(Code::ABSENT),
             at: at(103),
         };
         let tries = [attempt(104, 200, "<b>no</b>"), attempt(110, 500, "")];
         let waiting = CallbackState::Waiting { due_at: at(140) };
-        let mut told = story(failed);
-        told.parts.push(PartStory {
+        let mut message = detail(failed);
+        message.parts.push(PartStory {
             part: 1,
             carrier: "alpha".to_owned(),
             reference: "x1".to_owned(),
             taken_at: at(101),
             outcome: Some(Outcome::Failed(Code::ABSENT)),
         });
-        told.callbacks
+        message
+            .callbacks
             .push((callback(waiting, &tries), tries.to_vec()));
         let expected = [
             ("", "Accepted"),
@@ -311,17 +307,17 @@ mod tests {
             ("warn", "The report is tried again at"),
         ];
         let expected = expected.map(|(kind, title)| (kind, title.to_owned()));
-        assert_eq!(titles(&told), expected);
-        let answer = of(&told, "EUR").remove(3).answer;
+        assert_eq!(titles(&message), expected);
+        let answer = events(&message, "EUR").remove(3).answer;
         assert_eq!(answer.as_deref(), Some("<b>no</b>"));
 
-        told.callbacks[0].0.state = CallbackState::Done;
-        let last = titles(&told).pop().expect("events");
+        message.callbacks[0].0.state = CallbackState::Done;
+        let last = titles(&message).pop().expect("events");
         assert_eq!(last, ("good", "Report received".to_owned()));
     }
 
     #[test]
-    fn whoever_waits_is_told_for_what() {
+    fn the_last_event_says_what_the_message_waits_for() {
         for (state, attempts, title) in [
             (MessageState::Scheduled { at: at(500) }, None, "Goes out at"),
             (
@@ -341,12 +337,12 @@ mod tests {
             ),
             (MessageState::Cancelled { at: at(120) }, None, "Cancelled"),
         ] {
-            let told = MessageStory {
+            let message = MessageStory {
                 attempts,
                 due_at: Some(at(200)),
-                ..story(state)
+                ..detail(state)
             };
-            let last = titles(&told).pop().expect("events");
+            let last = titles(&message).pop().expect("events");
             assert_eq!(last.1, title, "{state:?}");
         }
     }

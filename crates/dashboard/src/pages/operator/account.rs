@@ -1,4 +1,4 @@
-//! One account: its money, its limits, whether it may send.
+//! One account: balance, limits, and suspending it.
 
 mod limits;
 
@@ -15,7 +15,7 @@ use engine::identity::accounts::AccountError;
 use engine::reading::traffic::Totals;
 use http::StatusCode;
 
-use super::{Field, PAGE};
+use super::{Field, PAGE_SIZE};
 use crate::Dashboard;
 use crate::kit::browser::random_key;
 use crate::kit::failure::Failure;
@@ -23,11 +23,11 @@ use crate::kit::format::{Moment, count, money};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::{Operator, Posted};
-use limits::Limits;
+use limits::LimitsForm;
 
 #[derive(Template)]
 #[template(path = "operator/account.html")]
-struct Page {
+struct AccountPage {
     frame: Frame,
     id: u64,
     name: String,
@@ -37,17 +37,16 @@ struct Page {
     balance: String,
     available: String,
     tokens: String,
-    traffic: Vec<Traffic>,
+    traffic: Vec<TrafficRow>,
     currency: String,
-    credit: Credit,
-    limits: Limits,
-    ledger: Vec<Entry>,
+    credit: CreditForm,
+    limits: LimitsForm,
+    ledger: Vec<LedgerRow>,
     older: Option<String>,
     is_later: bool,
 }
 
-/// What ended within a time.
-struct Traffic {
+struct TrafficRow {
     when: &'static str,
     sent: String,
     delivered: String,
@@ -58,14 +57,14 @@ struct Traffic {
 
 /// The form that changes the balance.
 #[derive(Default)]
-struct Credit {
+struct CreditForm {
     amount: Field,
     note: Field,
-    /// Makes a form that is sent twice count once.
+    /// Idempotency key, so that a form sent twice counts once.
     once: String,
 }
 
-impl Credit {
+impl CreditForm {
     fn new() -> Self {
         Self {
             once: random_key(),
@@ -74,7 +73,7 @@ impl Credit {
     }
 }
 
-struct Entry {
+struct LedgerRow {
     at: Moment,
     kind: &'static str,
     amount: String,
@@ -83,14 +82,13 @@ struct Entry {
     note: String,
 }
 
-/// The address of an account's page, with the word for what was just done.
+/// `done` names what was just done; the page shows a message about it.
 pub(super) fn address(id: AccountId, done: Option<&str>) -> String {
     let done = done.map_or_else(String::new, |done| format!("?done={done}"));
     format!("/dashboard/operator/accounts/{id}{done}")
 }
 
-/// What the page says of what was just done.
-fn in_words(done: &str) -> Option<&'static str> {
+fn done_message(done: &str) -> Option<&'static str> {
     match done {
         "created" => {
             Some("The account was created. Invite its people, or make a token for its programs.")
@@ -100,7 +98,7 @@ fn in_words(done: &str) -> Option<&'static str> {
         "suspended" => {
             Some("The account is suspended. Every node refuses its tokens within a second.")
         }
-        "resumed" => Some("The account goes on."),
+        "resumed" => Some("The account is active again."),
         _ => None,
     }
 }
@@ -112,16 +110,23 @@ pub(super) async fn show(
     query: Query,
 ) -> Result<Response, Failure> {
     let account = find(&dashboard, &operator, &id).await?;
-    let limits = Limits::of(&account.rules);
+    let limits = LimitsForm::new(&account.rules);
     let mut frame = operator.frame();
-    if let Some(words) = query.get("done").and_then(in_words) {
-        frame = frame.saying(words);
+    if let Some(words) = query.get("done").and_then(done_message) {
+        frame = frame.with_success(words);
     }
-    let built = build(&dashboard, frame, &account, &query, Credit::new(), limits);
+    let built = build(
+        &dashboard,
+        frame,
+        &account,
+        &query,
+        CreditForm::new(),
+        limits,
+    );
     Ok(show_page(StatusCode::OK, &built.await?))
 }
 
-/// Adds money, or takes some off.
+/// Adds or takes off money.
 pub(super) async fn credit(
     State(dashboard): State<Arc<Dashboard>>,
     operator: Operator,
@@ -129,7 +134,7 @@ pub(super) async fn credit(
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
     let account = find(&dashboard, &operator, &id).await?;
-    let mut credit = Credit {
+    let mut credit = CreditForm {
         amount: Field::typed(&form, "amount"),
         note: Field::typed(&form, "note"),
         once: form.get("once").unwrap_or_default().to_owned(),
@@ -139,7 +144,7 @@ pub(super) async fn credit(
     }
     if let Err(problem) = credit.note.text.parse::<Note>() {
         credit.note = credit.note.refused(&problem);
-        let limits = Limits::of(&account.rules);
+        let limits = LimitsForm::new(&account.rules);
         return refuse(&dashboard, &operator, &account, credit, limits).await;
     }
     let typed = &credit.amount.text;
@@ -147,7 +152,7 @@ pub(super) async fn credit(
     let problem = match amount {
         Err(problem) => problem.to_string(),
         Ok(Money::ZERO) => {
-            "That changes nothing; give an amount above zero, or one below to take money off."
+            "This changes nothing; give an amount above zero, or below zero to take money off."
                 .to_owned()
         }
         Ok(amount) => {
@@ -174,11 +179,11 @@ pub(super) async fn credit(
     };
     credit.amount = credit.amount.refused(&problem);
     credit.once = random_key();
-    let limits = Limits::of(&account.rules);
+    let limits = LimitsForm::new(&account.rules);
     refuse(&dashboard, &operator, &account, credit, limits).await
 }
 
-/// Changes the limits whose fields were changed, and no other: somebody else may have changed those.
+/// Changes only the limits that were edited; somebody else may have changed the others in the meantime.
 pub(super) async fn set_limits(
     State(dashboard): State<Arc<Dashboard>>,
     operator: Operator,
@@ -186,10 +191,10 @@ pub(super) async fn set_limits(
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
     let account = find(&dashboard, &operator, &id).await?;
-    let mut limits = Limits::typed(&form);
+    let mut limits = LimitsForm::from_form(&form);
     let changes = limits.changes();
     if limits.has_problem() {
-        return refuse(&dashboard, &operator, &account, Credit::new(), limits).await;
+        return refuse(&dashboard, &operator, &account, CreditForm::new(), limits).await;
     }
     if !changes.is_empty() {
         let apply = |rules: &mut SpendingRules| {
@@ -206,7 +211,7 @@ pub(super) async fn set_limits(
     Ok(Redirect::to(&address(account.id, Some("limited"))).into_response())
 }
 
-/// Suspends the account, or lets it go on.
+/// Suspends or resumes the account.
 pub(super) async fn set_state(
     State(dashboard): State<Arc<Dashboard>>,
     operator: Operator,
@@ -227,7 +232,6 @@ pub(super) async fn set_state(
     Ok(Redirect::to(&address(account.id, Some(done))).into_response())
 }
 
-/// The account that an address names.
 async fn find(
     dashboard: &Dashboard,
     operator: &Operator,
@@ -241,7 +245,7 @@ async fn find(
     found.ok_or_else(|| Failure::NotFound(Box::new(operator.frame())))
 }
 
-/// The account was there a moment ago, so whatever else went wrong lies with the store.
+/// The account existed a moment ago, so any other error is reported as not found.
 fn gone(operator: &Operator, error: AccountError) -> Failure {
     match error {
         AccountError::Store(error) => error.into(),
@@ -253,10 +257,10 @@ async fn refuse(
     dashboard: &Dashboard,
     operator: &Operator,
     account: &AccountRecord,
-    credit: Credit,
-    limits: Limits,
+    credit: CreditForm,
+    limits: LimitsForm,
 ) -> Result<Response, Failure> {
-    let frame = operator.frame().refusing("Nothing was changed.");
+    let frame = operator.frame().with_problem("Nothing was changed.");
     let query = Query::default();
     let page = build(dashboard, frame, account, &query, credit, limits).await?;
     Ok(show_page(StatusCode::UNPROCESSABLE_ENTITY, &page))
@@ -267,13 +271,13 @@ async fn build(
     frame: Frame,
     account: &AccountRecord,
     query: &Query,
-    credit: Credit,
-    limits: Limits,
-) -> Result<Page, Failure> {
+    credit: CreditForm,
+    limits: LimitsForm,
+) -> Result<AccountPage, Failure> {
     let accounts = &dashboard.engine.accounts;
     let look = Look {
         before: query.get("before").and_then(|id| id.parse().ok()),
-        limit: PAGE,
+        limit: PAGE_SIZE,
     };
     let entries = accounts.ledger_page(account.id, look).await?;
     let tokens = accounts.list_tokens(Some(account.id)).await?.len();
@@ -283,14 +287,14 @@ async fn build(
         .traffic
         .overview(Some(account.id), now)
         .await?;
-    let is_full = entries.len() >= PAGE as usize;
+    let is_full = entries.len() >= PAGE_SIZE as usize;
     let last = entries
         .last()
         .filter(|_| is_full)
         .map(|entry| entry.id.to_string());
     let currency = &dashboard.settings.currency;
     let available = account.balance.plus(account.rules.credit_limit);
-    Ok(Page {
+    Ok(AccountPage {
         frame,
         id: account.id.get(),
         name: account.name.clone(),
@@ -301,24 +305,24 @@ async fn build(
         available: money(available.max(Money::ZERO), currency),
         tokens: count(tokens as u64),
         traffic: vec![
-            Traffic::of("Today, UTC", &traffic.today, currency),
-            Traffic::of("Last 7 days", &traffic.last_7_days, currency),
-            Traffic::of("Last 30 days", &traffic.last_30_days, currency),
+            TrafficRow::new("Today, UTC", &traffic.today, currency),
+            TrafficRow::new("Last 7 days", &traffic.last_7_days, currency),
+            TrafficRow::new("Last 30 days", &traffic.last_30_days, currency),
         ],
         currency: currency.clone(),
         credit,
         limits,
         ledger: entries
             .iter()
-            .map(|entry| Entry::of(entry, currency))
+            .map(|entry| LedgerRow::new(entry, currency))
             .collect(),
         older: last.map(|id| format!("{}?before={id}", address(account.id, None))),
         is_later: look.before.is_some(),
     })
 }
 
-impl Traffic {
-    fn of(when: &'static str, totals: &Totals, currency: &str) -> Self {
+impl TrafficRow {
+    fn new(when: &'static str, totals: &Totals, currency: &str) -> Self {
         Self {
             when,
             sent: count(totals.sent),
@@ -330,8 +334,8 @@ impl Traffic {
     }
 }
 
-impl Entry {
-    fn of(entry: &LedgerEntry, currency: &str) -> Self {
+impl LedgerRow {
+    fn new(entry: &LedgerEntry, currency: &str) -> Self {
         let sign = if entry.amount > Money::ZERO { "+" } else { "" };
         Self {
             at: entry.at.into(),

@@ -1,4 +1,4 @@
-//! The accounts: all of them, and a new one.
+//! All accounts, and creating one.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use domain::{AccountId, Money};
 use engine::identity::accounts::AccountError;
 use http::StatusCode;
 
-use super::{Field, PAGE};
+use super::{Field, PAGE_SIZE};
 use crate::Dashboard;
 use crate::kit::failure::Failure;
 use crate::kit::format::{Moment, money};
@@ -20,17 +20,17 @@ use crate::kit::session::{Operator, Posted};
 
 #[derive(Template)]
 #[template(path = "operator/accounts.html")]
-struct Page {
+struct AccountsPage {
     frame: Frame,
     search: String,
-    rows: Vec<Row>,
+    rows: Vec<AccountRow>,
     older: Option<String>,
     is_later: bool,
-    new: New,
+    new: NewAccountForm,
     currency: String,
 }
 
-struct Row {
+struct AccountRow {
     id: u64,
     name: String,
     balance: String,
@@ -38,12 +38,11 @@ struct Row {
     created: Moment,
 }
 
-/// The form for a new account.
 #[derive(Default)]
-struct New {
+struct NewAccountForm {
     name: Field,
     balance: Field,
-    /// Whether it was sent and came back.
+    /// Whether the form is unfolded, because it was sent with a problem.
     is_open: bool,
 }
 
@@ -56,7 +55,7 @@ pub(super) async fn list(
         &dashboard,
         &operator,
         &query,
-        New::default(),
+        NewAccountForm::default(),
         StatusCode::OK,
     )
     .await
@@ -67,7 +66,7 @@ pub(super) async fn create(
     operator: Operator,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
-    let mut new = New {
+    let mut new = NewAccountForm {
         name: Field::typed(&form, "name"),
         balance: Field::typed(&form, "balance"),
         is_open: true,
@@ -102,13 +101,13 @@ async fn page(
     dashboard: &Dashboard,
     operator: &Operator,
     query: &Query,
-    new: New,
+    new: NewAccountForm,
     status: StatusCode,
 ) -> Result<Response, Failure> {
     let before = query.get("before").and_then(|id| id.parse().ok());
     let look = Look {
         before: before.and_then(AccountId::new),
-        limit: PAGE,
+        limit: PAGE_SIZE,
     };
     let found = dashboard
         .engine
@@ -117,13 +116,13 @@ async fn page(
         .await?;
     let next = found.next.map(|id| id.get().to_string());
     let currency = &dashboard.settings.currency;
-    let page = Page {
+    let page = AccountsPage {
         frame: operator.frame(),
         search: query.text("name").to_owned(),
         rows: found
             .rows
             .iter()
-            .map(|row| Row::of(row, currency))
+            .map(|row| AccountRow::new(row, currency))
             .collect(),
         older: next.map(|next| query.address_with("before", Some(&next))),
         is_later: look.before.is_some(),
@@ -133,8 +132,8 @@ async fn page(
     Ok(show(status, &page))
 }
 
-impl Row {
-    fn of(account: &AccountRecord, currency: &str) -> Self {
+impl AccountRow {
+    fn new(account: &AccountRecord, currency: &str) -> Self {
         Self {
             id: account.id.get(),
             name: account.name.clone(),

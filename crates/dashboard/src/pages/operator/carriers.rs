@@ -1,4 +1,4 @@
-//! How the carriers of every node do.
+//! The state of all carriers on all nodes.
 
 use std::sync::Arc;
 
@@ -17,32 +17,32 @@ use crate::kit::session::Operator;
 
 #[derive(Template)]
 #[template(path = "operator/carriers.html")]
-struct Page {
+struct CarriersPage {
     frame: Frame,
-    table: Carriers,
+    table: CarrierTable,
 }
 
-/// The part that changes by itself.
+/// The part with live updates.
 #[derive(Template)]
 #[template(path = "operator/carriers_table.html")]
-struct Table {
-    table: Carriers,
+struct TablePart {
+    table: CarrierTable,
 }
 
-struct Carriers {
-    rows: Vec<Row>,
-    /// Carriers of the plan that no living node has.
+struct CarrierTable {
+    rows: Vec<CarrierRow>,
+    /// Carriers of the configuration that no living node runs.
     idle: Vec<String>,
 }
 
-struct Row {
+struct CarrierRow {
     name: String,
     kind: String,
     node: u64,
     health: &'static str,
-    /// Those that are up, of those that are the node's.
+    /// Links that are up, of the links of this node.
     links: String,
-    /// Those that there are over all nodes.
+    /// Links over all nodes.
     links_total: String,
     under_way: String,
     window: String,
@@ -56,14 +56,13 @@ pub(super) async fn show(
     State(dashboard): State<Arc<Dashboard>>,
     operator: Operator,
 ) -> Result<Response, Failure> {
-    let page = Page {
+    let page = CarriersPage {
         frame: operator.frame(),
         table: table(&dashboard).await?,
     };
     Ok(show_page(StatusCode::OK, &page))
 }
 
-/// The table, again and again.
 pub(super) async fn follow(
     State(dashboard): State<Arc<Dashboard>>,
     operator: Operator,
@@ -73,24 +72,24 @@ pub(super) async fn follow(
         let dashboard = own.clone();
         async move {
             let table = table(&dashboard).await?;
-            Ok(Fragment::of(&Table { table }))
+            Ok(Fragment::render(&TablePart { table }))
         }
     })
     .await
 }
 
-async fn table(dashboard: &Dashboard) -> Result<Carriers, Failure> {
+async fn table(dashboard: &Dashboard) -> Result<CarrierTable, Failure> {
     let seen = dashboard.engine.operations.list_carriers().await?;
     let plan = dashboard.engine.routing.plan();
     let idle = plan.carriers.into_iter().map(|carrier| carrier.name);
     let idle = idle.filter(|name| seen.iter().all(|seen| seen.note.name != *name));
-    Ok(Carriers {
+    Ok(CarrierTable {
         idle: idle.collect(),
-        rows: seen.into_iter().map(Row::from).collect(),
+        rows: seen.into_iter().map(CarrierRow::from).collect(),
     })
 }
 
-impl From<CarrierSeen> for Row {
+impl From<CarrierSeen> for CarrierRow {
     fn from(seen: CarrierSeen) -> Self {
         let note = seen.note;
         let state = note.state.clone();
@@ -125,9 +124,9 @@ mod tests {
 
     use super::*;
 
-    /// A note quotes the carrier's own words.
+    /// A note quotes text of the carrier.
     #[test]
-    fn what_a_carrier_says_stays_text() {
+    fn text_of_a_carrier_is_escaped() {
         let seen = CarrierSeen {
             node: NodeId::new(1).expect("in range"),
             at: domain::Timestamp::UNIX_EPOCH,
@@ -147,8 +146,8 @@ mod tests {
                 per_second: 7,
             },
         };
-        let table = Table {
-            table: Carriers {
+        let table = TablePart {
+            table: CarrierTable {
                 rows: vec![seen.into()],
                 idle: vec!["<b>beta</b>".to_owned()],
             },

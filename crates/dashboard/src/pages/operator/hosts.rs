@@ -1,4 +1,4 @@
-//! The hosts that receive reports: what waits for each, and sending it again.
+//! The receivers of callbacks, and replaying what waits for them.
 
 use std::sync::Arc;
 
@@ -9,34 +9,33 @@ use domain::ports::Receiver;
 use engine::PausedReceiver;
 use http::StatusCode;
 
-use super::counted;
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{Moment, count};
+use crate::kit::format::{Moment, capped_count, count};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::{Operator, Posted};
 
 const HERE: &str = "/dashboard/operator/hosts";
-/// Hosts that are shown: those with the most.
+/// Only the hosts with the most callbacks are shown.
 const SHOWN: usize = 100;
 
 #[derive(Template)]
 #[template(path = "operator/hosts.html")]
-struct Page {
+struct HostsPage {
     frame: Frame,
-    rows: Vec<Row>,
+    rows: Vec<HostRow>,
     is_cut: bool,
 }
 
-struct Row {
+struct HostRow {
     address: String,
     host: String,
     waiting: String,
     parked: String,
     oldest: Option<Moment>,
     reason: String,
-    /// Until when this process has paused it, for one account at least.
+    /// Until when this process has paused the host, for at least one account.
     paused_until: Option<Moment>,
 }
 
@@ -48,23 +47,23 @@ pub(super) async fn show(
     let mut frame = operator.frame();
     if let Some(replayed) = query.get("replayed").and_then(|text| text.parse().ok()) {
         let replayed: u64 = replayed;
-        frame = frame.saying(format!("{} reports are sent again now.", count(replayed)));
+        frame = frame.with_success(format!("{} reports are sent again now.", count(replayed)));
     }
     let receivers = dashboard.engine.operations.list_receivers(None).await?;
     let paused = dashboard.engine.paused_receivers();
-    let page = Page {
+    let page = HostsPage {
         frame,
         is_cut: receivers.len() > SHOWN,
         rows: receivers
             .into_iter()
             .take(SHOWN)
-            .map(|receiver| Row::of(receiver, &paused))
+            .map(|receiver| HostRow::new(receiver, &paused))
             .collect(),
     };
     Ok(show_page(StatusCode::OK, &page))
 }
 
-/// Sends what waits or is parked for a host again, of all accounts.
+/// Replays waiting and parked callbacks of all accounts for a host.
 pub(super) async fn replay(
     State(dashboard): State<Arc<Dashboard>>,
     operator: Operator,
@@ -80,8 +79,8 @@ pub(super) async fn replay(
     Ok(Redirect::to(&format!("{HERE}?replayed={replayed}")).into_response())
 }
 
-impl Row {
-    fn of(receiver: Receiver, paused: &[PausedReceiver]) -> Self {
+impl HostRow {
+    fn new(receiver: Receiver, paused: &[PausedReceiver]) -> Self {
         let of_host = |paused: &&PausedReceiver| paused.origin.as_str() == receiver.address;
         let paused_until = paused
             .iter()
@@ -89,8 +88,8 @@ impl Row {
             .map(|paused| paused.until)
             .max();
         Self {
-            waiting: counted(receiver.waiting),
-            parked: counted(receiver.parked),
+            waiting: capped_count(receiver.waiting),
+            parked: capped_count(receiver.parked),
             oldest: receiver.oldest_at.map(Moment::from),
             reason: receiver.last_reason.unwrap_or_default(),
             paused_until: paused_until.map(Moment::from),

@@ -1,4 +1,4 @@
-//! A message of any account, for whoever looks after the service.
+//! The detail of a message of any account.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::Dashboard;
 use crate::kit::failure::Failure;
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::session::Operator;
-use crate::pages::messages::detail::Told;
+use crate::pages::messages::detail::MessageView;
 
 #[derive(Template)]
 #[template(path = "operator/message.html")]
-struct Page {
+struct MessagePage {
     frame: Frame,
     id: MessageId,
     account: u64,
     account_name: String,
-    told: Told,
+    message: MessageView,
 }
 
 pub(super) async fn show(
@@ -31,16 +31,16 @@ pub(super) async fn show(
 ) -> Result<Response, Failure> {
     let not_found = || Failure::NotFound(Box::new(operator.frame()));
     let id: MessageId = id.parse().map_err(|_| not_found())?;
-    let story = dashboard.engine.history.find_story(None, id).await?;
-    let story = story.ok_or_else(not_found)?;
-    let account = story.summary.account;
+    let detail = dashboard.engine.history.find_story(None, id).await?;
+    let detail = detail.ok_or_else(not_found)?;
+    let account = detail.summary.account;
     let mut names = dashboard.engine.accounts.names([account]).await?;
-    let page = Page {
+    let page = MessagePage {
         frame: operator.frame(),
         id,
         account: account.get(),
         account_name: names.remove(&account).unwrap_or_default(),
-        told: dashboard.told(story).alone(),
+        message: dashboard.message_view(detail).without_links(),
     };
     Ok(show_page(StatusCode::OK, &page))
 }

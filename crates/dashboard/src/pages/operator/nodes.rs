@@ -9,18 +9,17 @@ use domain::NodeId;
 use domain::ports::{CarrierSeen, NodeSeen};
 use http::StatusCode;
 
-use super::counted;
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{Moment, count};
+use crate::kit::format::{Moment, capped_count, count};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::session::Operator;
 
 #[derive(Template)]
 #[template(path = "operator/nodes.html")]
-struct Page {
+struct NodesPage {
     frame: Frame,
-    nodes: Vec<Row>,
+    nodes: Vec<NodeRow>,
     version: &'static str,
     started: Moment,
     is_worker: bool,
@@ -31,17 +30,17 @@ struct Page {
     size: String,
 }
 
-struct Row {
+struct NodeRow {
     id: u64,
     is_this: bool,
     state: &'static str,
     until: Moment,
     holds: String,
     carriers: String,
-    /// When it was started, as far as its program says so.
+    /// Nodes of old versions do not tell it.
     started: Option<Moment>,
     version: String,
-    place: String,
+    listens_on: String,
     roles: String,
 }
 
@@ -54,11 +53,11 @@ pub(super) async fn show(
     let carriers = operations.list_carriers().await?;
     let database = operations.describe_database().await?;
     let this = dashboard.engine.node();
-    let page = Page {
+    let page = NodesPage {
         frame: operator.frame(),
         nodes: nodes
             .iter()
-            .map(|node| Row::of(node, this, &carriers))
+            .map(|node| NodeRow::new(node, this, &carriers))
             .collect(),
         version: env!("CARGO_PKG_VERSION"),
         started: operations.started_at().into(),
@@ -75,8 +74,8 @@ pub(super) async fn show(
     Ok(show_page(StatusCode::OK, &page))
 }
 
-impl Row {
-    fn of(node: &NodeSeen, this: NodeId, carriers: &[CarrierSeen]) -> Self {
+impl NodeRow {
+    fn new(node: &NodeSeen, this: NodeId, carriers: &[CarrierSeen]) -> Self {
         let own = carriers.iter().filter(|seen| seen.node == node.node);
         let own: Vec<&str> = own.map(|seen| seen.note.name.as_str()).collect();
         let facts = node.facts.as_ref();
@@ -85,14 +84,14 @@ impl Row {
             is_this: this == node.node,
             state: if node.is_dead { "dead" } else { "alive" },
             until: node.alive_until.into(),
-            holds: counted(node.holds),
+            holds: capped_count(node.holds),
             carriers: own.join(", "),
             started: facts.map(|facts| facts.started_at.into()),
             version: facts.map_or_else(
                 || "older".to_owned(),
                 |facts| format!("{}, schema {}", facts.card.version, facts.schema),
             ),
-            place: facts.map_or_else(String::new, |facts| {
+            listens_on: facts.map_or_else(String::new, |facts| {
                 format!("{} ({})", facts.card.host, facts.card.listen)
             }),
             roles: facts.map_or_else(String::new, |facts| facts.card.roles.join(", ")),
@@ -100,7 +99,6 @@ impl Row {
     }
 }
 
-/// A size in the unit that suits it.
 fn bytes(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)];
     let unit = UNITS.into_iter().find(|(_, size)| bytes >= *size);
@@ -118,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_shown_in_the_unit_that_suits_them() {
+    fn sizes_have_suitable_units() {
         for (size, expected) in [
             (0, "0 bytes"),
             (999, "999 bytes"),

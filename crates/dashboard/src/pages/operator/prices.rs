@@ -1,4 +1,4 @@
-//! Price lists: what is in force, what was before, and a new one with a look at what it changes.
+//! Price lists: the current one, earlier versions, and importing a new one after a preview.
 
 mod preview;
 
@@ -24,29 +24,26 @@ use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::{Operator, Posted};
 
-/// The largest form with a price list.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// Rows of a list that a page shows.
 const SHOWN_ROWS: usize = 100;
-/// Versions that a page shows.
 const SHOWN_VERSIONS: usize = 20;
 const HERE: &str = "/dashboard/operator/prices";
 
 #[derive(Template)]
 #[template(path = "operator/prices.html")]
-struct Page {
+struct PricesPage {
     frame: Frame,
     tabs: Vec<Tab>,
-    which: Which,
+    choice: PriceListChoice,
     search: String,
     is_demonstration: bool,
-    version: Option<Version>,
-    versions: Vec<Version>,
-    rows: Vec<RowShown>,
+    version: Option<VersionRow>,
+    versions: Vec<VersionRow>,
+    rows: Vec<PriceRowView>,
     hidden_rows: Option<String>,
     total: String,
     with_own: Vec<OwnList>,
-    import: Import,
+    import: ImportForm,
     currency: String,
 }
 
@@ -56,22 +53,21 @@ struct Tab {
     is_here: bool,
 }
 
-/// Which list is meant.
-struct Which {
+struct PriceListChoice {
     channel: Channel,
-    /// The account whose own prices these are; `None`: everybody's.
+    /// `None`: the price list for everyone.
     account: Option<AccountRecord>,
 }
 
-struct Version {
+struct VersionRow {
     number: u32,
     at: Moment,
     rows: String,
     address: String,
 }
 
-struct RowShown {
-    place: String,
+struct PriceRowView {
+    country: String,
     network: String,
     operator: String,
     rate: String,
@@ -83,15 +79,14 @@ struct OwnList {
     rows: String,
 }
 
-/// The form for a new list.
 #[derive(Default)]
-struct Import {
+struct ImportForm {
     text: String,
     problems: Vec<String>,
 }
 
-impl Which {
-    async fn of(
+impl PriceListChoice {
+    async fn find(
         dashboard: &Dashboard,
         operator: &Operator,
         channel: Option<&str>,
@@ -117,7 +112,7 @@ impl Which {
         self.account.as_ref().map(|account| account.id)
     }
 
-    /// The account's name; empty for everybody's list.
+    /// Empty for the price list for everyone.
     fn account_name(&self) -> &str {
         self.account.as_ref().map_or("", |account| &account.name)
     }
@@ -151,16 +146,17 @@ pub(super) async fn show(
     query: Query,
 ) -> Result<Response, Failure> {
     let (channel, account) = (query.get("channel"), query.get("account"));
-    let which = Which::of(&dashboard, &operator, channel, account).await?;
+    let choice = PriceListChoice::find(&dashboard, &operator, channel, account).await?;
     let mut frame = operator.frame();
     if query.get("done") == Some("imported") {
-        frame = frame.saying("The list is imported. Every node charges by it within seconds.");
+        frame =
+            frame.with_success("The list is imported. Every node charges by it within seconds.");
     }
-    let page = build(&dashboard, frame, which, &query, Import::default()).await?;
+    let page = build(&dashboard, frame, choice, &query, ImportForm::default()).await?;
     Ok(show_page(StatusCode::OK, &page))
 }
 
-/// Shows what a new list would change, or imports it once that was seen.
+/// Shows a preview, or imports the list after the preview was confirmed.
 pub(super) async fn import(
     State(dashboard): State<Arc<Dashboard>>,
     operator: Operator,
@@ -168,20 +164,23 @@ pub(super) async fn import(
 ) -> Result<Response, Failure> {
     let text = form.take("csv");
     let account = form.get("account").filter(|name| !name.is_empty());
-    let which = Which::of(&dashboard, &operator, form.get("channel"), account).await?;
+    let choice = PriceListChoice::find(&dashboard, &operator, form.get("channel"), account).await?;
     let seen = seen_version(&form);
     let catalogues = &dashboard.engine.catalogues;
-    let problems = match plan(&dashboard, &which, &text).await {
+    let problems = match plan(&dashboard, &choice, &text).await {
         Err(ImportError::Store(error)) => return Err(error.into()),
         Err(ImportError::Prices(problems)) => problems.iter().map(ToString::to_string).collect(),
         Err(other) => vec![other.to_string()],
         Ok(plan) if plan.leaves_nothing() => {
-            vec!["It has no rows: nothing could be sent any more. Give at least the row of a default.".to_owned()]
+            vec![
+                "It has no rows, so nothing could be sent any more. Give at least a default row."
+                    .to_owned(),
+            ]
         }
         Ok(plan) if seen == Some(plan.previous()) => {
             match catalogues.import_prices(&operator.by(), plan).await {
                 Ok(_) => {
-                    let address = format!("{}&done=imported", which.address());
+                    let address = format!("{}&done=imported", choice.address());
                     return Ok(Redirect::to(&address).into_response());
                 }
                 Err(ImportError::Store(error)) => return Err(error.into()),
@@ -189,25 +188,29 @@ pub(super) async fn import(
             }
         }
         Ok(plan) => {
-            let page = preview::Preview::of(&dashboard, &operator, &which, &plan, text, seen);
+            let page = preview::Preview::new(&dashboard, &operator, &choice, &plan, text, seen);
             return Ok(page.show());
         }
     };
-    let frame = operator.frame().refusing("Nothing was changed.");
-    let import = Import { text, problems };
-    let page = build(&dashboard, frame, which, &Query::default(), import).await?;
+    let frame = operator.frame().with_problem("Nothing was changed.");
+    let import = ImportForm { text, problems };
+    let page = build(&dashboard, frame, choice, &Query::default(), import).await?;
     Ok(show_page(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
 
-/// The version that whoever imports has seen the difference to; `None`: nobody has looked yet.
+/// The version that the preview was compared with; `None` before the preview.
 fn seen_version(form: &Form) -> Option<u32> {
     form.get("seen")?.parse().ok()
 }
 
-/// Checks a list. A long one takes a while, so that happens beside what others wait for.
-async fn plan(dashboard: &Dashboard, which: &Which, text: &str) -> Result<PricePlan, ImportError> {
+/// Checks a list on another thread, because a long one takes a while.
+async fn plan(
+    dashboard: &Dashboard,
+    choice: &PriceListChoice,
+    text: &str,
+) -> Result<PricePlan, ImportError> {
     let catalogues = dashboard.engine.catalogues.clone();
-    let (channel, account) = (which.channel, which.account_id());
+    let (channel, account) = (choice.channel, choice.account_id());
     let text = text.to_owned();
     let planned = tokio::task::spawn_blocking(move || {
         catalogues.plan_prices(channel, account, &text, Format::Csv)
@@ -215,23 +218,23 @@ async fn plan(dashboard: &Dashboard, which: &Which, text: &str) -> Result<PriceP
     planned.await.expect("checking a list does not panic")
 }
 
-/// A list as CSV: the one in force, or a former version.
+/// The current list or an earlier version, as CSV.
 pub(super) async fn export(
     State(dashboard): State<Arc<Dashboard>>,
     operator: Operator,
     query: Query,
 ) -> Result<Response, Failure> {
     let (channel, account) = (query.get("channel"), query.get("account"));
-    let which = Which::of(&dashboard, &operator, channel, account).await?;
+    let choice = PriceListChoice::find(&dashboard, &operator, channel, account).await?;
     let catalogues = &dashboard.engine.catalogues;
     let csv = match query.get("version") {
         None => {
             let live = catalogues.live();
-            let list = which.list(live.prices(which.channel));
+            let list = choice.list(live.prices(choice.channel));
             list.map_or_else(|| PriceList::default().to_csv(), |list| list.to_csv())
         }
         Some(version) => {
-            let kind = price_kind(which.channel, which.account_id());
+            let kind = price_kind(choice.channel, choice.account_id());
             let found = match version.parse() {
                 Ok(version) => catalogues.version(kind, version).await?,
                 Err(_) => None,
@@ -239,7 +242,7 @@ pub(super) async fn export(
             found.ok_or_else(|| Failure::NotFound(Box::new(operator.frame())))?
         }
     };
-    let attachment = format!("attachment; filename=\"prices-{}.csv\"", which.channel);
+    let attachment = format!("attachment; filename=\"prices-{}.csv\"", choice.channel);
     let headers = [
         (CONTENT_TYPE, "text/csv; charset=utf-8"),
         (CONTENT_DISPOSITION, &attachment),
@@ -252,28 +255,28 @@ pub(super) async fn export(
 async fn build(
     dashboard: &Dashboard,
     frame: Frame,
-    which: Which,
+    choice: PriceListChoice,
     query: &Query,
-    import: Import,
-) -> Result<Page, Failure> {
+    import: ImportForm,
+) -> Result<PricesPage, Failure> {
     let catalogues = &dashboard.engine.catalogues;
-    let kind = price_kind(which.channel, which.account_id());
+    let kind = price_kind(choice.channel, choice.account_id());
     let history = catalogues.history(kind).await?;
-    let export = which.export_address();
+    let export = choice.export_address();
     let mut versions = history.iter().take(SHOWN_VERSIONS);
-    let versions: Vec<Version> = versions
+    let versions: Vec<VersionRow> = versions
         .by_ref()
-        .map(|one| Version::of(one, &export))
+        .map(|one| VersionRow::new(one, &export))
         .collect();
     let (list, is_demonstration, own) = {
         let live = catalogues.live();
-        let prices = live.prices(which.channel);
+        let prices = live.prices(choice.channel);
         let own = prices.of_account.iter();
         let own: Vec<(AccountId, usize)> = own.map(|(id, list)| (*id, list.rows().len())).collect();
-        let list = which.list(prices).cloned().unwrap_or_default();
+        let list = choice.list(prices).cloned().unwrap_or_default();
         (
             list,
-            prices.is_demonstration && which.account.is_none(),
+            prices.is_demonstration && choice.account.is_none(),
             own,
         )
     };
@@ -285,47 +288,48 @@ async fn build(
     let mut with_own: Vec<OwnList> = own
         .iter()
         .filter(|(_, rows)| *rows > 0)
-        .filter_map(|(id, rows)| Some(OwnList::of(names.get(id)?, which.channel, *rows)))
+        .filter_map(|(id, rows)| Some(OwnList::new(names.get(id)?, choice.channel, *rows)))
         .collect();
     with_own.sort_by(|a, b| a.name.cmp(&b.name));
     let search = query.text("search").to_lowercase();
     let fits = |row: &&PriceRow| search.is_empty() || searchable(row).contains(&search);
     let fitting: Vec<&PriceRow> = list.rows().iter().filter(fits).collect();
     let hidden = fitting.len().saturating_sub(SHOWN_ROWS);
-    Ok(Page {
+    Ok(PricesPage {
         frame,
-        tabs: Channel::ALL.map(|channel| Tab::of(channel, &which)).into(),
+        tabs: Channel::ALL
+            .map(|channel| Tab::new(channel, &choice))
+            .into(),
         search: query.text("search").to_owned(),
         is_demonstration,
-        version: history.first().map(|one| Version::of(one, &export)),
+        version: history.first().map(|one| VersionRow::new(one, &export)),
         versions,
         rows: fitting
             .iter()
             .take(SHOWN_ROWS)
-            .map(|row| RowShown::of(row))
+            .map(|row| PriceRowView::new(row))
             .collect(),
         hidden_rows: (hidden > 0).then(|| count(hidden as u64)),
         total: count(list.rows().len() as u64),
         with_own,
         import,
         currency: dashboard.settings.currency.clone(),
-        which,
+        choice,
     })
 }
 
-/// What a row can be found by.
 fn searchable(row: &PriceRow) -> String {
-    let shown = RowShown::of(row);
+    let shown = PriceRowView::new(row);
     let code = row.country.as_ref().map_or("", Country::as_str);
     format!(
         "{} {code} {} {}",
-        shown.place, shown.network, shown.operator
+        shown.country, shown.network, shown.operator
     )
     .to_lowercase()
 }
 
 impl Tab {
-    fn of(channel: Channel, here: &Which) -> Self {
+    fn new(channel: Channel, here: &PriceListChoice) -> Self {
         Self {
             channel: channel.name(),
             address: address(HERE, channel, here.account_name()),
@@ -334,8 +338,8 @@ impl Tab {
     }
 }
 
-impl Version {
-    fn of(entry: &CatalogueEntry, export: &str) -> Self {
+impl VersionRow {
+    fn new(entry: &CatalogueEntry, export: &str) -> Self {
         Self {
             number: entry.version,
             at: entry.at.into(),
@@ -346,7 +350,7 @@ impl Version {
 }
 
 impl OwnList {
-    fn of(name: &str, channel: Channel, rows: usize) -> Self {
+    fn new(name: &str, channel: Channel, rows: usize) -> Self {
         Self {
             name: name.to_owned(),
             address: address(HERE, channel, name),
@@ -355,16 +359,16 @@ impl OwnList {
     }
 }
 
-impl RowShown {
-    fn of(row: &PriceRow) -> Self {
-        let place = row.country.map_or("All other countries", Country::name);
+impl PriceRowView {
+    fn new(row: &PriceRow) -> Self {
+        let country = row.country.map_or("All other countries", Country::name);
         let mnc = row.mnc.as_deref();
         let network = match (row.mcc, mnc) {
             (Some(mcc), Some(mnc)) => format!("{mcc:03}-{mnc}"),
             _ => String::new(),
         };
         Self {
-            place: place.to_owned(),
+            country: country.to_owned(),
             network,
             operator: row.operator.clone(),
             rate: row.rate.to_string(),

@@ -1,4 +1,4 @@
-//! What waits, what is stuck, and receipts that fit nothing.
+//! The depth of all queues, stuck messages, and receipts that match no message.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,28 +12,26 @@ use domain::{AccountId, NodeId, Outcome};
 use engine::reading::operations::STUCK_AFTER;
 use http::StatusCode;
 
-use super::counted;
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::format::{Moment, count};
+use crate::kit::format::{Moment, capped_count, count};
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::session::Operator;
 
-/// Stuck messages, and receipts, that are shown.
 const SHOWN: u32 = 50;
 
 #[derive(Template)]
 #[template(path = "operator/queues.html")]
-struct Page {
+struct QueuesPage {
     frame: Frame,
-    queues: Vec<Depth>,
+    queues: Vec<QueueRow>,
     stuck_after_min: i64,
-    stuck: Vec<Stuck>,
-    unmatched: Vec<Receipt>,
+    stuck: Vec<StuckRow>,
+    unmatched: Vec<ReceiptRow>,
     is_cut: bool,
 }
 
-struct Depth {
+struct QueueRow {
     name: &'static str,
     count: String,
     is_empty: bool,
@@ -41,7 +39,7 @@ struct Depth {
     about: &'static str,
 }
 
-struct Stuck {
+struct StuckRow {
     id: u64,
     account: u64,
     account_name: String,
@@ -50,7 +48,7 @@ struct Stuck {
     attempts: String,
 }
 
-struct Receipt {
+struct ReceiptRow {
     carrier: String,
     reference: String,
     outcome: String,
@@ -67,23 +65,23 @@ pub(super) async fn show(
     let unmatched = operations.list_unmatched(SHOWN).await?;
     let accounts = stuck.iter().map(|message| message.account);
     let names = dashboard.engine.accounts.names(accounts).await?;
-    let page = Page {
+    let page = QueuesPage {
         frame: operator.frame(),
-        queues: queues.into_iter().map(Depth::from).collect(),
+        queues: queues.into_iter().map(QueueRow::from).collect(),
         stuck_after_min: STUCK_AFTER.as_mins(),
         is_cut: stuck.len() >= SHOWN as usize,
-        stuck: stuck.iter().map(|one| Stuck::of(one, &names)).collect(),
-        unmatched: unmatched.into_iter().map(Receipt::from).collect(),
+        stuck: stuck.iter().map(|one| StuckRow::new(one, &names)).collect(),
+        unmatched: unmatched.into_iter().map(ReceiptRow::from).collect(),
     };
     Ok(show_page(StatusCode::OK, &page))
 }
 
-/// What a queue is called, and what to think of it.
-fn in_words(queue: Queue) -> (&'static str, &'static str) {
+/// The name of a queue, and what its depth means.
+fn describe(queue: Queue) -> (&'static str, &'static str) {
     match queue {
         Queue::Due(Priority::High) => (
             "Due, high priority",
-            "They should go within a second. If they do not, no carrier of their route takes them.",
+            "They should leave within a second. If they do not, no carrier of their route accepts them.",
         ),
         Queue::Due(Priority::Normal) => (
             "Due, normal priority",
@@ -124,7 +122,7 @@ fn in_words(queue: Queue) -> (&'static str, &'static str) {
         ),
         Queue::CallbacksLater => (
             "Reports tried again later",
-            "Their receivers did not answer as they should. The tries go on with growing pauses.",
+            "Their receivers did not answer with success. Attempts continue with growing pauses.",
         ),
         Queue::CallbacksParked => (
             "Reports parked",
@@ -133,12 +131,12 @@ fn in_words(queue: Queue) -> (&'static str, &'static str) {
     }
 }
 
-impl From<QueueDepth> for Depth {
+impl From<QueueDepth> for QueueRow {
     fn from(depth: QueueDepth) -> Self {
-        let (name, about) = in_words(depth.queue);
+        let (name, about) = describe(depth.queue);
         Self {
             name,
-            count: counted(depth.count),
+            count: capped_count(depth.count),
             is_empty: depth.count == Counted(0),
             first: depth.first_at.map(Moment::from),
             about,
@@ -146,8 +144,8 @@ impl From<QueueDepth> for Depth {
     }
 }
 
-impl Stuck {
-    fn of(message: &Overdue, names: &HashMap<AccountId, String>) -> Self {
+impl StuckRow {
+    fn new(message: &Overdue, names: &HashMap<AccountId, String>) -> Self {
         Self {
             id: message.id.get(),
             account: message.account.get(),
@@ -159,7 +157,7 @@ impl Stuck {
     }
 }
 
-impl From<Unmatched> for Receipt {
+impl From<Unmatched> for ReceiptRow {
     fn from(receipt: Unmatched) -> Self {
         let outcome = match receipt.outcome {
             None => String::new(),

@@ -1,4 +1,4 @@
-//! The reference data: what is in force, and what it says of a number, a prefix, an operator or a network.
+//! The reference data: its versions, and a search for numbers, prefixes, mobile operators and networks.
 
 use std::sync::Arc;
 
@@ -18,40 +18,37 @@ use crate::kit::page::{Frame, show as show_page};
 use crate::kit::query::Query;
 use crate::kit::session::Operator;
 
-/// Finds of each sort that are shown.
 const SHOWN: usize = 50;
-/// Versions that are shown.
 const SHOWN_VERSIONS: usize = 20;
 
 #[derive(Template)]
 #[template(path = "operator/reference.html")]
-struct Page {
+struct ReferencePage {
     frame: Frame,
-    versions: Vec<Version>,
+    versions: Vec<VersionRow>,
     operators: String,
     networks: String,
     prefixes: String,
     areas: String,
     asked: String,
-    found: Option<Finds>,
+    found: Option<Matches>,
 }
 
-struct Version {
+struct VersionRow {
     number: u32,
     at: Moment,
     rows: String,
 }
 
-/// What was found for what was asked.
 #[derive(Default)]
-struct Finds {
-    number: Option<PlaceShown>,
-    networks: Vec<NetworkShown>,
-    operators: Vec<OperatorShown>,
-    prefixes: Vec<PrefixShown>,
+struct Matches {
+    number: Option<LocationRow>,
+    networks: Vec<NetworkRow>,
+    operators: Vec<OperatorRow>,
+    prefixes: Vec<PrefixRow>,
 }
 
-impl Finds {
+impl Matches {
     fn is_empty(&self) -> bool {
         self.number.is_none()
             && self.networks.is_empty()
@@ -60,14 +57,14 @@ impl Finds {
     }
 }
 
-struct PlaceShown {
+struct LocationRow {
     number: String,
     country: String,
     operator: String,
     network: String,
 }
 
-struct NetworkShown {
+struct NetworkRow {
     code: String,
     name: String,
     country: String,
@@ -75,14 +72,14 @@ struct NetworkShown {
     status: &'static str,
 }
 
-struct OperatorShown {
+struct OperatorRow {
     id: u32,
     name: String,
     country: String,
     networks: String,
 }
 
-struct PrefixShown {
+struct PrefixRow {
     prefix: u64,
     country: String,
     operator: String,
@@ -98,12 +95,12 @@ pub(super) async fn show(
     let live = catalogues.live();
     let counts = live.reference.counts();
     let shown = |number: usize| count(number as u64);
-    let page = Page {
+    let page = ReferencePage {
         frame: operator.frame(),
         versions: history
             .iter()
             .take(SHOWN_VERSIONS)
-            .map(Version::from)
+            .map(VersionRow::from)
             .collect(),
         operators: shown(counts.operators),
         networks: shown(counts.networks),
@@ -117,8 +114,8 @@ pub(super) async fn show(
     Ok(show_page(StatusCode::OK, &page))
 }
 
-/// What a text may mean, all of it.
-fn look_up(reference: &Reference, asked: &str) -> Finds {
+/// Finds everything that a text may mean.
+fn look_up(reference: &Reference, asked: &str) -> Matches {
     let digits: String = asked.chars().filter(char::is_ascii_digit).collect();
     let is_number = asked
         .chars()
@@ -130,43 +127,43 @@ fn look_up(reference: &Reference, asked: &str) -> Finds {
     }
 }
 
-fn by_digits(reference: &Reference, digits: &str) -> Finds {
+fn by_digits(reference: &Reference, digits: &str) -> Matches {
     let network = digits.parse::<Network>().ok();
     let networks = network.map(|network| reference.find_network(network));
     let id = digits.parse().ok().and_then(OperatorId::new);
     let operator = id.and_then(|id| reference.operator(id));
     let number = Msisdn::parse(digits).ok();
-    Finds {
-        number: number.map(|number| PlaceShown::of(reference, &number)),
+    Matches {
+        number: number.map(|number| LocationRow::new(reference, &number)),
         networks: networks
             .into_iter()
             .flatten()
             .take(SHOWN)
-            .map(|entry| NetworkShown::of(reference, entry))
+            .map(|entry| NetworkRow::new(reference, entry))
             .collect(),
-        operators: operator.into_iter().map(OperatorShown::from).collect(),
+        operators: operator.into_iter().map(OperatorRow::from).collect(),
         prefixes: reference
             .prefixes_along(digits)
             .take(SHOWN)
-            .map(|entry| PrefixShown::of(reference, entry))
+            .map(|entry| PrefixRow::new(reference, entry))
             .collect(),
     }
 }
 
-fn by_words(reference: &Reference, asked: &str) -> Finds {
+fn by_words(reference: &Reference, asked: &str) -> Matches {
     let wanted = asked.to_lowercase();
     let is_named = |one: &&MobileOperator| one.name.to_lowercase().contains(&wanted);
     let operators = reference.operators().iter().filter(is_named);
     let country = Country::parse(asked).ok();
     let networks = country.map_or(&[][..], |country| reference.networks(country));
-    Finds {
+    Matches {
         networks: networks
             .iter()
             .take(SHOWN)
-            .map(|entry| NetworkShown::of(reference, entry))
+            .map(|entry| NetworkRow::new(reference, entry))
             .collect(),
-        operators: operators.take(SHOWN).map(OperatorShown::from).collect(),
-        ..Finds::default()
+        operators: operators.take(SHOWN).map(OperatorRow::from).collect(),
+        ..Matches::default()
     }
 }
 
@@ -179,12 +176,12 @@ fn operator_name(reference: &Reference, id: OperatorId) -> String {
     format!("{name} ({id})")
 }
 
-/// Both codes, apart.
+/// MCC and MNC, such as `247-01`.
 pub(super) fn network_code(network: Network) -> String {
     format!("{:03}-{}", network.mcc(), network.mnc())
 }
 
-impl From<&CatalogueEntry> for Version {
+impl From<&CatalogueEntry> for VersionRow {
     fn from(entry: &CatalogueEntry) -> Self {
         Self {
             number: entry.version,
@@ -194,8 +191,8 @@ impl From<&CatalogueEntry> for Version {
     }
 }
 
-impl PlaceShown {
-    fn of(reference: &Reference, number: &Msisdn) -> Self {
+impl LocationRow {
+    fn new(reference: &Reference, number: &Msisdn) -> Self {
         let Place {
             country,
             operator,
@@ -211,8 +208,8 @@ impl PlaceShown {
     }
 }
 
-impl NetworkShown {
-    fn of(reference: &Reference, entry: &NetworkEntry) -> Self {
+impl NetworkRow {
+    fn new(reference: &Reference, entry: &NetworkEntry) -> Self {
         Self {
             code: network_code(entry.network),
             name: entry.name.to_string(),
@@ -223,7 +220,7 @@ impl NetworkShown {
     }
 }
 
-impl From<&MobileOperator> for OperatorShown {
+impl From<&MobileOperator> for OperatorRow {
     fn from(operator: &MobileOperator) -> Self {
         let networks = operator.networks.iter();
         let networks: Vec<String> = networks.map(|network| network_code(*network)).collect();
@@ -236,8 +233,8 @@ impl From<&MobileOperator> for OperatorShown {
     }
 }
 
-impl PrefixShown {
-    fn of(reference: &Reference, entry: &Prefix) -> Self {
+impl PrefixRow {
+    fn new(reference: &Reference, entry: &Prefix) -> Self {
         Self {
             prefix: entry.prefix,
             country: country_name(entry.country),
@@ -251,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_is_taken_for_all_that_it_may_mean() {
+    fn a_search_finds_everything_that_it_may_mean() {
         let reference = Reference::embedded();
         for (asked, number, networks, operators, prefixes) in [
             ("+371 2000 0001", true, false, false, true),

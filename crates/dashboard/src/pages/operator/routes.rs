@@ -1,4 +1,4 @@
-//! Routes: the rules in force, and which way a message would go.
+//! Routing rules, and the route that a message would take.
 
 use std::sync::Arc;
 
@@ -22,54 +22,52 @@ use crate::kit::session::Operator;
 
 #[derive(Template)]
 #[template(path = "operator/routes.html")]
-struct Page {
+struct RoutesPage {
     frame: Frame,
-    rules: Vec<RuleShown>,
-    carriers: Vec<CarrierShown>,
-    trial: Trial,
-    way: Option<Way>,
+    rules: Vec<RuleRow>,
+    carriers: Vec<PlanCarrierRow>,
+    form: RouteForm,
+    route: Option<RouteTrace>,
 }
 
-struct RuleShown {
+struct RuleRow {
     number: usize,
-    /// What it asks for, each with its values; empty: it fits everything.
+    /// Conditions with their values; empty matches every message.
     conditions: Vec<(&'static str, String)>,
     choice: &'static str,
     carriers: Vec<String>,
     is_chosen: bool,
 }
 
-struct CarrierShown {
+struct PlanCarrierRow {
     name: String,
     channels: String,
     has_costs: bool,
 }
 
-/// The form that asks for a way.
 #[derive(Default)]
-struct Trial {
+struct RouteForm {
     to: Field,
     account: Field,
-    channels: Vec<ChannelOffered>,
+    channels: Vec<ChannelOption>,
 }
 
-struct ChannelOffered {
+struct ChannelOption {
     name: &'static str,
     is_chosen: bool,
 }
 
-/// The answer.
-struct Way {
+struct RouteTrace {
     to: String,
-    place: String,
+    location: String,
     price: Option<String>,
     rule: Option<usize>,
     has_rules: bool,
     is_by_share: bool,
-    carriers: Vec<Step>,
+    carriers: Vec<CarrierStep>,
 }
 
-struct Step {
+struct CarrierStep {
     name: String,
     about: String,
     health: Option<&'static str>,
@@ -83,53 +81,53 @@ pub(super) async fn show(
     let plan = dashboard.engine.routing.plan();
     let channel = query.get("channel").and_then(|name| name.parse().ok());
     let channel = channel.unwrap_or(Channel::Sms);
-    let mut trial = Trial {
+    let mut form = RouteForm {
         to: Field::with(query.text("to")),
         account: Field::with(query.text("account")),
         channels: Channel::ALL
-            .map(|one| ChannelOffered::of(one, channel))
+            .map(|one| ChannelOption::new(one, channel))
             .into(),
     };
     let traced = match query.get("to") {
         None => None,
-        Some(_) => trace(&dashboard, channel, &mut trial).await?,
+        Some(_) => trace(&dashboard, channel, &mut form).await?,
     };
     let chosen = traced.as_ref().and_then(|(_, traced)| traced.rule);
-    let status = if trial.to.problem.is_some() || trial.account.problem.is_some() {
+    let status = if form.to.problem.is_some() || form.account.problem.is_some() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
         StatusCode::OK
     };
-    let page = Page {
+    let page = RoutesPage {
         frame: operator.frame(),
         rules: rules(&plan, chosen),
-        carriers: plan.carriers.iter().map(CarrierShown::from).collect(),
-        way: traced.map(|(to, traced)| Way::of(&dashboard, &plan, to, &traced)),
-        trial,
+        carriers: plan.carriers.iter().map(PlanCarrierRow::from).collect(),
+        route: traced.map(|(to, traced)| RouteTrace::new(&dashboard, &plan, to, &traced)),
+        form,
     };
     Ok(show_page(status, &page))
 }
 
-/// The way of what was typed, or `None` and the problem beside its field.
+/// Traces the route; `None` if a field is invalid.
 async fn trace(
     dashboard: &Dashboard,
     channel: Channel,
-    trial: &mut Trial,
+    form: &mut RouteForm,
 ) -> Result<Option<(Msisdn, Traced)>, Failure> {
-    let to = match Msisdn::parse(&trial.to.text) {
+    let to = match Msisdn::parse(&form.to.text) {
         Ok(to) => to,
         Err(problem) => {
-            trial.to.problem = Some(problem.to_string());
+            form.to.problem = Some(problem.to_string());
             return Ok(None);
         }
     };
-    let account: Option<AccountId> = match trial.account.text.as_str() {
+    let account: Option<AccountId> = match form.account.text.as_str() {
         "" => None,
         name => match dashboard.engine.accounts.get(name).await {
             Ok(account) => Some(account.id),
             Err(AccountError::Store(error)) => return Err(error.into()),
             Err(_) => {
-                trial.account.problem = Some("There is no account of this name.".to_owned());
+                form.account.problem = Some("There is no account of this name.".to_owned());
                 return Ok(None);
             }
         },
@@ -138,10 +136,10 @@ async fn trace(
     Ok(Some((to, traced)))
 }
 
-fn rules(plan: &Plan, chosen: Option<usize>) -> Vec<RuleShown> {
+fn rules(plan: &Plan, chosen: Option<usize>) -> Vec<RuleRow> {
     let rules = plan.rules.iter().enumerate();
     rules
-        .map(|(at, rule)| RuleShown {
+        .map(|(at, rule)| RuleRow {
             number: at + 1,
             conditions: conditions(&rule.when),
             choice: match rule.choice {
@@ -178,7 +176,7 @@ fn conditions(when: &Condition) -> Vec<(&'static str, String)> {
     given.collect()
 }
 
-/// The carriers of a rule, each with its share where shares decide.
+/// The carriers of a rule, with their weights if the rule has some.
 fn named_carriers(plan: &Plan, rule: &Rule) -> Vec<String> {
     let weights = match &rule.choice {
         Choice::Share(weights) => Some(weights),
@@ -196,7 +194,7 @@ fn named_carriers(plan: &Plan, rule: &Rule) -> Vec<String> {
         .collect()
 }
 
-impl From<&engine::sending::routing::CarrierFacts> for CarrierShown {
+impl From<&engine::sending::routing::CarrierFacts> for PlanCarrierRow {
     fn from(carrier: &engine::sending::routing::CarrierFacts) -> Self {
         let channels: Vec<&str> = carrier.channels.iter().map(|one| one.name()).collect();
         Self {
@@ -207,8 +205,8 @@ impl From<&engine::sending::routing::CarrierFacts> for CarrierShown {
     }
 }
 
-impl ChannelOffered {
-    fn of(channel: Channel, chosen: Channel) -> Self {
+impl ChannelOption {
+    fn new(channel: Channel, chosen: Channel) -> Self {
         Self {
             name: channel.name(),
             is_chosen: channel == chosen,
@@ -216,8 +214,8 @@ impl ChannelOffered {
     }
 }
 
-impl Way {
-    fn of(dashboard: &Dashboard, plan: &Plan, to: Msisdn, traced: &Traced) -> Self {
+impl RouteTrace {
+    fn new(dashboard: &Dashboard, plan: &Plan, to: Msisdn, traced: &Traced) -> Self {
         let currency = &dashboard.settings.currency;
         let live = dashboard.engine.catalogues.live();
         let operator = traced
@@ -232,7 +230,7 @@ impl Way {
             operator.map(|operator| operator.name.to_string()),
             traced.place.network.map(network_code),
         ];
-        let place: Vec<String> = parts.into_iter().flatten().collect();
+        let location: Vec<String> = parts.into_iter().flatten().collect();
         let total: u64 = traced
             .carriers
             .iter()
@@ -241,7 +239,7 @@ impl Way {
             .sum();
         Self {
             to: to.to_string(),
-            place: place.join(", "),
+            location: location.join(", "),
             price: traced.price.map(|price| money(price, currency)),
             rule: traced.rule.map(|at| at + 1),
             has_rules: !plan.rules.is_empty(),
@@ -249,14 +247,14 @@ impl Way {
             carriers: traced
                 .carriers
                 .iter()
-                .map(|carrier| Step::of(carrier, total, currency))
+                .map(|carrier| CarrierStep::new(carrier, total, currency))
                 .collect(),
         }
     }
 }
 
-impl Step {
-    fn of(carrier: &TracedCarrier, total: u64, currency: &str) -> Self {
+impl CarrierStep {
+    fn new(carrier: &TracedCarrier, total: u64, currency: &str) -> Self {
         let share = carrier.weight.map(|weight| {
             let percent = u64::from(weight) * 100 / total.max(1);
             format!("first for {percent} % of the messages")

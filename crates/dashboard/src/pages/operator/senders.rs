@@ -1,4 +1,4 @@
-//! Senders under review: a queue, and the others by their state.
+//! Sender review: pending senders, and all others by state.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use domain::{AccountId, SenderId};
 use engine::senders::ReviewError;
 use http::StatusCode;
 
-use super::{Field, PAGE};
+use super::{Field, PAGE_SIZE};
 use crate::Dashboard;
 use crate::kit::failure::Failure;
 use crate::kit::format::Moment;
@@ -25,12 +25,12 @@ const HERE: &str = "/dashboard/operator/senders";
 
 #[derive(Template)]
 #[template(path = "operator/senders.html")]
-struct Page {
+struct SendersPage {
     frame: Frame,
     tabs: Vec<Tab>,
     state: &'static str,
     is_queue: bool,
-    rows: Vec<Row>,
+    rows: Vec<SenderRow>,
     next: Option<String>,
 }
 
@@ -40,7 +40,7 @@ struct Tab {
     is_here: bool,
 }
 
-struct Row {
+struct SenderRow {
     id: u64,
     account: u64,
     account_name: String,
@@ -54,7 +54,6 @@ struct Row {
     may_approve: bool,
     may_reject: bool,
     may_revoke: bool,
-    /// The reason that is being typed.
     reason: Field,
 }
 
@@ -64,8 +63,8 @@ pub(super) async fn list(
     query: Query,
 ) -> Result<Response, Failure> {
     let mut frame = operator.frame();
-    if let Some(words) = query.get("done").and_then(in_words) {
-        frame = frame.saying(words);
+    if let Some(words) = query.get("done").and_then(done_message) {
+        frame = frame.with_success(words);
     }
     let state = query.get("state").and_then(|state| state.parse().ok());
     let after = query.get("after").and_then(|id| id.parse().ok());
@@ -141,21 +140,19 @@ pub(super) async fn decide(
     }
 }
 
-/// What the page says of what was just decided.
-fn in_words(done: &str) -> Option<&'static str> {
+fn done_message(done: &str) -> Option<&'static str> {
     match done {
         "approved" => {
             Some("Approved. The account may send under it on every node within a second.")
         }
         "rejected" => {
-            Some("Rejected. The account is told the reason, where it asked to be notified.")
+            Some("Rejected. The account is notified of the reason, if it asked for notifications.")
         }
-        "revoked" => Some("Revoked. Nothing more is sent under it."),
+        "revoked" => Some("Revoked. It can no longer be used."),
         _ => None,
     }
 }
 
-/// Which part of the senders a page shows.
 #[derive(Clone, Copy)]
 struct View {
     state: SenderState,
@@ -170,9 +167,9 @@ async fn refuse(
     reason: Field,
     why: &str,
 ) -> Result<Response, Failure> {
-    // The page starts with the sender that the decision was about.
+    // The page starts with the sender of the decision.
     let after = SenderId::new(id.get().saturating_sub(1));
-    let frame = operator.frame().refusing(why);
+    let frame = operator.frame().with_problem(why);
     let page = build(dashboard, frame, View { after, ..view }, Some((id, reason))).await?;
     Ok(show(StatusCode::UNPROCESSABLE_ENTITY, &page))
 }
@@ -182,34 +179,36 @@ async fn build(
     frame: Frame,
     view: View,
     typed: Option<(SenderId, Field)>,
-) -> Result<Page, Failure> {
+) -> Result<SendersPage, Failure> {
     let filter = SenderFilter {
         account: None,
         state: Some(view.state),
         after: view.after,
     };
     let range = Range {
-        limit: PAGE,
+        limit: PAGE_SIZE,
         offset: 0,
     };
     let senders = dashboard.engine.sender_review.list(filter, range).await?;
     let accounts = senders.iter().map(|sender| sender.account);
     let names = dashboard.engine.accounts.names(accounts).await?;
     let state = view.state.name();
-    let last = senders.last().filter(|_| senders.len() >= PAGE as usize);
+    let last = senders
+        .last()
+        .filter(|_| senders.len() >= PAGE_SIZE as usize);
     let next = last.map(|last| format!("{HERE}?state={state}&after={}", last.id));
-    let mut rows: Vec<Row> = senders
+    let mut rows: Vec<SenderRow> = senders
         .into_iter()
-        .map(|one| Row::of(one, &names))
+        .map(|one| SenderRow::new(one, &names))
         .collect();
     if let Some((id, reason)) = typed
         && let Some(row) = rows.iter_mut().find(|row| row.id == id.get())
     {
         row.reason = reason;
     }
-    Ok(Page {
+    Ok(SendersPage {
         frame,
-        tabs: SenderState::ALL.map(|tab| Tab::of(tab, view.state)).into(),
+        tabs: SenderState::ALL.map(|tab| Tab::new(tab, view.state)).into(),
         state,
         is_queue: view.state == SenderState::Pending,
         rows,
@@ -218,7 +217,7 @@ async fn build(
 }
 
 impl Tab {
-    fn of(state: SenderState, here: SenderState) -> Self {
+    fn new(state: SenderState, here: SenderState) -> Self {
         Self {
             state: state.name(),
             label: state.name().replace('_', " "),
@@ -227,8 +226,8 @@ impl Tab {
     }
 }
 
-impl Row {
-    fn of(sender: SenderRecord, names: &HashMap<AccountId, String>) -> Self {
+impl SenderRow {
+    fn new(sender: SenderRecord, names: &HashMap<AccountId, String>) -> Self {
         let may = |step| sender.state.after(step).is_ok();
         Self {
             id: sender.id.get(),

@@ -1,51 +1,49 @@
-//! What is done about people: each form of the page.
+//! The forms of the page: invite, withdraw, reset, change the role, remove.
 
 use domain::person::{Email, Role};
 use domain::{AccountId, PersonId};
 use engine::identity::accounts::AccountError;
 use engine::identity::people::{Invited, ManageError, Reach};
 
-use super::{Dashboard, Failure, Frame, Link, Typed, Visitor};
+use super::{Dashboard, Failure, Frame, InviteForm, Link, Session};
 use crate::kit::form::Form;
 
-/// What a form led to.
-pub(super) struct Done {
+pub(super) struct FormResult {
     pub(super) frame: Frame,
     pub(super) link: Option<Link>,
-    pub(super) typed: Typed,
+    pub(super) typed: InviteForm,
     pub(super) is_refused: bool,
 }
 
-impl Done {
-    /// Nothing was asked for.
+impl FormResult {
     pub(super) fn nothing(frame: Frame) -> Self {
         Self {
             frame,
             link: None,
-            typed: Typed::default(),
+            typed: InviteForm::default(),
             is_refused: false,
         }
     }
 
-    fn said(visitor: &Visitor, text: String) -> Self {
-        Self::nothing(visitor.frame().saying(text))
+    fn succeeded(session: &Session, text: String) -> Self {
+        Self::nothing(session.frame().with_success(text))
     }
 
-    fn refused(visitor: &Visitor, text: String) -> Self {
+    fn refused(session: &Session, text: String) -> Self {
         Self {
             is_refused: true,
-            ..Self::nothing(visitor.frame().refusing(text))
+            ..Self::nothing(session.frame().with_problem(text))
         }
     }
 }
 
-/// Why a form changed nothing: words for the person, or another page.
-enum Stopped {
+/// Why a form changed nothing: a message, or another page.
+enum Refused {
     Words(String),
     Failure(Failure),
 }
 
-impl From<ManageError> for Stopped {
+impl From<ManageError> for Refused {
     fn from(error: ManageError) -> Self {
         match error {
             ManageError::Store(error) => Self::Failure(error.into()),
@@ -63,41 +61,40 @@ impl From<ManageError> for Stopped {
     }
 }
 
-/// Does what a form asks for.
-pub(super) async fn act(
+pub(super) async fn run(
     dashboard: &Dashboard,
-    visitor: &Visitor,
+    session: &Session,
     reach: Reach,
     mut form: Form,
-) -> Result<Done, Failure> {
+) -> Result<FormResult, Failure> {
     let action = form.take("action");
     if action == "invite" {
-        return invite(dashboard, visitor, reach, form).await;
+        return invite(dashboard, session, reach, form).await;
     }
     let done = match action.as_str() {
-        "withdraw" => withdraw(dashboard, visitor, reach, &form).await,
-        "reset" => reset(dashboard, visitor, reach, &form).await,
-        "role" => set_role(dashboard, visitor, reach, &form).await,
-        "remove" => remove(dashboard, visitor, reach, &form).await,
-        "remove-from" => remove_from(dashboard, visitor, reach, &form).await,
-        "remove-second-factor" => remove_second_factor(dashboard, visitor, reach, &form).await,
+        "withdraw" => withdraw(dashboard, session, reach, &form).await,
+        "reset" => reset(dashboard, session, reach, &form).await,
+        "role" => set_role(dashboard, session, reach, &form).await,
+        "remove" => remove(dashboard, session, reach, &form).await,
+        "remove-from" => remove_from(dashboard, session, reach, &form).await,
+        "remove-second-factor" => remove_second_factor(dashboard, session, reach, &form).await,
         _ => return Err(Failure::Form),
     };
     match done {
         Ok(done) => Ok(done),
-        Err(Stopped::Words(text)) => Ok(Done::refused(visitor, text)),
-        Err(Stopped::Failure(failure)) => Err(failure),
+        Err(Refused::Words(text)) => Ok(FormResult::refused(session, text)),
+        Err(Refused::Failure(failure)) => Err(failure),
     }
 }
 
-/// The form for an invitation comes back as it was typed when something is wrong with it.
+/// An invalid form is shown again with its values.
 async fn invite(
     dashboard: &Dashboard,
-    visitor: &Visitor,
+    session: &Session,
     reach: Reach,
     mut form: Form,
-) -> Result<Done, Failure> {
-    let mut typed = Typed {
+) -> Result<FormResult, Failure> {
+    let mut typed = InviteForm {
         email: form.take("email"),
         role: form.take("role"),
         account: form.take("account"),
@@ -107,156 +104,156 @@ async fn invite(
         let email: Email = typed
             .email
             .parse()
-            .map_err(|_| Stopped::Words("Write it like ann@example.com.".to_owned()))?;
+            .map_err(|_| Refused::Words("Write it like ann@example.com.".to_owned()))?;
         let role = role(&typed.role)?;
         let account = account(dashboard, reach, role, &typed.account).await?;
         let people = &dashboard.engine.people;
-        let by = visitor.by();
+        let by = session.by();
         let invited = people.invite_within(&by, reach, email.clone(), role, account);
         Ok(link(dashboard, &email, &invited.await?))
     };
     match invited.await {
-        Ok(link) => Ok(Done {
+        Ok(link) => Ok(FormResult {
             link: Some(link),
-            ..Done::nothing(visitor.frame())
+            ..FormResult::nothing(session.frame())
         }),
-        Err(Stopped::Words(problem)) => {
+        Err(Refused::Words(problem)) => {
             typed.problem = Some(problem);
-            Ok(Done {
+            Ok(FormResult {
                 typed,
                 is_refused: true,
-                ..Done::nothing(visitor.frame())
+                ..FormResult::nothing(session.frame())
             })
         }
-        Err(Stopped::Failure(failure)) => Err(failure),
+        Err(Refused::Failure(failure)) => Err(failure),
     }
 }
 
 async fn withdraw(
     dashboard: &Dashboard,
-    visitor: &Visitor,
+    session: &Session,
     reach: Reach,
     form: &Form,
-) -> Result<Done, Stopped> {
+) -> Result<FormResult, Refused> {
     let email = form.get("email").and_then(|email| email.parse().ok());
-    let email: Email = email.ok_or(Stopped::Failure(Failure::Form))?;
+    let email: Email = email.ok_or(Refused::Failure(Failure::Form))?;
     let people = &dashboard.engine.people;
     let account = form.get("account").and_then(|id| id.parse().ok());
     people
-        .withdraw_invitations(&visitor.by(), reach, &email, account)
+        .withdraw_invitations(&session.by(), reach, &email, account)
         .await?;
-    let text = format!("The link for {email} works no longer.");
-    Ok(Done::said(visitor, text))
+    let text = format!("The link for {email} no longer works.");
+    Ok(FormResult::succeeded(session, text))
 }
 
 async fn reset(
     dashboard: &Dashboard,
-    visitor: &Visitor,
+    session: &Session,
     reach: Reach,
     form: &Form,
-) -> Result<Done, Stopped> {
+) -> Result<FormResult, Refused> {
     let people = &dashboard.engine.people;
-    let made = people.reset(&visitor.by(), reach, person(form)?).await?;
+    let made = people.reset(&session.by(), reach, person(form)?).await?;
     let (person, invited) = made;
-    Ok(Done {
+    Ok(FormResult {
         link: Some(link(dashboard, &person.email, &invited)),
-        ..Done::nothing(visitor.frame())
+        ..FormResult::nothing(session.frame())
     })
 }
 
 async fn set_role(
     dashboard: &Dashboard,
-    visitor: &Visitor,
+    session: &Session,
     reach: Reach,
     form: &Form,
-) -> Result<Done, Stopped> {
+) -> Result<FormResult, Refused> {
     let role = role(form.get("role").unwrap_or_default())?;
     let name = form.get("account").unwrap_or_default();
     let account = account(dashboard, reach, role, name).await?;
     let people = &dashboard.engine.people;
     let changed = people
-        .set_role(&visitor.by(), reach, person(form)?, role, account)
+        .set_role(&session.by(), reach, person(form)?, role, account)
         .await?;
     let text = format!("{} is {role} now.", changed.email);
-    Ok(Done::said(visitor, text))
+    Ok(FormResult::succeeded(session, text))
 }
 
 async fn remove(
     dashboard: &Dashboard,
-    visitor: &Visitor,
+    session: &Session,
     reach: Reach,
     form: &Form,
-) -> Result<Done, Stopped> {
+) -> Result<FormResult, Refused> {
     let people = &dashboard.engine.people;
-    let removed = people.remove(&visitor.by(), reach, person(form)?).await?;
+    let removed = people.remove(&session.by(), reach, person(form)?).await?;
     let text = match reach {
         Reach::Everybody => format!("{} can no longer sign in.", removed.email),
         Reach::Account(_) => format!("{} no longer belongs to this account.", removed.email),
     };
-    Ok(Done::said(visitor, text))
+    Ok(FormResult::succeeded(session, text))
 }
 
 async fn remove_from(
     dashboard: &Dashboard,
-    visitor: &Visitor,
+    session: &Session,
     reach: Reach,
     form: &Form,
-) -> Result<Done, Stopped> {
-    only_operators(visitor, reach)?;
+) -> Result<FormResult, Refused> {
+    only_operators(session, reach)?;
     let account = form.get("account").and_then(|id| id.parse().ok());
-    let account: AccountId = account.ok_or(Stopped::Failure(Failure::Form))?;
+    let account: AccountId = account.ok_or(Refused::Failure(Failure::Form))?;
     let people = &dashboard.engine.people;
-    let by = visitor.by();
+    let by = session.by();
     let removed = people.remove_from(&by, person(form)?, account);
     let text = format!(
         "{} no longer belongs to that account.",
         removed.await?.email
     );
-    Ok(Done::said(visitor, text))
+    Ok(FormResult::succeeded(session, text))
 }
 
-fn only_operators(visitor: &Visitor, reach: Reach) -> Result<(), Stopped> {
+fn only_operators(session: &Session, reach: Reach) -> Result<(), Refused> {
     match reach {
         Reach::Everybody => Ok(()),
         Reach::Account(_) => {
-            let frame = Box::new(visitor.frame());
-            Err(Stopped::Failure(Failure::NotYours(frame)))
+            let frame = Box::new(session.frame());
+            Err(Refused::Failure(Failure::NotYours(frame)))
         }
     }
 }
 
 async fn remove_second_factor(
     dashboard: &Dashboard,
-    visitor: &Visitor,
+    session: &Session,
     reach: Reach,
     form: &Form,
-) -> Result<Done, Stopped> {
-    only_operators(visitor, reach)?;
+) -> Result<FormResult, Refused> {
+    only_operators(session, reach)?;
     let people = &dashboard.engine.people;
     let person = people
-        .remove_second_factor(&visitor.by(), person(form)?)
+        .remove_second_factor(&session.by(), person(form)?)
         .await?;
     let text = format!("{} signs in by password alone now.", person.email);
-    Ok(Done::said(visitor, text))
+    Ok(FormResult::succeeded(session, text))
 }
 
-fn person(form: &Form) -> Result<PersonId, Stopped> {
+fn person(form: &Form) -> Result<PersonId, Refused> {
     let id = form.get("person").and_then(|id| id.parse().ok());
-    id.ok_or(Stopped::Failure(Failure::Form))
+    id.ok_or(Refused::Failure(Failure::Form))
 }
 
-fn role(name: &str) -> Result<Role, Stopped> {
+fn role(name: &str) -> Result<Role, Refused> {
     name.parse()
-        .map_err(|_| Stopped::Words("Choose a role.".to_owned()))
+        .map_err(|_| Refused::Words("Choose a role.".to_owned()))
 }
 
-/// An admin's people are of the admin's account; an operator names one, which another operator may do without.
+/// Admins invite into their own account. Operators name an account, except for another operator.
 async fn account(
     dashboard: &Dashboard,
     reach: Reach,
     role: Role,
     name: &str,
-) -> Result<Option<AccountId>, Stopped> {
+) -> Result<Option<AccountId>, Refused> {
     if let Reach::Account(account) = reach {
         return Ok(Some(account));
     }
@@ -265,8 +262,8 @@ async fn account(
         "" => Err(ManageError::NoAccount.into()),
         name => match dashboard.engine.accounts.get(name).await {
             Ok(account) => Ok(Some(account.id)),
-            Err(AccountError::Store(error)) => Err(Stopped::Failure(error.into())),
-            Err(_) => Err(Stopped::Words(
+            Err(AccountError::Store(error)) => Err(Refused::Failure(error.into())),
+            Err(_) => Err(Refused::Words(
                 "There is no account of this name.".to_owned(),
             )),
         },

@@ -1,4 +1,4 @@
-//! A message as somebody types it.
+//! A message that is being written.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,16 @@ use crate::kit::browser::{hex, random_key};
 use crate::kit::form::Form;
 use crate::kit::query::Query;
 
-/// The fields, by the names that REST gives them: rules name them so.
+/// The fields, by their names in the REST API, which errors refer to.
 pub(super) const FIELDS: [&str; 6] = ["from", "to", "message", "scheduled", "dlrUrl", "testMode"];
-/// A number that no person has; the simulated network delivers to it.
+/// A number that is reserved for tests; the simulator delivers to it.
 const SIMULATED_TO: &str = "+447700900000";
 const SIMULATED_FROM: &str = "Switchboard";
 const SIMULATED_TEXT: &str = "Hello from Switchboard!";
-/// A time without seconds, as browsers send it: `2030-01-31T09:30`.
+/// Browsers send times without seconds.
 const MINUTES_LEN: usize = "2030-01-31T09:30".len();
-/// With seconds.
 const SECONDS_LEN: usize = "2030-01-31T09:30:00".len();
 
-/// What was typed, as it was typed.
 pub(super) struct Draft {
     pub(super) from: String,
     pub(super) to: String,
@@ -29,12 +27,12 @@ pub(super) struct Draft {
     pub(super) scheduled: String,
     pub(super) dlr_url: String,
     pub(super) test_mode: String,
-    /// New with each page, so that a button pressed twice sends once.
+    /// Idempotency key of the page, so that a double click sends once.
     pub(super) once: String,
 }
 
 impl Draft {
-    /// What a page begins with: what its address names, else what makes the first message one press of a button.
+    /// Fills the form from the query string, or with an example for the simulator.
     pub(super) fn begin(query: &Query, sender: Option<&String>, is_simulated: bool) -> Self {
         let or = |name: &str, simulated: &str| {
             let given = query.get(name).map(str::to_owned);
@@ -65,24 +63,23 @@ impl Draft {
             dlr_url: take("dlrUrl"),
             test_mode: take("testMode"),
             once: take("once"),
-            // Browsers send a line break as two characters, which nobody typed.
+            // Browsers send a line break as two characters.
             message: form.take("message").replace("\r\n", "\n"),
         }
     }
 
-    /// Whether any of the fields that are rarely needed is filled in.
+    /// Whether an optional field is filled in.
     pub(super) fn has_more(&self) -> bool {
         [&self.scheduled, &self.dlr_url, &self.test_mode]
             .into_iter()
             .any(|field| !field.is_empty())
     }
 
-    /// Whether there is enough to look for a price.
+    /// Whether sender and recipient are filled in, so that there is a price.
     pub(super) fn is_addressed(&self) -> bool {
         !self.from.is_empty() && !self.to.is_empty()
     }
 
-    /// The numbers, each by itself.
     fn recipients(&self) -> Vec<Cow<'_, str>> {
         let numbers = self.to.split([',', ';', '\n', '\r']).map(str::trim);
         let numbers = numbers.filter(|number| !number.is_empty());
@@ -114,7 +111,7 @@ impl Draft {
         }
     }
 
-    /// The same page with the same content goes out once; changed, it is another message.
+    /// The same page with the same content is sent once; with other content it is another message.
     pub(super) fn once_only(&self) -> Repeatable {
         let all = [
             &self.once,
@@ -125,7 +122,7 @@ impl Draft {
             &self.dlr_url,
             &self.test_mode,
         ];
-        // Lengths go along, so that no two ways to divide the same letters are one.
+        // With the lengths, no two different drafts give the same text.
         let all = all
             .map(|field| format!("{} {field}\n", field.len()))
             .concat();
@@ -151,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_in_any_list() {
+    fn recipients_may_be_separated_in_several_ways() {
         let expected = ["+371 2000 0001", "+37120000002", "+37120000003"];
         assert_eq!(draft().recipients(), expected);
     }

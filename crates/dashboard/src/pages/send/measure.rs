@@ -1,4 +1,4 @@
-//! What a text is on the air, and what it costs.
+//! The size of a text in parts, and its price.
 
 use domain::Money;
 use domain::message::text::{Coding, Fill, fill, is_gsm7};
@@ -9,72 +9,64 @@ use super::words;
 use crate::Dashboard;
 use crate::kit::form_input::sentence;
 use crate::kit::format::{count, money};
-use crate::kit::location::Places;
+use crate::kit::location::Locations;
 use crate::kit::session::Member;
 
-/// As many recipients are listed with their price.
 const MAX_LISTED: usize = 10;
-/// As many different characters are named.
 const MAX_NAMED: usize = 12;
 
-/// What is said of a draft.
 pub(super) struct Measure {
     pub(super) text: Text,
-    /// What it costs, or why nobody knows.
+    /// The price, or why it is unknown.
     pub(super) price: Result<Price, String>,
 }
 
-/// The text itself.
 pub(super) struct Text {
     pub(super) characters: String,
     pub(super) coding: &'static str,
     pub(super) parts: String,
-    /// What still fits.
+    /// How many characters are left.
     pub(super) room: String,
-    /// Why it cannot be sent.
     pub(super) problem: Option<String>,
-    /// The characters that GSM-7 lacks, each once.
+    /// The characters that are not in GSM-7, each once.
     pub(super) foreign: Vec<Foreign>,
-    /// The text in pieces, so that those characters can be marked; empty where there are none.
+    /// The text in pieces, to mark those characters; empty if there are none.
     pub(super) pieces: Vec<Piece>,
 }
 
-/// A character that GSM-7 lacks.
+/// A character that is not in GSM-7.
 pub(super) struct Foreign {
     pub(super) character: char,
     pub(super) code: String,
 }
 
-/// A piece of a text.
 pub(super) struct Piece {
     pub(super) text: String,
     pub(super) is_foreign: bool,
 }
 
-/// What it costs.
 pub(super) struct Price {
     pub(super) total: String,
-    /// Where the amount comes from.
+    /// How the total is calculated.
     pub(super) sum: String,
-    /// What is left of the balance; `None` where it does not suffice.
+    /// The remaining balance; `None` if it is too low.
     pub(super) left: Option<String>,
-    pub(super) rows: Vec<Row>,
-    /// So many recipients are not listed.
+    pub(super) rows: Vec<RecipientRow>,
+    /// Number of recipients that are not listed.
     pub(super) more: usize,
 }
 
-/// A recipient.
-pub(super) struct Row {
+pub(super) struct RecipientRow {
     pub(super) to: String,
-    pub(super) place: String,
+    pub(super) location: String,
     pub(super) price: String,
 }
 
 impl Measure {
-    pub(super) async fn of(dashboard: &Dashboard, member: &Member, draft: &Draft) -> Self {
-        let text = Text::of(&draft.message);
+    pub(super) async fn new(dashboard: &Dashboard, member: &Member, draft: &Draft) -> Self {
+        let text = Text::new(&draft.message);
         let price = if !draft.is_addressed() {
-            Err("Fill in sender and recipient to see it.".to_owned())
+            Err("Fill in sender and recipient to see the price.".to_owned())
         } else if text.problem.is_some() {
             Err("Write the text to see it.".to_owned())
         } else {
@@ -96,10 +88,10 @@ impl Dashboard {
             .iter()
             .fold(Money::ZERO, |sum, cost| sum.plus(cost.total));
         let catalogues = self.engine.catalogues.live();
-        let places = Places::of(&catalogues);
-        let row = |cost: &Cost| Row {
+        let locations = Locations::new(&catalogues);
+        let row = |cost: &Cost| RecipientRow {
             to: cost.to.to_string(),
-            place: places.short(&cost.to, cost.network),
+            location: locations.short(&cost.to, cost.network),
             price: money(cost.total, currency),
         };
         let left = member.account.balance.minus(total);
@@ -117,7 +109,6 @@ impl Dashboard {
     }
 }
 
-/// How an amount comes about.
 fn sum_words(costs: &[Cost], is_test: bool, currency: &str) -> String {
     if is_test {
         return "test mode costs nothing".to_owned();
@@ -136,7 +127,7 @@ fn counted(number: usize, noun: &str) -> String {
 }
 
 impl Text {
-    fn of(text: &str) -> Self {
+    fn new(text: &str) -> Self {
         let filled = fill(text);
         let mut foreign: Vec<char> = text.chars().filter(|c| !is_gsm7(*c)).collect();
         foreign.sort_unstable();
@@ -181,7 +172,7 @@ fn room(filled: &Fill) -> String {
     format!("{limit}, {} left", filled.room)
 }
 
-/// Cuts a text where characters that GSM-7 lacks begin and end.
+/// Splits a text into runs of characters inside and outside GSM-7.
 fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     for character in text.chars() {
@@ -235,7 +226,7 @@ mod tests {
             ("Ž", "UCS-2", "1", "1 of 70, 69 left", 1),
             ("", "GSM-7", "0", "", 0),
         ] {
-            let shown = Text::of(text);
+            let shown = Text::new(text);
             let got = (shown.coding, shown.parts.as_str(), shown.room.as_str());
             assert_eq!(got, (coding, parts, room), "{text:?}");
             assert_eq!(shown.foreign.len(), foreign, "{text:?}");

@@ -1,4 +1,4 @@
-//! Confirming a number by its PIN, and asking for a new one.
+//! Confirming a number by its PIN, and sending a new PIN.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::sender::{NotAPin, SenderKind};
 use engine::senders::{ConfirmError, RegisterError, SenderOrder};
+use requests::Problem;
 
 use super::{find, sender_page};
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::form_input::Typed;
+use crate::kit::form_input::FormInput;
 use crate::kit::session::{Member, Posted};
-use requests::Problem;
 
 pub(super) async fn confirm(
     State(dashboard): State<Arc<Dashboard>>,
@@ -32,8 +32,8 @@ pub(super) async fn confirm(
         Err(ConfirmError::Store(error)) => return Err(error.into()),
         Err(error) => words(&error),
     };
-    // What was guessed is not repeated.
-    let mut typed = Typed::default();
+    // The form does not show the wrong PIN again.
+    let mut typed = FormInput::default();
     typed.refuse("code", problem);
     let sender = find(&dashboard, &member, &id).await?;
     Ok(sender_page(member.frame(), sender, typed))
@@ -55,7 +55,7 @@ fn words(error: &ConfirmError) -> String {
     }
 }
 
-/// A number that is registered again gets a new PIN.
+/// Registering a number again sends a new PIN.
 pub(super) async fn send_pin(
     State(dashboard): State<Arc<Dashboard>>,
     Path(id): Path<String>,
@@ -88,8 +88,8 @@ pub(super) async fn send_pin(
         }
     };
     Ok(sender_page(
-        member.frame().refusing(problem),
+        member.frame().with_problem(problem),
         sender,
-        Typed::default(),
+        FormInput::default(),
     ))
 }

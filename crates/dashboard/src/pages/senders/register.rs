@@ -9,22 +9,22 @@ use domain::sender::{Category, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, MIN_NAME_C
 use engine::senders::{RegisterError, SenderOrder};
 use engine::sending::submit::SubmitError;
 use http::StatusCode;
+use requests::Problem;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::form_input::Typed;
+use crate::kit::form_input::FormInput;
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::session::{Member, Posted};
-use requests::Problem;
 
-/// The fields of both forms, by the names that the API gives them.
+/// The fields of both forms, by their names in the REST API.
 const FIELDS: [&str; 4] = ["name", "category", "categoryDescription", "notificationUrl"];
 
 #[derive(Template)]
 #[template(path = "senders/name.html")]
 struct NamePage {
     frame: Frame,
-    typed: Typed,
+    typed: FormInput,
     categories: [&'static str; 6],
     min_chars: usize,
     max_chars: usize,
@@ -35,19 +35,23 @@ struct NamePage {
 #[template(path = "senders/number.html")]
 struct NumberPage {
     frame: Frame,
-    typed: Typed,
+    typed: FormInput,
 }
 
 pub(super) async fn ask_name(member: Member) -> Response {
-    page(member.frame(), SenderKind::AlphaNumeric, Typed::default())
+    page(
+        member.frame(),
+        SenderKind::AlphaNumeric,
+        FormInput::default(),
+    )
 }
 
 pub(super) async fn ask_number(member: Member) -> Response {
-    page(member.frame(), SenderKind::Msisdn, Typed::default())
+    page(member.frame(), SenderKind::Msisdn, FormInput::default())
 }
 
-fn page(frame: Frame, kind: SenderKind, typed: Typed) -> Response {
-    let is_refused = typed.is_refused() || frame.said.is_some();
+fn page(frame: Frame, kind: SenderKind, typed: FormInput) -> Response {
+    let is_refused = typed.is_refused() || frame.flash.is_some();
     let status = if is_refused {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
@@ -74,7 +78,7 @@ pub(super) async fn register_name(
     member: Member,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
-    let typed = Typed::of(&form, &FIELDS);
+    let typed = FormInput::from_form(&form, &FIELDS);
     register(&dashboard, &member, SenderKind::AlphaNumeric, typed).await
 }
 
@@ -83,7 +87,7 @@ pub(super) async fn register_number(
     member: Member,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
-    let typed = Typed::of(&form, &FIELDS);
+    let typed = FormInput::from_form(&form, &FIELDS);
     register(&dashboard, &member, SenderKind::Msisdn, typed).await
 }
 
@@ -91,7 +95,7 @@ async fn register(
     dashboard: &Dashboard,
     member: &Member,
     kind: SenderKind,
-    mut typed: Typed,
+    mut typed: FormInput,
 ) -> Result<Response, Failure> {
     let is_name = kind == SenderKind::AlphaNumeric;
     let order = SenderOrder {
@@ -110,7 +114,7 @@ async fn register(
             let address = format!("/dashboard/senders/{id}?said=registered");
             return Ok(Redirect::to(&address).into_response());
         }
-        // Where a PIN waits already, its page is the way on.
+        // The page of the sender asks for the PIN that was sent.
         Err(RegisterError::TooSoon(id)) => {
             let address = format!("/dashboard/senders/{id}");
             return Ok(Redirect::to(&address).into_response());
@@ -130,6 +134,6 @@ async fn register(
         Err(RegisterError::Store(error)) => return Err(error.into()),
         Err(error) => Problem::from_registration(error, &dashboard.settings.currency),
     };
-    let frame = member.frame().refusing(problem.into_message());
+    let frame = member.frame().with_problem(problem.into_message());
     Ok(page(frame, kind, typed))
 }

@@ -2,7 +2,6 @@
 
 use domain::sender::{PIN_LIFETIME, SenderKind, SenderRecord, SenderState};
 
-/// A state in plain words.
 pub(super) struct Meaning {
     pub(super) state: &'static str,
     pub(super) class: &'static str,
@@ -11,11 +10,11 @@ pub(super) struct Meaning {
 }
 
 impl Meaning {
-    pub(super) fn of(state: SenderState) -> Self {
+    pub(super) fn new(state: SenderState) -> Self {
         let (shown, means, next) = match state {
             SenderState::Pending => (
                 "pending",
-                "The name is under review by whoever runs this service.",
+                "The operator of this service is reviewing the name.",
                 "Nothing to do. The answer appears here, and goes to the notification address if you gave one.",
             ),
             SenderState::AwaitingConfirmation => (
@@ -30,13 +29,13 @@ impl Meaning {
             ),
             SenderState::Rejected => (
                 "rejected",
-                "It was turned down; the reason stands beside it.",
+                "It was turned down; see the reason.",
                 "Register it again with what was missing.",
             ),
             SenderState::Revoked => (
                 "revoked",
-                "It was approved once and may be used no more.",
-                "Ask whoever runs this service, or register it again.",
+                "It was approved before and may no longer be used.",
+                "Ask the operator of this service, or register it again.",
             ),
         };
         Self {
@@ -48,7 +47,7 @@ impl Meaning {
     }
 }
 
-/// What the style sheet calls a state.
+/// The class of a state in the style sheet.
 pub(super) const fn state_class(state: SenderState) -> &'static str {
     match state {
         SenderState::AwaitingConfirmation => "awaiting",
@@ -56,17 +55,15 @@ pub(super) const fn state_class(state: SenderState) -> &'static str {
     }
 }
 
-/// What is said right after a registration.
 pub(super) fn registered(sender: &SenderRecord) -> String {
     match sender.name.kind() {
         SenderKind::AlphaNumeric => {
-            "Registered. The name is now reviewed by whoever runs this service.".to_owned()
+            "Registered. The operator of this service will review the name.".to_owned()
         }
         SenderKind::Msisdn => pin_sent(sender),
     }
 }
 
-/// What is said right after a PIN was sent.
 pub(super) fn pin_sent(sender: &SenderRecord) -> String {
     let minutes = PIN_LIFETIME.as_mins();
     format!(

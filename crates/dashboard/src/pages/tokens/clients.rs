@@ -1,4 +1,4 @@
-//! AI clients that somebody allowed to act for the account.
+//! AI clients that may act for the account.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::kit::page::{Frame, show as show_page};
 use crate::kit::permissions::Offer;
 use crate::kit::session::{Admin, Posted};
 
-/// A client, as the list and the page that asks before it is disconnected show it.
-pub(super) struct Client {
+/// A client in the list and on the page that confirms its disconnection.
+pub(super) struct ClientRow {
     pub(super) id: u64,
     pub(super) name: String,
-    /// The address at which it describes itself, where it has one.
+    /// The address of its metadata document.
     pub(super) described_at: Option<String>,
     pub(super) scopes: Vec<Offer>,
     pub(super) since: Moment,
@@ -30,7 +30,7 @@ pub(super) struct Client {
     pub(super) granted_by: Option<String>,
 }
 
-impl From<GrantRecord> for Client {
+impl From<GrantRecord> for ClientRow {
     fn from(grant: GrantRecord) -> Self {
         let is_address = grant.client_id.starts_with("https://");
         Self {
@@ -40,7 +40,7 @@ impl From<GrantRecord> for Client {
             scopes: grant
                 .scopes
                 .iter()
-                .map(|scope| Offer::of(scope, true))
+                .map(|scope| Offer::new(scope, true))
                 .collect(),
             since: grant.created_at.into(),
             last_used: grant.last_used_at.map(Moment::from),
@@ -53,7 +53,7 @@ impl From<GrantRecord> for Client {
 #[template(path = "tokens/disconnect.html")]
 struct DisconnectPage {
     frame: Frame,
-    client: Client,
+    client: ClientRow,
 }
 
 pub(super) async fn ask(
@@ -89,7 +89,6 @@ pub(super) async fn disconnect(
     Ok(Redirect::to(&address).into_response())
 }
 
-/// Sets whether only admins may connect clients.
 pub(super) async fn set_consent(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,

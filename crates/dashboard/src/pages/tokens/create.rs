@@ -1,4 +1,4 @@
-//! Making a token.
+//! Creating a token.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use jiff::SignedDuration;
 
 use crate::Dashboard;
 use crate::kit::failure::Failure;
-use crate::kit::form_input::Typed;
+use crate::kit::form_input::FormInput;
 use crate::kit::page::{Frame, show as show_page};
 use crate::kit::permissions::Offer;
 use crate::kit::session::{Admin, Posted};
 
-/// How long a token may be made to work, in days, and what that is called. Nothing: for ever.
+/// Lifetimes in days, and their labels. Empty means forever.
 const LIFETIMES: [(&str, &str); 5] = [
     ("", "Never"),
     ("7", "In 7 days"),
@@ -25,32 +25,32 @@ const LIFETIMES: [(&str, &str); 5] = [
     ("90", "In 90 days"),
     ("365", "In a year"),
 ];
-/// What most programs need.
 const USUAL: &str = "sms:send sms:rates";
 
 #[derive(Template)]
 #[template(path = "tokens/new.html")]
 struct NewPage {
     frame: Frame,
-    typed: Typed,
+    typed: FormInput,
     offers: Vec<Offer>,
     lifetimes: [(&'static str, &'static str); 5],
     max_name_chars: usize,
 }
 
 pub(super) async fn ask(admin: Admin) -> Response {
-    let typed = Typed::suggesting(vec![("route", USUAL.to_owned())]);
+    let typed = FormInput::with_defaults(vec![("route", USUAL.to_owned())]);
     page(admin.frame(), typed)
 }
 
-fn page(frame: Frame, typed: Typed) -> Response {
+fn page(frame: Frame, typed: FormInput) -> Response {
     let status = if typed.is_refused() {
         StatusCode::UNPROCESSABLE_ENTITY
     } else {
         StatusCode::OK
     };
-    let offer =
-        |permission: Permission| Offer::of(permission, typed.is_ticked("route", permission.name()));
+    let offer = |permission: Permission| {
+        Offer::new(permission, typed.is_ticked("route", permission.name()))
+    };
     let page = NewPage {
         frame,
         offers: Permission::ALL.map(offer).into(),
@@ -71,13 +71,13 @@ struct CreatedPage<'a> {
     base_url: &'a str,
 }
 
-/// Makes a token and shows its secret, this once: there is no page to go to that could show it again.
+/// Shows the secret in the response, because it cannot be shown again later.
 pub(super) async fn create(
     State(dashboard): State<Arc<Dashboard>>,
     admin: Admin,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
-    let mut typed = Typed::of(&form, &["name", "route", "networks", "expires"]);
+    let mut typed = FormInput::from_form(&form, &["name", "route", "networks", "expires"]);
     let Some(order) = read(&mut typed, dashboard.engine.now()) else {
         return Ok(page(admin.frame(), typed));
     };
@@ -96,8 +96,8 @@ pub(super) async fn create(
     Ok(show_page(StatusCode::OK, &page))
 }
 
-/// `None`: something is wrong, and `typed` says what.
-fn read(typed: &mut Typed, now: Timestamp) -> Option<TokenOrder> {
+/// Returns `None` if a field is invalid; `typed` then has the problem.
+fn read(typed: &mut FormInput, now: Timestamp) -> Option<TokenOrder> {
     if let Err(problem) = check_token_name(typed.text("name")) {
         typed.refuse("name", problem);
     }
@@ -131,14 +131,14 @@ fn read(typed: &mut Typed, now: Timestamp) -> Option<TokenOrder> {
 mod tests {
     use super::*;
 
-    fn typed(name: &str, route: &str, networks: &str, expires: &str) -> Typed {
+    fn typed(name: &str, route: &str, networks: &str, expires: &str) -> FormInput {
         let fields = [
             ("name", name),
             ("route", route),
             ("networks", networks),
             ("expires", expires),
         ];
-        Typed::suggesting(fields.map(|(name, text)| (name, text.to_owned())).into())
+        FormInput::with_defaults(fields.map(|(name, text)| (name, text.to_owned())).into())
     }
 
     #[test]

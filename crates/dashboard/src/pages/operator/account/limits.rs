@@ -6,9 +6,9 @@ use domain::code_cap::ACCOUNT_DAY;
 use crate::kit::form::Form;
 use crate::pages::operator::Field;
 
-/// The form of the limits, with the values that it was shown with.
-pub(super) struct Limits {
-    pub(super) before: Values,
+/// The form, with the values that were shown before editing.
+pub(super) struct LimitsForm {
+    pub(super) before: LimitValues,
     pub(super) credit_limit: Field,
     pub(super) daily_cap: Field,
     pub(super) per_recipient_hour: Field,
@@ -19,8 +19,8 @@ pub(super) struct Limits {
     pub(super) admins_consent_only: bool,
 }
 
-/// Limits as they are typed; an empty text means that there is none.
-pub(super) struct Values {
+/// Limits as texts; an empty text means no limit.
+pub(super) struct LimitValues {
     pub(super) credit_limit: String,
     pub(super) daily_cap: String,
     pub(super) per_recipient_hour: String,
@@ -31,8 +31,8 @@ pub(super) struct Values {
     pub(super) admins_consent_only: bool,
 }
 
-impl Values {
-    fn of(rules: &SpendingRules) -> Self {
+impl LimitValues {
+    fn new(rules: &SpendingRules) -> Self {
         let cap = rules.daily_cap.map(|cap| cap.to_string());
         let per_hour = rules.per_recipient_hour.map(|limit| limit.to_string());
         let rate = Some(rules.requests_per_second).filter(|rate| *rate > 0);
@@ -48,8 +48,7 @@ impl Values {
         }
     }
 
-    /// As the form brings them back.
-    fn carried(form: &Form) -> Self {
+    fn from_hidden_fields(form: &Form) -> Self {
         let carried = |name: &str| form.get(name).unwrap_or_default().to_owned();
         Self {
             credit_limit: carried("was_credit_limit"),
@@ -64,9 +63,9 @@ impl Values {
     }
 }
 
-impl Limits {
-    pub(super) fn of(rules: &SpendingRules) -> Self {
-        let now = Values::of(rules);
+impl LimitsForm {
+    pub(super) fn new(rules: &SpendingRules) -> Self {
+        let now = LimitValues::new(rules);
         Self {
             credit_limit: Field::with(&*now.credit_limit),
             daily_cap: Field::with(&*now.daily_cap),
@@ -80,9 +79,9 @@ impl Limits {
         }
     }
 
-    pub(super) fn typed(form: &Form) -> Self {
+    pub(super) fn from_form(form: &Form) -> Self {
         Self {
-            before: Values::carried(form),
+            before: LimitValues::from_hidden_fields(form),
             credit_limit: Field::typed(form, "credit_limit"),
             daily_cap: Field::typed(form, "daily_cap"),
             per_recipient_hour: Field::typed(form, "per_recipient_hour"),
@@ -94,7 +93,7 @@ impl Limits {
         }
     }
 
-    /// What was changed; fields that cannot be read say so from then on.
+    /// The edited limits. Invalid fields get a problem.
     pub(super) fn changes(&mut self) -> Vec<RuleChange> {
         let before = &self.before;
         let codes = ACCOUNT_DAY.to_string();

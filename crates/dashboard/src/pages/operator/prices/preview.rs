@@ -1,4 +1,4 @@
-//! What a new price list would change, before it is imported.
+//! The preview of an import: what a new price list would change.
 
 use askama::Template;
 use axum::response::Response;
@@ -7,13 +7,12 @@ use engine::catalogue::PricePlan;
 use engine::catalogue::prices::PriceRow;
 use http::StatusCode;
 
-use super::{RowShown, Which};
+use super::{PriceListChoice, PriceRowView};
 use crate::Dashboard;
 use crate::kit::format::count;
 use crate::kit::page::{Frame, show};
 use crate::kit::session::Operator;
 
-/// Rows of each sort that are shown.
 const SHOWN: usize = 200;
 
 #[derive(Template)]
@@ -24,39 +23,37 @@ pub(super) struct Preview {
     account: String,
     back: String,
     currency: String,
-    /// The version that it was compared with.
     seen: u32,
     same: String,
-    added: Rows,
-    removed: Rows,
-    changed: Rows,
+    added: DifferenceList,
+    removed: DifferenceList,
+    changed: DifferenceList,
     is_nothing: bool,
     text: String,
     status: StatusCode,
 }
 
-/// Rows of one sort.
-struct Rows {
+struct DifferenceList {
     total: String,
     shown: Vec<Difference>,
     hidden: Option<String>,
 }
 
 struct Difference {
-    row: RowShown,
-    /// The price that is in force; empty for a row that is new.
+    row: PriceRowView,
+    /// The current price; empty for an added row.
     before: String,
-    /// The price that would be; empty for a row that goes.
+    /// The new price; empty for a removed row.
     after: String,
     change: String,
 }
 
 impl Preview {
-    /// `seen` is the version that the operator last looked at a difference to.
-    pub(super) fn of(
+    /// `seen` is the version of the previous preview.
+    pub(super) fn new(
         dashboard: &Dashboard,
         operator: &Operator,
-        which: &Which,
+        choice: &PriceListChoice,
         plan: &PricePlan,
         text: String,
         seen: Option<u32>,
@@ -65,8 +62,8 @@ impl Preview {
         let (frame, status) = match seen {
             None => (operator.frame(), StatusCode::OK),
             Some(_) => (
-                operator.frame().refusing(
-                    "Somebody imported another list in the meantime, so nothing was imported. This is the difference to theirs.",
+                operator.frame().with_problem(
+                    "Somebody else imported a list in the meantime, so nothing was imported. This is the difference to that list.",
                 ),
                 StatusCode::CONFLICT,
             ),
@@ -76,15 +73,15 @@ impl Preview {
             && difference.changed.is_empty();
         Self {
             frame,
-            channel: which.channel.name(),
-            account: which.account_name().to_owned(),
-            back: which.address(),
+            channel: choice.channel.name(),
+            account: choice.account_name().to_owned(),
+            back: choice.address(),
             currency: dashboard.settings.currency.clone(),
             seen: plan.previous(),
             same: count(difference.same as u64),
-            added: Rows::of(&difference.added, Difference::added),
-            removed: Rows::of(&difference.removed, Difference::removed),
-            changed: Rows::of(&difference.changed, Difference::changed),
+            added: DifferenceList::new(&difference.added, Difference::added),
+            removed: DifferenceList::new(&difference.removed, Difference::removed),
+            changed: DifferenceList::new(&difference.changed, Difference::changed),
             is_nothing,
             text,
             status,
@@ -96,8 +93,8 @@ impl Preview {
     }
 }
 
-impl Rows {
-    fn of<T>(rows: &[T], read: impl Fn(&T) -> Difference) -> Self {
+impl DifferenceList {
+    fn new<T>(rows: &[T], read: impl Fn(&T) -> Difference) -> Self {
         let hidden = rows.len().saturating_sub(SHOWN);
         Self {
             total: count(rows.len() as u64),
@@ -110,7 +107,7 @@ impl Rows {
 impl Difference {
     fn added(row: &PriceRow) -> Self {
         Self {
-            row: RowShown::of(row),
+            row: PriceRowView::new(row),
             before: String::new(),
             after: row.rate.to_string(),
             change: String::new(),
@@ -119,7 +116,7 @@ impl Difference {
 
     fn removed(row: &PriceRow) -> Self {
         Self {
-            row: RowShown::of(row),
+            row: PriceRowView::new(row),
             before: row.rate.to_string(),
             after: String::new(),
             change: String::new(),
@@ -128,7 +125,7 @@ impl Difference {
 
     fn changed((row, before): &(PriceRow, Money)) -> Self {
         Self {
-            row: RowShown::of(row),
+            row: PriceRowView::new(row),
             before: before.to_string(),
             after: row.rate.to_string(),
             change: change(*before, row.rate),
@@ -136,7 +133,7 @@ impl Difference {
     }
 }
 
-/// By how much a price goes up or down, in percent.
+/// The change of a price in percent.
 fn change(before: Money, after: Money) -> String {
     let arrow = if after > before {
         "▲ +"
@@ -157,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_said_in_percent() {
+    fn price_changes_are_shown_in_percent() {
         for (before, after, expected) in [
             ("0.04", "0.05", "▲ +25.0 %"),
             ("0.05", "0.04", "▼ \u{2212}20.0 %"),
