@@ -1,8 +1,9 @@
 //! The dashboard: server-rendered pages behind a session.
 //!
-//! `pages` has one file for each page, `kit` what the pages share. A page turns a form into a call of a use case and its
-//! result into HTML; it has no rules of its own. The signature of a handler says who may see the page (`kit::session`).
-//! Every page works without scripts, except for live updates. Every form carries a token that other sites cannot know.
+//! `pages` has one file for each page, `kit` what the pages share. A page turns a form into a call of a use case and
+//! its result into HTML; it has no rules of its own. The signature of a handler says who may see the page
+//! (`kit::session`). Every page works without scripts, except for live updates. Every form carries a token that other
+//! sites cannot know.
 
 mod kit;
 mod pages;
@@ -79,7 +80,8 @@ impl Dashboard {
             .method_not_allowed_fallback(wrong_method)
     }
 
-    /// The session of a browser, and who is signed in. Without one, redirects to the sign-in page, which leads back here.
+    /// The session of a browser, and who is signed in. Without one, redirects to the sign-in page, which leads back
+    /// here.
     async fn signed_in<'a>(
         &self,
         browser: &'a Browser,

@@ -1,8 +1,8 @@
 //! Answering HTTP requests: what the REST API, MCP, OAuth and the dashboard have in common.
 //!
-//! What belongs here: errors as answers ([`Problem`]), reading a body within its limits ([`body`]), the caller's address
-//! ([`client_address()`]), rate limits and their headers ([`rate_limit`]), cookies, the answers to unknown addresses and
-//! wrong methods, and a limit on blocking work.
+//! What belongs here: errors as answers ([`Problem`]), reading a body within its limits ([`body`]), the caller's
+//! address ([`client_address()`]), rate limits and their headers ([`rate_limit`]), cookies, the answers to unknown
+//! addresses and wrong methods, and a limit on blocking work.
 //!
 //! What does not: routes, pages, and anything that only one of them needs.
 

@@ -10,8 +10,8 @@ use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
-/// The caller's remaining requests. The server puts an empty one into each request, [`count`] fills it in, and the server
-/// writes it into the headers of the answer.
+/// The caller's remaining requests. The server puts an empty one into each request, [`count`] fills it in, and the
+/// server writes it into the headers of the answer.
 #[derive(Clone, Default)]
 pub struct RateLimitStatus(Arc<OnceLock<Allowance>>);
 

@@ -1,7 +1,7 @@
 //! Reports that carriers send by HTTP.
 //!
-//! This is an interface between services, so it is not in the API document. It needs no token: the end of the address proves
-//! that this service created it for one message. So the address is a secret and must never be logged.
+//! This is an interface between services, so it is not in the API document. It needs no token: the end of the address
+//! proves that this service created it for one message. So the address is a secret and must never be logged.
 
 use std::sync::Arc;
 use std::time::Duration;

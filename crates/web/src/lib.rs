@@ -1,11 +1,11 @@
 //! The HTTP interfaces for programs, and the HTTP server.
 //!
-//! What belongs here: the REST API ([`rest`]) with its OpenAPI document, the MCP server for AI clients ([`mcp`]), the OAuth
-//! authorization server ([`oauth`]), reports of carriers ([`carriers`]), health and metrics, and the server with its
-//! connections and TLS ([`server`]).
+//! What belongs here: the REST API ([`rest`]) with its OpenAPI document, the MCP server for AI clients ([`mcp`]), the
+//! OAuth authorization server ([`oauth`]), reports of carriers ([`carriers`]), health and metrics, and the server with
+//! its connections and TLS ([`server`]).
 //!
-//! What does not: SQL and rules. Rules are in `domain` and `engine`; here their errors become answers. Pages for people are
-//! in the crate `dashboard`.
+//! What does not: SQL and rules. Rules are in `domain` and `engine`; here their errors become answers. Pages for people
+//! are in the crate `dashboard`.
 
 pub mod carriers;
 pub mod mcp;

@@ -1,8 +1,8 @@
 //! The MCP server: the REST API as tools for AI clients.
 //!
-//! It has no rules of its own. `endpoint` checks a request and its token, with the same gate as REST; `rmcp` implements the
-//! protocol (`server`); a tool call becomes a request to the REST API with the caller's own token (`api`), and the answer
-//! of REST decides. Nothing about a caller is kept after its request.
+//! It has no rules of its own. `endpoint` checks a request and its token, with the same gate as REST; `rmcp` implements
+//! the protocol (`server`); a tool call becomes a request to the REST API with the caller's own token (`api`), and the
+//! answer of REST decides. Nothing about a caller is kept after its request.
 
 mod allowed_hosts;
 mod api;
@@ -83,7 +83,8 @@ impl Mcp {
     /// Creates a server whose tools call `api`.
     pub fn new(engine: Arc<Engine>, api: Arc<dyn RestApi>, settings: McpSettings) -> Arc<Self> {
         let tools = ToolServer::new(api, &settings);
-        // `endpoint` checks hosts and origins. Answers are single JSON texts, because their status follows that of REST.
+        // `endpoint` checks hosts and origins. Answers are single JSON texts, because their status follows that of
+        // REST.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)

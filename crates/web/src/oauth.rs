@@ -1,7 +1,8 @@
 //! The OAuth authorization server for AI clients.
 //!
-//! It has no pages of its own: a valid authorization request is redirected to the consent page of the dashboard. Metadata,
-//! registration and tokens allow every origin, because they use no cookies; the authorization endpoint allows none.
+//! It has no pages of its own: a valid authorization request is redirected to the consent page of the dashboard.
+//! Metadata, registration and tokens allow every origin, because they use no cookies; the authorization endpoint allows
+//! none.
 
 mod authorize;
 mod form;

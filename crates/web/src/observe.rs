@@ -81,8 +81,8 @@ impl Observe {
         ))
     }
 
-    /// `/metrics` on the public listener: only for programs on this machine, and with the token. A proxy on this machine does
-    /// not make it public.
+    /// `/metrics` on the public listener: only for programs on this machine, and with the token. A proxy on this
+    /// machine does not make it public.
     pub fn shared_metrics_router(self: &Arc<Self>) -> Router {
         let observe = self.clone();
         self.bare_metrics_router().layer(middleware::from_fn(

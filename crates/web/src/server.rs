@@ -30,8 +30,8 @@ use handler::Handler;
 const BACKLOG: u32 = 4096;
 /// Pause after a failed accept, for example when file handles run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Send buffer of one connection in the kernel. It limits the memory for clients that do not read, and it is small enough
-/// that a write makes progress each time a slow client reads.
+/// Send buffer of one connection in the kernel. It limits the memory for clients that do not read, and it is small
+/// enough that a write makes progress each time a slow client reads.
 const SEND_BUFFER_BYTES: u32 = 128 * 1024;
 const REFUSALS_LOGGED_EVERY: Duration = Duration::from_mins(1);
 

@@ -1,8 +1,8 @@
 //! Cookies of a browser, and protection against forged forms.
 //!
-//! The session cookie is `SameSite=Lax`, because people come to the consent page from the site of an AI client. So browsers
-//! send it with links from other sites, and each form has a token of its own: the hash of the form's purpose and of a
-//! secret in a cookie. After signing in, that secret is the session; before, a cookie that has no other use.
+//! The session cookie is `SameSite=Lax`, because people come to the consent page from the site of an AI client. So
+//! browsers send it with links from other sites, and each form has a token of its own: the hash of the form's purpose
+//! and of a secret in a cookie. After signing in, that secret is the session; before, a cookie that has no other use.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -80,8 +80,8 @@ impl Browser {
         }
     }
 
-    /// Whether a form comes from a page that we sent to this browser for this purpose. `session` is `None` before signing
-    /// in.
+    /// Whether a form comes from a page that we sent to this browser for this purpose. `session` is `None` before
+    /// signing in.
     pub(crate) fn sent(&self, form: &Form, purpose: &str, session: Option<&str>) -> bool {
         let Some(secret) = session.or(self.key.as_deref()) else {
             return false;

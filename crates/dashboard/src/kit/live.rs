@@ -2,8 +2,8 @@
 //!
 //! A page marks an element with the address of its stream: `<div data-live="/dashboard/messages/live">`. The handler of
 //! that address has the same extractor as the page, so the same people may see it. It answers with [`stream`], which
-//! renders the template that the page includes, at least every two seconds, and sends server-sent events. After a change
-//! it renders again sooner, because one change is often followed by the next.
+//! renders the template that the page includes, at least every two seconds, and sends server-sent events. After a
+//! change it renders again sooner, because one change is often followed by the next.
 //!
 //! The number of streams is limited. A stream ends with its session, and when the service stops.
 

@@ -7,8 +7,8 @@ const MAX_BYTES: usize = 256;
 const HOME: &str = "/dashboard";
 const PREFIXES: [&str; 2] = ["/dashboard/", "/oauth/consent/"];
 
-/// A path of this service. Anything else that a request names is replaced by the home page, so that nobody is redirected
-/// to another site.
+/// A path of this service. Anything else that a request names is replaced by the home page, so that nobody is
+/// redirected to another site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReturnPath(String);
 

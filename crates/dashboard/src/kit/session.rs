@@ -1,7 +1,7 @@
 //! Who may see a page.
 //!
-//! The signature of a handler says it: [`Member`], [`Admin`] or [`Operator`]. Everybody else is redirected to the sign-in
-//! page, or sees that their role does not include the page.
+//! The signature of a handler says it: [`Member`], [`Admin`] or [`Operator`]. Everybody else is redirected to the
+//! sign-in page, or sees that their role does not include the page.
 
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -192,8 +192,8 @@ impl Deref for Operator {
     }
 }
 
-/// A form of at most `MAX_BYTES` that one of our own pages sent. It is the last extractor, so that a form is read only if
-/// the person may send it.
+/// A form of at most `MAX_BYTES` that one of our own pages sent. It is the last extractor, so that a form is read only
+/// if the person may send it.
 pub(crate) struct Posted<const MAX_BYTES: usize = { form::MAX_BYTES_WITHIN }>(pub(crate) Form);
 
 impl<const MAX_BYTES: usize> FromRequest<Arc<Dashboard>> for Posted<MAX_BYTES> {

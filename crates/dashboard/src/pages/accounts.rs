@@ -69,8 +69,8 @@ async fn page(
     Ok(show(status, &AccountsPage { frame, accounts }))
 }
 
-/// Switches to another account. The session gets a new secret, so that forms of pages that still show the previous account
-/// have no effect.
+/// Switches to another account. The session gets a new secret, so that forms of pages that still show the previous
+/// account have no effect.
 async fn switch(
     State(dashboard): State<Arc<Dashboard>>,
     session: Session,

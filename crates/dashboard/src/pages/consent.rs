@@ -219,8 +219,8 @@ impl ConsentRequest<'_> {
     }
 }
 
-/// Browsers apply `form-action` to every redirect that follows a form, so this page must allow the address of the client
-/// and any HTTPS address that it redirects to.
+/// Browsers apply `form-action` to every redirect that follows a form, so this page must allow the address of the
+/// client and any HTTPS address that it redirects to.
 fn policy(redirect_uri: &str) -> String {
     let url = Url::parse(redirect_uri).ok();
     let scheme = url.as_ref().map(Url::scheme);

@@ -113,7 +113,7 @@ fn path_of(link: &str) -> ReturnPath {
 
 async fn what_for(dashboard: &Dashboard, invitation: &Invitation) -> Result<String, Failure> {
     let Purpose::Join { role, account } = invitation.purpose else {
-        return Ok("All your other sessions will have to sign in again.".to_owned());
+        return Ok("You will have to sign in again everywhere else.".to_owned());
     };
     let account = match account {
         Some(account) => dashboard.engine.accounts.find_by_id(account).await?,

@@ -1,4 +1,5 @@
-//! Allowed `Host` and `Origin` headers, against DNS rebinding: pages of other sites whose host name points to this machine.
+//! Allowed `Host` and `Origin` headers, against DNS rebinding: pages of other sites whose host name points to this
+//! machine.
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};

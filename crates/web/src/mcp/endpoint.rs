@@ -79,7 +79,8 @@ impl Mcp {
         }
     }
 
-    /// Checks the token. Returns a message for a valid token whose account is suspended or whose address is not allowed.
+    /// Checks the token. Returns a message for a valid token whose account is suspended or whose address is not
+    /// allowed.
     async fn admit(&self, parts: &Parts, bearer: &Bearer) -> Result<Option<String>, Box<Response>> {
         let token = bearer.token.to_str().unwrap_or("");
         let admitted = self.engine.gate.admit(Some(token), bearer.address, &[]);

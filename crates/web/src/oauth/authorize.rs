@@ -51,7 +51,8 @@ pub(super) async fn authorize(State(oauth): State<Arc<OAuth>>, request: Request)
 
 impl OAuth {
     /// Whether a person may be redirected to a client whose request is wrong: it runs on their own machine, or they are
-    /// signed in and their account is connected to it. Otherwise this service could be used to redirect people anywhere.
+    /// signed in and their account is connected to it. Otherwise this service could be used to redirect people
+    /// anywhere.
     async fn may_send_back(
         &self,
         headers: &HeaderMap,

@@ -1,7 +1,7 @@
 //! Reading JSON bodies.
 //!
-//! `null` means absent and unknown fields are ignored, but a duplicate key is refused: two parsers of the same body must
-//! not see different messages. Values borrow from the body, so reading is cheap.
+//! `null` means absent and unknown fields are ignored, but a duplicate key is refused: two parsers of the same body
+//! must not see different messages. Values borrow from the body, so reading is cheap.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -32,9 +32,9 @@ impl Addresses {
         })
     }
 
-    /// Returns `None` if the address has enough connections. `free` is how many the listener can accept now, including this
-    /// one. No address may have more than are left for others, and the reserve is only for addresses that have none, so a
-    /// few addresses together cannot take all connections.
+    /// Returns `None` if the address has enough connections. `free` is how many the listener can accept now, including
+    /// this one. No address may have more than are left for others, and the reserve is only for addresses that have
+    /// none, so a few addresses together cannot take all connections.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr, free: usize) -> Option<Held> {
         if any_contains(&self.exempt, peer) {
             return Some(Held(None));

@@ -133,8 +133,8 @@ fn reset(stream: &TcpStream) {
     }
 }
 
-/// Closes gracefully. Reads and drops what the peer still sends: unread data would make the kernel reset the connection,
-/// and the peer might never read its answer.
+/// Closes gracefully. Reads and drops what the peer still sends: unread data would make the kernel reset the
+/// connection, and the peer might never read its answer.
 async fn close<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, patience: Duration) {
     let closed = tokio::time::timeout(CLOSE_TIME, stream.shutdown()).await;
     if !matches!(closed, Ok(Ok(()))) {

@@ -1,7 +1,7 @@
 //! Unread bodies: a request that is refused by its headers is answered before its body is read.
 //!
-//! An unread body would make hyper close the connection silently, and the caller's next request would be lost. So a small
-//! body is read and dropped before the answer; otherwise the answer says `Connection: close`.
+//! An unread body would make hyper close the connection silently, and the caller's next request would be lost. So a
+//! small body is read and dropped before the answer; otherwise the answer says `Connection: close`.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,7 +62,8 @@ fn is_small(headers: &HeaderMap) -> bool {
 }
 
 impl UnreadBody {
-    /// Reads and drops the rest of the body. Returns `false` if it is too large or too slow; the connection must close then.
+    /// Reads and drops the rest of the body. Returns `false` if it is too large or too slow; the connection must close
+    /// then.
     pub(super) async fn discard(self) -> bool {
         let left = {
             let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
