@@ -1,5 +1,7 @@
 //! Starts the service, runs it, and stops it gracefully.
 
+mod settings;
+
 use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,31 +10,30 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use axum::Router;
+use dashboard::{Dashboard, assets_router};
 use domain::Clock;
-use domain::ports::{CarrierReports, NodeCard, Store};
+use domain::ports::{CarrierReports, Store};
 use engine::cluster::database_clock::DatabaseClock;
-use engine::{Engine, GrantSettings, Guards, Outside};
-use jiff::SignedDuration;
+use engine::{Engine, Guards, Outside};
 use metrics_exporter_prometheus::PrometheusHandle;
 use store::{DatabaseUrl, OpenError};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal as unix_signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use web::dashboard::{Dashboard, DashboardSettings, assets_router};
-use web::rest::{document_router, with_unknown_addresses};
-use web::server::{self, Ending, Tls};
-use web::{OAuth, OAuthSettings, Observe, RenderMetrics, Rest, RestSettings};
+use web::rest::document_router;
+use web::server::{self, Ending, Tls, with_unknown_addresses};
+use web::{OAuth, Observe, RenderMetrics, Rest};
 
 use crate::carriers::Carriers;
 use crate::cli::{ConfigPaths, Role, ServeArgs};
 use crate::config::Config;
 use crate::follower::Follower;
 use crate::keys::Keys;
-use crate::{first_start, keys, mcp, open_files, outside, private, telemetry};
+use crate::{first_start, keys, mcp, outside, private, telemetry};
+use settings::{dashboard_settings, engine_settings, oauth_settings, rest_settings, server_limits};
 
-const ACCEPT_BATCH: usize = 512;
-/// Old measurements are dropped this often, so that they do not accumulate if nobody reads them.
+/// Old measurements are dropped this often, so that they do not pile up when nobody asks for them.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
 /// Runs the service until it is asked to stop.
@@ -89,14 +90,14 @@ pub(crate) async fn run(
 
     let (leave, leaving) = watch::channel(false);
     let (stop, stopped) = watch::channel(false);
-    let doors = Doors {
+    let parts = AppParts {
         engine: &engine,
         reports: follower.reports(),
         metrics: &metrics,
         listening,
         stopped: &stopped,
     };
-    let mut app = App::build(&config, &roles, doors)?;
+    let mut app = App::build(&config, &roles, parts)?;
     let mut signals = StopSignals::listen()?;
     let reload = unix_signal(SignalKind::hangup()).context("cannot wait for SIGHUP")?;
     let serving = app.start(listener, &Ending { leaving, stopped });
@@ -179,8 +180,8 @@ struct App {
     upkeep: JoinHandle<()>,
 }
 
-/// What the routers need.
-struct Doors<'a> {
+/// What the routes need.
+struct AppParts<'a> {
     engine: &'a Arc<Engine>,
     reports: Arc<dyn CarrierReports>,
     metrics: &'a PrometheusHandle,
@@ -189,14 +190,14 @@ struct Doors<'a> {
 }
 
 impl App {
-    fn build(config: &Config, roles: &[Role], doors: Doors<'_>) -> anyhow::Result<Self> {
-        let Doors {
+    fn build(config: &Config, roles: &[Role], parts: AppParts<'_>) -> anyhow::Result<Self> {
+        let AppParts {
             engine,
             reports,
             metrics,
             listening,
             stopped,
-        } = doors;
+        } = parts;
         let render = metrics.clone();
         let metrics_token = config.metrics.token.as_ref().map(|token| token.0.as_str());
         let render: RenderMetrics = Arc::new(move || render.render());
@@ -361,96 +362,6 @@ pub(crate) fn try_lock(database: &DatabaseUrl) -> anyhow::Result<WorkerLock> {
 async fn close(store: Arc<dyn Store>) {
     if let Err(error) = tokio::task::spawn_blocking(move || drop(store)).await {
         tracing::error!(%error, "closing the database failed");
-    }
-}
-
-fn engine_settings(
-    config: &Config,
-    roles: &[Role],
-    listening: SocketAddr,
-) -> anyhow::Result<engine::Settings> {
-    let days = |days: u32| SignedDuration::from_hours(i64::from(days) * 24);
-    Ok(engine::Settings {
-        card: NodeCard {
-            roles: roles.iter().map(|role| role.name()).collect(),
-            works: roles.contains(&Role::Worker),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            host: whoami::hostname().unwrap_or_else(|_| "unknown".to_owned()),
-            listen: listening.to_string(),
-        },
-        accept_queue: config.limits.accept_queue,
-        accept_batch: ACCEPT_BATCH,
-        held: config.limits.held_messages,
-        park_callbacks_after: config.callbacks.park_after_days.map(days),
-        callback_tries: open_files::share_for_callbacks(open_files::raise()),
-        keep_messages: Some(config.retention.messages_days)
-            .filter(|days| *days > 0)
-            .map(days),
-        fold_ledger_after: Some(config.retention.ledger_days)
-            .filter(|days| *days > 0)
-            .map(days),
-        pin_from: config.pin_from()?,
-        grants: grant_settings(config, listening),
-    })
-}
-
-fn grant_settings(config: &Config, listening: SocketAddr) -> GrantSettings {
-    let seconds = |seconds: u32| SignedDuration::from_secs(i64::from(seconds));
-    let days = |days: u32| SignedDuration::from_hours(i64::from(days) * 24);
-    GrantSettings {
-        issuer: config.auth_url(listening),
-        resource: format!("{}/mcp", config.mcp_url(listening)),
-        code_lifetime: seconds(config.oauth.code_seconds),
-        access_lifetime: seconds(config.oauth.access_seconds),
-        refresh_lifetime: days(config.oauth.refresh_days),
-        grant_lifetime: days(config.oauth.grant_days),
-    }
-}
-
-fn rest_settings(config: &Config) -> anyhow::Result<RestSettings> {
-    Ok(RestSettings {
-        token_header: config.token_header()?,
-        amount_header: config.amount_header()?,
-        query_token: config.auth.query_token,
-        trusted_proxies: config.auth.trusted_proxies.clone(),
-        body_bytes: config.limits.body_bytes,
-        body_time: Duration::from_secs(config.limits.body_seconds),
-        currency: config.billing.currency.clone(),
-    })
-}
-
-fn oauth_settings(config: &Config, listening: SocketAddr) -> OAuthSettings {
-    OAuthSettings {
-        secure: config.dashboard_url(listening).starts_with("https:"),
-        consent_url: format!("{}/oauth/consent", config.dashboard_url(listening)),
-        trusted_proxies: config.auth.trusted_proxies.clone(),
-    }
-}
-
-fn dashboard_settings(config: &Config, listening: SocketAddr) -> DashboardSettings {
-    DashboardSettings {
-        secure: config.dashboard_url(listening).starts_with("https:"),
-        dashboard_url: config.dashboard_url(listening),
-        base_url: config.base_url(listening),
-        mcp_url: format!("{}/mcp", config.mcp_url(listening)),
-        auth_url: config.auth_url(listening),
-        token_header: format!("{}-Token", config.server.header_prefix),
-        currency: config.billing.currency.clone(),
-        trusted_proxies: config.auth.trusted_proxies.clone(),
-    }
-}
-
-fn server_limits(config: &Config) -> server::Limits {
-    let limits = &config.limits;
-    server::Limits {
-        connections: limits.connections,
-        connections_per_address: limits.per_address(),
-        trusted_proxies: config.auth.trusted_proxies.clone(),
-        in_flight: limits.in_flight,
-        header_time: Duration::from_secs(limits.header_seconds),
-        request_time: Duration::from_secs(limits.request_seconds),
-        write_time: Duration::from_secs(limits.write_seconds),
-        grace: Duration::from_secs(limits.shutdown_seconds),
     }
 }
 

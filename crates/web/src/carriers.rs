@@ -1,7 +1,7 @@
-//! The door for carriers that bring their reports by HTTP.
+//! Reports that carriers send by HTTP.
 //!
-//! It is between services, so it is not in the API document. Who comes needs no token: the end of the address proves
-//! that this service made it, for this one message. So the address is a secret of its own kind and is never logged.
+//! This is an interface between services, so it is not in the API document. It needs no token: the end of the address
+//! proves that this service created it for one message. So the address is a secret and must never be logged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use domain::ports::{CarrierReports, ReportTaken};
 use http::Method;
+use requests::body::read_within;
+use requests::{Problem, wrong_method};
 
-use crate::rest::body::read_within;
-use crate::rest::{Problem, wrong_method};
-
-/// The largest report.
 const MAX_REPORT_BYTES: usize = 64 * 1024;
-/// The time for a report to arrive.
 const REPORT_TIME: Duration = Duration::from_secs(10);
-/// When to come again with a report that could not be stored.
 const AGAIN_AFTER_S: u32 = 5;
 
 /// `POST /carriers/{name}/reports/{message}/{proof}`.
@@ -34,7 +30,7 @@ pub fn router(reports: Arc<dyn CarrierReports>) -> Router {
 
 type Address = (String, String, String);
 
-/// Takes a report; `OK` is what the contract calls received.
+/// The contract requires `OK` for a received report.
 async fn take(
     State(reports): State<Arc<dyn CarrierReports>>,
     address: Result<Path<Address>, PathRejection>,
@@ -58,12 +54,12 @@ async fn take(
     }
 }
 
-/// One answer for all that is wrong with an address: it tells nobody what they have guessed right.
+/// The same answer for every wrong address, so that it does not help guessing.
 fn unknown() -> Problem {
     Problem::not_found("No report is expected at this address.")
 }
 
-/// As everywhere, but without repeating the address.
+/// Like `wrong_method`, but without repeating the secret address.
 async fn not_a_report(method: Method) -> Response {
     if method == Method::OPTIONS {
         return wrong_method(method, http::Uri::default()).await;
@@ -87,7 +83,7 @@ mod tests {
     /// Carrier, message, proof and body.
     type Asked = (String, u64, String, Vec<u8>);
 
-    /// Answers so, and remembers what it was asked.
+    /// Gives a fixed answer and records the calls.
     struct Scripted {
         answer: ReportTaken,
         asked: Mutex<Vec<Asked>>,
@@ -140,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_became_of_a_report_is_said_as_the_contract_has_it() {
+    async fn answers_to_reports_follow_the_contract() {
         let not_a_report = ReportTaken::NotAReport("No ID.".to_owned());
         for (answer, status, body) in [
             (ReportTaken::Yes, 200, "OK"),
@@ -168,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_a_report_goes_no_further() {
+    async fn invalid_reports_are_refused() {
         let large = vec![b' '; MAX_REPORT_BYTES + 1];
         for (name, method, path, body, status) in [
             (

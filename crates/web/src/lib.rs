@@ -1,18 +1,16 @@
-//! The doors of the service: thin, each onto the same use cases.
+//! The HTTP interfaces for programs, and the HTTP server.
 //!
-//! What belongs here: reading requests and writing answers for the REST API ([`rest`]), AI clients ([`mcp`]) and the
-//! authorization server for them ([`oauth`]), the dashboard ([`dashboard`]) and the carriers that bring reports
-//! ([`carriers`]), the API document and its page, health and metrics, and the
-//! server that carries them all ([`server`]).
+//! What belongs here: the REST API ([`rest`]) with its OpenAPI document, the MCP server for AI clients ([`mcp`]), the
+//! OAuth authorization server ([`oauth`]), reports of carriers ([`carriers`]), health and metrics, and the server with
+//! its connections and TLS ([`server`]).
 //!
-//! What never enters: SQL, and rules. A rule stands in `domain` or `engine`; here its error becomes an answer.
+//! What does not: SQL and rules. Rules are in `domain` and `engine`; here their errors become answers. Pages for people
+//! are in the crate `dashboard`.
 
 pub mod carriers;
-pub mod dashboard;
 pub mod mcp;
 pub mod oauth;
 mod observe;
-mod rate;
 pub mod rest;
 pub mod server;
 

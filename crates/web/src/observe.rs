@@ -1,4 +1,4 @@
-//! For those who watch the service: is it alive, does it accept, what has it counted.
+//! Health and metrics.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,9 +14,7 @@ use engine::Engine;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, FORWARDED, HOST, VIA};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, StatusCode};
-
-use crate::rest::caller::Peer;
-use crate::rest::{Problem, wrong_method};
+use requests::{Peer, Problem, wrong_method};
 
 /// Headers that proxies add.
 const FORWARDING: [HeaderName; 10] = [
@@ -32,7 +30,7 @@ const FORWARDING: [HeaderName; 10] = [
     HeaderName::from_static("true-client-ip"),
 ];
 
-/// Writes all metrics in Prometheus' text form.
+/// Renders all metrics in the text format of Prometheus.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Health and metrics.
@@ -44,7 +42,7 @@ pub struct Observe {
 }
 
 impl Observe {
-    /// Watches these use cases. Whoever sends `metrics_token` may read the metrics from anywhere.
+    /// With `metrics_token`, a caller may read the metrics from anywhere.
     pub fn new(
         engine: Arc<Engine>,
         render: RenderMetrics,
@@ -58,7 +56,7 @@ impl Observe {
         })
     }
 
-    /// From now on the service says that it is not ready, so that a load balancer sends no more. It may still answer.
+    /// Reports that the service is not ready from now on, so that load balancers stop using it. Requests still work.
     pub fn stopping(&self) {
         self.stopping.store(true, Ordering::Release);
     }
@@ -72,7 +70,7 @@ impl Observe {
             .method_not_allowed_fallback(wrong_method)
     }
 
-    /// `/metrics`, for a listener of its own: everybody who reaches that may read it, unless there is a token.
+    /// `/metrics` for its own listener: open to everybody, unless a token is set.
     pub fn metrics_router(self: &Arc<Self>) -> Router {
         let observe = self.clone();
         self.bare_metrics_router().layer(middleware::from_fn(
@@ -83,8 +81,8 @@ impl Observe {
         ))
     }
 
-    /// `/metrics`, on a listener that others reach: for programs on this machine, and for those that send the token. A proxy
-    /// that runs here too does not publish it.
+    /// `/metrics` on the public listener: only for programs on this machine, and with the token. A proxy on this
+    /// machine does not make it public.
     pub fn shared_metrics_router(self: &Arc<Self>) -> Router {
         let observe = self.clone();
         self.bare_metrics_router().layer(middleware::from_fn(
@@ -104,7 +102,7 @@ impl Observe {
             .method_not_allowed_fallback(wrong_method)
     }
 
-    /// Whether the request has the token. Hashes are compared, so the time that takes tells nothing about the token.
+    /// Hashes are compared, so that the time tells nothing about the token.
     fn has_token(&self, headers: &HeaderMap) -> bool {
         let given = bearer(headers).map(TokenHash::of);
         given.is_some() && given == self.token
@@ -127,7 +125,7 @@ async fn answer_if(may_read: bool, request: Request, next: Next) -> Response {
     .into_response()
 }
 
-/// A proxy on this machine connects from loopback too. Most say whom they stand for, or pass the public name on.
+/// A proxy on this machine connects from loopback, too. Most proxies add headers, or pass on the public host name.
 fn is_direct_and_local(peer: Option<IpAddr>, headers: &HeaderMap) -> bool {
     let is_local = peer.is_some_and(|peer| peer.to_canonical().is_loopback());
     let is_forwarded = FORWARDING.iter().any(|name| headers.contains_key(name));

@@ -1,4 +1,4 @@
-//! The way to the REST API: in this process through its own routes, or wherever else it is.
+//! Calls of the REST API: in this process, or over HTTP.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,12 +10,10 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use http_body_util::BodyExt;
+use requests::rate_limit::AlreadyCounted;
+use requests::{Peer, with_unknown_addresses};
 use serde_json::Value;
 use tower::ServiceExt;
-
-use crate::rate::Counted;
-use crate::rest::caller::Peer;
-use crate::rest::with_unknown_addresses;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -29,7 +27,7 @@ pub struct ApiUnavailable(pub String);
 /// The REST API.
 #[async_trait]
 pub trait RestApi: Send + Sync {
-    /// One request, whole, and its answer. The address in the URI is a path.
+    /// Sends a request and returns the answer. The URI is a path.
     async fn ask(&self, request: Request<Bytes>) -> Result<Response<Bytes>, ApiUnavailable>;
 }
 
@@ -37,7 +35,7 @@ pub trait RestApi: Send + Sync {
 pub struct InProcess(Router);
 
 impl InProcess {
-    /// The API that has these routes.
+    /// Calls these routes.
     pub fn new(rest: Router) -> Arc<Self> {
         Arc::new(Self(with_unknown_addresses(rest)))
     }
@@ -55,26 +53,23 @@ impl RestApi for InProcess {
     }
 }
 
-/// Who calls a tool. It lives as long as the request, and nothing prints it.
+/// The caller of a tool. It lives as long as the request and is never logged.
 #[derive(Clone)]
 pub(super) struct Bearer {
-    /// The token, as a header carries it.
     pub(super) token: HeaderValue,
-    /// The caller's own address.
     pub(super) address: IpAddr,
 }
 
-/// What a tool asks of REST.
+/// A request of a tool to the REST API.
 #[derive(Debug, PartialEq)]
-pub(super) struct Question {
+pub(super) struct ApiRequest {
     method: Method,
     path: String,
     body: Option<Value>,
     key: Option<HeaderValue>,
 }
 
-impl Question {
-    /// `GET` of a path that may have a query.
+impl ApiRequest {
     pub(super) fn get(path: impl Into<String>) -> Self {
         Self {
             method: Method::GET,
@@ -84,7 +79,6 @@ impl Question {
         }
     }
 
-    /// `POST` of a body.
     pub(super) fn post(path: impl Into<String>, body: Value) -> Self {
         Self {
             method: Method::POST,
@@ -94,13 +88,13 @@ impl Question {
         }
     }
 
-    /// Makes the question harmless when it comes again under the same key.
-    pub(super) fn under(self, key: Option<HeaderValue>) -> Self {
+    /// Adds an idempotency key.
+    pub(super) fn with_key(self, key: Option<HeaderValue>) -> Self {
         Self { key, ..self }
     }
 
-    /// The request under the caller's token. REST sees the caller's address, so that the lists of addresses hold.
-    pub(super) fn into_request(self, bearer: &Bearer, token_header: &HeaderName) -> Request<Bytes> {
+    /// The HTTP request with the token and address of the caller, so that REST can check both.
+    pub(super) fn into_http(self, bearer: &Bearer, token_header: &HeaderName) -> Request<Bytes> {
         let mut request = Request::new(Bytes::new());
         *request.method_mut() = self.method;
         *request.uri_mut() = self.path.parse().expect("paths are made of escaped parts");
@@ -118,12 +112,12 @@ impl Question {
             *request.body_mut() = body.to_string().into();
         }
         request.extensions_mut().insert(Peer(bearer.address));
-        request.extensions_mut().insert(Counted);
+        request.extensions_mut().insert(AlreadyCounted);
         request
     }
 }
 
-/// One segment of a path, whatever stands in it.
+/// Escapes a text as one segment of a path.
 pub(super) fn segment(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -148,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_one_segment_and_comes_back(text in ".*") {
+        fn any_text_is_one_segment_and_round_trips(text in ".*") {
             let escaped = segment(&text);
             prop_assert!(!escaped.contains(['/', '?', '#', '.', ' ']));
             let path = format!("/x/{escaped}");

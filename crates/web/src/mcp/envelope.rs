@@ -1,4 +1,4 @@
-//! Errors as AI clients read them: one envelope, whether it is the body of an answer or the result of a tool.
+//! Errors for AI clients. The body of an answer and the result of a tool have the same form.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::Pages;
 
-/// What kind of error it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorCode {
     AuthRequired,
@@ -45,8 +44,7 @@ impl ErrorCode {
         }
     }
 
-    /// What REST's status means.
-    pub(super) fn of_status(status: StatusCode) -> Self {
+    pub(super) fn from_status(status: StatusCode) -> Self {
         match status {
             StatusCode::UNAUTHORIZED => Self::AuthRequired,
             StatusCode::FORBIDDEN => Self::Forbidden,
@@ -62,7 +60,7 @@ impl ErrorCode {
         }
     }
 
-    /// Whether the very same request may work later.
+    /// Whether the same request may work later.
     const fn is_retryable(self) -> bool {
         matches!(
             self,
@@ -71,7 +69,6 @@ impl ErrorCode {
     }
 }
 
-/// An error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Envelope {
     pub(super) code: ErrorCode,
@@ -84,7 +81,6 @@ impl Envelope {
         Self { code, message }
     }
 
-    /// An argument is wrong.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidInput, message)
     }
@@ -98,12 +94,12 @@ impl Envelope {
         }})
     }
 
-    /// As the answer to a request that did not get as far as a tool.
+    /// For a request that did not reach a tool.
     pub(super) fn into_response(self, status: StatusCode) -> Response {
         (status, axum::Json(self.to_json())).into_response()
     }
 
-    /// As the answer to a request whose token is missing or not valid: it says where to get one.
+    /// For a missing or invalid token; says where to get one.
     pub(super) fn into_unauthorized(self, challenge: HeaderValue, pages: &Pages) -> Response {
         let mut body = self.to_json();
         body["error"]["signup_url"] = pages.signup.as_str().into();
@@ -113,14 +109,14 @@ impl Envelope {
         (StatusCode::UNAUTHORIZED, challenge, axum::Json(body)).into_response()
     }
 
-    /// As the answer to a request whose token lacks a permission.
+    /// For a token that lacks a permission.
     pub(super) fn into_insufficient(self, challenge: HeaderValue) -> Response {
         let mut response = self.into_response(StatusCode::FORBIDDEN);
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         response
     }
 
-    /// As the answer to a caller that is told to wait.
+    /// For a caller that must wait.
     pub(super) fn into_throttled(self, retry_after_s: u32) -> Response {
         let mut response = self.into_response(StatusCode::TOO_MANY_REQUESTS);
         response
@@ -149,7 +145,7 @@ mod tests {
             (503, "UPSTREAM_UNAVAILABLE", true),
         ] {
             let status = StatusCode::from_u16(status).expect("a status");
-            let json = Envelope::new(ErrorCode::of_status(status), "Why.").to_json();
+            let json = Envelope::new(ErrorCode::from_status(status), "Why.").to_json();
             let expected = json!({"error": {
                 "code": code, "message": "Why.", "retryable": retryable, "service_error_code": null,
             }});

@@ -1,5 +1,4 @@
-//! What a JSON-RPC message must look like before the protocol reads it, so that each mistake gets the code that is
-//! meant for it.
+//! Checks the form of a JSON-RPC message before `rmcp` reads it, so that each mistake gets the right error code.
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -14,29 +13,27 @@ use serde_json::{Map, Value, json};
 
 /// The header that names the version of the protocol.
 const VERSION_HEADER: &str = "mcp-protocol-version";
-/// Where a request of the newer era names it besides.
+/// Requests of newer versions name it here, too.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// The request of the newer era that takes the place of a handshake.
+/// In newer versions it replaces the handshake.
 const DISCOVER: &str = "server/discover";
 
-/// The versions that are spoken. Older ones know batches or another transport.
+/// Supported versions. Older ones have batches or another transport.
 pub(super) const VERSIONS: &[ProtocolVersion] = &[
     ProtocolVersion::V_2025_06_18,
     ProtocolVersion::V_2025_11_25,
     ProtocolVersion::V_2026_07_28,
 ];
 
-/// A message of the right shape.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) id: Option<Value>,
     pub(super) method: String,
-    /// The message itself, as it was sent where that was right.
+    /// The message, corrected where necessary.
     pub(super) body: Bytes,
 }
 
-/// What is wrong with a message.
 #[derive(Debug)]
 pub(super) struct Malformed {
     id: Option<Value>,
@@ -45,7 +42,6 @@ pub(super) struct Malformed {
 }
 
 impl Malformed {
-    /// The request is no message.
     pub(super) fn request(id: Option<Value>, message: impl Into<String>) -> Self {
         let error = ErrorData::invalid_request(message.into(), None);
         let status = StatusCode::BAD_REQUEST;
@@ -60,8 +56,8 @@ impl Malformed {
         }
     }
 
-    /// The protocol refused the request in plain words.
-    pub(super) fn of_protocol(id: Option<Value>, status: StatusCode, message: String) -> Self {
+    /// `rmcp` refused the request in plain text.
+    pub(super) fn from_protocol(id: Option<Value>, status: StatusCode, message: String) -> Self {
         let (status, code) = if status.is_server_error() {
             (status, ErrorCode::INTERNAL_ERROR)
         } else {
@@ -78,7 +74,7 @@ impl Malformed {
 impl IntoResponse for Malformed {
     fn into_response(self) -> Response {
         let mut body = json!({ "jsonrpc": "2.0", "error": self.error });
-        // An ID that could not be read is left out: the protocol knows none that is null.
+        // An unreadable ID is left out, because it must not be null.
         if let Some(id) = self.id {
             body["id"] = id;
         }
@@ -118,7 +114,7 @@ pub(super) fn read(headers: &HeaderMap, body: Bytes) -> Result<Message, Malforme
         status,
         error,
     })?;
-    // Some clients write an absent object as null, which the protocol's own reader does not know.
+    // Some clients send null for an absent object, which `rmcp` does not accept.
     let body = if drop_nulls(&mut fields) {
         Value::Object(fields).to_string().into()
     } else {
@@ -140,7 +136,6 @@ fn read_id(fields: &Map<String, Value>) -> Result<Option<Value>, Malformed> {
     }
 }
 
-/// What a message of the right shape asks for, and in which words.
 fn check_content(
     headers: &HeaderMap,
     method: &str,
@@ -160,11 +155,11 @@ fn check_content(
         };
         (status, ErrorData::invalid_params(message, None))
     };
-    // Metadata that is not there is a matter of the status in the newer era only.
-    let has_metadata = is_of_newer_era(headers, method);
+    // Missing metadata changes the status only in newer versions.
+    let has_metadata = is_newer_version(headers, method);
     check_metadata(method, params)
         .map_err(|message| wrong(has_metadata || is_notification, message.to_owned()))?;
-    // A request that asks in the wrong words is answered like any other; a notification has no answer but the status.
+    // A request with wrong parameters gets a JSON-RPC error; a notification can only get a status.
     check_params(method, params).map_err(|message| wrong(is_notification, message))
 }
 
@@ -189,7 +184,7 @@ fn check_params(method: &str, params: Option<&Value>) -> Result<(), String> {
     let empty = Map::new();
     let params = params.and_then(Value::as_object).unwrap_or(&empty);
     check_fields(method, params)?;
-    // The protocol's own reader takes what it cannot read for a method that it does not know.
+    // `rmcp` reports invalid parameters as an unknown method.
     match method {
         "initialize" => check_type::<InitializeRequestParams>(params),
         "tools/call" => check_type::<CallToolRequestParams>(params),
@@ -203,7 +198,7 @@ fn check_type<'de, T: Deserialize<'de>>(params: &'de Map<String, Value>) -> Resu
     read.map_err(|error| format!("The field 'params' cannot be read: {error}."))
 }
 
-/// Those that are needed most, in words of our own.
+/// Clear messages for the most important fields.
 fn check_fields(method: &str, params: &Map<String, Value>) -> Result<(), &'static str> {
     let is = |object: &Map<String, Value>, key: &str, fits: fn(&Value) -> bool| {
         object.get(key).is_some_and(fits)
@@ -247,26 +242,26 @@ fn check_fields(method: &str, params: &Map<String, Value>) -> Result<(), &'stati
     Ok(())
 }
 
-/// Requests of the newer era name their version in their metadata, and shake no hands.
+/// Requests of newer versions name their version in the metadata and have no handshake.
 fn version_in_meta(params: Option<&Value>) -> Option<&Value> {
     params?.get("_meta")?.get(VERSION_KEY)
 }
 
-/// Whether a request is one of the newer era, as far as its header and method tell.
-fn is_of_newer_era(headers: &HeaderMap, method: &str) -> bool {
+/// Whether header or method show a newer version.
+fn is_newer_version(headers: &HeaderMap, method: &str) -> bool {
     let header = headers.get(VERSION_HEADER);
     let is_newer = |version: &&ProtocolVersion| !version.has_initialize();
     let mut newer = VERSIONS.iter().filter(is_newer);
     method == DISCOVER || newer.any(|version| header.is_some_and(|text| text == version.as_str()))
 }
 
-/// A version that a request names in its metadata is the protocol's to judge.
+/// `rmcp` checks a version in the metadata.
 fn check_version(headers: &HeaderMap, params: Option<&Value>) -> Result<(), ErrorData> {
     let mut given = headers.get_all(VERSION_HEADER).iter();
     let Some(header) = given.next() else {
         return Ok(());
     };
-    // Whoever reads the other one on the way would see another request.
+    // A proxy might read the other header and see another request.
     if given.next().is_some() {
         let message = "The header MCP-Protocol-Version is there twice.";
         return Err(ErrorData::header_mismatch(message, None));
@@ -289,7 +284,6 @@ fn check_version(headers: &HeaderMap, params: Option<&Value>) -> Result<(), Erro
     ))
 }
 
-/// Whether there was anything to drop.
 fn drop_nulls(fields: &mut Map<String, Value>) -> bool {
     let mut dropped = fields.get("params").is_some_and(Value::is_null);
     if dropped {

@@ -1,4 +1,4 @@
-//! What the protected resource says about itself (RFC 9728), and how a refusal points there.
+//! Protected resource metadata (RFC 9728), and challenges that refer to it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use serde_json::json;
 
 use super::{Mcp, McpSettings};
 
-/// Under the server's address.
 pub(super) const PATH: &str = "/.well-known/oauth-protected-resource";
 
 /// The permissions that an AI client may be granted, as scopes.
@@ -28,13 +27,9 @@ pub(super) struct Metadata {
     address: String,
 }
 
-/// Why a challenge is sent.
 pub(super) enum Challenge {
-    /// There was no token.
     Missing,
-    /// The token was not valid.
     Invalid,
-    /// The token was not granted this.
     Scope(Permission),
 }
 

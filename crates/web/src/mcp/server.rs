@@ -1,4 +1,4 @@
-//! The protocol's side: who we are, which tools there are, and what becomes of a call.
+//! The handler for `rmcp`: server information, the list of tools, and tool calls.
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -7,6 +7,7 @@ use bytes::Bytes;
 use domain::shown::Shown;
 use http::request::Parts;
 use http::{HeaderName, Response, StatusCode};
+use requests::REQUIRED_PERMISSION;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
     CompleteRequestParams, CompleteResult, DiscoverResult, Implementation,
@@ -20,16 +21,15 @@ use serde_json::Value;
 
 use super::McpSettings;
 use super::api::{ApiUnavailable, Bearer, RestApi};
-use super::door::{Refused, Verdict};
+use super::endpoint::{Refused, Verdict};
 use super::envelope::{Envelope, ErrorCode};
 use super::message::VERSIONS;
 use super::tools::{self, Answer, Tool};
-use crate::rest::REQUIRED_PERMISSION;
 
-/// For so long a client may keep the list of tools, which changes only with the program.
+/// How long a client may cache the list of tools, which changes only with the program.
 const LIST_TTL_MS: u64 = 60 * 60 * 1000;
 
-/// What a client tells its model about the whole server.
+/// Instructions for the model of a client.
 const INSTRUCTIONS: &str = "Switchboard sends SMS, registers sender IDs, looks subscribers up (HLR), and knows operators, networks, prefixes and prices. \
 Two tools cost the account money each time they succeed: send_sms (per part and recipient) and lookup_hlr (per query); ask the user before calling them unless they asked for exactly that. \
 To know what a message costs before it is sent, give send_sms preview true. To try sending without cost or recipient, give it testMode \"1\". Prices are in get_sms_rates. \
@@ -40,21 +40,19 @@ An error names its code, what to change, and whether the same call may work late
 static LISTED: LazyLock<Vec<rmcp::model::Tool>> =
     LazyLock::new(|| tools::ALL.iter().map(|tool| tool.listed()).collect());
 
-/// Who we are.
-static US: LazyLock<Implementation> = LazyLock::new(|| {
+static SERVER_INFO: LazyLock<Implementation> = LazyLock::new(|| {
     Implementation::new("switchboard", env!("CARGO_PKG_VERSION"))
         .with_title("Switchboard")
         .with_description("SMS, sender IDs, HLR lookups, prices and numbering data")
 });
 
-/// The same, as every result of the newer era says it.
-static SIGNED: LazyLock<MetaObject> = LazyLock::new(|| {
+/// The same as metadata, for every result of the newer protocol versions.
+static SERVER_META: LazyLock<MetaObject> = LazyLock::new(|| {
     let discovered = DiscoverResult::new(Vec::new(), ServerCapabilities::default());
-    let discovered = discovered.with_server_info(US.clone());
+    let discovered = discovered.with_server_info(SERVER_INFO.clone());
     discovered.meta.unwrap_or_default()
 });
 
-/// Answers the protocol's requests.
 #[derive(Clone)]
 pub(super) struct ToolServer(Arc<Shared>);
 
@@ -81,14 +79,14 @@ impl ToolServer {
         arguments: &tools::Arguments,
         parts: &Parts,
     ) -> CallToolResult {
-        let question = match (tool.ask)(arguments) {
-            Ok(question) => question,
+        let request = match (tool.ask)(arguments) {
+            Ok(request) => request,
             Err(envelope) => return failed(&envelope),
         };
         let Some(bearer) = parts.extensions.get::<Bearer>() else {
             return failed(&Envelope::new(ErrorCode::AuthRequired, "No access token."));
         };
-        let request = question.into_request(bearer, &self.0.token_header);
+        let request = request.into_http(bearer, &self.0.token_header);
         let response = match self.0.api.ask(request).await {
             Ok(response) => response,
             Err(error) => return failed(&unreachable_api(&error)),
@@ -96,7 +94,7 @@ impl ToolServer {
         if response.status().is_success() {
             return self.succeeded(tool, arguments, &response);
         }
-        let envelope = envelope_of(&response);
+        let envelope = read_envelope(&response);
         if let (Some(refused), Some(verdict)) = (
             refused(tool, &response, &envelope),
             parts.extensions.get::<Verdict>(),
@@ -129,7 +127,7 @@ impl ToolServer {
     }
 }
 
-fn is_of_newer_era(context: &RequestContext<RoleServer>) -> bool {
+fn is_newer_version(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| !version.has_initialize())
 }
@@ -144,15 +142,14 @@ fn unreachable_api(error: &ApiUnavailable) -> Envelope {
     Envelope::new(ErrorCode::UpstreamUnavailable, message)
 }
 
-/// REST's own words about an error.
-fn envelope_of(response: &Response<Bytes>) -> Envelope {
+fn read_envelope(response: &Response<Bytes>) -> Envelope {
     let body: Option<Value> = serde_json::from_slice(response.body()).ok();
     let message = body.as_ref().and_then(|body| body["message"].as_str());
     let message = message.unwrap_or("The REST API refused the request without saying why.");
-    Envelope::new(ErrorCode::of_status(response.status()), message)
+    Envelope::new(ErrorCode::from_status(response.status()), message)
 }
 
-/// Whether it is the token that REST did not take.
+/// Whether REST refused the token.
 fn refused(tool: &Tool, response: &Response<Bytes>, envelope: &Envelope) -> Option<Refused> {
     match response.status() {
         StatusCode::UNAUTHORIZED => Some(Refused::Token(envelope.clone())),
@@ -167,7 +164,7 @@ impl ServerHandler for ToolServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         ServerConfig::new(capabilities)
-            .with_server_info(US.clone())
+            .with_server_info(SERVER_INFO.clone())
             .with_instructions(INSTRUCTIONS)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
@@ -183,7 +180,7 @@ impl ServerHandler for ToolServer {
             .with_cache_scope(CacheScope::Public))
     }
 
-    /// The same for everyone: what a token may do is REST's to say.
+    /// The same for all tokens; REST checks permissions.
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
@@ -195,8 +192,8 @@ impl ServerHandler for ToolServer {
         }
         let mut list = ListToolsResult::with_all_items(LISTED.clone());
         // Older clients do not know the hints.
-        if is_of_newer_era(&context) {
-            list.meta = Some(SIGNED.clone());
+        if is_newer_version(&context) {
+            list.meta = Some(SERVER_META.clone());
             list = list
                 .with_ttl_ms(LIST_TTL_MS)
                 .with_cache_scope(CacheScope::Public);
@@ -223,13 +220,13 @@ impl ServerHandler for ToolServer {
             .ok_or_else(|| ErrorData::internal_error("the request is not known", None))?;
         let arguments = request.arguments.unwrap_or_default();
         let mut result = self.call(tool, &arguments, parts).await;
-        if is_of_newer_era(&context) {
-            result.meta = Some(SIGNED.clone());
+        if is_newer_version(&context) {
+            result.meta = Some(SERVER_META.clone());
         }
         Ok(result.into())
     }
 
-    // There are tools and nothing else; the library would answer these with empty lists.
+    // The server has only tools. `rmcp` would answer these with empty lists.
 
     async fn complete(
         &self,

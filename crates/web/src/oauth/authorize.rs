@@ -1,4 +1,4 @@
-//! A client's question: a person is sent on to the consent page, or back, or nowhere.
+//! The authorization endpoint.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use http::header::{
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
+use requests::cookie;
 
 use super::refusal::Refusal;
-use super::{OAuth, not_stored};
-use crate::dashboard::{refused, session_of};
+use super::{OAuth, no_store};
 
-/// Of answers that show nothing.
+/// For answers without content.
 const POLICY: &str =
     "default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -25,31 +25,34 @@ pub(super) async fn authorize(State(oauth): State<Arc<OAuth>>, request: Request)
     let (parts, _) = request.into_parts();
     let address = oauth.address(&parts);
     if let Some(seconds) = oauth.grants().slow_down(address) {
-        return told(&parts.headers, Refusal::slow_down(seconds));
+        return oauth.refuse(&parts.headers, Refusal::slow_down(seconds));
     }
     let query = parts.uri.query().unwrap_or("");
     let pairs = url::form_urlencoded::parse(query.as_bytes()).into_owned();
     let asked = AuthorizeParams::from_pairs(pairs);
     match oauth.grants().begin(address, &asked).await {
-        Ok(pending) => sent_to(&format!("{}/{}", oauth.settings.consent_url, pending.id)),
+        Ok(pending) => redirect(&format!("{}/{}", oauth.settings.consent_url, pending.id)),
         Err(AuthorizeError::Wrong(wrong))
             if oauth.may_send_back(&parts.headers, address, &wrong).await =>
         {
-            sent_to(wrong.redirect.as_str())
+            redirect(wrong.redirect.as_str())
         }
         Err(AuthorizeError::Wrong(wrong)) => {
             let (error, words) = (wrong.error, wrong.description);
             let refusal = Refusal::new(StatusCode::BAD_REQUEST, error, words);
-            told(&parts.headers, refusal)
+            oauth.refuse(&parts.headers, refusal)
         }
-        Err(AuthorizeError::Shown(words)) => told(&parts.headers, Refusal::invalid_request(words)),
-        Err(AuthorizeError::Store(error)) => told(&parts.headers, error.into()),
+        Err(AuthorizeError::Shown(words)) => {
+            oauth.refuse(&parts.headers, Refusal::invalid_request(words))
+        }
+        Err(AuthorizeError::Store(error)) => oauth.refuse(&parts.headers, error.into()),
     }
 }
 
 impl OAuth {
-    /// Whether a person may be sent to a client that asked wrongly: it runs on their own machine, or they are signed in and
-    /// their account has granted it something. Others are told, so that a link to this service leads to nobody's page.
+    /// Whether a person may be redirected to a client whose request is wrong: it runs on their own machine, or they are
+    /// signed in and their account is connected to it. Otherwise this service could be used to redirect people
+    /// anywhere.
     async fn may_send_back(
         &self,
         headers: &HeaderMap,
@@ -59,7 +62,7 @@ impl OAuth {
         if wrong.is_loopback {
             return true;
         }
-        let Some(session) = session_of(headers, self.settings.secure) else {
+        let Some(session) = cookie(headers, self.settings.session_cookie) else {
             return false;
         };
         let known = async {
@@ -76,33 +79,33 @@ impl OAuth {
             false
         })
     }
+
+    /// A page for people, JSON for programs.
+    fn refuse(&self, headers: &HeaderMap, refusal: Refusal) -> Response {
+        let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+        if !accept.is_some_and(|accept| accept.contains("text/html")) {
+            return with_security_headers(refusal.into_response());
+        }
+        let mut page = (self.settings.refusal_page)(refusal.status(), refusal.description());
+        if let Some(seconds) = refusal.retry_after_s() {
+            page.headers_mut().insert(RETRY_AFTER, seconds.into());
+        }
+        page
+    }
 }
 
-/// 303, so that nothing that a person typed is ever sent along (RFC 9700, section 4.12).
-fn sent_to(url: &str) -> Response {
+/// 303, so that the browser does not send form data along (RFC 9700, section 4.12).
+fn redirect(url: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(url) else {
         tracing::error!("an address to be sent to is no header value");
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     let mut response = StatusCode::SEE_OTHER.into_response();
     response.headers_mut().insert(LOCATION, location);
-    guarded(response)
+    with_security_headers(response)
 }
 
-/// A page for people, JSON for programs.
-fn told(headers: &HeaderMap, refusal: Refusal) -> Response {
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    if !accept.is_some_and(|accept| accept.contains("text/html")) {
-        return guarded(refusal.into_response());
-    }
-    let mut page = refused(refusal.status(), refusal.description());
-    if let Some(seconds) = refusal.retry_after_s() {
-        page.headers_mut().insert(RETRY_AFTER, seconds.into());
-    }
-    page
-}
-
-fn guarded(mut response: Response) -> Response {
+fn with_security_headers(mut response: Response) -> Response {
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -112,5 +115,5 @@ fn guarded(mut response: Response) -> Response {
         let value = HeaderValue::from_static(value);
         response.headers_mut().insert(name, value);
     }
-    not_stored(response)
+    no_store(response)
 }

@@ -1,10 +1,10 @@
-//! The parameters in a body.
+//! Form parameters of OAuth requests.
 
 use std::collections::HashMap;
 
 use super::refusal::Refusal;
 
-/// Parameters, each of which stands there once. One without a value counts as left out.
+/// Each parameter may occur once. Parameters without a value count as absent.
 pub(super) struct Form(HashMap<String, String>);
 
 impl Form {
@@ -29,7 +29,7 @@ impl Form {
         self.0.remove(name)
     }
 
-    pub(super) fn holds(&self, name: &str) -> bool {
+    pub(super) fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parameter_stands_once_or_not_at_all() {
+    fn a_parameter_may_occur_once() {
         for (body, value) in [
             ("a=1&b=2", Some(Some("1"))),
             ("b=2", Some(None)),

@@ -1,4 +1,4 @@
-//! What the authorization server says of itself (RFC 8414).
+//! Authorization server metadata (RFC 8414).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Errors as clients of OAuth read them: `{"error": "…", "error_description": "…"}`.
+//! OAuth errors: `{"error": "…", "error_description": "…"}`.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use engine::identity::grants::{RegisterError, TokenError};
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
-use super::not_stored;
+use super::no_store;
 
 /// An error of RFC 6749, 7009 or 7591.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Refusal {
         )
     }
 
-    /// Clients are public: a secret that one shows was given by somebody else.
+    /// Clients are public here, so a client secret must be a mistake.
     pub(super) fn has_secret(by_header: bool) -> Self {
         Self {
             challenge: by_header,
@@ -102,11 +102,11 @@ impl IntoResponse for Refusal {
             let basic = HeaderValue::from_static("Basic realm=\"clients have no secret\"");
             headers.insert(WWW_AUTHENTICATE, basic);
         }
-        not_stored(response)
+        no_store(response)
     }
 }
 
-/// The caller learns that it may try again; what the database said is in the log.
+/// Tells the caller to try again. The database's own message is only in the log.
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         let cause = std::error::Error::source(&error).map(ToString::to_string);

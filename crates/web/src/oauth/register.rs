@@ -1,4 +1,4 @@
-//! Clients that register by themselves (RFC 7591).
+//! Dynamic client registration (RFC 7591).
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde_json::json;
 
 use super::refusal::Refusal;
-use super::{OAuth, not_stored, read_body};
+use super::{OAuth, no_store, read_body};
 
 pub(super) async fn register(
     State(oauth): State<Arc<OAuth>>,
@@ -21,7 +21,7 @@ pub(super) async fn register(
     let registered = oauth.grants().register(&body, from).await?;
     let client = &registered.client;
     let redirects: Vec<&str> = client.redirects.iter().map(RedirectUri::as_str).collect();
-    // What it asked for otherwise is replaced by what it gets.
+    // The answer has the granted values, not the requested ones.
     let answer = json!({
         "client_id": client.id,
         "client_id_issued_at": registered.issued_at.as_second(),
@@ -32,5 +32,5 @@ pub(super) async fn register(
         "token_endpoint_auth_method": "none",
     });
     let answer = (StatusCode::CREATED, axum::Json(answer)).into_response();
-    Ok(not_stored(answer))
+    Ok(no_store(answer))
 }

@@ -1,4 +1,4 @@
-//! Codes and refresh tokens for new tokens; tokens that are given back.
+//! The token and revocation endpoints.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use super::form::Form;
 use super::refusal::Refusal;
-use super::{OAuth, not_stored, read_body};
+use super::{OAuth, no_store, read_body};
 
-/// What nobody may call itself to be a client by.
+/// Parameters that only clients with a secret send.
 const SECRETS: [&str; 3] = ["client_secret", "client_assertion", "client_assertion_type"];
 
 #[derive(Serialize)]
@@ -44,7 +44,7 @@ pub(super) async fn exchange(
         resource: form.take("resource"),
     };
     let answer = oauth.grants().exchange(&params, from).await?;
-    Ok(shown(&answer))
+    Ok(token_response(&answer))
 }
 
 pub(super) async fn revoke(
@@ -58,9 +58,9 @@ pub(super) async fn revoke(
     let token = token.ok_or_else(|| Refusal::invalid_request("token is missing"))?;
     let client = form.take("client_id");
     let client = client.ok_or_else(|| Refusal::invalid_request("client_id is missing"))?;
-    // Whether there was such a token is not said (RFC 7009, section 2.2).
+    // The answer does not tell whether the token existed (RFC 7009, section 2.2).
     if oauth.grants().revoke(from, &token, &client).await? {
-        Ok(not_stored(StatusCode::OK.into_response()))
+        Ok(no_store(StatusCode::OK.into_response()))
     } else {
         Err(Refusal::new(
             StatusCode::BAD_REQUEST,
@@ -74,7 +74,7 @@ async fn read_form(request: Request) -> Result<Form, Refusal> {
     let has_header = has_authorization(request.headers());
     let body = read_body(request, "application/x-www-form-urlencoded").await?;
     let form = Form::parse(&body)?;
-    if has_header || SECRETS.iter().any(|name| form.holds(name)) {
+    if has_header || SECRETS.iter().any(|name| form.contains(name)) {
         return Err(Refusal::has_secret(has_header));
     }
     Ok(form)
@@ -84,7 +84,7 @@ fn has_authorization(headers: &HeaderMap) -> bool {
     headers.contains_key(AUTHORIZATION)
 }
 
-fn shown(answer: &TokenAnswer) -> Response {
+fn token_response(answer: &TokenAnswer) -> Response {
     let scopes: Vec<&str> = answer
         .scopes
         .iter()
@@ -98,5 +98,5 @@ fn shown(answer: &TokenAnswer) -> Response {
         refresh_token: answer.refresh_token.reveal(),
         scope: scopes.join(" "),
     };
-    not_stored(axum::Json(tokens).into_response())
+    no_store(axum::Json(tokens).into_response())
 }

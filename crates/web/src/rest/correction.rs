@@ -1,4 +1,4 @@
-//! Number correction: many numbers in one request, off the threads that other requests wait for.
+//! Number correction.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use bytes::Bytes;
 use domain::Country;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
+use requests::Problem;
 use serde::Serialize;
-use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
+use super::Rest;
 use super::body::JsonBody;
 use super::caller::{Caller, NumbersRead};
 use super::document::Failure;
 use super::json::{Fields, Value, parse_list};
-use super::{Problem, Rest};
 
-/// The most numbers of one request.
-pub(crate) const MAX_ITEMS: usize = 10_000;
-/// A body of at most this many bytes holds so few numbers that handing it to another thread would cost more.
+/// Maximum number of phone numbers in one request.
+pub const MAX_CORRECTIONS: usize = 10_000;
+/// A smaller body has so few numbers that another thread would cost more than it saves.
 const FEW_BYTES: usize = 2048;
 
 /// A number to correct.
@@ -41,34 +41,34 @@ pub(super) struct NumberToCorrect {
 
 /// A corrected number.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CorrectedNumber<'a> {
+pub(super) struct CorrectedNumber<'a> {
     /// What is wrong; null when nothing is.
     #[serde(rename = "Error")]
-    pub(crate) error: Option<String>,
+    error: Option<String>,
     /// The number as it was sent.
     #[serde(rename = "Number")]
     #[schema(example = "29 111 111")]
-    pub(crate) number: Option<Cow<'a, str>>,
+    number: Option<Cow<'a, str>>,
     /// `mobile`, `landline` or `unknown`.
     #[serde(rename = "NumberType")]
     #[schema(example = "mobile")]
-    pub(crate) number_type: &'static str,
+    number_type: &'static str,
     /// The number's country, ISO 3166-1 alpha-2; null for one that belongs to none.
     #[serde(rename = "CountryIso")]
     #[schema(example = "LV")]
-    pub(crate) country: Option<String>,
+    country: Option<String>,
     /// Whether it is a mobile number.
     #[serde(rename = "Mobile")]
     mobile: bool,
     /// The number in international form; null when it could not be corrected.
     #[serde(rename = "NumberE164")]
     #[schema(example = "+37129111111")]
-    pub(crate) e164: Option<String>,
+    e164: Option<String>,
 }
 
 impl<'a> CorrectedNumber<'a> {
     /// Reads a number for its country first, then as an international one.
-    pub(crate) fn of(number: Cow<'a, str>, country: Option<Country>) -> Self {
+    fn new(number: Cow<'a, str>, country: Option<Country>) -> Self {
         match numbering::examine(&number, country) {
             Err(error) => Self::wrong(Some(number), country, format!("{error}.")),
             Ok(corrected) => Self {
@@ -91,27 +91,6 @@ impl<'a> CorrectedNumber<'a> {
             mobile: false,
             e164: None,
         }
-    }
-}
-
-/// Limits how many requests are corrected at once, so that they leave the other threads alone.
-pub(crate) struct Corrections(Semaphore);
-
-impl Corrections {
-    /// Does work on another thread, in its turn; `None`: it failed.
-    pub(crate) async fn work<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
-        let _turn = self.0.acquire().await.ok()?;
-        tokio::task::spawn_blocking(work).await.ok()
-    }
-}
-
-impl Default for Corrections {
-    fn default() -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self(Semaphore::new(threads))
     }
 }
 
@@ -139,7 +118,7 @@ pub(super) async fn correct(
     let answer = if body.len() <= FEW_BYTES {
         correct_all(&body)?
     } else {
-        let work = rest.corrections.work(move || correct_all(&body));
+        let work = rest.corrections.run(move || correct_all(&body));
         work.await.ok_or_else(Problem::internal)??
     };
     let mut response = answer.into_response();
@@ -150,10 +129,10 @@ pub(super) async fn correct(
 
 fn correct_all(body: &[u8]) -> Result<Bytes, Problem> {
     let items = parse_list(body)?;
-    if items.len() > MAX_ITEMS {
+    if items.len() > MAX_CORRECTIONS {
         let count = items.len();
         let message =
-            format!("The body has {count} items, more than {MAX_ITEMS}; split the request.");
+            format!("The body has {count} items, more than {MAX_CORRECTIONS}; split the request.");
         return Err(Problem::bad_request(message));
     }
     let corrected: Vec<CorrectedNumber<'_>> = items.into_iter().map(correct_one).collect();
@@ -178,10 +157,10 @@ fn correct_one(item: Value<'_>) -> CorrectedNumber<'_> {
         Ok(country) => country,
         Err(error) => return CorrectedNumber::wrong(Some(number), None, error),
     };
-    CorrectedNumber::of(number, country)
+    CorrectedNumber::new(number, country)
 }
 
-/// The examples call it `CountryIso`, the field list `country`. An empty one is none.
+/// The examples of the contract call it `CountryIso`, its list of fields `country`. Empty means absent.
 fn read_country(fields: &mut Fields<'_>) -> Result<Option<Country>, String> {
     let given = match fields.take_text("CountryIso") {
         Ok(None) => fields.take_text("country"),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use engine::sending::submit::Cost;
+use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,7 +13,7 @@ use super::body::JsonBody;
 use super::caller::{Caller, SmsReadOrSend};
 use super::document::{Failure, SmsRequest};
 use super::json::Fields;
-use super::{Problem, Rest, sms};
+use super::{Rest, sms};
 
 /// What a message to one recipient costs.
 #[derive(Debug, Serialize, ToSchema)]
@@ -83,7 +84,7 @@ pub(super) async fn estimate(
     let order = sms::read_order(Fields::parse(&body)?)?;
     let currency = &rest.settings.currency;
     let costs = rest.engine.submit.cost(&caller.access, order).await;
-    let costs = costs.map_err(|error| Problem::of_submit(error, currency))?;
+    let costs = costs.map_err(|error| Problem::from_submit(error, currency))?;
     let estimates: Vec<Estimate> = costs
         .into_iter()
         .map(|cost| Estimate::new(cost, currency))

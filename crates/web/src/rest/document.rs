@@ -13,7 +13,7 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use super::operations;
 
-/// How the contract's own headers start.
+/// The prefix of headers in the source; the configured prefix replaces it.
 const PREFIX: &str = "X-Service-";
 
 /// The OpenAPI 3.1 document, read off the routes, with headers that start with `header_prefix`.
@@ -24,7 +24,7 @@ fn document(header_prefix: &str) -> Document {
     serde_json::from_str(&text).expect("a header's name needs no escapes")
 }
 
-/// What the page for people may load: its own files. Swagger UI writes styles into the page.
+/// Swagger UI needs inline styles.
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
@@ -41,7 +41,7 @@ pub fn document_router(header_prefix: &str) -> Router {
         }))
 }
 
-/// What stands around the operations.
+/// The document without operations.
 pub(super) fn frame() -> Document {
     Frame::openapi()
 }

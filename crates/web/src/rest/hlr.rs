@@ -10,6 +10,7 @@ use domain::message::lookup::LookupRecord;
 use domain::shown::Shown;
 use engine::sending::submit::LookupOrder;
 use http::HeaderMap;
+use requests::Problem;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -18,7 +19,7 @@ use super::body::JsonBody;
 use super::caller::{Caller, HlrLookup};
 use super::document::Failure;
 use super::json::{Fields, require};
-use super::{Problem, Rest, sms};
+use super::{Rest, sms};
 
 /// A subscriber to look up.
 #[derive(ToSchema)]
@@ -90,7 +91,7 @@ pub(super) async fn look_up(
         .submit
         .look_up(&caller.access, order, repeatable)
         .await;
-    let receipt = stored.map_err(|error| Problem::of_submit(error, &rest.settings.currency))?;
+    let receipt = stored.map_err(|error| Problem::from_submit(error, &rest.settings.currency))?;
     Ok(answer(receipt.first))
 }
 

@@ -1,7 +1,7 @@
-//! Request bodies, read leniently where that is harmless and strictly where it is not.
+//! Reading JSON bodies.
 //!
-//! `null` means absent and unknown fields are ignored, but a key that stands twice is refused: two readers of the same
-//! body must not see two different messages. Values borrow from the body, so reading costs little.
+//! `null` means absent and unknown fields are ignored, but a duplicate key is refused: two parsers of the same body
+//! must not see different messages. Values borrow from the body, so reading is cheap.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,14 +9,15 @@ use std::fmt;
 
 use domain::shown::Shown;
 use engine::sending::submit::Invalid;
+use requests::Problem;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
-/// Up to so many keys, comparing each with each is cheaper than hashing.
+/// For few keys, comparing all of them is cheaper than hashing.
 const FEW_KEYS: usize = 16;
 
 /// Any JSON value of a request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value<'a> {
+pub(super) enum Value<'a> {
     Null,
     Bool(bool),
     Whole(i128),
@@ -28,11 +29,10 @@ pub(crate) enum Value<'a> {
 
 /// The members of a JSON object, every key once.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
+pub(super) struct Fields<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
 
-/// Why a body is no object that could be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BodyError {
+pub(super) enum BodyError {
     #[error("The body is not valid JSON: {0}.")]
     Malformed(serde_json::Error),
     #[error("The body is {0}; give a JSON object.")]
@@ -41,8 +41,14 @@ pub(crate) enum BodyError {
     NotAList(&'static str),
 }
 
+impl From<BodyError> for Problem {
+    fn from(error: BodyError) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
 /// Reads a body that must be one JSON array.
-pub(crate) fn parse_list(body: &[u8]) -> Result<Vec<Value<'_>>, BodyError> {
+pub(super) fn parse_list(body: &[u8]) -> Result<Vec<Value<'_>>, BodyError> {
     match serde_json::from_slice(body).map_err(BodyError::Malformed)? {
         Value::List(list) => Ok(list),
         other => Err(BodyError::NotAList(other.kind())),
@@ -51,7 +57,7 @@ pub(crate) fn parse_list(body: &[u8]) -> Result<Vec<Value<'_>>, BodyError> {
 
 impl<'a> Fields<'a> {
     /// Reads a body that must be one JSON object.
-    pub(crate) fn parse(body: &'a [u8]) -> Result<Self, BodyError> {
+    pub(super) fn parse(body: &'a [u8]) -> Result<Self, BodyError> {
         match serde_json::from_slice(body).map_err(BodyError::Malformed)? {
             Value::Object(fields) => Ok(fields),
             other => Err(BodyError::NotAnObject(other.kind())),
@@ -59,7 +65,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a field out; `null` counts as absent.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Value<'a>> {
+    pub(super) fn take(&mut self, name: &str) -> Option<Value<'a>> {
         let index = self.0.iter().position(|(key, _)| key == name)?;
         match self.0.swap_remove(index).1 {
             Value::Null => None,
@@ -68,7 +74,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a string.
-    pub(crate) fn take_text(
+    pub(super) fn take_text(
         &mut self,
         name: &'static str,
     ) -> Result<Option<Cow<'a, str>>, Invalid> {
@@ -79,8 +85,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes a string of digits, or a number in its place.
-    pub(crate) fn take_digits(
+    /// Takes a string of digits, or a number.
+    pub(super) fn take_digits(
         &mut self,
         name: &'static str,
     ) -> Result<Option<Cow<'a, str>>, Invalid> {
@@ -89,8 +95,8 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
-    /// Takes a whole number, or a string of digits in its place.
-    pub(crate) fn take_whole(&mut self, name: &'static str) -> Result<Option<i64>, Invalid> {
+    /// Takes a whole number, or a string of digits.
+    pub(super) fn take_whole(&mut self, name: &'static str) -> Result<Option<i64>, Invalid> {
         let Some(value) = self.take(name) else {
             return Ok(None);
         };
@@ -105,8 +111,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A field that must be there is not.
-pub(crate) fn require<T>(value: Option<T>, name: &'static str, what: &str) -> Result<T, Invalid> {
+/// Refuses an absent field.
+pub(super) fn require<T>(value: Option<T>, name: &'static str, what: &str) -> Result<T, Invalid> {
     value.ok_or_else(|| Invalid::new(name, format_args!("it is missing; give {what}")))
 }
 
@@ -115,8 +121,8 @@ fn is_digits(text: &str) -> bool {
 }
 
 impl<'a> Value<'a> {
-    /// A string, or a number that is not negative as its digits.
-    pub(crate) fn into_digits(self, name: &'static str) -> Result<Cow<'a, str>, Invalid> {
+    /// A string, or the digits of a number that is not negative.
+    pub(super) fn into_digits(self, name: &'static str) -> Result<Cow<'a, str>, Invalid> {
         match self {
             Self::Text(text) => Ok(text),
             Self::Whole(number) if number >= 0 => Ok(number.to_string().into()),
@@ -136,13 +142,13 @@ impl<'a> Value<'a> {
     }
 }
 
-/// How a value of the wrong kind is shown back: scalars themselves, the rest by their kind.
+/// For errors about a wrong type: scalars are repeated, other values named by their type.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(value) => write!(f, "{value} is a boolean"),
             Self::Whole(number) => write!(f, "{number} is a number"),
-            // In the form that keeps `1.0` a fraction and `1e300` short.
+            // Debug format keeps `1.0` a fraction and `1e300` short.
             Self::Fraction(number) => write!(f, "{number:?} is a number"),
             Self::Text(text) => write!(f, "{} is a string", Shown(text)),
             Self::Null | Self::List(_) | Self::Object(_) => write!(f, "{} was sent", self.kind()),
@@ -228,7 +234,7 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 }
 
-/// A key, borrowed from the body where it holds no escapes.
+/// A key, borrowed from the body unless it has escapes.
 struct Key<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
@@ -317,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn a_body_must_be_an_object() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let deep_object = format!("{}1{}", r#"{"a":"#.repeat(1000), "}".repeat(1000));
         for (body, reason) in [
@@ -343,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_found_among_many() {
+    fn a_duplicate_key_is_found_among_many() {
         let many: Vec<String> = (0..100).map(|n| format!("\"k{n}\":{n}")).collect();
         let many = many.join(",") + ",";
         assert!(Fields::parse(format!("{{{many}\"k100\":1}}").as_bytes()).is_ok());

@@ -7,15 +7,16 @@ use axum::response::Response;
 use domain::Channel;
 use domain::shown::Shown;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Rest;
+use super::answer_cache::{CachedAnswer, Subject};
 use super::caller::{Caller, SmsRates};
 use super::document::Failure;
-use super::ready::{Ready, Subject};
-use super::{Problem, Rest};
 
-/// Says that nobody has imported prices, so that nobody takes those that come with the program for real ones.
+/// Marks the demonstration prices of the program, which are in force until an import.
 const DEMONSTRATION: HeaderName = HeaderName::from_static("x-demonstration-prices");
 
 /// The price of a part to one network, or to all those of a country that no other row names.
@@ -93,19 +94,19 @@ pub(super) async fn rates(
         .of_account
         .contains_key(&account)
         .then_some(account);
-    let ready = match format {
-        RateFormat::Json => rest.ready.get(&live, Subject::RatesJson(own), || {
-            Ready::json(live.prices(Channel::Sms).list_of(account).to_json())
+    let answer = match format {
+        RateFormat::Json => rest.answers.get(&live, Subject::RatesJson(own), || {
+            CachedAnswer::json(live.prices(Channel::Sms).list_of(account).to_json())
         }),
-        RateFormat::Csv => rest.ready.get(&live, Subject::RatesCsv(own), || {
+        RateFormat::Csv => rest.answers.get(&live, Subject::RatesCsv(own), || {
             let content_type = HeaderValue::from_static("text/csv; charset=utf-8");
-            Ready::new(
+            CachedAnswer::new(
                 live.prices(Channel::Sms).list_of(account).to_csv(),
                 content_type,
             )
         }),
     };
-    let mut response = ready.answer(&headers);
+    let mut response = answer.respond(&headers);
     if live.prices(Channel::Sms).is_demonstration {
         let yes = HeaderValue::from_static("true");
         response.headers_mut().insert(DEMONSTRATION, yes);

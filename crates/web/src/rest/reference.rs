@@ -9,13 +9,14 @@ use domain::Country;
 use domain::shown::Shown;
 use http::HeaderMap;
 use numbering::reference::{NetworkEntry, Operator, OperatorId, Prefix};
+use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Rest;
+use super::answer_cache::{CachedAnswer, Subject};
 use super::caller::{Caller, NumbersRead};
 use super::document::Failure;
-use super::ready::{Ready, Subject};
-use super::{Problem, Rest};
 
 /// The networks of one page.
 const PAGE: usize = 100;
@@ -84,9 +85,9 @@ pub(super) async fn operator(
         .and_then(OperatorId::new)
         .ok_or_else(unknown)?;
     let operator = live.reference.operator(id).ok_or_else(unknown)?;
-    let make = || Ready::json(to_json(&OperatorAnswer::from(operator)));
-    let ready = rest.ready.get(&live, Subject::Operator(id), make);
-    Ok(ready.answer(&headers))
+    let make = || CachedAnswer::json(to_json(&OperatorAnswer::from(operator)));
+    let answer = rest.answers.get(&live, Subject::Operator(id), make);
+    Ok(answer.respond(&headers))
 }
 
 /// A mobile network.
@@ -156,16 +157,16 @@ pub(super) async fn networks(
     let networks = live.reference.networks(country);
     let make = |networks: &[NetworkEntry], total| {
         let networks: Vec<NetworkAnswer<'_>> = networks.iter().map(NetworkAnswer::from).collect();
-        Ready::json(to_json(&networks)).of_total(total)
+        CachedAnswer::json(to_json(&networks)).with_total(total)
     };
     let Some(items) = networks.chunks(PAGE).nth(page - 1) else {
-        return Ok(make(&[], networks.len()).answer(&headers));
+        return Ok(make(&[], networks.len()).respond(&headers));
     };
     let subject = Subject::Networks(country, page);
-    let ready = rest
-        .ready
+    let answer = rest
+        .answers
         .get(&live, subject, || make(items, networks.len()));
-    Ok(ready.answer(&headers))
+    Ok(answer.respond(&headers))
 }
 
 /// A mobile prefix.
@@ -223,10 +224,10 @@ pub(super) async fn prefixes(
     let make = || {
         let prefixes = live.reference.prefixes(country).iter();
         let prefixes: Vec<PrefixAnswer<'_>> = prefixes.map(PrefixAnswer::from).collect();
-        Ready::json(to_json(&prefixes))
+        CachedAnswer::json(to_json(&prefixes))
     };
-    let ready = rest.ready.get(&live, Subject::Prefixes(country), make);
-    Ok(ready.answer(&headers))
+    let answer = rest.answers.get(&live, Subject::Prefixes(country), make);
+    Ok(answer.respond(&headers))
 }
 
 fn to_json(value: &impl Serialize) -> String {

@@ -14,15 +14,16 @@ use engine::senders::SenderOrder;
 use engine::sending::submit::Invalid;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
+use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Rest;
 use super::body::JsonBody;
 use super::caller::{Caller, SenderWrite};
 use super::document::{ConfirmRequest, Failure, SenderRequest};
 use super::json::{Fields, Value, require};
 use super::sms::in_range;
-use super::{Problem, Rest};
 
 /// The most senders that a list gives at once.
 const MAX_LIST: u32 = 1000;
@@ -54,9 +55,9 @@ pub(super) async fn register(
     let order = read_order(Fields::parse(&body)?)?;
     let registered = rest.engine.senders.register(&caller.access, order).await;
     let id =
-        registered.map_err(|error| Problem::of_registration(error, &rest.settings.currency))?;
+        registered.map_err(|error| Problem::from_registration(error, &rest.settings.currency))?;
     let mut response = id.to_string().into_response();
-    // The contract spells it so.
+    // The contract has this spelling.
     let plain = HeaderValue::from_static("plain/text");
     response.headers_mut().insert(CONTENT_TYPE, plain);
     Ok(response)
@@ -119,7 +120,7 @@ pub(super) async fn confirm(
     Ok(axum::Json(answer).into_response())
 }
 
-/// Other than elsewhere, nothing of what was sent is repeated: it may be most of a PIN.
+/// The error does not repeat the value, because it may be most of a PIN.
 fn read_code(mut fields: Fields<'_>) -> Result<Cow<'_, str>, Invalid> {
     match require(fields.take("code"), "code", "the 5 digits")? {
         Value::Text(code) => Ok(code),
@@ -252,7 +253,7 @@ pub(super) async fn find(
     Ok(axum::Json(Sender::from(record)).into_response())
 }
 
-/// What is not even text names no sender.
+/// Invalid text in the path is an unknown sender.
 fn read_id(path: Result<Path<String>, PathRejection>) -> Result<SenderId, Problem> {
     let text = path.map_or_else(|_| String::new(), |Path(text)| text);
     text.parse().map_err(|_| unknown(&text))

@@ -13,14 +13,15 @@ use domain::{AccountId, Code, MessageId, Timestamp};
 use engine::sending::submit::{Invalid, Repeatable, SmsOrder, To};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
+use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Rest;
 use super::body::JsonBody;
 use super::caller::{Caller, SmsRead, SmsSend};
 use super::document::{Failure, SmsRequest};
 use super::json::{Fields, Value, require};
-use super::{Problem, Rest};
 
 /// The most rows that the scheduled list gives at once.
 const MAX_LIST: u32 = 1000;
@@ -66,7 +67,7 @@ pub(super) async fn send(
     }
     let order = read_order(Fields::parse(&body)?)?;
     let sent = rest.engine.submit.send(&caller.access, order, repeatable);
-    let problem = |error| Problem::of_submit(error, &rest.settings.currency);
+    let problem = |error| Problem::from_submit(error, &rest.settings.currency);
     Ok(answer(&rest, sent.await.map_err(problem)?))
 }
 
@@ -76,7 +77,7 @@ pub(super) async fn find_answer(
     request: &Repeatable,
 ) -> Result<Option<SubmitReceipt>, Problem> {
     let found = rest.engine.submit.find_answer(account, request).await;
-    found.map_err(|error| Problem::of_submit(error, &rest.settings.currency))
+    found.map_err(|error| Problem::from_submit(error, &rest.settings.currency))
 }
 
 pub(super) fn repeatable(headers: &HeaderMap, body: &[u8]) -> Result<Option<Repeatable>, Problem> {
@@ -372,7 +373,6 @@ pub(super) async fn cancel(
     }
 }
 
-/// What is not even text names no message.
 fn read_path(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
     path.map(|Path(id)| id)
         .map_err(|_| Problem::not_found("There is no such message; an ID is made of digits."))

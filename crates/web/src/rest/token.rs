@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use requests::Problem;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::Rest;
 use super::caller::{AnyToken, Caller};
 use super::document::Failure;
-use super::{Problem, Rest};
 
 /// A token and the account that it acts for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -53,7 +54,7 @@ pub(super) async fn describe(
     caller: Caller<AnyToken>,
 ) -> Result<Response, Problem> {
     let access = &caller.access;
-    // The balance changes with each message, so it is read anew; the rest is as old as the permission to call.
+    // The balance changes with each message, so it is read from the store; the rest comes from the cached token.
     let account = rest
         .engine
         .accounts

@@ -6,13 +6,14 @@ use axum::extract::State;
 use axum::response::Response;
 use engine::sending::submit::{ActionOrder, Invalid, ViberOrder};
 use http::HeaderMap;
+use requests::Problem;
 use utoipa::ToSchema;
 
 use super::body::JsonBody;
 use super::caller::{Caller, ViberSend};
 use super::document::{Failure, PriorityName, Recipients};
 use super::json::{Fields, Value, require};
-use super::{Problem, Rest, sms};
+use super::{Rest, sms};
 
 /// A Viber message to send. JSON null means absent; unknown fields are ignored.
 #[derive(ToSchema)]
@@ -116,7 +117,7 @@ pub(super) async fn send(
         .engine
         .submit
         .send_viber(&caller.access, order, repeatable);
-    let problem = |error| Problem::of_submit(error, &rest.settings.currency);
+    let problem = |error| Problem::from_submit(error, &rest.settings.currency);
     Ok(sms::answer(&rest, sent.await.map_err(problem)?))
 }
 

@@ -1,4 +1,4 @@
-//! Connections by address, so that no caller takes the places of all others.
+//! Connections by address, so that no caller takes all of them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,21 +8,21 @@ use domain::access::any_contains;
 use engine::identity::throttle::network;
 use ipnet::IpNet;
 
-/// One of so many connections is kept for addresses that hold none.
+/// One of this many connections is reserved for addresses that have none.
 const RESERVE: usize = 10;
 
-/// Who holds how many connections. An IPv6 caller counts by its /64: it owns all of it.
+/// Counts connections by address. IPv6 addresses count by their /64, because a caller usually has all of it.
 pub(super) struct Addresses {
     most: usize,
-    /// Connections that go one by one to addresses that hold none.
+    /// Connections that are reserved for addresses that have none.
     reserve: usize,
-    /// Proxies, which bring the connections of many.
+    /// Proxies, which forward the connections of many callers.
     exempt: Vec<IpNet>,
     held: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl Addresses {
-    /// At most `most` connections for each address that is not exempt, of `all` that the listener takes.
+    /// At most `most` connections for each address that is not exempt, of `all` connections of the listener.
     pub(super) fn new(most: usize, all: usize, exempt: Vec<IpNet>) -> Arc<Self> {
         Arc::new(Self {
             most,
@@ -32,9 +32,9 @@ impl Addresses {
         })
     }
 
-    /// A connection for this peer, or `None` when it holds enough. `free` is how many the listener could take now, this
-    /// one included: nobody may hold more than are left for others, and the last ones go only to addresses that hold
-    /// none, so a few addresses together cannot take them all.
+    /// Returns `None` if the address has enough connections. `free` is how many the listener can accept now, including
+    /// this one. No address may have more than are left for others, and the reserve is only for addresses that have
+    /// none, so a few addresses together cannot take all connections.
     pub(super) fn take(self: &Arc<Self>, peer: IpAddr, free: usize) -> Option<Held> {
         if any_contains(&self.exempt, peer) {
             return Some(Held(None));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_gets_its_share_and_gives_it_back() {
+    fn an_address_has_a_limit_and_frees_its_connections() {
         let exempt = vec!["10.0.0.0/8".parse().expect("a network")];
         let addresses = Addresses::new(2, 100, exempt);
         let take = |text: &str| addresses.take(ip(text), 100);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_left_whoever_comes() {
+    fn a_few_addresses_cannot_take_all_connections() {
         const ALL: usize = 1000;
         let addresses = Addresses::new(ALL / 4, ALL, Vec::new());
         let mut held = Vec::new();

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
-use super::door::Door;
+use super::handler::Handler;
 use super::progress::Progress;
 use super::{Limits, Tls};
 
@@ -22,16 +22,14 @@ const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 const MAX_HEADERS: usize = 100;
 /// The most bytes of a request's head; more are answered 431.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
-/// The time for the last bytes to leave, and the pause after which a peer that was answered is taken to have read it.
-const FAREWELL_TIME: Duration = Duration::from_secs(1);
-/// The time that a peer gets in all to stop sending once it was answered.
+/// Time to send the last bytes, and the pause after which a peer is assumed to have read its answer.
+const CLOSE_TIME: Duration = Duration::from_secs(1);
+/// Total time for a peer to stop sending after its answer.
 const LINGER_TIME: Duration = Duration::from_secs(30);
-/// How much of what such a peer still sends is read at once.
 const DROP_BYTES: usize = 8 * 1024;
 
-/// What all connections of a listener share.
 pub(super) struct Connections {
-    door: Arc<Door>,
+    handler: Arc<Handler>,
     tls: Option<Arc<Tls>>,
     http: http1::Builder,
     header_time: Duration,
@@ -41,7 +39,7 @@ pub(super) struct Connections {
 
 impl Connections {
     pub(super) fn new(
-        door: Door,
+        handler: Handler,
         tls: Option<Arc<Tls>>,
         limits: &Limits,
         stop: watch::Receiver<bool>,
@@ -49,12 +47,12 @@ impl Connections {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(limits.header_time)
-            // Whoever says that it has sent all it will still wants to read the answer.
+            // A peer that closes its sending side still wants to read the answer.
             .half_close(true)
             .max_headers(MAX_HEADERS)
             .max_buf_size(MAX_HEAD_BYTES);
         Arc::new(Self {
-            door: Arc::new(door),
+            handler: Arc::new(handler),
             tls,
             http,
             header_time: limits.header_time,
@@ -63,9 +61,8 @@ impl Connections {
         })
     }
 
-    /// Serves one connection to its end.
     pub(super) async fn run(self: Arc<Self>, stream: TcpStream, peer: IpAddr) {
-        // Small answers must not wait for the peer's acknowledgement of the one before.
+        // Without this, a small answer waits until the peer acknowledges the previous one.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection ended before it began");
             return;
@@ -82,12 +79,12 @@ impl Connections {
     }
 
     async fn talk<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S, peer: IpAddr) {
-        let door = &self.door;
+        let handler = &self.handler;
         let service = service_fn(move |request| {
-            let door = door.clone();
-            Box::pin(
-                async move { Ok::<_, std::convert::Infallible>(door.answer(request, peer).await) },
-            )
+            let handler = handler.clone();
+            Box::pin(async move {
+                Ok::<_, std::convert::Infallible>(handler.answer(request, peer).await)
+            })
         });
         let mut connection = self.http.serve_connection(TokioIo::new(stream), service);
         let mut stop = self.stop.clone();
@@ -107,11 +104,11 @@ impl Connections {
             Err(error) if error.is_timeout() && !parts.read_buf.is_empty() => {
                 let seconds = self.header_time.as_secs();
                 let message = format!("The request's headers did not arrive within {seconds} s.");
-                answer_half_sent(&mut stream, &message).await;
+                answer_incomplete(&mut stream, &message).await;
             }
             Err(error) if error.is_incomplete_message() && !parts.read_buf.is_empty() => {
                 let message = "The request ended before its headers were complete.";
-                answer_half_sent(&mut stream, message).await;
+                answer_incomplete(&mut stream, message).await;
             }
             Err(error) => tracing::debug!(%error, "a connection ended badly"),
             Ok(()) => {}
@@ -119,16 +116,16 @@ impl Connections {
         let patience = if *stop.borrow() {
             Duration::ZERO
         } else {
-            FAREWELL_TIME
+            CLOSE_TIME
         };
-        // The peer may be gone already, and then there is nobody left to say goodbye to.
-        tokio::time::timeout(LINGER_TIME, take_leave(&mut stream, patience))
+        // Errors do not matter here: the peer may be gone.
+        tokio::time::timeout(LINGER_TIME, close(&mut stream, patience))
             .await
             .ok();
     }
 }
 
-/// Makes the kernel forget the unread answer along with the connection, which it would keep for minutes otherwise.
+/// Makes the kernel drop the unread answer, which it would keep for minutes otherwise.
 fn reset(stream: &TcpStream) {
     metrics::counter!("switchboard_http_connections_stalled_total").increment(1);
     if let Err(error) = stream.set_zero_linger() {
@@ -136,10 +133,10 @@ fn reset(stream: &TcpStream) {
     }
 }
 
-/// Closes in order. What the peer still sends is read and dropped until it pauses: left unread it would make the
-/// kernel reset the connection, and a peer that is told so while it sends may never read its answer.
-async fn take_leave<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, patience: Duration) {
-    let closed = tokio::time::timeout(FAREWELL_TIME, stream.shutdown()).await;
+/// Closes gracefully. Reads and drops what the peer still sends: unread data would make the kernel reset the
+/// connection, and the peer might never read its answer.
+async fn close<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, patience: Duration) {
+    let closed = tokio::time::timeout(CLOSE_TIME, stream.shutdown()).await;
     if !matches!(closed, Ok(Ok(()))) {
         return;
     }
@@ -147,15 +144,15 @@ async fn take_leave<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, patience:
     while let Ok(Ok(1..)) = tokio::time::timeout(patience, stream.read(&mut dropped)).await {}
 }
 
-/// hyper would close without a word.
-async fn answer_half_sent<S: AsyncWrite + Unpin>(stream: &mut S, message: &str) {
+/// hyper would close without an answer.
+async fn answer_incomplete<S: AsyncWrite + Unpin>(stream: &mut S, message: &str) {
     let body = serde_json::json!({ "message": message }).to_string();
     let answer = format!(
         "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncache-control: no-cache\r\n\
          x-content-type-options: nosniff\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    tokio::time::timeout(FAREWELL_TIME, stream.write_all(answer.as_bytes()))
+    tokio::time::timeout(CLOSE_TIME, stream.write_all(answer.as_bytes()))
         .await
         .ok();
 }

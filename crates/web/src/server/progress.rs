@@ -1,4 +1,4 @@
-//! Clients that do not read: a write that gets nowhere for too long ends the connection.
+//! Ends connections to clients that do not read.
 
 use std::future::Future as _;
 use std::io::{self, ErrorKind, IoSlice};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream whose writes must make progress. Each byte that the peer takes starts the time anew.
+/// A stream whose writes must make progress. The time starts again with each byte that the peer takes.
 pub(super) struct Progress<S> {
     stream: S,
     time: Duration,
@@ -117,7 +117,7 @@ mod tests {
     const BYTES: usize = 10 * BUFFER;
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_reads_nothing_is_cut_off() {
+    async fn a_peer_that_reads_nothing_is_disconnected() {
         let (ours, _theirs) = tokio::io::duplex(BUFFER);
         let mut stream = Progress::new(ours, TIME, |_| {});
         let written = stream.write_all(&[0; BYTES]).await;

@@ -1,4 +1,4 @@
-//! The security headers of every answer. A page that sets one itself keeps its own.
+//! The security headers of every answer. Headers that a page sets itself are kept.
 
 use std::net::IpAddr;
 
@@ -10,19 +10,18 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
 
-/// Nothing is loaded by an answer that is not a page, and nobody shows it in a frame.
+/// For answers that are not pages: nothing is loaded, and no frames.
 const POLICY: &str =
     "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
-/// Browsers that came over HTTPS come so for a year.
+/// Browsers that used HTTPS must use it for a year.
 const HTTPS_ONLY: &str = "max-age=31536000";
 
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Which answers leave over HTTPS.
 pub(super) struct Transport {
     /// The listener itself speaks TLS.
     pub(super) is_tls: bool,
-    /// Proxies that are believed when they say so.
+    /// Proxies whose `X-Forwarded-Proto` is trusted.
     pub(super) trusted_proxies: Vec<IpNet>,
 }
 
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn https_is_seen_here_and_behind_trusted_proxies() {
+    fn https_is_recognized_here_and_behind_trusted_proxies() {
         let trusted: Vec<IpNet> = vec!["10.0.0.0/8".parse().expect("a network")];
         for (is_tls, peer, proto, expected) in [
             (true, "192.0.2.1", None, true),

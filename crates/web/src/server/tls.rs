@@ -1,4 +1,4 @@
-//! HTTPS with certificates that may be renewed while the service runs.
+//! TLS with certificates that are reloaded when their files change.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 
-/// How often the files are looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const CHECK_EVERY: Duration = Duration::from_secs(2);
 
 /// Why a certificate or its key is not used.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +43,7 @@ pub enum TlsError {
     Mismatch(#[source] rustls::Error),
 }
 
-/// A certificate that follows its files.
+/// A certificate that is reloaded when its files change.
 #[derive(Debug)]
 pub struct Tls {
     certificate: PathBuf,
@@ -66,7 +65,7 @@ impl ResolvesServerCert for Current {
 }
 
 impl Tls {
-    /// Reads the files, and from then on follows their changes. Must be called inside a tokio runtime.
+    /// Reads the files and starts to watch them. Must be called inside a tokio runtime.
     pub fn start(certificate: &Path, key: &Path) -> Result<Arc<Self>, TlsError> {
         let files = (read(certificate)?, read(key)?);
         let certified = RwLock::new(certify(certificate, key, &files)?);
@@ -94,8 +93,8 @@ impl Tls {
         self.config.clone().into()
     }
 
-    /// Takes renewed files over. Halfway through a renewal they may not fit; then the old ones serve on.
-    fn look(&self) -> Result<bool, TlsError> {
+    /// Loads changed files. In the middle of a renewal they may not match; the old ones stay in use then.
+    fn reload(&self) -> Result<bool, TlsError> {
         let files = (read(&self.certificate)?, read(&self.key)?);
         if *self.current.files.read().expect("no holder panics") == files {
             return Ok(false);
@@ -108,12 +107,12 @@ impl Tls {
 }
 
 async fn follow(tls: std::sync::Weak<Tls>) {
-    let mut tick = tokio::time::interval(LOOK_EVERY);
+    let mut tick = tokio::time::interval(CHECK_EVERY);
     loop {
         tick.tick().await;
         let Some(tls) = tls.upgrade() else { return };
-        let looked = tokio::task::spawn_blocking(move || tls.look()).await;
-        match looked {
+        let reloaded = tokio::task::spawn_blocking(move || tls.reload()).await;
+        match reloaded {
             Ok(Ok(true)) => tracing::info!("the renewed TLS certificate is in use"),
             Ok(Ok(false)) => {}
             Ok(Err(error)) => {

@@ -1,7 +1,7 @@
-//! Bodies that nobody wanted: a request that is refused by its head is answered before its body is read.
+//! Unread bodies: a request that is refused by its headers is answered before its body is read.
 //!
-//! Left unread, a body ends the connection without a word, and the caller's next request goes nowhere. So what is small
-//! is read and dropped before the answer leaves; with any other the answer says that the connection ends.
+//! An unread body would make hyper close the connection silently, and the caller's next request would be lost. So a
+//! small body is read and dropped before the answer; otherwise the answer says `Connection: close`.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,67 +14,65 @@ use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
-/// What is read of a body that nobody wanted.
+/// A larger body is not read.
 const MAX_BYTES: usize = 64 * 1024;
-/// The time for it to arrive.
 const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// A body on its way through the routes. When they are done before its end, it comes back.
-pub(super) struct Lent {
+/// The body of a request, as routes see it. If a route drops it before its end, [`UnreadBody`] gets it back.
+pub(super) struct RequestBody {
     body: Option<Incoming>,
-    is_begun: bool,
+    is_started: bool,
     back: Option<Arc<Slot>>,
 }
 
-type Slot = Mutex<Option<Left>>;
+type Slot = Mutex<Option<Unread>>;
 
-/// What the routes left of a body.
-enum Left {
-    All(Incoming),
-    /// Whoever began to read it has waited long enough, or read more than enough.
-    Some,
+enum Unread {
+    Untouched(Incoming),
+    /// A route began to read it and gave up, because it was too slow or too large.
+    Partial,
 }
 
-/// Where a body comes back to.
-pub(super) struct Return {
+/// Gets the body back that the routes did not read.
+pub(super) struct UnreadBody {
     slot: Arc<Slot>,
     is_small: bool,
 }
 
-/// Lends a request's body out. Without one there is nothing to come back.
-pub(super) fn lend(request: Request<Incoming>) -> (Request<Lent>, Option<Return>) {
-    let back = (!request.body().is_end_stream()).then(|| Return {
+/// Wraps the body of a request. Returns `None` for a request without one.
+pub(super) fn track(request: Request<Incoming>) -> (Request<RequestBody>, Option<UnreadBody>) {
+    let back = (!request.body().is_end_stream()).then(|| UnreadBody {
         slot: Arc::default(),
         is_small: is_small(request.headers()),
     });
     let slot = back.as_ref().map(|back| Arc::clone(&back.slot));
-    let lent = |body| Lent {
+    let wrap = |body| RequestBody {
         body: Some(body),
-        is_begun: false,
+        is_started: false,
         back: slot,
     };
-    (request.map(lent), back)
+    (request.map(wrap), back)
 }
 
-/// Whether a body may be worth waiting for. Who waits to be asked for it has not sent it, and need not.
+/// Whether the body is worth reading. With `Expect`, the caller has not sent it yet.
 fn is_small(headers: &HeaderMap) -> bool {
     let length = headers.get(CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     length.is_none_or(|length| length <= MAX_BYTES) && !headers.contains_key(EXPECT)
 }
 
-impl Return {
-    /// Reads and drops what the routes left, once they are done. False: that is more than is worth it, so that the connection
-    /// cannot go on.
-    pub(super) async fn drop_it(self) -> bool {
+impl UnreadBody {
+    /// Reads and drops the rest of the body. Returns `false` if it is too large or too slow; the connection must close
+    /// then.
+    pub(super) async fn discard(self) -> bool {
         let left = {
             let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
             slot.take()
         };
         match left {
             None => true,
-            Some(Left::All(body)) if self.is_small => {
-                let read = tokio::time::timeout(MAX_TIME, read_to_its_end(body));
+            Some(Unread::Untouched(body)) if self.is_small => {
+                let read = tokio::time::timeout(MAX_TIME, read_to_end(body));
                 read.await.unwrap_or(false)
             }
             Some(_) => false,
@@ -82,7 +80,7 @@ impl Return {
     }
 }
 
-async fn read_to_its_end(mut body: Incoming) -> bool {
+async fn read_to_end(mut body: Incoming) -> bool {
     let mut received = 0;
     while let Some(frame) = body.frame().await {
         let Ok(frame) = frame else { return false };
@@ -94,7 +92,7 @@ async fn read_to_its_end(mut body: Incoming) -> bool {
     true
 }
 
-impl Body for Lent {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -106,7 +104,7 @@ impl Body for Lent {
             return Poll::Ready(None);
         };
         let polled = Pin::new(body).poll_frame(cx);
-        self.is_begun = true;
+        self.is_started = true;
         if matches!(polled, Poll::Ready(None)) {
             self.body = None;
         }
@@ -123,15 +121,15 @@ impl Body for Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for RequestBody {
     fn drop(&mut self) {
         if let (Some(body), Some(back)) = (self.body.take(), &self.back)
             && !body.is_end_stream()
         {
-            let left = if self.is_begun {
-                Left::Some
+            let left = if self.is_started {
+                Unread::Partial
             } else {
-                Left::All(body)
+                Unread::Untouched(body)
             };
             *back.lock().unwrap_or_else(PoisonError::into_inner) = Some(left);
         }

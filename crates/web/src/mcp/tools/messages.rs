@@ -1,4 +1,4 @@
-//! What goes to a network and what that costs: messages, lookups, prices.
+//! Tools for messages, lookups and prices.
 
 mod preview;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     Answer, Arguments, Hints, KEY, Tool, body_without, key, key_schema, nullable, sometimes,
 };
-use crate::mcp::api::Question;
+use crate::mcp::api::ApiRequest;
 use crate::mcp::envelope::Envelope;
 
 const DEMONSTRATION: HeaderName = HeaderName::from_static("x-demonstration-prices");
@@ -41,12 +41,12 @@ Example, free of charge: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"messag
         let body = Value::Object(body_without(arguments, &[PREVIEW, KEY]));
         let key = key(arguments)?;
         if is_preview(arguments)? {
-            return Ok(Question::post("/sms/cost", body));
+            return Ok(ApiRequest::post("/sms/cost", body));
         }
-        Ok(Question::post("/sms", body).under(key))
+        Ok(ApiRequest::post("/sms", body).with_key(key))
     },
     read: |arguments, answer| {
-        let to = told_recipients(arguments);
+        let to = recipients_as_text(arguments);
         if is_preview(arguments).ok()? {
             return preview::read(&to, answer);
         }
@@ -58,10 +58,9 @@ Example, free of charge: {\"to\": \"+37120000001\", \"from\": \"Acme\", \"messag
     },
 };
 
-/// The argument that asks what sending would cost.
 const PREVIEW: &str = "preview";
 
-/// Anything but true and false is an error: somebody may have meant that nothing should be sent.
+/// Other values are an error, because the caller may have meant that nothing should be sent.
 fn is_preview(arguments: &Arguments) -> Result<bool, Envelope> {
     match arguments.get(PREVIEW) {
         None | Some(Value::Null) => Ok(false),
@@ -72,8 +71,8 @@ fn is_preview(arguments: &Arguments) -> Result<bool, Envelope> {
     }
 }
 
-/// As they were given; digits that came as a number are told as text.
-fn told_recipients(arguments: &Arguments) -> Value {
+/// The recipients as given; numbers become texts.
+fn recipients_as_text(arguments: &Arguments) -> Value {
     let text = |value: &Value| match value {
         Value::Number(number) => Value::String(number.to_string()),
         other => other.clone(),
@@ -85,7 +84,7 @@ fn told_recipients(arguments: &Arguments) -> Value {
     }
 }
 
-/// One number or a list. A type for each form: many clients know no list of types.
+/// One number or a list. Many clients do not support a list of types, so each form has its own.
 fn recipients(description: &str) -> Value {
     json!({
         "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" }, "maxItems": 1000 }],
@@ -143,7 +142,7 @@ Example: {\"msisdn\": \"+37129100000\", \"callBackUrl\": \"https://example.com/h
     output: || json!({ "lookupId": { "type": "integer", "description": "The result names it as id." } }),
     ask: |arguments| {
         let body = Value::Object(body_without(arguments, &[KEY]));
-        Ok(Question::post("/hlr", body).under(key(arguments)?))
+        Ok(ApiRequest::post("/hlr", body).with_key(key(arguments)?))
     },
     read: |_, answer| Some(json!({ "lookupId": answer.list()?.get(0)?.as_u64()? })),
 };
@@ -192,12 +191,12 @@ Example: {\"country\": \"LV\", \"operator\": \"LMT\"}",
         for name in ["country", "operator"] {
             filter(arguments, name)?;
         }
-        Ok(Question::get("/rates"))
+        Ok(ApiRequest::get("/rates"))
     },
     read: read_rates,
 };
 
-/// An optional text; null and the empty one are none.
+/// An optional text; null and empty mean absent.
 fn filter<'a>(arguments: &'a Arguments, name: &str) -> Result<Option<&'a str>, Envelope> {
     match arguments.get(name) {
         None | Some(Value::Null) => Ok(None),

@@ -1,11 +1,11 @@
-//! What is known about numbers, and their correction. All of it is free of charge.
+//! Tools for number data and number correction. All are free of charge.
 
 use domain::Permission;
 use http::HeaderName;
 use serde_json::{Map, Value, json};
 
 use super::{Arguments, Hints, Tool, country_schema, in_address, nullable, operator_id_schema};
-use crate::mcp::api::{Question, segment};
+use crate::mcp::api::{ApiRequest, segment};
 use crate::mcp::envelope::Envelope;
 
 const TOTAL: HeaderName = HeaderName::from_static("x-total-count");
@@ -36,7 +36,7 @@ Example: {\"operatorId\": 1635}",
     },
     ask: |arguments| {
         let id = in_address(arguments, "operatorId", "the ID of an operator")?;
-        Ok(Question::get(format!("/operators/{id}")))
+        Ok(ApiRequest::get(format!("/operators/{id}")))
     },
     read: |_, answer| answer.json().filter(Value::is_object),
 };
@@ -84,7 +84,7 @@ Example: {\"country\": \"US\", \"Page\": 2}",
             Some(Value::String(text)) => format!("?Page={}", segment(text)),
             Some(other) => format!("?Page={}", segment(&other.to_string())),
         };
-        Ok(Question::get(format!("/mccmnc/{country}{page}")))
+        Ok(ApiRequest::get(format!("/mccmnc/{country}{page}")))
     },
     read: |_, answer| {
         let networks = answer.list()?;
@@ -124,7 +124,7 @@ Example: {\"country\": \"LV\"}",
     },
     ask: |arguments| {
         let country = in_address(arguments, "country", COUNTRY)?;
-        Ok(Question::get(format!("/prefixes/{country}")))
+        Ok(ApiRequest::get(format!("/prefixes/{country}")))
     },
     read: |_, answer| Some(json!({ "prefixes": answer.list()? })),
 };
@@ -178,7 +178,7 @@ Example: {\"numbers\": [{\"Number\": \"29 111 111\", \"CountryIso\": \"LV\"}, {\
             },
         })
     },
-    ask: |arguments| Ok(Question::post("/numberCorrection", items(arguments)?)),
+    ask: |arguments| Ok(ApiRequest::post("/numberCorrection", items(arguments)?)),
     read: |_, answer| Some(json!({ "numbers": answer.list()? })),
 };
 

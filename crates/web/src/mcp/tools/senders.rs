@@ -1,11 +1,11 @@
-//! The names and numbers that messages come from.
+//! Tools for sender IDs.
 
 use domain::Permission;
 use domain::sender::{SenderKind, SenderState};
 use serde_json::{Value, json};
 
 use super::{Answer, Arguments, Hints, Tool, body_without, in_address};
-use crate::mcp::api::Question;
+use crate::mcp::api::ApiRequest;
 
 pub(super) static REGISTER_SENDER_ID: Tool = Tool {
     name: "register_sender_id",
@@ -99,7 +99,7 @@ Example: {\"senderId\": 123, \"code\": \"12345\"}",
             "the ID that the registration returned",
         )?;
         let body = body_without(arguments, &["senderId"]);
-        Ok(Question::post(
+        Ok(ApiRequest::post(
             format!("/senderId/confirm/{id}"),
             Value::Object(body),
         ))
@@ -125,10 +125,10 @@ fn registered_schema() -> Value {
     })
 }
 
-fn register(arguments: &Arguments, kind: SenderKind) -> Question {
+fn register(arguments: &Arguments, kind: SenderKind) -> ApiRequest {
     let mut body = body_without(arguments, &["type"]);
     body.insert("type".to_owned(), kind.name().into());
-    Question::post("/senderId", Value::Object(body))
+    ApiRequest::post("/senderId", Value::Object(body))
 }
 
 /// REST answers with the ID alone, as plain text.

@@ -1,4 +1,4 @@
-//! What a message would cost, told before it is sent.
+//! The preview of `send_sms`: what a message would cost.
 
 use domain::Money;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub(super) fn cost_schema() -> Value {
     })
 }
 
-/// The result of a preview, out of what REST says about each recipient.
+/// Builds the result from the estimates of REST.
 pub(super) fn read(to: &Value, answer: &Answer<'_>) -> Option<Value> {
     let estimates = answer.list()?;
     let (mut parts, mut total) = (0, Money::ZERO);

@@ -1,0 +1,157 @@
+//! Why a page cannot be shown, and what is shown instead.
+
+use axum::response::{IntoResponse, Redirect, Response};
+use domain::ports::StoreError;
+use engine::identity::hasher::Busy;
+use engine::identity::sign_in::SessionError;
+use http::StatusCode;
+use requests::TooManyRequests;
+
+use crate::kit::page::{Frame, notice, notice_with, with_retry_after};
+
+const BUSY_AGAIN_AFTER_S: u32 = 2;
+
+/// Why a page cannot be shown.
+pub(crate) enum Failure {
+    /// Another page comes first.
+    Elsewhere(Redirect),
+    /// This page is shown instead.
+    Page(Box<Response>),
+    /// The form is malformed or too large.
+    Form,
+    /// The form does not come from a page that we sent to this browser.
+    NotFromHere,
+    /// The role does not allow the page.
+    NotYours(Box<Frame>),
+    /// The page needs an account, and the person belongs to none.
+    NoAccount(Box<Frame>),
+    /// Does not exist, or belongs to another account.
+    NotFound(Box<Frame>),
+    /// Too many passwords wait to be checked.
+    Busy,
+    TooMany(TooManyRequests),
+    /// The address sent too many made-up session cookies.
+    UnknownSessions {
+        retry_after_s: u32,
+    },
+    Store(StoreError),
+}
+
+impl Failure {
+    /// For an error that several callers share, so that it cannot be moved.
+    pub(crate) fn from_shared(error: &StoreError) -> Self {
+        Self::Page(Box::new(store_failed(error)))
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Throttled { retry_after_s } => Self::UnknownSessions { retry_after_s },
+            SessionError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<Busy> for Failure {
+    fn from(_: Busy) -> Self {
+        Self::Busy
+    }
+}
+
+impl From<TooManyRequests> for Failure {
+    fn from(error: TooManyRequests) -> Self {
+        Self::TooMany(error)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Elsewhere(redirect) => redirect.into_response(),
+            Self::Page(page) => *page,
+            Self::Form => notice(
+                StatusCode::BAD_REQUEST,
+                "The form was incomplete",
+                "Go back and send the form again.",
+            ),
+            Self::NotFromHere => notice(
+                StatusCode::FORBIDDEN,
+                "This form is out of date",
+                "Nothing was done. Go back, reload the page and try again.",
+            ),
+            Self::NotYours(frame) => notice_with(
+                *frame,
+                StatusCode::FORBIDDEN,
+                "This page is not yours",
+                "Your role does not include it. Ask the person who invited you.",
+                Some(("/dashboard", "Overview")),
+            ),
+            Self::NoAccount(frame) => notice_with(
+                *frame,
+                StatusCode::NOT_FOUND,
+                "No account",
+                "You do not belong to an account, so there is nothing to show here.",
+                None,
+            ),
+            Self::NotFound(frame) => notice_with(
+                *frame,
+                StatusCode::NOT_FOUND,
+                "Not found",
+                "It does not exist, or it was deleted after its retention time.",
+                Some(("/dashboard", "Overview")),
+            ),
+            Self::Busy => with_retry_after(
+                notice(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "Not now",
+                    "Too many people are signing in right now. Try again shortly.",
+                ),
+                BUSY_AGAIN_AFTER_S,
+            ),
+            Self::TooMany(error) => with_retry_after(
+                notice(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "Too many requests",
+                    &error.message(),
+                ),
+                TooManyRequests::RETRY_AFTER_S,
+            ),
+            Self::UnknownSessions { retry_after_s } => with_retry_after(
+                notice(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "Too many requests",
+                    "Too many requests from your address had a session that does not exist. Try again in a few seconds.",
+                ),
+                retry_after_s,
+            ),
+            Self::Store(error) => store_failed(&error),
+        }
+    }
+}
+
+/// The log gets the cause, the person gets whether trying again helps.
+fn store_failed(error: &StoreError) -> Response {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    tracing::error!(%error, cause, "a page failed");
+    match error {
+        StoreError::Full { .. } | StoreError::IdTaken { .. } | StoreError::Unavailable { .. } => {
+            notice(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Not now",
+                "The service cannot reach its database. Try again shortly.",
+            )
+        }
+        StoreError::Broken { .. } | StoreError::Unexpected { .. } => notice(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "This page failed",
+            "Trying again will probably not help. The operator of this service can find the reason in its log.",
+        ),
+    }
+}

@@ -1,0 +1,157 @@
+//! The navigation menu of each role.
+
+use domain::person::{Role, SignedIn};
+
+pub(crate) struct NavLink {
+    pub(crate) label: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) is_here: bool,
+}
+
+pub(crate) struct Section {
+    pub(crate) title: &'static str,
+    pub(crate) links: Vec<NavLink>,
+}
+
+const ACCOUNT: [(&str, &str); 10] = [
+    ("Overview", "/dashboard"),
+    ("Send", "/dashboard/send"),
+    ("Messages", "/dashboard/messages"),
+    ("Scheduled", "/dashboard/scheduled"),
+    ("Callbacks", "/dashboard/callbacks"),
+    ("Senders", "/dashboard/senders"),
+    ("Lookups", "/dashboard/lookups"),
+    ("Numbers", "/dashboard/numbers"),
+    ("Rates", "/dashboard/rates"),
+    ("Connect", "/dashboard/connect"),
+];
+const SECURITY: (&str, &str) = ("Security", "/dashboard/settings/security");
+const ACCOUNTS: (&str, &str) = ("Your accounts", "/dashboard/accounts");
+const SETTINGS: [(&str, &str); 5] = [
+    ("API", "/dashboard/settings/api"),
+    ("People", "/dashboard/settings/people"),
+    SECURITY,
+    ACCOUNTS,
+    ("Changes", "/dashboard/settings/audit"),
+];
+const OPERATOR: [(&str, &str); 11] = [
+    ("Accounts", "/dashboard/operator/accounts"),
+    ("People", "/dashboard/operator/people"),
+    ("Sender review", "/dashboard/operator/senders"),
+    ("Carriers", "/dashboard/operator/carriers"),
+    ("Routes", "/dashboard/operator/routes"),
+    ("Prices", "/dashboard/operator/prices"),
+    ("Reference data", "/dashboard/operator/reference"),
+    ("Queues", "/dashboard/operator/queues"),
+    ("Callback hosts", "/dashboard/operator/hosts"),
+    ("Nodes", "/dashboard/operator/nodes"),
+    ("Audit log", "/dashboard/operator/audit"),
+];
+
+/// The pages that a person may open. `here` is the current path.
+pub(crate) fn sections(signed_in: &SignedIn, here: &str) -> Vec<Section> {
+    let (role, has_account) = (signed_in.role(), signed_in.account().is_some());
+    let mut sections = Vec::new();
+    if has_account {
+        sections.push(section("Account", &ACCOUNT, here));
+    }
+    let is_person = signed_in.person().is_some();
+    let settings: Vec<_> = SETTINGS
+        .into_iter()
+        .filter(|page| match *page {
+            SECURITY | ACCOUNTS => is_person,
+            _ => has_account && role != Role::Member,
+        })
+        .collect();
+    if !settings.is_empty() {
+        sections.push(section("Settings", &settings, here));
+    }
+    if role == Role::Operator {
+        sections.push(section("Operator", &OPERATOR, here));
+    }
+    sections
+}
+
+fn section(title: &'static str, pages: &[(&'static str, &'static str)], here: &str) -> Section {
+    let link = |&(label, path): &(&'static str, &'static str)| NavLink {
+        label,
+        path,
+        is_here: is_within(here, path),
+    };
+    Section {
+        title,
+        links: pages.iter().map(link).collect(),
+    }
+}
+
+/// Whether the current path is a page of the menu, or below it.
+fn is_within(here: &str, path: &str) -> bool {
+    let Some(rest) = here.strip_prefix(path) else {
+        return false;
+    };
+    rest.is_empty() || (path != "/dashboard" && rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ids::PersonId;
+    use domain::{AccountId, Person};
+
+    use super::*;
+
+    fn person(role: Role, account: Option<u64>) -> SignedIn {
+        SignedIn::Person(Person {
+            id: PersonId::new(1).expect("in range"),
+            email: "ann@example.com".parse().expect("an address"),
+            role,
+            account: account.and_then(AccountId::new),
+        })
+    }
+
+    #[test]
+    fn each_role_sees_its_own_pages() {
+        let titles = |signed_in: &SignedIn| {
+            sections(signed_in, "/dashboard")
+                .iter()
+                .map(|section| (section.title, section.links.len()))
+                .collect::<Vec<_>>()
+        };
+        for (signed_in, expected) in [
+            (
+                person(Role::Member, Some(1)),
+                vec![("Account", 10), ("Settings", 2)],
+            ),
+            (
+                person(Role::Admin, Some(1)),
+                vec![("Account", 10), ("Settings", 5)],
+            ),
+            (
+                person(Role::Operator, Some(1)),
+                vec![("Account", 10), ("Settings", 5), ("Operator", 11)],
+            ),
+            (
+                person(Role::Operator, None),
+                vec![("Settings", 2), ("Operator", 11)],
+            ),
+            (
+                SignedIn::ByLink(AccountId::new(1).expect("in range")),
+                vec![("Account", 10), ("Settings", 3), ("Operator", 11)],
+            ),
+        ] {
+            assert_eq!(titles(&signed_in), expected, "{signed_in:?}");
+        }
+    }
+
+    #[test]
+    fn pages_below_a_link_belong_to_it() {
+        for (here, path, expected) in [
+            ("/dashboard", "/dashboard", true),
+            ("/dashboard/messages", "/dashboard", false),
+            ("/dashboard/messages", "/dashboard/messages", true),
+            ("/dashboard/messages/42", "/dashboard/messages", true),
+            ("/dashboard/sendings", "/dashboard/send", false),
+        ] {
+            assert_eq!(is_within(here, path), expected, "{here} {path}");
+        }
+    }
+}

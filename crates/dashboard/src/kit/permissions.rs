@@ -1,0 +1,82 @@
+//! Permissions in plain words.
+
+use domain::Permission;
+
+/// A permission that may be granted.
+pub(crate) struct Offer {
+    /// The name in the API.
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) words: &'static str,
+    pub(crate) costs: bool,
+    pub(crate) is_ticked: bool,
+}
+
+impl Offer {
+    pub(crate) fn new(scope: Permission, is_ticked: bool) -> Self {
+        let (title, words, costs) = words(scope);
+        Self {
+            name: scope.name(),
+            title,
+            words,
+            costs,
+            is_ticked,
+        }
+    }
+}
+
+/// Title, explanation, and whether it costs money.
+fn words(scope: Permission) -> (&'static str, &'static str, bool) {
+    match scope {
+        Permission::SmsSend => (
+            "Send SMS",
+            "Sends text messages for your account, and cancels scheduled ones. Each message is paid from the balance.",
+            true,
+        ),
+        Permission::ViberSend => (
+            "Send Viber messages",
+            "Sends Viber messages for your account. Each message is paid from the balance.",
+            true,
+        ),
+        Permission::HlrLookup => (
+            "Look up numbers",
+            "Asks networks whether a number can be reached, and where. Each question is paid from the balance, whatever the answer.",
+            true,
+        ),
+        Permission::SmsRates => (
+            "Read prices",
+            "Sees what a message costs, by country and operator.",
+            false,
+        ),
+        Permission::SmsRead => (
+            "Read messages",
+            "Sees scheduled messages, what became of messages, and what one would cost.",
+            false,
+        ),
+        Permission::SenderWrite => (
+            "Register senders",
+            "Registers and confirms names and numbers that your messages come from. A number is confirmed by a PIN that is sent to it.",
+            false,
+        ),
+        Permission::NumbersRead => (
+            "Read number data",
+            "Sees operators, networks and prefixes, and corrects phone numbers.",
+            false,
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permissions_that_cost_money_say_so() {
+        for scope in Permission::ALL {
+            let offer = Offer::new(scope, false);
+            let says = offer.words.contains("paid from the balance");
+            assert_eq!(says, offer.costs, "{scope}");
+            assert!(offer.words.ends_with('.'), "{scope}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Who may see a page.
+//!
+//! The signature of a handler says it: [`Member`], [`Admin`] or [`Operator`]. Everybody else is redirected to the
+//! sign-in page, or sees that their role does not include the page.
+
+use std::net::IpAddr;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::response::Redirect;
+use domain::Access;
+use domain::person::{Role, SignedIn};
+use domain::ports::AccountRecord;
+use engine::identity::rate::Requester;
+use engine::{Accounts, By};
+use http::request::Parts;
+use requests::rate_limit;
+
+use crate::Dashboard;
+use crate::kit::browser::{Browser, form_token};
+use crate::kit::failure::Failure;
+use crate::kit::form::{self, Form};
+use crate::kit::page::Frame;
+use crate::kit::return_path::ReturnPath;
+
+/// The purpose of the token in every form after signing in.
+const FORM: &str = "dashboard";
+
+/// A signed-in browser.
+pub(crate) struct Session {
+    pub(crate) secret: String,
+    pub(crate) signed_in: SignedIn,
+    pub(crate) address: IpAddr,
+    path: String,
+}
+
+impl Session {
+    pub(crate) fn frame(&self) -> Frame {
+        let back = ReturnPath::parse(Some(&self.path));
+        Frame::signed_in(&self.secret, &self.signed_in, &back).with_navigation(
+            &self.signed_in,
+            &self.path,
+            form_token(&self.secret, FORM),
+        )
+    }
+
+    fn is_operator(&self) -> bool {
+        self.signed_in.role() == Role::Operator
+    }
+
+    /// The name for the audit log.
+    pub(crate) fn name(&self) -> String {
+        let person = self.signed_in.person();
+        person.map_or_else(
+            || "operator by first link".to_owned(),
+            |person| person.email.to_string(),
+        )
+    }
+
+    pub(crate) fn by(&self) -> By {
+        By::signed_in(&self.signed_in, self.address)
+    }
+}
+
+impl FromRequestParts<Arc<Dashboard>> for Session {
+    type Rejection = Failure;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        dashboard: &Arc<Dashboard>,
+    ) -> Result<Self, Failure> {
+        let Ok(browser) = Browser::from_request_parts(parts, dashboard).await;
+        let path = parts.uri.path().to_owned();
+        let back = ReturnPath::parse(Some(&path));
+        let (session, signed_in) = dashboard.signed_in(&browser, &back).await?;
+        Ok(Self {
+            secret: session.to_owned(),
+            signed_in,
+            address: browser.address,
+            path,
+        })
+    }
+}
+
+/// A person who belongs to an account.
+pub(crate) struct Member {
+    session: Session,
+    pub(crate) account: AccountRecord,
+}
+
+impl Member {
+    pub(crate) fn frame(&self) -> Frame {
+        self.session.frame().with_account(&self.account.name)
+    }
+
+    pub(crate) fn access(&self) -> Access {
+        Accounts::access_of(&self.account, &self.session.name())
+    }
+}
+
+impl FromRequestParts<Arc<Dashboard>> for Member {
+    type Rejection = Failure;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        dashboard: &Arc<Dashboard>,
+    ) -> Result<Self, Failure> {
+        let session = Session::from_request_parts(parts, dashboard).await?;
+        let account = match session.signed_in.account() {
+            Some(account) => dashboard.engine.accounts.find_by_id(account).await?,
+            None => None,
+        };
+        match account {
+            Some(account) => {
+                rate_limit::count(
+                    &dashboard.engine.gate,
+                    &parts.extensions,
+                    account.id,
+                    Requester::People,
+                    account.rules.requests_per_second,
+                )?;
+                Ok(Self { session, account })
+            }
+            // Operators without an account start with the list of accounts.
+            None if session.is_operator() && session.path == "/dashboard" => {
+                let accounts = Redirect::to("/dashboard/operator/accounts");
+                Err(Failure::Elsewhere(accounts))
+            }
+            None => Err(Failure::NoAccount(Box::new(session.frame()))),
+        }
+    }
+}
+
+/// A person who manages their account.
+pub(crate) struct Admin(Member);
+
+impl FromRequestParts<Arc<Dashboard>> for Admin {
+    type Rejection = Failure;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        dashboard: &Arc<Dashboard>,
+    ) -> Result<Self, Failure> {
+        let member = Member::from_request_parts(parts, dashboard).await?;
+        match member.signed_in.role() {
+            Role::Operator | Role::Admin => Ok(Self(member)),
+            Role::Member => Err(Failure::NotYours(Box::new(member.frame()))),
+        }
+    }
+}
+
+/// A person who runs the service.
+pub(crate) struct Operator(Session);
+
+impl FromRequestParts<Arc<Dashboard>> for Operator {
+    type Rejection = Failure;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        dashboard: &Arc<Dashboard>,
+    ) -> Result<Self, Failure> {
+        let session = Session::from_request_parts(parts, dashboard).await?;
+        match session.signed_in.role() {
+            Role::Operator => Ok(Self(session)),
+            Role::Admin | Role::Member => Err(Failure::NotYours(Box::new(session.frame()))),
+        }
+    }
+}
+
+impl Deref for Member {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl Deref for Admin {
+    type Target = Member;
+
+    fn deref(&self) -> &Member {
+        &self.0
+    }
+}
+
+impl Deref for Operator {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0
+    }
+}
+
+/// A form of at most `MAX_BYTES` that one of our own pages sent. It is the last extractor, so that a form is read only
+/// if the person may send it.
+pub(crate) struct Posted<const MAX_BYTES: usize = { form::MAX_BYTES_WITHIN }>(pub(crate) Form);
+
+impl<const MAX_BYTES: usize> FromRequest<Arc<Dashboard>> for Posted<MAX_BYTES> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, dashboard: &Arc<Dashboard>) -> Result<Self, Failure> {
+        let (mut parts, body) = request.into_parts();
+        let Ok(browser) = Browser::from_request_parts(&mut parts, dashboard).await;
+        let request = Request::from_parts(parts, body);
+        let form = Form::read(request, MAX_BYTES).await?;
+        if browser.session.is_some() && browser.sent(&form, FORM, browser.session.as_deref()) {
+            Ok(Self(form))
+        } else {
+            Err(Failure::NotFromHere)
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The dashboard: server-rendered pages behind a session.
+//!
+//! `pages` has one file for each page, `kit` what the pages share. A page turns a form into a call of a use case and
+//! its result into HTML; it has no rules of its own. The signature of a handler says who may see the page
+//! (`kit::session`). Every page works without scripts, except for live updates. Every form carries a token that other
+//! sites cannot know.
+
+mod kit;
+mod pages;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::Redirect;
+use domain::person::SignedIn;
+use engine::Engine;
+use ipnet::IpNet;
+use requests::{BlockingWork, wrong_method};
+use tokio::sync::watch;
+
+pub use kit::assets::router as assets_router;
+pub use kit::browser::session_cookie_name;
+pub use pages::oauth_refused::oauth_refused;
+
+use kit::browser::Browser;
+use kit::failure::Failure;
+use kit::live::Streams;
+use kit::return_path::ReturnPath;
+
+/// Addresses and names that the pages show, and how the dashboard is served.
+#[derive(Debug, Clone)]
+pub struct DashboardSettings {
+    /// Whether it is served over HTTPS; its cookies then require HTTPS.
+    pub secure: bool,
+    /// The address of the dashboard itself, for invitation links.
+    pub dashboard_url: String,
+    /// The address of the REST API, for the examples.
+    pub base_url: String,
+    /// The address of the MCP server, `/mcp` included, for the examples.
+    pub mcp_url: String,
+    /// The address of the authorization server.
+    pub auth_url: String,
+    /// The header of the REST API that carries a token.
+    pub token_header: String,
+    /// How many numbers a request to the REST API may correct.
+    pub max_api_corrections: usize,
+    /// The currency of every amount.
+    pub currency: String,
+    /// Proxies whose `X-Forwarded-For` is trusted.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+/// The state that the pages share.
+pub struct Dashboard {
+    engine: Arc<Engine>,
+    settings: DashboardSettings,
+    corrections: BlockingWork,
+    streams: Streams,
+}
+
+impl Dashboard {
+    /// Live updates end when `stop` turns true.
+    pub fn new(
+        engine: Arc<Engine>,
+        settings: DashboardSettings,
+        stop: watch::Receiver<bool>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            engine,
+            settings,
+            corrections: BlockingWork::default(),
+            streams: Streams::new(stop),
+        })
+    }
+
+    /// All routes except those of [`assets_router`].
+    pub fn router(self: &Arc<Self>) -> Router {
+        pages::routes()
+            .with_state(self.clone())
+            .method_not_allowed_fallback(wrong_method)
+    }
+
+    /// The session of a browser, and who is signed in. Without one, redirects to the sign-in page, which leads back
+    /// here.
+    async fn signed_in<'a>(
+        &self,
+        browser: &'a Browser,
+        back: &ReturnPath,
+    ) -> Result<(&'a str, SignedIn), Failure> {
+        if let Some(session) = &browser.session
+            && let Some(signed_in) = self.engine.sign_in.find(session, browser.address).await?
+        {
+            return Ok((session, signed_in));
+        }
+        Err(Failure::Elsewhere(Redirect::to(&back.sign_in_address())))
+    }
+}

@@ -1,0 +1,76 @@
+//! The pages, one file for each.
+
+mod accounts;
+mod audit;
+mod callbacks;
+mod connect;
+mod consent;
+mod join;
+mod lookups;
+mod messages;
+mod numbers;
+pub(crate) mod oauth_refused;
+mod operator;
+mod overview;
+mod password;
+mod people;
+mod rates;
+mod scheduled;
+mod second_factor;
+mod security;
+mod send;
+mod senders;
+mod sign_in;
+mod tokens;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::Dashboard;
+
+pub(crate) fn routes() -> Router<Arc<Dashboard>> {
+    Router::new()
+        .route(
+            "/dashboard/password",
+            get(password::ask_operator).post(password::create_operator),
+        )
+        .route(
+            "/dashboard/invitation/{link}",
+            get(password::ask_invited).post(password::accept),
+        )
+        .route(
+            "/dashboard/sign-in",
+            get(sign_in::ask).post(sign_in::sign_in),
+        )
+        .route(
+            "/dashboard/sign-in/code",
+            get(second_factor::ask).post(second_factor::enter),
+        )
+        .route(
+            "/dashboard/sign-in/{link}",
+            get(sign_in::ask_by_link).post(sign_in::sign_in_by_link),
+        )
+        .route("/dashboard/sign-out", post(sign_in::sign_out))
+        .route(
+            "/oauth/consent/{id}",
+            get(consent::ask).post(consent::decide),
+        )
+        .merge(operator::routes())
+        .merge(connect::routes())
+        .merge(senders::routes())
+        .merge(numbers::routes())
+        .merge(rates::routes())
+        .merge(lookups::routes())
+        .merge(tokens::routes())
+        .merge(scheduled::routes())
+        .merge(callbacks::routes())
+        .merge(messages::routes())
+        .merge(overview::routes())
+        .merge(send::routes())
+        .merge(security::routes())
+        .merge(people::routes())
+        .merge(accounts::routes())
+        .merge(audit::routes())
+}

@@ -1,0 +1,89 @@
+//! The accounts of a person, and switching between them.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::get;
+use domain::{AccountId, Role};
+use http::StatusCode;
+
+use crate::Dashboard;
+use crate::kit::failure::Failure;
+use crate::kit::page::{Frame, show, with_cookie};
+use crate::kit::return_path::ReturnPath;
+use crate::kit::session::{Posted, Session};
+
+const PATH: &str = "/dashboard/accounts";
+
+pub(super) fn routes() -> Router<Arc<Dashboard>> {
+    Router::new().route(PATH, get(list).post(switch))
+}
+
+#[derive(Template)]
+#[template(path = "accounts.html")]
+struct AccountsPage {
+    frame: Frame,
+    accounts: Vec<AccountRow>,
+}
+
+struct AccountRow {
+    id: AccountId,
+    name: String,
+    role: Role,
+    is_here: bool,
+}
+
+async fn list(
+    State(dashboard): State<Arc<Dashboard>>,
+    session: Session,
+) -> Result<Response, Failure> {
+    page(&dashboard, &session, StatusCode::OK, session.frame()).await
+}
+
+async fn page(
+    dashboard: &Dashboard,
+    session: &Session,
+    status: StatusCode,
+    frame: Frame,
+) -> Result<Response, Failure> {
+    let here = session.signed_in.account();
+    let accounts = match session.signed_in.person() {
+        Some(person) => dashboard.engine.sign_in.list_accounts(person.id).await?,
+        None => here
+            .map(|account| (account, Role::Operator))
+            .into_iter()
+            .collect(),
+    };
+    let ids = accounts.iter().map(|(account, _)| *account).collect();
+    let names = dashboard.account_names(ids).await?;
+    let row = |(id, role): (AccountId, Role)| AccountRow {
+        id,
+        name: names.get(&id).cloned().unwrap_or_default(),
+        role,
+        is_here: here == Some(id),
+    };
+    let accounts = accounts.into_iter().map(row).collect();
+    Ok(show(status, &AccountsPage { frame, accounts }))
+}
+
+/// Switches to another account. The session gets a new secret, so that forms of pages that still show the previous
+/// account have no effect.
+async fn switch(
+    State(dashboard): State<Arc<Dashboard>>,
+    session: Session,
+    Posted(form): Posted,
+) -> Result<Response, Failure> {
+    let account: Option<AccountId> = form.get("account").and_then(|id| id.parse().ok());
+    let account = account.ok_or(Failure::Form)?;
+    let sign_in = &dashboard.engine.sign_in;
+    let Some(secret) = sign_in.switch_account(&session.secret, account).await? else {
+        let frame = session.frame();
+        let frame = frame.with_problem("You do not belong to this account.");
+        return page(&dashboard, &session, StatusCode::NOT_FOUND, frame).await;
+    };
+    let home = Redirect::to(ReturnPath::parse(None).as_str()).into_response();
+    Ok(with_cookie(home, Some(dashboard.session_cookie(&secret))))
+}

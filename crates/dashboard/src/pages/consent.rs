@@ -1,0 +1,229 @@
+//! Consent: a person decides what a client may do.
+//!
+//! Decisions are not remembered: each request is asked about anew.
+
+mod target;
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use domain::person::SignedIn;
+use domain::ports::AccountRecord;
+use domain::{Permission, Role};
+use engine::By;
+use engine::identity::grants::{Consent, Pending};
+use http::StatusCode;
+use url::Url;
+
+use crate::Dashboard;
+use crate::kit::browser::{Browser, form_token};
+use crate::kit::failure::Failure;
+use crate::kit::form::Form;
+use crate::kit::page::{Frame, notice_with, policy_with_forms_to, show_under};
+use crate::kit::permissions::Offer;
+use crate::kit::return_path::ReturnPath;
+use target::Target;
+
+#[derive(Template)]
+#[template(path = "consent.html")]
+struct ConsentPage<'a> {
+    frame: Frame,
+    form_token: String,
+    client: &'a str,
+    described_at: Option<&'a str>,
+    target: Target,
+    account: &'a str,
+    balance: String,
+    ends: String,
+    days: i64,
+    offers: Vec<Offer>,
+    scopes_named: bool,
+    problem: Option<&'static str>,
+}
+
+/// A request of a client, with the person who may decide about it.
+struct ConsentRequest<'a> {
+    session: &'a str,
+    signed_in: SignedIn,
+    here: ReturnPath,
+    account: AccountRecord,
+    pending: Pending,
+}
+
+pub(super) async fn ask(
+    State(dashboard): State<Arc<Dashboard>>,
+    Path(id): Path<String>,
+    browser: Browser,
+) -> Result<Response, Failure> {
+    let request = dashboard.consent_request(&browser, &id).await?;
+    let pending = &request.pending;
+    let ticked = if pending.scopes_named {
+        pending.scopes.clone()
+    } else {
+        Vec::new()
+    };
+    Ok(request.page(&dashboard, &ticked, None))
+}
+
+/// Stores the decision and redirects the person to the client.
+pub(super) async fn decide(
+    State(dashboard): State<Arc<Dashboard>>,
+    Path(id): Path<String>,
+    browser: Browser,
+    form: Form,
+) -> Result<Response, Failure> {
+    let request = dashboard.consent_request(&browser, &id).await?;
+    if !browser.sent(&form, &purpose(&id), Some(request.session)) {
+        return Err(Failure::NotFromHere);
+    }
+    let grants = &dashboard.engine.grants;
+    let redirect = match form.get("decision") {
+        Some("deny") => grants.deny(&id).await?,
+        Some("approve") => {
+            let Some(chosen) = request.chosen(&form) else {
+                return Err(Failure::Form);
+            };
+            if chosen.is_empty() {
+                let problem = "Nothing is ticked. Tick what it may do, or deny.";
+                return Ok(request.page(&dashboard, &chosen, Some(problem)));
+            }
+            let by = By::signed_in(&request.signed_in, browser.address);
+            let person = request.signed_in.person();
+            let consent = Consent {
+                by: &by,
+                account: request.account.id,
+                person: person.map(|person| person.id),
+                scopes: &chosen,
+            };
+            grants.approve(&id, consent).await?
+        }
+        _ => return Err(Failure::Form),
+    };
+    match redirect {
+        Some(address) => Ok(Redirect::to(address.as_str()).into_response()),
+        // Decided in another window in the meantime.
+        None => Err(request.over()),
+    }
+}
+
+/// The token of the form is valid for this request only.
+fn purpose(id: &str) -> String {
+    format!("consent {id}")
+}
+
+impl Dashboard {
+    async fn consent_request<'a>(
+        &self,
+        browser: &'a Browser,
+        id: &str,
+    ) -> Result<ConsentRequest<'a>, Failure> {
+        let here = ReturnPath::parse(Some(&format!("/oauth/consent/{id}")));
+        let (session, signed_in) = self.signed_in(browser, &here).await?;
+        let frame = || Frame::signed_in(session, &signed_in, &here);
+        let Some(pending) = self.engine.grants.pending(id).await? else {
+            return Err(over(frame()));
+        };
+        let account = match signed_in.account() {
+            Some(account) => self.engine.accounts.find_by_id(account).await?,
+            None => None,
+        };
+        let is_member = signed_in.role() == Role::Member;
+        let refused = |title, text| {
+            let page = notice_with(frame(), StatusCode::FORBIDDEN, title, text, None);
+            Failure::Page(Box::new(page))
+        };
+        match account {
+            None => Err(refused(
+                "No account",
+                "You belong to no account that a client could act for. Sign in as somebody who does.",
+            )),
+            Some(account) if account.suspended => Err(refused(
+                "This account is suspended",
+                "Nobody can act for it now, so nothing was granted. Ask the operator of this service.",
+            )),
+            Some(account) if account.rules.admins_consent_only && is_member => Err(refused(
+                "An admin has to connect this",
+                "Only admins may let clients act for this account, so nothing was granted. Ask one of its admins to connect the client, or to change that under Settings, API.",
+            )),
+            Some(account) => Ok(ConsentRequest {
+                session,
+                signed_in,
+                here,
+                account,
+                pending,
+            }),
+        }
+    }
+}
+
+fn over(frame: Frame) -> Failure {
+    Failure::Page(Box::new(notice_with(
+        frame,
+        StatusCode::NOT_FOUND,
+        "This request is over",
+        "It was answered already, or waited longer than ten minutes. To connect, begin again in the program that sent you here.",
+        None,
+    )))
+}
+
+impl ConsentRequest<'_> {
+    fn frame(&self) -> Frame {
+        Frame::signed_in(self.session, &self.signed_in, &self.here)
+    }
+
+    fn over(&self) -> Failure {
+        over(self.frame())
+    }
+
+    /// The ticked scopes; `None` if one of them was not offered.
+    fn chosen(&self, form: &Form) -> Option<Vec<Permission>> {
+        let offered = |name: &str| {
+            let scopes = self.pending.scopes.iter();
+            scopes.copied().find(|scope| scope.name() == name)
+        };
+        form.all("scope").map(offered).collect()
+    }
+
+    fn page(
+        &self,
+        dashboard: &Dashboard,
+        ticked: &[Permission],
+        problem: Option<&'static str>,
+    ) -> Response {
+        let pending = &self.pending;
+        let offers = pending.scopes.iter();
+        let is_document = pending.client_id.starts_with("https://");
+        let page = ConsentPage {
+            frame: self.frame(),
+            form_token: form_token(self.session, &purpose(&pending.id)),
+            client: &pending.client_name,
+            described_at: is_document.then_some(pending.client_id.as_str()),
+            target: Target::new(&pending.redirect_uri, pending.is_loopback),
+            account: &self.account.name,
+            balance: format!("{} {}", self.account.balance, dashboard.settings.currency),
+            ends: pending.expires_at.strftime("%H:%M UTC").to_string(),
+            days: dashboard.engine.grants.settings().grant_lifetime.as_hours() / 24,
+            offers: offers
+                .map(|scope| Offer::new(*scope, ticked.contains(scope)))
+                .collect(),
+            scopes_named: pending.scopes_named,
+            problem,
+        };
+        let status = match problem {
+            Some(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            None => StatusCode::OK,
+        };
+        show_under(&policy(&pending.redirect_uri), status, &page)
+    }
+}
+
+/// Browsers apply `form-action` to every redirect that follows a form, so this page must allow the address of the
+/// client and any HTTPS address that it redirects to.
+fn policy(redirect_uri: &str) -> String {
+    let url = Url::parse(redirect_uri).ok();
+    let scheme = url.as_ref().map(Url::scheme);
+    let own = scheme.filter(|scheme| *scheme != "https");
+    policy_with_forms_to(["https"].into_iter().chain(own))
+}

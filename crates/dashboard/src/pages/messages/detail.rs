@@ -1,0 +1,231 @@
+//! The detail page of a message.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use axum::routing::get;
+use domain::message::code_text;
+use domain::message::outcome::Outcome;
+use domain::message::text::Coding;
+use domain::message::{MessageState, TestMode};
+use domain::ports::{CallbackState, MessageStory};
+use domain::{Channel, MessageId};
+use http::StatusCode;
+use url::form_urlencoded;
+
+use super::timeline::{self, Event};
+use crate::Dashboard;
+use crate::kit::failure::Failure;
+use crate::kit::format::{Moment, StateLabel, money};
+use crate::kit::live::{self, Fragment};
+use crate::kit::location::Locations;
+use crate::kit::page::{Frame, show as show_page};
+use crate::kit::session::Member;
+
+/// Longer texts do not fit into the link of "Send again".
+const MAX_CARRIED_BYTES: usize = 2000;
+
+#[derive(Template)]
+#[template(path = "message.html")]
+struct MessagePage {
+    frame: Frame,
+    id: MessageId,
+    is_over: bool,
+    message: MessageView,
+}
+
+/// The part with live updates.
+#[derive(Template)]
+#[template(path = "message_detail.html")]
+struct DetailPart {
+    message: MessageView,
+}
+
+pub(crate) struct MessageView {
+    pub(crate) state: StateLabel,
+    pub(crate) channel: Channel,
+    pub(crate) from: Option<String>,
+    pub(crate) to: String,
+    pub(crate) location: String,
+    pub(crate) network: Option<String>,
+    pub(crate) text: String,
+    pub(crate) size: String,
+    pub(crate) price: String,
+    pub(crate) priority: &'static str,
+    pub(crate) test_mode: Option<&'static str>,
+    pub(crate) dlr_url: Option<String>,
+    pub(crate) expires: Moment,
+    pub(crate) image: Option<String>,
+    pub(crate) button: Option<(String, String)>,
+    /// The result of a lookup, as indented JSON.
+    pub(crate) result: Option<String>,
+    pub(crate) is_scheduled: bool,
+    /// The address of a form that is filled with the same message.
+    pub(crate) again: Option<String>,
+    pub(crate) events: Vec<Event>,
+}
+
+impl MessageView {
+    /// Without links to other pages of the account, which operators may not see.
+    pub(crate) fn without_links(mut self) -> Self {
+        self.again = None;
+        self.is_scheduled = false;
+        for event in &mut self.events {
+            event.callback = None;
+        }
+        self
+    }
+}
+
+pub(super) fn routes() -> Router<Arc<Dashboard>> {
+    Router::new()
+        .route("/dashboard/messages/{id}", get(show))
+        .route("/dashboard/messages/{id}/live", get(follow))
+}
+
+async fn show(
+    State(dashboard): State<Arc<Dashboard>>,
+    member: Member,
+    Path(id): Path<String>,
+) -> Result<Response, Failure> {
+    let detail = dashboard.find_detail(&member, &id).await?;
+    let page = MessagePage {
+        frame: member.frame(),
+        id: detail.summary.id,
+        is_over: is_over(&detail),
+        message: dashboard.message_view(detail),
+    };
+    Ok(show_page(StatusCode::OK, &page))
+}
+
+/// Live updates until the message has ended.
+async fn follow(
+    State(dashboard): State<Arc<Dashboard>>,
+    member: Member,
+    Path(id): Path<String>,
+) -> Result<Response, Failure> {
+    let detail = dashboard.find_detail(&member, &id).await?;
+    let (account, id) = (member.account.id, detail.summary.id);
+    let own = dashboard.clone();
+    Ok(live::stream(&dashboard, &member, move || {
+        let dashboard = own.clone();
+        async move {
+            let detail = dashboard
+                .engine
+                .history
+                .find_story(Some(account), id)
+                .await?;
+            let Some(detail) = detail else {
+                return Err(Failure::Form);
+            };
+            let is_over = is_over(&detail);
+            let message = dashboard.message_view(detail);
+            Ok(Fragment::render(&DetailPart { message }).last(is_over))
+        }
+    })
+    .await)
+}
+
+impl Dashboard {
+    async fn find_detail(&self, member: &Member, id: &str) -> Result<MessageStory, Failure> {
+        let not_found = || Failure::NotFound(Box::new(member.frame()));
+        let id = id.parse().map_err(|_| not_found())?;
+        let detail = self
+            .engine
+            .history
+            .find_story(Some(member.account.id), id)
+            .await?;
+        detail.ok_or_else(not_found)
+    }
+
+    pub(crate) fn message_view(&self, detail: MessageStory) -> MessageView {
+        let catalogues = self.engine.catalogues.live();
+        let summary = &detail.summary;
+        let interactive = detail.interactive.as_ref();
+        let action = interactive.and_then(|interactive| interactive.action.as_ref());
+        let image = interactive.and_then(|interactive| interactive.image.as_ref());
+        MessageView {
+            state: summary.state.into(),
+            channel: summary.channel,
+            to: summary.to.to_string(),
+            location: Locations::new(&catalogues).words(&summary.to, summary.network),
+            network: summary.network.map(|network| network.to_string()),
+            size: size(&detail),
+            price: money(summary.price, &self.settings.currency),
+            priority: detail.priority.name(),
+            test_mode: detail.test_mode.map(|mode| match mode {
+                TestMode::Deliver => "pretends a delivery",
+                TestMode::Fail => "pretends a failure",
+            }),
+            expires: detail.expires_at.into(),
+            image: image.map(|image| image.as_str().to_owned()),
+            button: action.map(|action| {
+                let title = action.title.as_str().to_owned();
+                (title, action.url.as_str().to_owned())
+            }),
+            result: detail.result.as_deref().map(pretty_json),
+            is_scheduled: matches!(summary.state, MessageState::Scheduled { .. }),
+            again: again(&detail),
+            events: timeline::events(&detail, &self.settings.currency),
+            from: detail.summary.from,
+            text: detail.summary.text,
+            dlr_url: detail.dlr_url,
+        }
+    }
+}
+
+/// Whether nothing more will happen.
+fn is_over(detail: &MessageStory) -> bool {
+    let has_ended = match detail.summary.state {
+        MessageState::Scheduled { .. } | MessageState::Queued | MessageState::Sent => false,
+        MessageState::Cancelled { .. } => true,
+        MessageState::Ended { outcome, .. } => {
+            let may_be_seen =
+                detail.summary.channel == Channel::Viber && outcome == Outcome::Delivered;
+            !may_be_seen || detail.seen_at.is_some()
+        }
+    };
+    let is_told = |state| !matches!(state, CallbackState::Waiting { .. });
+    let callbacks = &detail.callbacks;
+    has_ended
+        && callbacks
+            .iter()
+            .all(|(callback, _)| is_told(callback.state))
+}
+
+fn size(detail: &MessageStory) -> String {
+    let parts = match detail.shape.parts {
+        1 => "1 part".to_owned(),
+        parts => format!("{parts} parts"),
+    };
+    let characters = detail.summary.text.chars().count();
+    let coding = match (detail.summary.channel, detail.shape.coding) {
+        (Channel::Sms, Coding::Gsm7) => "GSM-7",
+        (Channel::Sms, Coding::Binary) => "8-bit",
+        (Channel::Sms, Coding::Ucs2) => "UCS-2",
+        _ => return format!("{characters} characters"),
+    };
+    format!("{characters} characters in {coding}, {parts}")
+}
+
+fn pretty_json(json: &str) -> String {
+    let value = serde_json::from_str::<serde_json::Value>(json);
+    let pretty = value.and_then(|value| serde_json::to_string_pretty(&value));
+    pretty.unwrap_or_else(|_| json.to_owned())
+}
+
+fn again(detail: &MessageStory) -> Option<String> {
+    let summary = &detail.summary;
+    let fits = summary.channel == Channel::Sms && summary.text.len() <= MAX_CARRIED_BYTES;
+    let is_readable = summary.text != code_text::SHOWN;
+    (fits && is_readable).then(|| {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("from", summary.from.as_deref().unwrap_or_default());
+        query.append_pair("to", &summary.to.to_string());
+        query.append_pair("message", &summary.text);
+        format!("/dashboard/send?{}", query.finish())
+    })
+}

@@ -1,0 +1,352 @@
+//! One account: balance, limits, and suspending it.
+
+mod limits;
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use domain::billing::{LedgerEntry, SpendingRules};
+use domain::note::Note;
+use domain::ports::{AccountRecord, Look};
+use domain::{AccountId, Money};
+use engine::identity::accounts::AccountError;
+use engine::reading::traffic::Totals;
+use http::StatusCode;
+
+use super::{Field, PAGE_SIZE};
+use crate::Dashboard;
+use crate::kit::browser::random_key;
+use crate::kit::failure::Failure;
+use crate::kit::format::{Moment, count, money};
+use crate::kit::page::{Frame, show as show_page};
+use crate::kit::query::Query;
+use crate::kit::session::{Operator, Posted};
+use limits::LimitsForm;
+
+#[derive(Template)]
+#[template(path = "operator/account.html")]
+struct AccountPage {
+    frame: Frame,
+    id: u64,
+    name: String,
+    name_in_address: String,
+    is_suspended: bool,
+    created: Moment,
+    balance: String,
+    available: String,
+    tokens: String,
+    traffic: Vec<TrafficRow>,
+    currency: String,
+    credit: CreditForm,
+    limits: LimitsForm,
+    ledger: Vec<LedgerRow>,
+    older: Option<String>,
+    is_later: bool,
+}
+
+struct TrafficRow {
+    when: &'static str,
+    sent: String,
+    delivered: String,
+    failed: String,
+    expired: String,
+    cost: String,
+}
+
+/// The form that changes the balance.
+#[derive(Default)]
+struct CreditForm {
+    amount: Field,
+    note: Field,
+    /// Idempotency key, so that a form sent twice counts once.
+    once: String,
+}
+
+impl CreditForm {
+    fn new() -> Self {
+        Self {
+            once: random_key(),
+            ..Self::default()
+        }
+    }
+}
+
+struct LedgerRow {
+    at: Moment,
+    kind: &'static str,
+    amount: String,
+    balance: String,
+    messages: String,
+    note: String,
+}
+
+/// `done` names what was just done; the page shows a message about it.
+pub(super) fn address(id: AccountId, done: Option<&str>) -> String {
+    let done = done.map_or_else(String::new, |done| format!("?done={done}"));
+    format!("/dashboard/operator/accounts/{id}{done}")
+}
+
+fn done_message(done: &str) -> Option<&'static str> {
+    match done {
+        "created" => {
+            Some("The account was created. Invite its people, or make a token for its programs.")
+        }
+        "credited" => Some("The balance was changed."),
+        "limited" => Some("The limits are in force."),
+        "suspended" => {
+            Some("The account is suspended. Every node refuses its tokens within a second.")
+        }
+        "resumed" => Some("The account is active again."),
+        _ => None,
+    }
+}
+
+pub(super) async fn show(
+    State(dashboard): State<Arc<Dashboard>>,
+    operator: Operator,
+    Path(id): Path<String>,
+    query: Query,
+) -> Result<Response, Failure> {
+    let account = find(&dashboard, &operator, &id).await?;
+    let limits = LimitsForm::new(&account.rules);
+    let mut frame = operator.frame();
+    if let Some(words) = query.get("done").and_then(done_message) {
+        frame = frame.with_success(words);
+    }
+    let built = build(
+        &dashboard,
+        frame,
+        &account,
+        &query,
+        CreditForm::new(),
+        limits,
+    );
+    Ok(show_page(StatusCode::OK, &built.await?))
+}
+
+/// Adds or takes off money.
+pub(super) async fn credit(
+    State(dashboard): State<Arc<Dashboard>>,
+    operator: Operator,
+    Path(id): Path<String>,
+    Posted(form): Posted,
+) -> Result<Response, Failure> {
+    let account = find(&dashboard, &operator, &id).await?;
+    let mut credit = CreditForm {
+        amount: Field::typed(&form, "amount"),
+        note: Field::typed(&form, "note"),
+        once: form.get("once").unwrap_or_default().to_owned(),
+    };
+    if credit.once.is_empty() {
+        return Err(Failure::Form);
+    }
+    if let Err(problem) = credit.note.text.parse::<Note>() {
+        credit.note = credit.note.refused(&problem);
+        let limits = LimitsForm::new(&account.rules);
+        return refuse(&dashboard, &operator, &account, credit, limits).await;
+    }
+    let typed = &credit.amount.text;
+    let amount = typed.strip_prefix('+').unwrap_or(typed).parse::<Money>();
+    let problem = match amount {
+        Err(problem) => problem.to_string(),
+        Ok(Money::ZERO) => {
+            "This changes nothing; give an amount above zero, or below zero to take money off."
+                .to_owned()
+        }
+        Ok(amount) => {
+            let note = Some(credit.note.text.as_str()).filter(|note| !note.is_empty());
+            let accounts = &dashboard.engine.accounts;
+            match accounts
+                .credit(
+                    &operator.by(),
+                    &account.name,
+                    amount,
+                    note,
+                    Some(&credit.once),
+                )
+                .await
+            {
+                Ok(_) => {
+                    let address = address(account.id, Some("credited"));
+                    return Ok(Redirect::to(&address).into_response());
+                }
+                Err(AccountError::Store(error)) => return Err(error.into()),
+                Err(problem) => problem.to_string(),
+            }
+        }
+    };
+    credit.amount = credit.amount.refused(&problem);
+    credit.once = random_key();
+    let limits = LimitsForm::new(&account.rules);
+    refuse(&dashboard, &operator, &account, credit, limits).await
+}
+
+/// Changes only the limits that were edited; somebody else may have changed the others in the meantime.
+pub(super) async fn set_limits(
+    State(dashboard): State<Arc<Dashboard>>,
+    operator: Operator,
+    Path(id): Path<String>,
+    Posted(form): Posted,
+) -> Result<Response, Failure> {
+    let account = find(&dashboard, &operator, &id).await?;
+    let mut limits = LimitsForm::from_form(&form);
+    let changes = limits.changes();
+    if limits.has_problem() {
+        return refuse(&dashboard, &operator, &account, CreditForm::new(), limits).await;
+    }
+    if !changes.is_empty() {
+        let apply = |rules: &mut SpendingRules| {
+            for change in &changes {
+                change.clone().apply(rules);
+            }
+        };
+        let accounts = &dashboard.engine.accounts;
+        let is_set = accounts
+            .set_rules(&operator.by(), &account.name, apply)
+            .await;
+        is_set.map_err(|error| gone(&operator, error))?;
+    }
+    Ok(Redirect::to(&address(account.id, Some("limited"))).into_response())
+}
+
+/// Suspends or resumes the account.
+pub(super) async fn set_state(
+    State(dashboard): State<Arc<Dashboard>>,
+    operator: Operator,
+    Path(id): Path<String>,
+    Posted(form): Posted,
+) -> Result<Response, Failure> {
+    let account = find(&dashboard, &operator, &id).await?;
+    let (suspended, done) = match form.get("state") {
+        Some("suspended") => (true, "suspended"),
+        Some("active") => (false, "resumed"),
+        _ => return Err(Failure::Form),
+    };
+    let accounts = &dashboard.engine.accounts;
+    let changed = accounts
+        .set_suspended(&operator.by(), &account.name, suspended)
+        .await;
+    changed.map_err(|error| gone(&operator, error))?;
+    Ok(Redirect::to(&address(account.id, Some(done))).into_response())
+}
+
+async fn find(
+    dashboard: &Dashboard,
+    operator: &Operator,
+    id: &str,
+) -> Result<AccountRecord, Failure> {
+    let id = id.parse().ok().and_then(AccountId::new);
+    let found = match id {
+        Some(id) => dashboard.engine.accounts.find_by_id(id).await?,
+        None => None,
+    };
+    found.ok_or_else(|| Failure::NotFound(Box::new(operator.frame())))
+}
+
+/// The account existed a moment ago, so any other error is reported as not found.
+fn gone(operator: &Operator, error: AccountError) -> Failure {
+    match error {
+        AccountError::Store(error) => error.into(),
+        _ => Failure::NotFound(Box::new(operator.frame())),
+    }
+}
+
+async fn refuse(
+    dashboard: &Dashboard,
+    operator: &Operator,
+    account: &AccountRecord,
+    credit: CreditForm,
+    limits: LimitsForm,
+) -> Result<Response, Failure> {
+    let frame = operator.frame().with_problem("Nothing was changed.");
+    let query = Query::default();
+    let page = build(dashboard, frame, account, &query, credit, limits).await?;
+    Ok(show_page(StatusCode::UNPROCESSABLE_ENTITY, &page))
+}
+
+async fn build(
+    dashboard: &Dashboard,
+    frame: Frame,
+    account: &AccountRecord,
+    query: &Query,
+    credit: CreditForm,
+    limits: LimitsForm,
+) -> Result<AccountPage, Failure> {
+    let accounts = &dashboard.engine.accounts;
+    let look = Look {
+        before: query.get("before").and_then(|id| id.parse().ok()),
+        limit: PAGE_SIZE,
+    };
+    let entries = accounts.ledger_page(account.id, look).await?;
+    let tokens = accounts.list_tokens(Some(account.id)).await?.len();
+    let now = dashboard.engine.now();
+    let traffic = dashboard
+        .engine
+        .traffic
+        .overview(Some(account.id), now)
+        .await?;
+    let is_full = entries.len() >= PAGE_SIZE as usize;
+    let last = entries
+        .last()
+        .filter(|_| is_full)
+        .map(|entry| entry.id.to_string());
+    let currency = &dashboard.settings.currency;
+    let available = account.balance.plus(account.rules.credit_limit);
+    Ok(AccountPage {
+        frame,
+        id: account.id.get(),
+        name: account.name.clone(),
+        name_in_address: super::in_address(&account.name),
+        is_suspended: account.suspended,
+        created: account.created_at.into(),
+        balance: money(account.balance, currency),
+        available: money(available.max(Money::ZERO), currency),
+        tokens: count(tokens as u64),
+        traffic: vec![
+            TrafficRow::new("Today, UTC", &traffic.today, currency),
+            TrafficRow::new("Last 7 days", &traffic.last_7_days, currency),
+            TrafficRow::new("Last 30 days", &traffic.last_30_days, currency),
+        ],
+        currency: currency.clone(),
+        credit,
+        limits,
+        ledger: entries
+            .iter()
+            .map(|entry| LedgerRow::new(entry, currency))
+            .collect(),
+        older: last.map(|id| format!("{}?before={id}", address(account.id, None))),
+        is_later: look.before.is_some(),
+    })
+}
+
+impl TrafficRow {
+    fn new(when: &'static str, totals: &Totals, currency: &str) -> Self {
+        Self {
+            when,
+            sent: count(totals.sent),
+            delivered: count(totals.delivered),
+            failed: count(totals.failed),
+            expired: count(totals.expired),
+            cost: money(totals.cost, currency),
+        }
+    }
+}
+
+impl LedgerRow {
+    fn new(entry: &LedgerEntry, currency: &str) -> Self {
+        let sign = if entry.amount > Money::ZERO { "+" } else { "" };
+        Self {
+            at: entry.at.into(),
+            kind: entry.kind.name(),
+            amount: format!("{sign}{}", money(entry.amount, currency)),
+            balance: money(entry.balance, currency),
+            messages: match entry.messages {
+                0 => String::new(),
+                messages => count(messages.into()),
+            },
+            note: entry.note.clone().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The state of all carriers on all nodes.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use domain::ports::CarrierSeen;
+use http::StatusCode;
+
+use crate::Dashboard;
+use crate::kit::failure::Failure;
+use crate::kit::format::{Moment, count};
+use crate::kit::live::{self, Fragment};
+use crate::kit::page::{Frame, show as show_page};
+use crate::kit::session::Operator;
+
+#[derive(Template)]
+#[template(path = "operator/carriers.html")]
+struct CarriersPage {
+    frame: Frame,
+    table: CarrierTable,
+}
+
+/// The part with live updates.
+#[derive(Template)]
+#[template(path = "operator/carriers_table.html")]
+struct TablePart {
+    table: CarrierTable,
+}
+
+struct CarrierTable {
+    rows: Vec<CarrierRow>,
+    /// Carriers of the configuration that no living node runs.
+    idle: Vec<String>,
+}
+
+struct CarrierRow {
+    name: String,
+    kind: String,
+    node: u64,
+    health: &'static str,
+    /// Links that are up, of the links of this node.
+    links: String,
+    /// Links over all nodes.
+    links_total: String,
+    under_way: String,
+    window: String,
+    waiting: String,
+    per_second: String,
+    note: String,
+    at: Moment,
+}
+
+pub(super) async fn show(
+    State(dashboard): State<Arc<Dashboard>>,
+    operator: Operator,
+) -> Result<Response, Failure> {
+    let page = CarriersPage {
+        frame: operator.frame(),
+        table: table(&dashboard).await?,
+    };
+    Ok(show_page(StatusCode::OK, &page))
+}
+
+pub(super) async fn follow(
+    State(dashboard): State<Arc<Dashboard>>,
+    operator: Operator,
+) -> Response {
+    let own = dashboard.clone();
+    live::stream(&dashboard, &operator, move || {
+        let dashboard = own.clone();
+        async move {
+            let table = table(&dashboard).await?;
+            Ok(Fragment::render(&TablePart { table }))
+        }
+    })
+    .await
+}
+
+async fn table(dashboard: &Dashboard) -> Result<CarrierTable, Failure> {
+    let seen = dashboard.engine.operations.list_carriers().await?;
+    let plan = dashboard.engine.routing.plan();
+    let idle = plan.carriers.into_iter().map(|carrier| carrier.name);
+    let idle = idle.filter(|name| seen.iter().all(|seen| seen.note.name != *name));
+    Ok(CarrierTable {
+        idle: idle.collect(),
+        rows: seen.into_iter().map(CarrierRow::from).collect(),
+    })
+}
+
+impl From<CarrierSeen> for CarrierRow {
+    fn from(seen: CarrierSeen) -> Self {
+        let note = seen.note;
+        let state = note.state.clone();
+        let shown = |number: u32| count(number.into());
+        Self {
+            node: seen.node.get(),
+            health: state.health.name(),
+            links: match state.links_total {
+                0 => "–".to_owned(),
+                _ => format!("{} of {}", state.links_up, state.links),
+            },
+            links_total: match state.links_total {
+                0 => "–".to_owned(),
+                total => shown(total.into()),
+            },
+            under_way: shown(note.under_way),
+            window: shown(note.window),
+            waiting: shown(note.waiting),
+            per_second: shown(note.per_second),
+            note: state.note.clone().unwrap_or_default(),
+            at: seen.at.into(),
+            name: note.name,
+            kind: note.kind,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::NodeId;
+    use domain::ports::{CarrierNote, CarrierState, Health};
+
+    use super::*;
+
+    /// A note quotes text of the carrier.
+    #[test]
+    fn text_of_a_carrier_is_escaped() {
+        let seen = CarrierSeen {
+            node: NodeId::new(1).expect("in range"),
+            at: domain::Timestamp::UNIX_EPOCH,
+            note: CarrierNote {
+                name: "alpha".to_owned(),
+                kind: "smpp".to_owned(),
+                state: CarrierState {
+                    health: Health::Down,
+                    links_up: 1,
+                    links: 2,
+                    links_total: 4,
+                    note: Some("it said <script>alert(1)</script>".to_owned()),
+                },
+                waiting: 12_345,
+                under_way: 3,
+                window: 10,
+                per_second: 7,
+            },
+        };
+        let table = TablePart {
+            table: CarrierTable {
+                rows: vec![seen.into()],
+                idle: vec!["<b>beta</b>".to_owned()],
+            },
+        };
+        let html = table.render().expect("it renders");
+        for expected in [
+            "&#60;script&#62;",
+            "&#60;b&#62;beta",
+            "1 of 2",
+            ">4</td>",
+            "3 of 10",
+            "12,345",
+        ] {
+            assert!(html.contains(expected), "{expected}: {html}");
+        }
+        assert!(
+            !html.contains("<script>") && !html.contains("<b>"),
+            "{html}"
+        );
+    }
+}

@@ -1,0 +1,280 @@
+//! The forms of the page: invite, withdraw, reset, change the role, remove.
+
+use domain::person::{Email, Role};
+use domain::{AccountId, PersonId};
+use engine::identity::accounts::AccountError;
+use engine::identity::people::{Invited, ManageError, Reach};
+
+use super::{Dashboard, Failure, Frame, InviteForm, Link, Session};
+use crate::kit::form::Form;
+
+pub(super) struct FormResult {
+    pub(super) frame: Frame,
+    pub(super) link: Option<Link>,
+    pub(super) typed: InviteForm,
+    pub(super) is_refused: bool,
+}
+
+impl FormResult {
+    pub(super) fn nothing(frame: Frame) -> Self {
+        Self {
+            frame,
+            link: None,
+            typed: InviteForm::default(),
+            is_refused: false,
+        }
+    }
+
+    fn succeeded(session: &Session, text: String) -> Self {
+        Self::nothing(session.frame().with_success(text))
+    }
+
+    fn refused(session: &Session, text: String) -> Self {
+        Self {
+            is_refused: true,
+            ..Self::nothing(session.frame().with_problem(text))
+        }
+    }
+}
+
+/// Why a form changed nothing: a message, or another page.
+enum Refused {
+    Words(String),
+    Failure(Failure),
+}
+
+impl From<ManageError> for Refused {
+    fn from(error: ManageError) -> Self {
+        match error {
+            ManageError::Store(error) => Self::Failure(error.into()),
+            ManageError::Known(person) => Self::Words(format!(
+                "{} can sign in already, as {}. For a new password, make a link in the list.",
+                person.email, person.role
+            )),
+            other => {
+                let text = other.to_string();
+                let mut letters = text.chars();
+                let first = letters.next().map(|c| c.to_ascii_uppercase());
+                Self::Words(first.into_iter().chain(letters).chain(['.']).collect())
+            }
+        }
+    }
+}
+
+pub(super) async fn run(
+    dashboard: &Dashboard,
+    session: &Session,
+    reach: Reach,
+    mut form: Form,
+) -> Result<FormResult, Failure> {
+    let action = form.take("action");
+    if action == "invite" {
+        return invite(dashboard, session, reach, form).await;
+    }
+    let done = match action.as_str() {
+        "withdraw" => withdraw(dashboard, session, reach, &form).await,
+        "reset" => reset(dashboard, session, reach, &form).await,
+        "role" => set_role(dashboard, session, reach, &form).await,
+        "remove" => remove(dashboard, session, reach, &form).await,
+        "remove-from" => remove_from(dashboard, session, reach, &form).await,
+        "remove-second-factor" => remove_second_factor(dashboard, session, reach, &form).await,
+        _ => return Err(Failure::Form),
+    };
+    match done {
+        Ok(done) => Ok(done),
+        Err(Refused::Words(text)) => Ok(FormResult::refused(session, text)),
+        Err(Refused::Failure(failure)) => Err(failure),
+    }
+}
+
+/// An invalid form is shown again with its values.
+async fn invite(
+    dashboard: &Dashboard,
+    session: &Session,
+    reach: Reach,
+    mut form: Form,
+) -> Result<FormResult, Failure> {
+    let mut typed = InviteForm {
+        email: form.take("email"),
+        role: form.take("role"),
+        account: form.take("account"),
+        problem: None,
+    };
+    let invited = async {
+        let email: Email = typed
+            .email
+            .parse()
+            .map_err(|_| Refused::Words("Write it like ann@example.com.".to_owned()))?;
+        let role = role(&typed.role)?;
+        let account = account(dashboard, reach, role, &typed.account).await?;
+        let people = &dashboard.engine.people;
+        let by = session.by();
+        let invited = people.invite_within(&by, reach, email.clone(), role, account);
+        Ok(link(dashboard, &email, &invited.await?))
+    };
+    match invited.await {
+        Ok(link) => Ok(FormResult {
+            link: Some(link),
+            ..FormResult::nothing(session.frame())
+        }),
+        Err(Refused::Words(problem)) => {
+            typed.problem = Some(problem);
+            Ok(FormResult {
+                typed,
+                is_refused: true,
+                ..FormResult::nothing(session.frame())
+            })
+        }
+        Err(Refused::Failure(failure)) => Err(failure),
+    }
+}
+
+async fn withdraw(
+    dashboard: &Dashboard,
+    session: &Session,
+    reach: Reach,
+    form: &Form,
+) -> Result<FormResult, Refused> {
+    let email = form.get("email").and_then(|email| email.parse().ok());
+    let email: Email = email.ok_or(Refused::Failure(Failure::Form))?;
+    let people = &dashboard.engine.people;
+    let account = form.get("account").and_then(|id| id.parse().ok());
+    people
+        .withdraw_invitations(&session.by(), reach, &email, account)
+        .await?;
+    let text = format!("The link for {email} no longer works.");
+    Ok(FormResult::succeeded(session, text))
+}
+
+async fn reset(
+    dashboard: &Dashboard,
+    session: &Session,
+    reach: Reach,
+    form: &Form,
+) -> Result<FormResult, Refused> {
+    let people = &dashboard.engine.people;
+    let made = people.reset(&session.by(), reach, person(form)?).await?;
+    let (person, invited) = made;
+    Ok(FormResult {
+        link: Some(link(dashboard, &person.email, &invited)),
+        ..FormResult::nothing(session.frame())
+    })
+}
+
+async fn set_role(
+    dashboard: &Dashboard,
+    session: &Session,
+    reach: Reach,
+    form: &Form,
+) -> Result<FormResult, Refused> {
+    let role = role(form.get("role").unwrap_or_default())?;
+    let name = form.get("account").unwrap_or_default();
+    let account = account(dashboard, reach, role, name).await?;
+    let people = &dashboard.engine.people;
+    let changed = people
+        .set_role(&session.by(), reach, person(form)?, role, account)
+        .await?;
+    let text = format!("{} is {role} now.", changed.email);
+    Ok(FormResult::succeeded(session, text))
+}
+
+async fn remove(
+    dashboard: &Dashboard,
+    session: &Session,
+    reach: Reach,
+    form: &Form,
+) -> Result<FormResult, Refused> {
+    let people = &dashboard.engine.people;
+    let removed = people.remove(&session.by(), reach, person(form)?).await?;
+    let text = match reach {
+        Reach::Everybody => format!("{} can no longer sign in.", removed.email),
+        Reach::Account(_) => format!("{} no longer belongs to this account.", removed.email),
+    };
+    Ok(FormResult::succeeded(session, text))
+}
+
+async fn remove_from(
+    dashboard: &Dashboard,
+    session: &Session,
+    reach: Reach,
+    form: &Form,
+) -> Result<FormResult, Refused> {
+    only_operators(session, reach)?;
+    let account = form.get("account").and_then(|id| id.parse().ok());
+    let account: AccountId = account.ok_or(Refused::Failure(Failure::Form))?;
+    let people = &dashboard.engine.people;
+    let by = session.by();
+    let removed = people.remove_from(&by, person(form)?, account);
+    let text = format!(
+        "{} no longer belongs to that account.",
+        removed.await?.email
+    );
+    Ok(FormResult::succeeded(session, text))
+}
+
+fn only_operators(session: &Session, reach: Reach) -> Result<(), Refused> {
+    match reach {
+        Reach::Everybody => Ok(()),
+        Reach::Account(_) => {
+            let frame = Box::new(session.frame());
+            Err(Refused::Failure(Failure::NotYours(frame)))
+        }
+    }
+}
+
+async fn remove_second_factor(
+    dashboard: &Dashboard,
+    session: &Session,
+    reach: Reach,
+    form: &Form,
+) -> Result<FormResult, Refused> {
+    only_operators(session, reach)?;
+    let people = &dashboard.engine.people;
+    let person = people
+        .remove_second_factor(&session.by(), person(form)?)
+        .await?;
+    let text = format!("{} signs in by password alone now.", person.email);
+    Ok(FormResult::succeeded(session, text))
+}
+
+fn person(form: &Form) -> Result<PersonId, Refused> {
+    let id = form.get("person").and_then(|id| id.parse().ok());
+    id.ok_or(Refused::Failure(Failure::Form))
+}
+
+fn role(name: &str) -> Result<Role, Refused> {
+    name.parse()
+        .map_err(|_| Refused::Words("Choose a role.".to_owned()))
+}
+
+/// Admins invite into their own account. Operators name an account, except for another operator.
+async fn account(
+    dashboard: &Dashboard,
+    reach: Reach,
+    role: Role,
+    name: &str,
+) -> Result<Option<AccountId>, Refused> {
+    if let Reach::Account(account) = reach {
+        return Ok(Some(account));
+    }
+    match name.trim() {
+        "" if role == Role::Operator => Ok(None),
+        "" => Err(ManageError::NoAccount.into()),
+        name => match dashboard.engine.accounts.get(name).await {
+            Ok(account) => Ok(Some(account.id)),
+            Err(AccountError::Store(error)) => Err(Refused::Failure(error.into())),
+            Err(_) => Err(Refused::Words(
+                "There is no account of this name.".to_owned(),
+            )),
+        },
+    }
+}
+
+fn link(dashboard: &Dashboard, email: &Email, invited: &Invited) -> Link {
+    let base = &dashboard.settings.dashboard_url;
+    Link {
+        email: email.to_string(),
+        address: format!("{base}/dashboard/invitation/{}", invited.link),
+        until: invited.expires.into(),
+    }
+}

@@ -1,0 +1,220 @@
+//! Sending a message, with a preview of its size and price.
+
+mod draft;
+mod measure;
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use domain::ports::Page;
+use domain::sender::SenderState;
+use engine::sending::submit::SubmitError;
+use http::StatusCode;
+use requests::Problem;
+
+use crate::Dashboard;
+use crate::kit::failure::Failure;
+use crate::kit::form_input::sentence;
+use crate::kit::page::{Frame, show as show_page, with_retry_after};
+use crate::kit::query::Query;
+use crate::kit::session::{Member, Posted};
+use draft::Draft;
+use measure::Measure;
+
+/// Enough for a text of 255 parts, escaped, to a thousand recipients.
+const MAX_BYTES: usize = 512 * 1024;
+const MAX_SENDERS: u32 = 500;
+const AGAIN_AFTER_S: u32 = 2;
+
+#[derive(Template)]
+#[template(path = "send.html")]
+struct SendPage {
+    frame: Frame,
+    draft: Draft,
+    senders: Vec<String>,
+    is_simulated: bool,
+    lacks_sender: bool,
+    problem: Option<Refused>,
+    measure: Measure,
+}
+
+/// The preview, which the script updates while a person types.
+#[derive(Template)]
+#[template(path = "measure.html")]
+struct MeasurePart {
+    measure: Measure,
+}
+
+struct Refused {
+    /// `None`: the problem is not in a field.
+    field: Option<&'static str>,
+    text: String,
+    status: StatusCode,
+}
+
+pub(super) fn routes() -> Router<Arc<Dashboard>> {
+    Router::new()
+        .route("/dashboard/send", get(show).post(send))
+        .route("/dashboard/send/measure", post(check))
+}
+
+async fn show(
+    State(dashboard): State<Arc<Dashboard>>,
+    member: Member,
+    query: Query,
+) -> Result<Response, Failure> {
+    let senders = dashboard.approved_senders(&member).await?;
+    let is_simulated = dashboard.engine.is_simulated();
+    let draft = Draft::begin(&query, senders.first(), is_simulated);
+    dashboard.send_page(&member, draft, None).await
+}
+
+/// Shows the preview: the whole page, or only the preview for the script.
+async fn check(
+    State(dashboard): State<Arc<Dashboard>>,
+    member: Member,
+    Posted(form): Posted<MAX_BYTES>,
+) -> Result<Response, Failure> {
+    let is_part = form.get("part").is_some();
+    let draft = Draft::read(form);
+    if !is_part {
+        return dashboard.send_page(&member, draft, None).await;
+    }
+    let measure = Measure::new(&dashboard, &member, &draft).await;
+    Ok(show_page(StatusCode::OK, &MeasurePart { measure }))
+}
+
+async fn send(
+    State(dashboard): State<Arc<Dashboard>>,
+    member: Member,
+    Posted(form): Posted<MAX_BYTES>,
+) -> Result<Response, Failure> {
+    let draft = Draft::read(form);
+    if member.account.suspended {
+        return dashboard.send_page(&member, draft, None).await;
+    }
+    let sent = dashboard
+        .engine
+        .submit
+        .send(&member.access(), draft.order(), Some(draft.once_only()))
+        .await;
+    match sent {
+        Ok(receipt) if receipt.messages == 1 => {
+            let address = format!("/dashboard/messages/{}", receipt.first);
+            Ok(Redirect::to(&address).into_response())
+        }
+        Ok(receipt) => {
+            let address = format!("/dashboard/messages?sent={}", receipt.messages);
+            Ok(Redirect::to(&address).into_response())
+        }
+        Err(error) => {
+            let refused = Refused::new(error, &dashboard.settings.currency);
+            dashboard.send_page(&member, draft, Some(refused)).await
+        }
+    }
+}
+
+impl Dashboard {
+    async fn approved_senders(&self, member: &Member) -> Result<Vec<String>, Failure> {
+        let page = Page {
+            limit: MAX_SENDERS,
+            offset: 0,
+        };
+        let senders = self.engine.senders.list(member.account.id, page).await?;
+        let approved = senders
+            .into_iter()
+            .filter(|sender| sender.state == SenderState::Approved);
+        Ok(approved.map(|sender| sender.name.to_string()).collect())
+    }
+
+    async fn send_page(
+        &self,
+        member: &Member,
+        draft: Draft,
+        problem: Option<Refused>,
+    ) -> Result<Response, Failure> {
+        let senders = self.approved_senders(member).await?;
+        let measure = Measure::new(self, member, &draft).await;
+        let mut status = StatusCode::OK;
+        let mut frame = member.frame();
+        if member.account.suspended {
+            frame = frame.with_problem(
+                "This account is suspended, so nothing can be sent. Ask the operator of this service.",
+            );
+        }
+        if let Some(refused) = &problem {
+            status = refused.status;
+            if refused.field.is_none() {
+                frame = frame.with_problem(refused.text.clone());
+            }
+        }
+        let page = SendPage {
+            frame,
+            draft,
+            lacks_sender: member.access().approved_senders_only && senders.is_empty(),
+            senders,
+            is_simulated: self.engine.is_simulated(),
+            problem,
+            measure,
+        };
+        let response = show_page(status, &page);
+        Ok(match status {
+            StatusCode::SERVICE_UNAVAILABLE => with_retry_after(response, AGAIN_AFTER_S),
+            _ => response,
+        })
+    }
+}
+
+impl SendPage {
+    fn problem_of(&self, field: &str) -> Option<&str> {
+        let problem = self.problem.as_ref()?;
+        (problem.field == Some(field)).then_some(problem.text.as_str())
+    }
+
+    /// Whether the optional fields are unfolded.
+    fn shows_more(&self) -> bool {
+        let wrong = ["scheduled", "dlrUrl", "testMode"];
+        self.draft.has_more() || wrong.iter().any(|field| self.problem_of(field).is_some())
+    }
+}
+
+impl Refused {
+    fn new(error: SubmitError, currency: &str) -> Self {
+        let field = match &error {
+            SubmitError::Invalid(invalid) => draft::FIELDS
+                .into_iter()
+                .find(|field| *field == invalid.field),
+            SubmitError::Sender(_) => Some("from"),
+            SubmitError::Country { .. } => Some("to"),
+            _ => None,
+        };
+        let status = match error {
+            SubmitError::Busy | SubmitError::Stopping | SubmitError::Store(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            _ => StatusCode::UNPROCESSABLE_ENTITY,
+        };
+        Self {
+            field,
+            text: words(error, currency),
+            status,
+        }
+    }
+}
+
+fn words(error: SubmitError, currency: &str) -> String {
+    match error {
+        SubmitError::Invalid(invalid) => sentence(&invalid.reason),
+        SubmitError::Sender(from) => format!(
+            "‘{from}’ is none of your approved senders, and this account may use only those. Register it under Senders."
+        ),
+        SubmitError::Busy | SubmitError::Stopping | SubmitError::Store(_) => {
+            "The service cannot store messages at this moment. Press Send again shortly: what is sent from one page goes out only once.".to_owned()
+        }
+        other => Problem::from_submit(other, currency).into_message(),
+    }
+}

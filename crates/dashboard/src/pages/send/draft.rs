@@ -1,0 +1,187 @@
+//! A message that is being written.
+
+use std::borrow::Cow;
+
+use domain::access::token::TokenHash;
+use engine::sending::submit::{Repeatable, SmsOrder, To};
+
+use crate::kit::browser::{hex, random_key};
+use crate::kit::form::Form;
+use crate::kit::query::Query;
+
+/// The fields, by their names in the REST API, which errors refer to.
+pub(super) const FIELDS: [&str; 6] = ["from", "to", "message", "scheduled", "dlrUrl", "testMode"];
+/// A number that is reserved for tests; the simulator delivers to it.
+const SIMULATED_TO: &str = "+447700900000";
+const SIMULATED_FROM: &str = "Switchboard";
+const SIMULATED_TEXT: &str = "Hello from Switchboard!";
+/// Browsers send times without seconds.
+const MINUTES_LEN: usize = "2030-01-31T09:30".len();
+const SECONDS_LEN: usize = "2030-01-31T09:30:00".len();
+
+pub(super) struct Draft {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) message: String,
+    /// A time in UTC, without an offset.
+    pub(super) scheduled: String,
+    pub(super) dlr_url: String,
+    pub(super) test_mode: String,
+    /// Idempotency key of the page, so that a double click sends once.
+    pub(super) once: String,
+}
+
+impl Draft {
+    /// Fills the form from the query string, or with an example for the simulator.
+    pub(super) fn begin(query: &Query, sender: Option<&String>, is_simulated: bool) -> Self {
+        let or = |name: &str, simulated: &str| {
+            let given = query.get(name).map(str::to_owned);
+            let simulated = || is_simulated.then(|| simulated.to_owned());
+            given.or_else(simulated).unwrap_or_default()
+        };
+        let from = match (query.get("from"), sender) {
+            (None, Some(sender)) => sender.clone(),
+            _ => or("from", SIMULATED_FROM),
+        };
+        Self {
+            from,
+            to: or("to", SIMULATED_TO),
+            message: or("message", SIMULATED_TEXT),
+            scheduled: String::new(),
+            dlr_url: query.text("dlrUrl").to_owned(),
+            test_mode: String::new(),
+            once: random_key(),
+        }
+    }
+
+    pub(super) fn read(mut form: Form) -> Self {
+        let mut take = |name| form.take(name).trim().to_owned();
+        Self {
+            from: take("from"),
+            to: take("to"),
+            scheduled: take("scheduled"),
+            dlr_url: take("dlrUrl"),
+            test_mode: take("testMode"),
+            once: take("once"),
+            // Browsers send a line break as two characters.
+            message: form.take("message").replace("\r\n", "\n"),
+        }
+    }
+
+    /// Whether an optional field is filled in.
+    pub(super) fn has_more(&self) -> bool {
+        [&self.scheduled, &self.dlr_url, &self.test_mode]
+            .into_iter()
+            .any(|field| !field.is_empty())
+    }
+
+    /// Whether sender and recipient are filled in, so that there is a price.
+    pub(super) fn is_addressed(&self) -> bool {
+        !self.from.is_empty() && !self.to.is_empty()
+    }
+
+    fn recipients(&self) -> Vec<Cow<'_, str>> {
+        let numbers = self.to.split([',', ';', '\n', '\r']).map(str::trim);
+        let numbers = numbers.filter(|number| !number.is_empty());
+        numbers.map(Cow::Borrowed).collect()
+    }
+
+    pub(super) fn order(&self) -> SmsOrder<'_> {
+        let given = |text: &'_ str| (!text.is_empty()).then(|| text.to_owned().into());
+        SmsOrder {
+            to: To::List(self.recipients()),
+            from: Cow::Borrowed(&self.from),
+            message: Cow::Borrowed(&self.message),
+            dlr_url: given(&self.dlr_url),
+            priority: None,
+            scheduled: given(&self.scheduled_utc()),
+            udh: None,
+            coding: None,
+            test_mode: given(&self.test_mode),
+            expire_in: None,
+            correct_by: None,
+        }
+    }
+
+    fn scheduled_utc(&self) -> String {
+        match self.scheduled.len() {
+            MINUTES_LEN => format!("{}:00Z", self.scheduled),
+            SECONDS_LEN => format!("{}Z", self.scheduled),
+            _ => self.scheduled.clone(),
+        }
+    }
+
+    /// The same page with the same content is sent once; with other content it is another message.
+    pub(super) fn once_only(&self) -> Repeatable {
+        let all = [
+            &self.once,
+            &self.from,
+            &self.to,
+            &self.message,
+            &self.scheduled,
+            &self.dlr_url,
+            &self.test_mode,
+        ];
+        // With the lengths, no two different drafts give the same text.
+        let all = all
+            .map(|field| format!("{} {field}\n", field.len()))
+            .concat();
+        let key = hex(TokenHash::of(&all).as_bytes());
+        Repeatable::new(key.as_bytes(), all.as_bytes()).expect("hex digits are visible")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft() -> Draft {
+        Draft {
+            from: "Acme".to_owned(),
+            to: "+371 2000 0001, +37120000002;\r\n\n +37120000003 ,".to_owned(),
+            message: "Hello".to_owned(),
+            scheduled: String::new(),
+            dlr_url: String::new(),
+            test_mode: String::new(),
+            once: "1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn recipients_may_be_separated_in_several_ways() {
+        let expected = ["+371 2000 0001", "+37120000002", "+37120000003"];
+        assert_eq!(draft().recipients(), expected);
+    }
+
+    #[test]
+    fn times_are_utc() {
+        for (typed, read) in [
+            ("2030-01-31T09:30", "2030-01-31T09:30:00Z"),
+            ("2030-01-31T09:30:15", "2030-01-31T09:30:15Z"),
+            ("soon", "soon"),
+            ("", ""),
+        ] {
+            let draft = Draft {
+                scheduled: typed.to_owned(),
+                ..draft()
+            };
+            assert_eq!(draft.scheduled_utc(), read, "{typed}");
+        }
+    }
+
+    #[test]
+    fn another_page_or_another_content_is_another_message() {
+        let shown = |draft: &Draft| format!("{:?}", draft.once_only());
+        assert_eq!(shown(&draft()), shown(&draft()));
+        let other_page = Draft {
+            once: "2".to_owned(),
+            ..draft()
+        };
+        let other_text = Draft {
+            message: "Hello!".to_owned(),
+            ..draft()
+        };
+        assert_ne!(shown(&draft()), shown(&other_page));
+        assert_ne!(shown(&draft()), shown(&other_text));
+    }
+}

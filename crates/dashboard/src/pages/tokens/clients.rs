@@ -1,0 +1,113 @@
+//! AI clients that may act for the account.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use domain::GrantId;
+use domain::billing::RuleChange;
+use domain::ports::GrantRecord;
+use engine::identity::accounts::AccountError;
+use http::StatusCode;
+
+use crate::Dashboard;
+use crate::kit::failure::Failure;
+use crate::kit::format::Moment;
+use crate::kit::page::{Frame, show as show_page};
+use crate::kit::permissions::Offer;
+use crate::kit::session::{Admin, Posted};
+
+/// A client in the list and on the page that confirms its disconnection.
+pub(super) struct ClientRow {
+    pub(super) id: u64,
+    pub(super) name: String,
+    /// The address of its metadata document.
+    pub(super) described_at: Option<String>,
+    pub(super) scopes: Vec<Offer>,
+    pub(super) since: Moment,
+    pub(super) last_used: Option<Moment>,
+    pub(super) granted_by: Option<String>,
+}
+
+impl From<GrantRecord> for ClientRow {
+    fn from(grant: GrantRecord) -> Self {
+        let is_address = grant.client_id.starts_with("https://");
+        Self {
+            id: grant.id.get(),
+            name: grant.client_name.to_string(),
+            described_at: is_address.then_some(grant.client_id),
+            scopes: grant
+                .scopes
+                .iter()
+                .map(|scope| Offer::new(scope, true))
+                .collect(),
+            since: grant.created_at.into(),
+            last_used: grant.last_used_at.map(Moment::from),
+            granted_by: grant.granted_by.map(|email| email.to_string()),
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "tokens/disconnect.html")]
+struct DisconnectPage {
+    frame: Frame,
+    client: ClientRow,
+}
+
+pub(super) async fn ask(
+    State(dashboard): State<Arc<Dashboard>>,
+    Path(id): Path<String>,
+    admin: Admin,
+) -> Result<Response, Failure> {
+    let missing = || Failure::NotFound(Box::new(admin.frame()));
+    let id: GrantId = id.parse().map_err(|_| missing())?;
+    let grants = &dashboard.engine.grants;
+    let connected = grants.list_connected(admin.account.id).await?;
+    let grant = connected.into_iter().find(|grant| grant.id == id);
+    let page = DisconnectPage {
+        frame: admin.frame(),
+        client: grant.ok_or_else(missing)?.into(),
+    };
+    Ok(show_page(StatusCode::OK, &page))
+}
+
+pub(super) async fn disconnect(
+    State(dashboard): State<Arc<Dashboard>>,
+    Path(id): Path<String>,
+    admin: Admin,
+    _form: Posted,
+) -> Result<Response, Failure> {
+    let missing = || Failure::NotFound(Box::new(admin.frame()));
+    let id: GrantId = id.parse().map_err(|_| missing())?;
+    let grants = &dashboard.engine.grants;
+    if !grants.disconnect(&admin.by(), admin.account.id, id).await? {
+        return Err(missing());
+    }
+    let address = format!("{}?said=disconnected", super::HERE);
+    Ok(Redirect::to(&address).into_response())
+}
+
+pub(super) async fn set_consent(
+    State(dashboard): State<Arc<Dashboard>>,
+    admin: Admin,
+    Posted(form): Posted,
+) -> Result<Response, Failure> {
+    let only = form.get("admins_consent_only").is_some();
+    let accounts = &dashboard.engine.accounts;
+    let change = RuleChange::AdminsConsentOnly(only);
+    let set = accounts
+        .set_rules(&admin.by(), &admin.account.name, |rules| {
+            change.clone().apply(rules);
+        })
+        .await;
+    match set {
+        Ok(_) => {}
+        Err(AccountError::Store(error)) => return Err(error.into()),
+        Err(_) => return Err(Failure::NotFound(Box::new(admin.frame()))),
+    }
+    let said = if only { "admins" } else { "everybody" };
+    let address = format!("{}?said={said}", super::HERE);
+    Ok(Redirect::to(&address).into_response())
+}

@@ -1,0 +1,249 @@
+//! The tools: descriptions, schemas, the request to REST and the result of each.
+
+mod messages;
+mod numbers;
+mod senders;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use domain::Permission;
+use http::{HeaderName, HeaderValue, Response};
+use rmcp::model::ToolAnnotations;
+use serde_json::{Map, Value, json};
+
+use super::api::ApiRequest;
+use super::envelope::{Envelope, ErrorCode};
+
+pub(super) type Arguments = Map<String, Value>;
+
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    /// The permission that REST requires.
+    pub(super) scope: Permission,
+    hints: Hints,
+    /// The schema of the arguments.
+    input: fn() -> Value,
+    /// The schema of a result: its fields, which are always present except those marked by [`sometimes`].
+    output: fn() -> Value,
+    /// The request to REST.
+    pub(super) ask: fn(&Arguments) -> Result<ApiRequest, Envelope>,
+    /// Builds the result from the answer of REST; `None` for an unexpected answer.
+    pub(super) read: fn(&Arguments, &Answer<'_>) -> Option<Value>,
+}
+
+/// Hints for a client that decides whether to ask its user.
+#[derive(Debug, Clone, Copy)]
+struct Hints {
+    read_only: bool,
+    destructive: bool,
+    idempotent: bool,
+    open_world: bool,
+}
+
+impl Hints {
+    const READS: Self = Self {
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+        open_world: false,
+    };
+    const SPENDS: Self = Self {
+        read_only: false,
+        destructive: true,
+        idempotent: false,
+        open_world: true,
+    };
+    const ADDS: Self = Self {
+        read_only: false,
+        destructive: false,
+        idempotent: false,
+        open_world: false,
+    };
+}
+
+/// Every tool, in the order in which clients show them.
+pub(super) static ALL: [&Tool; 10] = [
+    &messages::SEND_SMS,
+    &messages::GET_SMS_RATES,
+    &senders::REGISTER_SENDER_ID,
+    &senders::REGISTER_MSISDN_SENDER,
+    &senders::CONFIRM_MSISDN_SENDER,
+    &messages::LOOKUP_HLR,
+    &numbers::GET_OPERATOR,
+    &numbers::GET_MCC_MNC_LIST,
+    &numbers::GET_MOBILE_PREFIXES,
+    &numbers::CORRECT_PHONE_NUMBER,
+];
+
+impl Tool {
+    /// As the protocol lists it.
+    pub(super) fn listed(&self) -> rmcp::model::Tool {
+        let Hints {
+            read_only,
+            destructive,
+            idempotent,
+            open_world,
+        } = self.hints;
+        let annotations = ToolAnnotations::with_title(self.title)
+            .read_only(read_only)
+            .destructive(destructive)
+            .idempotent(idempotent)
+            .open_world(open_world);
+        let scope = self.scope;
+        let description = format!("{}\n\nNeeds the scope {scope}.", self.description);
+        rmcp::model::Tool::new(self.name, description, Arc::new(object((self.input)())))
+            .with_title(self.title)
+            .with_raw_output_schema(Arc::new(result_schema((self.output)())))
+            .with_annotations(annotations)
+    }
+}
+
+fn object(schema: Value) -> Map<String, Value> {
+    match schema {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
+/// Marks the schema of a field that is not in every result.
+fn sometimes(schema: &Value) -> Value {
+    json!({ SOMETIMES: schema })
+}
+
+const SOMETIMES: &str = "sometimes";
+
+/// A result is all of these fields, or an error.
+fn result_schema(properties: Value) -> Map<String, Value> {
+    let mut properties = object(properties);
+    let always = properties
+        .iter()
+        .filter(|(_, schema)| schema.get(SOMETIMES).is_none());
+    let always: Vec<&String> = always.map(|(name, _)| name).collect();
+    let either = json!([{ "required": always }, { "required": ["error"] }]);
+    for schema in properties.values_mut() {
+        if let Some(inner) = schema.get_mut(SOMETIMES) {
+            *schema = inner.take();
+        }
+    }
+    let codes = ErrorCode::ALL.map(ErrorCode::name);
+    let error = json!({
+        "type": "object",
+        "description": "Only when isError is true: why the call failed.",
+        "properties": {
+            "code": { "type": "string", "enum": codes },
+            "message": { "type": "string", "description": "What is wrong and what to change." },
+            "retryable": { "type": "boolean", "description": "Whether the very same call may work later." },
+            "service_error_code": nullable("integer", "A code of the service's catalogue, where there is one."),
+        },
+        "required": ["code", "message", "retryable"],
+    });
+    properties.insert("error".to_owned(), error);
+    object(json!({ "type": "object", "properties": properties, "anyOf": either }))
+}
+
+/// The answer of REST, and settings for the result.
+pub(super) struct Answer<'a> {
+    pub(super) response: &'a Response<Bytes>,
+    pub(super) amount_header: &'a HeaderName,
+    pub(super) currency: &'a str,
+}
+
+impl Answer<'_> {
+    fn json(&self) -> Option<Value> {
+        serde_json::from_slice(self.response.body()).ok()
+    }
+
+    fn list(&self) -> Option<Value> {
+        self.json().filter(Value::is_array)
+    }
+
+    fn number(&self, header: &HeaderName) -> Option<u64> {
+        self.response
+            .headers()
+            .get(header)?
+            .to_str()
+            .ok()?
+            .parse()
+            .ok()
+    }
+}
+
+/// An argument for a path: text or a whole number.
+fn in_address(arguments: &Arguments, name: &str, what: &str) -> Result<String, Envelope> {
+    match arguments.get(name) {
+        Some(Value::String(text)) if !text.is_empty() => Ok(super::api::segment(text)),
+        Some(Value::Number(number)) => Ok(super::api::segment(&number.to_string())),
+        Some(Value::Null) | None => Err(Envelope::invalid(format!(
+            "The argument '{name}' is missing; give {what}."
+        ))),
+        Some(_) => Err(Envelope::invalid(format!(
+            "Invalid value for the argument '{name}'; give {what}."
+        ))),
+    }
+}
+
+/// The idempotency key of every tool that costs money.
+fn key_schema() -> Value {
+    json!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 255,
+        "pattern": "^[!-~]+$",
+        "description": "Makes trying again harmless: for 24 hours the same key with the same arguments gets the first answer again, and nothing is done or charged twice. With other arguments it is an error. Take a new one, such as a UUID, for each thing that the user asks for.",
+        "examples": ["6f1c2f0e-6a0b-4a43-9a55-8c1d5d3e8a10"],
+    })
+}
+
+/// The argument of [`key_schema`].
+fn key(arguments: &Arguments) -> Result<Option<HeaderValue>, Envelope> {
+    let invalid = || {
+        Envelope::invalid(format!(
+            "Invalid value for the argument '{KEY}'; give 1 to 255 visible ASCII characters."
+        ))
+    };
+    match arguments.get(KEY) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => {
+            let key = HeaderValue::from_str(text).map_err(|_| invalid())?;
+            Ok(Some(key))
+        }
+        Some(_) => Err(invalid()),
+    }
+}
+
+/// The argument of [`key_schema`].
+const KEY: &str = "idempotencyKey";
+
+fn body_without(arguments: &Arguments, names: &[&str]) -> Map<String, Value> {
+    let others = arguments.iter();
+    let others = others.filter(|(name, _)| !names.contains(&name.as_str()));
+    others
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// A value that may be null. Many clients do not support a list of types.
+fn nullable(kind: &str, description: &str) -> Value {
+    json!({ "anyOf": [{ "type": kind }, { "type": "null" }], "description": description })
+}
+
+fn country_schema() -> Value {
+    json!({
+        "type": "string",
+        "description": "The country, ISO 3166-1 alpha-2.",
+        "pattern": "^[A-Za-z]{2}$",
+        "examples": ["LV"],
+    })
+}
+
+fn operator_id_schema() -> Value {
+    json!({
+        "type": "integer",
+        "description": "The service's own ID of an operator, as get_mcc_mnc_list and get_mobile_prefixes name it.",
+        "minimum": 1,
+        "examples": [1635],
+    })
+}
