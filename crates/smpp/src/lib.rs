@@ -2,11 +2,12 @@
 //!
 //! The crate is independent of this product: any program that speaks SMPP could use it.
 //!
-//! * [`encode`] and [`Decoder`] convert PDUs to octets and back: SMPP 3.4, and the parts of 5.0 that extend it. Decoding
-//!   is lenient, because many SMSCs deviate from the specification: each PDU is framed by its own length, and a malformed
-//!   one never affects the next.
+//! * [`encode`] and [`Decoder`] convert PDUs to octets and back: SMPP 3.4, and the parts of 5.0 that extend it.
+//!   Decoding is lenient, because many SMSCs deviate from the specification: each PDU is framed by its own length, and
+//!   a malformed one never affects the next.
 //! * [`Framed`] reads and writes PDUs on a connection, which is enough for a server.
-//! * [`Session`] is a client: it binds, keeps a window of messages in flight, probes the link, and hands over deliveries.
+//! * [`Session`] is a client: it binds, keeps a window of messages in flight, probes the link, and hands over
+//!   deliveries.
 //!
 //! Texts are octets throughout; encoding them is up to the caller.
 

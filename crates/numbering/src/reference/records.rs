@@ -65,7 +65,7 @@ fn check_quotes(raw: &str) -> Result<(), Fault> {
             return Err(Fault::StrayQuote);
         }
     }
-    if last % 2 == 0 {
+    if last.is_multiple_of(2) {
         Ok(())
     } else {
         Err(Fault::OpenQuote)

@@ -96,8 +96,8 @@ const STATUSES: &[(Status, NextAttempt)] = &[
     (Status::ESME_RINVBCASTCHANIND, OtherCarrier(90)),
 ];
 
-/// The result of a refusal. An reference_without_id or vendor-specific status can mean anything: failing the message would lose one
-/// that another carrier accepts, and retrying here would continue until it expires.
+/// The result of a refusal. An unknown status can mean anything: failing the message would lose one that another
+/// carrier accepts, and retrying here would continue until it expires.
 pub(super) fn interpret(status: Status) -> Submitted {
     let found = STATUSES.binary_search_by_key(&status, |(known, _)| *known);
     match found.map(|index| STATUSES[index].1) {
