@@ -168,7 +168,7 @@ impl Carriers {
                     sink,
                     numbers: outside::number_book(self.engine.catalogues.clone()),
                 };
-                Simulator::start(built_from.simulator.clone(), surroundings)
+                Simulator::start(built_from.simulator.clone(), ports)
                     .context("simulator.journal cannot be opened")?
             }
             settings::Carrier::Upstream(settings) => {
