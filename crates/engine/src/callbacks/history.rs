@@ -32,8 +32,8 @@ impl Reports {
         self.store.list_callbacks(filter, page).await
     }
 
-    /// Callbacks that match, newest first, at most [`MOST_ROWS`](crate::reading::history::MOST_ROWS). A page may have
-    /// fewer items than asked for, even none, and still have a next cursor.
+    /// Callbacks that match, newest first, at most [`MAX_PAGE_SIZE`](crate::reading::history::MAX_PAGE_SIZE). A page
+    /// may have fewer items than asked for, even none, and still have a next cursor.
     pub async fn look_for(
         &self,
         filter: &CallbackFilter,

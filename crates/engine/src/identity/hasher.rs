@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::entropy;
 
 /// Hashes computed at once. Each takes 19 MiB and some hundredths of a second of a processor.
-const AT_ONCE: usize = 2;
+const MAX_RUNNING: usize = 2;
 /// How many callers may wait; further ones are refused.
 const MAX_WAITING: usize = 64;
 
@@ -28,8 +28,8 @@ pub struct Hasher {
 impl Default for Hasher {
     fn default() -> Self {
         Self {
-            running: Arc::new(Semaphore::new(AT_ONCE)),
-            admitted: Arc::new(Semaphore::new(AT_ONCE + MAX_WAITING)),
+            running: Arc::new(Semaphore::new(MAX_RUNNING)),
+            admitted: Arc::new(Semaphore::new(MAX_RUNNING + MAX_WAITING)),
         }
     }
 }
@@ -139,7 +139,7 @@ mod tests {
     #[tokio::test]
     async fn callers_beyond_the_limit_are_refused_until_permits_are_free() {
         let hasher = Hasher::default();
-        let all = u32::try_from(AT_ONCE + MAX_WAITING).expect("a few");
+        let all = u32::try_from(MAX_RUNNING + MAX_WAITING).expect("a few");
         let held = hasher.admitted.clone().try_acquire_many_owned(all);
         assert_eq!(hasher.hash(given("x")).await, Err(Busy));
         drop(held);

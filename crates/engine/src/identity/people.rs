@@ -1,6 +1,6 @@
 //! People: invitations, password resets, and the account that an invitation leads to.
 
-mod others;
+mod manage;
 mod own;
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::audit::{Action, Audit, By, RecordedChange};
 use crate::identity::hasher::{Busy, Hasher};
 use crate::identity::sign_in::{Entered, HALF_LIFETIME, new_session, secret};
 
-pub use others::{ManageError, Reach};
+pub use manage::{ManageError, Reach};
 pub use own::{OwnAccess, OwnError, RecoveryCodes};
 
 const INVITATION_LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);

@@ -7,7 +7,7 @@ use domain::ports::{Found, Look, MessageFilter, MessageStory, MessageSummary, St
 use domain::{AccountId, MessageId};
 
 /// Maximum number of items on one page.
-pub const MOST_ROWS: u32 = 200;
+pub const MAX_PAGE_SIZE: u32 = 200;
 /// A search for rare messages takes several steps; after this long no further step begins.
 const SEARCH_TIME: Duration = Duration::from_millis(20);
 
@@ -20,7 +20,7 @@ impl History {
         Self { store }
     }
 
-    /// Messages that match, newest first, at most [`MOST_ROWS`]. The search time is limited: a page may have fewer
+    /// Messages that match, newest first, at most [`MAX_PAGE_SIZE`]. The search time is limited: a page may have fewer
     /// items than asked for, even none, and still have a next cursor.
     pub async fn look_for_messages(
         &self,
@@ -50,7 +50,7 @@ where
     F: Future<Output = Result<Found<T, I>, StoreError>>,
 {
     let began = Instant::now();
-    let page_size = look.limit.clamp(1, MOST_ROWS) as usize;
+    let page_size = look.limit.clamp(1, MAX_PAGE_SIZE) as usize;
     let mut rows = Vec::new();
     let mut before = look.before;
     loop {

@@ -9,7 +9,7 @@ use domain::ports::{
 use domain::{AccountId, Timestamp};
 use jiff::SignedDuration;
 
-use crate::reading::history::MOST_ROWS;
+use crate::reading::history::MAX_PAGE_SIZE;
 
 /// A message that was due longer ago counts as stuck.
 pub const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(5);
@@ -54,13 +54,15 @@ impl Operations {
 
     /// Messages that were due longer ago than [`STUCK_AFTER`], oldest first.
     pub async fn list_stuck(&self, limit: u32) -> Result<Vec<Overdue>, StoreError> {
-        let limit = limit.clamp(1, MOST_ROWS);
+        let limit = limit.clamp(1, MAX_PAGE_SIZE);
         self.store.list_overdue(STUCK_AFTER, limit).await
     }
 
     /// Receipts that match no message, newest first.
     pub async fn list_unmatched(&self, limit: u32) -> Result<Vec<Unmatched>, StoreError> {
-        self.store.list_unmatched(limit.clamp(1, MOST_ROWS)).await
+        self.store
+            .list_unmatched(limit.clamp(1, MAX_PAGE_SIZE))
+            .await
     }
 
     /// The receivers with waiting or parked callbacks, of one account or of all.

@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 use crate::catalogue::Catalogues;
 use crate::catalogue::prices::PriceList;
 use crate::sending::carriers::{Carriers, Routed};
-use rule::Compiled;
+use rule::CompiledRule;
 
 pub(crate) use rule::RouteChoice;
 pub use rule::{Choice, Condition, Rule};
@@ -62,7 +62,7 @@ pub struct Routing {
 /// The compiled rules, with the carriers that they refer to.
 pub(crate) struct RoutingTable {
     plan: Plan,
-    rules: Vec<Compiled>,
+    rules: Vec<CompiledRule>,
     costs: Vec<Option<Arc<PriceList>>>,
     /// Whether any rule needs the recipient's location.
     needs_location: bool,
@@ -229,7 +229,7 @@ impl RoutingTable {
             plan: plan.clone(),
             rules: rules
                 .iter()
-                .map(|rule| Compiled::new(rule, &plan.carriers, accounts))
+                .map(|rule| CompiledRule::new(rule, &plan.carriers, accounts))
                 .collect(),
             costs: plan
                 .carriers

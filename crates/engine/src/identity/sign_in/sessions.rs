@@ -14,7 +14,7 @@ use crate::identity::throttle::Throttle;
 
 /// The time of last use is stored at most this often.
 const STORE_LAST_USE_EVERY: SignedDuration = SignedDuration::from_mins(5);
-const MAX_KNOWN: usize = 10_000;
+const MAX_SESSIONS: usize = 10_000;
 
 /// Why a session could not be looked up.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +45,7 @@ impl KnownSessions {
 
     fn insert(&self, session: TokenHash) {
         let mut found = self.found.lock().expect("no holder panics");
-        if found.len() >= MAX_KNOWN {
+        if found.len() >= MAX_SESSIONS {
             found.clear();
         }
         found.insert(session);

@@ -23,7 +23,7 @@ const RETRY_AFTER: SignedDuration = SignedDuration::from_secs(1);
 const MAX_STORES: usize = 500;
 
 /// A message that got no slot in memory.
-pub(super) enum Unplaced {
+pub(super) enum Unqueued {
     /// With what to store about it.
     Sent(HeldParcel, Sent),
     /// Its route has no pool yet.
@@ -102,7 +102,7 @@ impl Dispatch {
     }
 
     /// Queues a claimed message with a carrier of its route. Returns it if there is no slot.
-    pub(super) fn enqueue(self: &Arc<Self>, parcel: HeldParcel) -> Option<Unplaced> {
+    pub(super) fn enqueue(self: &Arc<Self>, parcel: HeldParcel) -> Option<Unqueued> {
         let admission = if parcel.item.pool.is_some() {
             Admission::Any
         } else {
@@ -115,16 +115,16 @@ impl Dispatch {
     pub(super) fn reroute(self: &Arc<Self>, parcel: HeldParcel) {
         match self.enqueue_as(parcel, Admission::Any) {
             None => {}
-            Some(Unplaced::Sent(parcel, sent)) => self.settle_later(parcel, sent),
-            Some(Unplaced::NoPool(parcel, _)) => self.requeue(parcel, SignedDuration::ZERO),
+            Some(Unqueued::Sent(parcel, sent)) => self.settle_later(parcel, sent),
+            Some(Unqueued::NoPool(parcel, _)) => self.requeue(parcel, SignedDuration::ZERO),
         }
     }
 
-    fn enqueue_as(self: &Arc<Self>, parcel: HeldParcel, admission: Admission) -> Option<Unplaced> {
+    fn enqueue_as(self: &Arc<Self>, parcel: HeldParcel, admission: Admission) -> Option<Unqueued> {
         let queued = &parcel.item;
         if queued.expires_at <= self.clock.now() {
             let sent = expired(queued);
-            return Some(Unplaced::Sent(parcel, sent));
+            return Some(Unqueued::Sent(parcel, sent));
         }
         let routed =
             self.routing
@@ -150,36 +150,36 @@ impl Dispatch {
         // The answers of earlier carriers are not known here.
         message.may_work_later = from.is_some_and(|from| from > 0);
         self.fill(slot, message)
-            .map(|(parcel, sent)| Unplaced::Sent(parcel, sent))
+            .map(|(parcel, sent)| Unqueued::Sent(parcel, sent))
     }
 
-    fn no_slot(&self, parcel: HeldParcel, routed: &Routed, request: SlotRequest) -> Unplaced {
+    fn no_slot(&self, parcel: HeldParcel, routed: &Routed, request: SlotRequest) -> Unqueued {
         if routed.route.is_empty() {
             let again = self.clock.now() + RETRY_AFTER;
             let sent = Sent::Later(again.min(parcel.item.expires_at));
-            return Unplaced::Sent(parcel, sent);
+            return Unqueued::Sent(parcel, sent);
         }
         match self.pool_of(routed, request) {
             Some(pool) => {
                 let sent = pooled(&parcel, pool);
-                Unplaced::Sent(parcel, sent)
+                Unqueued::Sent(parcel, sent)
             }
-            None => Unplaced::NoPool(parcel, routed.carriers.names(&routed.route)),
+            None => Unqueued::NoPool(parcel, routed.carriers.names(&routed.route)),
         }
     }
 
     /// Stores messages that got no slot, and creates missing pools first. Returns when they are stored, so that the
     /// node does not claim more than it can write.
-    pub(super) async fn store_unplaced(self: &Arc<Self>, unplaced: Vec<Unplaced>) {
-        let is_missing = |one: &Unplaced| matches!(one, Unplaced::NoPool(..));
-        if unplaced.iter().any(is_missing)
+    pub(super) async fn store_unqueued(self: &Arc<Self>, unqueued: Vec<Unqueued>) {
+        let is_missing = |one: &Unqueued| matches!(one, Unqueued::NoPool(..));
+        if unqueued.iter().any(is_missing)
             && let Err(error) = self.refresh_pools().await
         {
             tracing::warn!(%error, "pools cannot be created; trying again");
         }
         let at_once = (self.held / 4).clamp(1, MAX_STORES);
         let mut stores = JoinSet::new();
-        for one in unplaced {
+        for one in unqueued {
             let (parcel, sent) = self.to_store(one);
             if matches!(sent, Sent::Pooled { .. }) {
                 metrics::counter!("switchboard_messages_pooled_total").increment(1);
@@ -193,10 +193,10 @@ impl Dispatch {
         while stores.join_next().await.is_some() {}
     }
 
-    fn to_store(&self, unplaced: Unplaced) -> (HeldParcel, Sent) {
-        match unplaced {
-            Unplaced::Sent(parcel, sent) => (parcel, sent),
-            Unplaced::NoPool(parcel, route) => {
+    fn to_store(&self, unqueued: Unqueued) -> (HeldParcel, Sent) {
+        match unqueued {
+            Unqueued::Sent(parcel, sent) => (parcel, sent),
+            Unqueued::NoPool(parcel, route) => {
                 let again = self.clock.now() + RETRY_AFTER;
                 let sent = self.pools.find(&route).map_or_else(
                     || Sent::Later(again.min(parcel.item.expires_at)),

@@ -71,19 +71,19 @@ impl Dispatch {
         }
         self.record_claims(&pools, &claimed, began);
         let mut unowned = [0; LANES];
-        let mut unplaced = Vec::new();
+        let mut unqueued = Vec::new();
         for parcel in claimed.parcels {
             if parcel.pool.is_none() {
                 unowned[lane(parcel.priority)] += 1;
             }
             let held = HeldParcel::register(&self.rows, Held { by, item: parcel });
-            unplaced.extend(self.enqueue(held));
+            unqueued.extend(self.enqueue(held));
         }
         // Every claimed row is registered.
         drop(open);
         // If claimed messages got no slot, further ones would not get one either.
-        let has_capacity = unplaced.is_empty();
-        self.store_unplaced(unplaced).await;
+        let has_capacity = unqueued.is_empty();
+        self.store_unqueued(unqueued).await;
         unowned.contains(&MAX_SCANNED) || (has_capacity && !claimed.more.is_empty())
     }
 

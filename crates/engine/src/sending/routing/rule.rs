@@ -56,7 +56,7 @@ impl Rule {
 }
 
 /// A rule, prepared for matching.
-pub(super) struct Compiled {
+pub(super) struct CompiledRule {
     when: Condition,
     /// `None` if it applies to all accounts.
     accounts: Option<Vec<AccountId>>,
@@ -137,7 +137,7 @@ impl ChannelCarriers {
     }
 }
 
-impl Compiled {
+impl CompiledRule {
     pub(super) fn new(
         rule: &Rule,
         carriers: &[CarrierFacts],
