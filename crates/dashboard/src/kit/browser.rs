@@ -34,7 +34,7 @@ pub(crate) struct Browser {
     /// The secret of a browser that was used to sign in before.
     known_secret: Option<String>,
     pub(crate) address: IpAddr,
-    browser: String,
+    name: String,
     key: Option<String>,
     is_cross_site: bool,
 }
@@ -54,7 +54,7 @@ impl FromRequestParts<Arc<Dashboard>> for Browser {
             session: cookie(&parts.headers, names.session).map(str::to_owned),
             pending_sign_in: cookie(&parts.headers, names.pending).map(str::to_owned),
             known_secret: cookie(&parts.headers, names.browser).map(str::to_owned),
-            browser: browser_name(&parts.headers),
+            name: browser_name(&parts.headers),
             address: client_address(parts, &dashboard.settings.trusted_proxies),
             key: cookie(&parts.headers, names.key)
                 .filter(|key| is_key(key))
@@ -68,7 +68,7 @@ impl Browser {
     pub(crate) fn device(&self) -> Device {
         Device {
             address: Some(self.address),
-            browser: self.browser.clone(),
+            browser: self.name.clone(),
         }
     }
 

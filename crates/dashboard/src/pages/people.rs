@@ -84,7 +84,7 @@ struct PersonRow {
     email: String,
     role: Role,
     account: String,
-    /// FurtherAccount accounts, for operators.
+    /// Further accounts; only operators see them.
     further: Vec<FurtherAccount>,
     has_second_factor: bool,
     created: Moment,
