@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::{
     DAY, Renewed, approve, granted, listed, names, opens, pair, redeem, renew, rotation, salt,
 };
-use crate::contract::sample::{at, create_account, hash, new_token};
+use crate::sample::{at, create_account, hash, new_token};
 
 on_both_stores!(
     a_client_that_repeats_a_refresh_gets_the_same_tokens,

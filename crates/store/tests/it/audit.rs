@@ -146,7 +146,7 @@ mod behind_the_store {
     use domain::ports::{AuditFilter, Look};
 
     use super::{ALL, change, look, note};
-    use crate::contract::fixture::Database;
+    use crate::fixture::Database;
 
     on_both_databases!(
         a_rare_entry_is_found_in_several_looks,

@@ -7,9 +7,9 @@ use domain::ports::{Invitation, PersonChanged, Purpose, Store};
 use domain::{AccountId, PersonId, Role};
 
 use super::{approve, approve_as, opens, redeem, renew};
-use crate::contract::people::{email, invite, member, password};
-use crate::contract::sample::{at, create_account, hash};
-use crate::contract::sign_in::session;
+use crate::people::{email, invite, member, password};
+use crate::sample::{at, create_account, hash};
+use crate::sign_in::session;
 
 on_both_stores!(
     what_a_person_granted_ends_when_they_are_removed,

@@ -28,9 +28,9 @@ use engine::{
 };
 use jiff::SignedDuration;
 
-use crate::contract::oauth::{approve, redeem, request};
-use crate::contract::sample::{create_account, hash};
-use crate::contract::senders::{name, new};
+use crate::oauth::{approve, redeem, request};
+use crate::sample::{create_account, hash};
+use crate::senders::{name, new};
 
 pub(super) const FROM: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
 const PASSWORD: &str = "violet tram eleven";

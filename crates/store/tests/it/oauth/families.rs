@@ -11,7 +11,7 @@ use super::{
     DAY, Outcome, approve, granted, listed, names, opens, pair, redeem, renew, rotation, salt,
     two_scopes,
 };
-use crate::contract::sample::{at, create_account, hash, new_token};
+use crate::sample::{at, create_account, hash, new_token};
 
 on_both_stores!(
     connected_clients_are_listed_and_ended,

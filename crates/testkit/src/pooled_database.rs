@@ -1,34 +1,35 @@
-//! A database behind a pooler in transaction mode, set up as docs/SCALING.md says: what stands there is what is tested.
+//! A database behind a pooler in transaction mode. The settings are read from docs/SCALING.md, so the page is tested.
 
-use testkit::{Pooler, PoolerUser, TestDatabase};
 use tokio_postgres::config::Host;
 
-const PAGE: &str = include_str!("../../../../docs/SCALING.md");
+use crate::{Pooler, PoolerUser, TestDatabase};
+
+const PAGE: &str = include_str!("../../../docs/SCALING.md");
 /// The line of the page's `pgbouncer.ini` that says where the server is.
 const SERVER: &str = "switchboard = host=127.0.0.1 port=5432";
-/// How the page names user and database.
+/// How the page sets options for its user and database.
 const ROLE: &str = "ALTER ROLE switchboard IN DATABASE switchboard SET ";
-/// For servers that ask for none: the pooler does.
+/// The pooler asks for a password even where the server does not.
 const PASSWORD: &str = "pooled";
 
-/// A database of a test's own, and a pooler before it.
-pub(crate) struct Pooled {
+/// A database of one test, and a pooler in front of it.
+pub struct PooledDatabase {
     // Dropped before the database.
     pooler: Pooler,
     database: TestDatabase,
     name: String,
 }
 
-impl Pooled {
-    /// As the page says.
-    pub(crate) fn create() -> Self {
+impl PooledDatabase {
+    /// With the settings of the page.
+    pub fn create() -> Self {
         let pooled = Self::create_bare("");
         pooled.set_for_user();
         pooled
     }
 
-    /// With other settings of the pooler besides, and without settings for the user.
-    pub(crate) fn create_bare(more: &str) -> Self {
+    /// With additional settings of the pooler, and without the settings for the user.
+    pub fn create_bare(more: &str) -> Self {
         let database = TestDatabase::create_blocking();
         let config: tokio_postgres::Config = database.url().parse().expect("a URL");
         let [Host::Tcp(host)] = config.get_hosts() else {
@@ -54,7 +55,7 @@ impl Pooled {
     }
 
     /// Sets what the page sets for the user, for this database alone.
-    pub(crate) fn set_for_user(&self) {
+    pub fn set_for_user(&self) {
         let sql = block("sql");
         assert!(sql.starts_with(ROLE), "{sql}");
         let own = format!("ALTER ROLE CURRENT_USER IN DATABASE {} SET ", self.name);
@@ -62,24 +63,24 @@ impl Pooled {
         set.expect("the statements of the page are valid");
     }
 
-    /// Where nodes find it.
-    pub(crate) fn url(&self) -> String {
+    /// The URL that nodes connect to.
+    pub fn url(&self) -> String {
         self.pooler.url(&self.name)
     }
 
     /// The database, on its server.
-    pub(crate) fn database(&self) -> &TestDatabase {
+    pub fn database(&self) -> &TestDatabase {
         &self.database
     }
 
-    /// How many connections nodes have to the pooler.
-    pub(crate) fn clients(&self) -> usize {
+    /// The number of connections that nodes have to the pooler.
+    pub fn clients(&self) -> usize {
         let clients = self.pooler.clients(&self.name);
         clients.expect("the pooler tells")
     }
 
-    /// How many connections the pooler may have to the server.
-    pub(crate) fn most_servers() -> usize {
+    /// The maximum number of connections from the pooler to the server.
+    pub fn most_servers() -> usize {
         let settings = block("ini");
         let size = settings
             .lines()
@@ -88,7 +89,7 @@ impl Pooled {
     }
 }
 
-/// The block of that language in the page's part about poolers.
+/// The code block in that language from the section of the page about poolers.
 fn block(language: &str) -> String {
     let (_, part) = PAGE.split_once("\n## Poolers\n").expect("a part");
     let (_, block) = part

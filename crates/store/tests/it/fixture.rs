@@ -5,9 +5,7 @@ use std::sync::Arc;
 use domain::ports::Store;
 use domain::{KeyRing, ServiceKey};
 use store::{DatabaseUrl, OpenError, Options};
-use testkit::{TempDir, TestDatabase};
-
-use crate::pooled::Pooled;
+use testkit::{PooledDatabase, TempDir, TestDatabase};
 
 /// A database that goes away with this value.
 pub(crate) enum Database {
@@ -18,7 +16,7 @@ pub(crate) enum Database {
 /// How a server's database is reached.
 pub(crate) enum Served {
     Directly(TestDatabase),
-    ByPooler(Pooled),
+    ByPooler(PooledDatabase),
 }
 
 impl Served {
@@ -54,7 +52,7 @@ impl Database {
 
     /// One behind a pooler in transaction mode.
     pub(crate) fn pooled() -> Self {
-        Self::Postgres(Served::ByPooler(Pooled::create()))
+        Self::Postgres(Served::ByPooler(PooledDatabase::create()))
     }
 
     /// One in which transactions are serializable unless they ask for less.

@@ -1,19 +1,19 @@
-//! What both stores promise, as one suite that runs on each of them.
+//! The contract of the stores: one suite that runs on both databases.
 //!
-//! A case is an `async fn` that takes a store on an empty database, or that database itself; a macro makes a test of it
-//! for `SQLite` and one for `PostgreSQL`, called `sqlite::case` and `postgres::case`.
+//! A case is an `async fn` that takes a store on an empty database, or the database itself. A macro turns it into one
+//! test for `SQLite`, called `sqlite::case`, and one for `PostgreSQL`, called `postgres::case`.
 
-pub(crate) mod fixture;
-pub(crate) mod sample;
-pub(crate) mod way;
+mod fixture;
+mod sample;
+mod way;
 
-/// Makes two tests of each case that takes a store.
+/// Turns each case that takes a store into two tests.
 macro_rules! on_both_stores {
     ($($case:ident),+ $(,)?) => {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
-                let database = crate::contract::fixture::Database::sqlite();
+                let database = crate::fixture::Database::sqlite();
                 super::$case(database.open().await).await;
             })+
         }
@@ -21,53 +21,53 @@ macro_rules! on_both_stores {
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
-                let database = crate::contract::fixture::Database::postgres().await;
+                let database = crate::fixture::Database::postgres().await;
                 super::$case(database.open().await).await;
             })+
         }
     };
 }
 
-/// Makes two tests of each case that takes a database.
+/// Turns each case that takes a database into two tests.
 macro_rules! on_both_databases {
     ($($case:ident),+ $(,)?) => {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
-                super::$case(crate::contract::fixture::Database::sqlite()).await;
+                super::$case(crate::fixture::Database::sqlite()).await;
             })+
         }
 
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
-                super::$case(crate::contract::fixture::Database::postgres().await).await;
+                super::$case(crate::fixture::Database::postgres().await).await;
             })+
         }
     };
 }
 
-/// Makes a test of each case that takes a database, called `serializable::case`: on `PostgreSQL` where a transaction sees
-/// all that was there when it began and nothing since, so that the database asks for many to be repeated.
+/// Turns each case that takes a database into a test called `serializable::case`, on `PostgreSQL` with serializable
+/// transactions, so that the database asks for many of them to be repeated.
 macro_rules! on_a_serializable_database {
     ($($case:ident),+ $(,)?) => {
         mod serializable {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
-                super::$case(crate::contract::fixture::Database::serializable().await).await;
+                super::$case(crate::fixture::Database::serializable().await).await;
             })+
         }
     };
 }
 
-/// Makes a test of each case that takes a database, called `pooled::case`: on `PostgreSQL` behind a pooler that lends a
-/// connection for one transaction.
+/// Turns each case that takes a database into a test called `pooled::case`, on `PostgreSQL` behind a pooler that lends
+/// a connection for one transaction.
 macro_rules! on_a_pooled_database {
     ($($case:ident),+ $(,)?) => {
         mod pooled {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $case() {
-                super::$case(crate::contract::fixture::Database::pooled()).await;
+                super::$case(crate::fixture::Database::pooled()).await;
             })+
         }
     };
