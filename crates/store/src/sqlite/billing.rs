@@ -1,17 +1,20 @@
-//! Balances, the ledger, and what a batch of submissions takes out of them.
+//! The port for balances, the ledger and spending rules.
 
+use async_trait::async_trait;
 use domain::billing::{
     EntryKind, LedgerEntry, NotPaid, Purse, RECIPIENT_WINDOW_US, SpendingRules, day_of,
 };
 use domain::ids::AccountId;
 use domain::message::Submission;
-use domain::ports::Imbalance;
-use domain::{Money, Msisdn};
+use domain::ports::{BillingStore, Imbalance, StoreError};
+use domain::{Money, Msisdn, Timestamp};
+use jiff::SignedDuration;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::access;
+use super::fold::{self, Next};
+use super::{SqliteStore, access};
 use crate::rows::billing::{EntryColumns, ImbalanceColumns, PurseColumns, RulesColumns};
-use crate::rows::micros;
+use crate::rows::{self, duration_us, micros};
 
 /// Accounts as `a`, each with the newest entry of its ledger as `l`: its balance, found at the end of its entries.
 macro_rules! account_with_balance {
@@ -64,6 +67,11 @@ const CHECK_LEDGER: &str = concat!(
     ORDER BY a.id"
 );
 
+/// Among the keys of callers, none of which is ever the same: both are hashes.
+const USE_ONCE: &str = "
+    INSERT OR IGNORE INTO idempotency (account_id, key, body, first_id, messages, parts, expires_us)
+    VALUES (?1, ?2, ?2, 1, 0, 0, ?3)";
+
 const COUNT_SENT: &str = "
     SELECT count(*) FROM recipient_sent WHERE account_id = ?1 AND recipient = ?2 AND at_us > ?3";
 const REMEMBER_SENT: &str =
@@ -71,6 +79,99 @@ const REMEMBER_SENT: &str =
 const PRUNE_SENT: &str = "
     DELETE FROM recipient_sent WHERE (account_id, recipient, at_us, message_id) IN
         (SELECT account_id, recipient, at_us, message_id FROM recipient_sent WHERE at_us <= ?1 ORDER BY at_us LIMIT ?2)";
+
+#[async_trait]
+impl BillingStore for SqliteStore {
+    async fn credit(
+        &self,
+        account: AccountId,
+        amount: Money,
+        note: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Option<Money>, StoreError> {
+        let note = note.map(str::to_owned);
+        let work = move |db: &_| {
+            let change = Change {
+                account_id: account.as_i64(),
+                kind: EntryKind::Credit,
+                amount_micros: amount.micros(),
+                messages: 0,
+                note: note.as_deref(),
+                at_us: micros(now),
+            };
+            change.enter(db)
+        };
+        let balance = self.write("credit an account", work).await?;
+        Ok(balance.map(Money::from_micros))
+    }
+
+    async fn use_once(
+        &self,
+        account: AccountId,
+        key: &[u8; 32],
+        expires: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let key = *key;
+        let work = move |db: &Connection| {
+            let values = params![account.as_i64(), key, micros(expires)];
+            Ok(db.prepare_cached(USE_ONCE)?.execute(values)? == 1)
+        };
+        self.write("use a key once", work).await
+    }
+
+    async fn set_rules(
+        &self,
+        account: AccountId,
+        from: Option<&SpendingRules>,
+        rules: &SpendingRules,
+    ) -> Result<bool, StoreError> {
+        let (from, rules) = (from.cloned(), rules.clone());
+        self.write("change what an account may spend", move |db| {
+            set_rules(db, account, from.as_ref(), &rules)
+        })
+        .await
+    }
+
+    async fn list_ledger(
+        &self,
+        account: AccountId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<LedgerEntry>, StoreError> {
+        let before = rows::before(before);
+        self.read("list the ledger", move |db| {
+            list_ledger(db, account, before, limit)
+        })
+        .await
+    }
+
+    async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError> {
+        self.read("check the ledger", check_ledger).await
+    }
+
+    async fn fold_ledger(&self, age: SignedDuration, limit: u32) -> Result<bool, StoreError> {
+        const OPERATION: &str = "fold the ledger";
+        let (folding, age_us) = (self.folding.clone(), duration_us(age));
+        let find = move |db: &_| fold::find_due(db, &folding, age_us);
+        let due = match self.read(OPERATION, find).await? {
+            Next::Fold(due) => due,
+            Next::Skipped(has_more) => return Ok(has_more),
+        };
+        let cursor = self.folding.cursor(due.account());
+        let work = move |db: &_| fold::fold_account(db, &due, cursor, limit);
+        let (account, cursor) = self.write(OPERATION, work).await?;
+        self.folding.note(account, cursor);
+        Ok(true)
+    }
+
+    async fn prune_recipients(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let before_us = micros(now) - RECIPIENT_WINDOW_US;
+        self.write("prune recipients", move |db| {
+            prune_recipients(db, before_us, limit)
+        })
+        .await
+    }
+}
 
 /// A change of a balance.
 pub(super) struct Change<'a> {
@@ -246,7 +347,7 @@ fn remember(db: &Connection, submission: &Submission) -> Result<()> {
 }
 
 /// Replaces an account's rules; `false` when there is no such account, or when they are not `from`.
-pub(super) fn set_rules(
+fn set_rules(
     db: &Connection,
     account: AccountId,
     from: Option<&SpendingRules>,
@@ -278,7 +379,7 @@ pub(super) fn set_rules(
 }
 
 /// The newest entries of an account that are older than one.
-pub(super) fn list_ledger(
+fn list_ledger(
     db: &Connection,
     account: AccountId,
     before: i64,
@@ -290,14 +391,14 @@ pub(super) fn list_ledger(
 }
 
 /// The accounts whose ledger does not give their balance.
-pub(super) fn check_ledger(db: &Connection) -> Result<Vec<Imbalance>> {
+fn check_ledger(db: &Connection) -> Result<Vec<Imbalance>> {
     db.prepare_cached(CHECK_LEDGER)?
         .query_map([], imbalance)?
         .collect()
 }
 
 /// Forgets to whom was sent before a time.
-pub(super) fn prune_recipients(db: &Connection, before_us: i64, limit: u32) -> Result<u64> {
+fn prune_recipients(db: &Connection, before_us: i64, limit: u32) -> Result<u64> {
     let pruned = db
         .prepare_cached(PRUNE_SENT)?
         .execute(params![before_us, limit])?;

@@ -1,9 +1,13 @@
-//! What is imported as a whole.
+//! The port for catalogues.
 
-use domain::ports::{Catalogue, CatalogueEntry, CatalogueKind};
+use async_trait::async_trait;
+use domain::Timestamp;
+use domain::ports::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore, StoreError};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
+use super::SqliteStore;
 use crate::rows::billing::CatalogueColumns;
+use crate::rows::micros;
 
 const LIST_NEWEST: &str = "
     SELECT kind, account_id, max(version), at_us, row_count FROM catalogue GROUP BY kind, account_id
@@ -19,8 +23,46 @@ const IMPORT: &str = "
     SELECT ?1, ?2, ?3 + 1, ?4, ?5, ?6
     WHERE ?3 = (SELECT coalesce(max(version), 0) FROM catalogue WHERE kind = ?1 AND account_id = ?2)";
 
+#[async_trait]
+impl CatalogueStore for SqliteStore {
+    async fn list_newest(&self) -> Result<Vec<CatalogueEntry>, StoreError> {
+        self.read("list catalogues", list_newest).await
+    }
+
+    async fn list_versions(&self, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>, StoreError> {
+        self.read("list the versions of a catalogue", move |db| {
+            list_versions(db, kind)
+        })
+        .await
+    }
+
+    async fn find_catalogue(
+        &self,
+        kind: CatalogueKind,
+        version: u32,
+    ) -> Result<Option<Catalogue>, StoreError> {
+        self.read("find a catalogue", move |db| find(db, kind, version))
+            .await
+    }
+
+    async fn import(
+        &self,
+        kind: CatalogueKind,
+        previous: u32,
+        content: &str,
+        rows: u32,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let content = content.to_owned();
+        self.write("import a catalogue", move |db| {
+            import(db, kind, previous, &content, rows, micros(now))
+        })
+        .await
+    }
+}
+
 /// The newest version of each.
-pub(super) fn list_newest(db: &Connection) -> Result<Vec<CatalogueEntry>> {
+fn list_newest(db: &Connection) -> Result<Vec<CatalogueEntry>> {
     let read = |row: &Row<'_>| Ok(columns(row)?.known_entry()?);
     let newest: Vec<_> = db
         .prepare_cached(LIST_NEWEST)?
@@ -30,7 +72,7 @@ pub(super) fn list_newest(db: &Connection) -> Result<Vec<CatalogueEntry>> {
 }
 
 /// All versions of one, the newest first.
-pub(super) fn list_versions(db: &Connection, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>> {
+fn list_versions(db: &Connection, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>> {
     let (kind, account) = kind.numbers();
     db.prepare_cached(LIST_VERSIONS)?
         .query_map(params![kind, account], entry)?
@@ -38,11 +80,7 @@ pub(super) fn list_versions(db: &Connection, kind: CatalogueKind) -> Result<Vec<
 }
 
 /// One version.
-pub(super) fn find(
-    db: &Connection,
-    kind: CatalogueKind,
-    version: u32,
-) -> Result<Option<Catalogue>> {
+fn find(db: &Connection, kind: CatalogueKind, version: u32) -> Result<Option<Catalogue>> {
     let (kind, account) = kind.numbers();
     let read = |row: &Row<'_>| {
         Ok(Catalogue {
@@ -56,7 +94,7 @@ pub(super) fn find(
 }
 
 /// Adds a version, unless somebody else has.
-pub(super) fn import(
+fn import(
     db: &Connection,
     kind: CatalogueKind,
     previous: u32,

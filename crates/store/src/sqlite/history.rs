@@ -1,13 +1,19 @@
-//! Looking for messages, from the newest down.
+//! The port for looking for messages, from the newest down.
 //!
 //! An index finds an account's messages, or those to a number, within a segment of 512 IDs; segments are asked one after
 //! the other. Whatever else is asked for is checked on the rows.
 
-use domain::MessageId;
-use domain::ports::Look;
+use async_trait::async_trait;
+use domain::ids::{AccountId, CallbackId, MessageId};
+use domain::ports::{
+    CallbackFilter, CallbackRecord, Found, HistoryStore, Look, MessageFilter, MessageStory,
+    MessageSummary, StoreError,
+};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, ToSql, params};
 
+use super::{SqliteStore, story};
 use crate::rows::MessageColumns;
+use crate::rows::callbacks::FilterColumns;
 use crate::rows::history::{
     FittingColumns, Looked, SummaryColumns, TimeSearch, WhoseColumns, summary_columns,
 };
@@ -45,8 +51,46 @@ const FITTING: &str = concat!(
         AND (?8 IS NULL OR m.error = ?8)"
 );
 
+#[async_trait]
+impl HistoryStore for SqliteStore {
+    async fn look_for_messages(
+        &self,
+        filter: &MessageFilter,
+        look: Look<MessageId>,
+    ) -> Result<Found<MessageSummary, MessageId>, StoreError> {
+        let (whose, fitting) = (WhoseColumns::of(filter), FittingColumns::of(filter));
+        self.read("look for messages", move |db| {
+            Ok(find_page(db, whose, &fitting, look)?.found()?)
+        })
+        .await
+    }
+
+    async fn look_for_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        look: Look<CallbackId>,
+    ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
+        let (columns, with_done) = (FilterColumns::of(filter), filter.with_done);
+        self.read("look for callbacks", move |db| {
+            story::look_for_callbacks(db, &columns, with_done, look)
+        })
+        .await
+    }
+
+    async fn find_story(
+        &self,
+        account: Option<AccountId>,
+        id: MessageId,
+    ) -> Result<Option<MessageStory>, StoreError> {
+        self.read("find the story of a message", move |db| {
+            story::find(db, account, id)
+        })
+        .await
+    }
+}
+
 /// Messages that fit, the newest first.
-pub(super) fn look(
+fn find_page(
     db: &Connection,
     whose: WhoseColumns,
     fitting: &FittingColumns,

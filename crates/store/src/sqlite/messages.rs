@@ -1,15 +1,20 @@
-//! Everything else that is done with messages.
+//! The port for messages.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use domain::ids::{AccountId, MessageId};
 use domain::message::lookup::LookupRecord;
-use domain::message::{MessageRecord, MessageState, ScheduledRecord};
-use domain::ports::{Cancel, Page};
-use domain::{Channel, Network};
+use domain::message::{MessageRecord, MessageState, ScheduledRecord, Submission};
+use domain::ports::{
+    AcceptResult, Cancel, KeptAnswer, MessageStore, Page, StoreError, accept_results,
+};
+use domain::{Channel, Network, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::billing;
+use super::{SqliteStore, accept, billing};
 use crate::rows::traffic::{self, EndedMessage, Tally};
-use crate::rows::{self, CANCELLED, MessageColumns, ScheduledColumns};
+use crate::rows::{self, CANCELLED, MessageColumns, ScheduledColumns, micros};
 
 const RESERVE: &str = "UPDATE id_block SET next = next + ?1 RETURNING next - ?1";
 const FIND: &str = "
@@ -33,8 +38,107 @@ const PRUNE: &str = "
     DELETE FROM idempotency WHERE (account_id, key) IN
         (SELECT account_id, key FROM idempotency WHERE expires_us <= ?1 ORDER BY expires_us LIMIT ?2)";
 
+#[async_trait]
+impl MessageStore for SqliteStore {
+    async fn reserve_ids(&self, count: u64) -> Result<MessageId, StoreError> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.write("reserve message IDs", move |db| reserve_ids(db, count))
+            .await
+    }
+
+    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult> {
+        let count = batch.len();
+        let rows = batch
+            .iter()
+            .map(|submission| submission.recipients.len())
+            .sum();
+        let keys = self.keys.clone();
+        let stored = self
+            .writer
+            .run("accept messages", rows, move |db| {
+                accept::accept(db, &keys, &batch)
+            })
+            .await;
+        accept_results(stored, count)
+    }
+
+    async fn find_answer(
+        &self,
+        account: AccountId,
+        key: &[u8; 32],
+        now: Timestamp,
+    ) -> Result<Option<KeptAnswer>, StoreError> {
+        let key = *key;
+        self.read("find an idempotency key", move |db| {
+            accept::find_answer(db, account, &key, micros(now))
+        })
+        .await
+    }
+
+    async fn find_message(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<MessageRecord>, StoreError> {
+        self.read("find a message", move |db| find(db, account, id))
+            .await
+    }
+
+    async fn find_lookup(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<LookupRecord>, StoreError> {
+        self.read("find a lookup", move |db| find_lookup(db, account, id))
+            .await
+    }
+
+    async fn list_scheduled(
+        &self,
+        account: AccountId,
+        page: Page,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        self.read("list scheduled messages", move |db| {
+            list_scheduled(db, account, page)
+        })
+        .await
+    }
+
+    async fn list_scheduled_after(
+        &self,
+        account: AccountId,
+        after: Option<(Timestamp, MessageId)>,
+        limit: u32,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        let after = rows::scheduled_key(after);
+        self.read("list scheduled messages", move |db| {
+            list_scheduled_after(db, account, after, limit)
+        })
+        .await
+    }
+
+    async fn cancel(
+        &self,
+        account: AccountId,
+        id: MessageId,
+        now: Timestamp,
+    ) -> Result<Cancel, StoreError> {
+        self.write("cancel a message", move |db| {
+            cancel(db, account, id, micros(now))
+        })
+        .await
+    }
+
+    async fn prune_answers(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.write("prune idempotency keys", move |db| {
+            prune_answers(db, micros(now), limit)
+        })
+        .await
+    }
+}
+
 /// Reserves IDs and returns the first.
-pub(super) fn reserve_ids(db: &Connection, count: i64) -> Result<MessageId> {
+fn reserve_ids(db: &Connection, count: i64) -> Result<MessageId> {
     let first = db
         .prepare_cached(RESERVE)?
         .query_row([count], |row| row.get(0))?;
@@ -42,11 +146,7 @@ pub(super) fn reserve_ids(db: &Connection, count: i64) -> Result<MessageId> {
 }
 
 /// One message of an account.
-pub(super) fn find(
-    db: &Connection,
-    account: AccountId,
-    id: MessageId,
-) -> Result<Option<MessageRecord>> {
+fn find(db: &Connection, account: AccountId, id: MessageId) -> Result<Option<MessageRecord>> {
     let mut statement = db.prepare_cached(FIND)?;
     statement
         .query_row([id.as_i64(), account.as_i64()], message)
@@ -54,11 +154,7 @@ pub(super) fn find(
 }
 
 /// One lookup of an account.
-pub(super) fn find_lookup(
-    db: &Connection,
-    account: AccountId,
-    id: MessageId,
-) -> Result<Option<LookupRecord>> {
+fn find_lookup(db: &Connection, account: AccountId, id: MessageId) -> Result<Option<LookupRecord>> {
     let Some(message) = find(db, account, id)?.filter(|found| found.channel == Channel::Hlr) else {
         return Ok(None);
     };
@@ -72,11 +168,7 @@ pub(super) fn find_lookup(
 }
 
 /// The account's messages that wait for their time.
-pub(super) fn list_scheduled(
-    db: &Connection,
-    account: AccountId,
-    page: Page,
-) -> Result<Vec<ScheduledRecord>> {
+fn list_scheduled(db: &Connection, account: AccountId, page: Page) -> Result<Vec<ScheduledRecord>> {
     let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
     let mut statement = db.prepare_cached(LIST_SCHEDULED)?;
     statement
@@ -85,7 +177,7 @@ pub(super) fn list_scheduled(
 }
 
 /// The account's messages that wait for their time, after one of them.
-pub(super) fn list_scheduled_after(
+fn list_scheduled_after(
     db: &Connection,
     account: AccountId,
     (after_us, after_id): (i64, i64),
@@ -97,12 +189,7 @@ pub(super) fn list_scheduled_after(
 }
 
 /// Cancels a message that waits for its time and still has its place in the queue.
-pub(super) fn cancel(
-    db: &Connection,
-    account: AccountId,
-    id: MessageId,
-    now_us: i64,
-) -> Result<Cancel> {
+fn cancel(db: &Connection, account: AccountId, id: MessageId, now_us: i64) -> Result<Cancel> {
     let Some(message) = find(db, account, id)? else {
         return Ok(Cancel::Unknown);
     };
@@ -131,7 +218,7 @@ pub(super) fn cancel(
 }
 
 /// Forgets keys whose lifetime is over, the oldest first.
-pub(super) fn prune_answers(db: &Connection, now_us: i64, limit: u32) -> Result<u64> {
+fn prune_answers(db: &Connection, now_us: i64, limit: u32) -> Result<u64> {
     let pruned = db.prepare_cached(PRUNE)?.execute(params![now_us, limit])?;
     Ok(pruned as u64)
 }

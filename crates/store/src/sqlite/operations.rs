@@ -1,11 +1,16 @@
-//! What whoever runs the service sees: nodes, queues, what is stuck, what fits nothing.
+//! The port for what operators see: nodes, queues, messages that are stuck, receipts that match nothing.
 
+use async_trait::async_trait;
 use domain::ids::AccountId;
-use domain::ports::{DatabaseFacts, NodeSeen, Overdue, QueueDepth, Receiver, Unmatched};
+use domain::ports::{
+    DatabaseFacts, NodeSeen, OperationsStore, Overdue, QueueDepth, Receiver, StoreError, Unmatched,
+};
+use jiff::SignedDuration;
 use rusqlite::{Connection, Result, Row, params};
 
-use super::clock;
+use super::{SqliteStore, clock};
 use crate::rows::binds::SET_ASIDE;
+use crate::rows::duration_us;
 use crate::rows::operations::{
     DatabaseColumns, DepthColumns, HELD_ROWS, MOST, NodeColumns, OverdueColumns, SAMPLE,
     UnmatchedColumns, WaitingColumns, receivers,
@@ -125,8 +130,50 @@ const LIST_WAITING_OF: &str = concat!(
     ORDER BY c.id DESC"
 );
 
+#[async_trait]
+impl OperationsStore for SqliteStore {
+    async fn describe_database(&self) -> Result<DatabaseFacts, StoreError> {
+        self.read("describe the database", describe).await
+    }
+
+    async fn list_nodes(&self) -> Result<Vec<NodeSeen>, StoreError> {
+        self.read("list nodes", list_nodes).await
+    }
+
+    async fn list_queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
+        self.read("list queues", list_queues).await
+    }
+
+    async fn list_overdue(
+        &self,
+        age: SignedDuration,
+        limit: u32,
+    ) -> Result<Vec<Overdue>, StoreError> {
+        let age_us = duration_us(age);
+        self.read("list what is overdue", move |db| {
+            list_overdue(db, age_us, limit)
+        })
+        .await
+    }
+
+    async fn list_unmatched(&self, limit: u32) -> Result<Vec<Unmatched>, StoreError> {
+        self.read("list receipts that fit nothing", move |db| {
+            list_unmatched(db, limit)
+        })
+        .await
+    }
+
+    async fn list_receivers(
+        &self,
+        account: Option<AccountId>,
+    ) -> Result<Vec<Receiver>, StoreError> {
+        self.read("list receivers", move |db| list_receivers(db, account))
+            .await
+    }
+}
+
 /// The nodes.
-pub(super) fn list_nodes(db: &Connection) -> Result<Vec<NodeSeen>> {
+fn list_nodes(db: &Connection) -> Result<Vec<NodeSeen>> {
     let read = |row: &Row<'_>| {
         let columns = NodeColumns {
             id: row.get(0)?,
@@ -150,7 +197,7 @@ pub(super) fn list_nodes(db: &Connection) -> Result<Vec<NodeSeen>> {
 }
 
 /// How much waits in every queue.
-pub(super) fn list_queues(db: &Connection) -> Result<Vec<QueueDepth>> {
+fn list_queues(db: &Connection) -> Result<Vec<QueueDepth>> {
     let read = |row: &Row<'_>| {
         let columns = DepthColumns {
             queue: row.get(0)?,
@@ -167,7 +214,7 @@ pub(super) fn list_queues(db: &Connection) -> Result<Vec<QueueDepth>> {
 }
 
 /// Messages that were due so long ago and still wait.
-pub(super) fn list_overdue(db: &Connection, age_us: i64, limit: u32) -> Result<Vec<Overdue>> {
+fn list_overdue(db: &Connection, age_us: i64, limit: u32) -> Result<Vec<Overdue>> {
     let read = |row: &Row<'_>| {
         let columns = OverdueColumns {
             id: row.get(0)?,
@@ -185,7 +232,7 @@ pub(super) fn list_overdue(db: &Connection, age_us: i64, limit: u32) -> Result<V
 }
 
 /// Receipts that fit nothing.
-pub(super) fn list_unmatched(db: &Connection, limit: u32) -> Result<Vec<Unmatched>> {
+fn list_unmatched(db: &Connection, limit: u32) -> Result<Vec<Unmatched>> {
     let read = |row: &Row<'_>| {
         let columns = UnmatchedColumns {
             carrier: row.get(0)?,
@@ -202,7 +249,7 @@ pub(super) fn list_unmatched(db: &Connection, limit: u32) -> Result<Vec<Unmatche
 }
 
 /// What the database is.
-pub(super) fn describe(db: &Connection) -> Result<DatabaseFacts> {
+fn describe(db: &Connection) -> Result<DatabaseFacts> {
     let read = |row: &Row<'_>| {
         let columns = DatabaseColumns {
             version: row.get(0)?,
@@ -215,7 +262,7 @@ pub(super) fn describe(db: &Connection) -> Result<DatabaseFacts> {
 }
 
 /// The hosts for which reports wait or are parked.
-pub(super) fn list_receivers(db: &Connection, account: Option<AccountId>) -> Result<Vec<Receiver>> {
+fn list_receivers(db: &Connection, account: Option<AccountId>) -> Result<Vec<Receiver>> {
     let read = |row: &Row<'_>| {
         Ok(WaitingColumns {
             url: row.get(0)?,
