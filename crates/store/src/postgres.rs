@@ -1,8 +1,8 @@
 //! The store on `PostgreSQL`: for more than one machine.
 //!
-//! Nearly every call is one statement, which is atomic by itself and costs one round trip. Nothing here goes beyond
-//! what the distributed engines that speak the same protocol understand: no advisory locks, no notifications, and
-//! whatever the database asks to be repeated is repeated.
+//! Nearly every call is one statement, which is atomic and costs one round trip. Only features that distributed engines
+//! with the same protocol support are used: no advisory locks and no notifications. Transactions are repeated whenever
+//! the database asks for it.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -14,22 +14,22 @@ use tokio_postgres::types::ToSql;
 
 use crate::encrypted::Encrypting;
 use crate::migrations::{self, Migration};
-use crate::rows::Corrupt;
 use crate::rows::fold::Folding;
 use crate::rows::sweep::Sweep;
+use crate::rows::{Corrupt, SqlRow, SqlValue};
 use crate::url::{PostgresUrl, describe};
 use crate::{OpenError, Options};
 
-/// The database's own time in microseconds, as an expression: when the statement arrived, so never too late a time to be
-/// called due.
+/// The time of the database in microseconds, as an expression. It is the time when the statement arrived, so nothing is
+/// due too early.
 macro_rules! now_us {
     () => {
         "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)"
     };
 }
 
-/// Counts what has ended, to be added up later. Its rows come from `$ended`: whose, when, how, of how many parts and for
-/// how much.
+/// Counts ended messages, to be added up later. `$ended` selects the account, time, outcome, number of parts and cost
+/// of each.
 macro_rules! count_traffic {
     ($ended:expr) => {
         concat!(
@@ -87,7 +87,7 @@ macro_rules! list_callbacks {
     };
 }
 
-/// What is not done either waits in the queue or is parked, which has an index: the received ones, all but a few, are
+/// Open callbacks are in the queue or parked, and both have an index. So the delivered ones, which are nearly all, are
 /// not read.
 macro_rules! not_done {
     () => {
@@ -114,80 +114,80 @@ mod billing;
 mod binds;
 mod callback_queue;
 mod callbacks;
+mod carrier_refs;
 mod carriers;
 mod catalogue;
 mod claims;
 mod codes;
-mod connected;
 mod days;
 mod dispatch;
-mod early;
+mod early_receipts;
 mod encrypted;
 mod ending;
 mod fault;
-mod floor;
 mod fold;
-mod grant_pruning;
 mod held;
 mod history;
-mod keys;
+mod idempotency;
 mod memberships;
+mod message_detail;
 mod messages;
 mod migrate;
-mod naming;
+mod nodes;
 mod oauth;
 mod operations;
 mod part_days;
 mod people;
 mod pool;
-mod pooled;
+mod pool_claims;
 mod pooler;
 mod prune;
 mod receipts;
 mod replay;
 mod retention;
+mod scan_start;
 mod second_factor;
 mod senders;
 mod sends;
 mod servers;
 mod sessions;
 mod settings;
-mod story;
 mod tls;
 mod traffic;
+mod transaction;
 mod transfer;
 mod tries;
 
 pub(crate) use transfer::PostgresSide;
 
-use attempt::Query;
+use attempt::{Execute, Query};
 use pool::Connections;
 
 /// The values of a statement.
 type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A server that was reached at least once.
+/// A connected server.
 pub(crate) struct PostgresStore {
     pool: Connections,
-    /// Its one connection is for heartbeats.
+    /// A single connection, used for heartbeats.
     heartbeat: Connections,
     lanes: claims::Lanes,
-    callbacks: floor::Floor,
+    callbacks: scan_start::ScanStart,
     folds: traffic::Folds,
     /// The version of the schema that this program knows.
     level: i64,
     made: days::Made,
-    looked: retention::Looked,
-    /// Where pruning is in the partition "before".
+    looked: retention::CheckedDays,
+    /// How far retention has swept the partition "before".
     sweep: Mutex<Sweep>,
-    compared: early::Compared,
+    compared: early_receipts::Compared,
     parts: part_days::PartDays,
     folding: Folding,
     keys: KeyRing,
 }
 
 impl PostgresStore {
-    /// Connects and migrates. Says also how many rows it encrypted.
+    /// Connects and migrates. Also returns how many rows it encrypted.
     pub(crate) async fn open(
         url: &PostgresUrl,
         options: &Options,
@@ -223,13 +223,13 @@ impl PostgresStore {
             pool: Connections::new(pool, pool::STARTING),
             heartbeat: Connections::new(heartbeat, Duration::ZERO),
             lanes: claims::Lanes::default(),
-            callbacks: floor::Floor::default(),
+            callbacks: scan_start::ScanStart::default(),
             folds: traffic::Folds::default(),
             level: migrations::level(steps),
             made: days::Made::default(),
-            looked: retention::Looked::default(),
+            looked: retention::CheckedDays::default(),
             sweep: Mutex::default(),
-            compared: early::Compared::default(),
+            compared: early_receipts::Compared::default(),
             parts: part_days::PartDays::default(),
             folding: Folding::default(),
             keys,
@@ -247,6 +247,16 @@ impl PostgresStore {
         attempt::run(&self.pool, operation, &Query { sql, values }).await
     }
 
+    /// Runs one statement and returns the number of rows that it changed.
+    async fn execute(
+        &self,
+        operation: &'static str,
+        sql: &'static str,
+        values: Values<'_>,
+    ) -> Result<u64, StoreError> {
+        attempt::run(&self.pool, operation, &Execute(Query { sql, values })).await
+    }
+
     /// Runs one statement and reads each of its rows.
     async fn list<T>(
         &self,
@@ -260,7 +270,7 @@ impl PostgresStore {
         read.map_err(|corrupt| fault::corrupt(operation, corrupt))
     }
 
-    /// Runs one statement that gives at most one row, and reads that.
+    /// Runs one statement that returns at most one row, and reads it.
     async fn find<T>(
         &self,
         operation: &'static str,
@@ -273,7 +283,7 @@ impl PostgresStore {
         read.map_err(|corrupt| fault::corrupt(operation, corrupt))
     }
 
-    /// Runs one statement that gives exactly one row, and reads that.
+    /// Runs one statement that returns exactly one row, and reads it.
     async fn get<T>(
         &self,
         operation: &'static str,
@@ -286,10 +296,18 @@ impl PostgresStore {
     }
 }
 
-/// Reads a column of a row whose statement names its type.
+/// Reads a column.
 fn column<'row, T: tokio_postgres::types::FromSql<'row>>(
     row: &'row Row,
     at: usize,
 ) -> Result<T, Corrupt> {
     row.try_get(at).map_err(|_| Corrupt("column"))
+}
+
+impl SqlRow for Row {
+    type Error = Corrupt;
+
+    fn column<T: SqlValue>(&self, at: usize) -> Result<T, Corrupt> {
+        column(self, at)
+    }
 }

@@ -1,8 +1,8 @@
 //! The store on `SQLite`: one file, one writer, a few readers.
 //!
-//! Every write of the process goes through one thread that owns the writing connection and commits whatever has
-//! gathered at once, because the price of a durable commit is the wait for the disk, however much is in it. Reads run
-//! beside it on connections of their own. Other processes may use the same file at the same time.
+//! Every write of the process goes through one thread, which owns the writing connection and commits all pending work
+//! at once: a durable commit costs a wait for the disk, however much is in it. Reads run on their own connections at
+//! the same time. Other processes may use the same file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -16,6 +16,7 @@ use crate::encrypted::Encrypting;
 use crate::migrations::{self, Migration};
 use crate::rows::fold::Folding;
 use crate::rows::sweep::Sweep;
+use crate::rows::{SqlRow, SqlValue};
 
 mod accept;
 mod access;
@@ -24,13 +25,13 @@ mod billing;
 mod binds;
 mod callback_queue;
 mod callbacks;
+mod carrier_refs;
 mod carriers;
 mod catalogue;
 mod checkpoint;
 mod claims;
 mod clock;
 mod codes;
-mod connected;
 mod connection;
 mod dispatch;
 mod encrypted;
@@ -40,9 +41,9 @@ mod fold;
 mod held;
 mod history;
 mod memberships;
+mod message_detail;
 mod messages;
 mod migrate;
-mod naming;
 mod nodes;
 mod oauth;
 mod operations;
@@ -55,7 +56,6 @@ mod second_factor;
 mod senders;
 mod sends;
 mod sessions;
-mod story;
 mod traffic;
 mod transfer;
 mod tries;
@@ -69,23 +69,23 @@ pub(crate) use transfer::SqliteSide;
 use readers::Readers;
 use writer::Writer;
 
-/// A `SQLite` file that is open for business.
+/// An open `SQLite` file.
 pub(crate) struct SqliteStore {
-    // Dropped in this order: the writer closes last, and closing the last connection moves what is left of the
-    // write-ahead log into the file.
+    // Dropped in this order: the writer closes last, and closing the last connection moves the rest of the write-ahead
+    // log into the file.
     readers: Readers,
     writer: Writer,
     /// The version of the schema that this program knows.
     level: i64,
-    /// Where pruning is in the table of messages.
+    /// How far retention has swept the table of messages.
     sweep: Mutex<Sweep>,
     folding: Arc<Folding>,
     keys: Arc<KeyRing>,
 }
 
 impl SqliteStore {
-    /// Opens a file, creates it when there is none, and migrates it.
-    /// Says also how many rows it encrypted.
+    /// Opens a file, creates it if it does not exist, and migrates it.
+    /// Also returns how many rows it encrypted.
     pub(crate) async fn open(
         path: &Path,
         steps: Vec<Migration>,
@@ -112,8 +112,8 @@ impl SqliteStore {
         migrate::run(&mut connection, steps)?;
         let database = path.display().to_string();
         let (keys, renewed) = encrypted::prepare(&mut connection, &database, keys, encrypting)?;
-        // After a failed wait for the disk the log may be whole in memory only. Copied into the file it is safe, and
-        // nothing new is written behind a hole.
+        // After a failed sync the log may be complete in memory only. Copied into the file it is safe, and nothing is
+        // written after a gap.
         checkpoint::copy_log(&connection).map_err(cannot_open)?;
         let store = Self {
             readers: Readers::new(path),
@@ -126,7 +126,7 @@ impl SqliteStore {
         Ok((store, renewed))
     }
 
-    /// Does a piece of work in a transaction of the writer and waits until it is durable.
+    /// Runs work in a transaction of the writer and waits until it is durable.
     async fn write<T: Send + 'static>(
         &self,
         operation: &'static str,
@@ -135,12 +135,20 @@ impl SqliteStore {
         self.writer.run(operation, 1, work).await
     }
 
-    /// Does a piece of work on a connection that only reads.
+    /// Runs work on a read-only connection.
     async fn read<T: Send + 'static>(
         &self,
         operation: &'static str,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.readers.run(operation, work).await
+    }
+}
+
+impl SqlRow for rusqlite::Row<'_> {
+    type Error = rusqlite::Error;
+
+    fn column<T: SqlValue>(&self, at: usize) -> rusqlite::Result<T> {
+        self.get(at)
     }
 }

@@ -1,8 +1,8 @@
-//! Everything from one database into another: moving a service, making a backup, restoring one.
+//! Copies everything from one database into another: for moving a service, for backups and for restoring them.
 //!
-//! One list of tables (`tables.rs`) says what there is. Rows are read in order from one moment of the source and held
-//! against what the target has already: what is missing comes, what is gone goes, what has changed is replaced. So a
-//! copy that was interrupted goes on, and one that was begun while the service worked is completed when it is stopped.
+//! `tables.rs` lists all tables. Rows are read in order from a snapshot of the source and compared with the rows of the
+//! target: missing rows are added, extra rows are deleted, changed rows are replaced. So an interrupted copy can
+//! continue, and a copy that began while the service was running is completed after it has stopped.
 
 mod backup;
 mod check;
@@ -29,7 +29,7 @@ use tables::{Engine, LEFT_OUT, NEVER_EMPTY, ONLY_POSTGRES, TABLES};
 use crate::migrations::SQLITE;
 use crate::seal::{Kind, Seal};
 
-/// The values of a row on its way.
+/// The values of a row that is copied.
 pub(crate) type Row = Vec<value::Value>;
 
 /// Sees how a copy goes on.
@@ -152,7 +152,7 @@ async fn copy_everything(
     }
     // From the end, so that nothing refers to what is gone.
     for table in TABLES.iter().rev() {
-        if matches!(table.kept, tables::Kept::Changing) {
+        if matches!(table.kept, tables::CopyTime::Changing) {
             target
                 .execute(format!("DELETE FROM {}", table.name))
                 .await?;

@@ -12,7 +12,6 @@ use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
 use super::billing::{Change, account_with_balance};
 use super::{SqliteStore, oauth};
-use crate::rows::billing::RulesColumns;
 use crate::rows::{self, AccountColumns, TokenColumns, micros};
 
 const ACCOUNT: &str = concat!(
@@ -268,7 +267,7 @@ fn list_accounts(db: &Connection) -> Result<Vec<AccountRecord>> {
     statement.query_map([], account)?.collect()
 }
 
-/// Accounts whose name holds a text, the newest first.
+/// Accounts with a text in their name, the newest first.
 fn look_for_accounts(
     db: &Connection,
     name: Option<&str>,
@@ -294,7 +293,7 @@ fn list_names(db: &Connection, ids: &[AccountId]) -> Result<Vec<(AccountId, Stri
     Ok(names)
 }
 
-/// Suspends or resumes an account; `false` when there is none of this name.
+/// Suspends or resumes an account; `false` when there is no account with this name.
 fn set_suspended(db: &Connection, name: &str, suspended: bool) -> Result<bool> {
     change(db, SET_SUSPENDED, params![name, suspended])
 }
@@ -309,42 +308,9 @@ pub(super) fn change(db: &Connection, sql: &str, values: impl Params) -> Result<
 }
 
 fn token(row: &Row<'_>) -> Result<TokenRecord> {
-    let columns = TokenColumns {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        account_id: row.get(2)?,
-        account_name: row.get(3)?,
-        suspended: row.get(4)?,
-        permissions: row.get(5)?,
-        allow_ips: row.get(6)?,
-        expires_us: row.get(7)?,
-        created_us: row.get(8)?,
-        countries: row.get(9)?,
-        approved_senders_only: row.get(10)?,
-        last_used_us: row.get(11)?,
-        grant_id: row.get(12)?,
-        requests_per_second: row.get(13)?,
-    };
-    Ok(columns.record()?)
+    Ok(TokenColumns::read(row)?.record()?)
 }
 
 fn account(row: &Row<'_>) -> Result<AccountRecord> {
-    let columns = AccountColumns {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        balance_micros: row.get(2)?,
-        suspended: row.get(3)?,
-        created_us: row.get(4)?,
-        rules: RulesColumns {
-            credit_limit_micros: row.get(5)?,
-            daily_cap_micros: row.get(6)?,
-            per_recipient_hour: row.get(7)?,
-            countries: row.get(8)?,
-            approved_senders_only: row.get(9)?,
-            requests_per_second: row.get(10)?,
-            codes_per_day: row.get(11)?,
-            admins_consent_only: row.get(12)?,
-        },
-    };
-    Ok(columns.record()?)
+    Ok(AccountColumns::read(row)?.record()?)
 }

@@ -1,20 +1,22 @@
 //! The port for balances, the ledger and spending rules.
 
 use async_trait::async_trait;
-use domain::billing::{
-    EntryKind, LedgerEntry, NotPaid, Purse, RECIPIENT_WINDOW_US, SpendingRules, day_of,
-};
+use domain::billing::{EntryKind, LedgerEntry, RECIPIENT_WINDOW_US, SpendingRules};
 use domain::ids::AccountId;
-use domain::message::Submission;
 use domain::ports::{BillingStore, Imbalance, StoreError};
-use domain::{Money, Msisdn, Timestamp};
+use domain::{Money, Timestamp};
 use jiff::SignedDuration;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::fold::{self, Next};
 use super::{SqliteStore, access};
-use crate::rows::billing::{EntryColumns, ImbalanceColumns, PurseColumns, RulesColumns};
+use crate::rows::billing::{EntryColumns, ImbalanceColumns, RulesColumns};
 use crate::rows::{self, duration_us, micros};
+use crate::sql::billing as sql;
+
+mod charging;
+
+pub(super) use charging::BatchCharges;
 
 /// Accounts as `a`, each with the newest entry of its ledger as `l`: its balance, found at the end of its entries.
 macro_rules! account_with_balance {
@@ -25,12 +27,6 @@ macro_rules! account_with_balance {
 }
 pub(super) use account_with_balance;
 
-const FIND_PURSE: &str = concat!(
-    "SELECT coalesce(l.balance_micros, 0), a.credit_limit_micros, a.daily_cap_micros, a.per_recipient_hour,
-        coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0) FROM",
-    account_with_balance!(),
-    "WHERE a.id = ?1"
-);
 const ENTER: &str = concat!(
     "INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, note, spent_day,
         spent_micros)
@@ -39,18 +35,12 @@ const ENTER: &str = concat!(
     account_with_balance!(),
     "WHERE a.id = ?1 RETURNING balance_micros"
 );
-const CHARGE: &str = "
-    INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, spent_day, spent_micros)
-    SELECT ?1, coalesce(max(id), 0) + 1, ?2, 2, ?3, ?4, ?5, ?6, ?7 FROM ledger WHERE account_id = ?1";
 const SET_RULES: &str = "
     UPDATE account SET credit_limit_micros = ?2, daily_cap_micros = ?3, per_recipient_hour = ?4, countries = ?5,
         approved_senders_only = ?6, requests_per_second = ?12, codes_per_day = ?14, admins_consent_only = ?16
     WHERE id = ?1 AND (?7 IS NULL OR credit_limit_micros = ?7 AND daily_cap_micros IS ?8
         AND per_recipient_hour IS ?9 AND countries = ?10 AND approved_senders_only = ?11
         AND requests_per_second = ?13 AND codes_per_day = ?15 AND admins_consent_only = ?17)";
-const LIST_LEDGER: &str = "
-    SELECT id, at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
-    WHERE account_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
 const CHECK_LEDGER: &str = concat!(
     "WITH step AS (
         SELECT account_id, amount_micros,
@@ -67,15 +57,11 @@ const CHECK_LEDGER: &str = concat!(
     ORDER BY a.id"
 );
 
-/// Among the keys of callers, none of which is ever the same: both are hashes.
+/// Stored among the idempotency keys of callers: both are hashes, so they never collide.
 const USE_ONCE: &str = "
     INSERT OR IGNORE INTO idempotency (account_id, key, body, first_id, messages, parts, expires_us)
     VALUES (?1, ?2, ?2, 1, 0, 0, ?3)";
 
-const COUNT_SENT: &str = "
-    SELECT count(*) FROM recipient_sent WHERE account_id = ?1 AND recipient = ?2 AND at_us > ?3";
-const REMEMBER_SENT: &str =
-    "INSERT INTO recipient_sent (account_id, recipient, at_us, message_id) VALUES (?1, ?2, ?3, ?4)";
 const PRUNE_SENT: &str = "
     DELETE FROM recipient_sent WHERE (account_id, recipient, at_us, message_id) IN
         (SELECT account_id, recipient, at_us, message_id FROM recipient_sent WHERE at_us <= ?1 ORDER BY at_us LIMIT ?2)";
@@ -200,7 +186,7 @@ impl Change<'_> {
     }
 }
 
-/// Gives the price of a message back.
+/// Refunds a message.
 pub(super) fn refund(
     db: &Connection,
     account_id: i64,
@@ -221,131 +207,6 @@ pub(super) fn refund(
     refund.enter(db).map(drop)
 }
 
-/// The money of the accounts that a batch of submissions comes from: read once, charged in memory, written once.
-pub(super) struct Till<'db> {
-    db: &'db Connection,
-    open: Vec<Open>,
-}
-
-struct Open {
-    account_id: i64,
-    purse: Purse,
-    before: Money,
-    messages: u32,
-    at_us: i64,
-}
-
-impl<'db> Till<'db> {
-    pub(super) fn new(db: &'db Connection) -> Self {
-        Self {
-            db,
-            open: Vec::new(),
-        }
-    }
-
-    /// Charges a submission, all of it or nothing.
-    pub(super) fn charge(
-        &mut self,
-        submission: &Submission,
-    ) -> Result<std::result::Result<(), NotPaid>> {
-        if submission.test_mode.is_some() {
-            return Ok(Ok(()));
-        }
-        let place = self.place(submission.account.as_i64())?;
-        let per_hour = self.open[place].purse.per_recipient_hour;
-        if let Some(limit) = per_hour
-            && let Some(to) = find_flooded(self.db, submission, limit)?
-        {
-            return Ok(Err(NotPaid::RecipientHour { to, limit }));
-        }
-        let open = &mut self.open[place];
-        let day = day_of(submission.accepted_at);
-        if let Err(not_paid) = open.purse.charge(submission.cost(), day) {
-            return Ok(Err(not_paid));
-        }
-        open.messages += submission.receipt().messages;
-        open.at_us = micros(submission.accepted_at);
-        if per_hour.is_some() {
-            remember(self.db, submission)?;
-        }
-        Ok(Ok(()))
-    }
-
-    fn place(&mut self, account_id: i64) -> Result<usize> {
-        let known = self
-            .open
-            .iter()
-            .position(|open| open.account_id == account_id);
-        if let Some(place) = known {
-            return Ok(place);
-        }
-        let found = self
-            .db
-            .prepare_cached(FIND_PURSE)?
-            .query_row([account_id], purse);
-        let purse = found.optional()?.unwrap_or_default();
-        self.open.push(Open {
-            account_id,
-            purse,
-            before: purse.balance,
-            messages: 0,
-            at_us: 0,
-        });
-        Ok(self.open.len() - 1)
-    }
-
-    /// Writes what was charged: one entry for each account.
-    pub(super) fn close(self) -> Result<()> {
-        for open in self
-            .open
-            .iter()
-            .filter(|open| open.purse.balance != open.before)
-        {
-            self.db.prepare_cached(CHARGE)?.execute(params![
-                open.account_id,
-                open.at_us,
-                open.purse.balance.minus(open.before).micros(),
-                open.purse.balance.micros(),
-                open.messages,
-                open.purse.spent_day,
-                open.purse.spent.micros(),
-            ])?;
-        }
-        Ok(())
-    }
-}
-
-/// The first recipient that would get more messages within an hour than it may.
-fn find_flooded(db: &Connection, submission: &Submission, limit: u32) -> Result<Option<Msisdn>> {
-    let since_us = micros(submission.accepted_at) - RECIPIENT_WINDOW_US;
-    let mut count = db.prepare_cached(COUNT_SENT)?;
-    let recipients = &submission.recipients;
-    for (place, recipient) in recipients.iter().enumerate() {
-        let values = [submission.account.as_i64(), recipient.to.as_i64(), since_us];
-        let sent: i64 = count.query_row(values, |row| row.get(0))?;
-        let before = recipients[..place]
-            .iter()
-            .filter(|other| other.to == recipient.to);
-        if sent.unsigned_abs() + before.count() as u64 >= u64::from(limit) {
-            return Ok(Some(recipient.to));
-        }
-    }
-    Ok(None)
-}
-
-fn remember(db: &Connection, submission: &Submission) -> Result<()> {
-    let mut remember = db.prepare_cached(REMEMBER_SENT)?;
-    for recipient in &submission.recipients {
-        remember.execute([
-            submission.account.as_i64(),
-            recipient.to.as_i64(),
-            micros(submission.accepted_at),
-            recipient.id.as_i64(),
-        ])?;
-    }
-    Ok(())
-}
-
 /// Replaces an account's rules; `false` when there is no such account, or when they are not `from`.
 fn set_rules(
     db: &Connection,
@@ -353,8 +214,8 @@ fn set_rules(
     from: Option<&SpendingRules>,
     rules: &SpendingRules,
 ) -> Result<bool> {
-    let columns = RulesColumns::of(rules);
-    let before = from.map(RulesColumns::of);
+    let columns = RulesColumns::from_rules(rules);
+    let before = from.map(RulesColumns::from_rules);
     let before = before.as_ref();
     let values = params![
         account.as_i64(),
@@ -385,19 +246,19 @@ fn list_ledger(
     before: i64,
     limit: u32,
 ) -> Result<Vec<LedgerEntry>> {
-    db.prepare_cached(LIST_LEDGER)?
+    db.prepare_cached(sql::LIST_LEDGER.sqlite)?
         .query_map(params![account.as_i64(), before, limit], entry)?
         .collect()
 }
 
-/// The accounts whose ledger does not give their balance.
+/// The accounts with a ledger that does not add up to the balance.
 fn check_ledger(db: &Connection) -> Result<Vec<Imbalance>> {
     db.prepare_cached(CHECK_LEDGER)?
         .query_map([], imbalance)?
         .collect()
 }
 
-/// Forgets to whom was sent before a time.
+/// Deletes the recipients of messages that were sent before a time.
 fn prune_recipients(db: &Connection, before_us: i64, limit: u32) -> Result<u64> {
     let pruned = db
         .prepare_cached(PRUNE_SENT)?
@@ -405,37 +266,10 @@ fn prune_recipients(db: &Connection, before_us: i64, limit: u32) -> Result<u64> 
     Ok(pruned as u64)
 }
 
-fn purse(row: &Row<'_>) -> Result<Purse> {
-    let columns = PurseColumns {
-        balance_micros: row.get(0)?,
-        credit_limit_micros: row.get(1)?,
-        daily_cap_micros: row.get(2)?,
-        per_recipient_hour: row.get(3)?,
-        spent_day: row.get(4)?,
-        spent_micros: row.get(5)?,
-    };
-    Ok(columns.purse()?)
-}
-
 fn entry(row: &Row<'_>) -> Result<LedgerEntry> {
-    let columns = EntryColumns {
-        id: row.get(0)?,
-        at_us: row.get(1)?,
-        kind: row.get(2)?,
-        amount_micros: row.get(3)?,
-        balance_micros: row.get(4)?,
-        messages: row.get(5)?,
-        note: row.get(6)?,
-    };
-    Ok(columns.entry()?)
+    Ok(EntryColumns::read(row)?.entry()?)
 }
 
 fn imbalance(row: &Row<'_>) -> Result<Imbalance> {
-    let columns = ImbalanceColumns {
-        account: row.get(0)?,
-        balance_micros: row.get(1)?,
-        entries_micros: row.get(2)?,
-        broken_steps: row.get(3)?,
-    };
-    Ok(columns.imbalance()?)
+    Ok(ImbalanceColumns::read(row)?.imbalance()?)
 }

@@ -19,6 +19,7 @@ use crate::rows::callbacks::{
     AttemptColumns, FilterColumns, RecordColumns, TextColumns, next_columns, next_queue,
 };
 use crate::rows::{SecretColumns, dispatch, duration_us, micros};
+use crate::sql::callbacks as sql;
 
 const REMOVE: &str =
     "DELETE FROM callback_queue WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
@@ -27,12 +28,12 @@ const POSTPONE: &str = "
     WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
 const SETTLE: &str = "
     UPDATE callback SET state = ?2, due_us = coalesce(?3, 0), tries = tries + ?4 WHERE id = ?1";
-/// Of more tries than a key has room for, which no schedule comes near, the last is kept.
+/// A key has room for more attempts than any schedule makes; beyond that, the last attempt is overwritten.
 const LOG: &str = "
     INSERT OR REPLACE INTO callback_attempt (id, at_us, status, elapsed_ms, body, address, reason)
     SELECT id * 1048576 + min(tries, 1048575), ?2, ?3, ?4, ?5, ?6, ?7 FROM callback WHERE id = ?1";
 
-/// Moves it, and nothing else.
+/// Moves a row to another queue, and changes nothing else.
 const REQUEUE: &str = "
     UPDATE callback_queue SET owner = ?5 WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
 
@@ -45,15 +46,13 @@ pub(super) const RECORD: &str = "
 pub(super) const MATCHES: &str = "
     c.id BETWEEN ?1 AND ?2 AND substr(coalesce(c.url, m.dlr_url, x''), 1, length(?3)) = ?3
     AND c.created_us >= ?4 AND c.created_us < ?5 AND (?6 IS NULL OR c.account_id = ?6)";
-/// What is not done either waits in the queue or is parked, which has an index: the received ones, all but a few, are
+/// Open callbacks are in the queue or parked, and both have an index. So the delivered ones, which are nearly all, are
 /// not read.
 const NOT_DONE: &str = "
     c.id IN (SELECT id FROM callback_queue UNION ALL SELECT id FROM callback WHERE state = 1)";
 const LIST_ATTEMPTS: &str = "
     SELECT at_us, status, elapsed_ms, body, address, reason FROM callback_attempt
     WHERE id BETWEEN ?1 * 1048576 AND ?1 * 1048576 + 1048575 ORDER BY id";
-const FIND_SECRETS: &str = "SELECT name, callback_secret, former_secret, former_secret_until_us FROM account WHERE id = ?1";
-const FIND_NAME: &str = "SELECT name FROM account WHERE id = ?1";
 const REPLACE_SECRET: &str = "
     UPDATE account SET former_secret = callback_secret, former_secret_until_us = ?3, callback_secret = ?2
     WHERE id = ?1";
@@ -124,7 +123,7 @@ impl CallbackStore for SqliteStore {
         filter: &CallbackFilter,
         page: Page,
     ) -> Result<Vec<CallbackRecord>, StoreError> {
-        let (columns, with_done) = (FilterColumns::of(filter), filter.with_done);
+        let (columns, with_done) = (FilterColumns::from_filter(filter), filter.with_done);
         self.read("list callbacks", move |db| {
             list(db, &columns, with_done, page)
         })
@@ -182,17 +181,7 @@ impl CallbackStore for SqliteStore {
     }
 }
 
-pub(super) fn text_columns(row: &Row<'_>, at: usize) -> Result<TextColumns> {
-    Ok(TextColumns {
-        payload: row.get(at)?,
-        message_id: row.get(at + 1)?,
-        status: row.get(at + 2)?,
-        error: row.get(at + 3)?,
-        network: row.get(at + 4)?,
-    })
-}
-
-/// Stores what came of tries; `false` for a claim that is not the node's any more.
+/// Stores the results of attempts; `false` for a claim that the node has lost.
 fn settle(db: &Connection, node: NodeId, batch: &[CallbackSettlement]) -> Result<Vec<bool>> {
     let mut settling = Settling {
         node,
@@ -260,7 +249,7 @@ impl Settling<'_> {
     }
 }
 
-/// Callbacks that fit a filter, the newest first.
+/// Callbacks that match a filter, the newest first.
 fn list(
     db: &Connection,
     filter: &FilterColumns,
@@ -294,32 +283,21 @@ pub(super) fn record(row: &Row<'_>) -> Result<CallbackRecord> {
         id: row.get(0)?,
         account_id: row.get(1)?,
         url: row.get(2)?,
-        text: text_columns(row, 14)?,
+        text: TextColumns::read(row, 14)?,
         created_us: row.get(3)?,
         due_us: row.get(4)?,
         state: row.get(5)?,
         tries: row.get(6)?,
         kind: row.get(7)?,
-        last: has_last.then(|| attempt_columns(row, 8)).transpose()?,
+        last: has_last.then(|| AttemptColumns::read(row, 8)).transpose()?,
     };
     Ok(columns.record()?)
 }
 
-fn attempt_columns(row: &Row<'_>, at: usize) -> Result<AttemptColumns> {
-    Ok(AttemptColumns {
-        at_us: row.get(at)?,
-        status: row.get(at + 1)?,
-        elapsed_ms: row.get(at + 2)?,
-        body: row.get(at + 3)?,
-        address: row.get(at + 4)?,
-        reason: row.get(at + 5)?,
-    })
-}
-
-/// Every try of a callback.
+/// Every attempt of a callback.
 pub(super) fn list_attempts(db: &Connection, id: CallbackId) -> Result<Vec<CallbackAttempt>> {
     let mut list = db.prepare_cached(LIST_ATTEMPTS)?;
-    let read = |row: &Row<'_>| Ok(attempt_columns(row, 0)?.attempt()?);
+    let read = |row: &Row<'_>| Ok(AttemptColumns::read(row, 0)?.attempt()?);
     list.query_map([id.as_i64()], read)?.collect()
 }
 
@@ -329,20 +307,12 @@ fn find_secrets(
     keys: &KeyRing,
     account: AccountId,
 ) -> Result<Option<SigningSecrets>> {
-    let read = |row: &Row<'_>| {
-        let columns = SecretColumns {
-            name: row.get(0)?,
-            newest: row.get(1)?,
-            former: row.get(2)?,
-            until_us: row.get(3)?,
-        };
-        Ok(columns.secrets(keys)?)
-    };
-    let mut find = db.prepare_cached(FIND_SECRETS)?;
+    let read = |row: &Row<'_>| Ok(SecretColumns::read(row)?.secrets(keys)?);
+    let mut find = db.prepare_cached(sql::FIND_SECRETS.sqlite)?;
     find.query_row([account.as_i64()], read).optional()
 }
 
-/// Gives an account a new secret and keeps the one before.
+/// Gives an account a new secret and stores the former one.
 fn replace_secret(
     db: &Connection,
     keys: &KeyRing,
@@ -351,7 +321,7 @@ fn replace_secret(
     until_us: i64,
 ) -> Result<bool> {
     let id = account.as_i64();
-    let mut find = db.prepare_cached(FIND_NAME)?;
+    let mut find = db.prepare_cached(sql::FIND_NAME.sqlite)?;
     let name: Option<String> = find.query_row([id], |row| row.get(0)).optional()?;
     let Some(name) = name else { return Ok(false) };
     let secret = encrypted::encrypt_text(keys, &secret_place(&name), secret);

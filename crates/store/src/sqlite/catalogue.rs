@@ -8,16 +8,11 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use super::SqliteStore;
 use crate::rows::billing::CatalogueColumns;
 use crate::rows::micros;
+use crate::sql::catalogue as sql;
 
 const LIST_NEWEST: &str = "
     SELECT kind, account_id, max(version), at_us, row_count FROM catalogue GROUP BY kind, account_id
     ORDER BY kind, account_id";
-const LIST_VERSIONS: &str = "
-    SELECT kind, account_id, version, at_us, row_count FROM catalogue WHERE kind = ?1 AND account_id = ?2
-    ORDER BY version DESC";
-const FIND: &str = "
-    SELECT kind, account_id, version, at_us, row_count, content FROM catalogue
-    WHERE kind = ?1 AND account_id = ?2 AND version = ?3";
 const IMPORT: &str = "
     INSERT INTO catalogue (kind, account_id, version, at_us, row_count, content)
     SELECT ?1, ?2, ?3 + 1, ?4, ?5, ?6
@@ -63,7 +58,7 @@ impl CatalogueStore for SqliteStore {
 
 /// The newest version of each.
 fn list_newest(db: &Connection) -> Result<Vec<CatalogueEntry>> {
-    let read = |row: &Row<'_>| Ok(columns(row)?.known_entry()?);
+    let read = |row: &Row<'_>| Ok(CatalogueColumns::read(row)?.known_entry()?);
     let newest: Vec<_> = db
         .prepare_cached(LIST_NEWEST)?
         .query_map([], read)?
@@ -74,7 +69,7 @@ fn list_newest(db: &Connection) -> Result<Vec<CatalogueEntry>> {
 /// All versions of one, the newest first.
 fn list_versions(db: &Connection, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>> {
     let (kind, account) = kind.numbers();
-    db.prepare_cached(LIST_VERSIONS)?
+    db.prepare_cached(sql::LIST_VERSIONS.sqlite)?
         .query_map(params![kind, account], entry)?
         .collect()
 }
@@ -88,7 +83,7 @@ fn find(db: &Connection, kind: CatalogueKind, version: u32) -> Result<Option<Cat
             content: row.get(5)?,
         })
     };
-    db.prepare_cached(FIND)?
+    db.prepare_cached(sql::FIND.sqlite)?
         .query_row(params![kind, account, version], read)
         .optional()
 }
@@ -108,15 +103,5 @@ fn import(
 }
 
 fn entry(row: &Row<'_>) -> Result<CatalogueEntry> {
-    Ok(columns(row)?.entry()?)
-}
-
-fn columns(row: &Row<'_>) -> Result<CatalogueColumns> {
-    Ok(CatalogueColumns {
-        kind: row.get(0)?,
-        account_id: row.get(1)?,
-        version: row.get(2)?,
-        at_us: row.get(3)?,
-        row_count: row.get(4)?,
-    })
+    Ok(CatalogueColumns::read(row)?.entry()?)
 }

@@ -115,7 +115,7 @@ impl DispatchStore for SqliteStore {
         read_all(OPERATION, matched, MatchedColumns::matched)
     }
 
-    /// A receipt and the answer to its submit are written one after the other, so the second always finds the first.
+    /// There is one writer: the later of a receipt and the answer to its submit always finds the earlier one.
     async fn compare_receipts(&self, _: NodeId, _: u32, _: bool) -> Result<Vec<Ended>, StoreError> {
         Ok(Vec::new())
     }
@@ -214,7 +214,7 @@ impl DispatchStore for SqliteStore {
     }
 }
 
-/// Makes `domain`'s types of what the writer returned; here, because that thread has enough to do.
+/// Converts the rows outside of the writer thread, which is busy enough.
 fn read_all<C, T>(
     operation: &'static str,
     columns: Vec<C>,

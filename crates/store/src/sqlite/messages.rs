@@ -15,20 +15,9 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use super::{SqliteStore, accept, billing};
 use crate::rows::traffic::{self, EndedMessage, Tally};
 use crate::rows::{self, CANCELLED, MessageColumns, ScheduledColumns, micros};
+use crate::sql::messages as sql;
 
 const RESERVE: &str = "UPDATE id_block SET next = next + ?1 RETURNING next - ?1";
-const FIND: &str = "
-    SELECT id, state, scheduled_us, final_us, parts, status, error, network, channel, EXISTS (SELECT 1 FROM queue
-        WHERE queue.owner = -1 AND queue.lane = 0 AND queue.due_us = message.expires_us AND queue.id = message.id)
-    FROM message WHERE id = ?1 AND account_id = ?2";
-const FIND_RESULT: &str = "SELECT result FROM message WHERE id = ?1";
-const LIST_SCHEDULED: &str = "
-    SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
-    WHERE account_id = ?1 AND state = 1 AND channel = 0 ORDER BY scheduled_us, id LIMIT ?2 OFFSET ?3";
-const LIST_SCHEDULED_AFTER: &str = "
-    SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
-    WHERE account_id = ?1 AND state = 1 AND channel = 0 AND (scheduled_us, id) > (?2, ?3)
-    ORDER BY scheduled_us, id LIMIT ?4";
 const TAKE_FROM_QUEUE: &str = "
     DELETE FROM queue
     WHERE owner = 0 AND (lane, due_us, id) = (SELECT priority, scheduled_us, id FROM message WHERE id = ?1)";
@@ -147,7 +136,7 @@ fn reserve_ids(db: &Connection, count: i64) -> Result<MessageId> {
 
 /// One message of an account.
 fn find(db: &Connection, account: AccountId, id: MessageId) -> Result<Option<MessageRecord>> {
-    let mut statement = db.prepare_cached(FIND)?;
+    let mut statement = db.prepare_cached(sql::FIND.sqlite)?;
     statement
         .query_row([id.as_i64(), account.as_i64()], message)
         .optional()
@@ -158,7 +147,7 @@ fn find_lookup(db: &Connection, account: AccountId, id: MessageId) -> Result<Opt
     let Some(message) = find(db, account, id)?.filter(|found| found.channel == Channel::Hlr) else {
         return Ok(None);
     };
-    let mut statement = db.prepare_cached(FIND_RESULT)?;
+    let mut statement = db.prepare_cached(sql::FIND_RESULT.sqlite)?;
     let report = statement.query_row([id.as_i64()], |row| row.get(0))?;
     Ok(Some(LookupRecord {
         id,
@@ -170,7 +159,7 @@ fn find_lookup(db: &Connection, account: AccountId, id: MessageId) -> Result<Opt
 /// The account's messages that wait for their time.
 fn list_scheduled(db: &Connection, account: AccountId, page: Page) -> Result<Vec<ScheduledRecord>> {
     let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
-    let mut statement = db.prepare_cached(LIST_SCHEDULED)?;
+    let mut statement = db.prepare_cached(sql::LIST_SCHEDULED.sqlite)?;
     statement
         .query_map(params![account.as_i64(), page.limit, offset], scheduled)?
         .collect()
@@ -183,12 +172,12 @@ fn list_scheduled_after(
     (after_us, after_id): (i64, i64),
     limit: u32,
 ) -> Result<Vec<ScheduledRecord>> {
-    let mut statement = db.prepare_cached(LIST_SCHEDULED_AFTER)?;
+    let mut statement = db.prepare_cached(sql::LIST_SCHEDULED_AFTER.sqlite)?;
     let values = params![account.as_i64(), after_us, after_id, limit];
     statement.query_map(values, scheduled)?.collect()
 }
 
-/// Cancels a message that waits for its time and still has its place in the queue.
+/// Cancels a scheduled message that is still in the queue.
 fn cancel(db: &Connection, account: AccountId, id: MessageId, now_us: i64) -> Result<Cancel> {
     let Some(message) = find(db, account, id)? else {
         return Ok(Cancel::Unknown);
@@ -217,36 +206,16 @@ fn cancel(db: &Connection, account: AccountId, id: MessageId, now_us: i64) -> Re
     Ok(Cancel::Done)
 }
 
-/// Forgets keys whose lifetime is over, the oldest first.
+/// Deletes expired keys, the oldest first.
 fn prune_answers(db: &Connection, now_us: i64, limit: u32) -> Result<u64> {
     let pruned = db.prepare_cached(PRUNE)?.execute(params![now_us, limit])?;
     Ok(pruned as u64)
 }
 
 fn message(row: &Row<'_>) -> Result<MessageRecord> {
-    let columns = MessageColumns {
-        id: row.get(0)?,
-        state: row.get(1)?,
-        scheduled_us: row.get(2)?,
-        final_us: row.get(3)?,
-        parts: row.get(4)?,
-        status: row.get(5)?,
-        error: row.get(6)?,
-        network: row.get(7)?,
-        channel: row.get(8)?,
-        is_sent: row.get(9)?,
-    };
-    Ok(columns.record()?)
+    Ok(MessageColumns::read(row, 0)?.record()?)
 }
 
 fn scheduled(row: &Row<'_>) -> Result<ScheduledRecord> {
-    let columns = ScheduledColumns {
-        id: row.get(0)?,
-        scheduled_us: row.get(1)?,
-        originator: row.get(2)?,
-        recipient: row.get(3)?,
-        body: row.get(4)?,
-        dlr_url: row.get(5)?,
-    };
-    Ok(columns.record()?)
+    Ok(ScheduledColumns::read(row)?.record()?)
 }

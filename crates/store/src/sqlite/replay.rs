@@ -6,11 +6,11 @@ use rusqlite::{Connection, Result, Row, params};
 use super::callbacks::MATCHES;
 use super::clock;
 use crate::rows::callbacks::{FilterColumns, REPLAY_ROWS, replay_next, replay_request};
+use crate::sql::replay as sql;
 
-/// As much of it as conditions need.
 const FITS: &str = "
     SELECT EXISTS (SELECT 1 FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL WHERE ";
-/// What a node holds is not looked at.
+/// Rows that a node holds are skipped.
 const REPLAY_QUEUE: &str = "
     SELECT owner, due_us, id FROM callback_queue
     WHERE owner <= 0 AND (owner, due_us, id) > (?1, ?2, ?3) AND id BETWEEN ?4 AND ?5
@@ -27,7 +27,7 @@ const QUEUE_AGAIN: &str = "
     SELECT 0, ?1, id, tries FROM callback WHERE id = ?2 AND state <> 0";
 const WAIT_AGAIN: &str = "UPDATE callback SET state = 0, due_us = ?1 WHERE id = ?2";
 const FORGET_REQUESTS: &str = "DELETE FROM callback_replay WHERE at_us < ?1 - 3600000000";
-/// One callback stands for its receiver.
+/// A single callback is replayed for its receiver.
 const REQUEST_FOR_ONE: &str = "
     INSERT INTO callback_replay (account_id, url_prefix, at_us)
     SELECT c.account_id, coalesce(c.url, m.dlr_url), ?1
@@ -35,16 +35,14 @@ const REQUEST_FOR_ONE: &str = "
     WHERE c.id = ?2 AND coalesce(c.url, m.dlr_url) IS NOT NULL";
 const REQUEST: &str =
     "INSERT INTO callback_replay (account_id, url_prefix, at_us) VALUES (?1, ?2, ?3)";
-const LIST_REQUESTS: &str =
-    "SELECT number, account_id, url_prefix FROM callback_replay WHERE number > ?1 ORDER BY number";
 
-/// Makes some callbacks due now. Those in a receiver's queue, or due anyway, stay where they are.
+/// Makes some callbacks due now. Callbacks that are due already, or in the queue of a receiver, keep their position.
 pub(super) fn step(
     db: &Connection,
     filter: &CallbackFilter,
     from: ReplayCursor,
 ) -> Result<Replayed> {
-    let columns = FilterColumns::of(filter);
+    let columns = FilterColumns::from_filter(filter);
     let now_us = clock::now_us(db)?;
     let page = replay_page(db, &columns, from)?;
     let mut fits = db.prepare_cached(&format!("{FITS} {MATCHES})"))?;
@@ -80,7 +78,7 @@ pub(super) fn step(
     Ok(Replayed { count, next })
 }
 
-/// The next rows to look at.
+/// The next rows to check.
 fn replay_page(
     db: &Connection,
     columns: &FilterColumns,
@@ -109,7 +107,7 @@ fn replay_page(
     find.query_map(values, read)?.collect()
 }
 
-/// Tells the nodes whose receivers are to be tried now.
+/// Tells the nodes which receivers to retry now.
 fn request(
     db: &Connection,
     filter: &CallbackFilter,
@@ -133,7 +131,7 @@ fn request(
 /// Requests to send callbacks again.
 pub(super) fn list_requests(db: &Connection, above: u64) -> Result<Vec<ReplayRequest>> {
     let above = i64::try_from(above).unwrap_or(i64::MAX);
-    let mut list = db.prepare_cached(LIST_REQUESTS)?;
+    let mut list = db.prepare_cached(sql::LIST_REQUESTS.sqlite)?;
     let read = |row: &Row<'_>| Ok(replay_request(row.get(0)?, row.get(1)?, row.get(2)?)?);
     list.query_map([above], read)?.collect()
 }

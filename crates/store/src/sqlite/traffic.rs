@@ -75,7 +75,7 @@ fn list(
     first: i64,
     end: i64,
 ) -> Result<Vec<TrafficCount>> {
-    let read = |row: &Row<'_>| Ok(columns(row)?.count(span)?);
+    let read = |row: &Row<'_>| Ok(CountColumns::read(row)?.count(span)?);
     let number = span_number(span);
     match account {
         Some(account) => db
@@ -87,17 +87,4 @@ fn list(
             .query_map(params![number, first, end], read)?
             .collect(),
     }
-}
-
-fn columns(row: &Row<'_>) -> Result<CountColumns> {
-    Ok(CountColumns {
-        begins: row.get(0)?,
-        channel: row.get(1)?,
-        network: row.get(2)?,
-        status: row.get(3)?,
-        error: row.get(4)?,
-        messages: row.get(5)?,
-        parts: row.get(6)?,
-        cost_micros: row.get(7)?,
-    })
 }

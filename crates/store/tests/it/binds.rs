@@ -7,7 +7,7 @@ use domain::ports::{BindShare, BindWish, CarrierNote, CarrierState, Health, Shar
 use jiff::SignedDuration;
 
 use super::fixture::Database;
-use super::way::{join, join_for};
+use super::steps::{join, join_for};
 
 on_both_databases!(
     a_node_alone_has_every_bind,

@@ -11,7 +11,7 @@ use domain::ports::{
 use domain::{Network, Outcome};
 
 use super::sample::{EVERYTHING, accept, account, at, create_account, message};
-use super::way::{
+use super::steps::{
     ABSENT, attempt, claim_callbacks, deliver, first_result, future, held, join, past, receipt,
     settle, settle_callback, taken, tried, url,
 };

@@ -7,7 +7,7 @@ use domain::ports::{Beat, CarrierNote, CarrierSeen, CarrierState, Health, Store}
 use jiff::SignedDuration;
 
 use super::fixture::Database;
-use super::way::{beat, future, join, join_for, past};
+use super::steps::{beat, future, join, join_for, past};
 
 on_both_databases!(
     a_note_is_read_back_with_its_time,

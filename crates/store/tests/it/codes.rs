@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::fixture::Database;
 use super::sample::{EVERYTHING, accept, at, create_account, message};
-use super::way::{
+use super::steps::{
     claim_callbacks, due, first_result, held, join, receipt, report, settle, taken, url,
 };
 

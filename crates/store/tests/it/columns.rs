@@ -8,7 +8,7 @@ use domain::message::{Priority, Submission, TestMode};
 use super::fixture::Database;
 use super::lookups::lookup;
 use super::sample::{accept, account, at, message, scheduled, submission};
-use super::way::{deliver, first_result, join, receipt, settle};
+use super::steps::{deliver, first_result, join, receipt, settle};
 
 const MESSAGE: &str = "
     SELECT CAST(id AS BIGINT), account_id, recipient, CAST(coding AS BIGINT),

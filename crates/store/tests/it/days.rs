@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::fixture::Database;
 use super::sample::{EVERYTHING, accept, account, message, submission};
-use super::way::{
+use super::steps::{
     HOUR, claim, claim_callbacks, deliver, due, due_at, first_result, future, held, join, past,
     receipt, release_all, replay_all, report, send, settle, settle_callback, taken, tried,
 };

@@ -10,7 +10,7 @@ use domain::{MessageState, Originator, Outcome, Timestamp};
 use jiff::SignedDuration;
 
 use super::sample::{accept, account, message};
-use super::way::{
+use super::steps::{
     ABSENT, claim, due, due_at, first_result, future, held, join, past, result, settle, state,
     taken,
 };

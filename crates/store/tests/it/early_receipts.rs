@@ -13,7 +13,7 @@ use super::fixture::{Database, connect};
 use super::receipt_matching::receipts_and_answers_in_other_forms_that_cross_always_meet;
 use super::receipts::receipts_and_answers_that_cross_always_meet;
 use super::sample::accept;
-use super::way::{
+use super::steps::{
     ABSENT, first_result, held, ids, join, kind, past, receipt, report, send, settle, state, taken,
 };
 

@@ -8,7 +8,7 @@ use store::{DatabaseUrl, Fit, OpenError, Schema};
 
 use super::fixture::{Database, options};
 use super::sample::accept;
-use super::way::{HOUR, beat, card, claim, due, join, join_for};
+use super::steps::{HOUR, beat, card, claim, due, join, join_for};
 
 on_both_databases!(
     an_older_program_works_on_after_a_step_that_fits,

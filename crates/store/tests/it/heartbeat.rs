@@ -8,7 +8,7 @@ use testkit::{PATIENCE, TestDatabase};
 use tokio::task::JoinSet;
 
 use super::fixture::{Database, Served, connect};
-use super::way::{HOUR, join};
+use super::steps::{HOUR, join};
 
 /// More callers than there are connections, so that some always wait for one.
 const CALLERS: usize = 16;

@@ -9,7 +9,7 @@ use domain::ports::{ClaimedRow, Settled, Store};
 use jiff::SignedDuration;
 
 use super::sample::{accept, message};
-use super::way::{claim, due_at, first_result, held, join, past, settle, taken};
+use super::steps::{claim, due_at, first_result, held, join, past, settle, taken};
 
 on_both_stores!(
     what_a_node_holds_is_listed_page_by_page,

@@ -11,7 +11,7 @@ use domain::ports::{
 use domain::{AccountId, CallbackId, Channel, Code, MessageId, Msisdn, Originator, Outcome};
 
 use super::sample::{accept, account, at, message};
-use super::way::{
+use super::steps::{
     ABSENT, attempt, claim, deliver, due, due_at, first_result, future, held, join, past, receipt,
     replay_all, report, result, send, settle, settle_callback, taken, tried, url,
 };

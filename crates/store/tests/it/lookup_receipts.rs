@@ -11,7 +11,7 @@ use domain::{AccountId, Code, MessageState, Network, NodeId, Outcome};
 use super::lookups::lookup;
 use super::money::{assert_balanced, balance, priced};
 use super::sample::{EVERYTHING, accept, account, create_account, message};
-use super::way::{
+use super::steps::{
     ABSENT, claim_callbacks, first_result, future, held, ids, join, kind, past, receipt, report,
     send, settle, state, taken,
 };

@@ -11,7 +11,7 @@ use domain::{Channel, Code, Network, Outcome};
 
 use super::money::{assert_balanced, balance, priced};
 use super::sample::{EVERYTHING, accept, account, create_account, message, scheduled};
-use super::way::{
+use super::steps::{
     ABSENT, claim, claim_callbacks, deliver, first_result, held, join, past, receipt, report, send,
     settle, taken,
 };
@@ -74,7 +74,7 @@ async fn a_lookup_is_answered_and_read_back(store: Arc<dyn Store>) {
         network: Network::new("247", "01"),
         ..Subscriber::unknown(Code::FINE)
     };
-    let result = super::way::result(&parcel, answered(1, &found));
+    let result = super::steps::result(&parcel, answered(1, &found));
     let Settled::Ended(ended) = settle(&store, node, vec![result]).await.remove(0) else {
         panic!("it ended");
     };

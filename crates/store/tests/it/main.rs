@@ -5,7 +5,7 @@
 
 mod fixture;
 mod sample;
-mod way;
+mod steps;
 
 /// Turns each case that takes a store into two tests.
 macro_rules! on_both_stores {
@@ -115,6 +115,7 @@ mod pruning;
 mod receipt_matching;
 mod receipts;
 mod receiver_queues;
+mod refunds;
 mod replay;
 mod roles;
 mod scheduled;

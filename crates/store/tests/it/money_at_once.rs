@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use super::fixture::Database;
 use super::money::{assert_balanced, balance, priced};
 use super::sample::{accept, at, create_account, keyed, message, scheduled, submission};
-use super::way::{first_result, held, join, settle};
+use super::steps::{first_result, held, join, settle};
 
 mod one_store {
     on_both_stores!(any_sequence_of_changes_leaves_what_the_model_has);

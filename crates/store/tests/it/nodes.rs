@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 
 use super::fixture::Database;
 use super::sample::{accept, submission};
-use super::way::{
+use super::steps::{
     HOUR, beat, card, claim, claim_callbacks, deliver, first_result, future, held, join, join_for,
     past, settle, taken,
 };

@@ -13,11 +13,11 @@ use super::handshake::WITHOUT_CARDS;
 use super::oauth::WITHOUT_GRANTS;
 use super::people::WITHOUT_PEOPLE;
 use super::sample::{EVERYTHING, accept, account, create_account, keyed, message, submission};
-use super::traffic::WITHOUT_DASHBOARD;
-use super::way::{
+use super::steps::{
     ABSENT, attempt, claim, claim_callbacks, deliver, due, due_at, future, join, past, receipt,
     report, send, settle_callback, tried,
 };
+use super::traffic::WITHOUT_DASHBOARD;
 
 on_both_databases!(
     what_was_stored_is_there_after_reopening,

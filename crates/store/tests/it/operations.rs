@@ -8,7 +8,7 @@ use domain::ports::{Queue, Store};
 use jiff::SignedDuration;
 
 use super::sample::{accept, account, message};
-use super::way::{
+use super::steps::{
     ABSENT, HOUR, card, deliver, due, due_at, future, held, join, receipt, report, send,
     settle_callback, tried, url,
 };
@@ -178,8 +178,8 @@ async fn reported_to(
     };
     accept(store, vec![one]).await;
     let name = format!("ref-{id}");
-    let taken = super::way::first_result(id, super::way::taken(&[&name]));
-    super::way::settle(store, node, vec![taken]).await;
+    let taken = super::steps::first_result(id, super::steps::taken(&[&name]));
+    super::steps::settle(store, node, vec![taken]).await;
     let ended = report(store, node, vec![receipt(&name, ABSENT)]).await;
     let [domain::ports::Matched::Ended(ended)] = &ended[..] else {
         panic!("{ended:?}")

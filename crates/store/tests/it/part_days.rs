@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use super::fixture::{Database, connect, options};
 use super::handshake::as_role;
 use super::sample::accept;
-use super::way::{
+use super::steps::{
     HOUR, first_result, future, held, join, kind, past, receipt, report, settle, taken,
 };
 

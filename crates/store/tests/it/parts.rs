@@ -6,7 +6,7 @@ use domain::ports::{Matched, Settled, Store};
 use domain::{MessageState, NodeId, Outcome};
 
 use super::sample::accept;
-use super::way::{
+use super::steps::{
     ABSENT, first_result, held, join, kind, past, receipt, report, send, settle, state, taken,
 };
 

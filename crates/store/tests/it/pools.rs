@@ -9,7 +9,7 @@ use domain::{NodeId, PoolId, Priority};
 
 use super::binds::{noted, share, wish};
 use super::sample::{accept, account, submission};
-use super::way::{claim, due, first_result, future, held, join, past, settle, taken};
+use super::steps::{claim, due, first_result, future, held, join, past, settle, taken};
 
 on_both_stores!(
     what_is_accepted_into_a_pool_is_taken_by_who_asks_for_it,
@@ -186,7 +186,7 @@ async fn what_waits_in_a_pool_is_seen_by_operators(store: Arc<dyn Store>) {
         .find(|depth| depth.queue == Queue::Due(Priority::Normal))
         .expect("listed");
     assert_eq!((normal.count.0, normal.first_at), (2, Some(past(0))));
-    let overdue = store.list_overdue(super::way::HOUR, 10).await;
+    let overdue = store.list_overdue(super::steps::HOUR, 10).await;
     let overdue = overdue.expect("answers");
     assert_eq!(overdue.len(), 2);
     assert!(overdue.iter().all(|overdue| overdue.node.is_none()));

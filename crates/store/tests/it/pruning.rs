@@ -9,7 +9,7 @@ use domain::ports::{CallbackFilter, Matched, Store};
 use jiff::SignedDuration;
 
 use super::sample::{EVERYTHING, accept, account, message};
-use super::way::{
+use super::steps::{
     HOUR, claim, deliver, due, due_at, first_result, future, held, join, kind, past, receipt,
     report, send, settle, settle_callback, taken, tried,
 };

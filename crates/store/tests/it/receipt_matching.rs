@@ -9,7 +9,7 @@ use domain::{MessageState, Msisdn, Outcome};
 use tokio::task::JoinSet;
 
 use super::sample::accept;
-use super::way::{
+use super::steps::{
     ABSENT, claim, first_result, future, held, join, kind, receipt, report, result, send, settle,
     state, taken,
 };
@@ -263,12 +263,12 @@ async fn tries_without_an_answer_are_counted(store: Arc<dyn Store>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a"]).await;
     accept(&store, vec![held(2, node)]).await;
-    let unknown = first_result(2, Sent::Unknown(super::way::past(1)));
+    let unknown = first_result(2, Sent::Unknown(super::steps::past(1)));
     assert_eq!(settle(&store, node, vec![unknown]).await, [Settled::Stored]);
     for tries in 1..=2 {
         let claimed = claim(&store, node).await;
         assert_eq!((claimed.len(), claimed[0].unknown_tries), (1, tries));
-        let unknown = Sent::Unknown(super::way::past(1));
+        let unknown = Sent::Unknown(super::steps::past(1));
         settle(&store, node, vec![result(&claimed[0], unknown)]).await;
     }
     let claimed = claim(&store, node).await;

@@ -8,7 +8,7 @@ use domain::{MessageState, Outcome};
 use tokio::task::JoinSet;
 
 use super::sample::{accept, message};
-use super::way::{
+use super::steps::{
     ABSENT, deliver, first_result, future, held, ids, join, kind, past, receipt, report, send,
     settle, state, taken,
 };

@@ -12,7 +12,7 @@ use domain::{NodeId, Origin, Outcome, ReceiverId};
 use jiff::SignedDuration;
 
 use super::sample::{EVERYTHING, accept, account};
-use super::way::{
+use super::steps::{
     claim_callbacks, claim_from, first_result, future, held, join, join_for, past, receipt,
     replay_all, report, settle, settle_callback, taken, tried, url,
 };

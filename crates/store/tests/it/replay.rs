@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::fixture::Database;
 use super::sample::{EVERYTHING, accept};
-use super::way::{
+use super::steps::{
     claim_callbacks, first_result, future, held, join, past, receipt, replay_all, report, settle,
     settle_callback, taken, tried, url,
 };

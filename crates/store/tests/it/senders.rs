@@ -14,7 +14,7 @@ use domain::sender::{
 
 use super::fixture::Database;
 use super::sample::{EVERYTHING, at, create_account, hash, new_token};
-use super::way::{claim_callbacks, join, url};
+use super::steps::{claim_callbacks, join, url};
 
 const WATCHED: &str = "https://example.com/senders";
 const RIGHT: &str = "54321";

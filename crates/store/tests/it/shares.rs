@@ -11,7 +11,7 @@ use domain::{AccountId, Code, MessageState, NodeId, Outcome, PoolId, Priority};
 use super::binds::noted;
 use super::fixture::Database;
 use super::sample::{accept, account, message, submission};
-use super::way::{claim, due, first_result, future, held, join, past, result, settle, state};
+use super::steps::{claim, due, first_result, future, held, join, past, result, settle, state};
 
 on_both_databases!(
     accounts_share_what_is_claimed_from_a_pool,
@@ -189,7 +189,7 @@ async fn what_expires_in_a_pool_ends_as_not_delivered(database: Database) {
         report.payload
     );
     let second = store.expire_pooled(node, 10, true).await.expect("answers");
-    assert_eq!(super::way::ids(&second), [1]);
+    assert_eq!(super::steps::ids(&second), [1]);
     for id in [1, 3] {
         let MessageState::Ended { outcome, .. } = state(&store, id).await else {
             panic!("{id} has not ended");

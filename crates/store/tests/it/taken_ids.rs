@@ -6,7 +6,7 @@ use domain::MessageState;
 use domain::ports::{AcceptResult, Store, StoreError};
 
 use super::sample::{accept, account, message, submission};
-use super::way::{due, held, join, state};
+use super::steps::{due, held, join, state};
 
 on_both_stores!(a_batch_with_an_id_that_is_taken_stores_nothing_and_says_why);
 

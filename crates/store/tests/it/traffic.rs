@@ -14,7 +14,7 @@ use super::handshake::WITHOUT_CARDS;
 use super::money::priced;
 use super::people::{WITHOUT_PEOPLE, WITHOUT_PLACES};
 use super::sample::{accept, create_account, message};
-use super::way::{
+use super::steps::{
     ABSENT, due_at, first_result, future, held, join, past, receipt, report, settle, taken,
 };
 

@@ -9,7 +9,7 @@ use domain::{NodeId, ReceiverId};
 use super::fixture::Database;
 use super::receiver_queues::{deliver_to, ids, queue_up, receiver_of};
 use super::sample::EVERYTHING;
-use super::way::{attempt, claim_from, join, past, settle_callback, tried};
+use super::steps::{attempt, claim_from, join, past, settle_callback, tried};
 
 on_both_databases!(
     a_callback_that_cannot_be_read_is_set_aside,

@@ -2,13 +2,13 @@
 
 use domain::ports::Found;
 
-/// The key that all rows of a page lie below; without one, every row does.
+/// The key below which a page starts; without a cursor, every row is below it.
 pub(crate) fn before(key: Option<u64>) -> i64 {
     key.and_then(|key| i64::try_from(key).ok())
         .unwrap_or(i64::MAX)
 }
 
-/// A page, and the key that the next one starts from. A page that is not full is the last.
+/// A page and the cursor of the next one. A page that is not full is the last.
 pub(crate) fn found<T, I>(rows: Vec<T>, limit: u32, key: impl Fn(&T) -> I) -> Found<T, I> {
     let is_full = u32::try_from(rows.len()).is_ok_and(|count| count >= limit);
     let next = rows.last().filter(|_| is_full).map(key);

@@ -1,10 +1,10 @@
-//! Receipts that came before the carrier's answer, and the parts that they are about.
+//! Early receipts: receipts that came before the answer of the carrier to the submit.
 //!
-//! The transaction that names a part and the one that keeps a receipt for it may run at the same time, and neither sees
-//! what the other has not committed. So each commits first and then looks for the other: the one that commits last finds
-//! what the first wrote. Who finds a pair removes the receipt and settles it like one that has just come, in one
-//! transaction, so it counts once, even if both sides find it. A process that stops between its commit and its look leaves
-//! the pair; all kept receipts are compared with the parts from time to time.
+//! The transaction that stores the reference of a part and the one that stores its early receipt may run at the same
+//! time, and neither sees uncommitted rows of the other. So each commits first and then looks for the other; the one
+//! that commits last finds a match. It removes the receipt and settles it like a new one, in one transaction, so it
+//! counts once even if both sides find it. If a process stops in between, the pair stays; so all stored early receipts
+//! are compared with the parts from time to time.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -23,9 +23,8 @@ use super::{PostgresStore, column};
 use crate::rows::dispatch::{EndedColumns, MatchedColumns, NO_TAIL, SettledColumns};
 use crate::rows::{self, Corrupt};
 
-/// The receipts that parts may have got early: in the same form, unless the recipient differs, or in another form for the
-/// same recipient. Mostly there are none at all, which is found out first. At most two fit; the limit leaves the planner
-/// nothing but the index.
+/// Early receipts of parts: in the same form, unless the recipient differs, or in another form for the same recipient.
+/// Usually there are none at all, which is checked first. At most two match; the limit makes the planner use the index.
 const FIND_EARLY: &str = "
     SELECT g.place, e.carrier, e.reference, e.tail
     FROM UNNEST($1::int[], $2::text[], $3::bytea[], $4::smallint[], $5::int[]) AS g (place, carrier, reference, form, tail)
@@ -42,7 +41,7 @@ const LIST: &str = "
     SELECT carrier, reference, tail, status, error, taken_us, report FROM early_receipt
     WHERE (carrier, reference, tail) > ($1, $2, $3) ORDER BY carrier, reference, tail LIMIT $4";
 
-/// What a kept receipt is known by.
+/// The key of a stored early receipt.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 struct Key {
     carrier: String,
@@ -51,7 +50,7 @@ struct Key {
 }
 
 impl Key {
-    fn of(receipt: &Receipt) -> Self {
+    fn from_receipt(receipt: &Receipt) -> Self {
         Self {
             carrier: receipt.of.carrier.clone(),
             reference: receipt.of.reference.clone().into_bytes(),
@@ -68,11 +67,11 @@ impl Key {
     }
 }
 
-/// Where the comparison of all kept receipts goes on.
+/// Where the comparison of all stored early receipts continues.
 #[derive(Default)]
 pub(super) struct Compared(Mutex<Key>);
 
-/// The parts that were named, as [`FIND_EARLY`] takes them.
+/// The parameters of [`FIND_EARLY`]: parts with new references.
 #[derive(Default)]
 struct Named<'a> {
     place: Vec<i32>,
@@ -84,7 +83,7 @@ struct Named<'a> {
 
 impl<'a> Named<'a> {
     /// The parts of what was stored.
-    fn of(batch: &'a [Settlement], settled: &[SettledColumns]) -> Self {
+    fn from_settled(batch: &'a [Settlement], settled: &[SettledColumns]) -> Self {
         let mut named = Self::default();
         let stored = batch.iter().zip(settled);
         let stored = stored.filter(|(_, settled)| !matches!(settled, SettledColumns::Stale));
@@ -128,7 +127,7 @@ impl PostgresStore {
         batch: &[Settlement],
         settled: &mut [SettledColumns],
     ) -> Result<(), StoreError> {
-        let named = Named::of(batch, settled);
+        let named = Named::from_settled(batch, settled);
         if named.place.is_empty() {
             return Ok(());
         }
@@ -184,17 +183,20 @@ impl PostgresStore {
         if kept.is_empty() {
             return Ok(());
         }
-        let look = Look(Columns::of(kept.iter().copied(), Forms::All));
+        let look = FindParts(Columns::from_batch(kept.iter().copied(), Forms::All));
         let found = attempt::run(&self.pool, "look for parts again", &look).await?;
         if found.is_empty() {
             return Ok(());
         }
-        let keys: HashSet<Key> = found.keys().map(|&place| Key::of(&batch[place])).collect();
+        let keys: HashSet<Key> = found
+            .keys()
+            .map(|&place| Key::from_receipt(&batch[place]))
+            .collect();
         let met = self.meet(Holder::new(node, hold), keys.iter().cloned().collect());
         let mut met: HashMap<Key, MatchedColumns> = met.await?.into_iter().collect();
         for (place, receipt) in kept {
-            let key = Key::of(receipt);
-            // What is missing was settled by somebody else, or for the same receipt before it in the batch.
+            let key = Key::from_receipt(receipt);
+            // Missing receipts were settled by another node, or by the same receipt earlier in the batch.
             if keys.contains(&key) {
                 matched[place] = met.remove(&key).unwrap_or(MatchedColumns::Repeated);
             }
@@ -216,16 +218,16 @@ impl PostgresStore {
             .list("list kept receipts", LIST, values, read_receipt)
             .await?;
         let is_full = receipts.len() as u64 >= limit.cast_unsigned();
-        let last = receipts.last().filter(|_| is_full).map(Key::of);
+        let last = receipts.last().filter(|_| is_full).map(Key::from_receipt);
         *self.compared.lock() = last.unwrap_or_default();
         if receipts.is_empty() {
             return Ok(Vec::new());
         }
-        let look = Look(Columns::of(receipts.iter().enumerate(), Forms::All));
+        let look = FindParts(Columns::from_batch(receipts.iter().enumerate(), Forms::All));
         let found = attempt::run(&self.pool, "compare kept receipts", &look).await?;
         let waiting = found.into_iter().filter(|(_, waits)| *waits);
         let keys: Vec<Key> = waiting
-            .map(|(place, _)| Key::of(&receipts[place]))
+            .map(|(place, _)| Key::from_receipt(&receipts[place]))
             .collect();
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -244,7 +246,12 @@ impl PostgresStore {
         mut keys: Vec<Key>,
     ) -> Result<Vec<(Key, MatchedColumns)>, StoreError> {
         keys.sort_unstable();
-        attempt::run(&self.pool, "settle early receipts", &Meet { keys, holder }).await
+        attempt::run(
+            &self.pool,
+            "settle early receipts",
+            &SettleEarly { keys, holder },
+        )
+        .await
     }
 }
 
@@ -254,10 +261,10 @@ impl Compared {
     }
 }
 
-/// A look for the parts of receipts.
-struct Look<'a>(Columns<'a>);
+/// Finds the parts of receipts.
+struct FindParts<'a>(Columns<'a>);
 
-impl Attempt for Look<'_> {
+impl Attempt for FindParts<'_> {
     type Output = HashMap<usize, bool>;
 
     async fn run(&self, client: &mut Object) -> Result<HashMap<usize, bool>, Fault> {
@@ -265,13 +272,13 @@ impl Attempt for Look<'_> {
     }
 }
 
-/// Kept receipts whose parts are known by now.
-struct Meet<'a> {
+/// Settles stored early receipts, because their parts are known now.
+struct SettleEarly<'a> {
     keys: Vec<Key>,
     holder: Holder<'a>,
 }
 
-impl Attempt for Meet<'_> {
+impl Attempt for SettleEarly<'_> {
     type Output = Vec<(Key, MatchedColumns)>;
 
     async fn run(&self, client: &mut Object) -> Result<Self::Output, Fault> {
@@ -286,7 +293,7 @@ impl Attempt for Meet<'_> {
         let receipts = receipts?;
         let matched = receipts::settle(&transaction, self.holder, &receipts).await?;
         transaction.commit().await?;
-        let keys = receipts.iter().map(Key::of);
+        let keys = receipts.iter().map(Key::from_receipt);
         Ok(keys.zip(matched).collect())
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    pub(super) fn of(batch: &[&'a Submission]) -> Self {
+    pub(super) fn from_batch(batch: &[&'a Submission]) -> Self {
         let mut first = BTreeMap::new();
         for (submission, claim) in batch
             .iter()
@@ -96,8 +96,8 @@ pub(super) async fn claim(
     Ok(keys.outcomes(batch, &kept))
 }
 
-/// Gives back the keys of submissions that are not paid for, so that they can be tried again, and lets what repeats one
-/// of them within the batch share its fate.
+/// Releases the keys of submissions that were not paid, so that they can be tried again. Repetitions of such a
+/// submission in the same batch get the same result.
 pub(super) async fn release_unpaid(
     transaction: &Transaction<'_>,
     batch: &[&Submission],
@@ -137,7 +137,7 @@ async fn claim_first(
     transaction: &Transaction<'_>,
     keys: &Keys<'_>,
 ) -> Result<HashMap<Key, KeptAnswer>, Fault> {
-    let columns = KeyColumns::of(keys);
+    let columns = KeyColumns::from_keys(keys);
     let statement = transaction.prepare_cached(CLAIM_KEYS).await?;
     let claimed = transaction
         .query(&statement, &columns.values(&keys.now_us))
@@ -176,13 +176,7 @@ fn read_key(row: &Row) -> Result<Key, Corrupt> {
 
 /// Reads an answer from the columns that start here.
 pub(super) fn read_answer(row: &Row, at: usize) -> Result<KeptAnswer, Corrupt> {
-    let columns = AnswerColumns {
-        body: column(row, at)?,
-        first_id: column(row, at + 1)?,
-        messages: column(row, at + 2)?,
-        parts: column(row, at + 3)?,
-    };
-    columns.answer()
+    AnswerColumns::read(row, at)?.answer()
 }
 
 /// Keys as [`CLAIM_KEYS`] takes them.
@@ -198,7 +192,7 @@ struct KeyColumns<'a> {
 }
 
 impl<'a> KeyColumns<'a> {
-    fn of(keys: &Keys<'a>) -> Self {
+    fn from_keys(keys: &Keys<'a>) -> Self {
         let mut columns = Self::default();
         for ((account, _), (claim, receipt)) in &keys.first {
             columns.account.push(*account);

@@ -1,4 +1,4 @@
-//! The references that carriers give to the parts that they took.
+//! Carrier references: the IDs that carriers gave to parts.
 
 use std::collections::HashSet;
 
@@ -10,20 +10,20 @@ const NAME_PARTS: &str = "
     INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail)
     SELECT * FROM UNNEST($1::text[], $2::bytea[], $3::bigint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::int[])";
 
-/// What carriers call the parts of one message.
-pub(super) struct Names<'a> {
+/// The carrier references of the parts of one message.
+pub(super) struct PartRefs<'a> {
     pub(super) id: i64,
     pub(super) carrier: &'a str,
     pub(super) references: Vec<&'a str>,
     pub(super) at_us: i64,
     pub(super) tail: i32,
-    /// Whether its first part is named along with the queue row.
+    /// Whether the first reference is stored together with the queue row.
     pub(super) is_moved: bool,
 }
 
-/// Parts as [`NAME_PARTS`] takes them.
+/// The parameters of [`NAME_PARTS`].
 #[derive(Default)]
-struct NameColumns<'a> {
+struct PartRefColumns<'a> {
     carrier: Vec<&'a str>,
     reference: Vec<&'a [u8]>,
     id: Vec<i64>,
@@ -33,9 +33,9 @@ struct NameColumns<'a> {
     tail: Vec<i32>,
 }
 
-impl<'a> NameColumns<'a> {
-    /// Those parts that have no name yet.
-    fn push(&mut self, names: &'a Names<'_>) {
+impl<'a> PartRefColumns<'a> {
+    /// The parts that have no carrier reference yet.
+    fn push(&mut self, names: &'a PartRefs<'_>) {
         let parts = count(&names.references);
         let done = usize::from(names.is_moved);
         for (reference, part) in names.references.iter().zip(1..).skip(done) {
@@ -50,13 +50,13 @@ impl<'a> NameColumns<'a> {
     }
 }
 
-/// Names the parts of what was settled that have no name yet.
+/// Stores the carrier references of settled messages that are not stored yet.
 pub(super) async fn name_rest(
     transaction: &Transaction<'_>,
-    names: &[Names<'_>],
+    names: &[PartRefs<'_>],
     settled: &HashSet<i64>,
 ) -> Result<(), Fault> {
-    let mut rest = NameColumns::default();
+    let mut rest = PartRefColumns::default();
     for names in names.iter().filter(|names| settled.contains(&names.id)) {
         rest.push(names);
     }

@@ -1,4 +1,4 @@
-//! Claims from pools: accounts share what is claimed.
+//! Claims from route pools: accounts share the claimed messages equally.
 
 use std::collections::HashMap;
 
@@ -34,11 +34,11 @@ macro_rules! next_account {
     };
 }
 
-/// Lists up to 64 accounts of each range, beginning after the one that was served last, and claims an equal share of the
-/// limit from each (`first`). What accounts with few messages leave is shared by those with more (`rest`).
+/// Lists up to 64 accounts of each range, beginning after the one that was served last, and claims an equal share of
+/// the limit from each (`first`). Accounts with more messages share what is left (`rest`).
 ///
-/// Each account costs one probe of the index `queue_pool`, and each row is read once: the cost does not depend on how much
-/// waits.
+/// Each account costs one probe of the index `queue_pool`, and each row is read once: the cost does not depend on the
+/// length of the queue.
 const CLAIM: &str = concat!(
     "WITH RECURSIVE given AS MATERIALIZED (
         SELECT g.* FROM UNNEST($2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[]) AS g (owner, lane, most, after)
@@ -118,7 +118,7 @@ const CLAIM: &str = concat!(
     ORDER BY taken.lane, taken.due_us, taken.id"
 );
 
-/// What was claimed from pools.
+/// Messages that were claimed from route pools.
 #[derive(Default)]
 pub(super) struct Pooled {
     pub(super) rows: Vec<Row>,

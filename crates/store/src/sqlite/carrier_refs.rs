@@ -1,4 +1,4 @@
-//! The references that carriers give to the parts that they took.
+//! Carrier references: the IDs that carriers gave to parts.
 
 use domain::delivery::receipt_match::other_forms;
 use domain::message::outcome::TakenParts;
@@ -11,8 +11,7 @@ const NAME_PART: &str = "
     INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail, status, error)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 const HAS_EARLY: &str = "SELECT EXISTS (SELECT 1 FROM early_receipt)";
-/// A receipt that came first: in the same form (`?4`), unless the recipient differs, or in another form for the same
-/// recipient.
+/// An early receipt: in the same form (`?4`), unless the recipient differs, or in another form for the same recipient.
 const FIND_EARLY: &str = "
     SELECT reference, tail, status, error, taken_us, report FROM early_receipt
     WHERE carrier = ?1 AND reference = ?2 AND (tail = ?3 OR (?4 AND tail = -1)) ORDER BY taken_us LIMIT 1";
@@ -31,15 +30,15 @@ pub(super) struct Part<'a> {
     pub(super) tail: i32,
 }
 
-/// Names parts; the statement of the hot path is prepared once for a batch.
-pub(super) struct Naming<'db> {
+/// Stores carrier references; the statement is prepared once for a batch.
+pub(super) struct CarrierRefWriter<'db> {
     db: &'db Connection,
     name_part: CachedStatement<'db>,
-    /// Whether any receipt came before its answer. Nobody else writes while a batch is stored.
+    /// Whether any receipt came before its answer. There is one writer, so this holds for the whole batch.
     has_early: bool,
 }
 
-impl<'db> Naming<'db> {
+impl<'db> CarrierRefWriter<'db> {
     pub(super) fn prepare(db: &'db Connection) -> Result<Self> {
         Ok(Self {
             db,
@@ -50,7 +49,7 @@ impl<'db> Naming<'db> {
         })
     }
 
-    /// Names a part, and returns the receipt for it that came first.
+    /// Stores the reference of a part, and returns its receipt if that came first.
     pub(super) fn name(&mut self, part: &Part<'_>) -> Result<Option<EarlyReceipt>> {
         let early = if self.has_early {
             self.take_early(part)?
@@ -72,7 +71,7 @@ impl<'db> Naming<'db> {
         Ok(early)
     }
 
-    /// Takes the receipt out that came before the part.
+    /// Removes and returns the receipt that came before the part.
     fn take_early(&self, part: &Part<'_>) -> Result<Option<EarlyReceipt>> {
         let mut find = self.db.prepare_cached(FIND_EARLY)?;
         let others = other_forms(part.reference);
@@ -91,7 +90,7 @@ impl<'db> Naming<'db> {
 
 /// A receipt that came before the carrier's answer.
 pub(super) struct EarlyReceipt {
-    /// As the receipt has it.
+    /// The reference in the form that the receipt had.
     reference: Vec<u8>,
     tail: i32,
     status: i16,

@@ -1,4 +1,4 @@
-//! Everything that is known of one message, and callbacks as people look for them.
+//! The detail of one message, and the search for callbacks.
 
 use std::collections::HashMap;
 
@@ -13,23 +13,22 @@ use tokio_postgres::Row;
 use super::callbacks;
 use super::{PostgresStore, column, fault, history};
 use crate::rows::Corrupt;
-use crate::rows::callbacks::{FilterColumns, OPEN, ROWS, Window};
+use crate::rows::callbacks::{AttemptColumns, FilterColumns, OPEN, ROWS, Window};
 use crate::rows::history::{
-    Belongings, PartColumns, PlaceColumns, QUEUE_ROWS, StoryColumns, SummaryColumns, story_columns,
-    summary_columns,
+    DetailColumns, PartColumns, QUEUE_ROWS, QueueRowColumns, RelatedRows, SummaryColumns,
+    detail_columns, summary_columns,
 };
+use crate::sql::message_detail as sql;
 
 const FIND: &str = concat!(
     "SELECT ",
     summary_columns!(),
     ", ",
-    story_columns!(),
+    detail_columns!(),
     " FROM message AS m WHERE m.id = $1 AND ($2::bigint IS NULL OR m.account_id = $2)"
 );
-const FIND_SENT: &str = "
-    SELECT owner, due_us, attempt FROM queue WHERE owner = -1 AND lane = 0 AND due_us = $1 AND id = $2";
-/// The queue is ordered by time, and a message that is tried again waits at a time that only its row knows: so much of
-/// its lane is read, and so much of what nodes hold and of what is in pools.
+/// The queue is ordered by time, and only the row itself has the time of the next attempt. So a limited number of rows
+/// of its lane is read, and of held rows and of route pools.
 const FIND_WAITING: &str = "
     SELECT owner, due_us, attempt FROM (
         (SELECT * FROM queue WHERE owner = 0 AND lane = $1 AND due_us >= $2 ORDER BY due_us, id LIMIT $4)
@@ -69,7 +68,7 @@ const LIST_FITTING: &str = concat!(
 );
 
 impl PostgresStore {
-    /// One message of an account, or of any.
+    /// Finds a message of one account, or of any.
     pub(super) async fn find_whole_story(
         &self,
         account: Option<AccountId>,
@@ -77,40 +76,48 @@ impl PostgresStore {
     ) -> Result<Option<MessageStory>, StoreError> {
         const OPERATION: &str = "find the story of a message";
         let values: super::Values<'_> = &[&id.as_i64(), &account.map(AccountId::as_i64)];
-        let read = |row: &Row| Ok((history::summary(row, 0)?, story(row)?));
-        let Some((summary, story)) = self.find(OPERATION, FIND, values, read).await? else {
+        let read = |row: &Row| Ok((history::summary(row, 0)?, DetailColumns::read(row)?));
+        let Some((summary, detail)) = self.find(OPERATION, FIND, values, read).await? else {
             return Ok(None);
         };
         let id = id.as_i64();
-        let belongings = Belongings {
-            place: self.find_place(&summary, &story).await?,
+        let related = RelatedRows {
+            place: self.find_place(&summary, &detail).await?,
             parts: self.list(OPERATION, LIST_PARTS, &[&id], part).await?,
             callbacks: self.list_callbacks_with_tries(id).await?,
         };
-        let story = story.story(summary, belongings);
+        let story = detail.story(summary, related);
         story
             .map(Some)
             .map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
     }
 
-    /// Where it stands in the queue, while it is on its way.
+    /// Its row in the queue, while it is not finished.
     async fn find_place(
         &self,
         summary: &SummaryColumns,
-        story: &StoryColumns,
-    ) -> Result<Option<PlaceColumns>, StoreError> {
+        detail: &DetailColumns,
+    ) -> Result<Option<QueueRowColumns>, StoreError> {
         const OPERATION: &str = "find a message in the queue";
         let id = summary.message.id;
         if summary.message.final_us.is_some() {
             return Ok(None);
         }
         if summary.message.is_sent {
-            let values: super::Values<'_> = &[&story.expires_us, &id];
-            return self.find(OPERATION, FIND_SENT, values, place).await;
+            let values: super::Values<'_> = &[&detail.expires_us, &id];
+            return self
+                .find(
+                    OPERATION,
+                    sql::FIND_SENT.postgres,
+                    values,
+                    QueueRowColumns::read,
+                )
+                .await;
         }
         let from_us = summary.accepted_us;
-        let values: super::Values<'_> = &[&story.priority, &from_us, &id, &QUEUE_ROWS];
-        self.find(OPERATION, FIND_WAITING, values, place).await
+        let values: super::Values<'_> = &[&detail.priority, &from_us, &id, &QUEUE_ROWS];
+        self.find(OPERATION, FIND_WAITING, values, QueueRowColumns::read)
+            .await
     }
 
     async fn list_callbacks_with_tries(
@@ -124,21 +131,21 @@ impl PostgresStore {
         let mut with_tries = Vec::with_capacity(records.len());
         for record in records {
             let values: super::Values<'_> = &[&record.id.as_i64(), &id];
-            let read = |row: &Row| callbacks::attempt_columns(row, 0)?.attempt();
+            let read = |row: &Row| AttemptColumns::read(row, 0)?.attempt();
             let tries = self.list(operation, LIST_TRIES, values, read).await?;
             with_tries.push((record, tries));
         }
         Ok(with_tries)
     }
 
-    /// Callbacks that fit, the newest first.
+    /// Callbacks that match, the newest first.
     pub(super) async fn look_at_callbacks(
         &self,
         filter: &CallbackFilter,
         look: Look<CallbackId>,
     ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
         const OPERATION: &str = "look for callbacks";
-        let columns = FilterColumns::of(filter);
+        let columns = FilterColumns::from_filter(filter);
         let before = look.before.map_or(i64::MAX, CallbackId::as_i64);
         let before = before.min(columns.last_id.saturating_add(1));
         let (window, messages) = self.window(before, filter.with_done).await?;
@@ -164,7 +171,7 @@ impl PostgresStore {
             .map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
     }
 
-    /// The callbacks to look at, and their messages.
+    /// The callbacks to check, and their messages.
     async fn window(
         &self,
         before: i64,
@@ -175,12 +182,12 @@ impl PostgresStore {
             if open.len() <= OPEN {
                 let parked = self.list_ids(LIST_PARKED, before, ROWS).await?;
                 let messages = open.iter().chain(&parked).copied().collect();
-                return Ok((Window::of_open(ids(&open), ids(&parked)), messages));
+                return Ok((Window::from_open(ids(&open), ids(&parked)), messages));
             }
         }
         let all = self.list_ids(LIST_ALL, before, ROWS).await?;
         let messages = all.iter().copied().collect();
-        Ok((Window::of_all(ids(&all), with_done), messages))
+        Ok((Window::from_all(ids(&all), with_done), messages))
     }
 
     async fn list_ids(
@@ -200,35 +207,6 @@ fn ids(listed: &[(i64, i64)]) -> Vec<i64> {
     listed.iter().map(|(id, _)| *id).collect()
 }
 
-fn story(row: &Row) -> Result<StoryColumns, Corrupt> {
-    Ok(StoryColumns {
-        coding: column(row, 16)?,
-        priority: column(row, 17)?,
-        interactive: column(row, 18)?,
-        result: column(row, 19)?,
-        dlr_url: column(row, 20)?,
-        test_mode: column(row, 21)?,
-        expires_us: column(row, 22)?,
-        seen_us: column(row, 23)?,
-    })
-}
-
-fn place(row: &Row) -> Result<PlaceColumns, Corrupt> {
-    Ok(PlaceColumns {
-        owner: column(row, 0)?,
-        due_us: column(row, 1)?,
-        attempt: column(row, 2)?,
-    })
-}
-
 fn part(row: &Row) -> Result<PartStory, Corrupt> {
-    let columns = PartColumns {
-        part: column(row, 0)?,
-        carrier: column(row, 1)?,
-        reference: column(row, 2)?,
-        taken_us: column(row, 3)?,
-        status: column(row, 4)?,
-        error: column(row, 5)?,
-    };
-    columns.part()
+    PartColumns::read(row)?.part()
 }

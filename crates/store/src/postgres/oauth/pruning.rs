@@ -1,13 +1,13 @@
-//! Deletes clients, requests, grants and their tokens that are over.
+//! Deletes clients, requests, grants and tokens that are over.
 
 use domain::Timestamp;
 use domain::ports::StoreError;
 
-use super::{PostgresStore, Values};
+use crate::postgres::{PostgresStore, Values};
 use crate::rows::micros;
 use crate::rows::oauth::{KEPT_EXPIRED_US, KEPT_REVOKED_US, KEPT_SALT_US};
 
-/// What is forgotten, each so long after its time was over.
+/// Each statement deletes rows that have been over for the given time.
 const PRUNE: [(&str, i64); 6] = [
     (
         "DELETE FROM oauth_request WHERE hash IN (
@@ -67,7 +67,7 @@ impl PostgresStore {
             .query("prune grants", FORGET_SALTS, values)
             .await?
             .len();
-        // No row is gone with them, but there may be more.
+        // Removing salts deletes no row, but a full batch means that there may be more.
         if salts >= limit as usize {
             pruned += salts;
         }

@@ -1,4 +1,4 @@
-//! Everything that is known of one message, and callbacks as people look for them.
+//! The detail of one message, and the search for callbacks.
 
 use domain::MessageId;
 use domain::ids::{AccountId, CallbackId};
@@ -9,21 +9,20 @@ use super::callbacks::{self, MATCHES, RECORD};
 use super::history;
 use crate::rows::callbacks::{FilterColumns, OPEN, ROWS, Window};
 use crate::rows::history::{
-    Belongings, PartColumns, PlaceColumns, QUEUE_ROWS, StoryColumns, SummaryColumns, story_columns,
-    summary_columns,
+    DetailColumns, PartColumns, QUEUE_ROWS, QueueRowColumns, RelatedRows, SummaryColumns,
+    detail_columns, summary_columns,
 };
+use crate::sql::message_detail as sql;
 
 const FIND: &str = concat!(
     "SELECT ",
     summary_columns!(),
     ", ",
-    story_columns!(),
+    detail_columns!(),
     " FROM message AS m WHERE m.id = ?1 AND (?2 IS NULL OR m.account_id = ?2)"
 );
-const FIND_SENT: &str = "
-    SELECT owner, due_us, attempt FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
-/// The queue is ordered by time, and a message that is tried again waits at a time that only its row knows: so much of
-/// its lane is read, also in pools.
+/// The queue is ordered by time, and only the row itself has the time of the next attempt. So a limited number of rows
+/// of its lane is read, and of route pools.
 const FIND_WAITING: &str = "
     SELECT owner, due_us, attempt FROM (
         SELECT * FROM (
@@ -48,73 +47,57 @@ const LIST_PARKED: &str = "
     SELECT id FROM callback WHERE state = 1 AND id < ?1 ORDER BY id DESC LIMIT ?2";
 const LIST_ALL: &str = "SELECT id FROM callback WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
 
-/// One message of an account, or of any.
+/// Finds a message of one account, or of any.
 pub(super) fn find(
     db: &Connection,
     account: Option<AccountId>,
     id: MessageId,
 ) -> Result<Option<MessageStory>> {
     let values = params![id.as_i64(), account.map(AccountId::as_i64)];
-    let read = |row: &Row<'_>| Ok((history::summary(row)?, story(row)?));
+    let read = |row: &Row<'_>| Ok((history::summary(row)?, DetailColumns::read(row)?));
     let found = db
         .prepare_cached(FIND)?
         .query_row(values, read)
         .optional()?;
-    let Some((summary, story)) = found else {
+    let Some((summary, detail)) = found else {
         return Ok(None);
     };
-    let belongings = Belongings {
-        place: find_place(db, &summary, &story)?,
+    let related = RelatedRows {
+        place: find_place(db, &summary, &detail)?,
         parts: list_parts(db, id)?,
         callbacks: list_callbacks(db, id)?,
     };
-    Ok(Some(story.story(summary, belongings)?))
+    Ok(Some(detail.story(summary, related)?))
 }
 
-/// Where it stands in the queue, while it is on its way.
+/// Its row in the queue, while it is not finished.
 fn find_place(
     db: &Connection,
     summary: &SummaryColumns,
-    story: &StoryColumns,
-) -> Result<Option<PlaceColumns>> {
+    detail: &DetailColumns,
+) -> Result<Option<QueueRowColumns>> {
     if summary.message.final_us.is_some() {
         return Ok(None);
     }
     let id = summary.message.id;
     if summary.message.is_sent {
-        return find_one(db, FIND_SENT, params![story.expires_us, id]);
+        return find_one(db, sql::FIND_SENT.sqlite, params![detail.expires_us, id]);
     }
     let from_us = summary.accepted_us;
-    let waiting = params![story.priority, from_us, id, QUEUE_ROWS];
+    let waiting = params![detail.priority, from_us, id, QUEUE_ROWS];
     match find_one(db, FIND_WAITING, waiting)? {
         Some(place) => Ok(Some(place)),
         None => find_one(db, FIND_HELD, params![id, QUEUE_ROWS]),
     }
 }
 
-fn find_one(db: &Connection, sql: &str, values: &[&dyn ToSql]) -> Result<Option<PlaceColumns>> {
-    let read = |row: &Row<'_>| {
-        Ok(PlaceColumns {
-            owner: row.get(0)?,
-            due_us: row.get(1)?,
-            attempt: row.get(2)?,
-        })
-    };
+fn find_one(db: &Connection, sql: &str, values: &[&dyn ToSql]) -> Result<Option<QueueRowColumns>> {
+    let read = |row: &Row<'_>| QueueRowColumns::read(row);
     db.prepare_cached(sql)?.query_row(values, read).optional()
 }
 
 fn list_parts(db: &Connection, id: MessageId) -> Result<Vec<PartStory>> {
-    let read = |row: &Row<'_>| {
-        let columns = PartColumns {
-            part: row.get(0)?,
-            carrier: row.get(1)?,
-            reference: row.get(2)?,
-            taken_us: row.get(3)?,
-            status: row.get(4)?,
-            error: row.get(5)?,
-        };
-        Ok(columns.part()?)
-    };
+    let read = |row: &Row<'_>| Ok(PartColumns::read(row)?.part()?);
     db.prepare_cached(LIST_PARTS)?
         .query_map([id.as_i64()], read)?
         .collect()
@@ -136,20 +119,7 @@ fn list_callbacks(
         .collect()
 }
 
-fn story(row: &Row<'_>) -> Result<StoryColumns> {
-    Ok(StoryColumns {
-        coding: row.get(16)?,
-        priority: row.get(17)?,
-        interactive: row.get(18)?,
-        result: row.get(19)?,
-        dlr_url: row.get(20)?,
-        test_mode: row.get(21)?,
-        expires_us: row.get(22)?,
-        seen_us: row.get(23)?,
-    })
-}
-
-/// Callbacks that fit, the newest first.
+/// Callbacks that match, the newest first.
 pub(super) fn look_for_callbacks(
     db: &Connection,
     filter: &FilterColumns,
@@ -181,16 +151,16 @@ pub(super) fn look_for_callbacks(
     Ok(window.found(records, None)?)
 }
 
-/// The callbacks to look at.
+/// The callbacks to check.
 fn window(db: &Connection, before: i64, with_done: bool) -> Result<Window> {
     if !with_done {
         let open = list_ids(db, LIST_OPEN, before, OPEN + 1)?;
         if open.len() <= OPEN {
             let parked = list_ids(db, LIST_PARKED, before, ROWS)?;
-            return Ok(Window::of_open(open, parked));
+            return Ok(Window::from_open(open, parked));
         }
     }
-    Ok(Window::of_all(
+    Ok(Window::from_all(
         list_ids(db, LIST_ALL, before, ROWS)?,
         with_done,
     ))

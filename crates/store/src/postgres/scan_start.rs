@@ -1,42 +1,41 @@
 //! Where scans of a queue begin.
 //!
-//! What was claimed stays in the index until it is swept, and nothing is swept while somebody holds a transaction open.
-//! A scan from the beginning of the queue then steps over all that was claimed since. So once such scans have become
-//! slow, they begin behind what was found last, and at the beginning only now and then: rows do not come in the order of
-//! their times.
+//! Claimed rows stay in the index until vacuum removes them, which it cannot do while a transaction is open. A scan
+//! from the beginning of the queue then steps over all of them. So once such scans are slow, they begin after the last
+//! row found, and only now and then at the beginning, because rows are not stored in the order of their due times.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A scan that takes no longer is not worth sparing.
+/// Scans that are not slower than this are left alone.
 const QUICK: Duration = Duration::from_millis(50);
-/// So many scans from the beginning must have been slow, one after the other: anything may be slow once.
+/// The number of consecutive slow scans from the beginning that matters: a single scan may be slow by chance.
 const SLOW_IN_A_ROW: u32 = 4;
-/// Of the time that goes by, scans from the beginning take at most this part.
+/// Scans from the beginning take at most this fraction (1/n) of the time.
 const SHARE: u32 = 10;
-/// Scans from the beginning are at least so far apart, once they are slow: what has an earlier time than what was found
-/// already waits no longer.
+/// Minimum time between scans from the beginning, once they are slow. A row with an earlier due time than the last row
+/// found waits no longer than this.
 const APART_LEAST: Duration = Duration::from_secs(1);
-/// And at most so far.
+/// Maximum time between scans from the beginning.
 const APART_MOST: Duration = Duration::from_secs(10);
-/// What is stored so long after its time is found by the next scan, from wherever it begins.
+/// Rows that are stored this long after their due time are still found by the next scan.
 const SLACK_US: i64 = 1_000_000;
 
-/// A place in a queue: a time and an ID.
-pub(super) type Place = (i64, i64);
+/// The position of a row in a queue: its due time and its ID.
+pub(super) type QueueKey = (i64, i64);
 
-/// Before everything.
-pub(super) const BEGINNING: Place = (i64::MIN, i64::MIN);
+/// Before all rows.
+pub(super) const BEGINNING: QueueKey = (i64::MIN, i64::MIN);
 
-/// Where the next scan of one range begins. What it remembers may be wrong for as long as scans from the beginning are
-/// apart, and then only delays.
+/// Where the next scan of one range begins. The position may be wrong until the next scan from the beginning, which
+/// only delays rows.
 #[derive(Default)]
-pub(super) struct Floor(Mutex<State>);
+pub(super) struct ScanStart(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// All before it was claimed, as far as is known.
-    behind: Option<Place>,
+    /// All rows before it were claimed, as far as is known.
+    behind: Option<QueueKey>,
     slow_in_a_row: u32,
     /// When the last scan from the beginning ended, and how long it took.
     whole: Option<(Instant, Duration)>,
@@ -44,12 +43,12 @@ struct State {
 
 /// A scan.
 pub(super) struct Scan {
-    /// It finds what is behind this.
-    pub(super) behind: Place,
+    /// The scan finds rows after this key.
+    pub(super) behind: QueueKey,
     began: Instant,
 }
 
-impl Floor {
+impl ScanStart {
     /// A scan that begins now.
     pub(super) fn begin(&self, now: Instant) -> Scan {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,9 +59,9 @@ impl Floor {
         }
     }
 
-    /// A scan has ended. The last place that it found is given if there may be more behind it; else it found all that
-    /// was due at `now_us`.
-    pub(super) fn end(&self, scan: &Scan, now: Instant, now_us: i64, last: Option<Place>) {
+    /// Ends a scan. `last` is the last key found if there may be more rows after it; without it, the scan found all
+    /// rows that were due at `now_us`.
+    pub(super) fn end(&self, scan: &Scan, now: Instant, now_us: i64, last: Option<QueueKey>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = (now_us.saturating_sub(SLACK_US), i64::MIN);
         state.behind = Some(last.map_or(recent, |last| last.min(recent)));
@@ -97,7 +96,7 @@ mod tests {
 
     /// Scans one after the other, each as long as it says.
     struct Scans {
-        floor: Floor,
+        floor: ScanStart,
         now: Instant,
         now_us: i64,
     }
@@ -105,7 +104,7 @@ mod tests {
     impl Scans {
         fn new() -> Self {
             Self {
-                floor: Floor::default(),
+                floor: ScanStart::default(),
                 now: Instant::now(),
                 now_us: 1_000 * SECOND_US,
             }
@@ -117,7 +116,7 @@ mod tests {
         }
 
         /// Returns where the scan began.
-        fn scan(&mut self, takes: Duration, last: Option<Place>) -> Place {
+        fn scan(&mut self, takes: Duration, last: Option<QueueKey>) -> QueueKey {
             let scan = self.floor.begin(self.now);
             self.pass(takes);
             self.floor.end(&scan, self.now, self.now_us, last);

@@ -1,4 +1,4 @@
-//! The way of a message, step by step, for the cases about sending.
+//! The steps of a message, for cases about sending.
 
 use std::sync::Arc;
 
