@@ -1,4 +1,4 @@
-//! Batches of which a part fails.
+//! Batches that fail in part.
 
 use std::sync::Arc;
 

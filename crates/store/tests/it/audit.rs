@@ -1,4 +1,4 @@
-//! The log of changes.
+//! The audit log.
 
 use std::sync::Arc;
 

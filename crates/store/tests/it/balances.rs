@@ -1,4 +1,4 @@
-//! A balance is what the newest entry of the ledger says.
+//! A balance is that of the newest ledger entry.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Binds are shared out: each is one node's, as long as that lives.
+//! Binds are shared between nodes: each belongs to one node while that is alive.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Reports on their way: held or not, tried, put off, parked, released.
+//! Callbacks: held, attempted, postponed, parked, released.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How carriers do, as nodes noted it: replaced as a whole, forgotten with the node.
+//! The state of carriers, as reported by nodes: replaced as a whole, deleted with the node.
 
 use std::sync::Arc;
 

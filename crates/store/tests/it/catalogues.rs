@@ -1,4 +1,4 @@
-//! What is imported as a whole: versions, history, two importers at once.
+//! Catalogues: versions, history, two importers at once.
 
 use std::sync::Arc;
 

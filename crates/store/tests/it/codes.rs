@@ -1,4 +1,4 @@
-//! Confirmation codes: capped by number and by account, and their texts readable by nobody but the one who sends them.
+//! Confirmation codes: limited by number and by account, with texts that only the sender of the message can read.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What no port reads back yet, but a worker will: the columns behind a message, and its place in the queue.
+//! Columns that no port reads back: those of a message and of its queue row.
 
 use domain::Outcome;
 use domain::delivery::Sent;

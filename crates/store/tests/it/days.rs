@@ -1,4 +1,4 @@
-//! The days of history on `PostgreSQL`: partitions that are made as they are needed, and dropped as a whole.
+//! The days of history on `PostgreSQL`: partitions that are created when needed, and dropped as a whole.
 
 use std::sync::Arc;
 

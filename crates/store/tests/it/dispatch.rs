@@ -1,4 +1,4 @@
-//! Claims, and what comes of tries to send.
+//! Claims, and the results of attempts to send.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the database does not show, and whose keys open it.
+//! Encrypted columns, and the keys that decrypt them.
 
 use std::sync::Arc;
 

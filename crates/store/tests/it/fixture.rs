@@ -7,13 +7,13 @@ use domain::{KeyRing, ServiceKey};
 use store::{DatabaseUrl, OpenError, Options};
 use testkit::{PooledDatabase, TempDir, TestDatabase};
 
-/// A database that goes away with this value.
+/// A database that is removed with this value.
 pub(crate) enum Database {
     Sqlite(TempDir),
     Postgres(Served),
 }
 
-/// How a server's database is reached.
+/// How a database on a server is reached.
 pub(crate) enum Served {
     Directly(TestDatabase),
     ByPooler(PooledDatabase),
@@ -29,13 +29,13 @@ impl Served {
     }
 }
 
-/// As a service of the tests opens its database.
+/// The options that the services of the tests open their databases with.
 pub(crate) fn options() -> Options {
     let key = ServiceKey::parse(testkit::SERVICE_KEY).expect("a key");
     Options::new(KeyRing::new(key, []))
 }
 
-/// When this is set, the suite reaches `PostgreSQL` through a pooler wherever it can.
+/// If this is set, the suite uses `PostgreSQL` through a pooler wherever it can.
 const BY_POOLER_VARIABLE: &str = "SWITCHBOARD_TEST_BY_POOLER";
 
 impl Database {
@@ -50,12 +50,12 @@ impl Database {
         Self::Postgres(Served::Directly(TestDatabase::create().await))
     }
 
-    /// One behind a pooler in transaction mode.
+    /// A database behind a pooler in transaction mode.
     pub(crate) fn pooled() -> Self {
         Self::Postgres(Served::ByPooler(PooledDatabase::create()))
     }
 
-    /// One in which transactions are serializable unless they ask for less.
+    /// A database with serializable transactions by default.
     pub(crate) async fn serializable() -> Self {
         const SET: &str = "DO $$ BEGIN EXECUTE format(
             'ALTER DATABASE %I SET default_transaction_isolation = serializable', current_database()); END $$";
@@ -74,7 +74,7 @@ impl Database {
         }
     }
 
-    /// Opens it; more than once is as good as several nodes.
+    /// Opens the database; opening it several times is like several nodes.
     pub(crate) async fn open(&self) -> Arc<dyn Store> {
         self.try_open().await.expect("the database opens")
     }
@@ -91,13 +91,13 @@ impl Database {
         .await
     }
 
-    /// Runs a statement behind the store's back.
+    /// Runs a statement without the store.
     pub(crate) async fn execute(&self, sql: &str) {
         let executed = self.try_execute(sql).await;
         executed.expect("the statement is valid");
     }
 
-    /// Runs a statement behind the store's back; the error is what the database says.
+    /// Runs a statement without the store; the error is that of the database.
     pub(crate) async fn try_execute(&self, sql: &str) -> Result<(), String> {
         match self {
             Self::Sqlite(_) => {
@@ -115,7 +115,7 @@ impl Database {
         }
     }
 
-    /// Reads rows of whole numbers and nulls behind the store's back.
+    /// Reads rows of whole numbers and nulls without the store.
     pub(crate) async fn numbers(&self, sql: &str, columns: usize) -> Vec<Vec<Option<i64>>> {
         match self {
             Self::Sqlite(_) => {

@@ -1,4 +1,4 @@
-//! Listing the messages that a node holds, and putting them back in the queue.
+//! Listing the messages that a node holds, and releasing them.
 
 use std::sync::Arc;
 

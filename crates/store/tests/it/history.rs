@@ -1,4 +1,4 @@
-//! Looking for messages and callbacks, and the story of one message.
+//! Finding messages and callbacks, and the detail of one message.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the gate notes of tokens reaches the store.
+//! The time of last use of tokens reaches the store.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

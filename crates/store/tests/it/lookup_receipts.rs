@@ -1,4 +1,4 @@
-//! Lookups that a carrier took and answers later: before and after its own answer is stored, twice, without a word, never.
+//! Lookups that a carrier answers later: before or after its first answer is stored, twice, without a result, or never.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Any sequence of calls does to a store what it does to a model of a few lines.
+//! Any sequence of calls has the same effect on a store as on a small model.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use domain::ports::{Accepted, Settled, Store};
 use domain::{AccountId, Country, Money, Network, Outcome};
 
 use super::sample::{accept, at, create_account, hash, keyed, message, new_token, submission};
-use super::steps::{first_result, held, join, receipt, settle};
+use super::steps::{first_result, held, join, settle};
 
 on_both_stores!(
     messages_are_charged_with_their_batch,

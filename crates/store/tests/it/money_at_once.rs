@@ -1,4 +1,4 @@
-//! Money under many hands at once: several nodes, each with several callers.
+//! Concurrent charges: several nodes, each with several callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

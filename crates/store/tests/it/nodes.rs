@@ -1,4 +1,4 @@
-//! Who holds what, and what becomes of it when a node leaves or dies.
+//! The rows that nodes hold, and what happens to them when a node leaves or dies.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

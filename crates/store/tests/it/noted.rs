@@ -1,4 +1,4 @@
-//! Whoever changes something is noted down, whatever the change.
+//! Every change is recorded in the audit log.
 
 mod house;
 

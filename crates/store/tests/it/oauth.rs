@@ -1,4 +1,4 @@
-//! Clients, what they ask for, and what they were granted.
+//! OAuth clients, authorization requests and grants.
 
 mod families;
 mod people;

@@ -1,4 +1,4 @@
-//! What whoever runs the service sees.
+//! What operators see.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Lists that are read page by page, and what the database says of itself.
+//! Lists that are read page by page, and the facts about the database.
 
 use std::sync::Arc;
 

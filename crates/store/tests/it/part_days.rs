@@ -1,4 +1,4 @@
-//! The days of parts on `PostgreSQL`: partitions that are made ahead, and dropped once nobody waits for their parts.
+//! The days of parts on `PostgreSQL`: partitions that are created in advance, and dropped when no part is needed.
 
 use std::sync::{Arc, LazyLock};
 

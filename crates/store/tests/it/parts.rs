@@ -1,4 +1,4 @@
-//! Messages of several parts: every order of the answer and the receipts comes to the same end.
+//! Messages of several parts: every order of the answer and the receipts has the same result.
 
 use std::sync::Arc;
 

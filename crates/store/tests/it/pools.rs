@@ -1,4 +1,4 @@
-//! Pools: messages that only a node with a link to a carrier can send.
+//! Route pools: messages that only a node with a link to a carrier can send.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is forgotten, and what is not.
+//! Retention: what is deleted, and what is not.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which part a receipt is about: IDs in other forms, IDs that a carrier uses again, and the recipient.
+//! Which part a receipt belongs to: references in other forms, reused references, and the recipient.
 
 use std::sync::Arc;
 

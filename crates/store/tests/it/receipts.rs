@@ -1,4 +1,4 @@
-//! Receipts: before and after the answer, once and again, matched and unmatched, and those that never come.
+//! Receipts: before and after the answer, repeated, unmatched, or missing.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The queues of receivers: what waits there, how it is found and claimed, and what a node holds.
+//! The queues of receivers: how callbacks are found and claimed, and which of them a node holds.
 
 use std::sync::Arc;
 

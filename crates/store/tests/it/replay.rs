@@ -1,4 +1,4 @@
-//! Which callbacks a list shows, and a replay makes due.
+//! Which callbacks a list shows and a replay makes due.
 
 use std::sync::Arc;
 

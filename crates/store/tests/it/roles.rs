@@ -1,4 +1,4 @@
-//! Lists of people and invitations, and what some decide about others.
+//! Lists of people and invitations, and changes of roles.
 
 use std::sync::Arc;
 

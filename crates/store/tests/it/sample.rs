@@ -1,4 +1,4 @@
-//! Values for the cases to change.
+//! Sample values that cases change.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(crate) const EVERYTHING: Page = Page {
     offset: 0,
 };
 
-/// So many seconds into the tests' own time.
+/// A fixed time plus a number of seconds.
 pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).expect("within range")
 }
@@ -30,7 +30,7 @@ pub(crate) fn hash(secret: &str) -> TokenHash {
     TokenHash::of(secret)
 }
 
-/// A plain message of account 1 to so many recipients, with IDs from `first` on, accepted at second 0.
+/// A plain message of account 1 with this many recipients and IDs from `first` on, accepted at second 0.
 pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
     let recipient = |n: u64| Recipient {
         id: message(first + n),
@@ -63,7 +63,7 @@ pub(crate) fn submission(first: u64, recipients: u64) -> Submission {
     }
 }
 
-/// One that goes out at a second to come.
+/// A message that is scheduled for a later second.
 pub(crate) fn scheduled(first: u64, second: i64) -> Submission {
     Submission {
         send: SendTime::At(at(second)),
@@ -71,7 +71,7 @@ pub(crate) fn scheduled(first: u64, second: i64) -> Submission {
     }
 }
 
-/// One with an idempotency key that lives from second 0 to 100.
+/// A message with an idempotency key that expires at second 100.
 pub(crate) fn keyed(first: u64, key: u8, body: u8) -> Submission {
     let claim = IdempotencyClaim {
         key: [key; 32],

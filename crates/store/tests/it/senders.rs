@@ -1,4 +1,4 @@
-//! Senders: registered once, confirmed by a PIN that few guesses can find, reviewed, and every change told.
+//! Sender IDs: registration, confirmation by a PIN with few guesses, review, and notifications.
 
 use std::sync::Arc;
 

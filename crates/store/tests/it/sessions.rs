@@ -1,4 +1,4 @@
-//! Sessions as their people see them.
+//! Sessions of a person.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Pools of routes: what accounts share, what expires, what is routed anew; and rows that cannot be read.
+//! Route pools: shares of accounts, expiry, new routes; and rows that cannot be read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

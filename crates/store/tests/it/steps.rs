@@ -19,12 +19,12 @@ use super::sample::{accept, account, message, submission};
 pub(crate) const ABSENT: Outcome = Outcome::Failed(Code::ABSENT);
 pub(crate) const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
-/// So many seconds into a time that is long over, for every database's clock.
+/// A time long ago, by the clock of every database, plus a number of seconds.
 pub(crate) fn past(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000_000 + second).expect("within range")
 }
 
-/// So many seconds into a time that is far ahead.
+/// A time far ahead plus a number of seconds.
 pub(crate) fn future(second: i64) -> Timestamp {
     Timestamp::from_second(4_000_000_000 + second).expect("within range")
 }
@@ -33,7 +33,7 @@ pub(crate) async fn join(store: &Arc<dyn Store>) -> NodeId {
     join_for(store, HOUR).await
 }
 
-/// A node that lives so long.
+/// A node with this lifetime.
 pub(crate) async fn join_for(store: &Arc<dyn Store>, lifetime: SignedDuration) -> NodeId {
     let joined = store.join(&card(), SignedDuration::ZERO, lifetime).await;
     joined.expect("a node joins")
@@ -43,7 +43,7 @@ pub(crate) async fn beat(store: &Arc<dyn Store>, node: NodeId) -> Beat {
     store.beat(node, HOUR).await.expect("answers")
 }
 
-/// What a node says of itself.
+/// The description of a node.
 pub(crate) fn card() -> NodeCard {
     NodeCard {
         roles: vec!["api".to_owned(), "worker".to_owned()],
@@ -54,7 +54,7 @@ pub(crate) fn card() -> NodeCard {
     }
 }
 
-/// A message that was due long ago, is waited for until far ahead, and asks for a report.
+/// A message that was due long ago, expires far ahead, and asks for a delivery report.
 pub(crate) fn due(id: u64) -> Submission {
     Submission {
         accepted_at: past(0),
@@ -64,7 +64,7 @@ pub(crate) fn due(id: u64) -> Submission {
     }
 }
 
-/// One that this node holds from the start.
+/// A message that this node holds from the start.
 pub(crate) fn held(id: u64, node: NodeId) -> Submission {
     Submission {
         holder: Holder::Node(node),
@@ -72,7 +72,7 @@ pub(crate) fn held(id: u64, node: NodeId) -> Submission {
     }
 }
 
-/// One that goes out at a time.
+/// A message that is scheduled for a time.
 pub(crate) fn due_at(id: u64, time: Timestamp) -> Submission {
     Submission {
         send: SendTime::At(time),
@@ -84,7 +84,7 @@ pub(crate) fn url(text: &str) -> CallbackUrl {
     CallbackUrl::parse(text).expect("a URL")
 }
 
-/// The first result of a message that was held from the start.
+/// The result of the first attempt of a message that was held from the start.
 pub(crate) fn first_result(id: u64, sent: Sent) -> Settlement {
     let submission = due(id);
     Settlement {
@@ -101,7 +101,7 @@ pub(crate) fn first_result(id: u64, sent: Sent) -> Settlement {
     }
 }
 
-/// The result of a claimed parcel.
+/// The result of an attempt of a claimed message.
 pub(crate) fn result(parcel: &Parcel, sent: Sent) -> Settlement {
     Settlement {
         id: parcel.id,
@@ -139,7 +139,7 @@ pub(crate) async fn claim(store: &Arc<dyn Store>, node: NodeId) -> Vec<Parcel> {
     claimed.expect("the store answers").parcels
 }
 
-/// Stores results; reports are held.
+/// Stores results; the node holds the delivery reports.
 pub(crate) async fn settle(
     store: &Arc<dyn Store>,
     node: NodeId,
@@ -149,7 +149,7 @@ pub(crate) async fn settle(
     settled.expect("the store takes the batch")
 }
 
-/// Stores receipts; reports are held.
+/// Stores receipts; the node holds the delivery reports.
 pub(crate) async fn report(
     store: &Arc<dyn Store>,
     node: NodeId,
@@ -159,14 +159,14 @@ pub(crate) async fn report(
     matched.expect("the store takes the batch")
 }
 
-/// Accepts a message that the node holds, and lets a carrier take it under these names.
+/// Accepts a message that the node holds, and stores these carrier references.
 pub(crate) async fn send(store: &Arc<dyn Store>, node: NodeId, id: u64, references: &[&str]) {
     accept(store, vec![held(id, node)]).await;
     let settled = settle(store, node, vec![first_result(id, taken(references))]).await;
     assert_eq!(settled, [Settled::Stored]);
 }
 
-/// Sends a message, and lets the carrier report its end; the report to the caller is held.
+/// Sends a message and stores its receipt; the node holds the delivery report.
 pub(crate) async fn deliver(store: &Arc<dyn Store>, node: NodeId, id: u64) -> Callback {
     let reference = format!("ref-{id}");
     send(store, node, id, &[&reference]).await;
@@ -182,7 +182,7 @@ pub(crate) async fn state(store: &Arc<dyn Store>, id: u64) -> MessageState {
     found.expect("answers").expect("it is there").state
 }
 
-/// What a receipt made of it, as short as tables want it.
+/// The result of a receipt, as a short name for tables.
 pub(crate) fn kind(matched: &Matched) -> &'static str {
     match matched {
         Matched::Ended(_) => "ended",
@@ -216,7 +216,7 @@ pub(crate) fn tried(callback: &Callback, next: CallbackNext, second: i64) -> Cal
     }
 }
 
-/// Stores what came of one try.
+/// Stores the result of one attempt.
 pub(crate) async fn settle_callback(
     store: &Arc<dyn Store>,
     node: NodeId,
@@ -232,7 +232,7 @@ pub(crate) async fn claim_callbacks(store: &Arc<dyn Store>, node: NodeId) -> Vec
     claim_from(store, node, &[]).await.due
 }
 
-/// Claims what is due, and from the queues of these receivers.
+/// Claims callbacks that are due, and callbacks from the queues of these receivers.
 pub(crate) async fn claim_from(
     store: &Arc<dyn Store>,
     node: NodeId,
@@ -242,7 +242,7 @@ pub(crate) async fn claim_from(
     claimed.expect("the store answers")
 }
 
-/// Gives back all callbacks that a node holds.
+/// Releases all callbacks that a node holds.
 pub(crate) async fn release_all(store: &Arc<dyn Store>, node: NodeId) -> u64 {
     let age = SignedDuration::from_hours(-1);
     let held = store.list_held_callbacks(node, age, None, 1_000).await;
@@ -250,7 +250,7 @@ pub(crate) async fn release_all(store: &Arc<dyn Store>, node: NodeId) -> u64 {
     store.release_callbacks(node, held).await.expect("answers")
 }
 
-/// Makes callbacks due, step by step, and says how many.
+/// Replays callbacks step by step, and returns how many.
 pub(crate) async fn replay_all(
     store: &Arc<dyn Store>,
     filter: &CallbackFilter,

@@ -1,4 +1,4 @@
-//! Message IDs that the database hands out a second time.
+//! Message IDs that the database gives out twice.
 
 use std::sync::Arc;
 

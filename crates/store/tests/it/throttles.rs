@@ -1,4 +1,4 @@
-//! Throttles are asked before the store is: what is there is not found for an address that has used up its tries.
+//! Throttles are checked before the store: an address with too many failures finds nothing.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

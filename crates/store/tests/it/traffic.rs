@@ -1,4 +1,4 @@
-//! Counts of what has ended.
+//! Traffic counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

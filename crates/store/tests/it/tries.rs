@@ -1,4 +1,4 @@
-//! Tries at passwords and codes, and browsers that people have signed in with.
+//! Attempts at passwords and codes, and known browsers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Callbacks whose rows cannot be read: they are set aside, and the others go on.
+//! Callbacks with unreadable rows: they are set aside, and the others are processed.
 
 use std::sync::Arc;
 

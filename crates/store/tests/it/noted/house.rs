@@ -1,4 +1,4 @@
-//! The use cases on one store, and one way to do each thing that is noted.
+//! The use cases on one store, with one call for each action of the audit log.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

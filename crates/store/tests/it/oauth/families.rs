@@ -1,4 +1,4 @@
-//! Families of tokens: renewed, betrayed, given back, revoked.
+//! Token families: renewed, replayed, given back, revoked.
 
 use std::sync::Arc;
 

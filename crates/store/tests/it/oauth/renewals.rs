@@ -1,4 +1,4 @@
-//! Refreshes that are repeated, that come at once, that come late, and what they leave behind.
+//! Refreshes that are repeated, concurrent or late, and the rows that they leave.
 
 use std::sync::Arc;
 
