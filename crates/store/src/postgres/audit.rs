@@ -67,7 +67,7 @@ impl AuditStore for PostgresStore {
 }
 
 fn window(row: &Row) -> Result<Window, Corrupt> {
-    Ok(Window::read(row)?)
+    Window::read(row)
 }
 
 fn entry(row: &Row) -> Result<AuditEntry, Corrupt> {

@@ -123,5 +123,5 @@ impl Fold {
 }
 
 fn entry(row: &Row) -> Result<FoldEntry, Corrupt> {
-    Ok(FoldEntry::read(row)?)
+    FoldEntry::read(row)
 }

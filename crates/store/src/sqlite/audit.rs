@@ -27,7 +27,7 @@ fn note(db: &Connection, change: &Change) -> Result<AuditId> {
 }
 
 fn find_window(db: &Connection, before: i64, account: Option<i64>) -> Result<Window> {
-    let read = |row: &Row<'_>| Ok(Window::read(row)?);
+    let read = |row: &Row<'_>| Window::read(row);
     match account {
         None => db
             .prepare_cached(sql::WINDOW.sqlite)?

@@ -85,5 +85,5 @@ pub(super) fn fold_account(
 }
 
 fn entry(row: &Row<'_>) -> Result<FoldEntry> {
-    Ok(FoldEntry::read(row)?)
+    FoldEntry::read(row)
 }
