@@ -1,7 +1,8 @@
 //! Which columns are encrypted, and what opening a database does about them.
 //!
-//! The database names one key, which encrypts. A node without it does not start. Whoever opens the database encrypts again
-//! what is not encrypted with that key: what an older version left plain, and what a rotation left.
+//! The database stores the name of the key that encrypts. A node without that key does not start. Opening the database
+//! encrypts everything that is not encrypted with that key: plain values of an older version, and values from before a
+//! rotation.
 
 use domain::encryption::{KeyId, KeyRing, SALT_BYTES, ServiceKey};
 
@@ -30,7 +31,7 @@ pub(crate) struct NamedKey {
 
 impl NamedKey {
     /// For a database that names no key yet, and for one that is to name another.
-    pub(crate) fn of(keys: &KeyRing, keep: KeepKey) -> Self {
+    pub(crate) fn from_keys(keys: &KeyRing, keep: KeepKey) -> Self {
         Self {
             key_id: keys.active().to_string(),
             proof: keys.proof(salt()),
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_database_decides_which_key_encrypts() {
-        let named = NamedKey::of(&ring(1, &[]), KeepKey::Elsewhere);
+        let named = NamedKey::from_keys(&ring(1, &[]), KeepKey::Elsewhere);
         for (name, keys, fits) in [
             ("the same", ring(1, &[]), true),
             ("a newer one besides", ring(2, &[1]), true),
@@ -167,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_kept_key_serves_whoever_opens_the_database() {
-        let named = NamedKey::of(&ring(1, &[]), KeepKey::InDatabase);
+        let named = NamedKey::from_keys(&ring(1, &[]), KeepKey::InDatabase);
         let keys = named.check(&ring(2, &[]), "db").expect("it is kept");
         assert_eq!(keys.active(), ring(1, &[]).active());
         assert_eq!(keys.newest(), ring(2, &[]).active());

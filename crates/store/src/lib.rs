@@ -1,10 +1,10 @@
-//! Where everything is kept: the port traits of `domain`, once on `SQLite` and once on `PostgreSQL`.
+//! The database: the port traits of `domain`, implemented on `SQLite` and on `PostgreSQL`.
 //!
-//! What belongs here: SQL, migrations, connections, and the translation of a database's failures into
+//! What belongs here: SQL, migrations, connections, and the translation of database failures into
 //! [`StoreError`](domain::ports::StoreError). The backend is chosen at run time by the database URL, in [`open`] and
 //! nowhere else.
 //!
-//! What never enters: a rule of the service. Nothing leaves but `domain`'s own types: no row, no transaction, no SQL.
+//! What does not belong here: rules of the service. Callers see only types of `domain`: no rows, transactions or SQL.
 
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ mod migrations;
 mod postgres;
 mod rows;
 mod seal;
+mod sql;
 mod sqlite;
 pub mod transfer;
 mod url;
@@ -25,19 +26,19 @@ use encrypted::Encrypting;
 pub use migrations::{Fit, Schema};
 pub use url::{DatabaseUrl, DatabaseUrlError, PostgresUrl};
 
-/// How a store is opened.
+/// Options for opening a store.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The keys that encrypt and decrypt secrets.
     pub keys: KeyRing,
-    /// Where the key that encrypts is kept.
+    /// Where the current encryption key is stored.
     pub keep_key: KeepKey,
-    /// How many connections a node keeps to `PostgreSQL`, at most. `SQLite` has no use for it.
+    /// The maximum number of connections to `PostgreSQL`. Not used by `SQLite`.
     pub postgres_connections: usize,
 }
 
 impl Options {
-    /// These keys, and defaults that serve for everything else.
+    /// These keys, and defaults for everything else.
     pub fn new(keys: KeyRing) -> Self {
         Self {
             keys,
@@ -47,12 +48,12 @@ impl Options {
     }
 }
 
-/// Where the key that encrypts is kept.
+/// Where the current encryption key is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepKey {
     /// In the configuration, or in a file.
     Elsewhere,
-    /// In the database, for nodes that share it and have no other way to the key.
+    /// In the database, for nodes that share it and cannot get the key otherwise.
     InDatabase,
 }
 
@@ -152,7 +153,7 @@ pub enum OpenError {
 
 /// Opens a database and brings its schema up to date.
 ///
-/// Any number of processes may do so at once. Dropping the last reference finishes what was asked for and closes the
+/// Any number of processes may do so at once. Dropping the last reference finishes the pending work and closes the
 /// database; on `SQLite` that waits for the disk.
 pub async fn open(url: &DatabaseUrl, options: &Options) -> Result<Arc<dyn Store>, OpenError> {
     open_with(url, options, &Schema::current()).await
@@ -168,9 +169,9 @@ pub async fn open_with(
     Ok(store)
 }
 
-/// Makes the newest key the one that encrypts, and encrypts everything again with it. Says how many rows that were.
+/// Makes the newest key the current one, and encrypts everything again with it. Returns the number of rows.
 ///
-/// Every node must have the newest key by then: one that has not cannot read what the others write.
+/// Every node must have the newest key before that, or it cannot read what the others write.
 pub async fn rotate_key(url: &DatabaseUrl, options: &Options) -> Result<u64, OpenError> {
     let schema = Schema::current();
     let (_, renewed) = open_encrypting(url, options, &schema, Encrypting::Newest).await?;

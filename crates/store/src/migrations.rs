@@ -1,11 +1,10 @@
 //! The schema, as numbered steps that only go forward.
 //!
-//! The runner is our own: the few lines here and in each backend's `migrate` do all we ask of one (each step in a
-//! transaction, several nodes at once, refusal of a newer schema), where a migration crate would bring a tree of
-//! dependencies and its own idea of locking.
+//! The runner is written here: each migration runs in a transaction, several nodes may start at once, and a newer
+//! schema is refused. A migration crate would add many dependencies and its own locking.
 //!
-//! Programs of different versions may work on one database during an upgrade. So each step says whether the programs
-//! before it can go on with it, and the database keeps with each step the oldest that may.
+//! Programs of different versions may work on one database during an upgrade. So each migration says whether older
+//! programs can still work with it, and the database stores the oldest program that can.
 
 use crate::OpenError;
 
@@ -173,8 +172,7 @@ pub(crate) struct Standing {
     pub(crate) oldest: Option<i64>,
 }
 
-/// The step that follows what was applied: `None` when nothing is to be done, because the schema is current, or is a
-/// newer one that this program may work with.
+/// The next migration to apply: `None` when the schema is current, or newer and still usable by this program.
 pub(crate) fn next(steps: &[Migration], at: Standing) -> Result<Option<&Migration>, OpenError> {
     let (known, found) = (level(steps), at.applied);
     if found <= known {

@@ -1,4 +1,4 @@
-//! What a row holds, and how it becomes one of `domain`'s types: the half of reading that both databases share.
+//! The columns of rows, and how they become types of `domain`. Both databases share this.
 
 use std::borrow::Cow;
 
@@ -23,17 +23,35 @@ pub(crate) mod carriers;
 pub(crate) mod dispatch;
 pub(crate) mod fold;
 pub(crate) mod history;
-mod looks;
 pub(crate) mod oauth;
 pub(crate) mod operations;
+mod pages;
 pub(crate) mod people;
 pub(crate) mod senders;
 pub(crate) mod sweep;
 pub(crate) mod traffic;
 
-pub(crate) use looks::{before, found};
+pub(crate) use pages::{before, found};
 
-/// `queue.owner`: nobody, so that whoever has room may take it.
+/// A row of either database. Both read a column into the same type, so each table is read in one place.
+pub(crate) trait SqlRow {
+    type Error: From<Corrupt>;
+
+    fn column<T: SqlValue>(&self, at: usize) -> Result<T, Self::Error>;
+}
+
+/// A type that both databases can read a column into.
+pub(crate) trait SqlValue:
+    rusqlite::types::FromSql + for<'row> tokio_postgres::types::FromSql<'row>
+{
+}
+
+impl<T> SqlValue for T where
+    T: rusqlite::types::FromSql + for<'row> tokio_postgres::types::FromSql<'row>
+{
+}
+
+/// `queue.owner`: no node holds it, so any node may claim it.
 pub(crate) const NOBODY: i64 = 0;
 
 /// `message.state`: waits to be handed to a network.
@@ -43,17 +61,17 @@ pub(crate) const SCHEDULED: i16 = 1;
 /// `message.state`: taken back by its sender.
 pub(crate) const CANCELLED: i16 = 2;
 
-/// A column holds what no version of ours wrote.
+/// A column has a value that this program never writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the stored {0} is not one that this program wrote")]
 pub(crate) struct Corrupt(pub(crate) &'static str);
 
-/// A time as both databases keep it. Finer fractions than a microsecond are dropped.
+/// A time as both databases store it, truncated to microseconds.
 pub(crate) fn micros(time: Timestamp) -> i64 {
     time.as_microsecond()
 }
 
-/// A length of time as both databases count it.
+/// A duration as both databases store it.
 pub(crate) fn duration_us(duration: SignedDuration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
@@ -63,7 +81,7 @@ pub(crate) fn timestamp(micros: i64) -> Result<Timestamp, Corrupt> {
     Timestamp::from_microsecond(micros).map_err(|_| Corrupt("time"))
 }
 
-/// Where a list of what is scheduled goes on.
+/// The cursor of a list of scheduled messages.
 pub(crate) fn scheduled_key(after: Option<(Timestamp, MessageId)>) -> (i64, i64) {
     after.map_or((i64::MIN, 0), |(time, id)| (micros(time), id.as_i64()))
 }
@@ -93,7 +111,7 @@ pub(crate) fn version(number: i64) -> Result<u64, Corrupt> {
     u64::try_from(number).map_err(|_| Corrupt("access version"))
 }
 
-/// Reads a text that is kept as bytes.
+/// Reads a text that is stored as bytes.
 pub(crate) fn utf8(bytes: Vec<u8>) -> Result<String, Corrupt> {
     String::from_utf8(bytes).map_err(|_| Corrupt("text"))
 }
@@ -111,8 +129,8 @@ pub(crate) struct SendColumns {
 }
 
 impl SendColumns {
-    /// What a node holds from the start counts as claimed, once.
-    pub(crate) fn of(submission: &Submission) -> Self {
+    /// A message that a node holds from the start counts as claimed once.
+    pub(crate) fn from_submission(submission: &Submission) -> Self {
         let (owner, attempt) = match submission.holder {
             Holder::Node(node) => (node.as_i64(), 1),
             Holder::Nobody => (NOBODY, 0),
@@ -139,7 +157,7 @@ impl SendColumns {
     }
 }
 
-/// The columns that tell where a message stands.
+/// The columns that tell the state of a message.
 pub(crate) struct MessageColumns {
     pub(crate) id: i64,
     pub(crate) channel: i16,
@@ -155,6 +173,22 @@ pub(crate) struct MessageColumns {
 }
 
 impl MessageColumns {
+    /// The columns from `first` on.
+    pub(crate) fn read<R: SqlRow>(row: &R, first: usize) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(first)?,
+            state: row.column(first + 1)?,
+            scheduled_us: row.column(first + 2)?,
+            final_us: row.column(first + 3)?,
+            parts: row.column(first + 4)?,
+            status: row.column(first + 5)?,
+            error: row.column(first + 6)?,
+            network: row.column(first + 7)?,
+            channel: row.column(first + 8)?,
+            is_sent: row.column(first + 9)?,
+        })
+    }
+
     pub(crate) fn record(&self) -> Result<MessageRecord, Corrupt> {
         Ok(MessageRecord {
             id: message_id(self.id)?,
@@ -197,7 +231,7 @@ pub(crate) fn channel(number: i16) -> Result<Channel, Corrupt> {
     known.ok_or(Corrupt("channel"))
 }
 
-/// Which callback a channel's ends give rise to.
+/// The kind of callback for messages of a channel.
 pub(crate) fn callback_kind(channel: Channel) -> CallbackKind {
     match channel {
         Channel::Sms | Channel::Viber => CallbackKind::Report,
@@ -205,7 +239,7 @@ pub(crate) fn callback_kind(channel: Channel) -> CallbackKind {
     }
 }
 
-/// An originator as both databases keep it; a lookup has none, which is an empty text.
+/// An originator as both databases store it; a lookup has none, stored as an empty text.
 pub(crate) fn originator(from: Option<&Originator>) -> Cow<'_, str> {
     match from {
         None => Cow::Borrowed(""),
@@ -214,7 +248,7 @@ pub(crate) fn originator(from: Option<&Originator>) -> Cow<'_, str> {
     }
 }
 
-/// Reads how something ended.
+/// Reads an outcome.
 pub(crate) fn outcome(status: Option<i16>, error: Option<i16>) -> Result<Outcome, Corrupt> {
     let numbers = status.zip(error);
     numbers
@@ -222,7 +256,7 @@ pub(crate) fn outcome(status: Option<i16>, error: Option<i16>) -> Result<Outcome
         .ok_or(Corrupt("outcome"))
 }
 
-/// How something ended, as both databases keep it: status, then error.
+/// An outcome as both databases store it: status, then error.
 pub(crate) fn outcome_numbers(outcome: Outcome) -> (i16, i16) {
     let error = outcome.code().number();
     (
@@ -231,8 +265,8 @@ pub(crate) fn outcome_numbers(outcome: Outcome) -> (i16, i16) {
     )
 }
 
-/// Why a message without a queue row cannot be cancelled. One that still says it is scheduled has been claimed in this
-/// moment, so its time is over.
+/// Why a message without a queue row cannot be cancelled. A message that is still marked as scheduled was claimed just
+/// now, so it is queued.
 pub(crate) fn not_waiting(state: MessageState) -> MessageState {
     match state {
         MessageState::Scheduled { .. } => MessageState::Queued,
@@ -251,6 +285,17 @@ pub(crate) struct ScheduledColumns {
 }
 
 impl ScheduledColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            scheduled_us: row.column(1)?,
+            originator: row.column(2)?,
+            recipient: row.column(3)?,
+            body: row.column(4)?,
+            dlr_url: row.column(5)?,
+        })
+    }
+
     pub(crate) fn record(self) -> Result<ScheduledRecord, Corrupt> {
         Ok(ScheduledRecord {
             id: message_id(self.id)?,
@@ -272,6 +317,16 @@ pub(crate) struct AnswerColumns {
 }
 
 impl AnswerColumns {
+    /// The columns from `first` on.
+    pub(crate) fn read<R: SqlRow>(row: &R, first: usize) -> Result<Self, R::Error> {
+        Ok(Self {
+            body: row.column(first)?,
+            first_id: row.column(first + 1)?,
+            messages: row.column(first + 2)?,
+            parts: row.column(first + 3)?,
+        })
+    }
+
     pub(crate) fn answer(&self) -> Result<KeptAnswer, Corrupt> {
         let count = |number: i64| u32::try_from(number).map_err(|_| Corrupt("answer"));
         Ok(KeptAnswer {
@@ -289,7 +344,7 @@ impl AnswerColumns {
     }
 }
 
-/// What a request gets whose key has been used before.
+/// The answer to a request with a key that was used before.
 pub(crate) fn repeated(kept: &KeptAnswer, body: &[u8; 32]) -> Accepted {
     if kept.body == *body {
         Accepted::Replayed(kept.receipt)
@@ -309,6 +364,17 @@ pub(crate) struct AccountColumns {
 }
 
 impl AccountColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            name: row.column(1)?,
+            balance_micros: row.column(2)?,
+            suspended: row.column(3)?,
+            created_us: row.column(4)?,
+            rules: billing::RulesColumns::read(row, 5)?,
+        })
+    }
+
     pub(crate) fn record(self) -> Result<AccountRecord, Corrupt> {
         Ok(AccountRecord {
             id: account_id(self.id)?,
@@ -321,7 +387,7 @@ impl AccountColumns {
     }
 }
 
-/// An account to create, as both databases keep it.
+/// A new account with its secret encrypted.
 pub(crate) fn with_encrypted_secret(keys: &KeyRing, account: &NewAccount) -> NewAccount {
     let place = secret_place(account.name.as_str());
     NewAccount {
@@ -330,7 +396,7 @@ pub(crate) fn with_encrypted_secret(keys: &KeyRing, account: &NewAccount) -> New
     }
 }
 
-/// The columns of an account's secrets: its name, the secret, the one before it and until when that signs.
+/// The columns of the secrets of an account: its name, the secret, the former one, and until when that signs.
 pub(crate) struct SecretColumns {
     pub(crate) name: String,
     pub(crate) newest: String,
@@ -339,6 +405,15 @@ pub(crate) struct SecretColumns {
 }
 
 impl SecretColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            name: row.column(0)?,
+            newest: row.column(1)?,
+            former: row.column(2)?,
+            until_us: row.column(3)?,
+        })
+    }
+
     pub(crate) fn secrets(self, keys: &KeyRing) -> Result<SigningSecrets, Corrupt> {
         let place = secret_place(&self.name);
         let former = match (self.former, self.until_us) {
@@ -374,6 +449,25 @@ pub(crate) struct TokenColumns {
 }
 
 impl TokenColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            name: row.column(1)?,
+            account_id: row.column(2)?,
+            account_name: row.column(3)?,
+            suspended: row.column(4)?,
+            permissions: row.column(5)?,
+            allow_ips: row.column(6)?,
+            expires_us: row.column(7)?,
+            created_us: row.column(8)?,
+            countries: row.column(9)?,
+            approved_senders_only: row.column(10)?,
+            last_used_us: row.column(11)?,
+            grant_id: row.column(12)?,
+            requests_per_second: row.column(13)?,
+        })
+    }
+
     pub(crate) fn record(self) -> Result<TokenRecord, Corrupt> {
         Ok(TokenRecord {
             id: token_id(self.id)?,

@@ -1,7 +1,7 @@
-//! A database that must not be worked on: an unfinished copy, or one whose contents were moved away.
+//! A database that must not be used: an unfinished copy, or one with contents that were moved away.
 //!
-//! The seal is a row of `schema_migration` with a number that no step has, so that whoever opens the database sees it
-//! before anything else, and a database without one has nothing to show for it.
+//! The seal is a row of `schema_migration` with a number that no migration has, so that it is seen first when the
+//! database is opened. A database without a seal needs no row.
 
 use crate::OpenError;
 

@@ -71,7 +71,7 @@ pub(crate) struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// Whether the server's certificate must be signed by somebody who is trusted. As with libpq, `require` with
+    /// Whether the certificate of the server must be signed by a trusted authority. As with libpq, `require` with
     /// authorities checks them.
     pub(crate) fn checks_chain(&self) -> bool {
         match self.mode {
@@ -139,7 +139,7 @@ pub enum DatabaseUrlError {
     /// `sqlite:` without a file.
     #[error("the database URL names no file; write it like sqlite:data/switchboard.db")]
     NoFile,
-    /// Readers and the writer are separate connections: in memory, each would have a database of its own.
+    /// Readers and the writer are separate connections, and each would get its own in-memory database.
     #[error("a database in memory keeps nothing; name a file, like sqlite:data/switchboard.db")]
     InMemory,
     /// Not a `PostgreSQL` URL.

@@ -1,5 +1,5 @@
-//! Storing submissions: one round trip for a batch, with what it costs. Where idempotency keys are to be claimed, or where
-//! one of the accounts cannot or may not pay for all that it sends, a transaction that looks at each submission.
+//! Stores submissions: one round trip for a batch, charges included. A batch with idempotency keys, or with an account
+//! that cannot pay for all of its submissions, is stored by a transaction that checks each submission.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,17 +15,17 @@ use domain::{KeyRing, Network};
 use tokio_postgres::types::ToSql;
 
 use super::attempt::Attempt;
-use super::billing::Till;
+use super::billing::BatchCharges;
 use super::fault::Fault;
-use super::{billing, codes, column, keys};
+use super::{billing, codes, column, idempotency};
 use crate::rows::{self, SendColumns, micros};
 
-/// The IDs of a submission are consecutive, so each text travels once, whatever the number of its recipients. What is
-/// not free is stored only if its account was charged for all that it sends in this batch; who has a limit per
-/// recipient never is, since that needs a look at each.
+/// The IDs of a submission are consecutive, so each text is sent once, whatever the number of recipients. Submissions
+/// that cost money are stored only if their account was charged for all of them in this batch. Accounts with a limit
+/// per recipient are never charged here, because each recipient must be checked.
 ///
-/// Whoever is to pay has been locked by a statement before this one: a statement that waits for a lock sees the locked row
-/// as it is then, but everything else, the ledger too, as it was when it began to wait.
+/// The paying accounts were locked by an earlier statement: a statement that waits for a lock sees the current locked
+/// row, but everything else, including the ledger, as it was when the wait began.
 const INSERT: &str = concat!(
     "WITH purse AS MATERIALIZED (
         SELECT a.id, c.cost, c.messages, c.at_us, a.credit_limit_micros, a.daily_cap_micros,
@@ -75,12 +75,12 @@ const INSERT: &str = concat!(
     SELECT id FROM charged"
 );
 
-/// Whether a submission is stored without a look at its account's money.
+/// Whether a submission is stored without checking the balance of its account.
 fn is_free(submission: &Submission) -> bool {
     submission.test_mode.is_some()
 }
 
-/// A batch of which no submission has a key: one round trip. Yields the accounts that were charged.
+/// A batch without idempotency keys: one round trip. Returns the accounts that were charged.
 pub(super) struct PlainBatch<'a>(pub(super) &'a [Submission]);
 
 impl Attempt for PlainBatch<'_> {
@@ -88,8 +88,8 @@ impl Attempt for PlainBatch<'_> {
 
     async fn run(&self, client: &mut Object) -> Result<Vec<i64>, Fault> {
         let statement = client.prepare_cached(INSERT).await?;
-        let columns = MessageColumns::of(self.0.iter());
-        let costs = Charges::of(self.0.iter());
+        let columns = MessageColumns::from_submissions(self.0.iter());
+        let costs = Charges::from_submissions(self.0.iter());
         let (values, payers) = (columns.values(&costs), costs.payers());
         let client = &*client;
         let insert = client.query(&statement, &values);
@@ -103,7 +103,7 @@ impl Attempt for PlainBatch<'_> {
     }
 }
 
-/// What became of a batch of which so many accounts were charged: the places of what was not stored are left to a
+/// The results of a batch of which this many accounts were charged. Submissions that were not stored are left to a
 /// [`CarefulBatch`].
 pub(super) fn unstored(batch: &[Submission], charged: &[i64]) -> Vec<usize> {
     let is_stored = |submission: &Submission| {
@@ -114,7 +114,7 @@ pub(super) fn unstored(batch: &[Submission], charged: &[i64]) -> Vec<usize> {
         .collect()
 }
 
-/// A batch that is looked at one by one, in its order: some submissions have keys, or some account cannot pay for all.
+/// A batch that is checked one by one, in order: some submissions have keys, or an account cannot pay for all.
 pub(super) struct CarefulBatch<'a> {
     pub(super) batch: Vec<&'a Submission>,
     /// For texts that carry codes.
@@ -127,32 +127,33 @@ impl Attempt for CarefulBatch<'_> {
     async fn run(&self, client: &mut Object) -> Result<Vec<Accepted>, Fault> {
         let batch = self.batch.as_slice();
         let transaction = client.transaction().await?;
-        let keys = keys::Keys::of(batch);
-        let mut outcomes = keys::claim(&transaction, &keys, batch).await?;
+        let keys = idempotency::Keys::from_batch(batch);
+        let mut outcomes = idempotency::claim(&transaction, &keys, batch).await?;
         let wanted = batch.iter().zip(&outcomes);
         let wanted = wanted
             .filter(|(submission, outcome)| **outcome == Accepted::Stored && !is_free(submission));
-        let mut till = Till::open(&transaction, wanted.map(|(submission, _)| *submission)).await?;
+        let mut charges =
+            BatchCharges::open(&transaction, wanted.map(|(submission, _)| *submission)).await?;
         for (submission, outcome) in batch.iter().zip(&mut outcomes) {
             if *outcome == Accepted::Stored
                 && !is_free(submission)
-                && let Err(not_paid) = till.charge(submission)
+                && let Err(not_paid) = charges.charge(submission)
             {
                 *outcome = Accepted::NotPaid(not_paid);
             }
         }
-        keys::release_unpaid(&transaction, batch, &mut outcomes).await?;
+        idempotency::release_unpaid(&transaction, batch, &mut outcomes).await?;
         let stored = batch.iter().zip(&outcomes);
         let stored = stored.filter(|(_, outcome)| **outcome == Accepted::Stored);
         let stored = stored.map(|(submission, _)| *submission);
         codes::keep_texts(&transaction, self.keys, stored.clone()).await?;
-        let columns = MessageColumns::of_paid(stored);
+        let columns = MessageColumns::from_paid(stored);
         let statement = transaction.prepare_cached(INSERT).await?;
         let charged_already = Charges::default();
         transaction
             .query(&statement, &columns.values(&charged_already))
             .await?;
-        till.close(&transaction).await?;
+        charges.close(&transaction).await?;
         pass(KillPoint::AcceptInside);
         transaction.commit().await?;
         Ok(outcomes)
@@ -170,7 +171,7 @@ struct Charges {
 }
 
 impl Charges {
-    fn of<'a>(submissions: impl Iterator<Item = &'a Submission>) -> Self {
+    fn from_submissions<'a>(submissions: impl Iterator<Item = &'a Submission>) -> Self {
         let mut totals: BTreeMap<i64, (i64, i64, i32, i64)> = BTreeMap::new();
         for submission in submissions.filter(|submission| !is_free(submission)) {
             let total = totals.entry(submission.account.as_i64()).or_default();
@@ -198,8 +199,7 @@ impl Charges {
     }
 }
 
-/// Submissions as [`INSERT`] takes them: the recipients of all of them in one array, the rest in an array for each
-/// column.
+/// The parameters of [`INSERT`]: the recipients of all submissions in one array, the rest in one array for each column.
 #[derive(Default)]
 struct MessageColumns<'a> {
     recipient: Vec<i64>,
@@ -233,7 +233,7 @@ struct MessageColumns<'a> {
 }
 
 impl<'a> MessageColumns<'a> {
-    fn of(submissions: impl Iterator<Item = &'a Submission>) -> Self {
+    fn from_submissions(submissions: impl Iterator<Item = &'a Submission>) -> Self {
         let mut columns = Self::default();
         for submission in submissions {
             columns.push(submission);
@@ -242,9 +242,9 @@ impl<'a> MessageColumns<'a> {
         columns
     }
 
-    /// As [`Self::of`], but charged already.
-    fn of_paid(submissions: impl Iterator<Item = &'a Submission>) -> Self {
-        let mut columns = Self::of(submissions);
+    /// As [`Self::from_submissions`], but charged already.
+    fn from_paid(submissions: impl Iterator<Item = &'a Submission>) -> Self {
+        let mut columns = Self::from_submissions(submissions);
         columns.free.fill(true);
         columns
     }
@@ -291,7 +291,7 @@ impl<'a> MessageColumns<'a> {
             attempt,
             pool_account,
             pool_expires_us,
-        } = SendColumns::of(submission);
+        } = SendColumns::from_submission(submission);
         self.pool_account.push(pool_account);
         self.pool_expires_us.push(pool_expires_us);
         self.accepted_us.push(micros(submission.accepted_at));

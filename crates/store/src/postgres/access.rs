@@ -11,7 +11,6 @@ use tokio_postgres::Row;
 
 use super::oauth::Revoke;
 use super::{PostgresStore, attempt, column};
-use crate::rows::billing::RulesColumns;
 use crate::rows::{self, AccountColumns, Corrupt, TokenColumns, micros};
 
 const VERSION: &str = "SELECT version FROM access_version";
@@ -226,42 +225,9 @@ impl AccessStore for PostgresStore {
 }
 
 fn token(row: &Row) -> Result<TokenRecord, Corrupt> {
-    let columns = TokenColumns {
-        id: column(row, 0)?,
-        name: column(row, 1)?,
-        account_id: column(row, 2)?,
-        account_name: column(row, 3)?,
-        suspended: column(row, 4)?,
-        permissions: column(row, 5)?,
-        allow_ips: column(row, 6)?,
-        expires_us: column(row, 7)?,
-        created_us: column(row, 8)?,
-        countries: column(row, 9)?,
-        approved_senders_only: column(row, 10)?,
-        last_used_us: column(row, 11)?,
-        grant_id: column(row, 12)?,
-        requests_per_second: column(row, 13)?,
-    };
-    columns.record()
+    TokenColumns::read(row)?.record()
 }
 
 fn account(row: &Row) -> Result<AccountRecord, Corrupt> {
-    let columns = AccountColumns {
-        id: column(row, 0)?,
-        name: column(row, 1)?,
-        balance_micros: column(row, 2)?,
-        suspended: column(row, 3)?,
-        created_us: column(row, 4)?,
-        rules: RulesColumns {
-            credit_limit_micros: column(row, 5)?,
-            daily_cap_micros: column(row, 6)?,
-            per_recipient_hour: column(row, 7)?,
-            countries: column(row, 8)?,
-            approved_senders_only: column(row, 9)?,
-            requests_per_second: column(row, 10)?,
-            codes_per_day: column(row, 11)?,
-            admins_consent_only: column(row, 12)?,
-        },
-    };
-    columns.record()
+    AccountColumns::read(row)?.record()
 }

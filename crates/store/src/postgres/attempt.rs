@@ -1,4 +1,4 @@
-//! One try at a piece of work, and how often it is repeated.
+//! Runs work on a connection, and repeats it when the database asks for that.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::pool::Connections;
 
 /// How long one try may take, all statements together. A server that is stopped, not dead, would keep callers forever.
 pub(super) const DEADLINE: Duration = Duration::from_secs(15);
-/// How often the database may ask for a repetition. Where a whole transaction sees what was there when it began, each of
-/// those that wait for the same account finds, once it is its turn, that another was faster.
+/// How often a transaction is repeated at most. With serializable isolation, each transaction that waits for the same
+/// account finds that another was faster.
 const TRIES: u32 = 100;
-/// The longest pause before a repetition. Pauses differ by chance, so that the same ones do not meet again, and do not
-/// grow: whoever has failed most often must not be kept waiting longest.
+/// The longest pause before a repetition. Pauses are random, so that the same transactions do not collide again. They
+/// do not grow, because a transaction that failed often must not wait longest.
 const PAUSE: Duration = Duration::from_millis(8);
 
 /// A piece of work that can be done again when the database could not serialize it.
@@ -44,7 +44,20 @@ impl Attempt for Query<'_> {
     }
 }
 
-/// Does a piece of work, again if the database asks for that.
+/// One statement that changes rows.
+pub(super) struct Execute<'a>(pub(super) Query<'a>);
+
+impl Attempt for Execute<'_> {
+    /// The number of changed rows.
+    type Output = u64;
+
+    async fn run(&self, client: &mut Object) -> Result<u64, Fault> {
+        let statement = client.prepare_cached(self.0.sql).await?;
+        Ok(client.execute(&statement, self.0.values).await?)
+    }
+}
+
+/// Runs work, and repeats it if the database asks for that.
 pub(super) async fn run<A: Attempt>(
     pool: &Connections,
     operation: &'static str,
@@ -53,7 +66,7 @@ pub(super) async fn run<A: Attempt>(
     run_within(DEADLINE, pool, operation, attempt).await
 }
 
-/// As [`run`], with a deadline of its own for each try.
+/// Like [`run`], with a deadline for each attempt.
 pub(super) async fn run_within<A: Attempt>(
     deadline: Duration,
     pool: &Connections,
@@ -88,7 +101,7 @@ async fn run_once<A: Attempt>(
     if let Ok(outcome) = tokio::time::timeout(deadline, attempt.run(&mut client)).await {
         return outcome;
     }
-    // Whatever is still on its way over this connection, nobody else may get it.
+    // An answer may still arrive on this connection, so it is not reused.
     drop(Object::take(client));
     Err(TookTooLong.into())
 }

@@ -1,40 +1,30 @@
-//! Balances and the ledger.
-
-use std::collections::{BTreeMap, HashMap};
+//! The port for balances, the ledger and spending rules.
 
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
-use domain::billing::{LedgerEntry, NotPaid, Purse, RECIPIENT_WINDOW_US, SpendingRules, day_of};
+use domain::billing::{LedgerEntry, RECIPIENT_WINDOW_US, SpendingRules};
 use domain::ids::AccountId;
-use domain::message::Submission;
 use domain::ports::{BillingStore, Imbalance, StoreError};
-use domain::{Money, Msisdn, Timestamp};
+use domain::{Money, Timestamp};
 use jiff::SignedDuration;
 use tokio_postgres::{Error, Row};
 
 use super::attempt::Attempt;
 use super::fault::Fault;
 use super::{PostgresStore, attempt, column};
-use crate::rows::billing::{EntryColumns, ImbalanceColumns, PurseColumns, RulesColumns};
+use crate::rows::billing::{EntryColumns, ImbalanceColumns, RulesColumns};
 use crate::rows::{self, Corrupt, duration_us, micros};
+use crate::sql::billing as sql;
 
-/// Whoever reads a balance in order to change it does so in a statement after this one. In the order of the accounts, as
-/// everywhere.
+mod charging;
+
+pub(super) use charging::BatchCharges;
+
+/// Balances are read in a later statement than this lock if they are to be changed. Accounts are locked in the order of
+/// their IDs, as everywhere.
 const LOCK: &str = "
     SELECT id FROM account WHERE id = ANY($1::bigint[]) ORDER BY id FOR NO KEY UPDATE";
-const READ_PURSES: &str = concat!(
-    "SELECT a.id, coalesce(l.balance_micros, 0), a.credit_limit_micros, a.daily_cap_micros, a.per_recipient_hour,
-        coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0), coalesce(l.id, 0)
-    FROM account AS a",
-    newest_entry!("a.id"),
-    "WHERE a.id = ANY($1::bigint[])"
-);
-const CHARGE: &str = "
-    INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, spent_day, spent_micros)
-    SELECT account_id, entry, at_us, 2, -cost, balance, messages, day, spent
-    FROM UNNEST($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::int[], $7::bigint[],
-        $8::bigint[]) AS c (account_id, entry, cost, balance, messages, day, spent, at_us)";
-/// Those to whom something is owed for messages that were ended in this transaction.
+/// Locks the accounts that get a refund for messages that ended in this transaction.
 const LOCK_OWED: &str = "
     SELECT id FROM account
     WHERE id IN (
@@ -64,7 +54,7 @@ const CREDIT: &str = concat!(
     newest_entry!("a.id"),
     "WHERE a.id = $1 RETURNING balance_micros"
 );
-/// Among the keys of callers, none of which is ever the same: both are hashes.
+/// Stored among the idempotency keys of callers: both are hashes, so they never collide.
 const USE_ONCE: &str = "
     WITH used AS (
         INSERT INTO idempotency (account_id, key, body, first_id, messages, parts, expires_us)
@@ -84,9 +74,6 @@ const SET_RULES: &str = "
         UPDATE access_version SET version = version + 1 WHERE EXISTS (SELECT 1 FROM changed)
     )
     SELECT id FROM changed";
-const LIST_LEDGER: &str = "
-    SELECT id, at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
-    WHERE account_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 const CHECK_LEDGER: &str = concat!(
     "WITH step AS (
         SELECT account_id, amount_micros,
@@ -104,15 +91,7 @@ const CHECK_LEDGER: &str = concat!(
     ORDER BY a.id"
 );
 
-const COUNT_SENT: &str = "
-    SELECT s.account_id, s.recipient, count(*) FROM recipient_sent AS s
-    JOIN (SELECT DISTINCT * FROM UNNEST($1::bigint[], $2::bigint[])) AS w (account_id, recipient)
-        ON s.account_id = ANY(ARRAY[w.account_id]) AND s.recipient = w.recipient
-    WHERE s.at_us > $3 GROUP BY s.account_id, s.recipient";
-const REMEMBER_SENT: &str = "
-    INSERT INTO recipient_sent (account_id, recipient, at_us, message_id)
-    SELECT * FROM UNNEST($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])";
-/// Rows that another node is pruning are left to it.
+/// Skips rows that another node is deleting.
 const PRUNE_SENT: &str = "
     WITH old AS MATERIALIZED (
         SELECT account_id, recipient, at_us, message_id FROM recipient_sent WHERE at_us <= $1
@@ -125,210 +104,8 @@ const PRUNE_SENT: &str = "
     )
     SELECT count(*) FROM pruned";
 
-/// The money of the accounts that a batch of submissions comes from: locked, charged in memory, written once.
-#[derive(Default)]
-pub(super) struct Till {
-    open: BTreeMap<i64, Open>,
-    /// How many messages recipients of accounts with such a limit got within the last hour.
-    sent: HashMap<(i64, i64), u64>,
-    remembered: Remembered,
-}
-
-#[derive(Default)]
-struct Open {
-    purse: Purse,
-    before: Money,
-    /// The number of its newest entry.
-    entry: i64,
-    messages: i64,
-    at_us: i64,
-}
-
-/// Messages that count for a limit per recipient, as [`REMEMBER_SENT`] takes them.
-#[derive(Default)]
-struct Remembered {
-    account: Vec<i64>,
-    recipient: Vec<i64>,
-    at_us: Vec<i64>,
-    message: Vec<i64>,
-}
-
-impl Till {
-    /// Locks the accounts that these submissions come from.
-    pub(super) async fn open<'a>(
-        transaction: &Transaction<'_>,
-        submissions: impl Iterator<Item = &'a Submission>,
-    ) -> Result<Self, Fault> {
-        let submissions: Vec<&Submission> = submissions.collect();
-        let mut till = Self::default();
-        for submission in &submissions {
-            till.open.entry(submission.account.as_i64()).or_default();
-        }
-        let accounts: Vec<i64> = till.open.keys().copied().collect();
-        if accounts.is_empty() {
-            return Ok(till);
-        }
-        let lock = transaction.prepare_cached(LOCK).await?;
-        let read = transaction.prepare_cached(READ_PURSES).await?;
-        let values: super::Values<'_> = &[&accounts];
-        let (locked, purses) = tokio::join!(
-            biased;
-            transaction.query(&lock, values),
-            transaction.query(&read, values)
-        );
-        locked?;
-        for row in purses? {
-            let purse = read_purse(&row)?;
-            let open = Open {
-                purse,
-                before: purse.balance,
-                entry: column(&row, 7)?,
-                ..Open::default()
-            };
-            till.open.insert(column(&row, 0)?, open);
-        }
-        till.count_sent(transaction, &submissions).await?;
-        Ok(till)
-    }
-
-    /// Counts what the recipients got that some limit is about.
-    async fn count_sent(
-        &mut self,
-        transaction: &Transaction<'_>,
-        submissions: &[&Submission],
-    ) -> Result<(), Fault> {
-        let limited = |submission: &&&Submission| {
-            let open = &self.open[&submission.account.as_i64()];
-            open.purse.per_recipient_hour.is_some()
-        };
-        let pairs = submissions.iter().filter(limited).flat_map(|submission| {
-            let account = submission.account.as_i64();
-            submission
-                .recipients
-                .iter()
-                .map(move |recipient| (account, recipient.to.as_i64()))
-        });
-        let (accounts, recipients): (Vec<i64>, Vec<i64>) = pairs.unzip();
-        if accounts.is_empty() {
-            return Ok(());
-        }
-        let now_us = submissions
-            .iter()
-            .map(|submission| micros(submission.accepted_at))
-            .max();
-        let since_us = now_us.unwrap_or_default() - RECIPIENT_WINDOW_US;
-        let statement = transaction.prepare_cached(COUNT_SENT).await?;
-        let values: super::Values<'_> = &[&accounts, &recipients, &since_us];
-        for row in transaction.query(&statement, values).await? {
-            let count = u64::try_from(column::<i64>(&row, 2)?).map_err(|_| Corrupt("count"))?;
-            self.sent
-                .insert((column(&row, 0)?, column(&row, 1)?), count);
-        }
-        Ok(())
-    }
-
-    /// Charges a submission, all of it or nothing.
-    pub(super) fn charge(&mut self, submission: &Submission) -> Result<(), NotPaid> {
-        let account = submission.account.as_i64();
-        let limit = self.open[&account].purse.per_recipient_hour;
-        if let Some(limit) = limit
-            && let Some(to) = self.find_flooded(submission, limit)
-        {
-            return Err(NotPaid::RecipientHour { to, limit });
-        }
-        let open = self.open.entry(account).or_default();
-        open.purse
-            .charge(submission.cost(), day_of(submission.accepted_at))?;
-        open.messages += i64::from(submission.receipt().messages);
-        open.at_us = open.at_us.max(micros(submission.accepted_at));
-        if limit.is_some() {
-            self.remember(submission);
-        }
-        Ok(())
-    }
-
-    /// The first recipient that would get more messages within an hour than it may.
-    fn find_flooded(&self, submission: &Submission, limit: u32) -> Option<Msisdn> {
-        let account = submission.account.as_i64();
-        let recipients = &submission.recipients;
-        let is_flooded = |place: usize| {
-            let to = recipients[place].to;
-            let sent = self
-                .sent
-                .get(&(account, to.as_i64()))
-                .copied()
-                .unwrap_or_default();
-            let before = recipients[..place]
-                .iter()
-                .filter(|other| other.to == to)
-                .count();
-            sent + before as u64 >= u64::from(limit)
-        };
-        (0..recipients.len())
-            .find(|&place| is_flooded(place))
-            .map(|place| recipients[place].to)
-    }
-
-    fn remember(&mut self, submission: &Submission) {
-        let account = submission.account.as_i64();
-        for recipient in &submission.recipients {
-            let to = recipient.to.as_i64();
-            *self.sent.entry((account, to)).or_default() += 1;
-            self.remembered.account.push(account);
-            self.remembered.recipient.push(to);
-            self.remembered.at_us.push(micros(submission.accepted_at));
-            self.remembered.message.push(recipient.id.as_i64());
-        }
-    }
-
-    /// Writes what was charged: one entry for each account.
-    pub(super) async fn close(self, transaction: &Transaction<'_>) -> Result<(), Fault> {
-        let charged = self
-            .open
-            .iter()
-            .filter(|(_, open)| open.purse.balance != open.before);
-        let charged: Vec<(&i64, &Open)> = charged.collect();
-        if !charged.is_empty() {
-            let accounts: Vec<i64> = charged.iter().map(|(account, _)| **account).collect();
-            let entries: Vec<i64> = charged.iter().map(|(_, open)| open.entry + 1).collect();
-            let balance = |open: &Open| open.purse.balance.micros();
-            let balances: Vec<i64> = charged.iter().map(|(_, open)| balance(open)).collect();
-            let cost = |open: &Open| open.before.minus(open.purse.balance).micros();
-            let costs: Vec<i64> = charged.iter().map(|(_, open)| cost(open)).collect();
-            let messages: Vec<i64> = charged.iter().map(|(_, open)| open.messages).collect();
-            let days: Vec<i32> = charged
-                .iter()
-                .map(|(_, open)| open.purse.spent_day)
-                .collect();
-            let spent: Vec<i64> = charged
-                .iter()
-                .map(|(_, open)| open.purse.spent.micros())
-                .collect();
-            let times: Vec<i64> = charged.iter().map(|(_, open)| open.at_us).collect();
-            let statement = transaction.prepare_cached(CHARGE).await?;
-            let values: super::Values<'_> = &[
-                &accounts, &entries, &costs, &balances, &messages, &days, &spent, &times,
-            ];
-            transaction.execute(&statement, values).await?;
-        }
-        let Remembered {
-            account,
-            recipient,
-            at_us,
-            message,
-        } = &self.remembered;
-        if !account.is_empty() {
-            let statement = transaction.prepare_cached(REMEMBER_SENT).await?;
-            transaction
-                .execute(&statement, &[account, recipient, at_us, message])
-                .await?;
-        }
-        Ok(())
-    }
-}
-
-/// Locks accounts and then does what reads and adds to their ledgers, in one transaction and one round trip: all of it is
-/// on its way before the first answer comes, the end too, so that nothing can be left half done.
+/// Locks accounts and then runs `work` on their ledgers, in one transaction and one round trip. Everything, including
+/// the commit, is sent before the first answer arrives, so no transaction is left open.
 pub(super) async fn with_locked<T>(
     client: &Object,
     accounts: &[i64],
@@ -350,7 +127,7 @@ pub(super) async fn with_locked<T>(
     Ok(done)
 }
 
-/// Gives back the price of messages that this transaction ended.
+/// Refunds messages that ended in this transaction.
 pub(super) async fn refund(
     transaction: &Transaction<'_>,
     messages: &[(i64, i16)],
@@ -370,7 +147,7 @@ pub(super) async fn refund(
     Ok(())
 }
 
-/// Money that whoever runs the service adds or takes off.
+/// A credit by an operator, positive or negative.
 struct Credit<'a> {
     account: i64,
     amount: Money,
@@ -429,8 +206,8 @@ impl BillingStore for PostgresStore {
         from: Option<&SpendingRules>,
         rules: &SpendingRules,
     ) -> Result<bool, StoreError> {
-        let columns = RulesColumns::of(rules);
-        let before = from.map(RulesColumns::of);
+        let columns = RulesColumns::from_rules(rules);
+        let before = from.map(RulesColumns::from_rules);
         let before = before.as_ref();
         let account = account.as_i64();
         let values: super::Values<'_> = &[
@@ -466,8 +243,13 @@ impl BillingStore for PostgresStore {
     ) -> Result<Vec<LedgerEntry>, StoreError> {
         let values = (account.as_i64(), rows::before(before), i64::from(limit));
         let values: super::Values<'_> = &[&values.0, &values.1, &values.2];
-        self.list("list the ledger", LIST_LEDGER, values, read_entry)
-            .await
+        self.list(
+            "list the ledger",
+            sql::LIST_LEDGER.postgres,
+            values,
+            read_entry,
+        )
+        .await
     }
 
     async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError> {
@@ -492,37 +274,10 @@ impl BillingStore for PostgresStore {
     }
 }
 
-fn read_purse(row: &Row) -> Result<Purse, Corrupt> {
-    let columns = PurseColumns {
-        balance_micros: column(row, 1)?,
-        credit_limit_micros: column(row, 2)?,
-        daily_cap_micros: column(row, 3)?,
-        per_recipient_hour: column(row, 4)?,
-        spent_day: column(row, 5)?,
-        spent_micros: column(row, 6)?,
-    };
-    columns.purse()
-}
-
 fn read_entry(row: &Row) -> Result<LedgerEntry, Corrupt> {
-    let columns = EntryColumns {
-        id: column(row, 0)?,
-        at_us: column(row, 1)?,
-        kind: column(row, 2)?,
-        amount_micros: column(row, 3)?,
-        balance_micros: column(row, 4)?,
-        messages: column(row, 5)?,
-        note: column(row, 6)?,
-    };
-    columns.entry()
+    EntryColumns::read(row)?.entry()
 }
 
 fn read_imbalance(row: &Row) -> Result<Imbalance, Corrupt> {
-    let columns = ImbalanceColumns {
-        account: column(row, 0)?,
-        balance_micros: column(row, 1)?,
-        entries_micros: column(row, 2)?,
-        broken_steps: column(row, 3)?,
-    };
-    columns.imbalance()
+    ImbalanceColumns::read(row)?.imbalance()
 }

@@ -1,4 +1,4 @@
-//! Binds and pools.
+//! The port for binds and route pools.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,11 @@ use super::fault::Fault;
 use super::{PostgresStore, attempt, column, prune};
 use crate::rows::binds::{ShareColumns, cursor, pool_owner, route_pool, route_text};
 use crate::rows::{Corrupt, micros};
+use crate::sql::binds as sql;
 
 /// As long as this is locked the node cannot be given up, so that nothing is taken in the name of a dead one.
 const LOCK_NODE: &str = "SELECT id FROM node WHERE id = $1 FOR SHARE";
-/// Writes only what is not there, which is nothing nearly always.
+/// Inserts only missing rows; nearly always there are none.
 const ENROL: &str = "
     WITH given AS MATERIALIZED (
         SELECT * FROM UNNEST($2::text[], $3::int[]) AS g (carrier, total)
@@ -68,10 +69,6 @@ const REST: &str = concat!(
     now_us!(),
     "), ARRAY(SELECT DISTINCT carrier FROM bind WHERE owner = $1 AND carrier <> ALL ($2::text[]) ORDER BY carrier)"
 );
-const GIVE_UP: &str = "
-    UPDATE bind SET owner = 0 WHERE carrier = $1 AND owner = $2 AND slot NOT IN (
-        SELECT slot FROM bind WHERE carrier = $1 AND owner = $2 ORDER BY slot LIMIT $3
-    )";
 const RELEASE: &str = concat!(
     "WITH noted AS MATERIALIZED (
         SELECT c.node, c.name, c.health FROM carrier AS c JOIN node ON node.id = c.node
@@ -129,7 +126,9 @@ impl BindStore for PostgresStore {
         keep: u16,
     ) -> Result<(), StoreError> {
         let values: super::Values<'_> = &[&carrier, &node.as_i64(), &i64::from(keep)];
-        let given_up = self.query("give up binds", GIVE_UP, values).await;
+        let given_up = self
+            .query("give up binds", sql::GIVE_UP.postgres, values)
+            .await;
         given_up.map(drop)
     }
 
@@ -212,7 +211,7 @@ impl Attempt for Sharing<'_> {
 }
 
 impl Sharing<'_> {
-    /// Takes what is free, up to the shares.
+    /// Takes free binds, up to the shares.
     async fn take(
         &self,
         transaction: &Transaction<'_>,
@@ -261,7 +260,7 @@ async fn look(
     let mut found = HashMap::with_capacity(rows.len());
     for row in &rows {
         let name: &str = column(row, 0)?;
-        found.insert(name, columns(row)?);
+        found.insert(name, ShareColumns::read(row, 1)?);
     }
     let share = |wish: &BindWish| {
         let columns = found.get(&*wish.carrier).ok_or(Corrupt("pool"))?;
@@ -269,15 +268,4 @@ async fn look(
     };
     let shares: Result<Vec<_>, Corrupt> = wishes.iter().map(share).collect();
     Ok(shares?)
-}
-
-fn columns(row: &Row) -> Result<ShareColumns, Corrupt> {
-    Ok(ShareColumns {
-        wishers: column(row, 1)?,
-        before: column(row, 2)?,
-        held: column(row, 3)?,
-        surplus: column(row, 4)?,
-        pool: column(row, 5)?,
-        is_up_elsewhere: column(row, 6)?,
-    })
 }

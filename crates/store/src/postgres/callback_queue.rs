@@ -9,13 +9,12 @@ use domain::ports::{ClaimedCallbacks, HeldCallback, StoreError, UnreadableCallba
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 
-use super::callbacks::text_columns;
 use super::{PostgresStore, column, prune};
-use crate::rows::callbacks::{CallbackColumns, held, queue_owner, receiver};
+use crate::rows::callbacks::{CallbackColumns, TextColumns, held, queue_owner, receiver};
 use crate::rows::{Corrupt, NOBODY, dispatch, duration_us, micros};
 
-/// The first row tells the time, and nothing else if nothing was taken. A row of the queue without its callback is taken,
-/// too: it cannot be read, and is set aside.
+/// The first row has the time, and nothing else if nothing was claimed. A queue row without its callback is claimed,
+/// too: it cannot be read and is set aside.
 const CLAIM: &str = concat!(
     "WITH due AS MATERIALIZED (
         SELECT owner, due_us, id FROM callback_queue WHERE owner = 0 AND (due_us, id) > ($3, $4) AND due_us <= ",
@@ -79,7 +78,7 @@ struct Taken {
 }
 
 impl PostgresStore {
-    /// Takes what is due, and from the queues of receivers.
+    /// Claims callbacks that are due, and callbacks from the queues of receivers.
     pub(super) async fn claim_from_queues(
         &self,
         node: NodeId,
@@ -111,7 +110,7 @@ impl PostgresStore {
         Ok(claimed(taken))
     }
 
-    /// Steps through the receivers in whose queues something waits.
+    /// Lists the receivers with a queue that is not empty, page by page.
     pub(super) async fn list_queues_of_receivers(
         &self,
         after: Option<ReceiverId>,
@@ -132,7 +131,7 @@ impl PostgresStore {
         after: Option<HeldCallback>,
         limit: u32,
     ) -> Result<Vec<HeldCallback>, StoreError> {
-        let (after_us, after_id) = after.map_or(super::floor::BEGINNING, |held| {
+        let (after_us, after_id) = after.map_or(super::scan_start::BEGINNING, |held| {
             (micros(held.claim.due_at), held.id.as_i64())
         });
         let values: super::Values<'_> = &[
@@ -200,7 +199,7 @@ fn callback(row: &Row, id: i64) -> Result<Callback, Corrupt> {
         due_us: column(row, 5)?,
         attempt: column(row, 6)?,
         kind: column(row, 7)?,
-        text: text_columns(row, 8)?,
+        text: TextColumns::read(row, 8)?,
     };
     columns.callback()
 }

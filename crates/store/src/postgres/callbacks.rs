@@ -21,9 +21,10 @@ use crate::rows::callbacks::{
     AttemptColumns, FilterColumns, RecordColumns, TextColumns, next_columns, next_queue,
 };
 use crate::rows::{Corrupt, SecretColumns, dispatch, micros};
+use crate::sql::callbacks as sql;
 
-/// Done and parked ones leave the queue, the others move within it; each is changed and its try written down. One that
-/// goes back into its receiver's queue untried is moved and nothing else.
+/// Delivered and parked callbacks leave the queue, others move within it; each is updated and its attempt is stored. A
+/// callback that returns to the queue of its receiver without an attempt is only moved.
 const SETTLE: &str = "
     WITH given AS MATERIALIZED (
         SELECT $1::bigint AS node, g.* FROM UNNEST($2::bigint[], $3::bigint[], $4::int[], $5::smallint[], $6::bigint[], $7::bigint[],
@@ -70,8 +71,6 @@ const LIST_WITH_DONE: &str = list!("callback AS c");
 const LIST_ATTEMPTS: &str = "
     SELECT at_us, status, elapsed_ms, body, address, reason FROM callback_attempt
     WHERE callback_id = $1 ORDER BY number";
-const FIND_SECRETS: &str = "SELECT name, callback_secret, former_secret, former_secret_until_us FROM account WHERE id = $1";
-const FIND_NAME: &str = "SELECT name FROM account WHERE id = $1";
 const REPLACE_SECRET: &str = "
     UPDATE account SET former_secret = callback_secret, former_secret_until_us = $3, callback_secret = $2
     WHERE id = $1 RETURNING 1";
@@ -100,7 +99,7 @@ impl CallbackStore for PostgresStore {
         node: NodeId,
         batch: Arc<Vec<CallbackSettlement>>,
     ) -> Result<Vec<bool>, StoreError> {
-        let columns = SettlementColumns::of(&batch);
+        let columns = SettlementColumns::from_batch(&batch);
         let node = node.as_i64();
         let settled = self
             .list("settle callbacks", SETTLE, &columns.values(&node), |row| {
@@ -143,7 +142,7 @@ impl CallbackStore for PostgresStore {
         } else {
             LIST
         };
-        let filter = FilterColumns::of(filter);
+        let filter = FilterColumns::from_filter(filter);
         let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
         let values: super::Values<'_> = &[
             &filter.first_id,
@@ -159,7 +158,7 @@ impl CallbackStore for PostgresStore {
     }
 
     async fn list_attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
-        let read = |row: &Row| attempt_columns(row, 0)?.attempt();
+        let read = |row: &Row| AttemptColumns::read(row, 0)?.attempt();
         self.list(
             "list the tries of a callback",
             LIST_ATTEMPTS,
@@ -186,17 +185,14 @@ impl CallbackStore for PostgresStore {
         account: AccountId,
     ) -> Result<Option<SigningSecrets>, StoreError> {
         let account = account.as_i64();
-        let read = |row: &Row| {
-            let columns = SecretColumns {
-                name: column(row, 0)?,
-                newest: column(row, 1)?,
-                former: column(row, 2)?,
-                until_us: column(row, 3)?,
-            };
-            columns.secrets(&self.keys)
-        };
-        self.find("find signing secrets", FIND_SECRETS, &[&account], read)
-            .await
+        let read = |row: &Row| SecretColumns::read(row)?.secrets(&self.keys);
+        self.find(
+            "find signing secrets",
+            sql::FIND_SECRETS.postgres,
+            &[&account],
+            read,
+        )
+        .await
     }
 
     async fn replace_signing_secret(
@@ -208,8 +204,11 @@ impl CallbackStore for PostgresStore {
         const OPERATION: &str = "replace a signing secret";
         let account = account.as_i64();
         let name = |row: &Row| column::<String>(row, 0);
-        // Names do not change.
-        let Some(name) = self.find(OPERATION, FIND_NAME, &[&account], name).await? else {
+        // PartRefs do not change.
+        let Some(name) = self
+            .find(OPERATION, sql::FIND_NAME.postgres, &[&account], name)
+            .await?
+        else {
             return Ok(false);
         };
         let secret = encrypted::encrypt_text(&self.keys, &secret_place(&name), secret);
@@ -238,7 +237,7 @@ struct SettlementColumns<'a> {
 
 impl<'a> SettlementColumns<'a> {
     /// In the order of IDs, in which rows are locked.
-    fn of(batch: &'a [CallbackSettlement]) -> Self {
+    fn from_batch(batch: &'a [CallbackSettlement]) -> Self {
         let mut ordered: Vec<&CallbackSettlement> = batch.iter().collect();
         ordered.sort_by_key(|settlement| settlement.id);
         ordered.dedup_by_key(|settlement| settlement.id);
@@ -291,16 +290,6 @@ impl<'a> SettlementColumns<'a> {
     }
 }
 
-pub(super) fn text_columns(row: &Row, at: usize) -> Result<TextColumns, Corrupt> {
-    Ok(TextColumns {
-        payload: column(row, at)?,
-        message_id: column(row, at + 1)?,
-        status: column(row, at + 2)?,
-        error: column(row, at + 3)?,
-        network: column(row, at + 4)?,
-    })
-}
-
 pub(super) fn record(row: &Row) -> Result<CallbackRecord, Corrupt> {
     let has_last = column::<Option<i64>>(row, 8)?.is_some();
     let columns = RecordColumns {
@@ -312,19 +301,8 @@ pub(super) fn record(row: &Row) -> Result<CallbackRecord, Corrupt> {
         state: column(row, 5)?,
         tries: column(row, 6)?,
         kind: column(row, 7)?,
-        last: has_last.then(|| attempt_columns(row, 8)).transpose()?,
-        text: text_columns(row, 14)?,
+        last: has_last.then(|| AttemptColumns::read(row, 8)).transpose()?,
+        text: TextColumns::read(row, 14)?,
     };
     columns.record()
-}
-
-pub(super) fn attempt_columns(row: &Row, at: usize) -> Result<AttemptColumns, Corrupt> {
-    Ok(AttemptColumns {
-        at_us: column(row, at)?,
-        status: column(row, at + 1)?,
-        elapsed_ms: column(row, at + 2)?,
-        body: column(row, at + 3)?,
-        address: column(row, at + 4)?,
-        reason: column(row, at + 5)?,
-    })
 }

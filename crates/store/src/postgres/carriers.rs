@@ -1,10 +1,10 @@
-//! How carriers do, as nodes noted it.
+//! The state of carriers, as reported by nodes.
 
 use domain::ids::NodeId;
 use domain::ports::{CarrierNote, CarrierSeen, StoreError};
 use tokio_postgres::Row;
 
-use super::{PostgresStore, column};
+use super::PostgresStore;
 use crate::rows::Corrupt;
 use crate::rows::carriers::CarrierColumns;
 
@@ -35,13 +35,13 @@ const LIST: &str = concat!(
 );
 
 impl PostgresStore {
-    /// Puts notes in the place of those that the node made before.
+    /// Replaces the earlier reports of the node.
     pub(super) async fn replace_notes(
         &self,
         node: NodeId,
         notes: &[CarrierNote],
     ) -> Result<(), StoreError> {
-        let columns = Columns::of(notes);
+        let columns = Columns::from_batch(notes);
         let values: super::Values<'_> = &[
             &node.as_i64(),
             &columns.name,
@@ -60,7 +60,7 @@ impl PostgresStore {
         stored.map(drop)
     }
 
-    /// What the nodes that live noted last.
+    /// The latest reports of the nodes that are alive.
     pub(super) async fn list_notes(&self) -> Result<Vec<CarrierSeen>, StoreError> {
         self.list("list carriers", LIST, &[], seen).await
     }
@@ -83,7 +83,7 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(notes: &'a [CarrierNote]) -> Self {
+    fn from_batch(notes: &'a [CarrierNote]) -> Self {
         let mut columns = Self::default();
         for note in notes {
             columns.name.push(&note.name);
@@ -104,20 +104,5 @@ impl<'a> Columns<'a> {
 }
 
 fn seen(row: &Row) -> Result<CarrierSeen, Corrupt> {
-    let columns = CarrierColumns {
-        node: column(row, 0)?,
-        name: column(row, 1)?,
-        kind: column(row, 2)?,
-        health: column(row, 3)?,
-        links_up: column(row, 4)?,
-        links: column(row, 5)?,
-        note: column(row, 6)?,
-        waiting: column(row, 7)?,
-        under_way: column(row, 8)?,
-        at_us: column(row, 9)?,
-        places: column(row, 10)?,
-        per_second: column(row, 11)?,
-        links_total: column(row, 12)?,
-    };
-    columns.seen()
+    CarrierColumns::read(row)?.seen()
 }

@@ -1,4 +1,4 @@
-//! What is imported as a whole.
+//! The port for catalogues.
 
 use async_trait::async_trait;
 use domain::Timestamp;
@@ -8,17 +8,12 @@ use tokio_postgres::Row;
 use super::{PostgresStore, column};
 use crate::rows::billing::CatalogueColumns;
 use crate::rows::{Corrupt, micros};
+use crate::sql::catalogue as sql;
 
 const LIST_NEWEST: &str = "
     SELECT DISTINCT ON (kind, account_id) kind, account_id, version, at_us, row_count FROM catalogue
     ORDER BY kind, account_id, version DESC";
-const LIST_VERSIONS: &str = "
-    SELECT kind, account_id, version, at_us, row_count FROM catalogue WHERE kind = $1 AND account_id = $2
-    ORDER BY version DESC";
-const FIND: &str = "
-    SELECT kind, account_id, version, at_us, row_count, content FROM catalogue
-    WHERE kind = $1 AND account_id = $2 AND version = $3";
-/// Of two that import at once, the second finds its number taken.
+/// When two nodes import at once, the second finds its number taken.
 const IMPORT: &str = "
     INSERT INTO catalogue (kind, account_id, version, at_us, row_count, content)
     SELECT $1::smallint, $2::bigint, $3::bigint + 1, $4::bigint, $5::bigint, $6::text
@@ -28,7 +23,7 @@ const IMPORT: &str = "
 #[async_trait]
 impl CatalogueStore for PostgresStore {
     async fn list_newest(&self) -> Result<Vec<CatalogueEntry>, StoreError> {
-        let read = |row: &Row| columns(row)?.known_entry();
+        let read = |row: &Row| CatalogueColumns::read(row)?.known_entry();
         let newest = self.list("list catalogues", LIST_NEWEST, &[], read).await?;
         Ok(newest.into_iter().flatten().collect())
     }
@@ -36,8 +31,13 @@ impl CatalogueStore for PostgresStore {
     async fn list_versions(&self, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>, StoreError> {
         let (kind, account) = kind.numbers();
         let operation = "list the versions of a catalogue";
-        self.list(operation, LIST_VERSIONS, &[&kind, &account], entry)
-            .await
+        self.list(
+            operation,
+            sql::LIST_VERSIONS.postgres,
+            &[&kind, &account],
+            entry,
+        )
+        .await
     }
 
     async fn find_catalogue(
@@ -53,7 +53,8 @@ impl CatalogueStore for PostgresStore {
             })
         };
         let values: super::Values<'_> = &[&kind, &account, &i64::from(version)];
-        self.find("find a catalogue", FIND, values, read).await
+        self.find("find a catalogue", sql::FIND.postgres, values, read)
+            .await
     }
 
     async fn import(
@@ -73,15 +74,5 @@ impl CatalogueStore for PostgresStore {
 }
 
 fn entry(row: &Row) -> Result<CatalogueEntry, Corrupt> {
-    columns(row)?.entry()
-}
-
-fn columns(row: &Row) -> Result<CatalogueColumns, Corrupt> {
-    Ok(CatalogueColumns {
-        kind: column(row, 0)?,
-        account_id: column(row, 1)?,
-        version: column(row, 2)?,
-        at_us: column(row, 3)?,
-        row_count: column(row, 4)?,
-    })
+    CatalogueColumns::read(row)?.entry()
 }

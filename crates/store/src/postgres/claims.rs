@@ -13,13 +13,13 @@ use tokio_postgres::Row;
 
 use super::attempt::Attempt;
 use super::fault::Fault;
-use super::floor::{Floor, Scan};
-use super::{codes, column, pooled};
+use super::scan_start::{Scan, ScanStart};
+use super::{codes, column, pool_claims};
 use crate::rows::binds::SET_ASIDE;
 use crate::rows::dispatch::{ParcelColumns, code_text};
 use crate::rows::{Corrupt, NOBODY, micros};
 
-/// The columns of a claimed row, as [`Row::of`] reads them. The message of a row may be missing or unreadable.
+/// The columns of a claimed row, as `Row::read` reads them. The message of a row may be missing or unreadable.
 macro_rules! parcel_columns {
     () => {
         "taken.id, m.account_id, m.recipient, m.originator, m.body, m.coding, m.udh, m.parts, m.priority, m.test_mode,
@@ -29,8 +29,8 @@ macro_rules! parcel_columns {
 }
 pub(super) use parcel_columns;
 
-/// Rows that another node is claiming are left to it. What was scheduled is queued from now on. The first row tells the
-/// time, and nothing else if nothing was due.
+/// Skips rows that another node is claiming. Scheduled messages become queued. The first row has the time, and nothing
+/// else if nothing was due.
 const CLAIM: &str = concat!(
     "WITH due AS MATERIALIZED (
         SELECT d.owner, d.lane, d.due_us, d.id
@@ -67,7 +67,7 @@ const SET_ASIDE_ROWS: &str = "
         AS g (lane, due_us, id, attempt)
     WHERE q.owner = $2 AND q.lane = g.lane AND q.due_us = g.due_us AND q.id = g.id AND q.attempt = g.attempt";
 
-/// A claim of what is due and nobody's, or a pool's, at most so much of each lane.
+/// Claims messages that are due and that no node holds, up to a limit for each lane, and messages from route pools.
 pub(super) struct Claims<'a> {
     pub(super) node: NodeId,
     pub(super) limits: [u32; 3],
@@ -85,7 +85,7 @@ impl Attempt for Claims<'_> {
         // Both are under way at once: one round trip.
         let (due, pooled) = tokio::try_join!(
             self.claim_nobodys(&transaction, &scans),
-            pooled::claim(&transaction, self.node, self.pools)
+            pool_claims::claim(&transaction, self.node, self.pools)
         )?;
         let mut reading = Reading::default();
         for row in due.iter().chain(&pooled.rows) {
@@ -161,7 +161,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Gives messages that carry codes their texts. One whose text cannot be read is set aside.
+    /// Restores the texts of messages that carry codes. A message with an unreadable text is set aside.
     fn reveal_codes(&mut self, keys: &KeyRing, texts: &HashMap<MessageId, Vec<u8>>) {
         for mut parcel in std::mem::take(&mut self.parcels) {
             match texts
@@ -211,9 +211,9 @@ impl Reading {
     }
 }
 
-/// Where the next scan of each lane begins, of what is nobody's; what is a pool's is scanned from the beginning.
+/// Where the next scan of each lane begins. Route pools are scanned from the beginning.
 #[derive(Default)]
-pub(super) struct Lanes([Floor; 3]);
+pub(super) struct Lanes([ScanStart; 3]);
 
 impl Lanes {
     fn begin(&self) -> [Scan; 3] {
@@ -221,7 +221,7 @@ impl Lanes {
         self.0.each_ref().map(|floor| floor.begin(now))
     }
 
-    /// A lane in which nothing was wanted was not looked at.
+    /// A lane with a limit of zero was not scanned.
     fn end(&self, scans: &[Scan; 3], limits: [u32; 3], now_us: i64, parcels: &[Parcel]) {
         let now = Instant::now();
         for (lane, limit) in (0..).zip(limits).filter(|(_, limit)| *limit > 0) {

@@ -1,4 +1,4 @@
-//! Confirmation codes: counted, and their texts until the message has ended.
+//! The port for confirmation codes: their number is limited, and their texts are stored until the message has ended.
 
 use std::collections::HashMap;
 
@@ -15,22 +15,16 @@ use jiff::SignedDuration;
 use tokio_postgres::Row;
 
 use super::fault::Fault;
-use super::senders::run;
+use super::transaction::execute;
 use super::{PostgresStore, Values, column};
 use crate::encrypted::salt;
 use crate::rows::{self, Corrupt, duration_us, micros, timestamp};
+use crate::sql::codes as sql;
 
-/// Whoever counts codes of the same account or number waits here, and then sees this one. The first number keeps these
-/// locks apart from others.
+/// Codes of the same account or number are counted one after another, because of this lock. The first number separates
+/// these locks from others.
 const LOCK: &str = "
     SELECT pg_advisory_xact_lock(1668244580, hashint8($1)), pg_advisory_xact_lock(1668244581, hashint8($2))";
-const SENT_TO: &str =
-    "SELECT sent_us FROM code_sent WHERE number = $1 ORDER BY sent_us DESC LIMIT $2";
-const SENT_BY: &str = "
-    SELECT sent_us FROM code_sent WHERE account_id = $1 ORDER BY sent_us DESC
-    LIMIT 1 OFFSET (SELECT codes_per_day - 1 FROM account WHERE id = $1)";
-const COUNT: &str = "
-    INSERT INTO code_sent (number, account_id, sent_us) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
 const PRUNE: &str = "
     WITH old AS MATERIALIZED (
         SELECT number, sent_us, account_id FROM code_sent WHERE sent_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -100,10 +94,12 @@ pub(super) async fn keep_texts<'a>(
     if messages.is_empty() {
         return Ok(());
     }
-    run(transaction, KEEP_TEXTS, &[&messages, &texts]).await
+    execute(transaction, KEEP_TEXTS, &[&messages, &texts])
+        .await
+        .map(drop)
 }
 
-/// The encrypted texts of these messages, of those that have one.
+/// The encrypted texts of those of these messages that have one.
 pub(super) async fn find_texts(
     transaction: &Transaction<'_>,
     parcels: &[Parcel],
@@ -129,13 +125,23 @@ pub(super) async fn count(
     now: Timestamp,
 ) -> Result<Result<(), Capped>, Fault> {
     let (number, account) = (number.as_i64(), account.as_i64());
-    run(transaction, LOCK, &[&account, &number]).await?;
-    let sent_to = list(transaction, SENT_TO, &[&number, &i64::from(NUMBER_DAY)]).await?;
-    let sent_by = list(transaction, SENT_BY, &[&account]).await?;
+    execute(transaction, LOCK, &[&account, &number]).await?;
+    let sent_to = list(
+        transaction,
+        sql::SENT_TO.postgres,
+        &[&number, &i64::from(NUMBER_DAY)],
+    )
+    .await?;
+    let sent_by = list(transaction, sql::SENT_BY.postgres, &[&account]).await?;
     let checked = code_cap::check_number(&sent_to, now)
         .and_then(|()| code_cap::check_account(sent_by.first().copied(), now));
     if checked.is_ok() {
-        run(transaction, COUNT, &[&number, &account, &micros(now)]).await?;
+        execute(
+            transaction,
+            sql::COUNT.postgres,
+            &[&number, &account, &micros(now)],
+        )
+        .await?;
     }
     Ok(checked)
 }

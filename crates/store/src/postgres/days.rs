@@ -1,9 +1,9 @@
-//! The days of history. A message ID carries the day on which it was reserved, and `message`, `callback` and
-//! `callback_attempt` have a partition for each day, so that a day is forgotten by dropping three tables.
+//! The days of history. A message ID contains the day on which it was reserved, and `message`, `callback` and
+//! `callback_attempt` have a partition for each day, so that dropping three tables deletes a day.
 //!
-//! The bounds of a day follow from its date alone, so nodes have nothing to agree on. Whoever reserves IDs makes the
-//! partitions of their day and of the next few; nothing is ever stored for which there is no partition. Lower IDs, from
-//! the time before there were days or out of another database, stand in the partition "before".
+//! The bounds of a day follow from its date, so nodes need no agreement. The node that reserves IDs creates the
+//! partitions of their day and of the next few; no row is stored without a partition. Lower IDs, from before there were
+//! days or from another database, are in the partition "before".
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -45,16 +45,16 @@ pub(super) fn partitioned_by(table: &str) -> Option<&'static str> {
     }
 }
 
-/// IDs that were never given out and are not of an earlier day than `$2`; and today's first. 20454: [`EPOCH`] in days since
-/// 1970.
+/// The next IDs: never used before, and not of an earlier day than `$2`; and the first ID of today. 20454 is [`EPOCH`]
+/// in days since 1970.
 const RESERVE: &str = concat!(
     "UPDATE id_block SET next = greatest(next, $2::bigint) + $1::bigint RETURNING next - $1::bigint, (",
     now_us!(),
     " / 86400000000 - 20454) << 32"
 );
-/// Whoever makes days holds the only row of that table: of two that make the same one, the second finds it.
+/// The node that creates days locks the only row of that table, so a second node finds the day.
 pub(super) const ONE_AT_A_TIME: &str = "SELECT next FROM id_block FOR UPDATE";
-/// Nobody who reserves IDs is to wait long behind somebody else's lock.
+/// Reserving IDs must not wait long for a lock.
 const BE_BRIEF: &str = "SET LOCAL lock_timeout = '2s'";
 pub(super) const IS_THERE: &str = "SELECT to_regclass($1::text) IS NOT NULL";
 
@@ -64,7 +64,7 @@ pub(super) struct Day(i64);
 
 impl Day {
     /// The day of an ID; `None` before the first.
-    pub(super) fn of(id: i64) -> Option<Self> {
+    pub(super) fn from_id(id: i64) -> Option<Self> {
         (id >= FIRST_ID).then_some(Self(id >> DAY_BITS))
     }
 
@@ -93,7 +93,7 @@ impl Day {
         (self.0 + EPOCH_DAYS) * DAY_US
     }
 
-    /// When this day is over.
+    /// The end of this day.
     pub(super) fn end_us(self) -> i64 {
         self.after(1).start_us()
     }
@@ -110,7 +110,7 @@ impl Day {
     }
 
     /// The day of a partition of a table.
-    pub(super) fn of_partition(table: &str, name: &str) -> Option<Self> {
+    pub(super) fn from_partition(table: &str, name: &str) -> Option<Self> {
         let name = name.strip_prefix(table)?.strip_prefix('_')?;
         let date = Date::strptime("%Y%m%d", name).ok()?;
         let days = EPOCH.until(date).ok()?.get_days();
@@ -172,7 +172,7 @@ impl Made {
     }
 }
 
-/// The making of those days that are missing.
+/// Creates missing days.
 struct Make<'a>(&'a [Day]);
 
 impl Attempt for Make<'_> {
@@ -208,8 +208,8 @@ pub(super) async fn make_missing(
 }
 
 impl PostgresStore {
-    /// Reserves IDs of today. Where today has no partitions and none can be made, IDs go on where they are, and their
-    /// messages stand with those of an earlier day: that is no reason to refuse any.
+    /// Reserves IDs of today. If the partitions of today are missing and cannot be created, IDs continue in an earlier
+    /// day, because no message may be refused for that.
     pub(super) async fn reserve(&self, count: i64) -> Result<MessageId, StoreError> {
         let (mut first, today) = self.reserve_from(count, self.made.begun()).await?;
         let is_begun = self.made.is_new(today) && self.begin(today).await;
@@ -230,7 +230,7 @@ impl PostgresStore {
 
     /// Makes the day of a first ID and the next few; says whether it has begun.
     async fn begin(&self, first_id: i64) -> bool {
-        let Some(today) = Day::of(first_id) else {
+        let Some(today) = Day::from_id(first_id) else {
             return false;
         };
         if let Err(error) = self.make_days(self.made.missing([today].into_iter())).await {
@@ -264,8 +264,8 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Stores submissions by an attempt. Their days are nearly always there: this one reserved the IDs. Yet they may be of
-    /// another database, or so old that their day was forgotten.
+    /// Stores submissions. Their days nearly always exist, because this node reserved the IDs. But IDs may be of
+    /// another database, or so old that their day was dropped.
     pub(super) async fn store_by<A: Attempt>(
         &self,
         operation: &'static str,
@@ -279,7 +279,7 @@ impl PostgresStore {
         let days = || {
             ids.clone()
                 .flatten()
-                .filter_map(|to| Day::of(to.id.as_i64()))
+                .filter_map(|to| Day::from_id(to.id.as_i64()))
         };
         self.make_days(self.made.missing(days())).await?;
         match attempt::run(&self.pool, operation, attempt).await {
@@ -336,7 +336,7 @@ mod tests {
                 Some(("77671022", 182_961_158_400)),
             ),
         ] {
-            let found = Day::of(id).map(|day| (day.name(), day.end_us() / 1_000_000));
+            let found = Day::from_id(id).map(|day| (day.name(), day.end_us() / 1_000_000));
             assert_eq!(
                 found,
                 day.map(|(date, end)| (date.to_owned(), end)),
@@ -356,20 +356,20 @@ mod tests {
             ("message_20261301", None),
         ] {
             assert_eq!(
-                Day::of_partition("message", name),
+                Day::from_partition("message", name),
                 expected.map(Day),
                 "{name}"
             );
         }
         for day in [1, 59, 365, 366, 100_000].map(Day) {
             let name = day.partition("transit");
-            assert_eq!(Day::of_partition("transit", &name), Some(day));
+            assert_eq!(Day::from_partition("transit", &name), Some(day));
             assert_eq!(
                 (Day::at(day.start_us()), Day::at(day.end_us() - 1)),
                 (day, day)
             );
-            assert_eq!(Day::of(day.first_id()), Some(day));
-            assert_eq!(Day::of(day.end_id() - 1), Some(day));
+            assert_eq!(Day::from_id(day.first_id()), Some(day));
+            assert_eq!(Day::from_id(day.end_id() - 1), Some(day));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Encrypts what is not encrypted with the key that the database names.
+//! Encrypts everything that is not encrypted with the current key of the database.
 
 use deadpool_postgres::GenericClient;
 use domain::KeyRing;
@@ -6,15 +6,15 @@ use tokio_postgres::Error;
 
 use super::fault::asks_for_repetition;
 use crate::encrypted::{BATCH, Encrypting, NamedKey, renew, renew_text, secret_place, totp_place};
+use crate::sql::encrypted as sql;
 use crate::{KeepKey, OpenError, Options};
 
-const FIND_KEY: &str = "SELECT key_id, proof, kept FROM service_key";
-/// Of several nodes that start at once, one names its key and the others find that.
+/// When several nodes start at once, one stores the name of its key and the others find it.
 const NAME_KEY: &str = "
     INSERT INTO service_key (one, key_id, proof, kept) VALUES (1, $1, $2, $3) ON CONFLICT (one) DO NOTHING";
 const NAME_NEWEST: &str = "UPDATE service_key SET key_id = $1, proof = $2";
 const KEEP_KEY: &str = "UPDATE service_key SET kept = $2 WHERE key_id = $1 AND kept IS NULL";
-/// Forgets a kept key, unless a text that carries a code still needs it.
+/// Deletes a stored key, unless the text of a code still needs it.
 const FORGET_KEPT: &str = "
     UPDATE service_key SET kept = NULL WHERE key_id = $1 AND kept IS NOT NULL AND NOT EXISTS
         (SELECT 1 FROM code_text WHERE substring(text FROM 1 FOR length($2::bytea)) <> $2::bytea)";
@@ -101,7 +101,7 @@ async fn prepare_once(
     let is_over = encrypting == Encrypting::Newest && active.active() == wanted;
     if encrypting == Encrypting::Newest && !is_over {
         active = active.with_active(wanted).expect("it is among them");
-        let named = NamedKey::of(&active, KeepKey::Elsewhere);
+        let named = NamedKey::from_keys(&active, KeepKey::Elsewhere);
         let values: super::Values<'_> = &[&named.key_id, &named.proof];
         client.execute(NAME_NEWEST, values).await?;
     }
@@ -121,7 +121,7 @@ async fn prepare_once(
 }
 
 async fn find(client: &impl GenericClient) -> Result<Option<NamedKey>, Error> {
-    let row = client.query_opt(FIND_KEY, &[]).await?;
+    let row = client.query_opt(sql::FIND_KEY.postgres, &[]).await?;
     row.map(|row| {
         Ok(NamedKey {
             key_id: row.try_get(0)?,
@@ -137,7 +137,7 @@ async fn name(
     keys: &KeyRing,
     keep: KeepKey,
 ) -> Result<NamedKey, Error> {
-    let named = NamedKey::of(keys, keep);
+    let named = NamedKey::from_keys(keys, keep);
     let values: super::Values<'_> = &[&named.key_id, &named.proof, &named.kept];
     client.execute(NAME_KEY, values).await?;
     Ok(find(client).await?.unwrap_or(named))

@@ -1,4 +1,4 @@
-//! How messages end: the final state, the timer, the report, all in the transaction of whoever brings the end about.
+//! How messages end: the final state, the expiry and the delivery report are stored in the transaction that ends them.
 
 use std::collections::HashMap;
 
@@ -18,8 +18,8 @@ use crate::rows::callbacks::{CallbackColumns, TextColumns};
 use crate::rows::dispatch::{EndedColumns, seen_payload};
 use crate::rows::{self, Corrupt, NOBODY, micros, outcome_numbers};
 
-/// What has ended changes no more. Each message that this ends is returned once, and each report that it creates. Lookups
-/// are counted when it is known what their callers are told.
+/// Final states never change. Each message that this ends is returned once, and so is each delivery report that it
+/// creates. Lookups are counted when their answer is known.
 const END: &str = concat!(
     "WITH ended AS (
         UPDATE message AS m SET status = g.status, error = g.error, final_us = g.at_us,
@@ -52,7 +52,7 @@ const END: &str = concat!(
     UNION ALL
     SELECT message_id, NULL::smallint, NULL::bigint, NULL::bytea, NULL::int, id, due_us FROM created"
 );
-/// For lookups of which only the end is known.
+/// For lookups that ended without an answer.
 const TELL: &str = "
     UPDATE message AS m SET status = g.status, error = g.error, result = g.result
     FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[], $4::text[]) AS g (id, status, error, result)
@@ -68,7 +68,7 @@ const SEE: &str = "
         SELECT id FROM transit WHERE carrier = $1 AND reference = $2 ORDER BY taken_us DESC, id DESC LIMIT 1
     ) AND status = 1 AND seen_us IS NULL
     RETURNING account_id, dlr_url, network, id";
-/// Stored whole: the message may be forgotten by another node in this moment, without this report.
+/// Stored in full, because another node may delete the message at the same time, without this report.
 const REPORT_SEEN: &str = concat!(
     "WITH created AS (
         INSERT INTO callback (account_id, message_id, kind, url, payload, created_us, due_us, state, tries)
@@ -79,20 +79,20 @@ const REPORT_SEEN: &str = concat!(
     INSERT INTO callback_queue (owner, due_us, id, attempt, message_id)
     SELECT 0, due_us, id, 0, message_id FROM created"
 );
-/// Takes delivered parts off what is left of a message.
+/// Subtracts delivered parts from the open parts of a message.
 const TAKE_PARTS_OFF: &str = "
     UPDATE message AS m SET parts_left = coalesce(m.parts_left, g.parts) - g.delivered
     FROM UNNEST($1::bigint[], $2::smallint[], $3::smallint[]) AS g (id, parts, delivered)
     WHERE m.id = ANY(ARRAY[g.id]) AND m.final_us IS NULL RETURNING m.id, m.parts_left";
 
-/// How one of so many parts of a message ended.
+/// The outcome of one part of a message.
 pub(super) struct PartReport {
     pub(super) id: i64,
     pub(super) parts: i16,
     pub(super) outcome: Outcome,
     pub(super) taken: TakenParts,
     pub(super) at_us: i64,
-    /// What a lookup's caller is told.
+    /// The answer for the caller of a lookup.
     pub(super) report: Option<String>,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct PartReport {
 pub(super) enum Progress {
     /// It ended.
     Ended(EndedColumns),
-    /// Other parts are still out.
+    /// Other parts have no outcome yet.
     GoesOn,
     /// It had ended before.
     WasOver,
@@ -215,8 +215,8 @@ async fn take_parts_off(
     Ok(left?)
 }
 
-/// Ends messages; those that had ended before are missing from what it returns. In the order of IDs, so that two
-/// batches wait for each other, not both for both.
+/// Ends messages; the result leaves out those that had ended before. Rows are locked in the order of IDs, so that two
+/// batches cannot deadlock.
 async fn end(
     transaction: &Transaction<'_>,
     holder: Option<NodeId>,
@@ -289,7 +289,7 @@ async fn count_lookups(
     Ok(())
 }
 
-/// Makes up what the callers of lookups are told of which only the end is known.
+/// Makes the answers for callers of lookups that ended without one.
 async fn tell(
     transaction: &Transaction<'_>,
     ends: &mut [End],
@@ -327,7 +327,7 @@ struct Message {
     account_id: i64,
     url: Option<Vec<u8>>,
     network: Option<i32>,
-    /// Its report: the ID, and where it stands in the queue.
+    /// Its delivery report: the ID and the queue key.
     callback: Option<(i64, i64)>,
 }
 

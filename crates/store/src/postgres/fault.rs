@@ -30,7 +30,7 @@ pub(super) enum Fault {
     Raced(#[from] Raced),
 }
 
-/// Another transaction changed what this one had looked at, which is then begun again.
+/// Another transaction changed what this one had read, so this one is repeated.
 #[derive(Debug, thiserror::Error)]
 #[error("other transactions were faster, again and again")]
 pub(super) struct Raced;
@@ -87,9 +87,8 @@ pub(super) fn asks_for_repetition(error: &Error) -> bool {
         || is_entered_already(error)
 }
 
-/// Two transactions that saw the same newest entry of a ledger both add the next one. Locks keep them apart where each
-/// statement sees what is committed before it; where a whole transaction sees what was there when it began, the second
-/// finds out only here.
+/// Two transactions that saw the same newest entry of a ledger both add the next one. Locks prevent this with read
+/// committed isolation; with serializable isolation the second fails here.
 fn is_entered_already(error: &Error) -> bool {
     const KEY: &str = "ledger_pkey";
     let said = error.as_db_error();
@@ -125,8 +124,8 @@ fn kind_of(error: &Error) -> Kind {
     }
 }
 
-/// By code, then by class. A statement that took too long is of class 57. A server whose own disk fails (58, XX)
-/// restarts itself and recovers, so from here it is only away.
+/// By code, then by class. A statement that took too long is of class 57. A server with a failed disk (58, XX) restarts
+/// and recovers, so it counts as unavailable.
 fn kind_of_code(code: &str) -> Kind {
     const DISK_FULL: &str = "53100";
     const READ_ONLY_AFTER_FAILOVER: &str = "25006";

@@ -9,16 +9,9 @@ use super::fault::{Fault, Raced};
 use super::{PostgresStore, column};
 use crate::rows::Corrupt;
 use crate::rows::fold::{self, ACCOUNTS, FoldCursor, FoldEntry, Folded};
+use crate::sql::fold as sql;
 
 const NOW: &str = concat!("SELECT ", now_us!());
-const LIST_ACCOUNTS: &str = "SELECT id FROM account WHERE id >= $1 ORDER BY id LIMIT $2";
-/// The newest entry is the balance, and is never folded.
-const IS_DUE: &str = "
-    SELECT coalesce((
-        SELECT at_us < $3::bigint FROM ledger
-        WHERE account_id = $1 AND id > $2 AND id < (SELECT max(id) FROM ledger WHERE account_id = $1)
-        ORDER BY id LIMIT 1
-    ), FALSE)";
 /// Two nodes that fold the same entries do so one after the other: the second reads what the first has left.
 const READ: &str = "
     SELECT id, at_us, kind, amount_micros, balance_micros, messages, note IS NOT NULL, spent_day, spent_micros
@@ -41,12 +34,16 @@ impl PostgresStore {
         let before_us = fold::day_start_us(now_us.saturating_sub(age_us));
         let values: super::Values<'_> = &[&self.folding.next(), &i64::from(ACCOUNTS)];
         let read = |row: &Row| column::<i64>(row, 0);
-        let accounts = self.list(OPERATION, LIST_ACCOUNTS, values, read).await?;
+        let accounts = self
+            .list(OPERATION, sql::LIST_ACCOUNTS.postgres, values, read)
+            .await?;
         for &account in &accounts {
             let cursor = self.folding.cursor(account);
             let values: super::Values<'_> = &[&account, &cursor.done, &before_us];
             if self
-                .get(OPERATION, IS_DUE, values, |row| column(row, 0))
+                .get(OPERATION, sql::IS_DUE.postgres, values, |row| {
+                    column(row, 0)
+                })
                 .await?
             {
                 let step = Fold {
@@ -126,15 +123,5 @@ impl Fold {
 }
 
 fn entry(row: &Row) -> Result<FoldEntry, Corrupt> {
-    Ok(FoldEntry {
-        id: column(row, 0)?,
-        at_us: column(row, 1)?,
-        kind: column(row, 2)?,
-        amount_micros: column(row, 3)?,
-        balance_micros: column(row, 4)?,
-        messages: column(row, 5)?,
-        has_note: column(row, 6)?,
-        spent_day: column(row, 7)?,
-        spent_micros: column(row, 8)?,
-    })
+    FoldEntry::read(row)
 }

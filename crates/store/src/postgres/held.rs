@@ -65,7 +65,7 @@ impl PostgresStore {
         ordered.sort_by_key(|row| row.id);
         let (mut owner, mut lane, mut due_us) = (Vec::new(), Vec::new(), Vec::new());
         let (mut id, mut attempt) = (Vec::new(), Vec::new());
-        for row in ordered.iter().map(ClaimedColumns::of) {
+        for row in ordered.iter().map(ClaimedColumns::from_row) {
             owner.push(node.as_i64());
             lane.push(row.lane);
             due_us.push(row.due_us);

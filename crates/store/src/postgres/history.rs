@@ -1,7 +1,7 @@
-//! The port for looking for messages, from the newest down.
+//! The port for finding messages, the newest first.
 //!
-//! An index finds an account's messages, or those to a number, within a segment of 2048 IDs; segments are asked from the
-//! newest down, many with one statement. Whatever else is asked for is checked on the rows.
+//! An index finds the messages of an account, or to a number, within a segment of 2048 IDs. Segments are read from the
+//! newest down, many with one statement. Other conditions are checked on the rows.
 
 use async_trait::async_trait;
 use domain::MessageId;
@@ -15,9 +15,10 @@ use tokio_postgres::types::ToSql;
 
 use super::{PostgresStore, column, fault};
 use crate::rows::history::{
-    FittingColumns, Looked, SummaryColumns, TimeSearch, WhoseColumns, summary_columns,
+    IndexColumns, MatchColumns, MessagePage, SummaryColumns, TimeSearch, summary_columns,
 };
 use crate::rows::{Corrupt, MessageColumns};
+use crate::sql::history as sql;
 
 /// How many bits of an ID tell the place within its segment; the index is built on it.
 const SEGMENT_BITS: u32 = 11;
@@ -32,7 +33,6 @@ const PROBES: i64 = 31;
 /// How many segments are read, all their rows, in one look.
 const SEGMENTS_READ: u32 = 8;
 
-const EDGES: &str = "SELECT (SELECT min(id) FROM message), (SELECT max(id) FROM message)";
 const ACCEPTED: &str = "
     SELECT p.id, f.id, f.accepted_us FROM UNNEST($1::bigint[]) AS p (id)
     LEFT JOIN LATERAL (SELECT m.id, m.accepted_us FROM message AS m WHERE m.id >= p.id ORDER BY m.id LIMIT 1) AS f ON TRUE";
@@ -48,7 +48,7 @@ macro_rules! walk {
     };
 }
 /// What rows must fit, by the values that [`values`] gives.
-macro_rules! fitting {
+macro_rules! matching {
     () => {
         " AND m.accepted_us >= $3 AND m.accepted_us < $4 AND ($5::smallint IS NULL OR m.channel = $5)
             AND ($6::text IS NULL OR m.originator = $6) AND ($7::smallint IS NULL OR m.status = $7)
@@ -59,8 +59,9 @@ macro_rules! fitting {
         "
     };
 }
-/// How far it looked, with what it found. The bounds of the segment name its partition; by the index that has all of
-/// them, its rows are found. The sums keep the primary key out of the order, by which whole segments would be read.
+/// Returns the matching rows and how far the search went. The bounds of the segment select its partition, and the index
+/// on all of them finds its rows. The sums keep the planner from using the primary key, which would read whole
+/// segments.
 macro_rules! look_by_number {
     ($conditions:expr) => {
         concat!(
@@ -71,7 +72,7 @@ macro_rules! look_by_number {
             " FROM message AS m WHERE m.id >> 11 = walk.segment AND m.id >= walk.segment << 11
                 AND m.id < (walk.segment + 1) << 11 AND m.id + 0 < $1 ",
             $conditions,
-            fitting!(),
+            matching!(),
             " ORDER BY m.id + 0 DESC LIMIT $11) AS f ORDER BY f.id DESC LIMIT $11
             ) AS found ON TRUE ORDER BY found.id DESC"
         )
@@ -92,14 +93,14 @@ const LOOK_IN_SEGMENT: &str = concat!(
     "SELECT NULL::bigint, NULL::boolean, ",
     summary_columns!(),
     " FROM message AS m WHERE m.id < $1 AND m.id >= $2::bigint",
-    fitting!(),
+    matching!(),
     " ORDER BY m.id DESC LIMIT $11"
 );
 const LOOK_IN_SEGMENT_OF: &str = concat!(
     "SELECT NULL::bigint, NULL::boolean, ",
     summary_columns!(),
     " FROM message AS m WHERE m.id >> 11 = $2::bigint >> 11 AND m.account_id = $12 AND m.id < $1 AND m.id >= $2::bigint",
-    fitting!(),
+    matching!(),
     " ORDER BY m.id DESC LIMIT $11"
 );
 
@@ -114,8 +115,8 @@ impl HistoryStore for PostgresStore {
     ) -> Result<Found<MessageSummary, MessageId>, StoreError> {
         let search = Search {
             store: self,
-            whose: WhoseColumns::of(filter),
-            fitting: FittingColumns::of(filter),
+            index: IndexColumns::from_filter(filter),
+            matching: MatchColumns::from_filter(filter),
             limit: look.limit as usize,
             floor: 0,
         };
@@ -150,10 +151,10 @@ impl HistoryStore for PostgresStore {
 /// A look under way.
 struct Search<'a> {
     store: &'a PostgresStore,
-    whose: WhoseColumns,
-    fitting: FittingColumns,
+    index: IndexColumns,
+    matching: MatchColumns,
     limit: usize,
-    /// What is at or below it fits not.
+    /// Messages at or below it do not match.
     floor: i64,
 }
 
@@ -164,9 +165,9 @@ struct Bounds {
 }
 
 impl Search<'_> {
-    /// Messages to a number: few in any segment, so those of many are asked for at once.
-    async fn by_number(&self, mut before: i64) -> Result<Looked, StoreError> {
-        let (sql, steps) = match self.whose.account_id {
+    /// Messages to a number: few in each segment, so many segments are read at once.
+    async fn by_number(&self, mut before: i64) -> Result<MessagePage, StoreError> {
+        let (sql, steps) = match self.index.account_id {
             Some(_) => (LOOK_BY_NUMBER, STEPS),
             None => (LOOK_BY_NUMBER_OF_ALL, STEPS_OF_ALL),
         };
@@ -179,15 +180,15 @@ impl Search<'_> {
             }
             match self.below(&bounds) {
                 Some(below) => before = below,
-                None => return Ok(Looked { rows, next: None }),
+                None => return Ok(MessagePage { rows, next: None }),
             }
         }
         Ok(self.stopped(rows, before))
     }
 
     /// Messages of an account or of all: where there are any, all of a segment may be.
-    async fn by_account(&self, mut before: i64) -> Result<Looked, StoreError> {
-        let sql = match self.whose.account_id {
+    async fn by_account(&self, mut before: i64) -> Result<MessagePage, StoreError> {
+        let sql = match self.index.account_id {
             Some(_) => LOOK_IN_SEGMENT_OF,
             None => LOOK_IN_SEGMENT,
         };
@@ -205,16 +206,16 @@ impl Search<'_> {
             } else if let Some(below) = self.below(&bounds) {
                 before = below;
             } else {
-                return Ok(Looked { rows, next: None });
+                return Ok(MessagePage { rows, next: None });
             }
             if before <= self.floor + 1 && rows.len() < self.limit {
-                return Ok(Looked { rows, next: None });
+                return Ok(MessagePage { rows, next: None });
             }
         }
         Ok(self.stopped(rows, before))
     }
 
-    /// Where to go on below what was walked through; `None`: there is nothing that could fit.
+    /// Where the search continues; `None` when no further message can match.
     fn below(&self, bounds: &Bounds) -> Option<i64> {
         let below = bounds.low.filter(|_| !bounds.is_end)? << SEGMENT_BITS;
         (below > self.floor + 1).then_some(below)
@@ -223,16 +224,19 @@ impl Search<'_> {
     /// The same look, from where the times that are asked for end to where they begin.
     async fn within_times(mut self, before: i64) -> Result<(Self, i64), StoreError> {
         let read = |row: &Row| Ok((column(row, 0)?, column(row, 1)?));
-        let is_asked = self.fitting.since_us > i64::MIN || self.fitting.until_us < i64::MAX;
+        let is_asked = self.matching.since_us > i64::MIN || self.matching.until_us < i64::MAX;
         if !is_asked {
             return Ok((self, before));
         }
-        let edges = self.store.get(OPERATION, EDGES, &[], read).await?;
+        let edges = self
+            .store
+            .get(OPERATION, sql::EDGES.postgres, &[], read)
+            .await?;
         let (Some(first), Some(last)) = edges else {
             return Ok((self, before));
         };
-        let since = TimeSearch::for_since(&self.fitting, first, last);
-        let until = TimeSearch::for_until(&self.fitting, first, last);
+        let since = TimeSearch::for_since(&self.matching, first, last);
+        let until = TimeSearch::for_until(&self.matching, first, last);
         if let Some(since) = since {
             self.floor = self.search(since).await?.low;
         }
@@ -261,23 +265,23 @@ impl Search<'_> {
         }
     }
 
-    /// Enough was found, or looked at.
-    fn stopped(&self, rows: Vec<SummaryColumns>, before: i64) -> Looked {
+    /// Enough messages were found or checked.
+    fn stopped(&self, rows: Vec<SummaryColumns>, before: i64) -> MessagePage {
         let last = rows.last().map(|row| row.message.id);
         let next = last.filter(|_| rows.len() >= self.limit).unwrap_or(before);
-        Looked {
+        MessagePage {
             rows,
             next: Some(next),
         }
     }
 
     async fn seek(&self, before: i64, step: i32) -> Result<(Bounds, Option<i64>), StoreError> {
-        let values: super::Values<'_> = &[&before, &step, &self.whose.account_id];
+        let values: super::Values<'_> = &[&before, &step, &self.index.account_id];
         let read = |row: &Row| Ok((bounds(row)?, column(row, 2)?));
         self.store.get(OPERATION, SEEK, values, read).await
     }
 
-    /// Runs a statement whose second value is its own affair, for what is still missing.
+    /// Runs a statement for the missing rows; the caller provides its second value.
     async fn look(
         &self,
         sql: &'static str,
@@ -286,28 +290,28 @@ impl Search<'_> {
         found: usize,
     ) -> Result<(Bounds, Vec<SummaryColumns>), StoreError> {
         let missing = i64::try_from(self.limit.saturating_sub(found)).unwrap_or(i64::MAX);
-        let fitting = &self.fitting;
+        let matching = &self.matching;
         let values: super::Values<'_> = &[
             &before,
             second,
-            &fitting.since_us,
-            &fitting.until_us,
-            &fitting.channel,
-            &fitting.originator,
-            &fitting.status,
-            &fitting.state,
-            &fitting.error,
-            &fitting.is_sent,
+            &matching.since_us,
+            &matching.until_us,
+            &matching.channel,
+            &matching.originator,
+            &matching.status,
+            &matching.state,
+            &matching.error,
+            &matching.is_sent,
             &missing,
-            &self.whose.account_id,
-            &self.whose.recipient,
+            &self.index.account_id,
+            &self.index.recipient,
         ];
         let rows = self.store.query(OPERATION, sql, values).await?;
         read_all(&rows).map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
     }
 }
 
-/// Where nothing was found, one row still says how far was looked.
+/// When nothing is found, one row still tells how far the search went.
 fn read_all(rows: &[Row]) -> Result<(Bounds, Vec<SummaryColumns>), Corrupt> {
     let nothing = Bounds {
         low: None,
@@ -333,18 +337,7 @@ fn bounds(row: &Row) -> Result<Bounds, Corrupt> {
 /// Reads a message from this column on.
 pub(super) fn summary(row: &Row, at: usize) -> Result<SummaryColumns, Corrupt> {
     Ok(SummaryColumns {
-        message: MessageColumns {
-            id: column(row, at)?,
-            state: column(row, at + 1)?,
-            scheduled_us: column(row, at + 2)?,
-            final_us: column(row, at + 3)?,
-            parts: column(row, at + 4)?,
-            status: column(row, at + 5)?,
-            error: column(row, at + 6)?,
-            network: column(row, at + 7)?,
-            channel: column(row, at + 8)?,
-            is_sent: column(row, at + 9)?,
-        },
+        message: MessageColumns::read(row, at)?,
         account_id: column(row, at + 10)?,
         originator: column(row, at + 11)?,
         recipient: column(row, at + 12)?,

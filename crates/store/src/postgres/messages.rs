@@ -16,26 +16,15 @@ use tokio_postgres::Row;
 use super::accept::{self, CarefulBatch, PlainBatch};
 use super::attempt::Attempt;
 use super::fault::Fault;
-use super::{PostgresStore, attempt, billing, column, keys};
+use super::{PostgresStore, attempt, billing, column, idempotency};
 use crate::rows::{self, CANCELLED, Corrupt, MessageColumns, ScheduledColumns, micros};
+use crate::sql::messages as sql;
 
 /// An expression, so that it is not the index of expiries that is read: nearly all keys expire later.
 const FIND_ANSWER: &str = "
     SELECT body, first_id, messages, parts FROM idempotency
     WHERE account_id = $1 AND key = $2 AND expires_us + 0 > $3";
-const FIND: &str = "
-    SELECT id, state, scheduled_us, final_us, parts, status, error, network, channel, EXISTS (SELECT 1 FROM queue
-        WHERE queue.owner = -1 AND queue.lane = 0 AND queue.due_us = message.expires_us AND queue.id = message.id)
-    FROM message WHERE id = $1 AND account_id = $2";
-const FIND_RESULT: &str = "SELECT result FROM message WHERE id = $1";
-const LIST_SCHEDULED: &str = "
-    SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
-    WHERE account_id = $1 AND state = 1 AND channel = 0 ORDER BY scheduled_us, id LIMIT $2 OFFSET $3";
-const LIST_SCHEDULED_AFTER: &str = "
-    SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
-    WHERE account_id = $1 AND state = 1 AND channel = 0 AND (scheduled_us, id) > ($2, $3)
-    ORDER BY scheduled_us, id LIMIT $4";
-/// Of two that cancel at once, the second finds the queue row gone.
+/// When two callers cancel at once, the second finds no queue row.
 const CANCEL: &str = concat!(
     "WITH waiting AS MATERIALIZED (
         SELECT 0::bigint AS owner, priority, scheduled_us, id FROM message
@@ -55,7 +44,7 @@ const CANCEL: &str = concat!(
     ")
     SELECT id FROM cancelled"
 );
-/// Rows that another node is pruning are left to it.
+/// Skips rows that another node is deleting.
 const PRUNE: &str = "
     WITH old AS MATERIALIZED (
         SELECT account_id, key FROM idempotency WHERE expires_us <= $1
@@ -113,7 +102,7 @@ impl MessageStore for PostgresStore {
         now: Timestamp,
     ) -> Result<Option<KeptAnswer>, StoreError> {
         let (account, key, now_us) = (account.as_i64(), key.as_slice(), micros(now));
-        let read = |row: &Row| keys::read_answer(row, 0);
+        let read = |row: &Row| idempotency::read_answer(row, 0);
         self.find(
             "find an idempotency key",
             FIND_ANSWER,
@@ -130,7 +119,7 @@ impl MessageStore for PostgresStore {
     ) -> Result<Option<MessageRecord>, StoreError> {
         self.find(
             "find a message",
-            FIND,
+            sql::FIND.postgres,
             &[&id.as_i64(), &account.as_i64()],
             message,
         )
@@ -148,7 +137,12 @@ impl MessageStore for PostgresStore {
         };
         let read = |row: &Row| column(row, 0);
         let report = self
-            .get("find a lookup", FIND_RESULT, &[&id.as_i64()], read)
+            .get(
+                "find a lookup",
+                sql::FIND_RESULT.postgres,
+                &[&id.as_i64()],
+                read,
+            )
             .await?;
         Ok(Some(LookupRecord {
             id,
@@ -166,7 +160,7 @@ impl MessageStore for PostgresStore {
         let values = (account.as_i64(), i64::from(page.limit), offset);
         self.list(
             "list scheduled messages",
-            LIST_SCHEDULED,
+            sql::LIST_SCHEDULED.postgres,
             &[&values.0, &values.1, &values.2],
             scheduled,
         )
@@ -182,7 +176,7 @@ impl MessageStore for PostgresStore {
         let (after_us, after_id) = rows::scheduled_key(after);
         self.list(
             "list scheduled messages",
-            LIST_SCHEDULED_AFTER,
+            sql::LIST_SCHEDULED_AFTER.postgres,
             &[&account.as_i64(), &after_us, &after_id, &i64::from(limit)],
             scheduled,
         )
@@ -243,29 +237,9 @@ impl Attempt for Cancelling {
 }
 
 fn message(row: &Row) -> Result<MessageRecord, Corrupt> {
-    let columns = MessageColumns {
-        id: column(row, 0)?,
-        state: column(row, 1)?,
-        scheduled_us: column(row, 2)?,
-        final_us: column(row, 3)?,
-        parts: column(row, 4)?,
-        status: column(row, 5)?,
-        error: column(row, 6)?,
-        network: column(row, 7)?,
-        channel: column(row, 8)?,
-        is_sent: column(row, 9)?,
-    };
-    columns.record()
+    MessageColumns::read(row, 0)?.record()
 }
 
 fn scheduled(row: &Row) -> Result<ScheduledRecord, Corrupt> {
-    let columns = ScheduledColumns {
-        id: column(row, 0)?,
-        scheduled_us: column(row, 1)?,
-        originator: column(row, 2)?,
-        recipient: column(row, 3)?,
-        body: column(row, 4)?,
-        dlr_url: column(row, 5)?,
-    };
-    columns.record()
+    ScheduledColumns::read(row)?.record()
 }

@@ -15,8 +15,8 @@ const CREATE_HISTORY: &str = "
         name       TEXT   NOT NULL,
         applied_us BIGINT NOT NULL
     )";
-/// Row 0 stands for the empty database; whoever holds its lock may migrate. Of several that insert it, one does and
-/// the others wait for that one's transaction.
+/// Row 0 represents the empty database; the node that locks it may migrate. When several nodes insert it, one succeeds
+/// and the others wait for its transaction.
 const CREATE_LOCK: &str = "
     INSERT INTO schema_migration (number, name, applied_us)
     VALUES (0, 'empty', CAST(extract(epoch FROM now()) * 1000000 AS BIGINT))
@@ -31,17 +31,17 @@ const OLDER_NODES: &str = concat!(
     " AND coalesce(schema_level, 0) < $1 ORDER BY id"
 );
 
-/// A big step, or the wait for another node's step, has no time limit. A node that is paused in the middle of a step may go
-/// on: nobody takes its work over.
+/// A large migration, or the wait for that of another node, has no time limit. A node that is paused during a migration
+/// may continue: no other node takes over its work.
 const TAKE_TIME: &str = "
     SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;
     SET LOCAL idle_in_transaction_session_timeout = '5min'";
 
 /// What came of a step.
 enum Applied {
-    /// It is applied; or the schema has gone further since.
+    /// It is applied, or the schema is newer already.
     Now(Standing),
-    /// Nodes run that could not go on after it.
+    /// Nodes are running that could not work after it.
     OlderNodes(Vec<String>),
 }
 
@@ -62,7 +62,7 @@ pub(super) async fn run(client: &mut Object, steps: &[Migration]) -> Result<(), 
     }
 }
 
-/// Applies what is missing, each step in a transaction of its own. A database that is current is only read.
+/// Applies missing migrations, each in its own transaction. A current database is only read.
 pub(super) async fn advance(client: &mut Object, steps: &[Migration]) -> Result<(), OpenError> {
     let mut at = match standing(client, migrations::level(steps)).await {
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
@@ -108,7 +108,7 @@ async fn create_history(client: &Object) -> Result<(), Error> {
     created
 }
 
-/// Applies a step unless another node has done so since, and says where the schema then stands.
+/// Applies a migration unless another node has done so, and returns the resulting version.
 async fn apply(
     client: &mut Object,
     steps: &[Migration],

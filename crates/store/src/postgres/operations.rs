@@ -1,4 +1,4 @@
-//! The port for what whoever runs the service sees: nodes, queues, what is stuck, what fits nothing.
+//! The port for what operators see: nodes, queues, messages that are stuck, receipts that match nothing.
 
 use async_trait::async_trait;
 use domain::ids::AccountId;
@@ -8,13 +8,14 @@ use domain::ports::{
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 
-use super::{PostgresStore, column, fault};
+use super::{PostgresStore, fault};
 use crate::rows::binds::SET_ASIDE;
 use crate::rows::operations::{
     DatabaseColumns, DepthColumns, HELD_ROWS, MOST, NodeColumns, OverdueColumns, SAMPLE,
     UnmatchedColumns, WaitingColumns, receivers,
 };
 use crate::rows::{Corrupt, duration_us};
+use crate::sql::operations as sql;
 
 /// The queues of receivers, found by steps through the index: at most 100.
 macro_rules! receivers {
@@ -87,7 +88,7 @@ const LIST_QUEUES: &str = concat!(
         (SELECT count(*) FROM (SELECT 1 FROM callback WHERE state = 1 LIMIT $1) AS parked),
         (SELECT created_us FROM callback WHERE state = 1 ORDER BY id LIMIT 1)"
 );
-/// What nobody holds, in a pool or not, is ordered by time within its lane; of what nodes hold so much is read.
+/// Rows that no node holds are ordered by time within their lane; of held rows, a limited number is read.
 const LIST_OVERDUE: &str = concat!(
     "WITH clock (before_us) AS MATERIALIZED (SELECT ",
     now_us!(),
@@ -105,9 +106,6 @@ const LIST_OVERDUE: &str = concat!(
     SELECT q.id, m.account_id, q.owner, q.due_us, q.tries FROM waiting AS q JOIN message AS m ON m.id = ANY(ARRAY[q.id])
     ORDER BY q.due_us, q.id LIMIT $2"
 );
-const LIST_UNMATCHED: &str = "
-    SELECT carrier, reference, status, error, taken_us FROM early_receipt
-    ORDER BY taken_us DESC LIMIT $1";
 const LIST_WAITING: &str = concat!(
     "WITH RECURSIVE receiver (owner, step) AS MATERIALIZED (",
     receivers!(),
@@ -179,8 +177,13 @@ impl OperationsStore for PostgresStore {
     async fn list_unmatched(&self, limit: u32) -> Result<Vec<Unmatched>, StoreError> {
         let limit = i64::from(limit);
         let operation = "list receipts that fit nothing";
-        self.list(operation, LIST_UNMATCHED, &[&limit], unmatched)
-            .await
+        self.list(
+            operation,
+            sql::LIST_UNMATCHED.postgres,
+            &[&limit],
+            unmatched,
+        )
+        .await
     }
 
     async fn list_receivers(
@@ -191,10 +194,11 @@ impl OperationsStore for PostgresStore {
         let waiting = match account {
             Some(account) => {
                 let values: super::Values<'_> = &[&SAMPLE, &account.as_i64()];
-                self.list(OPERATION, LIST_WAITING_OF, values, waiting).await
+                self.list(OPERATION, LIST_WAITING_OF, values, WaitingColumns::read)
+                    .await
             }
             None => {
-                self.list(OPERATION, LIST_WAITING, &[&SAMPLE], waiting)
+                self.list(OPERATION, LIST_WAITING, &[&SAMPLE], WaitingColumns::read)
                     .await
             }
         };
@@ -203,69 +207,21 @@ impl OperationsStore for PostgresStore {
 }
 
 fn database(row: &Row) -> Result<DatabaseFacts, Corrupt> {
-    let columns = DatabaseColumns {
-        version: column(row, 0)?,
-        schema: column(row, 1)?,
-        bytes: column(row, 2)?,
-    };
-    columns.facts("PostgreSQL")
+    DatabaseColumns::read(row)?.facts("PostgreSQL")
 }
 
 fn node(row: &Row) -> Result<NodeSeen, Corrupt> {
-    let columns = NodeColumns {
-        id: column(row, 0)?,
-        alive_until_us: column(row, 1)?,
-        is_dead: column(row, 2)?,
-        holds: column(row, 3)?,
-        started_us: column(row, 4)?,
-        schema_level: column(row, 5)?,
-        works: column(row, 6)?,
-        roles: column(row, 7)?,
-        version: column(row, 8)?,
-        host: column(row, 9)?,
-        listen: column(row, 10)?,
-    };
-    columns.node()
+    NodeColumns::read(row)?.node()
 }
 
 fn depth(row: &Row) -> Result<QueueDepth, Corrupt> {
-    let columns = DepthColumns {
-        queue: column(row, 0)?,
-        lane: column(row, 1)?,
-        count: column(row, 2)?,
-        first_us: column(row, 3)?,
-    };
-    columns.depth()
+    DepthColumns::read(row)?.depth()
 }
 
 fn overdue(row: &Row) -> Result<Overdue, Corrupt> {
-    let columns = OverdueColumns {
-        id: column(row, 0)?,
-        account_id: column(row, 1)?,
-        owner: column(row, 2)?,
-        due_us: column(row, 3)?,
-        attempt: column(row, 4)?,
-    };
-    columns.overdue()
+    OverdueColumns::read(row)?.overdue()
 }
 
 fn unmatched(row: &Row) -> Result<Unmatched, Corrupt> {
-    let columns = UnmatchedColumns {
-        carrier: column(row, 0)?,
-        reference: column(row, 1)?,
-        status: column(row, 2)?,
-        error: column(row, 3)?,
-        taken_us: column(row, 4)?,
-    };
-    columns.unmatched()
-}
-
-fn waiting(row: &Row) -> Result<WaitingColumns, Corrupt> {
-    Ok(WaitingColumns {
-        url: column(row, 0)?,
-        state: column(row, 1)?,
-        created_us: column(row, 2)?,
-        reason: column(row, 3)?,
-        count: column(row, 4)?,
-    })
+    UnmatchedColumns::read(row)?.unmatched()
 }

@@ -1,9 +1,8 @@
-//! The days of `transit`: a partition for each day on which carriers took parts (UTC), so that a day is forgotten by
-//! dropping a table.
+//! The days of `transit`: a partition for each day on which carriers took parts (UTC), so that dropping a table deletes
+//! a day.
 //!
-//! Days are made ahead. What belongs to a day that has none is stored in the default partition, so nothing fails when a
-//! partition is missing. Rows of that partition, of "before", and of days that this role may not drop are deleted in
-//! steps.
+//! Days are created in advance. Rows of a day without a partition are stored in the default partition, so nothing
+//! fails. Rows of that partition, of "before", and of days that this role may not drop are deleted in steps.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,9 +22,9 @@ const TABLE: &str = "transit";
 const OTHERS: [&str; 2] = ["transit_before", "transit_default"];
 /// How many days are made ahead.
 const AHEAD: i64 = 3;
-/// Deleting rows of a table begins again at the oldest after so long.
+/// Time after which deleting rows of a table starts again at the oldest.
 const ROWS_AGAIN_US: i64 = 600_000_000;
-/// A day that is waited for is looked at again after so long.
+/// Time after which a day that could not be dropped is checked again.
 const LOOK_AGAIN_US: i64 = 600_000_000;
 
 const NOW: &str = concat!("SELECT ", now_us!());
@@ -52,14 +51,14 @@ const PRUNE_EARLY: &str = "
 /// What a process knows of the days.
 #[derive(Default)]
 pub(super) struct PartDays {
-    /// Those that have a partition, or can have none.
+    /// Days that have a partition, or cannot get one.
     made: Mutex<BTreeSet<Day>>,
-    /// Those that are waited for, until the time at which they are looked at again.
+    /// Days that could not be dropped, with the time of the next check.
     waiting: Mutex<BTreeMap<Day, i64>>,
-    /// Those that this role may not drop.
+    /// Days that this role may not drop.
     denied: Mutex<BTreeSet<Day>>,
-    /// Where deleting of rows goes on, and when it begins again. What was deleted stays in the index until the next vacuum,
-    /// so not every step begins at the oldest.
+    /// Where deleting rows continues, and when it starts again. Deleted rows stay in the index until the next vacuum,
+    /// so not every step starts at the oldest.
     floors: Mutex<HashMap<String, (i64, i64)>>,
 }
 
@@ -79,7 +78,7 @@ impl PostgresStore {
         let days = (0..=AHEAD).map(|ahead| today.after(ahead));
         for day in days.filter(|day| !made.contains(day)) {
             match attempt::run(&self.pool, "make a partition of parts", &Make(day)).await {
-                Ok(Made::There) => {}
+                Ok(Made::TargetRows) => {}
                 Ok(Made::Busy) => return,
                 Ok(Made::Never) => {
                     tracing::warn!(
@@ -114,13 +113,13 @@ impl PostgresStore {
             .get("prune receipts", PRUNE_EARLY, values, read)
             .await?;
         for table in OTHERS {
-            let rows = Rows::of(table, before_us);
+            let rows = Rows::from_table(table, before_us);
             pruned += self.prune_rows(rows, limit - pruned, now_us).await?;
         }
         for day in self.list_old_part_days(now_us, before_us).await? {
             if lock(&self.parts.denied).contains(&day) {
                 pruned += self
-                    .prune_rows(Rows::of_day(day), limit - pruned, now_us)
+                    .prune_rows(Rows::from_day(day), limit - pruned, now_us)
                     .await?;
                 continue;
             }
@@ -154,7 +153,7 @@ impl PostgresStore {
         now_us: i64,
         before_us: i64,
     ) -> Result<Vec<Day>, StoreError> {
-        let read = |row: &Row| Ok(Day::of_partition(TABLE, &column::<String>(row, 0)?));
+        let read = |row: &Row| Ok(Day::from_partition(TABLE, &column::<String>(row, 0)?));
         let days = self
             .list("list days of parts", LIST_DAYS, &[], read)
             .await?;
@@ -188,7 +187,7 @@ impl PostgresStore {
 struct Make(Day);
 
 enum Made {
-    There,
+    TargetRows,
     /// Others need the table now.
     Busy,
     Never,
@@ -208,7 +207,7 @@ impl Attempt for Make {
                 Ok(Made::Never)
             }
             Err(fault) => Err(fault),
-            Ok(()) => Ok(Made::There),
+            Ok(()) => Ok(Made::TargetRows),
         }
     }
 }
@@ -269,8 +268,8 @@ impl Attempt for Drop {
 
 async fn drop_partition(client: &mut Object, day: Day) -> Result<Dropped, Fault> {
     let partition = day.partition(TABLE);
-    // Every message that waits for a report has a row in the queue; those of the day have IDs between its lowest and its
-    // highest. Nothing is added to a day that is over, so this is not asked again under the lock.
+    // Every message that waits for a receipt has a row in the queue; the IDs of a day are between its lowest and
+    // highest. Nothing is added to a past day, so this is not checked again under the lock.
     let is_waited_for = format!(
         "SELECT EXISTS (
             SELECT 1 FROM (SELECT min(id) AS lowest, max(id) AS highest FROM {partition}) AS b
@@ -299,15 +298,15 @@ fn is_busy(code: Option<&SqlState>) -> bool {
 struct Rows {
     name: String,
     table: &'static str,
-    /// An indexed column, in whose order they go.
+    /// An indexed column that orders the rows.
     order: &'static str,
     from_us: i64,
     before_us: i64,
 }
 
 impl Rows {
-    /// Those of a partition that is not of a day.
-    fn of(table: &'static str, before_us: i64) -> Self {
+    /// The rows of a partition that does not belong to a day.
+    fn from_table(table: &'static str, before_us: i64) -> Self {
         Self {
             name: table.to_owned(),
             table,
@@ -317,7 +316,7 @@ impl Rows {
         }
     }
 
-    fn of_day(day: Day) -> Self {
+    fn from_day(day: Day) -> Self {
         Self {
             name: day.partition(TABLE),
             table: TABLE,
@@ -336,7 +335,7 @@ struct PruneRows {
 }
 
 impl Attempt for PruneRows {
-    /// How many, and where the next step goes on.
+    /// The number of deleted rows, and where the next step continues.
     type Output = (i64, Option<i64>);
 
     async fn run(&self, client: &mut Object) -> Result<Self::Output, Fault> {

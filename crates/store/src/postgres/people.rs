@@ -12,21 +12,17 @@ use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
-use super::connected::end_grants_of;
 use super::fault::Fault;
+use super::oauth::end_grants_of;
 use super::second_factor::open_half;
 use super::sessions::{SWEEP, open_session};
+use super::transaction::query;
 use super::{PostgresStore, Values, column};
-use crate::rows::oauth::Ended;
+use crate::rows::oauth::GrantsToEnd;
 use crate::rows::people::{InvitationColumns, PersonColumns, person_id};
 use crate::rows::{Corrupt, micros};
+use crate::sql::people as sql;
 
-const INVITE: &str = "
-    INSERT INTO invitation (email, hash, person_id, role, account_id, expires_us) VALUES ($1, $2, $3, $4, $5, $6)
-    ON CONFLICT (email, coalesce(account_id, 0), (person_id IS NOT NULL)) DO UPDATE SET hash = excluded.hash,
-        person_id = excluded.person_id, role = excluded.role, expires_us = excluded.expires_us";
-const FIND_INVITATION: &str =
-    "SELECT email, person_id, role, account_id FROM invitation WHERE hash = $1 AND expires_us > $2";
 const LIST_INVITATIONS: &str = "
     SELECT invitation.email, invitation.person_id, invitation.role, invitation.account_id,
         coalesce(invitation.account_id, person.account_id), invitation.expires_us
@@ -34,54 +30,16 @@ const LIST_INVITATIONS: &str = "
     WHERE invitation.expires_us > $1
         AND ($2::bigint IS NULL OR coalesce(invitation.account_id, person.account_id) = $2)
     ORDER BY invitation.email LIMIT $3";
-const WITHDRAW_INVITATIONS: &str = "
-    DELETE FROM invitation WHERE email = $1 AND ($2::bigint IS NULL OR account_id = $2
-        OR (account_id IS NULL AND person_id IN (SELECT id FROM person WHERE account_id = $2)))
-    RETURNING 1";
-const USE_INVITATION: &str =
-    "DELETE FROM invitation WHERE hash = $1 RETURNING email, person_id, role, account_id";
-const CREATE_PERSON: &str = "
-    INSERT INTO person (email, password, role, account_id, created_us) VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (email) DO NOTHING RETURNING id";
 const SET_PASSWORD: &str = "
     WITH ended AS (DELETE FROM session WHERE person_id = $1),
         halves AS (DELETE FROM half_open WHERE person_id = $1)
     UPDATE person SET password = $2 WHERE id = $1 RETURNING totp_secret IS NOT NULL";
-const FIND_CREDENTIALS: &str = "
-    SELECT id, email, role, account_id, password, totp_secret IS NOT NULL FROM person WHERE email = $1";
 
-/// A person as lists show them.
-macro_rules! person {
-    ($which:literal) => {
-        concat!(
-            "SELECT id, email, role, account_id, created_us, seen_us, totp_secret IS NOT NULL FROM person ",
-            $which
-        )
-    };
-}
-
-const FIND_PERSON: &str = person!("WHERE id = $1");
-const LIST_PEOPLE: &str = person!("WHERE id > $1 ORDER BY id LIMIT $2");
-/// Nobody is in it twice: the account in a person's own row is none of their further ones.
-const LIST_PEOPLE_OF_ACCOUNT: &str = "
-    SELECT id, email, role, account_id, created_us, seen_us, totp_secret IS NOT NULL FROM person
-    WHERE id > $1 AND account_id = $3
-    UNION ALL
-    SELECT person.id, email, CASE person.role WHEN 'operator' THEN person.role ELSE membership.role END,
-        membership.account_id, membership.created_us, membership.seen_us, totp_secret IS NOT NULL
-    FROM membership JOIN person ON person.id = membership.person_id
-    WHERE membership.person_id > $1 AND membership.account_id = $3
-    ORDER BY 1 LIMIT $2";
-
-/// Whoever takes an operator away waits for the others who do.
+/// Locks all operators, so that removals of operators follow one another.
 const OPERATORS: &str = "SELECT id FROM person WHERE role = 'operator' ORDER BY id FOR UPDATE";
-/// Nobody who is removed or changed grants anything in that moment.
+/// Locks a person, so that they cannot grant anything at the same time.
 pub(super) const LOCK_PERSON: &str = "SELECT id FROM person WHERE id = $1 FOR UPDATE";
 const SET_ROLE: &str = "UPDATE person SET role = $2, account_id = $3 WHERE id = $1 RETURNING 1";
-/// The account in a person's own row is none of their further ones.
-const END_SAME_MEMBERSHIP: &str = "
-    DELETE FROM membership
-    WHERE person_id = $1 AND account_id = (SELECT account_id FROM person WHERE id = $1)";
 const END_SESSIONS: &str = "
     WITH halves AS (DELETE FROM half_open WHERE person_id = $1)
     DELETE FROM session WHERE person_id = $1";
@@ -95,7 +53,7 @@ const CHANGE_PASSWORD: &str = "
         halves AS (DELETE FROM half_open WHERE person_id = $1)
     UPDATE person SET password = $2 WHERE id = $1 RETURNING 1";
 
-/// Uses up an invitation.
+/// Redeems an invitation.
 struct Redemption<'a> {
     link: &'a TokenHash,
     password: &'a PasswordHash,
@@ -109,9 +67,9 @@ impl Attempt for Redemption<'_> {
 
     async fn run(&self, client: &mut Object) -> Result<Option<Redeemed>, Fault> {
         let transaction = client.transaction().await?;
-        run(&transaction, SWEEP, &[&micros(self.session.opened_at)]).await?;
+        query(&transaction, SWEEP, &[&micros(self.session.opened_at)]).await?;
         let values: Values<'_> = &[&bytes(self.link)];
-        let used = run(&transaction, USE_INVITATION, values).await?;
+        let used = query(&transaction, sql::USE_INVITATION.postgres, values).await?;
         let used = used.first().map(invitation).transpose()?;
         let redeemed = match used {
             None => None,
@@ -134,10 +92,10 @@ impl Redemption<'_> {
         match used.purpose {
             Purpose::NewPassword(person) => {
                 let values: Values<'_> = &[&person.as_i64(), &self.password.as_str()];
-                let set = run(transaction, SET_PASSWORD, values).await?;
+                let set = query(transaction, SET_PASSWORD, values).await?;
                 if self.ends_grants {
                     let now_us = micros(self.session.opened_at);
-                    end_grants_of(transaction, person, Ended::All, now_us).await?;
+                    end_grants_of(transaction, person, GrantsToEnd::All, now_us).await?;
                 }
                 let read = |row: &Row| {
                     Ok(Redeemed {
@@ -175,7 +133,7 @@ impl Redemption<'_> {
     }
 }
 
-/// Creates a person who is signed in already.
+/// Creates a person and signs them in.
 struct Creation<'a> {
     person: &'a NewPerson,
     session: &'a NewSession,
@@ -196,27 +154,27 @@ impl Attempt for Creation<'_> {
     }
 }
 
-/// Changes what a person may do, or removes them.
-struct SteppingDown {
+/// Changes the role of a person, or removes them.
+struct RoleChange {
     id: PersonId,
-    /// What they become; `None`: nobody.
-    become_this: Option<(Role, Option<AccountId>)>,
+    /// `None`: the person is removed.
+    new_role: Option<(Role, Option<AccountId>)>,
     now: Timestamp,
 }
 
-impl Attempt for SteppingDown {
+impl Attempt for RoleChange {
     type Output = PersonChanged;
 
     async fn run(&self, client: &mut Object) -> Result<PersonChanged, Fault> {
         let transaction = client.transaction().await?;
         let id = self.id.as_i64();
-        let operators = run(&transaction, OPERATORS, &[]).await?;
+        let operators = query(&transaction, OPERATORS, &[]).await?;
         let operators: Result<Vec<i64>, Corrupt> =
             operators.iter().map(|row| column(row, 0)).collect();
         let is_last = operators? == [id];
-        run(&transaction, LOCK_PERSON, &[&id]).await?;
+        query(&transaction, LOCK_PERSON, &[&id]).await?;
         let (person, now_us) = (self.id, micros(self.now));
-        let changed = match self.become_this {
+        let changed = match self.new_role {
             Some((role, _)) if role != Role::Operator && is_last => {
                 return Ok(PersonChanged::LastOperator);
             }
@@ -224,9 +182,9 @@ impl Attempt for SteppingDown {
             Some((role, account)) => {
                 let account = account.map(AccountId::as_i64);
                 let values: Values<'_> = &[&id, &role.name(), &account];
-                let changed = run(&transaction, SET_ROLE, values).await?;
-                run(&transaction, END_SAME_MEMBERSHIP, &[&id]).await?;
-                end_grants_of(&transaction, person, Ended::OfLostAccounts, now_us).await?;
+                let changed = query(&transaction, SET_ROLE, values).await?;
+                query(&transaction, sql::END_SAME_MEMBERSHIP.postgres, &[&id]).await?;
+                end_grants_of(&transaction, person, GrantsToEnd::OfLostAccounts, now_us).await?;
                 changed
             }
             None => delete_person(&transaction, person, now_us).await?,
@@ -240,20 +198,20 @@ impl Attempt for SteppingDown {
     }
 }
 
-/// Deletes a person, whose row is locked, and who is not the last operator.
+/// Deletes a person who is not the last operator. Their row must be locked.
 pub(super) async fn delete_person(
     transaction: &Transaction<'_>,
     person: PersonId,
     now_us: i64,
 ) -> Result<Vec<Row>, Fault> {
-    end_grants_of(transaction, person, Ended::All, now_us).await?;
+    end_grants_of(transaction, person, GrantsToEnd::All, now_us).await?;
     for sql in [END_SESSIONS, FORGET_LINKS] {
-        run(transaction, sql, &[&person.as_i64()]).await?;
+        query(transaction, sql, &[&person.as_i64()]).await?;
     }
-    run(transaction, REMOVE_PERSON, &[&person.as_i64()]).await
+    query(transaction, REMOVE_PERSON, &[&person.as_i64()]).await
 }
 
-/// Sets somebody's own password.
+/// Changes the password of a person.
 struct PasswordChange<'a> {
     id: PersonId,
     password: &'a PasswordHash,
@@ -268,9 +226,9 @@ impl Attempt for PasswordChange<'_> {
         let transaction = client.transaction().await?;
         let (password, kept) = (self.password.as_str(), bytes(self.kept));
         let values: Values<'_> = &[&self.id.as_i64(), &password, &kept];
-        let set = run(&transaction, CHANGE_PASSWORD, values).await?;
+        let set = query(&transaction, CHANGE_PASSWORD, values).await?;
         if let Some(now) = self.grants_end {
-            end_grants_of(&transaction, self.id, Ended::All, micros(now)).await?;
+            end_grants_of(&transaction, self.id, GrantsToEnd::All, micros(now)).await?;
         }
         transaction.commit().await?;
         Ok(!set.is_empty())
@@ -284,18 +242,9 @@ async fn insert_person(
     let (email, password, role) = (new.email.as_str(), new.password.as_str(), new.role.name());
     let (account, created_us) = (new.account.map(AccountId::as_i64), micros(new.created_at));
     let values: Values<'_> = &[&email, &password, &role, &account, &created_us];
-    let created = run(transaction, CREATE_PERSON, values).await?;
+    let created = query(transaction, sql::CREATE_PERSON.postgres, values).await?;
     let read = |row: &Row| person_id(column(row, 0)?);
     Ok(created.first().map(read).transpose()?)
-}
-
-pub(super) async fn run(
-    transaction: &Transaction<'_>,
-    sql: &'static str,
-    values: Values<'_>,
-) -> Result<Vec<Row>, Fault> {
-    let statement = transaction.prepare_cached(sql).await?;
-    Ok(transaction.query(&statement, values).await?)
 }
 
 pub(super) fn bytes(hash: &TokenHash) -> &[u8] {
@@ -310,7 +259,7 @@ impl PeopleStore for PostgresStore {
         link: &TokenHash,
         expires: Timestamp,
     ) -> Result<(), StoreError> {
-        let columns = InvitationColumns::of(invitation);
+        let columns = InvitationColumns::from_invitation(invitation);
         let values: Values<'_> = &[
             &columns.email,
             &bytes(link),
@@ -319,7 +268,7 @@ impl PeopleStore for PostgresStore {
             &columns.account_id,
             &micros(expires),
         ];
-        self.query("create an invitation", INVITE, values)
+        self.query("create an invitation", sql::INVITE.postgres, values)
             .await
             .map(drop)
     }
@@ -330,8 +279,13 @@ impl PeopleStore for PostgresStore {
         now: Timestamp,
     ) -> Result<Option<Invitation>, StoreError> {
         let values: Values<'_> = &[&bytes(link), &micros(now)];
-        self.find("find an invitation", FIND_INVITATION, values, invitation)
-            .await
+        self.find(
+            "find an invitation",
+            sql::FIND_INVITATION.postgres,
+            values,
+            invitation,
+        )
+        .await
     }
 
     async fn list_invitations(
@@ -342,7 +296,8 @@ impl PeopleStore for PostgresStore {
     ) -> Result<Vec<InvitationRecord>, StoreError> {
         let account = account.map(AccountId::as_i64);
         let values: Values<'_> = &[&micros(now), &account, &i64::from(limit)];
-        let read = |row: &Row| invitation_columns(row)?.record(column(row, 4)?, column(row, 5)?);
+        let read =
+            |row: &Row| InvitationColumns::read(row)?.record(column(row, 4)?, column(row, 5)?);
         self.list("list invitations", LIST_INVITATIONS, values, read)
             .await
     }
@@ -353,8 +308,12 @@ impl PeopleStore for PostgresStore {
         account: Option<AccountId>,
     ) -> Result<bool, StoreError> {
         let values: Values<'_> = &[&email.as_str(), &account.map(AccountId::as_i64)];
-        let withdrawn = self.query("withdraw invitations", WITHDRAW_INVITATIONS, values);
-        Ok(!withdrawn.await?.is_empty())
+        let withdrawn = self.execute(
+            "withdraw invitations",
+            sql::WITHDRAW_INVITATIONS.postgres,
+            values,
+        );
+        Ok(withdrawn.await? > 0)
     }
 
     async fn redeem_invitation(
@@ -390,14 +349,25 @@ impl PeopleStore for PostgresStore {
     }
 
     async fn find_credentials(&self, email: &Email) -> Result<Option<Credentials>, StoreError> {
-        let read = |row: &Row| person(row)?.credentials(column(row, 4)?, column(row, 5)?);
-        self.find("find a person", FIND_CREDENTIALS, &[&email.as_str()], read)
-            .await
+        let read =
+            |row: &Row| PersonColumns::read(row)?.credentials(column(row, 4)?, column(row, 5)?);
+        self.find(
+            "find a person",
+            sql::FIND_CREDENTIALS.postgres,
+            &[&email.as_str()],
+            read,
+        )
+        .await
     }
 
     async fn find_person(&self, id: PersonId) -> Result<Option<PersonRecord>, StoreError> {
-        self.find("find a person", FIND_PERSON, &[&id.as_i64()], record)
-            .await
+        self.find(
+            "find a person",
+            sql::FIND_PERSON.postgres,
+            &[&id.as_i64()],
+            record,
+        )
+        .await
     }
 
     async fn list_people(
@@ -410,12 +380,18 @@ impl PeopleStore for PostgresStore {
         match account.map(AccountId::as_i64) {
             None => {
                 let values: Values<'_> = &[&after, &limit];
-                self.list("list people", LIST_PEOPLE, values, record).await
+                self.list("list people", sql::LIST_PEOPLE.postgres, values, record)
+                    .await
             }
             Some(account) => {
                 let values: Values<'_> = &[&after, &limit, &account];
-                self.list("list people", LIST_PEOPLE_OF_ACCOUNT, values, record)
-                    .await
+                self.list(
+                    "list people",
+                    sql::LIST_PEOPLE_OF_ACCOUNT.postgres,
+                    values,
+                    record,
+                )
+                .await
             }
         }
     }
@@ -427,9 +403,9 @@ impl PeopleStore for PostgresStore {
         account: Option<AccountId>,
         now: Timestamp,
     ) -> Result<PersonChanged, StoreError> {
-        let change = SteppingDown {
+        let change = RoleChange {
             id,
-            become_this: Some((role, account)),
+            new_role: Some((role, account)),
             now,
         };
         attempt::run(&self.pool, "change a role", &change).await
@@ -440,9 +416,9 @@ impl PeopleStore for PostgresStore {
         id: PersonId,
         now: Timestamp,
     ) -> Result<PersonChanged, StoreError> {
-        let change = SteppingDown {
+        let change = RoleChange {
             id,
-            become_this: None,
+            new_role: None,
             now,
         };
         attempt::run(&self.pool, "remove a person", &change).await
@@ -466,27 +442,9 @@ impl PeopleStore for PostgresStore {
 }
 
 fn record(row: &Row) -> Result<PersonRecord, Corrupt> {
-    person(row)?.record(column(row, 4)?, column(row, 5)?, column(row, 6)?)
-}
-
-fn invitation_columns(row: &Row) -> Result<InvitationColumns, Corrupt> {
-    Ok(InvitationColumns {
-        email: column(row, 0)?,
-        person_id: column(row, 1)?,
-        role: column(row, 2)?,
-        account_id: column(row, 3)?,
-    })
+    PersonColumns::read(row)?.record(column(row, 4)?, column(row, 5)?, column(row, 6)?)
 }
 
 pub(super) fn invitation(row: &Row) -> Result<Invitation, Corrupt> {
-    invitation_columns(row)?.invitation()
-}
-
-pub(super) fn person(row: &Row) -> Result<PersonColumns, Corrupt> {
-    Ok(PersonColumns {
-        id: column(row, 0)?,
-        email: column(row, 1)?,
-        role: column(row, 2)?,
-        account_id: column(row, 3)?,
-    })
+    InvitationColumns::read(row)?.invitation()
 }

@@ -23,12 +23,12 @@ pub(super) const STARTING: Duration = Duration::from_mins(1);
 /// How long unacknowledged data may be on its way before the connection counts as dead.
 const NETWORK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a heartbeat waits for a new connection. It is tried again at once, so none waits for a server that is gone.
+/// How long a heartbeat waits for a new connection. It is retried at once, so it never waits for a server that is down.
 const HEARTBEAT_CONNECT_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// A pool that waits longer for a connection during the first minute.
 ///
-/// A starting node asks a server that may be slow for many things at once. If it gave up, it would only be started again.
+/// A starting node asks a possibly slow server for many things at once. If it gave up, it would only be started again.
 #[derive(Debug)]
 pub(super) struct Connections {
     pool: Pool,
@@ -54,8 +54,7 @@ impl Connections {
     }
 }
 
-/// The one connection that is kept for heartbeats, not open yet: no other work can keep a node from proving that it lives.
-/// It is replaced when it is closed.
+/// The connection for heartbeats, not open yet: other work cannot delay heartbeats. It is replaced when it is closed.
 pub(super) fn heartbeat(url: &PostgresUrl, settings: Settings) -> Result<Pool, BuildError> {
     let mut limited = limited(&url.config, settings);
     let hosts = u32::try_from(limited.get_hosts().len()).unwrap_or(u32::MAX);
@@ -77,10 +76,10 @@ pub(super) fn heartbeat(url: &PostgresUrl, settings: Settings) -> Result<Pool, B
         .build()
 }
 
-/// A pool of at most so many connections, none of them open yet.
+/// A pool with a maximum size and no open connections.
 ///
-/// A connection is handed out without asking the server whether it still lives: that would cost each statement a round
-/// trip. One that is known to be closed is replaced, which is how a restarted server is found again.
+/// A connection is handed out without a test, which would cost a round trip for each statement. Closed connections are
+/// replaced, so a restarted server is found again.
 pub(super) fn build(
     url: &PostgresUrl,
     connections: usize,
@@ -106,8 +105,7 @@ pub(super) fn build(
         .build()
 }
 
-/// Takes a first connection, to find out whether there is a server. One that is there and slow is waited for; one that is
-/// not there says so at once.
+/// Opens a first connection to check the server. A slow server is waited for; a missing one fails at once.
 pub(super) async fn connect(pool: &Pool) -> Result<Object, Cause> {
     let give_up = Instant::now() + START_TIMEOUT;
     loop {
@@ -116,7 +114,7 @@ pub(super) async fn connect(pool: &Pool) -> Result<Object, Cause> {
             Err(PoolError::Timeout(_)) if Instant::now() < give_up => {
                 tracing::warn!("the database does not answer yet; trying on");
             }
-            // The pool's own words repeat those of the error within it.
+            // The message of the pool repeats the message of its cause.
             Err(PoolError::Backend(error)) => return Err(Box::new(error)),
             Err(error) => return Err(Box::new(error)),
         }
@@ -139,7 +137,7 @@ fn limited(config: &Config, settings: Settings) -> Config {
     config
 }
 
-/// Where the URL names several servers, the last is asked in time, too: the first may be a machine that is gone.
+/// With several servers in the URL, the last one is also tried in time, because the first machines may be down.
 fn patience_with_each(config: &Config) -> Duration {
     let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(u32::MAX);
     ACQUIRE_TIMEOUT / hosts.max(1)

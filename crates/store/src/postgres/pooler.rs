@@ -1,7 +1,7 @@
-//! What may stand between a node and its server: a pooler, which lends a server's connection for a transaction.
+//! Detects a pooler between a node and its server, which lends a connection for one transaction.
 //!
-//! Statements are prepared once and then called by name. A pooler must translate those names: on a borrowed connection a
-//! name may be unknown, or, which is worse, be that of another statement, which another node prepared there.
+//! Statements are prepared once and then called by name. A pooler must translate those names: on a borrowed connection
+//! a name may be unknown or, worse, belong to a statement of another node.
 
 use deadpool_postgres::{Object, Pool};
 use tokio_postgres::SimpleQueryMessage;
@@ -17,9 +17,9 @@ const FOUND: &str = "SELECT name FROM pg_prepared_statements WHERE name ~ '^s[0-
 )]
 pub(super) struct Mixed;
 
-/// Refuses a pooler that mixes up prepared statements: one that does gives a new connection what was prepared on another.
+/// Refuses a pooler that mixes up prepared statements, so that a new connection gets a statement of another.
 ///
-/// `first` has a statement prepared, and the connection that the pooler lent it last is the one that it lends next.
+/// `first` has a prepared statement, and the pooler lends its connection to the next client.
 pub(super) async fn refuse_mixed(pool: &Pool, first: &Object) -> Result<(), Mixed> {
     if pool.status().max_size < 2 || first.prepare_cached("SELECT 1").await.is_err() {
         return Ok(());

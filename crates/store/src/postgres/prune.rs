@@ -1,4 +1,4 @@
-//! Forgetting what is old.
+//! Retention: deletes old messages and receipts row by row.
 
 use std::ops::Range;
 use std::sync::PoisonError;
@@ -17,8 +17,8 @@ const CANDIDATES: &str = "
     SELECT m.id, m.accepted_us, m.final_us,
         EXISTS (SELECT 1 FROM callback AS c WHERE c.message_id = m.id AND c.kind <> 2 AND c.state = 0)
     FROM message AS m WHERE m.id > $1 AND m.id < $3 ORDER BY m.id LIMIT $2";
-/// What may go is asked again: between the two statements a report may have been replayed. The bounds name the
-/// partitions: those of one day, or those before the first.
+/// The conditions are checked again: a callback may have been replayed between the two statements. The bounds select
+/// the partitions: those of one day, or those before the first.
 const PRUNE_MESSAGES: &str = "
     WITH pruned AS (
         DELETE FROM message AS m WHERE m.id = ANY($1::bigint[]) AND m.id >= $3 AND m.id < $4 AND m.final_us <= $2
@@ -34,14 +34,14 @@ const PRUNE_MESSAGES: &str = "
             AND callback_attempt.message_id >= $3 AND callback_attempt.message_id < $4
     )
     SELECT count(*) FROM pruned";
-/// How many messages are looked at with one statement.
+/// The number of messages that one statement reads.
 const STEP: i64 = 1_000;
 /// How many such statements one step has.
 const PAGES: usize = 20;
-/// Messages of which a walk found that they may go.
-pub(super) struct Found {
+/// Messages that may be deleted.
+pub(super) struct OldMessages {
     pub(super) ids: Vec<i64>,
-    /// Whether the walk is at its end.
+    /// Whether the sweep has reached the end.
     pub(super) is_end: bool,
 }
 
@@ -73,45 +73,45 @@ impl PostgresStore {
         Ok(pruned)
     }
 
-    /// Goes on with a walk over IDs up to an end, until enough are found, all that follow are too young, or enough was
-    /// read for one step.
+    /// Continues a sweep over IDs up to an end, until enough messages are found, all others are too young, or enough
+    /// rows were read for one step.
     pub(super) async fn find_old_messages(
         &self,
         sweep: &mut Sweep,
         end: i64,
         before_us: i64,
         limit: u32,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<OldMessages, StoreError> {
         let mut ids = Vec::new();
         for _ in 0..PAGES {
             let values: super::Values<'_> = &[&sweep.after, &STEP, &end];
             let messages = self
-                .list("find old messages", CANDIDATES, values, candidate)
+                .list("find old messages", CANDIDATES, values, PruneColumns::read)
                 .await?;
             let is_last = messages.len() < usize::try_from(STEP).expect("small");
             for message in messages {
                 if ids.len() == limit as usize {
-                    return Ok(Found { ids, is_end: false });
+                    return Ok(OldMessages { ids, is_end: false });
                 }
                 if message.is_too_young(before_us) {
                     sweep.pass(message.id, true);
-                    return Ok(Found { ids, is_end: true });
+                    return Ok(OldMessages { ids, is_end: true });
                 }
                 let is_over = message.is_over(before_us);
                 sweep.pass(message.id, !is_over);
                 ids.extend(is_over.then_some(message.id));
             }
             if is_last {
-                return Ok(Found { ids, is_end: true });
+                return Ok(OldMessages { ids, is_end: true });
             }
         }
-        Ok(Found { ids, is_end: false })
+        Ok(OldMessages { ids, is_end: false })
     }
 
     /// Deletes messages with their reports, in partitions that have these IDs.
     pub(super) async fn prune_found(
         &self,
-        found: &Found,
+        found: &OldMessages,
         before_us: i64,
         within: Range<i64>,
     ) -> Result<u64, StoreError> {
@@ -122,15 +122,6 @@ impl PostgresStore {
         self.get("prune messages", PRUNE_MESSAGES, values, count)
             .await
     }
-}
-
-fn candidate(row: &Row) -> Result<PruneColumns, Corrupt> {
-    Ok(PruneColumns {
-        id: column(row, 0)?,
-        accepted_us: column(row, 1)?,
-        final_us: column(row, 2)?,
-        has_waiting_report: column(row, 3)?,
-    })
 }
 
 /// Reads how many rows a statement changed.

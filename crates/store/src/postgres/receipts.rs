@@ -1,6 +1,6 @@
 //! Receipts, and the parts that they are about.
 //!
-//! A receipt for which no part is known is kept in `early_receipt` until the part is named (`early.rs`).
+//! A receipt without a known part is stored in `early_receipt` until the part has a reference (`early_receipts.rs`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -39,8 +39,8 @@ macro_rules! fits {
     };
 }
 
-/// Reports on parts that wait for one: by the reference as it is written, else by another form of it; of several the
-/// newest.
+/// Stores receipts of parts that wait for one: found by the reference as received, or by another form of it; the newest
+/// part wins.
 const REPORT: &str = concat!(
     "WITH given AS MATERIALIZED (
         SELECT * FROM UNNEST($1::int[], $2::text[], $3::bytea[], $4::smallint[], $5::int[], $6::smallint[], $7::smallint[])
@@ -108,7 +108,7 @@ impl<'a> Holder<'a> {
         }
     }
 
-    fn of(&self, reports: &[PartReport]) -> Option<NodeId> {
+    fn node_for(&self, reports: &[PartReport]) -> Option<NodeId> {
         let is_known = |report: &PartReport| self.only.is_none_or(|only| only.contains(&report.id));
         self.node.filter(|_| reports.iter().all(is_known))
     }
@@ -132,8 +132,8 @@ pub(super) async fn settle(
     holder: Holder<'_>,
     batch: &[Receipt],
 ) -> Result<Vec<MatchedColumns>, Fault> {
-    let mut answers = Answers::of(batch);
-    let recent = Columns::of(answers.open(), Forms::Own);
+    let mut answers = Answers::from_batch(batch);
+    let recent = Columns::from_batch(answers.open(), Forms::Own);
     if recent.place.is_empty() {
         return Ok(answers.finish());
     }
@@ -144,7 +144,7 @@ pub(super) async fn settle(
         .await?;
     // Once for what is left, unless two receipts of the batch fit the same part and one of them fits another, too.
     loop {
-        let rest = Columns::of(answers.open(), Forms::All);
+        let rest = Columns::from_batch(answers.open(), Forms::All);
         if rest.place.is_empty() {
             break;
         }
@@ -165,7 +165,7 @@ struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    fn of(batch: &'a [Receipt]) -> Self {
+    fn from_batch(batch: &'a [Receipt]) -> Self {
         let mut seen: HashMap<(&CarrierRef, Option<NumberTail>), usize> =
             HashMap::with_capacity(batch.len());
         let first = batch
@@ -197,7 +197,7 @@ impl<'a> Answers<'a> {
         if places.is_empty() {
             return Ok(false);
         }
-        let progress = ending::report(transaction, holder.of(&reports), &reports).await?;
+        let progress = ending::report(transaction, holder.node_for(&reports), &reports).await?;
         self.note(places, progress);
         Ok(true)
     }
@@ -252,7 +252,10 @@ pub(super) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    pub(super) fn of(receipts: impl Iterator<Item = (usize, &'a Receipt)>, wanted: Forms) -> Self {
+    pub(super) fn from_batch(
+        receipts: impl Iterator<Item = (usize, &'a Receipt)>,
+        wanted: Forms,
+    ) -> Self {
         let mut columns = Self::default();
         for (place, receipt) in receipts {
             let own = receipt.of.reference.as_str();
@@ -374,7 +377,7 @@ async fn keep_unmatched(
         }
         answers.known[place] = Some(MatchedColumns::Repeated);
     }
-    let new = Columns::of(answers.open(), Forms::Own);
+    let new = Columns::from_batch(answers.open(), Forms::Own);
     if new.place.is_empty() {
         return Ok(());
     }

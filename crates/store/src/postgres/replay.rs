@@ -12,9 +12,10 @@ use super::fault::Fault;
 use super::{PostgresStore, column, prune};
 use crate::rows::Corrupt;
 use crate::rows::callbacks::{FilterColumns, REPLAY_ROWS, replay_next, replay_request};
+use crate::sql::replay as sql;
 
-/// Of those that wait: one that waits for its time moves to the front; one in its receiver's queue, or due anyway, stays
-/// where it is. What a node holds is not looked at.
+/// Callbacks in the queue: a callback that waits for a later time moves to the front; one in the queue of its receiver,
+/// or due already, keeps its position. Rows that a node holds are skipped.
 const REPLAY_QUEUE: &str = concat!(
     "WITH page AS MATERIALIZED (
         SELECT owner, due_us, id, message_id FROM callback_queue
@@ -50,8 +51,7 @@ const REPLAY_QUEUE: &str = concat!(
         SELECT owner, due_us, id FROM page ORDER BY owner DESC, due_us DESC, id DESC LIMIT 1
     ) AS last ON TRUE"
 );
-/// Of those in another state: they get into the queue again. The lock keeps two that replay at once from queueing one
-/// callback twice.
+/// Callbacks in another state are queued again. The lock keeps two concurrent replays from queueing a callback twice.
 macro_rules! replay_state {
     ($state:literal) => {
         concat!(
@@ -92,7 +92,7 @@ const FORGET_REQUESTS: &str = concat!(
     now_us!(),
     " - 3600000000"
 );
-/// One callback stands for its receiver.
+/// A single callback is replayed for its receiver.
 const REQUEST_FOR_ONE: &str = concat!(
     "INSERT INTO callback_replay (account_id, url_prefix, at_us)
     SELECT c.account_id, coalesce(c.url, m.dlr_url), ",
@@ -105,8 +105,6 @@ const REQUEST: &str = concat!(
     "INSERT INTO callback_replay (account_id, url_prefix, at_us) SELECT $1::bigint, $2::bytea, ",
     now_us!()
 );
-const LIST_REQUESTS: &str =
-    "SELECT number, account_id, url_prefix FROM callback_replay WHERE number > $1 ORDER BY number";
 
 /// A step that makes callbacks due now.
 struct Replay<'a> {
@@ -118,7 +116,7 @@ impl Attempt for Replay<'_> {
     type Output = Replayed;
 
     async fn run(&self, client: &mut Object) -> Result<Replayed, Fault> {
-        let filter = FilterColumns::of(self.filter);
+        let filter = FilterColumns::from_filter(self.filter);
         let transaction = client.transaction().await?;
         let row = step(&transaction, &filter, self.from).await?;
         let last: Option<i64> = column(&row, 4)?;
@@ -169,7 +167,7 @@ async fn step(
     Ok(transaction.query_one(&statement, &values).await?)
 }
 
-/// Tells the nodes whose receivers are to be tried now.
+/// Tells the nodes which receivers to retry now.
 async fn request(
     transaction: &Transaction<'_>,
     filter: &CallbackFilter,
@@ -202,8 +200,13 @@ impl PostgresStore {
     /// Requests to send callbacks again.
     pub(super) async fn list_requests(&self, above: u64) -> Result<Vec<ReplayRequest>, StoreError> {
         let above = i64::try_from(above).unwrap_or(i64::MAX);
-        self.list("list requests to replay", LIST_REQUESTS, &[&above], read)
-            .await
+        self.list(
+            "list requests to replay",
+            sql::LIST_REQUESTS.postgres,
+            &[&above],
+            read,
+        )
+        .await
     }
 }
 

@@ -1,10 +1,10 @@
-//! Forgetting whole days of history, by dropping their partitions.
+//! Retention: deletes whole days of history by dropping their partitions.
 //!
-//! A day may go when all its messages ended long enough ago and no report of them waits. Who looks finds that out row by
-//! row, and remembers it, since nothing that has ended changes: so the drop itself takes the tables for a moment only.
+//! A day may be dropped when all its messages ended long enough ago and none of their callbacks waits. This is checked
+//! row by row and remembered, because final states do not change. So the drop itself locks the tables only briefly.
 //!
-//! When something of a day still waits a week after the day should have gone, such as a message that is scheduled for
-//! next year or a report that nobody takes, the other rows of the day are deleted in steps.
+//! If something of a day still waits a week after the day should have been dropped, such as a message that is scheduled
+//! for next year or a callback that no receiver accepts, the other rows of the day are deleted in steps.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -29,42 +29,42 @@ const LIST_WAITING: &str = "
 const WALK: &str = "
     SELECT count(*), coalesce(max(m.id), 0), coalesce(max(m.final_us), 0), coalesce(bool_or(m.final_us IS NULL), FALSE)
     FROM (SELECT id, final_us FROM message WHERE id > $1 AND id < $2 ORDER BY id LIMIT $3) AS m";
-/// How many rows are looked at with one statement.
+/// The number of rows that one statement reads.
 const STEP: i64 = 20_000;
 /// How many days are dropped in one go.
 const DAYS: usize = 8;
-/// A day of which something still waits is looked at again after so long.
+/// Time after which a day with unfinished messages is checked again.
 const LOOK_AGAIN_US: i64 = 600_000_000;
-/// How long the rows of a day wait for a drop. Nearly every day can be dropped within this time: no message that is sent
-/// at once lives longer than five days.
+/// How long the rows of a day wait for a drop. Nearly every day can be dropped within this time, because no message
+/// that is sent at once lives longer than five days.
 const WAIT_FOR_DROP_US: i64 = 7 * 86_400_000_000;
 
-/// While the lock is waited for, and while it is held, nobody else gets at the tables. What reads them for longer is not
-/// worth the wait: it is tried again.
+/// Others cannot use the tables while this lock is waited for or held. If a long read delays it, the drop is tried
+/// again later.
 const BE_BRIEF: &str = "
     SET LOCAL lock_timeout = '200ms'; SET LOCAL statement_timeout = '500ms'; SET LOCAL enable_seqscan = on";
 const LOCK: &str =
     "LOCK TABLE ONLY message, ONLY callback, ONLY callback_attempt IN ACCESS EXCLUSIVE MODE";
-/// Since it was looked at, somebody may have asked for a report again.
+/// Someone may have replayed a callback of the day since it was checked.
 const WAITS_AGAIN: &str = "
     SELECT EXISTS (SELECT 1 FROM callback_queue WHERE message_id >= $1 AND message_id < $2)
         OR EXISTS (SELECT 1 FROM queue WHERE id >= $1 AND id < $2)";
 
-/// What is known of days that were looked at.
+/// The results for days that were checked.
 #[derive(Default)]
-pub(super) struct Looked(Mutex<BTreeMap<Day, Finding>>);
+pub(super) struct CheckedDays(Mutex<BTreeMap<Day, Finding>>);
 
 #[derive(Debug, Clone, Copy)]
 enum Finding {
-    /// It may go, with so many messages.
+    /// It may be dropped; the number is that of its messages.
     Over(u64),
-    /// It stays until this time at least.
+    /// It must stay at least until this time.
     StaysUntil(i64),
-    /// Something of it waits; the rest is deleted row by row.
+    /// Some messages are unfinished; the other rows are deleted one by one.
     Sweeping(Sweep),
 }
 
-impl Looked {
+impl CheckedDays {
     fn find(&self, day: Day) -> Option<Finding> {
         let looked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         looked.get(&day).copied()
@@ -80,7 +80,7 @@ impl Looked {
 }
 
 impl Day {
-    /// What to do with a day of which something is needed: its rows wait for a drop, but not for ever.
+    /// Rows of a day wait for the drop of its partition, but not forever.
     fn sweep_when_overdue(self, before_us: i64, otherwise: Finding) -> Finding {
         if self.end_us().saturating_add(WAIT_FOR_DROP_US) <= before_us {
             Finding::Sweeping(Sweep::from(self.first_id() - 1))
@@ -91,8 +91,8 @@ impl Day {
 }
 
 impl PostgresStore {
-    /// Drops days of which everything ended before a time, a few at most, and says how many messages they had.
-    /// Deletes at most so many messages of days that cannot be dropped.
+    /// Drops a few days of which everything ended before a time, and returns how many messages they had. Deletes up to
+    /// `limit` messages of days that cannot be dropped.
     pub(super) async fn forget_days(
         &self,
         now_us: i64,
@@ -152,7 +152,7 @@ impl PostgresStore {
     /// The days that may be over, the oldest first.
     async fn list_old_days(&self, now_us: i64, before_us: i64) -> Result<Vec<Day>, StoreError> {
         const OPERATION: &str = "list days of history";
-        let read = |row: &Row| Ok(Day::of_partition(TABLES[0], &column::<String>(row, 0)?));
+        let read = |row: &Row| Ok(Day::from_partition(TABLES[0], &column::<String>(row, 0)?));
         let days = self.list(OPERATION, LIST_DAYS, &[], read).await?;
         let is_old = |day: &Day| {
             let stays = self.looked.find(*day);
@@ -163,7 +163,7 @@ impl PostgresStore {
         let Some(end) = old.last().map(|day| day.end_id()) else {
             return Ok(old);
         };
-        let read = |row: &Row| Ok(Day::of(column::<i64>(row, 0)? << 32));
+        let read = |row: &Row| Ok(Day::from_id(column::<i64>(row, 0)? << 32));
         let waiting = self.list(OPERATION, LIST_WAITING, &[&end], read).await?;
         for day in waiting.into_iter().flatten() {
             let finding = self.looked.find(day);

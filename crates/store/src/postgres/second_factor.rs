@@ -12,17 +12,14 @@ use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
 use super::fault::Fault;
-use super::people::{bytes, person, run};
+use super::people::bytes;
 use super::sessions::{SWEEP, open_session};
+use super::transaction::{execute, query};
 use super::{PostgresStore, Values, column};
 use crate::rows::micros;
-use crate::rows::people::{self, FactorColumns, person_id};
+use crate::rows::people::{self, FactorColumns, PersonColumns, person_id};
+use crate::sql::second_factor as sql;
 
-const FIND: &str = "
-    SELECT totp_secret, totp_offered, totp_step, (SELECT count(*) FROM recovery_code WHERE person_id = person.id)
-    FROM person WHERE id = $1";
-const OFFER: &str = "
-    UPDATE person SET totp_offered = $2 WHERE id = $1 AND totp_secret IS NULL RETURNING 1";
 const ENABLE: &str = "
     UPDATE person SET totp_secret = totp_offered, totp_offered = NULL, totp_step = $2
     WHERE id = $1 AND totp_secret IS NULL AND totp_offered IS NOT NULL RETURNING 1";
@@ -30,27 +27,20 @@ const DISABLE: &str = "
     WITH codes AS (DELETE FROM recovery_code WHERE person_id = $1)
     UPDATE person SET totp_secret = NULL, totp_offered = NULL
     WHERE id = $1 AND totp_secret IS NOT NULL RETURNING 1";
-/// Whoever changes the codes of a person waits for the others who do.
+/// Locks the person, so that changes of their codes follow one another.
 const HAS: &str = "SELECT 1 FROM person WHERE id = $1 AND totp_secret IS NOT NULL FOR UPDATE";
-const FORGET_CODES: &str = "DELETE FROM recovery_code WHERE person_id = $1";
 const KEEP_CODES: &str =
     "INSERT INTO recovery_code (person_id, hash) SELECT $1, hash FROM unnest($2::bytea[]) AS hash";
-const USE_CODE: &str = "DELETE FROM recovery_code WHERE person_id = $1 AND hash = $2 RETURNING 1";
-const USE_STEP: &str = "
-    UPDATE person SET totp_step = $2 WHERE id = $1 AND totp_secret IS NOT NULL AND totp_step < $2 RETURNING 1";
-const OPEN: &str = "INSERT INTO half_open (hash, person_id, expires_us) VALUES ($1, $2, $3)";
 const TRY: &str = "
     UPDATE half_open SET tries = tries + 1 FROM person
     WHERE half_open.hash = $1 AND half_open.expires_us > $2 AND half_open.tries < $3
         AND person.id = half_open.person_id AND person.totp_secret IS NOT NULL
     RETURNING person.id, person.email, person.role, person.account_id, person.totp_secret, person.totp_step";
-const CLOSE: &str = "
-    DELETE FROM half_open WHERE hash = $1 AND expires_us > $2 RETURNING person_id";
 
 /// Puts recovery codes in the place of others.
 struct Renewal<'a> {
     person: PersonId,
-    /// Whether the factor is enabled with them, and the step whose code is used.
+    /// The step of the code that enables the factor; `None` when it is enabled already.
     enabling: Option<i64>,
     codes: &'a [TokenHash],
 }
@@ -62,15 +52,15 @@ impl Attempt for Renewal<'_> {
         let transaction = client.transaction().await?;
         let person = self.person.as_i64();
         let changed = match self.enabling {
-            Some(step) => run(&transaction, ENABLE, &[&person, &step]).await?,
-            None => run(&transaction, HAS, &[&person]).await?,
+            Some(step) => query(&transaction, ENABLE, &[&person, &step]).await?,
+            None => query(&transaction, HAS, &[&person]).await?,
         };
         if changed.is_empty() {
             return Ok(false);
         }
         let codes: Vec<&[u8]> = self.codes.iter().map(bytes).collect();
-        run(&transaction, FORGET_CODES, &[&person]).await?;
-        run(&transaction, KEEP_CODES, &[&person, &codes]).await?;
+        query(&transaction, sql::FORGET_CODES.postgres, &[&person]).await?;
+        query(&transaction, KEEP_CODES, &[&person, &codes]).await?;
         transaction.commit().await?;
         Ok(true)
     }
@@ -89,7 +79,7 @@ impl Attempt for Opening<'_> {
 
     async fn run(&self, client: &mut Object) -> Result<(), Fault> {
         let transaction = client.transaction().await?;
-        run(&transaction, SWEEP, &[&micros(self.now)]).await?;
+        query(&transaction, SWEEP, &[&micros(self.now)]).await?;
         open_half(&transaction, self.person, self.half, self.expires).await?;
         transaction.commit().await?;
         Ok(())
@@ -103,10 +93,12 @@ pub(super) async fn open_half(
     expires: Timestamp,
 ) -> Result<(), Fault> {
     let values: Values<'_> = &[&bytes(half), &person.as_i64(), &micros(expires)];
-    run(transaction, OPEN, values).await.map(drop)
+    query(transaction, sql::OPEN.postgres, values)
+        .await
+        .map(drop)
 }
 
-/// Puts a session in the place of what is half open.
+/// Replaces a pending sign-in with a session.
 struct Closing<'a> {
     half: &'a TokenHash,
     proof: SecondProof,
@@ -117,22 +109,34 @@ struct Closing<'a> {
 impl Attempt for Closing<'_> {
     type Output = bool;
 
-    /// Where the proof is no good nothing is committed, so that what is half open stays for another try.
+    /// A wrong proof commits nothing, so that the pending sign-in stays for another attempt.
     async fn run(&self, client: &mut Object) -> Result<bool, Fault> {
         let transaction = client.transaction().await?;
         let now_us = micros(self.session.opened_at);
-        let closed = run(&transaction, CLOSE, &[&bytes(self.half), &now_us]).await?;
+        let closed = query(
+            &transaction,
+            sql::CLOSE.postgres,
+            &[&bytes(self.half), &now_us],
+        )
+        .await?;
         let Some(closed) = closed.first() else {
             return Ok(false);
         };
         let owner: i64 = column(closed, 0)?;
         let used = match self.proof {
-            SecondProof::Step(step) => run(&transaction, USE_STEP, &[&owner, &step]).await?,
+            SecondProof::Step(step) => {
+                execute(&transaction, sql::USE_STEP.postgres, &[&owner, &step]).await?
+            }
             SecondProof::Recovery(code) => {
-                run(&transaction, USE_CODE, &[&owner, &bytes(&code)]).await?
+                execute(
+                    &transaction,
+                    sql::USE_CODE.postgres,
+                    &[&owner, &bytes(&code)],
+                )
+                .await?
             }
         };
-        if used.is_empty() {
+        if used == 0 {
             return Ok(false);
         }
         let person = person_id(owner)?;
@@ -145,17 +149,14 @@ impl Attempt for Closing<'_> {
 #[async_trait]
 impl SecondFactorStore for PostgresStore {
     async fn find_second_factor(&self, person: PersonId) -> Result<SecondFactor, StoreError> {
-        let read = |row: &Row| {
-            let columns = FactorColumns {
-                secret: column(row, 0)?,
-                offered: column(row, 1)?,
-                step: column(row, 2)?,
-                codes: column(row, 3)?,
-            };
-            columns.factor(&self.keys, person)
-        };
+        let read = |row: &Row| FactorColumns::read(row)?.factor(&self.keys, person);
         let found = self
-            .find("find a second factor", FIND, &[&person.as_i64()], read)
+            .find(
+                "find a second factor",
+                sql::FIND.postgres,
+                &[&person.as_i64()],
+                read,
+            )
             .await?;
         Ok(found.unwrap_or_default())
     }
@@ -167,8 +168,10 @@ impl SecondFactorStore for PostgresStore {
     ) -> Result<bool, StoreError> {
         let secret = people::encrypted_totp(&self.keys, person, secret);
         let values: Values<'_> = &[&person.as_i64(), &secret];
-        let offered = self.query("offer a second factor", OFFER, values).await?;
-        Ok(!offered.is_empty())
+        let offered = self
+            .execute("offer a second factor", sql::OFFER.postgres, values)
+            .await?;
+        Ok(offered > 0)
     }
 
     async fn enable_second_factor(
@@ -229,7 +232,12 @@ impl SecondFactorStore for PostgresStore {
         let values: Values<'_> = &[&bytes(half), &micros(now), &i64::from(most)];
         let read = |row: &Row| {
             let secret: &[u8] = column(row, 4)?;
-            people::half_open(&self.keys, person(row)?, secret, column(row, 5)?)
+            people::half_open(
+                &self.keys,
+                PersonColumns::read(row)?,
+                secret,
+                column(row, 5)?,
+            )
         };
         self.find("try a second factor", TRY, values, read).await
     }

@@ -1,4 +1,4 @@
-//! Senders: registered, confirmed, reviewed, and the notification of each change.
+//! The port for sender IDs: registration, confirmation, review, and the notification of each change.
 
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
@@ -15,9 +15,11 @@ use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
 use super::fault::{Fault, Raced};
+use super::transaction::{execute, find};
 use super::{PostgresStore, Values, codes, column};
-use crate::rows::senders::{PinColumns, Sender, SenderColumns, first_columns, is_try, sender_id};
+use crate::rows::senders::{Sender, SenderColumns, first_columns, is_try, sender_id};
 use crate::rows::{Corrupt, micros};
+use crate::sql::senders as sql;
 
 macro_rules! sender {
     ($condition:literal) => {
@@ -45,9 +47,6 @@ const CREATE: &str = "
         pin_hash, pin_salt, pin_expires_us, pin_sent_us)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10, $11, $12)
     ON CONFLICT (account_id, name) WHERE state IN (1, 2, 3) DO NOTHING RETURNING id";
-const RENEW_PIN: &str = "
-    UPDATE sender SET pin_hash = $2, pin_salt = $3, pin_expires_us = $4, pin_sent_us = $5, pin_tries = 0,
-        notification_url = coalesce($6, notification_url) WHERE id = $1";
 const WITHDRAW_PIN: &str = "
     WITH uncounted AS (
         DELETE FROM code_sent WHERE (account_id, sent_us) =
@@ -55,7 +54,6 @@ const WITHDRAW_PIN: &str = "
     )
     UPDATE sender SET pin_hash = NULL, pin_salt = NULL, pin_expires_us = NULL, pin_sent_us = NULL
     WHERE id = $1 AND pin_hash = $2";
-const COUNT_TRY: &str = "UPDATE sender SET pin_tries = pin_tries + 1 WHERE id = $1";
 const CHANGE: &str = "
     WITH changed AS (
         UPDATE sender SET state = $2, reason = $3, changed_us = $4, pin_hash = NULL, pin_salt = NULL,
@@ -72,8 +70,6 @@ const NOTIFY: &str = concat!(
     INSERT INTO callback_queue (owner, due_us, id, attempt, message_id)
     SELECT 0, due_us, id, 0, message_id FROM created"
 );
-const IS_APPROVED: &str =
-    "SELECT EXISTS (SELECT 1 FROM sender WHERE account_id = $1 AND name = $2 AND state = 3)";
 
 /// Registers a sender, or renews the PIN of one that waits for it.
 struct Registration<'a>(&'a NewSender);
@@ -140,7 +136,9 @@ async fn renew_pin(
     let (hash, salt) = pin_columns(Some(pin));
     let (id, sent_us) = (id.as_i64(), micros(new.created_at));
     let values: Values<'_> = &[&id, &hash, &salt, &expires_us, &sent_us, &url(new)];
-    run(transaction, RENEW_PIN, values).await
+    execute(transaction, sql::RENEW_PIN.postgres, values)
+        .await
+        .map(drop)
 }
 
 fn pin_columns(pin: Option<&PinHash>) -> (Option<&[u8]>, Option<&[u8]>) {
@@ -172,7 +170,7 @@ impl Attempt for Confirmation {
         };
         let confirmed = found.judge(self.guess, self.now);
         if is_try(confirmed) {
-            run(&transaction, COUNT_TRY, &[&id]).await?;
+            execute(&transaction, sql::COUNT_TRY.postgres, &[&id]).await?;
         }
         if confirmed == Confirmed::Judged(Judgement::Right) {
             let approved = SenderState::Approved;
@@ -209,7 +207,7 @@ impl Attempt for Review<'_> {
     }
 }
 
-/// Rejects numbers whose holder gave no PIN.
+/// Rejects numbers that were not confirmed with a PIN in time.
 struct Expiry<'a> {
     before: Timestamp,
     reason: &'a str,
@@ -246,7 +244,7 @@ async fn change(
     sender.reason = reason.map(str::to_owned);
     let (id, now_us) = (sender.id.as_i64(), micros(now));
     let values: Values<'_> = &[&id, &state.number(), &reason, &now_us];
-    run(transaction, CHANGE, values).await?;
+    execute(transaction, CHANGE, values).await?;
     if let Some(url) = &sender.notification_url {
         let account = sender.account.as_i64();
         let (url, payload) = (
@@ -255,19 +253,9 @@ async fn change(
         );
         let kind = CallbackKind::Sender.number();
         let values: Values<'_> = &[&account, &id, &url, &payload, &now_us, &kind];
-        run(transaction, NOTIFY, values).await?;
+        execute(transaction, NOTIFY, values).await?;
     }
     Ok(sender)
-}
-
-pub(super) async fn run(
-    transaction: &Transaction<'_>,
-    sql: &'static str,
-    values: Values<'_>,
-) -> Result<(), Fault> {
-    let statement = transaction.prepare_cached(sql).await?;
-    transaction.execute(&statement, values).await?;
-    Ok(())
 }
 
 async fn lock(
@@ -275,8 +263,7 @@ async fn lock(
     sql: &'static str,
     values: Values<'_>,
 ) -> Result<Option<Sender>, Fault> {
-    let statement = transaction.prepare_cached(sql).await?;
-    let found = transaction.query_opt(&statement, values).await?;
+    let found = find(transaction, sql, values).await?;
     Ok(found.as_ref().map(read).transpose()?)
 }
 
@@ -366,9 +353,12 @@ impl SenderStore for PostgresStore {
 
     async fn is_sender_approved(&self, account: AccountId, name: &str) -> Result<bool, StoreError> {
         let values: Values<'_> = &[&account.as_i64(), &name];
-        self.get("look for an approved sender", IS_APPROVED, values, |row| {
-            column(row, 0)
-        })
+        self.get(
+            "look for an approved sender",
+            sql::IS_APPROVED.postgres,
+            values,
+            |row| column(row, 0),
+        )
         .await
     }
 }
@@ -378,24 +368,5 @@ fn record(row: &Row) -> Result<SenderRecord, Corrupt> {
 }
 
 fn read(row: &Row) -> Result<Sender, Corrupt> {
-    let columns = SenderColumns {
-        id: column(row, 0)?,
-        account_id: column(row, 1)?,
-        name: column(row, 2)?,
-        kind: column(row, 3)?,
-        category: column(row, 4)?,
-        description: column(row, 5)?,
-        notification_url: column(row, 6)?,
-        state: column(row, 7)?,
-        reason: column(row, 8)?,
-        created_us: column(row, 9)?,
-        pin: PinColumns {
-            hash: column(row, 10)?,
-            salt: column(row, 11)?,
-            expires_us: column(row, 12)?,
-            sent_us: column(row, 13)?,
-            tries: column(row, 14)?,
-        },
-    };
-    columns.sender()
+    SenderColumns::read(row)?.sender()
 }

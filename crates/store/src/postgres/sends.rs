@@ -1,4 +1,4 @@
-//! What comes of tries to send.
+//! Settles attempts to send messages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,10 +11,10 @@ use domain::message::outcome::TakenParts;
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
+use super::carrier_refs::{self, PartRefs, count};
 use super::column;
 use super::ending::{self, PartReport, Progress};
 use super::fault::Fault;
-use super::naming::{self, Names, count};
 use crate::rows::binds::SET_ASIDE;
 use crate::rows::dispatch::{self, EndedColumns, Move, Over, SettledColumns};
 use crate::rows::{Corrupt, micros};
@@ -86,7 +86,7 @@ impl Attempt for Sends<'_> {
     type Output = Vec<SettledColumns>;
 
     async fn run(&self, client: &mut Object) -> Result<Vec<SettledColumns>, Fault> {
-        let plan = Plan::of(self.batch);
+        let plan = Plan::from_batch(self.batch);
         let transaction = client.transaction().await?;
         let mut settled = HashSet::with_capacity(self.batch.len());
         if !plan.moves.places.id.is_empty() {
@@ -98,7 +98,7 @@ impl Attempt for Sends<'_> {
         if !plan.outs.id.is_empty() {
             remove(&transaction, self.node, &plan, &mut settled, &mut reports).await?;
         }
-        naming::name_rest(&transaction, &plan.names, &settled).await?;
+        carrier_refs::name_rest(&transaction, &plan.names, &settled).await?;
         plan.count_unknown(&transaction, &settled).await?;
         let ended = finish(&transaction, self.node, self.hold, &reports).await?;
         pass(KillPoint::SettleInside);
@@ -147,7 +147,7 @@ async fn finish(
     Ok(ended.collect())
 }
 
-/// Takes out of the queue what is over.
+/// Removes finished messages from the queue.
 async fn remove(
     transaction: &Transaction<'_>,
     node: NodeId,
@@ -179,16 +179,16 @@ async fn remove(
     Ok(())
 }
 
-/// The queue rows of settlements, by what claims name them.
+/// The keys of queue rows that are settled.
 #[derive(Default)]
-struct Places {
+struct QueueRowKeys {
     id: Vec<i64>,
     lane: Vec<i16>,
     due_us: Vec<i64>,
     attempt: Vec<i32>,
 }
 
-impl Places {
+impl QueueRowKeys {
     fn push(&mut self, settlement: &Settlement) {
         self.id.push(settlement.id.as_i64());
         self.lane.push(settlement.priority.lane());
@@ -197,20 +197,20 @@ impl Places {
     }
 }
 
-/// A batch by what is to be done.
+/// A batch, grouped by what is to be done.
 #[derive(Default)]
 struct Plan<'a> {
     moves: Moves<'a>,
-    names: Vec<Names<'a>>,
-    outs: Places,
+    names: Vec<PartRefs<'a>>,
+    outs: QueueRowKeys,
     over: Vec<(i64, i64, Over<'a>)>,
-    /// Messages whose try has an unknown outcome.
+    /// Messages with an attempt of unknown outcome.
     unknown: Vec<i64>,
 }
 
 impl<'a> Plan<'a> {
     /// In the order of IDs, in which rows are locked. Of two results for one message only the first can count.
-    fn of(batch: &'a [Settlement]) -> Self {
+    fn from_batch(batch: &'a [Settlement]) -> Self {
         let mut ordered: Vec<&Settlement> = batch.iter().collect();
         ordered.sort_by_key(|settlement| settlement.id);
         ordered.dedup_by_key(|settlement| settlement.id);
@@ -224,7 +224,7 @@ impl<'a> Plan<'a> {
     fn push(&mut self, settlement: &'a Settlement) {
         let (id, at_us) = (settlement.id.as_i64(), micros(settlement.at));
         let tail = NumberTail::of(&settlement.to).as_i32();
-        let named = |(carrier, references): &(&'a str, Vec<&'a str>), is_moved| Names {
+        let named = |(carrier, references): &(&'a str, Vec<&'a str>), is_moved| PartRefs {
             id,
             carrier,
             references: references.clone(),
@@ -232,7 +232,7 @@ impl<'a> Plan<'a> {
             tail,
             is_moved,
         };
-        match Move::of(settlement) {
+        match Move::from_settlement(settlement) {
             Move::To {
                 owner,
                 lane,
@@ -265,7 +265,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Counts the tries whose outcome is unknown.
+    /// Counts the attempts with an unknown outcome.
     async fn count_unknown(
         &self,
         transaction: &Transaction<'_>,
@@ -281,10 +281,10 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Rows as [`MOVE`] takes them.
+/// The parameters of [`MOVE`].
 #[derive(Default)]
 struct Moves<'a> {
-    places: Places,
+    places: QueueRowKeys,
     owner: Vec<i64>,
     to_lane: Vec<i16>,
     to_us: Vec<i64>,
@@ -348,7 +348,7 @@ impl<'a> Moves<'a> {
     }
 }
 
-/// The messages whose time is over.
+/// Ends messages that have expired.
 pub(super) struct Expiry {
     pub(super) node: NodeId,
     pub(super) limit: u32,

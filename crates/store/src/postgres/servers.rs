@@ -12,10 +12,10 @@ use tokio_postgres::{Client, Config, Error};
 
 use super::tls::Connector;
 
-/// Asks one server after the other, each for at most this long, handshake included.
+/// Tries one server after the other, each for at most this long, including the handshake.
 ///
-/// The library limits only how long it takes to open a socket. A server that stands still accepts connections and says
-/// nothing, so it would keep every node from the servers behind it.
+/// The library limits only the time to open a socket. A server that hangs accepts connections and never answers, so it
+/// would keep every node from the other servers.
 #[derive(Debug)]
 pub(super) struct InTurn {
     pub(super) each: Duration,
@@ -28,7 +28,7 @@ type Connecting<'a> =
 impl Connect for InTurn {
     fn connect(&self, config: &Config) -> Connecting<'_> {
         let mut servers = split(config);
-        // The pool limits all of it together, so the last needs no limit of its own.
+        // The pool limits the total time, so the last server needs no limit.
         let last = servers.pop().unwrap_or_else(|| config.clone());
         Box::pin(async move {
             for server in servers {
@@ -42,7 +42,7 @@ impl Connect for InTurn {
 }
 
 async fn open(mut server: Config, tls: &Connector) -> Result<(Client, JoinHandle<()>), Error> {
-    // Nobody can listen to a socket on this machine, and the server offers no TLS there.
+    // Traffic on a local socket cannot be intercepted, and the server offers no TLS there.
     let is_local = |host: &Host| matches!(host, Host::Unix(_));
     if server.get_hostaddrs().is_empty() && server.get_hosts().iter().all(is_local) {
         server.ssl_mode(SslMode::Disable);

@@ -10,14 +10,14 @@ use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
 use super::fault::Fault;
-use super::people::{bytes, person, run};
+use super::people::bytes;
+use super::transaction::query;
 use super::{PostgresStore, Values, column};
-use crate::rows::people::{self, SessionColumns, address};
+use crate::rows::people::{self, PersonColumns, SessionColumns, address};
 use crate::rows::{Corrupt, micros};
+use crate::sql::sessions as sql;
 
-const CREATE_LINK: &str =
-    "INSERT INTO sign_in_link (hash, account_id, expires_us) VALUES ($1, $2, $3)";
-/// What is expired goes whenever somebody signs in: that is rare.
+/// Expired rows are deleted at each sign-in, which is rare enough.
 const REDEEM_LINK: &str = "
     WITH used AS (
         DELETE FROM sign_in_link WHERE hash = $1 OR expires_us <= $4 RETURNING hash, account_id, expires_us
@@ -38,17 +38,6 @@ pub(super) const SWEEP: &str = "
         links AS (DELETE FROM sign_in_link WHERE expires_us <= $1),
         halves AS (DELETE FROM half_open WHERE expires_us <= $1)
     DELETE FROM session WHERE expires_us <= $1";
-const FIND: &str = "
-    SELECT person.id, person.email,
-        CASE person.role WHEN 'operator' THEN person.role ELSE coalesce(membership.role, person.role) END,
-        coalesce(membership.account_id, person.account_id), session.account_id, session.seen_us
-    FROM session LEFT JOIN person ON person.id = session.person_id
-        LEFT JOIN membership ON membership.person_id = session.person_id
-            AND membership.account_id = session.chosen_account_id
-    WHERE session.hash = $1 AND session.expires_us > $2";
-const LIST: &str = "
-    SELECT hash, opened_us, seen_us, expires_us, address, browser FROM session
-    WHERE person_id = $1 AND expires_us > $2 ORDER BY seen_us DESC, opened_us DESC, hash LIMIT $3";
 const TOUCH: &str = "
     WITH touched AS (UPDATE session SET seen_us = $2 WHERE hash = $1 RETURNING person_id, chosen_account_id),
         seen AS (
@@ -56,7 +45,6 @@ const TOUCH: &str = "
             WHERE membership.person_id = touched.person_id AND membership.account_id = touched.chosen_account_id)
     UPDATE person SET seen_us = $2 FROM touched
     WHERE person.id = touched.person_id AND touched.chosen_account_id IS NULL";
-const END: &str = "DELETE FROM session WHERE hash = $1";
 const END_ALL: &str = "
     WITH halves AS (DELETE FROM half_open WHERE person_id = $1)
     DELETE FROM session WHERE person_id = $1 RETURNING 1";
@@ -73,7 +61,7 @@ impl Attempt for Opening<'_> {
 
     async fn run(&self, client: &mut Object) -> Result<(), Fault> {
         let transaction = client.transaction().await?;
-        run(&transaction, SWEEP, &[&micros(self.session.opened_at)]).await?;
+        query(&transaction, SWEEP, &[&micros(self.session.opened_at)]).await?;
         open_session(&transaction, self.person, self.session, self.replaced).await?;
         transaction.commit().await?;
         Ok(())
@@ -95,7 +83,7 @@ pub(super) async fn open_session(
         &address(&session.device),
         &session.device.browser,
     ];
-    run(transaction, OPEN, values).await.map(drop)
+    query(transaction, OPEN, values).await.map(drop)
 }
 
 #[async_trait]
@@ -121,7 +109,7 @@ impl SessionStore for PostgresStore {
         expires: Timestamp,
     ) -> Result<(), StoreError> {
         let values: Values<'_> = &[&bytes(link), &account.as_i64(), &micros(expires)];
-        self.query("create a sign-in link", CREATE_LINK, values)
+        self.query("create a sign-in link", sql::CREATE_LINK.postgres, values)
             .await
             .map(drop)
     }
@@ -151,10 +139,11 @@ impl SessionStore for PostgresStore {
         let values: Values<'_> = &[&bytes(session), &micros(now)];
         let read = |row: &Row| {
             let is_person = column::<Option<i64>>(row, 0)?.is_some();
-            let person = is_person.then(|| person(row)).transpose()?;
+            let person = is_person.then(|| PersonColumns::read(row)).transpose()?;
             people::open_session(column(row, 4)?, person, column(row, 5)?)
         };
-        self.find("find a session", FIND, values, read).await
+        self.find("find a session", sql::FIND.postgres, values, read)
+            .await
     }
 
     async fn touch_session(&self, session: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
@@ -169,11 +158,12 @@ impl SessionStore for PostgresStore {
         now: Timestamp,
     ) -> Result<Vec<SessionRecord>, StoreError> {
         let values: Values<'_> = &[&person.as_i64(), &micros(now), &i64::from(limit)];
-        self.list("list sessions", LIST, values, record).await
+        self.list("list sessions", sql::LIST.postgres, values, record)
+            .await
     }
 
     async fn end_session(&self, session: &TokenHash) -> Result<(), StoreError> {
-        self.query("end a session", END, &[&bytes(session)])
+        self.query("end a session", sql::END.postgres, &[&bytes(session)])
             .await
             .map(drop)
     }
@@ -186,13 +176,5 @@ impl SessionStore for PostgresStore {
 }
 
 fn record(row: &Row) -> Result<SessionRecord, Corrupt> {
-    let columns = SessionColumns {
-        hash: column(row, 0)?,
-        opened_us: column(row, 1)?,
-        seen_us: column(row, 2)?,
-        expires_us: column(row, 3)?,
-        address: column(row, 4)?,
-        browser: column(row, 5)?,
-    };
-    columns.record()
+    SessionColumns::read(row)?.record()
 }

@@ -1,7 +1,7 @@
-//! What a connection asks the server to keep to while it lasts, and whether the server does.
+//! The settings of a connection, and whether they are in force.
 //!
-//! Settings go out with the start of a connection: that costs no round trip, and nothing is left behind on a connection
-//! that a pooler hands on to others. A pooler does not pass them on, so somebody must have set them for the user.
+//! Settings are sent at the start of a connection: that costs no round trip, and a pooler does not pass them to other
+//! clients. A pooler does not forward them either, so they must be set for the user.
 
 use deadpool_postgres::Object;
 use tokio_postgres::Error;
@@ -9,20 +9,20 @@ use tokio_postgres::Error;
 /// Names and values.
 pub(super) type Settings = &'static [(&'static str, &'static str)];
 
-/// What the service keeps to.
+/// The settings of the service.
 ///
-/// The server ends a statement after so long: sooner than [`super::attempt::DEADLINE`], so that the server gives up first.
-/// A process that is stopped in the middle of a transaction keeps its locks until the server ends that: after the wait of
-/// the statement under way for a lock, and the time that a transaction may stand idle or its answer may stand unread. That
-/// is sooner than others take the process for dead, after ten seconds, and go on with what it held.
+/// The server ends a statement before [`super::attempt::DEADLINE`], so that the server gives up first. A process that
+/// hangs in a transaction keeps its locks until the server ends the transaction: after the lock timeout of the current
+/// statement, and the time that a transaction may be idle or an answer unread. That is sooner than other nodes consider
+/// the process dead, after ten seconds, and continue its work.
 ///
-/// Every statement of this program reads a few rows by an index. The planner cannot know: a queue that was empty when a
-/// plan was made holds a million rows a minute later, and a plan that reads all of them would be kept. So it is left no
-/// choice. For the same reason statements take an owner from a materialized list of rows even where it is a constant: by
-/// a constant the planner would read that owner's whole range. And a join by the first column of an index is written
-/// `= ANY(ARRAY[…])`: with `=` it could be a merge join, for which the planner also weighs reading the whole index in its
-/// order, and that is the cheapest way through a table that it takes for empty. Since there is nothing to choose, a plan
-/// is made once and not for each execution, which for the longest statement takes as much time as to run it.
+/// Every statement reads a few rows by an index, but the planner cannot know that: a queue that was empty when a plan
+/// was made has a million rows a minute later, and a plan with a full scan would be kept. So the planner gets no
+/// choice. For the same reason statements take an owner from a materialized list of rows even where it is a constant:
+/// for a constant the planner would read the whole range of that owner. And a join by the first column of an index is
+/// written `= ANY(ARRAY[…])`: with `=` the planner also considers a merge join over the whole index, which looks
+/// cheapest for a table that it takes for empty. A plan is made once and not for each execution, which takes as long as
+/// running the longest statement.
 pub(super) const SERVICE: Settings = &[
     ("statement_timeout", "10s"),
     ("lock_timeout", "5s"),
@@ -61,8 +61,8 @@ pub(super) fn options(settings: Settings) -> String {
     options.collect()
 }
 
-/// Which of these are not in force on a connection, as people read it; empty when all are. What a server of another
-/// make does not know is not in force either.
+/// The settings that are not in force on a connection, as a readable text; empty when all are. Settings that another
+/// kind of server does not know count as not in force.
 pub(super) async fn missing(client: &Object, settings: Settings) -> Result<String, Error> {
     const ASK: &str = "SELECT current_setting(name, TRUE) FROM unnest($1::text[]) WITH ORDINALITY AS s (name, at) ORDER BY at";
     let (names, wanted): (Vec<&str>, Vec<&str>) = settings

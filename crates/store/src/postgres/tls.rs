@@ -149,7 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Encrypted<S> {
-    /// Ties the password's proof to this very connection, so that nobody in between can pass it on.
+    /// Binds the password proof to this connection, so that nobody in between can forward it.
     fn channel_binding(&self) -> ChannelBinding {
         let (_, session) = self.0.get_ref();
         let certificate = session.peer_certificates().and_then(<[_]>::first);
@@ -296,7 +296,7 @@ impl ServerCertVerifier for Verifier {
             return Ok(ServerCertVerified::assertion());
         };
         match chain.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-            // The name is looked at last: everything else is right.
+            // The name is checked last, after everything else has passed.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.checks_name => Ok(ServerCertVerified::assertion()),

@@ -1,8 +1,7 @@
-//! The port for counts of what has ended. They are noted where messages end, by `count_traffic!`, and added up here.
+//! The port for traffic counts. They are inserted where messages end, by `count_traffic!`, and added up here.
 //!
-//! A row that every batch added to would leave a version of itself behind each time, and while somebody holds a
-//! transaction open all of them stay and are stepped over by the next. So a batch adds rows, and these are added up every
-//! few seconds; what is shown is the sum of both.
+//! If every batch updated the same row, each update would leave an old version of it, and all of them stay while a
+//! transaction is open. So each batch inserts rows, which are added up every few seconds; lists show the sum of both.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
@@ -13,7 +12,6 @@ use domain::ports::{Span, StoreError, TrafficCount, TrafficStore};
 use tokio_postgres::Row;
 
 use super::{PostgresStore, column};
-use crate::rows::Corrupt;
 use crate::rows::traffic::{CountColumns, first_begin, span_number};
 
 /// How many hours each span has. Only days, whose number is 1, have the network.
@@ -49,8 +47,8 @@ const LIST: &str = sums!("traffic AS t WHERE t.account_id = $1");
 /// Account by account, each by its part of the key.
 const LIST_ALL: &str =
     sums!("account AS a JOIN traffic AS t ON t.account_id = a.id WHERE $1::bigint IS NULL");
-/// What another node is adding up is left to it. In the order of the key, so that two wait for each other, not both for
-/// both.
+/// Skips rows that another node is adding up. Rows are locked in the order of the key, so that two nodes cannot
+/// deadlock.
 const FOLD: &str = concat!(
     "WITH taken AS (
         DELETE FROM traffic_fresh WHERE id IN (
@@ -110,8 +108,10 @@ impl TrafficStore for PostgresStore {
         let (first, end) = (first_begin(span, from), first_begin(span, until));
         let account = account.map(AccountId::as_i64);
         let values: super::Values<'_> = &[&account, &span_number(span), &first, &end];
-        self.list("list traffic", sql, values, |row| columns(row)?.count(span))
-            .await
+        self.list("list traffic", sql, values, |row| {
+            CountColumns::read(row)?.count(span)
+        })
+        .await
     }
 
     async fn add_up_traffic(&self, limit: u32) -> Result<u64, StoreError> {
@@ -121,17 +121,4 @@ impl TrafficStore for PostgresStore {
         self.folds.end(last);
         Ok(taken.cast_unsigned())
     }
-}
-
-fn columns(row: &Row) -> Result<CountColumns, Corrupt> {
-    Ok(CountColumns {
-        begins: column(row, 0)?,
-        channel: column(row, 1)?,
-        network: column(row, 2)?,
-        status: column(row, 3)?,
-        error: column(row, 4)?,
-        messages: column(row, 5)?,
-        parts: column(row, 6)?,
-        cost_micros: column(row, 7)?,
-    })
 }

@@ -168,7 +168,7 @@ impl PostgresSide {
         ended.map_err(self.failed("ending a transaction"))
     }
 
-    /// By a cursor, in a transaction of its own where none is open.
+    /// By a cursor, in a new transaction if none is open.
     pub(crate) async fn next(&mut self, stream: &mut Stream) -> Result<Vec<Row>, TransferError> {
         let query = &stream.query;
         if !stream.is_open {
@@ -271,14 +271,14 @@ async fn apply(client: &mut Object, target: &Target, batch: &Batch) -> Result<()
     transaction.commit().await
 }
 
-/// The days of which there are rows. Nobody else works on the target, so nobody else makes them.
+/// The days that have rows. Only this process works on the target, so no other creates them.
 fn days_of(target: &Target, batch: &Batch) -> BTreeSet<Day> {
     let id = days::partitioned_by(target.table).and_then(|column| {
         let at = target.columns.iter().position(|name| name == column)?;
         target.taken.get(at).copied()
     });
     let day = |row: &Row| match row[id?] {
-        Value::Int(id) => Day::of(id),
+        Value::Int(id) => Day::from_id(id),
         _ => None,
     };
     batch.come.iter().filter_map(day).collect()

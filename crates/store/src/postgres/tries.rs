@@ -1,4 +1,4 @@
-//! The port for tries and known browsers.
+//! The port for counted attempts and known browsers.
 
 use async_trait::async_trait;
 use deadpool_postgres::Object;
@@ -10,22 +10,19 @@ use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
 use super::fault::Fault;
-use super::people::{bytes, run};
+use super::people::bytes;
+use super::transaction::query;
 use super::{PostgresStore, Values, column};
 use crate::rows::people::{person_id, tries};
 use crate::rows::{Corrupt, micros};
+use crate::sql::tries as sql;
 
-/// Makes the row, so that whoever comes next waits for this transaction, and reads it.
+/// Creates the row, so that the next caller waits for this transaction and then reads it.
 const LOCK: &str = "
     INSERT INTO sign_in_try AS t (key, count, since_us) VALUES ($1, 0, $2)
     ON CONFLICT (key) DO UPDATE SET count = t.count RETURNING count, since_us";
 const SET: &str = "UPDATE sign_in_try SET count = $2, since_us = $3 WHERE key = $1";
 const LOCK_KNOWN: &str = "SELECT count, since_us FROM sign_in_try WHERE key = $1 FOR UPDATE";
-const FORGET: &str = "DELETE FROM sign_in_try WHERE key = $1";
-const LIST_KNOWN: &str = "SELECT person_id FROM known_browser WHERE hash = $1 AND expires_us > $2";
-const REMEMBER: &str = "
-    INSERT INTO known_browser (hash, person_id, expires_us) VALUES ($1, $2, $3)
-    ON CONFLICT (hash, person_id) DO UPDATE SET expires_us = $3";
 const PRUNE_TRIES: &str = "
     DELETE FROM sign_in_try WHERE key IN (
         SELECT key FROM sign_in_try WHERE since_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1";
@@ -56,11 +53,11 @@ impl Attempt for Begin {
             let row = transaction.query_one(&lock, values).await?;
             let counted = tries(column(&row, 0)?, column(&row, 1)?)?;
             match counted.begin(*limit, self.now) {
-                // What was counted so far is taken back with the transaction.
+                // Dropping the transaction undoes what was counted so far.
                 Err(wait_s) => return Ok(Err(wait_s)),
                 Ok(Tries { count, since }) => {
                     let values: Values<'_> = &[&bytes(key), &i64::from(count), &micros(since)];
-                    run(&transaction, SET, values).await?;
+                    query(&transaction, SET, values).await?;
                 }
             }
         }
@@ -84,10 +81,10 @@ impl Attempt for Forgive {
                 continue;
             };
             match tries(column(&row, 0)?, column(&row, 1)?)?.forgive(*limit) {
-                None => run(&transaction, FORGET, &[&bytes(key)]).await?,
+                None => query(&transaction, sql::FORGET.postgres, &[&bytes(key)]).await?,
                 Some(Tries { count, since }) => {
                     let values: Values<'_> = &[&bytes(key), &i64::from(count), &micros(since)];
-                    run(&transaction, SET, values).await?
+                    query(&transaction, SET, values).await?
                 }
             };
         }
@@ -119,7 +116,8 @@ impl TryStore for PostgresStore {
     ) -> Result<Vec<PersonId>, StoreError> {
         let values: Values<'_> = &[&bytes(browser), &micros(now)];
         let read = |row: &Row| -> Result<PersonId, Corrupt> { person_id(column(row, 0)?) };
-        self.list("find a browser", LIST_KNOWN, values, read).await
+        self.list("find a browser", sql::LIST_KNOWN.postgres, values, read)
+            .await
     }
 
     async fn remember_browser(
@@ -129,7 +127,7 @@ impl TryStore for PostgresStore {
         expires: Timestamp,
     ) -> Result<(), StoreError> {
         let values: Values<'_> = &[&bytes(browser), &person.as_i64(), &micros(expires)];
-        let remembered = self.query("remember a browser", REMEMBER, values);
+        let remembered = self.query("remember a browser", sql::REMEMBER.postgres, values);
         remembered.await.map(drop)
     }
 

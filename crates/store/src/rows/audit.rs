@@ -3,9 +3,9 @@
 use domain::ids::{AccountId, AuditId};
 use domain::ports::{AuditEntry, Change, Found, Look};
 
-use super::{Corrupt, account_id, micros, timestamp};
+use super::{Corrupt, SqlRow, account_id, micros, timestamp};
 
-/// How many rows one look goes through.
+/// The number of rows that one page reads.
 pub(crate) const LOOKED_AT: i64 = 10_000;
 
 /// The columns of a change, in the order in which both databases select them.
@@ -21,8 +21,21 @@ pub(crate) struct ChangeColumns {
 }
 
 impl ChangeColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            at_us: row.column(1)?,
+            who: row.column(2)?,
+            address: row.column(3)?,
+            account_id: row.column(4)?,
+            action: row.column(5)?,
+            subject: row.column(6)?,
+            detail: row.column(7)?,
+        })
+    }
+
     /// The ID is the database's to give.
-    pub(crate) fn of(change: &Change) -> Self {
+    pub(crate) fn from_change(change: &Change) -> Self {
         Self {
             id: 0,
             at_us: micros(change.at),
@@ -67,7 +80,16 @@ pub(crate) struct Window {
     pub(crate) rows: i64,
 }
 
-/// Where a look starts, as both databases compare it.
+impl Window {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            oldest: row.column(0)?,
+            rows: row.column(1)?,
+        })
+    }
+}
+
+/// The ID below which a page starts.
 pub(crate) fn before(look: Look<AuditId>) -> i64 {
     look.before.map_or(i64::MAX, AuditId::as_i64)
 }

@@ -4,7 +4,7 @@ use domain::billing::{EntryKind, LedgerEntry, Purse, SpendingRules};
 use domain::ports::{CatalogueEntry, CatalogueKind, Imbalance};
 use domain::{Money, Network};
 
-use super::{Corrupt, timestamp};
+use super::{Corrupt, SqlRow, timestamp};
 
 /// The columns of an account's rules.
 pub(crate) struct RulesColumns {
@@ -19,7 +19,21 @@ pub(crate) struct RulesColumns {
 }
 
 impl RulesColumns {
-    pub(crate) fn of(rules: &SpendingRules) -> Self {
+    /// The columns from `first` on.
+    pub(crate) fn read<R: SqlRow>(row: &R, first: usize) -> Result<Self, R::Error> {
+        Ok(Self {
+            credit_limit_micros: row.column(first)?,
+            daily_cap_micros: row.column(first + 1)?,
+            per_recipient_hour: row.column(first + 2)?,
+            countries: row.column(first + 3)?,
+            approved_senders_only: row.column(first + 4)?,
+            requests_per_second: row.column(first + 5)?,
+            codes_per_day: row.column(first + 6)?,
+            admins_consent_only: row.column(first + 7)?,
+        })
+    }
+
+    pub(crate) fn from_rules(rules: &SpendingRules) -> Self {
         Self {
             credit_limit_micros: rules.credit_limit.micros(),
             daily_cap_micros: rules.daily_cap.map(Money::micros),
@@ -68,6 +82,18 @@ pub(crate) struct PurseColumns {
 }
 
 impl PurseColumns {
+    /// The columns from `first` on.
+    pub(crate) fn read<R: SqlRow>(row: &R, first: usize) -> Result<Self, R::Error> {
+        Ok(Self {
+            balance_micros: row.column(first)?,
+            credit_limit_micros: row.column(first + 1)?,
+            daily_cap_micros: row.column(first + 2)?,
+            per_recipient_hour: row.column(first + 3)?,
+            spent_day: row.column(first + 4)?,
+            spent_micros: row.column(first + 5)?,
+        })
+    }
+
     pub(crate) fn purse(&self) -> Result<Purse, Corrupt> {
         Ok(Purse {
             balance: Money::from_micros(self.balance_micros),
@@ -92,6 +118,18 @@ pub(crate) struct EntryColumns {
 }
 
 impl EntryColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            at_us: row.column(1)?,
+            kind: row.column(2)?,
+            amount_micros: row.column(3)?,
+            balance_micros: row.column(4)?,
+            messages: row.column(5)?,
+            note: row.column(6)?,
+        })
+    }
+
     pub(crate) fn entry(self) -> Result<LedgerEntry, Corrupt> {
         Ok(LedgerEntry {
             id: u64::try_from(self.id).map_err(|_| Corrupt("ID of a ledger entry"))?,
@@ -105,7 +143,7 @@ impl EntryColumns {
     }
 }
 
-/// The columns of an account whose ledger does not give its balance.
+/// The columns of an account with a ledger that does not add up to its balance.
 pub(crate) struct ImbalanceColumns {
     pub(crate) account: String,
     pub(crate) balance_micros: i64,
@@ -114,6 +152,15 @@ pub(crate) struct ImbalanceColumns {
 }
 
 impl ImbalanceColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            account: row.column(0)?,
+            balance_micros: row.column(1)?,
+            entries_micros: row.column(2)?,
+            broken_steps: row.column(3)?,
+        })
+    }
+
     pub(crate) fn imbalance(self) -> Result<Imbalance, Corrupt> {
         Ok(Imbalance {
             account: self.account,
@@ -134,6 +181,16 @@ pub(crate) struct CatalogueColumns {
 }
 
 impl CatalogueColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            kind: row.column(0)?,
+            account_id: row.column(1)?,
+            version: row.column(2)?,
+            at_us: row.column(3)?,
+            row_count: row.column(4)?,
+        })
+    }
+
     /// `None` for a kind that only a newer version knows.
     pub(crate) fn known_entry(&self) -> Result<Option<CatalogueEntry>, Corrupt> {
         let kind = CatalogueKind::from_numbers(self.kind, self.account_id);

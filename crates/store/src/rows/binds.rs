@@ -4,9 +4,9 @@ use domain::delivery::sharing::fair_share;
 use domain::ids::PoolId;
 use domain::ports::{BindShare, PoolCursor, RoutePool};
 
-use super::Corrupt;
+use super::{Corrupt, SqlRow};
 
-/// `queue.owner` of what waits in a pool: behind nobody and the carriers that took something.
+/// `queue.owner` of messages in a route pool: below the numbers for nobody and for carriers.
 pub(crate) fn pool_owner(pool: PoolId) -> i64 {
     -1 - pool.as_i64()
 }
@@ -49,7 +49,7 @@ pub(crate) fn cursor(lane: i16, due_us: i64, id: i64) -> Result<PoolCursor, Corr
 pub(crate) struct ShareColumns {
     /// How many nodes that live wish for binds of it.
     pub(crate) wishers: i64,
-    /// How many of them stand before this one.
+    /// How many of them come before this one.
     pub(crate) before: i64,
     pub(crate) held: i64,
     pub(crate) surplus: i64,
@@ -58,6 +58,18 @@ pub(crate) struct ShareColumns {
 }
 
 impl ShareColumns {
+    /// The columns from `first` on.
+    pub(crate) fn read<R: SqlRow>(row: &R, first: usize) -> Result<Self, R::Error> {
+        Ok(Self {
+            wishers: row.column(first)?,
+            before: row.column(first + 1)?,
+            held: row.column(first + 2)?,
+            surplus: row.column(first + 3)?,
+            pool: row.column(first + 4)?,
+            is_up_elsewhere: row.column(first + 5)?,
+        })
+    }
+
     pub(crate) fn share(&self, total: u16) -> Result<BindShare, Corrupt> {
         let nodes = |number: i64| usize::try_from(number).map_err(|_| Corrupt("number of nodes"));
         Ok(BindShare {

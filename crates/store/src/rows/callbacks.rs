@@ -11,7 +11,7 @@ use domain::ports::{
 
 use super::dispatch::{claim, payload};
 use super::senders::sender_id;
-use super::{Corrupt, account_id, message_id, micros, outcome, timestamp, utf8};
+use super::{Corrupt, SqlRow, account_id, message_id, micros, outcome, timestamp, utf8};
 
 /// `callback.state`: has a row in the queue.
 pub(crate) const WAITING: i16 = 0;
@@ -32,6 +32,17 @@ pub(crate) struct TextColumns {
 }
 
 impl TextColumns {
+    /// The columns from `first` on.
+    pub(crate) fn read<R: SqlRow>(row: &R, first: usize) -> Result<Self, R::Error> {
+        Ok(Self {
+            payload: row.column(first)?,
+            message_id: row.column(first + 1)?,
+            status: row.column(first + 2)?,
+            error: row.column(first + 3)?,
+            network: row.column(first + 4)?,
+        })
+    }
+
     pub(crate) fn payload(self) -> Result<String, Corrupt> {
         match self.payload {
             Some(payload) => Ok(payload),
@@ -146,6 +157,18 @@ pub(crate) struct AttemptColumns {
 }
 
 impl AttemptColumns {
+    /// The columns from `first` on.
+    pub(crate) fn read<R: SqlRow>(row: &R, first: usize) -> Result<Self, R::Error> {
+        Ok(Self {
+            at_us: row.column(first)?,
+            status: row.column(first + 1)?,
+            elapsed_ms: row.column(first + 2)?,
+            body: row.column(first + 3)?,
+            address: row.column(first + 4)?,
+            reason: row.column(first + 5)?,
+        })
+    }
+
     pub(crate) fn attempt(self) -> Result<CallbackAttempt, Corrupt> {
         let status = self.status.map(u16::try_from).transpose();
         Ok(CallbackAttempt {
@@ -223,7 +246,7 @@ pub(crate) struct FilterColumns {
 }
 
 impl FilterColumns {
-    pub(crate) fn of(filter: &CallbackFilter) -> Self {
+    pub(crate) fn from_filter(filter: &CallbackFilter) -> Self {
         let id = filter.id.map(CallbackId::as_i64);
         Self {
             account_id: filter.account.map(AccountId::as_i64),
@@ -269,7 +292,7 @@ pub(crate) struct Window {
 
 impl Window {
     /// Of those that wait, all; of those that are parked, the newest.
-    pub(crate) fn of_open(open: Vec<i64>, parked: Vec<i64>) -> Self {
+    pub(crate) fn from_open(open: Vec<i64>, parked: Vec<i64>) -> Self {
         // Beyond the last that was listed there may be more that are parked.
         let last = (parked.len() == ROWS)
             .then(|| parked.last().copied())
@@ -289,7 +312,7 @@ impl Window {
     }
 
     /// Of all that there are, the newest.
-    pub(crate) fn of_all(ids: Vec<i64>, with_done: bool) -> Self {
+    pub(crate) fn from_all(ids: Vec<i64>, with_done: bool) -> Self {
         let next = (ids.len() == ROWS).then(|| ids.last().copied()).flatten();
         Self {
             ids,

@@ -1,8 +1,8 @@
-//! Rows of carriers: how they do, as nodes noted it.
+//! Rows of carriers: their state, as reported by nodes.
 
 use domain::ports::{CarrierNote, CarrierSeen, CarrierState, Health};
 
-use super::{Corrupt, node_id, timestamp, utf8};
+use super::{Corrupt, SqlRow, node_id, timestamp, utf8};
 
 /// The columns of a note.
 pub(crate) struct CarrierColumns {
@@ -22,6 +22,24 @@ pub(crate) struct CarrierColumns {
 }
 
 impl CarrierColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            node: row.column(0)?,
+            name: row.column(1)?,
+            kind: row.column(2)?,
+            health: row.column(3)?,
+            links_up: row.column(4)?,
+            links: row.column(5)?,
+            note: row.column(6)?,
+            waiting: row.column(7)?,
+            under_way: row.column(8)?,
+            at_us: row.column(9)?,
+            places: row.column(10)?,
+            per_second: row.column(11)?,
+            links_total: row.column(12)?,
+        })
+    }
+
     pub(crate) fn seen(self) -> Result<CarrierSeen, Corrupt> {
         let state = CarrierState {
             health: Health::from_name(&self.health).ok_or(Corrupt("health of a carrier"))?,

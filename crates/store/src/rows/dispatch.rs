@@ -11,7 +11,7 @@ use domain::{Code, KeyRing, Msisdn, Originator};
 
 use super::binds::{pool_of, pool_owner};
 use super::callbacks::CallbackColumns;
-use super::{Corrupt, account_id, message_id, micros, timestamp, utf8};
+use super::{Corrupt, SqlRow, account_id, message_id, micros, timestamp, utf8};
 
 /// The columns of a message and its queue row that a worker needs.
 pub(crate) struct ParcelColumns {
@@ -99,7 +99,7 @@ pub(crate) struct ClaimedColumns {
 }
 
 impl ClaimedColumns {
-    pub(crate) fn of(row: &ClaimedRow) -> Self {
+    pub(crate) fn from_row(row: &ClaimedRow) -> Self {
         Self {
             lane: row.priority.lane(),
             due_us: micros(row.claim.due_at),
@@ -119,7 +119,7 @@ impl ClaimedColumns {
 
 /// The lanes that a list of held rows reads, each from behind a due time and an ID.
 pub(crate) fn lanes_after(after: Option<&ClaimedRow>) -> impl Iterator<Item = (i16, i64, i64)> {
-    let after = after.map(ClaimedColumns::of);
+    let after = after.map(ClaimedColumns::from_row);
     let (first, due_us, id) = after.map_or((i16::MIN, i64::MIN, i64::MIN), |row| {
         (row.lane, row.due_us, row.id)
     });
@@ -184,43 +184,43 @@ pub(crate) fn priority(lane: i16) -> Result<Priority, Corrupt> {
     lane.ok_or(Corrupt("lane"))
 }
 
-/// Reads whether a message only pretends.
+/// Reads the test mode of a message.
 pub(crate) fn test_mode(number: i16) -> Result<TestMode, Corrupt> {
     TestMode::from_number(number.into()).ok_or(Corrupt("test mode"))
 }
 
-/// What becomes of a row of the queue once its try is settled.
+/// What happens to a queue row when its attempt is settled.
 pub(crate) enum Move<'a> {
-    /// To another place: whose, which lane, when.
+    /// It moves to another owner, lane or due time.
     To {
         owner: i64,
         lane: i16,
         due_us: i64,
-        /// How many tries this adds.
+        /// How many attempts this adds.
         tries: i32,
         /// `queue.account_id` and `queue.expires_us`.
         pool_account: i64,
         pool_expires_us: Option<i64>,
-        /// The carrier that took the message, with its names for the parts.
+        /// The carrier that took the message, and its references for the parts.
         taken: Option<(&'a str, Vec<&'a str>)>,
     },
-    /// Out of it: the message is over.
+    /// It is removed: the message has ended.
     Out(Over<'a>),
 }
 
 /// `queue.account_id` of rows outside of pools.
 pub(crate) const NO_ACCOUNT: i64 = 0;
-/// How a message is over once its try is settled.
+/// How a message ends when its attempt is settled.
 pub(crate) struct Over<'a> {
     pub(crate) outcome: Outcome,
-    /// What a lookup's caller is told.
+    /// The answer for the caller of a lookup.
     pub(crate) report: Option<&'a str>,
-    /// The carrier that took some of its parts, with its names for them.
+    /// The carrier that took some of its parts, and its references for them.
     pub(crate) taken: Option<(&'a str, Vec<&'a str>)>,
 }
 
 impl<'a> Over<'a> {
-    fn of(outcome: Outcome, report: Option<&'a str>) -> Self {
+    fn new(outcome: Outcome, report: Option<&'a str>) -> Self {
         Self {
             outcome,
             report,
@@ -240,7 +240,7 @@ impl<'a> Over<'a> {
     }
 }
 
-/// A receipt is compared with at most this many parts that have its reference, the newest ones. Older parts get no receipt,
+/// A receipt is compared with at most this many parts with its reference, the newest ones. Older parts get no receipt,
 /// and their messages end when they expire.
 pub(crate) const USES: i32 = 33;
 
@@ -251,8 +251,7 @@ pub(crate) const NO_TAIL: i32 = -1;
 const CARRIER: i64 = -1;
 
 impl<'a> Move<'a> {
-    /// What a settlement asks for.
-    pub(crate) fn of(settlement: &'a Settlement) -> Self {
+    pub(crate) fn from_settlement(settlement: &'a Settlement) -> Self {
         let lane = settlement.priority.lane();
         let wait = |time, tries| Self::To {
             owner: super::NOBODY,
@@ -288,15 +287,15 @@ impl<'a> Move<'a> {
                 pool_expires_us: Some(micros(settlement.expires_at)),
                 taken: None,
             },
-            Sent::Over(outcome) => Self::Out(Over::of(*outcome, None)),
-            Sent::Answered { outcome, report } => Self::Out(Over::of(*outcome, Some(report))),
+            Sent::Over(outcome) => Self::Out(Over::new(*outcome, None)),
+            Sent::Answered { outcome, report } => Self::Out(Over::new(*outcome, Some(report))),
             Sent::PartlyTaken {
                 carrier,
                 references,
                 outcome,
             } => Self::Out(Over {
                 taken: Some((carrier, distinct(references))),
-                ..Over::of(*outcome, None)
+                ..Over::new(*outcome, None)
             }),
         }
     }
@@ -384,6 +383,14 @@ pub(crate) struct TransitColumns {
 }
 
 impl TransitColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            reference: row.column(0)?,
+            recipient: row.column(1)?,
+            taken_us: row.column(2)?,
+        })
+    }
+
     pub(crate) fn in_transit(self) -> Result<InTransit, Corrupt> {
         Ok(InTransit {
             reference: utf8(self.reference)?,
@@ -402,6 +409,15 @@ pub(crate) struct InboxColumns {
 }
 
 impl InboxColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            originator: row.column(0)?,
+            body: row.column(1)?,
+            final_us: row.column(2)?,
+            code_text: row.column(3)?,
+        })
+    }
+
     pub(crate) fn inbox(self, keys: &KeyRing, to: &Msisdn) -> Result<Inbox, Corrupt> {
         let text = match self.code_text {
             Some(encrypted) => code_text(keys, to, &encrypted)?,
@@ -432,8 +448,17 @@ pub(crate) struct PruneColumns {
 }
 
 impl PruneColumns {
-    /// Whether nothing behind this message can have ended before the time: IDs ascend with acceptance, and nothing ends
-    /// before it is accepted. So pruning reads the beginning of the table and stops, however long the history is.
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            accepted_us: row.column(1)?,
+            final_us: row.column(2)?,
+            has_waiting_report: row.column(3)?,
+        })
+    }
+
+    /// Whether no later message can have ended before the time: IDs ascend with acceptance, and no message ends before
+    /// it is accepted. So retention reads the beginning of the table and stops, however long the history is.
     pub(crate) fn is_too_young(&self, before_us: i64) -> bool {
         self.accepted_us > before_us
     }

@@ -1,15 +1,19 @@
 //! Folding the ledger: the charges and refunds of a day become one entry for each kind.
 //!
-//! Credits and entries with a note stay as they are: people made them and look for them. So charges and refunds are
-//! folded between two such entries, and every entry that stays keeps its balance.
+//! Credits and entries with a note stay as they are, because people made them and look for them. So charges and refunds
+//! are folded between two such entries, and every remaining entry keeps its balance.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many accounts one step looks at.
+use domain::billing::EntryKind;
+
+use super::SqlRow;
+
+/// The number of accounts that one step checks.
 pub(crate) const ACCOUNTS: u32 = 100;
-const CHARGE: i16 = 2;
-const REFUND: i16 = 3;
+const CHARGE: i16 = EntryKind::Charge.number();
+const REFUND: i16 = EntryKind::Refund.number();
 const DAY_US: i64 = 86_400_000_000;
 
 /// An entry as far as folding needs it.
@@ -28,6 +32,20 @@ pub(crate) struct FoldEntry {
 }
 
 impl FoldEntry {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            at_us: row.column(1)?,
+            kind: row.column(2)?,
+            amount_micros: row.column(3)?,
+            balance_micros: row.column(4)?,
+            messages: row.column(5)?,
+            has_note: row.column(6)?,
+            spent_day: row.column(7)?,
+            spent_micros: row.column(8)?,
+        })
+    }
+
     /// The day of an entry that may be folded.
     fn foldable_day(&self) -> Option<i64> {
         let is_foldable = matches!(self.kind, CHARGE | REFUND) && !self.has_note;
@@ -49,8 +67,8 @@ pub(crate) struct FoldCursor {
     pub(crate) done: i64,
 }
 
-/// Which account is folded next, and how far each is. After a restart every ledger is read from its beginning once:
-/// what is folded already does not change.
+/// The account that is folded next, and the progress of each. After a restart every ledger is read once from its
+/// beginning; folded entries do not change again.
 #[derive(Debug, Default)]
 pub(crate) struct Folding(Mutex<FoldState>);
 
@@ -65,7 +83,7 @@ impl Folding {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The account to go on with, or the first after it.
+    /// The account to continue with, or the first after it.
     pub(crate) fn next(&self) -> i64 {
         self.lock().next
     }
@@ -94,7 +112,7 @@ impl Folding {
 /// What folding changes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Folded {
-    /// The entries that stand for a day, under IDs of entries that were there.
+    /// The entries that replace those of a day, under some of their IDs.
     pub(crate) changed: Vec<FoldEntry>,
     /// The IDs of entries that are in the sums now.
     pub(crate) gone: Vec<i64>,
@@ -145,7 +163,7 @@ fn fold_run(run: &[FoldEntry], folded: &mut Folded) {
     folded.changed.extend(sums);
 }
 
-/// All entries of a kind as one. What was spent is that of the last.
+/// All entries of a kind as one, with the spending of the last.
 fn sum(run: &[FoldEntry], kind: i16) -> Option<FoldEntry> {
     let entries = || run.iter().filter(|entry| entry.kind == kind);
     let last = entries().next_back()?;

@@ -1,4 +1,4 @@
-//! Messages as people look for them.
+//! Rows of messages in lists and details.
 
 use domain::delivery::CallbackAttempt;
 use domain::ids::AccountId;
@@ -6,13 +6,13 @@ use domain::ports::{
     CallbackRecord, Found, ID_BLOCK_LIFETIME, MessageFilter, MessageStory, MessageSummary,
     PartStory, StateName,
 };
-use domain::{Code, MessageId, Money, Msisdn, Originator};
+use domain::{Code, MessageId, Money, Msisdn, Originator, Outcome};
 
 use super::binds::pool_of;
 use super::dispatch::{interactive, priority, shape, test_mode};
 use super::{
-    CANCELLED, Corrupt, MessageColumns, QUEUED, SCHEDULED, account_id, channel_number, message_id,
-    micros, originator, outcome, timestamp, utf8,
+    CANCELLED, Corrupt, MessageColumns, QUEUED, SCHEDULED, SqlRow, account_id, channel_number,
+    message_id, micros, originator, outcome, timestamp, utf8,
 };
 
 /// The columns of [`SummaryColumns`], of a row of `message` called `m`.
@@ -24,18 +24,18 @@ macro_rules! summary_columns {
             m.account_id, m.originator, m.recipient, m.body, m.price_micros, m.accepted_us"
     };
 }
-/// The columns of [`StoryColumns`]; they follow those of the summary.
-macro_rules! story_columns {
+/// The columns of [`DetailColumns`]; they follow those of the summary.
+macro_rules! detail_columns {
     () => {
         "m.coding, m.priority, m.interactive, m.result, m.dlr_url, m.test_mode, m.expires_us, m.seen_us"
     };
 }
-pub(crate) use {story_columns, summary_columns};
+pub(crate) use {detail_columns, summary_columns};
 
-/// A filter as statements take it, but for account and number, by which rows are found: what is not given holds for
-/// every row.
+/// The conditions of a filter that are checked on rows, without account and number. A missing condition matches every
+/// row.
 #[derive(Debug, Clone)]
-pub(crate) struct FittingColumns {
+pub(crate) struct MatchColumns {
     pub(crate) channel: Option<i16>,
     pub(crate) originator: Option<String>,
     pub(crate) status: Option<i16>,
@@ -53,8 +53,8 @@ fn disorder_us() -> i64 {
     2 * super::duration_us(ID_BLOCK_LIFETIME)
 }
 
-/// Searches the IDs for a time: rows up to `low` were accepted before it, those from `high` on at it or later, both but
-/// for the disorder of IDs.
+/// Searches the IDs for a time: rows up to `low` were accepted before it, rows from `high` on at that time or later,
+/// except for the disorder of IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TimeSearch {
     time_us: i64,
@@ -73,18 +73,18 @@ impl TimeSearch {
     }
 
     /// Where rows are certainly accepted at `until` or later, from `high` on.
-    pub(crate) fn for_until(fitting: &FittingColumns, first: i64, last: i64) -> Option<Self> {
-        let given = fitting.until_us < i64::MAX;
-        given.then(|| Self::new(fitting.until_us.saturating_add(disorder_us()), first, last))
+    pub(crate) fn for_until(matching: &MatchColumns, first: i64, last: i64) -> Option<Self> {
+        let given = matching.until_us < i64::MAX;
+        given.then(|| Self::new(matching.until_us.saturating_add(disorder_us()), first, last))
     }
 
     /// Where rows are certainly accepted before `since`, up to `low`.
-    pub(crate) fn for_since(fitting: &FittingColumns, first: i64, last: i64) -> Option<Self> {
-        let given = fitting.since_us > i64::MIN;
-        given.then(|| Self::new(fitting.since_us.saturating_sub(disorder_us()), first, last))
+    pub(crate) fn for_since(matching: &MatchColumns, first: i64, last: i64) -> Option<Self> {
+        let given = matching.since_us > i64::MIN;
+        given.then(|| Self::new(matching.since_us.saturating_sub(disorder_us()), first, last))
     }
 
-    /// So many IDs at which to look next, ascending; none when the place is found.
+    /// The next IDs to check, ascending; none when the search is finished.
     pub(crate) fn probes(&self, count: i64) -> Vec<i64> {
         let width = self.high - self.low;
         let count = count.min(width - 1);
@@ -95,7 +95,7 @@ impl TimeSearch {
         (1..=count).map(place).collect()
     }
 
-    /// Takes note of the first row at or behind a probe: its ID, and when it was accepted.
+    /// Narrows the search by the first row at or after a probe: its ID, and when it was accepted.
     pub(crate) fn note(&mut self, probe: i64, found: Option<(i64, i64)>) {
         match found {
             Some((id, accepted_us)) if id < self.high && accepted_us < self.time_us => {
@@ -107,15 +107,15 @@ impl TimeSearch {
     }
 }
 
-/// Whose messages, and to whom.
+/// The conditions that an index finds rows by.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WhoseColumns {
+pub(crate) struct IndexColumns {
     pub(crate) account_id: Option<i64>,
     pub(crate) recipient: Option<i64>,
 }
 
-impl FittingColumns {
-    pub(crate) fn of(filter: &MessageFilter) -> Self {
+impl MatchColumns {
+    pub(crate) fn from_filter(filter: &MessageFilter) -> Self {
         let (status, state, is_sent) = filter.state.map_or((None, None, None), state_columns);
         let error = filter.error.map(Code::number);
         Self {
@@ -131,8 +131,8 @@ impl FittingColumns {
     }
 }
 
-impl WhoseColumns {
-    pub(crate) fn of(filter: &MessageFilter) -> Self {
+impl IndexColumns {
+    pub(crate) fn from_filter(filter: &MessageFilter) -> Self {
         Self {
             account_id: filter.account.map(AccountId::as_i64),
             recipient: filter.to.as_ref().map(Msisdn::as_i64),
@@ -154,9 +154,13 @@ fn state_columns(state: StateName) -> (Option<i16>, Option<i16>, Option<bool>) {
         StateName::Scheduled => (None, Some(SCHEDULED), None),
         StateName::Queued => (None, Some(QUEUED), Some(false)),
         StateName::Sent => (None, Some(QUEUED), Some(true)),
-        StateName::Delivered => (Some(1), None, None),
-        StateName::Failed => (Some(2), None, None),
-        StateName::Expired => (Some(16), None, None),
+        StateName::Delivered => (Some(Outcome::Delivered.status().into()), None, None),
+        StateName::Failed => (
+            Some(Outcome::Failed(Code::FINE).status().into()),
+            None,
+            None,
+        ),
+        StateName::Expired => (Some(Outcome::Expired.status().into()), None, None),
         StateName::Cancelled => (None, Some(CANCELLED), None),
     }
 }
@@ -191,8 +195,8 @@ impl SummaryColumns {
     }
 }
 
-/// What lists do not show of a message.
-pub(crate) struct StoryColumns {
+/// The columns of a message that only its detail shows.
+pub(crate) struct DetailColumns {
     pub(crate) coding: i16,
     pub(crate) priority: i16,
     pub(crate) interactive: Option<Vec<u8>>,
@@ -203,29 +207,52 @@ pub(crate) struct StoryColumns {
     pub(crate) seen_us: Option<i64>,
 }
 
-/// Where a message stands in the queue.
+/// The row of a message in the queue.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PlaceColumns {
+pub(crate) struct QueueRowColumns {
     pub(crate) owner: i64,
     pub(crate) due_us: i64,
     pub(crate) attempt: i32,
 }
 
-/// What belongs to a message.
-pub(crate) struct Belongings {
-    pub(crate) place: Option<PlaceColumns>,
+impl QueueRowColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            owner: row.column(0)?,
+            due_us: row.column(1)?,
+            attempt: row.column(2)?,
+        })
+    }
+}
+
+/// Rows of other tables that belong to a message.
+pub(crate) struct RelatedRows {
+    pub(crate) place: Option<QueueRowColumns>,
     pub(crate) parts: Vec<PartStory>,
     pub(crate) callbacks: Vec<(CallbackRecord, Vec<CallbackAttempt>)>,
 }
 
-impl StoryColumns {
+impl DetailColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            coding: row.column(16)?,
+            priority: row.column(17)?,
+            interactive: row.column(18)?,
+            result: row.column(19)?,
+            dlr_url: row.column(20)?,
+            test_mode: row.column(21)?,
+            expires_us: row.column(22)?,
+            seen_us: row.column(23)?,
+        })
+    }
+
     pub(crate) fn story(
         self,
         summary: SummaryColumns,
-        belongings: Belongings,
+        belongings: RelatedRows,
     ) -> Result<MessageStory, Corrupt> {
         let place = belongings.place;
-        let attempt = |place: PlaceColumns| u32::try_from(place.attempt);
+        let attempt = |place: QueueRowColumns| u32::try_from(place.attempt);
         let waiting =
             place.filter(|place| place.owner == super::NOBODY || pool_of(place.owner).is_some());
         Ok(MessageStory {
@@ -261,6 +288,17 @@ pub(crate) struct PartColumns {
 }
 
 impl PartColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            part: row.column(0)?,
+            carrier: row.column(1)?,
+            reference: row.column(2)?,
+            taken_us: row.column(3)?,
+            status: row.column(4)?,
+            error: row.column(5)?,
+        })
+    }
+
     pub(crate) fn part(self) -> Result<PartStory, Corrupt> {
         let reported = self.status.is_some();
         Ok(PartStory {
@@ -275,14 +313,14 @@ impl PartColumns {
     }
 }
 
-/// What a look at messages found, and the ID from which on nothing was looked at.
-pub(crate) struct Looked {
+/// One page of messages, and the ID at which the search stopped.
+pub(crate) struct MessagePage {
     pub(crate) rows: Vec<SummaryColumns>,
     pub(crate) next: Option<i64>,
 }
 
-impl Looked {
-    /// With IDs from 1 on, before the first of them there is nothing.
+impl MessagePage {
+    /// IDs start at 1, so no page follows that ID.
     pub(crate) fn found(self) -> Result<Found<MessageSummary, MessageId>, Corrupt> {
         let rows = self.rows.into_iter().map(SummaryColumns::summary);
         let next = self.next.filter(|next| *next > 1).map(message_id);
@@ -293,7 +331,7 @@ impl Looked {
     }
 }
 
-/// How much of a queue is read for the place of one message.
+/// How many rows of a queue are read to find one message.
 pub(crate) const QUEUE_ROWS: i64 = 20_000;
 
 #[cfg(test)]

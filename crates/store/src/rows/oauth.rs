@@ -8,7 +8,7 @@ use domain::oauth::{
 use domain::ports::GrantRecord;
 use domain::{Email, Permissions};
 
-use super::{Corrupt, account_id, timestamp, utf8};
+use super::{Corrupt, SqlRow, account_id, timestamp, utf8};
 
 const SECOND_US: i64 = 1_000_000;
 /// Tokens that were given to clients are deleted so long after they expired, or after their grant was revoked.
@@ -20,7 +20,7 @@ pub(crate) const KEPT_SALT_US: i64 = 60 * SECOND_US;
 
 /// Which grants of a person end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum GrantsToEnd {
     /// All of them.
     All,
     /// Those for accounts that are no longer theirs.
@@ -35,6 +35,14 @@ pub(crate) struct ClientColumns {
 }
 
 impl ClientColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            name: row.column(1)?,
+            redirects: row.column(2)?,
+        })
+    }
+
     pub(crate) fn record(self) -> Result<ClientRecord, Corrupt> {
         let redirects = self.redirects.split(' ').map(redirect);
         Ok(ClientRecord {
@@ -64,6 +72,19 @@ pub(crate) struct RequestColumns {
 }
 
 impl RequestColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            client_id: row.column(0)?,
+            client_name: row.column(1)?,
+            redirect: row.column(2)?,
+            challenge: row.column(3)?,
+            state: row.column(4)?,
+            scopes: row.column(5)?,
+            resource: row.column(6)?,
+            expires_us: row.column(7)?,
+        })
+    }
+
     pub(crate) fn request(self) -> Result<AuthorizationRequest, Corrupt> {
         Ok(AuthorizationRequest {
             client_id: self.client_id,
@@ -94,6 +115,22 @@ pub(crate) struct GrantColumns {
 }
 
 impl GrantColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            account_id: row.column(1)?,
+            client_id: row.column(2)?,
+            client_name: row.column(3)?,
+            redirect: row.column(4)?,
+            challenge: row.column(5)?,
+            scopes: row.column(6)?,
+            code_expires_us: row.column(7)?,
+            code_used_us: row.column(8)?,
+            revoked_us: row.column(9)?,
+            created_us: row.column(10)?,
+        })
+    }
+
     pub(crate) fn grant(self) -> Result<Grant, Corrupt> {
         Ok(Grant {
             id: grant_id(self.id)?,
@@ -123,6 +160,18 @@ pub(crate) struct ConnectedColumns {
 }
 
 impl ConnectedColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            client_id: row.column(1)?,
+            client_name: row.column(2)?,
+            scopes: row.column(3)?,
+            created_us: row.column(4)?,
+            last_used_us: row.column(5)?,
+            granted_by: row.column(6)?,
+        })
+    }
+
     pub(crate) fn record(self) -> Result<GrantRecord, Corrupt> {
         Ok(GrantRecord {
             id: grant_id(self.id)?,
@@ -141,8 +190,8 @@ pub(crate) fn grant_id(number: i64) -> Result<GrantId, Corrupt> {
     GrantId::from_i64(number).ok_or(Corrupt("grant ID"))
 }
 
-/// The columns of a refresh token and of the access token that it was exchanged for, in the order in which both databases
-/// select them. The last two are there while that pair is unused and not revoked.
+/// The columns of a refresh token and of the access token that it was exchanged for, in the order in which both
+/// databases select them. The last two are set while that pair is unused and not revoked.
 pub(crate) struct RefreshColumns {
     pub(crate) id: i64,
     pub(crate) grant_id: Option<i64>,
@@ -154,6 +203,18 @@ pub(crate) struct RefreshColumns {
 }
 
 impl RefreshColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            grant_id: row.column(1)?,
+            expires_us: row.column(2)?,
+            revoked_us: row.column(3)?,
+            successor_salt: row.column(4)?,
+            successor_scopes: row.column(5)?,
+            successor_expires_us: row.column(6)?,
+        })
+    }
+
     pub(crate) fn token(&self) -> Result<RefreshToken, Corrupt> {
         let successor = self.successor()?;
         let used = |at_us| {

@@ -1,4 +1,4 @@
-//! Rows of what whoever runs the service sees.
+//! Rows that operators see.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use domain::ports::{
 
 use super::callbacks::PARKED;
 use super::dispatch::priority;
-use super::{Corrupt, account_id, message_id, node_id, outcome, timestamp, utf8};
+use super::{Corrupt, SqlRow, account_id, message_id, node_id, outcome, timestamp, utf8};
 
-/// How many reports are looked at for the hosts that receive them: so many that wait and so many that are parked.
+/// How many callbacks are read to list their hosts: waiting ones and parked ones each.
 pub(crate) const SAMPLE: i64 = 1_000;
-/// How many rows that nodes hold are looked at for what is overdue.
+/// How many held rows are read to find overdue ones.
 pub(crate) const HELD_ROWS: i64 = 20_000;
 /// Where counting stops, as statements take it.
 pub(crate) const MOST: i64 = Counted::MOST as i64;
@@ -41,6 +41,22 @@ pub(crate) struct NodeColumns {
 }
 
 impl NodeColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            alive_until_us: row.column(1)?,
+            is_dead: row.column(2)?,
+            holds: row.column(3)?,
+            started_us: row.column(4)?,
+            schema_level: row.column(5)?,
+            works: row.column(6)?,
+            roles: row.column(7)?,
+            version: row.column(8)?,
+            host: row.column(9)?,
+            listen: row.column(10)?,
+        })
+    }
+
     pub(crate) fn node(self) -> Result<NodeSeen, Corrupt> {
         let roles = self.roles.unwrap_or_default();
         let card = NodeCard {
@@ -68,7 +84,7 @@ impl NodeColumns {
     }
 }
 
-/// What a heartbeat found: whether the node is known, and the oldest program that may still work.
+/// The answer to a heartbeat: whether the node is known, and the oldest program that may still work.
 pub(crate) fn beat(is_known: bool, oldest: Option<i64>, known: i64) -> Result<Beat, Corrupt> {
     let level = |level: i64| u32::try_from(level).map_err(|_| Corrupt("version of the schema"));
     match oldest {
@@ -90,6 +106,15 @@ pub(crate) struct DepthColumns {
 }
 
 impl DepthColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            queue: row.column(0)?,
+            lane: row.column(1)?,
+            count: row.column(2)?,
+            first_us: row.column(3)?,
+        })
+    }
+
     /// The numbers are those that the statements of both databases give.
     pub(crate) fn depth(&self) -> Result<QueueDepth, Corrupt> {
         let queue = match self.queue {
@@ -121,6 +146,16 @@ pub(crate) struct OverdueColumns {
 }
 
 impl OverdueColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            account_id: row.column(1)?,
+            owner: row.column(2)?,
+            due_us: row.column(3)?,
+            attempt: row.column(4)?,
+        })
+    }
+
     pub(crate) fn overdue(&self) -> Result<Overdue, Corrupt> {
         let held = self.owner > super::NOBODY;
         Ok(Overdue {
@@ -143,6 +178,16 @@ pub(crate) struct UnmatchedColumns {
 }
 
 impl UnmatchedColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            carrier: row.column(0)?,
+            reference: row.column(1)?,
+            status: row.column(2)?,
+            error: row.column(3)?,
+            taken_us: row.column(4)?,
+        })
+    }
+
     pub(crate) fn unmatched(self) -> Result<Unmatched, Corrupt> {
         let reported = self.status.is_some();
         Ok(Unmatched {
@@ -166,6 +211,18 @@ pub(crate) struct WaitingColumns {
     pub(crate) count: i64,
 }
 
+impl WaitingColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            url: row.column(0)?,
+            state: row.column(1)?,
+            created_us: row.column(2)?,
+            reason: row.column(3)?,
+            count: row.column(4)?,
+        })
+    }
+}
+
 /// The columns about the database itself.
 pub(crate) struct DatabaseColumns {
     pub(crate) version: String,
@@ -174,6 +231,14 @@ pub(crate) struct DatabaseColumns {
 }
 
 impl DatabaseColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            version: row.column(0)?,
+            schema: row.column(1)?,
+            bytes: row.column(2)?,
+        })
+    }
+
     pub(crate) fn facts(self, product: &'static str) -> Result<DatabaseFacts, Corrupt> {
         Ok(DatabaseFacts {
             product,

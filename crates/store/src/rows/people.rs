@@ -11,7 +11,7 @@ use domain::ports::{
 };
 use domain::{KeyRing, TokenHash};
 
-use super::{Corrupt, account_id, timestamp};
+use super::{Corrupt, SqlRow, account_id, timestamp};
 use crate::encrypted::{self, totp_place};
 
 /// The columns of a person, in the order in which both databases select them.
@@ -23,6 +23,15 @@ pub(crate) struct PersonColumns {
 }
 
 impl PersonColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            email: row.column(1)?,
+            role: row.column(2)?,
+            account_id: row.column(3)?,
+        })
+    }
+
     pub(crate) fn person(self) -> Result<Person, Corrupt> {
         Ok(Person {
             id: person_id(self.id)?,
@@ -70,6 +79,15 @@ pub(crate) struct MembershipColumns {
 }
 
 impl MembershipColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            person_id: row.column(0)?,
+            account_id: row.column(1)?,
+            role: row.column(2)?,
+            seen_us: row.column(3)?,
+        })
+    }
+
     pub(crate) fn membership(self) -> Result<Membership, Corrupt> {
         Ok(Membership {
             person: person_id(self.person_id)?,
@@ -89,8 +107,17 @@ pub(crate) struct InvitationColumns {
 }
 
 impl InvitationColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            email: row.column(0)?,
+            person_id: row.column(1)?,
+            role: row.column(2)?,
+            account_id: row.column(3)?,
+        })
+    }
+
     /// The role is kept for both purposes, so that the column is never empty.
-    pub(crate) fn of(invitation: &Invitation) -> Self {
+    pub(crate) fn from_invitation(invitation: &Invitation) -> Self {
         let (person_id, role, account_id) = match invitation.purpose {
             Purpose::Join { role, account } => (None, role, account.map(AccountId::as_i64)),
             Purpose::NewPassword(person) => (Some(person.as_i64()), Role::Member, None),
@@ -131,8 +158,7 @@ impl InvitationColumns {
     }
 }
 
-/// A session that was found: whose it is, which is the account of a link or the columns of a person, and when it was
-/// last used.
+/// A session: its owner, which is the account of a link or a person, and when it was last used.
 pub(crate) fn open_session(
     link_account: Option<i64>,
     person: Option<PersonColumns>,
@@ -160,6 +186,17 @@ pub(crate) struct SessionColumns {
 }
 
 impl SessionColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            hash: row.column(0)?,
+            opened_us: row.column(1)?,
+            seen_us: row.column(2)?,
+            expires_us: row.column(3)?,
+            address: row.column(4)?,
+            browser: row.column(5)?,
+        })
+    }
+
     pub(crate) fn record(self) -> Result<SessionRecord, Corrupt> {
         let hash: [u8; 32] = self.hash.try_into().map_err(|_| Corrupt("session"))?;
         let address = self.address.map(|text| text.parse()).transpose();
@@ -185,6 +222,15 @@ pub(crate) struct FactorColumns {
 }
 
 impl FactorColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            secret: row.column(0)?,
+            offered: row.column(1)?,
+            step: row.column(2)?,
+            codes: row.column(3)?,
+        })
+    }
+
     pub(crate) fn factor(self, keys: &KeyRing, person: PersonId) -> Result<SecondFactor, Corrupt> {
         let totp = |value: Vec<u8>| totp(keys, person.as_i64(), &value);
         Ok(SecondFactor {

@@ -8,7 +8,7 @@ use domain::sender::{
 };
 use domain::{CallbackUrl, Timestamp};
 
-use super::{Corrupt, account_id, duration_us, micros, timestamp, utf8};
+use super::{Corrupt, SqlRow, account_id, duration_us, micros, timestamp, utf8};
 
 /// The columns of a sender, in the order in which both databases select them.
 pub(crate) struct SenderColumns {
@@ -42,6 +42,22 @@ pub(crate) struct Sender {
 }
 
 impl SenderColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            id: row.column(0)?,
+            account_id: row.column(1)?,
+            name: row.column(2)?,
+            kind: row.column(3)?,
+            category: row.column(4)?,
+            description: row.column(5)?,
+            notification_url: row.column(6)?,
+            state: row.column(7)?,
+            reason: row.column(8)?,
+            created_us: row.column(9)?,
+            pin: PinColumns::read(row)?,
+        })
+    }
+
     pub(crate) fn sender(self) -> Result<Sender, Corrupt> {
         let pin_sent_us = self.pin.sent_us;
         Ok(Sender {
@@ -69,6 +85,16 @@ impl SenderColumns {
 }
 
 impl PinColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            hash: row.column(10)?,
+            salt: row.column(11)?,
+            expires_us: row.column(12)?,
+            sent_us: row.column(13)?,
+            tries: row.column(14)?,
+        })
+    }
+
     fn out(&self) -> Result<Option<PinOut>, Corrupt> {
         let (Some(hash), Some(salt), Some(expires_us)) = (&self.hash, &self.salt, self.expires_us)
         else {

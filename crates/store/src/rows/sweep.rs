@@ -1,13 +1,13 @@
-//! A walk over a table that deletes what is old and leaves what is still needed.
+//! A sweep over a table that deletes old rows and leaves those that are still needed.
 
 /// Rows that a walk may leave behind and begin again at once.
 const FREE_ROWS: u64 = 10_000;
-/// The pause after a walk for each row that it left: so rows that stay for long are read at most a hundred times a
-/// second on average, however many there are.
+/// The pause after a sweep for each row that it left: rows that stay for long are read at most a hundred times a second
+/// on average, however many there are.
 const PAUSE_PER_ROW_US: i64 = 10_000;
 
-/// Where a walk in the order of IDs is. It goes on there with the next step, so that rows that stay are read once for
-/// each walk, not once for each step.
+/// The position of a sweep in the order of IDs. The next step continues there, so that rows that stay are read once for
+/// each sweep, not once for each step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sweep {
     /// The last ID that was read.

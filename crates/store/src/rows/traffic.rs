@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::ports::{Span, TrafficCount};
 use domain::{Money, Timestamp};
 
-use super::{Corrupt, billing, channel, outcome};
+use super::{Corrupt, SqlRow, billing, channel, outcome};
 
 /// `traffic.status` and `traffic.error` of what was cancelled.
 pub(crate) const CANCELLED: i16 = 0;
@@ -34,7 +34,7 @@ pub(crate) fn first_begin(span: Span, time: Timestamp) -> i64 {
     time_us.div_euclid(length_us) + i64::from(time_us.rem_euclid(length_us) != 0)
 }
 
-/// A message that has come to its end, as it is counted.
+/// An ended message, with the columns that are counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndedMessage {
     pub(crate) account_id: i64,
@@ -60,7 +60,7 @@ pub(crate) struct TrafficKey {
     pub(crate) error: i16,
 }
 
-/// What is added up in a row of `traffic`.
+/// The sums of a row of `traffic`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TrafficSums {
     pub(crate) messages: i64,
@@ -94,7 +94,7 @@ impl Tally {
         }
     }
 
-    /// What was counted, in the order of the keys.
+    /// The counts, in the order of their keys.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (&TrafficKey, &TrafficSums)> {
         self.0.iter()
     }
@@ -113,6 +113,19 @@ pub(crate) struct CountColumns {
 }
 
 impl CountColumns {
+    pub(crate) fn read<R: SqlRow>(row: &R) -> Result<Self, R::Error> {
+        Ok(Self {
+            begins: row.column(0)?,
+            channel: row.column(1)?,
+            network: row.column(2)?,
+            status: row.column(3)?,
+            error: row.column(4)?,
+            messages: row.column(5)?,
+            parts: row.column(6)?,
+            cost_micros: row.column(7)?,
+        })
+    }
+
     pub(crate) fn count(&self, span: Span) -> Result<TrafficCount, Corrupt> {
         let is_cancelled = self.status == CANCELLED;
         let network = (self.network != 0).then_some(self.network);

@@ -8,7 +8,7 @@ use domain::ports::{Accepted, KeptAnswer};
 use domain::{KeyRing, Network};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
-use super::billing::Till;
+use super::billing::BatchCharges;
 use super::codes;
 use crate::rows::{self, AnswerColumns, SendColumns, micros};
 
@@ -35,14 +35,14 @@ pub(super) fn accept(
     let mut inserts = Inserts {
         message: db.prepare_cached(INSERT_MESSAGE)?,
         queue: db.prepare_cached(INSERT_QUEUE)?,
-        till: Till::new(db),
+        charges: BatchCharges::new(db),
         keys,
     };
     let accepted = batch
         .iter()
         .map(|submission| inserts.accept(db, submission));
     let accepted = accepted.collect::<Result<_>>()?;
-    inserts.till.close()?;
+    inserts.charges.close()?;
     Ok(accepted)
 }
 
@@ -50,7 +50,7 @@ pub(super) fn accept(
 struct Inserts<'db> {
     message: CachedStatement<'db>,
     queue: CachedStatement<'db>,
-    till: Till<'db>,
+    charges: BatchCharges<'db>,
     keys: &'db KeyRing,
 }
 
@@ -61,7 +61,7 @@ impl Inserts<'_> {
         {
             return Ok(rows::repeated(&kept, &claim.body));
         }
-        if let Err(not_paid) = self.till.charge(submission)? {
+        if let Err(not_paid) = self.charges.charge(submission)? {
             return Ok(Accepted::NotPaid(not_paid));
         }
         if let Some(claim) = &submission.idempotency {
@@ -95,7 +95,7 @@ impl Inserts<'_> {
             attempt,
             pool_account,
             pool_expires_us,
-        } = SendColumns::of(submission);
+        } = SendColumns::from_submission(submission);
         let from = rows::originator(submission.from.as_ref());
         let interactive = submission.interactive.as_ref().map(Interactive::to_json);
         let message = &mut self.message;
@@ -157,7 +157,7 @@ fn keep_key(db: &Connection, submission: &Submission, claim: &IdempotencyClaim) 
     Ok(())
 }
 
-/// What a key was used for, unless its lifetime is over.
+/// The answer that is stored for a key, unless it has expired.
 pub(super) fn find_answer(
     db: &Connection,
     account: AccountId,
@@ -171,11 +171,5 @@ pub(super) fn find_answer(
 }
 
 fn answer(row: &Row<'_>) -> Result<KeptAnswer> {
-    let columns = AnswerColumns {
-        body: row.get(0)?,
-        first_id: row.get(1)?,
-        messages: row.get(2)?,
-        parts: row.get(3)?,
-    };
-    Ok(columns.answer()?)
+    Ok(AnswerColumns::read(row, 0)?.answer()?)
 }

@@ -1,14 +1,17 @@
-//! Accounts and tokens.
+//! The port for accounts and tokens.
 
+use async_trait::async_trait;
+use domain::access::Access;
 use domain::billing::EntryKind;
 use domain::ids::{AccountId, TokenId};
-use domain::ports::{AccountRecord, NewAccount, NewToken, TokenRecord};
-use domain::{Money, TokenHash};
+use domain::ports::{
+    AccessStore, AccountRecord, Found, Look, NewAccount, NewToken, StoreError, TokenRecord,
+};
+use domain::{Money, Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
 use super::billing::{Change, account_with_balance};
-use super::oauth;
-use crate::rows::billing::RulesColumns;
+use super::{SqliteStore, oauth};
 use crate::rows::{self, AccountColumns, TokenColumns, micros};
 
 const ACCOUNT: &str = concat!(
@@ -39,8 +42,109 @@ const NOTE_USED: &str = "
 pub(super) const REVOKE_TOKEN: &str =
     "UPDATE token SET revoked_us = ?2 WHERE id = ?1 AND revoked_us IS NULL";
 
+#[async_trait]
+impl AccessStore for SqliteStore {
+    async fn access_version(&self) -> Result<u64, StoreError> {
+        self.read("read the access version", version).await
+    }
+
+    async fn find_access(&self, hash: &TokenHash) -> Result<Option<Access>, StoreError> {
+        let hash = *hash;
+        let found = self
+            .read("find a token", move |db| find_token(db, &hash))
+            .await?;
+        Ok(found.map(|record| record.access))
+    }
+
+    async fn create_account(&self, account: &NewAccount) -> Result<Option<AccountId>, StoreError> {
+        let account = rows::with_encrypted_secret(&self.keys, account);
+        self.write("create an account", move |db| create_account(db, &account))
+            .await
+    }
+
+    async fn find_account(&self, name: &str) -> Result<Option<AccountRecord>, StoreError> {
+        let name = name.to_owned();
+        self.read("find an account", move |db| find_account(db, &name))
+            .await
+    }
+
+    async fn find_account_by_id(&self, id: AccountId) -> Result<Option<AccountRecord>, StoreError> {
+        self.read("find an account", move |db| find_account_by_id(db, id))
+            .await
+    }
+
+    async fn list_accounts(&self) -> Result<Vec<AccountRecord>, StoreError> {
+        self.read("list accounts", list_accounts).await
+    }
+
+    async fn look_for_accounts(
+        &self,
+        name: Option<&str>,
+        look: Look<AccountId>,
+    ) -> Result<Found<AccountRecord, AccountId>, StoreError> {
+        let name = name.map(str::to_owned);
+        let before = rows::before(look.before.map(AccountId::get));
+        let limit = look.limit;
+        let found = self
+            .read("look for accounts", move |db| {
+                look_for_accounts(db, name.as_deref(), before, limit)
+            })
+            .await?;
+        Ok(rows::found(found, limit, |account| account.id))
+    }
+
+    async fn list_account_names(
+        &self,
+        ids: &[AccountId],
+    ) -> Result<Vec<(AccountId, String)>, StoreError> {
+        let ids = ids.to_vec();
+        self.read("list the names of accounts", move |db| list_names(db, &ids))
+            .await
+    }
+
+    async fn set_suspended(&self, name: &str, suspended: bool) -> Result<bool, StoreError> {
+        let name = name.to_owned();
+        self.write("suspend an account", move |db| {
+            set_suspended(db, &name, suspended)
+        })
+        .await
+    }
+
+    async fn create_token(&self, token: &NewToken) -> Result<TokenId, StoreError> {
+        let token = token.clone();
+        self.write("create a token", move |db| create_token(db, &token))
+            .await
+    }
+
+    async fn list_tokens(
+        &self,
+        account: Option<AccountId>,
+    ) -> Result<Vec<TokenRecord>, StoreError> {
+        self.read("list tokens", move |db| list_tokens(db, account))
+            .await
+    }
+
+    async fn revoke_token(
+        &self,
+        account: Option<AccountId>,
+        id: TokenId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.write("revoke a token", move |db| {
+            revoke_token(db, account, id, micros(now))
+        })
+        .await
+    }
+
+    async fn note_tokens_used(&self, used: &[(TokenHash, Timestamp)]) -> Result<(), StoreError> {
+        let used: Vec<_> = used.iter().map(|(hash, at)| (*hash, micros(*at))).collect();
+        self.write("note when tokens were used", move |db| note_used(db, &used))
+            .await
+    }
+}
+
 /// The number that grows with each change.
-pub(super) fn version(db: &Connection) -> Result<u64> {
+fn version(db: &Connection) -> Result<u64> {
     let version = db
         .prepare_cached("SELECT version FROM access_version")?
         .query_row([], |row| row.get(0))?;
@@ -54,14 +158,14 @@ fn raise_version(db: &Connection) -> Result<()> {
 }
 
 /// The token of this fingerprint, unless it is revoked or only good for new tokens.
-pub(super) fn find_token(db: &Connection, hash: &TokenHash) -> Result<Option<TokenRecord>> {
+fn find_token(db: &Connection, hash: &TokenHash) -> Result<Option<TokenRecord>> {
     let mut statement =
         db.prepare_cached(&format!("{TOKEN} AND token.hash = ?1 AND token.kind <> 2"))?;
     statement.query_row([hash.as_bytes()], token).optional()
 }
 
 /// The tokens of one account, or all of them.
-pub(super) fn list_tokens(db: &Connection, of: Option<AccountId>) -> Result<Vec<TokenRecord>> {
+fn list_tokens(db: &Connection, of: Option<AccountId>) -> Result<Vec<TokenRecord>> {
     let mut statement = db.prepare_cached(&format!(
         "{TOKEN} AND (?1 IS NULL OR token.account_id = ?1) ORDER BY token.id"
     ))?;
@@ -71,7 +175,7 @@ pub(super) fn list_tokens(db: &Connection, of: Option<AccountId>) -> Result<Vec<
 }
 
 /// Creates a token.
-pub(super) fn create_token(db: &Connection, token: &NewToken) -> Result<TokenId> {
+fn create_token(db: &Connection, token: &NewToken) -> Result<TokenId> {
     let values = params![
         token.account.as_i64(),
         token.name,
@@ -89,7 +193,7 @@ pub(super) fn create_token(db: &Connection, token: &NewToken) -> Result<TokenId>
 }
 
 /// Revokes a token, and with a refresh token all of its family; `false` when there is none to revoke.
-pub(super) fn revoke_token(
+fn revoke_token(
     db: &Connection,
     account: Option<AccountId>,
     id: TokenId,
@@ -109,7 +213,7 @@ pub(super) fn revoke_token(
 }
 
 /// Notes when tokens were last used.
-pub(super) fn note_used(db: &Connection, used: &[(TokenHash, i64)]) -> Result<()> {
+fn note_used(db: &Connection, used: &[(TokenHash, i64)]) -> Result<()> {
     let mut note = db.prepare_cached(NOTE_USED)?;
     for (hash, at_us) in used {
         note.execute(params![hash.as_bytes(), at_us])?;
@@ -119,7 +223,7 @@ pub(super) fn note_used(db: &Connection, used: &[(TokenHash, i64)]) -> Result<()
 
 /// Creates an account; `None` when the name is taken.
 /// Its secret is encrypted already.
-pub(super) fn create_account(db: &Connection, account: &NewAccount) -> Result<Option<AccountId>> {
+fn create_account(db: &Connection, account: &NewAccount) -> Result<Option<AccountId>> {
     let values = params![
         account.name.as_str(),
         account.callback_secret,
@@ -146,25 +250,25 @@ pub(super) fn create_account(db: &Connection, account: &NewAccount) -> Result<Op
 }
 
 /// The account of this name.
-pub(super) fn find_account(db: &Connection, name: &str) -> Result<Option<AccountRecord>> {
+fn find_account(db: &Connection, name: &str) -> Result<Option<AccountRecord>> {
     let mut statement = db.prepare_cached(&format!("{ACCOUNT} WHERE name = ?1"))?;
     statement.query_row([name], account).optional()
 }
 
 /// The account of this ID.
-pub(super) fn find_account_by_id(db: &Connection, id: AccountId) -> Result<Option<AccountRecord>> {
+fn find_account_by_id(db: &Connection, id: AccountId) -> Result<Option<AccountRecord>> {
     let mut statement = db.prepare_cached(&format!("{ACCOUNT} WHERE a.id = ?1"))?;
     statement.query_row([id.as_i64()], account).optional()
 }
 
 /// Every account.
-pub(super) fn list_accounts(db: &Connection) -> Result<Vec<AccountRecord>> {
+fn list_accounts(db: &Connection) -> Result<Vec<AccountRecord>> {
     let mut statement = db.prepare_cached(&format!("{ACCOUNT} ORDER BY a.id"))?;
     statement.query_map([], account)?.collect()
 }
 
-/// Accounts whose name holds a text, the newest first.
-pub(super) fn look_for_accounts(
+/// Accounts with a text in their name, the newest first.
+fn look_for_accounts(
     db: &Connection,
     name: Option<&str>,
     before: i64,
@@ -179,7 +283,7 @@ pub(super) fn look_for_accounts(
 }
 
 /// The names of accounts.
-pub(super) fn list_names(db: &Connection, ids: &[AccountId]) -> Result<Vec<(AccountId, String)>> {
+fn list_names(db: &Connection, ids: &[AccountId]) -> Result<Vec<(AccountId, String)>> {
     let mut statement = db.prepare_cached("SELECT name FROM account WHERE id = ?1")?;
     let mut names = Vec::with_capacity(ids.len());
     for id in ids {
@@ -189,8 +293,8 @@ pub(super) fn list_names(db: &Connection, ids: &[AccountId]) -> Result<Vec<(Acco
     Ok(names)
 }
 
-/// Suspends or resumes an account; `false` when there is none of this name.
-pub(super) fn set_suspended(db: &Connection, name: &str, suspended: bool) -> Result<bool> {
+/// Suspends or resumes an account; `false` when there is no account with this name.
+fn set_suspended(db: &Connection, name: &str, suspended: bool) -> Result<bool> {
     change(db, SET_SUSPENDED, params![name, suspended])
 }
 
@@ -204,42 +308,9 @@ pub(super) fn change(db: &Connection, sql: &str, values: impl Params) -> Result<
 }
 
 fn token(row: &Row<'_>) -> Result<TokenRecord> {
-    let columns = TokenColumns {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        account_id: row.get(2)?,
-        account_name: row.get(3)?,
-        suspended: row.get(4)?,
-        permissions: row.get(5)?,
-        allow_ips: row.get(6)?,
-        expires_us: row.get(7)?,
-        created_us: row.get(8)?,
-        countries: row.get(9)?,
-        approved_senders_only: row.get(10)?,
-        last_used_us: row.get(11)?,
-        grant_id: row.get(12)?,
-        requests_per_second: row.get(13)?,
-    };
-    Ok(columns.record()?)
+    Ok(TokenColumns::read(row)?.record()?)
 }
 
 fn account(row: &Row<'_>) -> Result<AccountRecord> {
-    let columns = AccountColumns {
-        id: row.get(0)?,
-        name: row.get(1)?,
-        balance_micros: row.get(2)?,
-        suspended: row.get(3)?,
-        created_us: row.get(4)?,
-        rules: RulesColumns {
-            credit_limit_micros: row.get(5)?,
-            daily_cap_micros: row.get(6)?,
-            per_recipient_hour: row.get(7)?,
-            countries: row.get(8)?,
-            approved_senders_only: row.get(9)?,
-            requests_per_second: row.get(10)?,
-            codes_per_day: row.get(11)?,
-            admins_consent_only: row.get(12)?,
-        },
-    };
-    Ok(columns.record()?)
+    Ok(AccountColumns::read(row)?.record()?)
 }

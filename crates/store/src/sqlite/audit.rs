@@ -1,4 +1,4 @@
-//! The log of changes.
+//! The port for the audit log.
 
 use async_trait::async_trait;
 use domain::ids::{AccountId, AuditId};
@@ -7,43 +7,10 @@ use rusqlite::{Connection, Result, Row, params};
 
 use super::SqliteStore;
 use crate::rows::audit::{ChangeColumns, LOOKED_AT, Window, audit_id, before, found};
-
-const NOTE: &str = "
-    INSERT INTO audit (at_us, who, address, account_id, action, subject, detail)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id";
-
-/// The rows that a look goes through, of everybody or of one account.
-macro_rules! window {
-    ($whose:literal) => {
-        concat!(
-            "SELECT min(id), count(*) FROM
-                (SELECT id FROM audit WHERE id < ?1 ",
-            $whose,
-            " ORDER BY id DESC LIMIT ?2)"
-        )
-    };
-}
-
-/// Those among them that fit.
-macro_rules! list {
-    ($whose:literal) => {
-        concat!(
-            "SELECT id, at_us, who, address, account_id, action, subject, detail FROM audit
-            WHERE id < ?1 AND id >= ?2 AND (?4 IS NULL OR who = ?4)
-                AND (?5 IS NULL OR substr(action, 1, length(?5)) = ?5) ",
-            $whose,
-            " ORDER BY id DESC LIMIT ?3"
-        )
-    };
-}
-
-const WINDOW: &str = window!("");
-const WINDOW_OF_ACCOUNT: &str = window!("AND account_id = ?3");
-const LIST: &str = list!("");
-const LIST_OF_ACCOUNT: &str = list!("AND account_id = ?6");
+use crate::sql::audit as sql;
 
 fn note(db: &Connection, change: &Change) -> Result<AuditId> {
-    let columns = ChangeColumns::of(change);
+    let columns = ChangeColumns::from_change(change);
     let values = params![
         columns.at_us,
         columns.who,
@@ -54,24 +21,19 @@ fn note(db: &Connection, change: &Change) -> Result<AuditId> {
         columns.detail,
     ];
     let id = db
-        .prepare_cached(NOTE)?
+        .prepare_cached(sql::NOTE.sqlite)?
         .query_row(values, |row| row.get(0))?;
     Ok(audit_id(id)?)
 }
 
 fn find_window(db: &Connection, before: i64, account: Option<i64>) -> Result<Window> {
-    let read = |row: &Row<'_>| {
-        Ok(Window {
-            oldest: row.get(0)?,
-            rows: row.get(1)?,
-        })
-    };
+    let read = |row: &Row<'_>| Window::read(row);
     match account {
         None => db
-            .prepare_cached(WINDOW)?
+            .prepare_cached(sql::WINDOW.sqlite)?
             .query_row(params![before, LOOKED_AT], read),
         Some(account) => db
-            .prepare_cached(WINDOW_OF_ACCOUNT)?
+            .prepare_cached(sql::WINDOW_OF_ACCOUNT.sqlite)?
             .query_row(params![before, LOOKED_AT, account], read),
     }
 }
@@ -87,11 +49,11 @@ fn look_for(
     let (who, action) = (&filter.who, &filter.action);
     let rows = match account {
         None => db
-            .prepare_cached(LIST)?
+            .prepare_cached(sql::LIST.sqlite)?
             .query_map(params![before, oldest, limit, who, action], entry)?
             .collect::<Result<_>>()?,
         Some(account) => db
-            .prepare_cached(LIST_OF_ACCOUNT)?
+            .prepare_cached(sql::LIST_OF_ACCOUNT.sqlite)?
             .query_map(params![before, oldest, limit, who, action, account], entry)?
             .collect::<Result<_>>()?,
     };
@@ -99,17 +61,7 @@ fn look_for(
 }
 
 fn entry(row: &Row<'_>) -> Result<AuditEntry> {
-    let columns = ChangeColumns {
-        id: row.get(0)?,
-        at_us: row.get(1)?,
-        who: row.get(2)?,
-        address: row.get(3)?,
-        account_id: row.get(4)?,
-        action: row.get(5)?,
-        subject: row.get(6)?,
-        detail: row.get(7)?,
-    };
-    Ok(columns.entry()?)
+    Ok(ChangeColumns::read(row)?.entry()?)
 }
 
 #[async_trait]

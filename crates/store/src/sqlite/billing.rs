@@ -1,17 +1,22 @@
-//! Balances, the ledger, and what a batch of submissions takes out of them.
+//! The port for balances, the ledger and spending rules.
 
-use domain::billing::{
-    EntryKind, LedgerEntry, NotPaid, Purse, RECIPIENT_WINDOW_US, SpendingRules, day_of,
-};
+use async_trait::async_trait;
+use domain::billing::{EntryKind, LedgerEntry, RECIPIENT_WINDOW_US, SpendingRules};
 use domain::ids::AccountId;
-use domain::message::Submission;
-use domain::ports::Imbalance;
-use domain::{Money, Msisdn};
+use domain::ports::{BillingStore, Imbalance, StoreError};
+use domain::{Money, Timestamp};
+use jiff::SignedDuration;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::access;
-use crate::rows::billing::{EntryColumns, ImbalanceColumns, PurseColumns, RulesColumns};
-use crate::rows::micros;
+use super::fold::{self, Next};
+use super::{SqliteStore, access};
+use crate::rows::billing::{EntryColumns, ImbalanceColumns, RulesColumns};
+use crate::rows::{self, duration_us, micros};
+use crate::sql::billing as sql;
+
+mod charging;
+
+pub(super) use charging::BatchCharges;
 
 /// Accounts as `a`, each with the newest entry of its ledger as `l`: its balance, found at the end of its entries.
 macro_rules! account_with_balance {
@@ -22,12 +27,6 @@ macro_rules! account_with_balance {
 }
 pub(super) use account_with_balance;
 
-const FIND_PURSE: &str = concat!(
-    "SELECT coalesce(l.balance_micros, 0), a.credit_limit_micros, a.daily_cap_micros, a.per_recipient_hour,
-        coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0) FROM",
-    account_with_balance!(),
-    "WHERE a.id = ?1"
-);
 const ENTER: &str = concat!(
     "INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, note, spent_day,
         spent_micros)
@@ -36,18 +35,12 @@ const ENTER: &str = concat!(
     account_with_balance!(),
     "WHERE a.id = ?1 RETURNING balance_micros"
 );
-const CHARGE: &str = "
-    INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, spent_day, spent_micros)
-    SELECT ?1, coalesce(max(id), 0) + 1, ?2, 2, ?3, ?4, ?5, ?6, ?7 FROM ledger WHERE account_id = ?1";
 const SET_RULES: &str = "
     UPDATE account SET credit_limit_micros = ?2, daily_cap_micros = ?3, per_recipient_hour = ?4, countries = ?5,
         approved_senders_only = ?6, requests_per_second = ?12, codes_per_day = ?14, admins_consent_only = ?16
     WHERE id = ?1 AND (?7 IS NULL OR credit_limit_micros = ?7 AND daily_cap_micros IS ?8
         AND per_recipient_hour IS ?9 AND countries = ?10 AND approved_senders_only = ?11
         AND requests_per_second = ?13 AND codes_per_day = ?15 AND admins_consent_only = ?17)";
-const LIST_LEDGER: &str = "
-    SELECT id, at_us, kind, amount_micros, balance_micros, messages, note FROM ledger
-    WHERE account_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
 const CHECK_LEDGER: &str = concat!(
     "WITH step AS (
         SELECT account_id, amount_micros,
@@ -64,13 +57,107 @@ const CHECK_LEDGER: &str = concat!(
     ORDER BY a.id"
 );
 
-const COUNT_SENT: &str = "
-    SELECT count(*) FROM recipient_sent WHERE account_id = ?1 AND recipient = ?2 AND at_us > ?3";
-const REMEMBER_SENT: &str =
-    "INSERT INTO recipient_sent (account_id, recipient, at_us, message_id) VALUES (?1, ?2, ?3, ?4)";
+/// Stored among the idempotency keys of callers: both are hashes, so they never collide.
+const USE_ONCE: &str = "
+    INSERT OR IGNORE INTO idempotency (account_id, key, body, first_id, messages, parts, expires_us)
+    VALUES (?1, ?2, ?2, 1, 0, 0, ?3)";
+
 const PRUNE_SENT: &str = "
     DELETE FROM recipient_sent WHERE (account_id, recipient, at_us, message_id) IN
         (SELECT account_id, recipient, at_us, message_id FROM recipient_sent WHERE at_us <= ?1 ORDER BY at_us LIMIT ?2)";
+
+#[async_trait]
+impl BillingStore for SqliteStore {
+    async fn credit(
+        &self,
+        account: AccountId,
+        amount: Money,
+        note: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Option<Money>, StoreError> {
+        let note = note.map(str::to_owned);
+        let work = move |db: &_| {
+            let change = Change {
+                account_id: account.as_i64(),
+                kind: EntryKind::Credit,
+                amount_micros: amount.micros(),
+                messages: 0,
+                note: note.as_deref(),
+                at_us: micros(now),
+            };
+            change.enter(db)
+        };
+        let balance = self.write("credit an account", work).await?;
+        Ok(balance.map(Money::from_micros))
+    }
+
+    async fn use_once(
+        &self,
+        account: AccountId,
+        key: &[u8; 32],
+        expires: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let key = *key;
+        let work = move |db: &Connection| {
+            let values = params![account.as_i64(), key, micros(expires)];
+            Ok(db.prepare_cached(USE_ONCE)?.execute(values)? == 1)
+        };
+        self.write("use a key once", work).await
+    }
+
+    async fn set_rules(
+        &self,
+        account: AccountId,
+        from: Option<&SpendingRules>,
+        rules: &SpendingRules,
+    ) -> Result<bool, StoreError> {
+        let (from, rules) = (from.cloned(), rules.clone());
+        self.write("change what an account may spend", move |db| {
+            set_rules(db, account, from.as_ref(), &rules)
+        })
+        .await
+    }
+
+    async fn list_ledger(
+        &self,
+        account: AccountId,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<LedgerEntry>, StoreError> {
+        let before = rows::before(before);
+        self.read("list the ledger", move |db| {
+            list_ledger(db, account, before, limit)
+        })
+        .await
+    }
+
+    async fn check_ledger(&self) -> Result<Vec<Imbalance>, StoreError> {
+        self.read("check the ledger", check_ledger).await
+    }
+
+    async fn fold_ledger(&self, age: SignedDuration, limit: u32) -> Result<bool, StoreError> {
+        const OPERATION: &str = "fold the ledger";
+        let (folding, age_us) = (self.folding.clone(), duration_us(age));
+        let find = move |db: &_| fold::find_due(db, &folding, age_us);
+        let due = match self.read(OPERATION, find).await? {
+            Next::Fold(due) => due,
+            Next::Skipped(has_more) => return Ok(has_more),
+        };
+        let cursor = self.folding.cursor(due.account());
+        let work = move |db: &_| fold::fold_account(db, &due, cursor, limit);
+        let (account, cursor) = self.write(OPERATION, work).await?;
+        self.folding.note(account, cursor);
+        Ok(true)
+    }
+
+    async fn prune_recipients(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let before_us = micros(now) - RECIPIENT_WINDOW_US;
+        self.write("prune recipients", move |db| {
+            prune_recipients(db, before_us, limit)
+        })
+        .await
+    }
+}
 
 /// A change of a balance.
 pub(super) struct Change<'a> {
@@ -99,7 +186,7 @@ impl Change<'_> {
     }
 }
 
-/// Gives the price of a message back.
+/// Refunds a message.
 pub(super) fn refund(
     db: &Connection,
     account_id: i64,
@@ -120,140 +207,15 @@ pub(super) fn refund(
     refund.enter(db).map(drop)
 }
 
-/// The money of the accounts that a batch of submissions comes from: read once, charged in memory, written once.
-pub(super) struct Till<'db> {
-    db: &'db Connection,
-    open: Vec<Open>,
-}
-
-struct Open {
-    account_id: i64,
-    purse: Purse,
-    before: Money,
-    messages: u32,
-    at_us: i64,
-}
-
-impl<'db> Till<'db> {
-    pub(super) fn new(db: &'db Connection) -> Self {
-        Self {
-            db,
-            open: Vec::new(),
-        }
-    }
-
-    /// Charges a submission, all of it or nothing.
-    pub(super) fn charge(
-        &mut self,
-        submission: &Submission,
-    ) -> Result<std::result::Result<(), NotPaid>> {
-        if submission.test_mode.is_some() {
-            return Ok(Ok(()));
-        }
-        let place = self.place(submission.account.as_i64())?;
-        let per_hour = self.open[place].purse.per_recipient_hour;
-        if let Some(limit) = per_hour
-            && let Some(to) = find_flooded(self.db, submission, limit)?
-        {
-            return Ok(Err(NotPaid::RecipientHour { to, limit }));
-        }
-        let open = &mut self.open[place];
-        let day = day_of(submission.accepted_at);
-        if let Err(not_paid) = open.purse.charge(submission.cost(), day) {
-            return Ok(Err(not_paid));
-        }
-        open.messages += submission.receipt().messages;
-        open.at_us = micros(submission.accepted_at);
-        if per_hour.is_some() {
-            remember(self.db, submission)?;
-        }
-        Ok(Ok(()))
-    }
-
-    fn place(&mut self, account_id: i64) -> Result<usize> {
-        let known = self
-            .open
-            .iter()
-            .position(|open| open.account_id == account_id);
-        if let Some(place) = known {
-            return Ok(place);
-        }
-        let found = self
-            .db
-            .prepare_cached(FIND_PURSE)?
-            .query_row([account_id], purse);
-        let purse = found.optional()?.unwrap_or_default();
-        self.open.push(Open {
-            account_id,
-            purse,
-            before: purse.balance,
-            messages: 0,
-            at_us: 0,
-        });
-        Ok(self.open.len() - 1)
-    }
-
-    /// Writes what was charged: one entry for each account.
-    pub(super) fn close(self) -> Result<()> {
-        for open in self
-            .open
-            .iter()
-            .filter(|open| open.purse.balance != open.before)
-        {
-            self.db.prepare_cached(CHARGE)?.execute(params![
-                open.account_id,
-                open.at_us,
-                open.purse.balance.minus(open.before).micros(),
-                open.purse.balance.micros(),
-                open.messages,
-                open.purse.spent_day,
-                open.purse.spent.micros(),
-            ])?;
-        }
-        Ok(())
-    }
-}
-
-/// The first recipient that would get more messages within an hour than it may.
-fn find_flooded(db: &Connection, submission: &Submission, limit: u32) -> Result<Option<Msisdn>> {
-    let since_us = micros(submission.accepted_at) - RECIPIENT_WINDOW_US;
-    let mut count = db.prepare_cached(COUNT_SENT)?;
-    let recipients = &submission.recipients;
-    for (place, recipient) in recipients.iter().enumerate() {
-        let values = [submission.account.as_i64(), recipient.to.as_i64(), since_us];
-        let sent: i64 = count.query_row(values, |row| row.get(0))?;
-        let before = recipients[..place]
-            .iter()
-            .filter(|other| other.to == recipient.to);
-        if sent.unsigned_abs() + before.count() as u64 >= u64::from(limit) {
-            return Ok(Some(recipient.to));
-        }
-    }
-    Ok(None)
-}
-
-fn remember(db: &Connection, submission: &Submission) -> Result<()> {
-    let mut remember = db.prepare_cached(REMEMBER_SENT)?;
-    for recipient in &submission.recipients {
-        remember.execute([
-            submission.account.as_i64(),
-            recipient.to.as_i64(),
-            micros(submission.accepted_at),
-            recipient.id.as_i64(),
-        ])?;
-    }
-    Ok(())
-}
-
 /// Replaces an account's rules; `false` when there is no such account, or when they are not `from`.
-pub(super) fn set_rules(
+fn set_rules(
     db: &Connection,
     account: AccountId,
     from: Option<&SpendingRules>,
     rules: &SpendingRules,
 ) -> Result<bool> {
-    let columns = RulesColumns::of(rules);
-    let before = from.map(RulesColumns::of);
+    let columns = RulesColumns::from_rules(rules);
+    let before = from.map(RulesColumns::from_rules);
     let before = before.as_ref();
     let values = params![
         account.as_i64(),
@@ -278,63 +240,36 @@ pub(super) fn set_rules(
 }
 
 /// The newest entries of an account that are older than one.
-pub(super) fn list_ledger(
+fn list_ledger(
     db: &Connection,
     account: AccountId,
     before: i64,
     limit: u32,
 ) -> Result<Vec<LedgerEntry>> {
-    db.prepare_cached(LIST_LEDGER)?
+    db.prepare_cached(sql::LIST_LEDGER.sqlite)?
         .query_map(params![account.as_i64(), before, limit], entry)?
         .collect()
 }
 
-/// The accounts whose ledger does not give their balance.
-pub(super) fn check_ledger(db: &Connection) -> Result<Vec<Imbalance>> {
+/// The accounts with a ledger that does not add up to the balance.
+fn check_ledger(db: &Connection) -> Result<Vec<Imbalance>> {
     db.prepare_cached(CHECK_LEDGER)?
         .query_map([], imbalance)?
         .collect()
 }
 
-/// Forgets to whom was sent before a time.
-pub(super) fn prune_recipients(db: &Connection, before_us: i64, limit: u32) -> Result<u64> {
+/// Deletes the recipients of messages that were sent before a time.
+fn prune_recipients(db: &Connection, before_us: i64, limit: u32) -> Result<u64> {
     let pruned = db
         .prepare_cached(PRUNE_SENT)?
         .execute(params![before_us, limit])?;
     Ok(pruned as u64)
 }
 
-fn purse(row: &Row<'_>) -> Result<Purse> {
-    let columns = PurseColumns {
-        balance_micros: row.get(0)?,
-        credit_limit_micros: row.get(1)?,
-        daily_cap_micros: row.get(2)?,
-        per_recipient_hour: row.get(3)?,
-        spent_day: row.get(4)?,
-        spent_micros: row.get(5)?,
-    };
-    Ok(columns.purse()?)
-}
-
 fn entry(row: &Row<'_>) -> Result<LedgerEntry> {
-    let columns = EntryColumns {
-        id: row.get(0)?,
-        at_us: row.get(1)?,
-        kind: row.get(2)?,
-        amount_micros: row.get(3)?,
-        balance_micros: row.get(4)?,
-        messages: row.get(5)?,
-        note: row.get(6)?,
-    };
-    Ok(columns.entry()?)
+    Ok(EntryColumns::read(row)?.entry()?)
 }
 
 fn imbalance(row: &Row<'_>) -> Result<Imbalance> {
-    let columns = ImbalanceColumns {
-        account: row.get(0)?,
-        balance_micros: row.get(1)?,
-        entries_micros: row.get(2)?,
-        broken_steps: row.get(3)?,
-    };
-    Ok(columns.imbalance()?)
+    Ok(ImbalanceColumns::read(row)?.imbalance()?)
 }

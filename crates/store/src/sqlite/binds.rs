@@ -1,5 +1,5 @@
-//! Binds and pools. Only one service works on the file, so nearly always all binds are its own; but nothing here counts
-//! on that.
+//! The port for binds and route pools. Only one service works on the file, so nearly all binds are its own, but nothing
+//! here relies on that.
 
 use std::collections::HashMap;
 
@@ -11,6 +11,7 @@ use rusqlite::{Connection, Result, Row, params};
 use super::{SqliteStore, clock};
 use crate::rows::binds::{ShareColumns, cursor, route_of, route_pool, route_text};
 use crate::rows::micros;
+use crate::sql::binds as sql;
 
 const IS_ALIVE: &str = "SELECT EXISTS (SELECT 1 FROM node WHERE id = ?1)";
 const WISH: &str = "INSERT INTO bind_wish (carrier, node) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
@@ -39,10 +40,6 @@ const LIST_HELD: &str = "SELECT DISTINCT carrier FROM bind WHERE owner = ?1 ORDE
 const IS_ALONE: &str = "
     SELECT NOT EXISTS (SELECT 1 FROM carrier AS c JOIN node ON node.id = c.node
         WHERE c.node <> ?1 AND node.alive_until_us >= ?2)";
-const GIVE_UP: &str = "
-    UPDATE bind SET owner = 0 WHERE carrier = ?1 AND owner = ?2 AND slot NOT IN (
-        SELECT slot FROM bind WHERE carrier = ?1 AND owner = ?2 ORDER BY slot LIMIT ?3
-    )";
 const LIST_POOLS: &str = "SELECT id, carrier FROM pool ORDER BY id";
 /// Carriers of living nodes, and whether one of them takes messages.
 const LIST_NOTED: &str = "
@@ -79,7 +76,9 @@ impl BindStore for SqliteStore {
         let carrier = carrier.to_owned();
         self.write("give up binds", move |db| {
             let values = params![carrier, node.as_i64(), keep];
-            db.prepare_cached(GIVE_UP)?.execute(values).map(drop)
+            db.prepare_cached(sql::GIVE_UP.sqlite)?
+                .execute(values)
+                .map(drop)
         })
         .await
     }
@@ -199,19 +198,10 @@ fn enrol(db: &Connection, node: i64, wish: &BindWish) -> Result<()> {
     Ok(())
 }
 
-/// Takes what is free, up to the share.
+/// Takes free binds, up to the share.
 fn take(db: &Connection, node: i64, wish: &BindWish) -> Result<BindShare> {
     let now_us = clock::now_us(db)?;
-    let read = |row: &Row<'_>| {
-        Ok(ShareColumns {
-            wishers: row.get(0)?,
-            before: row.get(1)?,
-            held: row.get(2)?,
-            surplus: row.get(3)?,
-            pool: row.get(4)?,
-            is_up_elsewhere: row.get(5)?,
-        })
-    };
+    let read = |row: &Row<'_>| ShareColumns::read(row, 0);
     let values = params![wish.carrier, node, wish.total, now_us];
     let columns = db.prepare_cached(LOOK)?.query_row(values, read)?;
     let mut share = columns.share(wish.total)?;

@@ -6,9 +6,8 @@ use domain::ids::NodeId;
 use domain::ports::{ClaimedCallbacks, HeldCallback, UnreadableCallback};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::callbacks::text_columns;
 use super::clock;
-use crate::rows::callbacks::{CallbackColumns, held, queue_owner, receiver};
+use crate::rows::callbacks::{CallbackColumns, TextColumns, held, queue_owner, receiver};
 use crate::rows::{Corrupt, NOBODY, dispatch, micros};
 
 const FIND: &str = "
@@ -36,7 +35,7 @@ const LIST_HELD: &str = "
 const RELEASE: &str = "
     UPDATE callback_queue SET owner = 0 WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
 
-/// Takes what is due, and from the queues of receivers.
+/// Claims callbacks that are due, and callbacks from the queues of receivers.
 pub(super) fn claim(
     db: &Connection,
     node: NodeId,
@@ -98,7 +97,7 @@ fn columns(
             id,
             account_id: row.get(0)?,
             url: row.get(1)?,
-            text: text_columns(row, 5)?,
+            text: TextColumns::read(row, 5)?,
             created_us: row.get(2)?,
             tries: row.get(3)?,
             kind: row.get(4)?,
@@ -109,7 +108,7 @@ fn columns(
     read().map_err(|_: rusqlite::Error| Corrupt("column"))
 }
 
-/// Steps through the receivers in whose queues something waits.
+/// Lists the receivers with a queue that is not empty, page by page.
 pub(super) fn list_queues(
     db: &Connection,
     after: Option<ReceiverId>,

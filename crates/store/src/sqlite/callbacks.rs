@@ -1,21 +1,25 @@
-//! Reports on their way to the callers.
+//! The port for callbacks.
 
-use domain::KeyRing;
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use domain::delivery::{CallbackAttempt, CallbackSettlement};
 use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
-    CallbackFilter, CallbackRecord, Page, ReplayCursor, ReplayRequest, ReplaySource, Replayed,
-    SigningSecrets,
+    CallbackFilter, CallbackRecord, CallbackStore, ClaimedCallbacks, HeldCallback, Page,
+    ReplayCursor, ReplayRequest, Replayed, SigningSecrets, StoreError,
 };
+use domain::{KeyRing, ReceiverId, Timestamp};
+use jiff::SignedDuration;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
-use super::clock;
+use super::{SqliteStore, callback_queue, replay};
 use crate::encrypted::{self, secret_place};
 use crate::rows::callbacks::{
-    AttemptColumns, FilterColumns, REPLAY_ROWS, RecordColumns, TextColumns, next_columns,
-    next_queue, replay_next, replay_request,
+    AttemptColumns, FilterColumns, RecordColumns, TextColumns, next_columns, next_queue,
 };
-use crate::rows::{SecretColumns, dispatch, micros};
+use crate::rows::{SecretColumns, dispatch, duration_us, micros};
+use crate::sql::callbacks as sql;
 
 const REMOVE: &str =
     "DELETE FROM callback_queue WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
@@ -24,12 +28,12 @@ const POSTPONE: &str = "
     WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
 const SETTLE: &str = "
     UPDATE callback SET state = ?2, due_us = coalesce(?3, 0), tries = tries + ?4 WHERE id = ?1";
-/// Of more tries than a key has room for, which no schedule comes near, the last is kept.
+/// A key has room for more attempts than any schedule makes; beyond that, the last attempt is overwritten.
 const LOG: &str = "
     INSERT OR REPLACE INTO callback_attempt (id, at_us, status, elapsed_ms, body, address, reason)
     SELECT id * 1048576 + min(tries, 1048575), ?2, ?3, ?4, ?5, ?6, ?7 FROM callback WHERE id = ?1";
 
-/// Moves it, and nothing else.
+/// Moves a row to another queue, and changes nothing else.
 const REQUEUE: &str = "
     UPDATE callback_queue SET owner = ?5 WHERE owner = ?1 AND due_us = ?2 AND id = ?3 AND attempt = ?4";
 
@@ -39,69 +43,146 @@ pub(super) const RECORD: &str = "
         coalesce(c.payload, m.result), c.message_id, m.status, m.error, m.network
     FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
         LEFT JOIN callback_attempt AS a ON a.id = c.id * 1048576 + min(c.tries, 1048575)";
-/// As much of it as conditions need.
-const FITS: &str = "
-    SELECT EXISTS (SELECT 1 FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL WHERE ";
 pub(super) const MATCHES: &str = "
     c.id BETWEEN ?1 AND ?2 AND substr(coalesce(c.url, m.dlr_url, x''), 1, length(?3)) = ?3
     AND c.created_us >= ?4 AND c.created_us < ?5 AND (?6 IS NULL OR c.account_id = ?6)";
-/// What is not done either waits in the queue or is parked, which has an index: the received ones, all but a few, are
+/// Open callbacks are in the queue or parked, and both have an index. So the delivered ones, which are nearly all, are
 /// not read.
 const NOT_DONE: &str = "
     c.id IN (SELECT id FROM callback_queue UNION ALL SELECT id FROM callback WHERE state = 1)";
 const LIST_ATTEMPTS: &str = "
     SELECT at_us, status, elapsed_ms, body, address, reason FROM callback_attempt
     WHERE id BETWEEN ?1 * 1048576 AND ?1 * 1048576 + 1048575 ORDER BY id";
-const FIND_SECRETS: &str = "SELECT name, callback_secret, former_secret, former_secret_until_us FROM account WHERE id = ?1";
-const FIND_NAME: &str = "SELECT name FROM account WHERE id = ?1";
 const REPLACE_SECRET: &str = "
     UPDATE account SET former_secret = callback_secret, former_secret_until_us = ?3, callback_secret = ?2
     WHERE id = ?1";
 
-/// What a node holds is not looked at.
-const REPLAY_QUEUE: &str = "
-    SELECT owner, due_us, id FROM callback_queue
-    WHERE owner <= 0 AND (owner, due_us, id) > (?1, ?2, ?3) AND id BETWEEN ?4 AND ?5
-    ORDER BY owner, due_us, id LIMIT ?6";
-const REPLAY_PARKED: &str = "
-    SELECT 0, 0, id FROM callback WHERE state = 1 AND id > ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id LIMIT ?4";
-const REPLAY_DONE: &str = "
-    SELECT 0, 0, id FROM callback WHERE state = 2 AND id > ?1 AND id BETWEEN ?2 AND ?3 ORDER BY id LIMIT ?4";
-/// One that waits for its time moves to the front.
-const HURRY: &str =
-    "UPDATE callback_queue SET due_us = ?1 WHERE owner = 0 AND due_us = ?2 AND id = ?3";
-const QUEUE_AGAIN: &str = "
-    INSERT INTO callback_queue (owner, due_us, id, attempt)
-    SELECT 0, ?1, id, tries FROM callback WHERE id = ?2 AND state <> 0";
-const WAIT_AGAIN: &str = "UPDATE callback SET state = 0, due_us = ?1 WHERE id = ?2";
-const FORGET_REQUESTS: &str = "DELETE FROM callback_replay WHERE at_us < ?1 - 3600000000";
-/// One callback stands for its receiver.
-const REQUEST_FOR_ONE: &str = "
-    INSERT INTO callback_replay (account_id, url_prefix, at_us)
-    SELECT c.account_id, coalesce(c.url, m.dlr_url), ?1
-    FROM callback AS c LEFT JOIN message AS m ON m.id = c.message_id AND c.url IS NULL
-    WHERE c.id = ?2 AND coalesce(c.url, m.dlr_url) IS NOT NULL";
-const REQUEST: &str =
-    "INSERT INTO callback_replay (account_id, url_prefix, at_us) VALUES (?1, ?2, ?3)";
-const LIST_REQUESTS: &str =
-    "SELECT number, account_id, url_prefix FROM callback_replay WHERE number > ?1 ORDER BY number";
+#[async_trait]
+impl CallbackStore for SqliteStore {
+    async fn claim_callbacks(
+        &self,
+        node: NodeId,
+        limit: u32,
+        queues: &[(ReceiverId, u32)],
+    ) -> Result<ClaimedCallbacks, StoreError> {
+        let queues = queues.to_vec();
+        self.write("claim callbacks", move |db| {
+            callback_queue::claim(db, node, limit, &queues)
+        })
+        .await
+    }
 
-pub(super) fn text_columns(row: &Row<'_>, at: usize) -> Result<TextColumns> {
-    Ok(TextColumns {
-        payload: row.get(at)?,
-        message_id: row.get(at + 1)?,
-        status: row.get(at + 2)?,
-        error: row.get(at + 3)?,
-        network: row.get(at + 4)?,
-    })
+    async fn list_receiver_queues(
+        &self,
+        after: Option<ReceiverId>,
+        limit: u32,
+    ) -> Result<Vec<ReceiverId>, StoreError> {
+        self.read("list the queues of receivers", move |db| {
+            callback_queue::list_queues(db, after, limit)
+        })
+        .await
+    }
+
+    async fn settle_callbacks(
+        &self,
+        node: NodeId,
+        batch: Arc<Vec<CallbackSettlement>>,
+    ) -> Result<Vec<bool>, StoreError> {
+        let rows = batch.len();
+        let work = move |db: &_| settle(db, node, &batch);
+        self.writer.run("settle callbacks", rows, work).await
+    }
+
+    async fn list_held_callbacks(
+        &self,
+        node: NodeId,
+        age: SignedDuration,
+        after: Option<HeldCallback>,
+        limit: u32,
+    ) -> Result<Vec<HeldCallback>, StoreError> {
+        let age_us = duration_us(age);
+        self.read("list held callbacks", move |db| {
+            callback_queue::list_held(db, node, age_us, after, limit)
+        })
+        .await
+    }
+
+    async fn release_callbacks(
+        &self,
+        node: NodeId,
+        held: Vec<HeldCallback>,
+    ) -> Result<u64, StoreError> {
+        self.write("release callbacks", move |db| {
+            callback_queue::release(db, node, &held)
+        })
+        .await
+    }
+
+    async fn list_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        page: Page,
+    ) -> Result<Vec<CallbackRecord>, StoreError> {
+        let (columns, with_done) = (FilterColumns::from_filter(filter), filter.with_done);
+        self.read("list callbacks", move |db| {
+            list(db, &columns, with_done, page)
+        })
+        .await
+    }
+
+    async fn list_attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
+        self.read("list the tries of a callback", move |db| {
+            list_attempts(db, id)
+        })
+        .await
+    }
+
+    async fn replay_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        from: ReplayCursor,
+    ) -> Result<Replayed, StoreError> {
+        let filter = filter.clone();
+        self.write("replay callbacks", move |db| {
+            replay::step(db, &filter, from)
+        })
+        .await
+    }
+
+    async fn list_replay_requests(&self, above: u64) -> Result<Vec<ReplayRequest>, StoreError> {
+        self.read("list requests to replay", move |db| {
+            replay::list_requests(db, above)
+        })
+        .await
+    }
+
+    async fn find_signing_secrets(
+        &self,
+        account: AccountId,
+    ) -> Result<Option<SigningSecrets>, StoreError> {
+        let keys = self.keys.clone();
+        self.read("find signing secrets", move |db| {
+            find_secrets(db, &keys, account)
+        })
+        .await
+    }
+
+    async fn replace_signing_secret(
+        &self,
+        account: AccountId,
+        secret: &str,
+        former_until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let (keys, secret) = (self.keys.clone(), secret.to_owned());
+        self.write("replace a signing secret", move |db| {
+            replace_secret(db, &keys, account, &secret, micros(former_until))
+        })
+        .await
+    }
 }
 
-/// Stores what came of tries; `false` for a claim that is not the node's any more.
-pub(super) fn settle(
-    db: &Connection,
-    node: NodeId,
-    batch: &[CallbackSettlement],
-) -> Result<Vec<bool>> {
+/// Stores the results of attempts; `false` for a claim that the node has lost.
+fn settle(db: &Connection, node: NodeId, batch: &[CallbackSettlement]) -> Result<Vec<bool>> {
     let mut settling = Settling {
         node,
         remove: db.prepare_cached(REMOVE)?,
@@ -168,8 +249,8 @@ impl Settling<'_> {
     }
 }
 
-/// Callbacks that fit a filter, the newest first.
-pub(super) fn list(
+/// Callbacks that match a filter, the newest first.
+fn list(
     db: &Connection,
     filter: &FilterColumns,
     with_done: bool,
@@ -202,156 +283,37 @@ pub(super) fn record(row: &Row<'_>) -> Result<CallbackRecord> {
         id: row.get(0)?,
         account_id: row.get(1)?,
         url: row.get(2)?,
-        text: text_columns(row, 14)?,
+        text: TextColumns::read(row, 14)?,
         created_us: row.get(3)?,
         due_us: row.get(4)?,
         state: row.get(5)?,
         tries: row.get(6)?,
         kind: row.get(7)?,
-        last: has_last.then(|| attempt_columns(row, 8)).transpose()?,
+        last: has_last.then(|| AttemptColumns::read(row, 8)).transpose()?,
     };
     Ok(columns.record()?)
 }
 
-fn attempt_columns(row: &Row<'_>, at: usize) -> Result<AttemptColumns> {
-    Ok(AttemptColumns {
-        at_us: row.get(at)?,
-        status: row.get(at + 1)?,
-        elapsed_ms: row.get(at + 2)?,
-        body: row.get(at + 3)?,
-        address: row.get(at + 4)?,
-        reason: row.get(at + 5)?,
-    })
-}
-
-/// Every try of a callback.
+/// Every attempt of a callback.
 pub(super) fn list_attempts(db: &Connection, id: CallbackId) -> Result<Vec<CallbackAttempt>> {
     let mut list = db.prepare_cached(LIST_ATTEMPTS)?;
-    let read = |row: &Row<'_>| Ok(attempt_columns(row, 0)?.attempt()?);
+    let read = |row: &Row<'_>| Ok(AttemptColumns::read(row, 0)?.attempt()?);
     list.query_map([id.as_i64()], read)?.collect()
 }
 
-/// Makes some callbacks due now. Those in a receiver's queue, or due anyway, stay where they are.
-pub(super) fn replay(
-    db: &Connection,
-    filter: &CallbackFilter,
-    from: ReplayCursor,
-) -> Result<Replayed> {
-    let columns = FilterColumns::of(filter);
-    let now_us = clock::now_us(db)?;
-    let page = replay_page(db, &columns, from)?;
-    let mut fits = db.prepare_cached(&format!("{FITS} {MATCHES})"))?;
-    let mut count = 0;
-    for at in &page {
-        let values = params![
-            at.id,
-            at.id,
-            columns.url_prefix,
-            columns.from_us,
-            columns.until_us,
-            columns.account_id,
-        ];
-        if !fits.query_row(values, |row| row.get(0))? {
-            continue;
-        }
-        count += 1;
-        if from.source != ReplaySource::Queue {
-            db.prepare_cached(QUEUE_AGAIN)?.execute([now_us, at.id])?;
-        } else if at.owner == 0 && at.due_us > now_us {
-            let values = [now_us, at.due_us, at.id];
-            db.prepare_cached(HURRY)?.execute(values)?;
-        } else {
-            continue;
-        }
-        db.prepare_cached(WAIT_AGAIN)?.execute([now_us, at.id])?;
-    }
-    let rows = i64::try_from(page.len()).unwrap_or(i64::MAX);
-    let next = replay_next(from, rows, page.last().copied(), filter.with_done);
-    if next.is_none() {
-        request(db, filter, &columns, now_us)?;
-    }
-    Ok(Replayed { count, next })
-}
-
-/// The next rows to look at.
-fn replay_page(
-    db: &Connection,
-    columns: &FilterColumns,
-    from: ReplayCursor,
-) -> Result<Vec<ReplayCursor>> {
-    let read = |row: &Row<'_>| {
-        Ok(ReplayCursor {
-            source: from.source,
-            owner: row.get(0)?,
-            due_us: row.get(1)?,
-            id: row.get(2)?,
-        })
-    };
-    let (first, last) = (columns.first_id, columns.last_id);
-    let sql = match from.source {
-        ReplaySource::Queue => {
-            let values = [from.owner, from.due_us, from.id, first, last, REPLAY_ROWS];
-            let mut find = db.prepare_cached(REPLAY_QUEUE)?;
-            return find.query_map(values, read)?.collect();
-        }
-        ReplaySource::Parked => REPLAY_PARKED,
-        ReplaySource::Done => REPLAY_DONE,
-    };
-    let mut find = db.prepare_cached(sql)?;
-    let values = [from.id, first, last, REPLAY_ROWS];
-    find.query_map(values, read)?.collect()
-}
-
-/// Tells the nodes whose receivers are to be tried now.
-fn request(
-    db: &Connection,
-    filter: &CallbackFilter,
-    columns: &FilterColumns,
-    now_us: i64,
-) -> Result<()> {
-    db.prepare_cached(FORGET_REQUESTS)?.execute([now_us])?;
-    match filter.id {
-        Some(id) => db
-            .prepare_cached(REQUEST_FOR_ONE)?
-            .execute([now_us, id.as_i64()])?,
-        None => db.prepare_cached(REQUEST)?.execute(params![
-            columns.account_id,
-            columns.url_prefix,
-            now_us
-        ])?,
-    };
-    Ok(())
-}
-
-/// Requests to send callbacks again.
-pub(super) fn list_requests(db: &Connection, above: u64) -> Result<Vec<ReplayRequest>> {
-    let above = i64::try_from(above).unwrap_or(i64::MAX);
-    let mut list = db.prepare_cached(LIST_REQUESTS)?;
-    let read = |row: &Row<'_>| Ok(replay_request(row.get(0)?, row.get(1)?, row.get(2)?)?);
-    list.query_map([above], read)?.collect()
-}
-
 /// The secrets that sign an account's callbacks.
-pub(super) fn find_secrets(
+fn find_secrets(
     db: &Connection,
     keys: &KeyRing,
     account: AccountId,
 ) -> Result<Option<SigningSecrets>> {
-    let read = |row: &Row<'_>| {
-        let columns = SecretColumns {
-            name: row.get(0)?,
-            newest: row.get(1)?,
-            former: row.get(2)?,
-            until_us: row.get(3)?,
-        };
-        Ok(columns.secrets(keys)?)
-    };
-    let mut find = db.prepare_cached(FIND_SECRETS)?;
+    let read = |row: &Row<'_>| Ok(SecretColumns::read(row)?.secrets(keys)?);
+    let mut find = db.prepare_cached(sql::FIND_SECRETS.sqlite)?;
     find.query_row([account.as_i64()], read).optional()
 }
 
-/// Gives an account a new secret and keeps the one before.
-pub(super) fn replace_secret(
+/// Gives an account a new secret and stores the former one.
+fn replace_secret(
     db: &Connection,
     keys: &KeyRing,
     account: AccountId,
@@ -359,7 +321,7 @@ pub(super) fn replace_secret(
     until_us: i64,
 ) -> Result<bool> {
     let id = account.as_i64();
-    let mut find = db.prepare_cached(FIND_NAME)?;
+    let mut find = db.prepare_cached(sql::FIND_NAME.sqlite)?;
     let name: Option<String> = find.query_row([id], |row| row.get(0)).optional()?;
     let Some(name) = name else { return Ok(false) };
     let secret = encrypted::encrypt_text(keys, &secret_place(&name), secret);

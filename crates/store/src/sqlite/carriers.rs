@@ -1,4 +1,4 @@
-//! How carriers do, as nodes noted it.
+//! The state of carriers, as reported by nodes.
 
 use domain::ids::NodeId;
 use domain::ports::{CarrierNote, CarrierSeen};
@@ -17,7 +17,7 @@ const LIST: &str = "
         c.places, c.per_second, c.links_total
     FROM node JOIN carrier AS c ON c.node = node.id WHERE node.alive_until_us > ?1 ORDER BY c.name, c.node";
 
-/// Puts notes in the place of those that the node made before.
+/// Replaces the earlier reports of the node.
 pub(super) fn note(db: &Connection, node: NodeId, notes: &[CarrierNote]) -> Result<()> {
     let now_us = clock::now_us(db)?;
     db.prepare_cached(FORGET)?.execute([node.as_i64()])?;
@@ -42,27 +42,10 @@ pub(super) fn note(db: &Connection, node: NodeId, notes: &[CarrierNote]) -> Resu
     Ok(())
 }
 
-/// What the nodes that live noted last.
+/// The latest reports of the nodes that are alive.
 pub(super) fn list(db: &Connection) -> Result<Vec<CarrierSeen>> {
     let now_us = clock::now_us(db)?;
-    let read = |row: &Row<'_>| {
-        let columns = CarrierColumns {
-            node: row.get(0)?,
-            name: row.get(1)?,
-            kind: row.get(2)?,
-            health: row.get(3)?,
-            links_up: row.get(4)?,
-            links: row.get(5)?,
-            note: row.get(6)?,
-            waiting: row.get(7)?,
-            under_way: row.get(8)?,
-            at_us: row.get(9)?,
-            places: row.get(10)?,
-            per_second: row.get(11)?,
-            links_total: row.get(12)?,
-        };
-        Ok(columns.seen()?)
-    };
+    let read = |row: &Row<'_>| Ok(CarrierColumns::read(row)?.seen()?);
     let mut list = db.prepare_cached(LIST)?;
     list.query_map([now_us], read)?.collect()
 }

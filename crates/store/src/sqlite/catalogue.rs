@@ -1,27 +1,64 @@
-//! What is imported as a whole.
+//! The port for catalogues.
 
-use domain::ports::{Catalogue, CatalogueEntry, CatalogueKind};
+use async_trait::async_trait;
+use domain::Timestamp;
+use domain::ports::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore, StoreError};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
+use super::SqliteStore;
 use crate::rows::billing::CatalogueColumns;
+use crate::rows::micros;
+use crate::sql::catalogue as sql;
 
 const LIST_NEWEST: &str = "
     SELECT kind, account_id, max(version), at_us, row_count FROM catalogue GROUP BY kind, account_id
     ORDER BY kind, account_id";
-const LIST_VERSIONS: &str = "
-    SELECT kind, account_id, version, at_us, row_count FROM catalogue WHERE kind = ?1 AND account_id = ?2
-    ORDER BY version DESC";
-const FIND: &str = "
-    SELECT kind, account_id, version, at_us, row_count, content FROM catalogue
-    WHERE kind = ?1 AND account_id = ?2 AND version = ?3";
 const IMPORT: &str = "
     INSERT INTO catalogue (kind, account_id, version, at_us, row_count, content)
     SELECT ?1, ?2, ?3 + 1, ?4, ?5, ?6
     WHERE ?3 = (SELECT coalesce(max(version), 0) FROM catalogue WHERE kind = ?1 AND account_id = ?2)";
 
+#[async_trait]
+impl CatalogueStore for SqliteStore {
+    async fn list_newest(&self) -> Result<Vec<CatalogueEntry>, StoreError> {
+        self.read("list catalogues", list_newest).await
+    }
+
+    async fn list_versions(&self, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>, StoreError> {
+        self.read("list the versions of a catalogue", move |db| {
+            list_versions(db, kind)
+        })
+        .await
+    }
+
+    async fn find_catalogue(
+        &self,
+        kind: CatalogueKind,
+        version: u32,
+    ) -> Result<Option<Catalogue>, StoreError> {
+        self.read("find a catalogue", move |db| find(db, kind, version))
+            .await
+    }
+
+    async fn import(
+        &self,
+        kind: CatalogueKind,
+        previous: u32,
+        content: &str,
+        rows: u32,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let content = content.to_owned();
+        self.write("import a catalogue", move |db| {
+            import(db, kind, previous, &content, rows, micros(now))
+        })
+        .await
+    }
+}
+
 /// The newest version of each.
-pub(super) fn list_newest(db: &Connection) -> Result<Vec<CatalogueEntry>> {
-    let read = |row: &Row<'_>| Ok(columns(row)?.known_entry()?);
+fn list_newest(db: &Connection) -> Result<Vec<CatalogueEntry>> {
+    let read = |row: &Row<'_>| Ok(CatalogueColumns::read(row)?.known_entry()?);
     let newest: Vec<_> = db
         .prepare_cached(LIST_NEWEST)?
         .query_map([], read)?
@@ -30,19 +67,15 @@ pub(super) fn list_newest(db: &Connection) -> Result<Vec<CatalogueEntry>> {
 }
 
 /// All versions of one, the newest first.
-pub(super) fn list_versions(db: &Connection, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>> {
+fn list_versions(db: &Connection, kind: CatalogueKind) -> Result<Vec<CatalogueEntry>> {
     let (kind, account) = kind.numbers();
-    db.prepare_cached(LIST_VERSIONS)?
+    db.prepare_cached(sql::LIST_VERSIONS.sqlite)?
         .query_map(params![kind, account], entry)?
         .collect()
 }
 
 /// One version.
-pub(super) fn find(
-    db: &Connection,
-    kind: CatalogueKind,
-    version: u32,
-) -> Result<Option<Catalogue>> {
+fn find(db: &Connection, kind: CatalogueKind, version: u32) -> Result<Option<Catalogue>> {
     let (kind, account) = kind.numbers();
     let read = |row: &Row<'_>| {
         Ok(Catalogue {
@@ -50,13 +83,13 @@ pub(super) fn find(
             content: row.get(5)?,
         })
     };
-    db.prepare_cached(FIND)?
+    db.prepare_cached(sql::FIND.sqlite)?
         .query_row(params![kind, account, version], read)
         .optional()
 }
 
 /// Adds a version, unless somebody else has.
-pub(super) fn import(
+fn import(
     db: &Connection,
     kind: CatalogueKind,
     previous: u32,
@@ -70,15 +103,5 @@ pub(super) fn import(
 }
 
 fn entry(row: &Row<'_>) -> Result<CatalogueEntry> {
-    Ok(columns(row)?.entry()?)
-}
-
-fn columns(row: &Row<'_>) -> Result<CatalogueColumns> {
-    Ok(CatalogueColumns {
-        kind: row.get(0)?,
-        account_id: row.get(1)?,
-        version: row.get(2)?,
-        at_us: row.get(3)?,
-        row_count: row.get(4)?,
-    })
+    Ok(CatalogueColumns::read(row)?.entry()?)
 }

@@ -1,15 +1,15 @@
-//! Moves the write-ahead log into the file, by small and steady portions.
+//! Moves the write-ahead log into the file, in small and steady portions.
 //!
-//! The writer does it itself, between transactions: after its callers have their answers, not before, as the automatic
-//! checkpoint would. A thread of its own was measured and was no better (both wait for the same disk), and it cannot
-//! catch up with a busy writer: the log starts over only when it is copied whole.
+//! The writer does it between transactions: after its callers have their answers, not before, as the automatic
+//! checkpoint would. A separate thread was measured and was no better (both wait for the same disk), and it cannot
+//! catch up with a busy writer: the log starts over only after a full copy.
 
 use rusqlite::{Connection, Result};
 
 /// From how many pages on the log is copied: 4 MiB, a few milliseconds of copying.
 const LONG_LOG_PAGES: i64 = 1_000;
 
-/// Copies the log if it is long. Once it is copied whole, the next write starts it over.
+/// Copies the log if it is long. After a full copy, the next write starts it over.
 pub(super) fn copy_long_log(connection: &Connection) -> Result<()> {
     let log = checkpoint(connection, "NOOP")?;
     if log.pages - log.copied >= LONG_LOG_PAGES {
@@ -18,7 +18,7 @@ pub(super) fn copy_long_log(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Copies the log. Waits for nobody: what a reader still needs is left for the next time.
+/// Copies the log without waiting: pages that a reader still needs are left for the next time.
 pub(super) fn copy_log(connection: &Connection) -> Result<()> {
     checkpoint(connection, "PASSIVE").map(drop)
 }

@@ -33,7 +33,7 @@ const PARCEL: &str = "
 const SET_ROW_ASIDE: &str = "
     UPDATE queue SET owner = ?1 WHERE owner = ?2 AND lane = ?3 AND due_us = ?4 AND id = ?5";
 
-/// Takes what is due and nobody's, or a pool's.
+/// Claims messages that are due and that no node holds, and messages from route pools.
 pub(super) fn claim_due(
     db: &Connection,
     keys: &KeyRing,
@@ -67,12 +67,12 @@ pub(super) fn claim_due(
 }
 
 /// When a row is due, and its message.
-type Place = (i64, i64);
+type QueueKey = (i64, i64);
 
-/// Before everything.
-const BEGINNING: Place = (i64::MIN, i64::MIN);
+/// Before all rows.
+const BEGINNING: QueueKey = (i64::MIN, i64::MIN);
 
-fn place(row: &Row<'_>) -> Result<Place> {
+fn place(row: &Row<'_>) -> Result<QueueKey> {
     Ok((row.get(0)?, row.get(1)?))
 }
 
@@ -84,12 +84,12 @@ struct Claims<'db> {
 }
 
 impl Claims<'_> {
-    /// Claims from a lane of a pool: an equal share from each account, and what is left of the limit from those that have
-    /// more. Says whether more may wait.
+    /// Claims from a lane of a route pool: an equal share from each account, and the rest of the limit from accounts
+    /// with more messages. Returns whether more messages may wait.
     fn claim_range(&mut self, range: &PoolRange) -> Result<bool> {
         let accounts = self.accounts(range)?;
         let mut missing = range.most;
-        let mut open: Vec<(i64, Place)> = accounts.iter().map(|id| (*id, BEGINNING)).collect();
+        let mut open: Vec<(i64, QueueKey)> = accounts.iter().map(|id| (*id, BEGINNING)).collect();
         for _ in 0..2 {
             let mut still_open = Vec::with_capacity(open.len());
             let shares = shares(missing, open.len());
@@ -109,7 +109,7 @@ impl Claims<'_> {
         Ok(more && !accounts.is_empty())
     }
 
-    /// The accounts whose turn it is, those after the one that was served last first.
+    /// The accounts in turn, starting after the one that was served last.
     fn accounts(&self, range: &PoolRange) -> Result<Vec<i64>> {
         let most = ACCOUNTS.min(range.most) as usize;
         let mut find = self.db.prepare_cached(NEXT_ACCOUNT)?;
@@ -130,9 +130,9 @@ impl Claims<'_> {
         &mut self,
         range: &PoolRange,
         account: i64,
-        behind: Place,
+        behind: QueueKey,
         share: u32,
-    ) -> Result<Vec<Place>> {
+    ) -> Result<Vec<QueueKey>> {
         let mut find = self.db.prepare_cached(FIND_OF_ACCOUNT)?;
         let values = params![range.owner, range.lane, account, behind.0, behind.1, share];
         let found = find.query_map(values, place)?.collect::<Result<Vec<_>>>()?;

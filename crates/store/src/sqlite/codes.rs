@@ -1,4 +1,4 @@
-//! Confirmation codes: counted, and their texts until the message has ended.
+//! The port for confirmation codes: their number is limited, and their texts are stored until the message has ended.
 
 use async_trait::async_trait;
 use domain::code_cap::{self, Capped, NUMBER_DAY};
@@ -15,14 +15,8 @@ use super::{SqliteStore, clock};
 use crate::encrypted::salt;
 use crate::rows::dispatch;
 use crate::rows::{duration_us, micros, timestamp};
+use crate::sql::codes as sql;
 
-const SENT_TO: &str =
-    "SELECT sent_us FROM code_sent WHERE number = ?1 ORDER BY sent_us DESC LIMIT ?2";
-const SENT_BY: &str = "
-    SELECT sent_us FROM code_sent WHERE account_id = ?1 ORDER BY sent_us DESC
-    LIMIT 1 OFFSET (SELECT codes_per_day - 1 FROM account WHERE id = ?1)";
-const COUNT: &str = "
-    INSERT INTO code_sent (number, account_id, sent_us) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
 const PRUNE: &str = "
     DELETE FROM code_sent WHERE (number, sent_us, account_id) IN
         (SELECT number, sent_us, account_id FROM code_sent WHERE sent_us <= ?1 LIMIT ?2)";
@@ -98,18 +92,18 @@ pub(super) fn count(
     now: Timestamp,
 ) -> rusqlite::Result<Result<(), Capped>> {
     let sent_to = db
-        .prepare_cached(SENT_TO)?
+        .prepare_cached(sql::SENT_TO.sqlite)?
         .query_map(params![number.as_i64(), NUMBER_DAY], sent_at)?
         .collect::<rusqlite::Result<Vec<_>>>()?;
     let sent_by = db
-        .prepare_cached(SENT_BY)?
+        .prepare_cached(sql::SENT_BY.sqlite)?
         .query_row([account.as_i64()], sent_at)
         .optional()?;
     let checked =
         code_cap::check_number(&sent_to, now).and_then(|()| code_cap::check_account(sent_by, now));
     if checked.is_ok() {
         let values = params![number.as_i64(), account.as_i64(), micros(now)];
-        db.prepare_cached(COUNT)?.execute(values)?;
+        db.prepare_cached(sql::COUNT.sqlite)?.execute(values)?;
     }
     Ok(checked)
 }

@@ -15,8 +15,9 @@ const BUSY_PAUSE: Duration = Duration::from_millis(50);
 /// More than all the statements of this crate.
 const CACHED_STATEMENTS: usize = 192;
 
-/// `synchronous=FULL`: a commit waits for the disk. Checkpoints are the writer's own affair, so the automatic ones are off; `journal_size_limit` gives room back after the log has grown behind a long read. Tables without references pay
-/// nothing for `foreign_keys`.
+/// `synchronous=FULL`: a commit waits for the disk. The writer makes checkpoints, so the automatic ones are off;
+/// `journal_size_limit` shrinks the log after it has grown during a long read. `foreign_keys` costs nothing for tables
+/// without references.
 const WRITER_SETTINGS: &str = "
     PRAGMA synchronous = FULL;
     PRAGMA wal_autocheckpoint = 0;
@@ -43,8 +44,8 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Creates the file for its owner alone, and closes one that is open to others. The log and the index beside it get the
-/// file's own permissions when they are made.
+/// Creates the file for its owner alone, and removes the access of others to an existing file. The log and its index
+/// get the permissions of the file when they are created.
 fn close_to_others(path: &Path) {
     let created = OpenOptions::new()
         .write(true)
@@ -53,7 +54,7 @@ fn close_to_others(path: &Path) {
         .open(path);
     match created {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        // What is wrong with it, the database will say.
+        // If it is wrong, the database reports it.
         _ => return,
     }
     for end in ["", "-wal", "-shm"] {
@@ -84,7 +85,7 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
-    // Without it, statements are planned anew when a value is bound that the plan might profit from.
+    // Without it, statements are planned again whenever a bound value could change the plan.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }

@@ -1,26 +1,20 @@
-//! The ports for sending and for callbacks, each call handed to the writer or to a reader.
+//! The port for sending.
 
 use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
-use domain::delivery::{CallbackAttempt, CallbackSettlement, CarrierRef, Receipt, Settlement};
-use domain::ids::{AccountId, CallbackId, NodeId};
+use domain::delivery::{CarrierRef, Receipt, Settlement};
+use domain::ids::NodeId;
 use domain::ports::{
-    Beat, CallbackFilter, CallbackRecord, CallbackStore, CarrierNote, CarrierSeen, Claimed,
-    ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeldCallback, InTransit, Inbox, Matched,
-    NodeCard, Page, PoolClaim, ReplayCursor, ReplayRequest, Replayed, Settled, SigningSecrets,
-    StoreError,
+    Beat, CarrierNote, CarrierSeen, Claimed, ClaimedRow, DispatchStore, Ended, InTransit, Inbox,
+    Matched, NodeCard, PoolClaim, Settled, StoreError,
 };
-use domain::{Msisdn, ReceiverId, Timestamp};
+use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
 
 use super::fault::Fault;
-use super::{
-    SqliteStore, callback_queue, callbacks, carriers, claims, clock, ending, held, nodes, prune,
-    receipts, sends,
-};
+use super::{SqliteStore, carriers, claims, clock, ending, held, nodes, prune, receipts, sends};
 use crate::rows::Corrupt;
-use crate::rows::callbacks::FilterColumns;
 use crate::rows::dispatch::{EndedColumns, MatchedColumns, SettledColumns};
 use crate::rows::{duration_us, micros, timestamp};
 
@@ -121,7 +115,7 @@ impl DispatchStore for SqliteStore {
         read_all(OPERATION, matched, MatchedColumns::matched)
     }
 
-    /// A receipt and the answer to its submit are written one after the other, so the second always finds the first.
+    /// There is one writer: the later of a receipt and the answer to its submit always finds the earlier one.
     async fn compare_receipts(&self, _: NodeId, _: u32, _: bool) -> Result<Vec<Ended>, StoreError> {
         Ok(Vec::new())
     }
@@ -220,131 +214,7 @@ impl DispatchStore for SqliteStore {
     }
 }
 
-#[async_trait]
-impl CallbackStore for SqliteStore {
-    async fn claim_callbacks(
-        &self,
-        node: NodeId,
-        limit: u32,
-        queues: &[(ReceiverId, u32)],
-    ) -> Result<ClaimedCallbacks, StoreError> {
-        let queues = queues.to_vec();
-        self.write("claim callbacks", move |db| {
-            callback_queue::claim(db, node, limit, &queues)
-        })
-        .await
-    }
-
-    async fn list_receiver_queues(
-        &self,
-        after: Option<ReceiverId>,
-        limit: u32,
-    ) -> Result<Vec<ReceiverId>, StoreError> {
-        self.read("list the queues of receivers", move |db| {
-            callback_queue::list_queues(db, after, limit)
-        })
-        .await
-    }
-
-    async fn settle_callbacks(
-        &self,
-        node: NodeId,
-        batch: Arc<Vec<CallbackSettlement>>,
-    ) -> Result<Vec<bool>, StoreError> {
-        let rows = batch.len();
-        let work = move |db: &_| callbacks::settle(db, node, &batch);
-        self.writer.run("settle callbacks", rows, work).await
-    }
-
-    async fn list_held_callbacks(
-        &self,
-        node: NodeId,
-        age: SignedDuration,
-        after: Option<HeldCallback>,
-        limit: u32,
-    ) -> Result<Vec<HeldCallback>, StoreError> {
-        let age_us = duration_us(age);
-        self.read("list held callbacks", move |db| {
-            callback_queue::list_held(db, node, age_us, after, limit)
-        })
-        .await
-    }
-
-    async fn release_callbacks(
-        &self,
-        node: NodeId,
-        held: Vec<HeldCallback>,
-    ) -> Result<u64, StoreError> {
-        self.write("release callbacks", move |db| {
-            callback_queue::release(db, node, &held)
-        })
-        .await
-    }
-
-    async fn list_callbacks(
-        &self,
-        filter: &CallbackFilter,
-        page: Page,
-    ) -> Result<Vec<CallbackRecord>, StoreError> {
-        let (columns, with_done) = (FilterColumns::of(filter), filter.with_done);
-        self.read("list callbacks", move |db| {
-            callbacks::list(db, &columns, with_done, page)
-        })
-        .await
-    }
-
-    async fn list_attempts(&self, id: CallbackId) -> Result<Vec<CallbackAttempt>, StoreError> {
-        self.read("list the tries of a callback", move |db| {
-            callbacks::list_attempts(db, id)
-        })
-        .await
-    }
-
-    async fn replay_callbacks(
-        &self,
-        filter: &CallbackFilter,
-        from: ReplayCursor,
-    ) -> Result<Replayed, StoreError> {
-        let filter = filter.clone();
-        self.write("replay callbacks", move |db| {
-            callbacks::replay(db, &filter, from)
-        })
-        .await
-    }
-
-    async fn list_replay_requests(&self, above: u64) -> Result<Vec<ReplayRequest>, StoreError> {
-        self.read("list requests to replay", move |db| {
-            callbacks::list_requests(db, above)
-        })
-        .await
-    }
-
-    async fn find_signing_secrets(
-        &self,
-        account: AccountId,
-    ) -> Result<Option<SigningSecrets>, StoreError> {
-        let keys = self.keys.clone();
-        self.read("find signing secrets", move |db| {
-            callbacks::find_secrets(db, &keys, account)
-        })
-        .await
-    }
-
-    async fn replace_signing_secret(
-        &self,
-        account: AccountId,
-        secret: &str,
-        former_until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let (keys, secret) = (self.keys.clone(), secret.to_owned());
-        self.write("replace a signing secret", move |db| {
-            callbacks::replace_secret(db, &keys, account, &secret, micros(former_until))
-        })
-        .await
-    }
-}
-
-/// Makes `domain`'s types of what the writer returned; here, because that thread has enough to do.
+/// Converts the rows outside of the writer thread, which is busy enough.
 fn read_all<C, T>(
     operation: &'static str,
     columns: Vec<C>,

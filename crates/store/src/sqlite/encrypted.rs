@@ -1,12 +1,12 @@
-//! Encrypts what is not encrypted with the key that the file names.
+//! Encrypts everything that is not encrypted with the current key of the file.
 
 use domain::KeyRing;
 use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, params};
 
 use crate::encrypted::{BATCH, Encrypting, NamedKey, renew, renew_text, secret_place, totp_place};
+use crate::sql::encrypted as sql;
 use crate::{KeepKey, OpenError};
 
-const FIND_KEY: &str = "SELECT key_id, proof, kept FROM service_key";
 const NAME_KEY: &str = "
     INSERT INTO service_key (one, key_id, proof) VALUES (1, ?1, ?2)
     ON CONFLICT (one) DO UPDATE SET key_id = ?1, proof = ?2";
@@ -42,7 +42,7 @@ pub(super) fn prepare(
     if is_named && !has_plain(connection, &keys).map_err(failed)? {
         return Ok((keys, 0));
     }
-    // What is overwritten is not left behind in the file.
+    // Overwritten values must not remain in the file.
     connection
         .execute_batch("PRAGMA secure_delete = ON")
         .map_err(failed)?;
@@ -57,7 +57,7 @@ pub(super) fn prepare(
                 named.check(&keys, database)?;
             }
             keys = keys.with_active(wanted).expect("it is among them");
-            let named = NamedKey::of(&keys, KeepKey::Elsewhere);
+            let named = NamedKey::from_keys(&keys, KeepKey::Elsewhere);
             transaction
                 .execute(NAME_KEY, params![named.key_id, named.proof])
                 .map_err(failed)?;
@@ -80,7 +80,7 @@ fn find(db: &Connection) -> Result<Option<NamedKey>> {
             kept: row.get(2)?,
         })
     };
-    db.query_row(FIND_KEY, [], read).optional()
+    db.query_row(sql::FIND_KEY.sqlite, [], read).optional()
 }
 
 fn has_plain(db: &Connection, keys: &KeyRing) -> Result<bool> {

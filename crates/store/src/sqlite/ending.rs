@@ -1,4 +1,4 @@
-//! How messages end: the final state, the timer, the report, all in the transaction of whoever brings the end about.
+//! How messages end: the final state, the expiry and the delivery report are stored in the transaction that ends them.
 
 use domain::Channel;
 use domain::delivery::{CallbackKind, CarrierRef};
@@ -18,14 +18,14 @@ const END: &str = "
     UPDATE message SET status = ?2, error = ?3, final_us = ?4, result = CASE WHEN channel = 2 THEN ?5 END
     WHERE id = ?1 AND final_us IS NULL
     RETURNING account_id, dlr_url, expires_us, price_micros, network, channel, parts";
-/// For a lookup of which only the end is known.
+/// For a lookup that ended without an answer.
 const TELL: &str = "UPDATE message SET status = ?2, error = ?3, result = ?4 WHERE id = ?1";
 const STOP_TIMER: &str =
     "DELETE FROM queue WHERE owner = -1 AND lane = 0 AND due_us = ?1 AND id = ?2";
 const CREATE_CALLBACK: &str = "
     INSERT INTO callback (account_id, message_id, created_us, due_us, kind, state, tries)
     VALUES (?1, ?2, ?3, ?4, ?5, 0, 0)";
-/// Stored whole, as its message tells another end.
+/// Stored in full, because its message has another final state.
 const REPORT_SEEN: &str = "
     INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, kind, state, tries)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0)";
@@ -45,7 +45,7 @@ const SET_PARTS_LEFT: &str = "UPDATE message SET parts_left = ?2 WHERE id = ?1";
 pub(super) struct End<'a> {
     pub(super) outcome: Outcome,
     pub(super) taken: TakenParts,
-    /// What a lookup's caller is told.
+    /// The answer for the caller of a lookup.
     pub(super) report: Option<&'a str>,
     pub(super) at_us: i64,
 }
@@ -54,7 +54,7 @@ pub(super) struct End<'a> {
 pub(super) enum Progress {
     /// It ended.
     Ended(EndedColumns),
-    /// Other parts are still out.
+    /// Other parts have no outcome yet.
     GoesOn,
     /// It had ended before.
     WasOver,
@@ -67,7 +67,7 @@ pub(super) struct Endings<'db> {
     stop_timer: CachedStatement<'db>,
     create_callback: CachedStatement<'db>,
     queue_callback: CachedStatement<'db>,
-    /// Who holds the reports: a node, by a first claim, or nobody.
+    /// The node that holds the delivery reports with a first claim, if any.
     holder: Option<NodeId>,
     now_us: i64,
     tally: Tally,
@@ -97,8 +97,8 @@ impl<'db> Endings<'db> {
         self.now_us
     }
 
-    /// Takes note of how one of so many parts ended: the message is delivered when each part is, and fails with the
-    /// first that does.
+    /// Stores the outcome of one part: the message is delivered when all parts are, and fails with the first part that
+    /// fails.
     pub(super) fn report_part(&mut self, id: i64, parts: i16, end: End<'_>) -> Result<Progress> {
         if parts > 1 && end.outcome == Outcome::Delivered {
             let mut find = self.db.prepare_cached(FIND_PARTS_LEFT)?;
@@ -155,7 +155,7 @@ impl<'db> Endings<'db> {
         Ok(Some(EndedColumns { id, callback }))
     }
 
-    /// Makes up what the caller of a lookup is told of which only the end is known.
+    /// Makes the answer for the caller of a lookup that ended without one.
     fn tell(&self, id: i64, outcome: Outcome) -> Result<(Outcome, Option<String>)> {
         let (outcome, report) = lookup::unanswered(rows::message_id(id)?, outcome);
         let (status, error) = outcome_numbers(outcome);
@@ -205,7 +205,7 @@ struct Message {
 }
 
 impl Message {
-    /// What so many of its parts cost.
+    /// The price of a number of its parts.
     fn price_of(&self, parts: u16) -> i64 {
         let whole = i64::from(self.parts.max(1));
         self.price_micros / whole * i64::from(parts).min(whole)

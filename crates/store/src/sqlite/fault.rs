@@ -7,7 +7,7 @@ use rusqlite::{ErrorCode, ffi};
 
 use crate::rows::Corrupt;
 
-/// A failure that many callers can be told of: everyone whose work was in the same transaction.
+/// A failure that is reported to every caller with work in the same transaction.
 #[derive(Debug, Clone)]
 pub(super) struct Fault {
     kind: Kind,
@@ -48,7 +48,7 @@ impl Fault {
         }
     }
 
-    /// Whether only the statement failed, so that the rest of the transaction can go on.
+    /// Whether only the statement failed, so that the rest of the transaction can continue.
     pub(super) fn is_contained(&self) -> bool {
         matches!(self.kind, Kind::Unexpected | Kind::IdTaken)
     }

@@ -4,15 +4,8 @@ use rusqlite::{Connection, Result, Row, params};
 
 use super::clock;
 use crate::rows::fold::{self, ACCOUNTS, FoldCursor, FoldEntry, Folding};
+use crate::sql::fold as sql;
 
-const LIST_ACCOUNTS: &str = "SELECT id FROM account WHERE id >= ?1 ORDER BY id LIMIT ?2";
-/// The newest entry is the balance, and is never folded.
-const IS_DUE: &str = "
-    SELECT coalesce((
-        SELECT at_us < ?3 FROM ledger
-        WHERE account_id = ?1 AND id > ?2 AND id < (SELECT max(id) FROM ledger WHERE account_id = ?1)
-        ORDER BY id LIMIT 1
-    ), FALSE)";
 const READ: &str = "
     SELECT id, at_us, kind, amount_micros, balance_micros, messages, note IS NOT NULL, spent_day, spent_micros
     FROM ledger
@@ -46,10 +39,10 @@ pub(super) enum Next {
 /// The next account that has something to fold. For a connection that only reads.
 pub(super) fn find_due(db: &Connection, folding: &Folding, age_us: i64) -> Result<Next> {
     let before_us = fold::day_start_us(clock::now_us(db)?.saturating_sub(age_us));
-    let mut list = db.prepare_cached(LIST_ACCOUNTS)?;
+    let mut list = db.prepare_cached(sql::LIST_ACCOUNTS.sqlite)?;
     let accounts = list.query_map(params![folding.next(), ACCOUNTS], |row| row.get(0))?;
     let accounts: Vec<i64> = accounts.collect::<Result<_>>()?;
-    let mut is_due = db.prepare_cached(IS_DUE)?;
+    let mut is_due = db.prepare_cached(sql::IS_DUE.sqlite)?;
     for &account in &accounts {
         let done = folding.cursor(account).done;
         if is_due.query_row([account, done, before_us], |row| row.get(0))? {
@@ -92,15 +85,5 @@ pub(super) fn fold_account(
 }
 
 fn entry(row: &Row<'_>) -> Result<FoldEntry> {
-    Ok(FoldEntry {
-        id: row.get(0)?,
-        at_us: row.get(1)?,
-        kind: row.get(2)?,
-        amount_micros: row.get(3)?,
-        balance_micros: row.get(4)?,
-        messages: row.get(5)?,
-        has_note: row.get(6)?,
-        spent_day: row.get(7)?,
-        spent_micros: row.get(8)?,
-    })
+    FoldEntry::read(row)
 }

@@ -47,7 +47,7 @@ pub(super) fn list(
 pub(super) fn release(db: &Connection, node: NodeId, rows: &[ClaimedRow]) -> Result<u64> {
     let mut release = db.prepare_cached(RELEASE)?;
     let mut released = 0;
-    for row in rows.iter().map(ClaimedColumns::of) {
+    for row in rows.iter().map(ClaimedColumns::from_row) {
         let values = params![node.as_i64(), row.lane, row.due_us, row.id, row.attempt];
         released += release.execute(values)? as u64;
     }

@@ -1,27 +1,33 @@
-//! Looking for messages, from the newest down.
+//! The port for finding messages, the newest first.
 //!
-//! An index finds an account's messages, or those to a number, within a segment of 512 IDs; segments are asked one after
-//! the other. Whatever else is asked for is checked on the rows.
+//! An index finds the messages of an account, or to a number, within a segment of 512 IDs. Segments are read one after
+//! the other, from the newest down. Other conditions are checked on the rows.
 
-use domain::MessageId;
-use domain::ports::Look;
+use async_trait::async_trait;
+use domain::ids::{AccountId, CallbackId, MessageId};
+use domain::ports::{
+    CallbackFilter, CallbackRecord, Found, HistoryStore, Look, MessageFilter, MessageStory,
+    MessageSummary, StoreError,
+};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, ToSql, params};
 
+use super::{SqliteStore, message_detail};
 use crate::rows::MessageColumns;
+use crate::rows::callbacks::FilterColumns;
 use crate::rows::history::{
-    FittingColumns, Looked, SummaryColumns, TimeSearch, WhoseColumns, summary_columns,
+    IndexColumns, MatchColumns, MessagePage, SummaryColumns, TimeSearch, summary_columns,
 };
+use crate::sql::history as sql;
 
 /// How many bits of an ID tell the place within its segment; the index is built on it.
 const SEGMENT_BITS: u32 = 9;
 /// How many segments one look asks: a few microseconds each, when the account is known.
 const SEGMENTS: u32 = 3_000;
-/// How many it asks when only the number is known, so that the whole of each is read.
+/// The number of segments for a search by number alone, which reads each segment in full.
 const SEGMENTS_OF_ALL: u32 = 250;
 /// How many messages one look checks.
 const ROWS: u32 = 4_000;
 
-const EDGES: &str = "SELECT (SELECT min(id) FROM message), (SELECT max(id) FROM message)";
 const ACCEPTED: &str = "SELECT id, accepted_us FROM message WHERE id >= ?1 ORDER BY id LIMIT 1";
 /// The newest message before an ID.
 const NEWEST: &str = "SELECT max(id) FROM message WHERE id < ?1";
@@ -45,14 +51,55 @@ const FITTING: &str = concat!(
         AND (?8 IS NULL OR m.error = ?8)"
 );
 
+#[async_trait]
+impl HistoryStore for SqliteStore {
+    async fn look_for_messages(
+        &self,
+        filter: &MessageFilter,
+        look: Look<MessageId>,
+    ) -> Result<Found<MessageSummary, MessageId>, StoreError> {
+        let (index, matching) = (
+            IndexColumns::from_filter(filter),
+            MatchColumns::from_filter(filter),
+        );
+        self.read("look for messages", move |db| {
+            Ok(find_page(db, index, &matching, look)?.found()?)
+        })
+        .await
+    }
+
+    async fn look_for_callbacks(
+        &self,
+        filter: &CallbackFilter,
+        look: Look<CallbackId>,
+    ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
+        let (columns, with_done) = (FilterColumns::from_filter(filter), filter.with_done);
+        self.read("look for callbacks", move |db| {
+            message_detail::look_for_callbacks(db, &columns, with_done, look)
+        })
+        .await
+    }
+
+    async fn find_story(
+        &self,
+        account: Option<AccountId>,
+        id: MessageId,
+    ) -> Result<Option<MessageStory>, StoreError> {
+        self.read("find the story of a message", move |db| {
+            message_detail::find(db, account, id)
+        })
+        .await
+    }
+}
+
 /// Messages that fit, the newest first.
-pub(super) fn look(
+fn find_page(
     db: &Connection,
-    whose: WhoseColumns,
-    fitting: &FittingColumns,
+    index: IndexColumns,
+    matching: &MatchColumns,
     look: Look<MessageId>,
-) -> Result<Looked> {
-    let (ids, segments) = match (whose.account_id, whose.recipient) {
+) -> Result<MessagePage> {
+    let (ids, segments) = match (index.account_id, index.recipient) {
         (Some(_), Some(_)) => (OF_ACCOUNT_TO, SEGMENTS),
         (Some(_), None) => (OF_ACCOUNT, SEGMENTS),
         (None, Some(_)) => (OF_ALL_TO, SEGMENTS_OF_ALL),
@@ -61,12 +108,12 @@ pub(super) fn look(
     let mut walk = Walk {
         newest: db.prepare_cached(NEWEST)?,
         ids: db.prepare_cached(ids)?,
-        fitting: db.prepare_cached(FITTING)?,
+        matching: db.prepare_cached(FITTING)?,
         limit: look.limit as usize,
         rows: Vec::new(),
         checked: 0,
     };
-    let (floor, ceiling) = bounds(db, fitting)?;
+    let (floor, ceiling) = bounds(db, matching)?;
     let before = look.before.map_or(i64::MAX, MessageId::as_i64);
     let mut end = before.min(ceiling);
     for _ in 0..segments {
@@ -75,7 +122,7 @@ pub(super) fn look(
             return Ok(walk.stopped(None));
         };
         let segment = newest >> SEGMENT_BITS;
-        if let Some(last) = walk.segment(segment, end, whose, fitting)? {
+        if let Some(last) = walk.segment(segment, end, index, matching)? {
             return Ok(walk.stopped(Some(last)));
         }
         end = segment << SEGMENT_BITS;
@@ -83,15 +130,15 @@ pub(super) fn look(
     Ok(walk.stopped(Some(end)))
 }
 
-/// Where the times that are asked for begin and end: what is at or below the one, or at or above the other, fits not.
-fn bounds(db: &Connection, fitting: &FittingColumns) -> Result<(i64, i64)> {
-    let mut edges = db.prepare_cached(EDGES)?;
+/// The bounds of the requested times: messages at or below the first, or at or above the second, do not match.
+fn bounds(db: &Connection, matching: &MatchColumns) -> Result<(i64, i64)> {
+    let mut edges = db.prepare_cached(sql::EDGES.sqlite)?;
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     let (Some(first), Some(last)) = edges.query_row([], read)? else {
         return Ok((0, i64::MAX));
     };
-    let since = search(db, TimeSearch::for_since(fitting, first, last))?;
-    let until = search(db, TimeSearch::for_until(fitting, first, last))?;
+    let since = search(db, TimeSearch::for_since(matching, first, last))?;
+    let until = search(db, TimeSearch::for_until(matching, first, last))?;
     Ok((
         since.map_or(0, |found| found.low),
         until.map_or(i64::MAX, |found| found.high),
@@ -115,7 +162,7 @@ fn search(db: &Connection, search: Option<TimeSearch>) -> Result<Option<TimeSear
 struct Walk<'db> {
     newest: CachedStatement<'db>,
     ids: CachedStatement<'db>,
-    fitting: CachedStatement<'db>,
+    matching: CachedStatement<'db>,
     limit: usize,
     rows: Vec<SummaryColumns>,
     checked: u32,
@@ -126,25 +173,25 @@ impl Walk<'_> {
         self.newest.query_row([end], |row| row.get(0))
     }
 
-    /// Looks at a segment below `end`; names the last message looked at when that was enough.
+    /// Reads a segment below `end`; returns the last message read when the page is full.
     fn segment(
         &mut self,
         segment: i64,
         end: i64,
-        whose: WhoseColumns,
-        fitting: &FittingColumns,
+        index: IndexColumns,
+        matching: &MatchColumns,
     ) -> Result<Option<i64>> {
-        let values = params![segment, end, whose.account_id, whose.recipient];
+        let values = params![segment, end, index.account_id, index.recipient];
         let mut ids = self.ids.query(values)?;
         while let Some(row) = ids.next()? {
             let id: i64 = row.get(0)?;
             let found = self
-                .fitting
-                .query_row(fitting_values(&id, fitting), summary)
+                .matching
+                .query_row(matching_values(&id, matching), summary)
                 .optional()?;
             let is_wanted = |found: &SummaryColumns| {
                 let is_sent = found.message.is_sent;
-                fitting.is_sent.is_none_or(|wanted| wanted == is_sent)
+                matching.is_sent.is_none_or(|wanted| wanted == is_sent)
             };
             self.rows.extend(found.filter(is_wanted));
             self.checked += 1;
@@ -155,41 +202,30 @@ impl Walk<'_> {
         Ok(None)
     }
 
-    fn stopped(self, next: Option<i64>) -> Looked {
-        Looked {
+    fn stopped(self, next: Option<i64>) -> MessagePage {
+        MessagePage {
             rows: self.rows,
             next,
         }
     }
 }
 
-fn fitting_values<'a>(id: &'a i64, fitting: &'a FittingColumns) -> [&'a dyn ToSql; 8] {
+fn matching_values<'a>(id: &'a i64, matching: &'a MatchColumns) -> [&'a dyn ToSql; 8] {
     [
         id,
-        &fitting.since_us,
-        &fitting.until_us,
-        &fitting.channel,
-        &fitting.originator,
-        &fitting.status,
-        &fitting.state,
-        &fitting.error,
+        &matching.since_us,
+        &matching.until_us,
+        &matching.channel,
+        &matching.originator,
+        &matching.status,
+        &matching.state,
+        &matching.error,
     ]
 }
 
 pub(super) fn summary(row: &Row<'_>) -> Result<SummaryColumns> {
     Ok(SummaryColumns {
-        message: MessageColumns {
-            id: row.get(0)?,
-            state: row.get(1)?,
-            scheduled_us: row.get(2)?,
-            final_us: row.get(3)?,
-            parts: row.get(4)?,
-            status: row.get(5)?,
-            error: row.get(6)?,
-            network: row.get(7)?,
-            channel: row.get(8)?,
-            is_sent: row.get(9)?,
-        },
+        message: MessageColumns::read(row, 0)?,
         account_id: row.get(10)?,
         originator: row.get(11)?,
         recipient: row.get(12)?,

@@ -1,4 +1,4 @@
-//! The port for people who belong to several accounts.
+//! The port for memberships: people who belong to several accounts.
 
 use async_trait::async_trait;
 use domain::ids::{AccountId, PersonId};
@@ -9,59 +9,21 @@ use domain::{Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
-use super::connected::end_grants_of;
+use super::oauth::end_grants_of;
 use super::people::{delete_person, invitation};
 use crate::rows::micros;
-use crate::rows::oauth::Ended;
+use crate::rows::oauth::GrantsToEnd;
 use crate::rows::people::MembershipColumns;
+use crate::sql::memberships as sql;
 
-const LIST: &str = "
-    SELECT person_id, account_id, role, seen_us FROM membership WHERE person_id BETWEEN ?1 AND ?2
-    ORDER BY person_id, account_id";
-const USE_INVITATION: &str = "
-    DELETE FROM invitation
-    WHERE hash = ?1 AND expires_us > ?2 AND person_id IS NULL AND role <> 'operator' AND account_id IS NOT NULL
-        AND email = (SELECT email FROM person WHERE id = ?3)
-    RETURNING email, person_id, role, account_id";
-const FORGET_LINKS: &str = "DELETE FROM invitation WHERE person_id = ?1";
-/// For an operator who has seen no account so far.
-const TAKE_AS_FIRST: &str =
-    "UPDATE person SET account_id = ?2 WHERE id = ?1 AND account_id IS NULL";
-const JOIN: &str = "
-    INSERT INTO membership (person_id, account_id, role, created_us)
-    SELECT id, ?2, ?3, ?4 FROM person WHERE id = ?1 AND account_id <> ?2
-    ON CONFLICT (person_id, account_id) DO UPDATE SET role = excluded.role";
-const SWITCH: &str = "
-    UPDATE session SET hash = ?2,
-        chosen_account_id = (SELECT account_id FROM membership WHERE person_id = session.person_id AND account_id = ?3)
-    WHERE hash = ?1 AND (
-        EXISTS (SELECT 1 FROM person WHERE id = session.person_id AND account_id = ?3)
-        OR EXISTS (SELECT 1 FROM membership WHERE person_id = session.person_id AND account_id = ?3))";
 const SET_FIRST_ROLE: &str = "
     UPDATE person SET role = ?3 WHERE id = ?1 AND account_id = ?2 AND role <> 'operator'";
 const SET_ROLE: &str = "UPDATE membership SET role = ?3 WHERE person_id = ?1 AND account_id = ?2";
-const END_SESSIONS_THERE: &str = "
-    DELETE FROM session WHERE person_id = ?1 AND (chosen_account_id = ?2
-        OR (chosen_account_id IS NULL AND EXISTS (SELECT 1 FROM person WHERE id = ?1 AND account_id = ?2)))";
-const LEAVE: &str = "DELETE FROM membership WHERE person_id = ?1 AND account_id = ?2";
 const FIRST_ACCOUNT: &str = "SELECT role, account_id FROM person WHERE id = ?1";
-const OLDEST: &str = "
-    SELECT account_id, role, seen_us FROM membership WHERE person_id = ?1 ORDER BY created_us, account_id LIMIT 1";
-const SET_FIRST: &str = "UPDATE person SET role = ?2, account_id = ?3, seen_us = ?4 WHERE id = ?1";
-const STAY_IN_FIRST: &str = "
-    UPDATE session SET chosen_account_id = NULL WHERE person_id = ?1 AND chosen_account_id = ?2";
 
 fn list(db: &Connection, first: PersonId, last: PersonId) -> Result<Vec<Membership>> {
-    let read = |row: &Row<'_>| {
-        let columns = MembershipColumns {
-            person_id: row.get(0)?,
-            account_id: row.get(1)?,
-            role: row.get(2)?,
-            seen_us: row.get(3)?,
-        };
-        Ok(columns.membership()?)
-    };
-    db.prepare_cached(LIST)?
+    let read = |row: &Row<'_>| Ok(MembershipColumns::read(row)?.membership()?);
+    db.prepare_cached(sql::LIST.sqlite)?
         .query_map([first.as_i64(), last.as_i64()], read)?
         .collect()
 }
@@ -69,7 +31,7 @@ fn list(db: &Connection, first: PersonId, last: PersonId) -> Result<Vec<Membersh
 fn join(db: &Connection, joining: &Joining) -> Result<bool> {
     let (person, now_us) = (joining.person.as_i64(), micros(joining.now));
     let used = db
-        .prepare_cached(USE_INVITATION)?
+        .prepare_cached(sql::USE_INVITATION.sqlite)?
         .query_row(params![joining.link.as_bytes(), now_us, person], invitation)
         .optional()?;
     let Some(Purpose::Join {
@@ -79,11 +41,12 @@ fn join(db: &Connection, joining: &Joining) -> Result<bool> {
     else {
         return Ok(false);
     };
-    db.prepare_cached(FORGET_LINKS)?.execute([person])?;
+    db.prepare_cached(sql::FORGET_LINKS.sqlite)?
+        .execute([person])?;
     let id = account.as_i64();
-    db.prepare_cached(TAKE_AS_FIRST)?
+    db.prepare_cached(sql::TAKE_AS_FIRST.sqlite)?
         .execute(params![person, id])?;
-    db.prepare_cached(JOIN)?
+    db.prepare_cached(sql::JOIN.sqlite)?
         .execute(params![person, id, role.name(), now_us])?;
     switch(db, &joining.session, &joining.renewed, account)
 }
@@ -95,7 +58,7 @@ fn switch(
     account: AccountId,
 ) -> Result<bool> {
     let values = params![session.as_bytes(), renewed.as_bytes(), account.as_i64()];
-    Ok(db.prepare_cached(SWITCH)?.execute(values)? > 0)
+    Ok(db.prepare_cached(sql::SWITCH.sqlite)?.execute(values)? > 0)
 }
 
 fn set_role(
@@ -130,36 +93,38 @@ fn leave(
     let Some((role, first)) = first else {
         return Ok(PersonChanged::Unknown);
     };
-    db.prepare_cached(END_SESSIONS_THERE)?.execute([id, lost])?;
+    db.prepare_cached(sql::END_SESSIONS_THERE.sqlite)?
+        .execute([id, lost])?;
     if first != Some(lost) {
-        if db.prepare_cached(LEAVE)?.execute([id, lost])? == 0 {
+        if db.prepare_cached(sql::LEAVE.sqlite)?.execute([id, lost])? == 0 {
             return Ok(PersonChanged::Unknown);
         }
     } else if !leave_first(db, id, &role)? {
         delete_person(db, person, now)?;
         return Ok(PersonChanged::Done);
     }
-    end_grants_of(db, person, Ended::OfLostAccounts, micros(now))?;
+    end_grants_of(db, person, GrantsToEnd::OfLostAccounts, micros(now))?;
     Ok(PersonChanged::Done)
 }
 
-/// Puts the oldest of a person's further accounts in the place of their first; an operator may be left with none. `false`
-/// when nothing is left.
+/// Makes the oldest membership of a person their first account; an operator may have none. `false` when nothing is
+/// left.
 fn leave_first(db: &Connection, person: i64, role: &str) -> Result<bool> {
     let is_operator = role == Role::Operator.name();
     let next: Option<(i64, String, Option<i64>)> = db
-        .prepare_cached(OLDEST)?
+        .prepare_cached(sql::OLDEST.sqlite)?
         .query_row([person], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
-    let mut set = db.prepare_cached(SET_FIRST)?;
+    let mut set = db.prepare_cached(sql::SET_FIRST.sqlite)?;
     match next {
         None if !is_operator => return Ok(false),
         None => set.execute(params![person, role, None::<i64>, None::<i64>])?,
         Some((account, member_role, seen_us)) => {
             let role = if is_operator { role } else { &member_role };
             set.execute(params![person, role, account, seen_us])?;
-            db.prepare_cached(LEAVE)?.execute([person, account])?;
-            db.prepare_cached(STAY_IN_FIRST)?
+            db.prepare_cached(sql::LEAVE.sqlite)?
+                .execute([person, account])?;
+            db.prepare_cached(sql::STAY_IN_FIRST.sqlite)?
                 .execute([person, account])?
         }
     };

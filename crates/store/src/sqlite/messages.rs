@@ -1,29 +1,23 @@
-//! Everything else that is done with messages.
+//! The port for messages.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use domain::ids::{AccountId, MessageId};
 use domain::message::lookup::LookupRecord;
-use domain::message::{MessageRecord, MessageState, ScheduledRecord};
-use domain::ports::{Cancel, Page};
-use domain::{Channel, Network};
+use domain::message::{MessageRecord, MessageState, ScheduledRecord, Submission};
+use domain::ports::{
+    AcceptResult, Cancel, KeptAnswer, MessageStore, Page, StoreError, accept_results,
+};
+use domain::{Channel, Network, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
-use super::billing;
+use super::{SqliteStore, accept, billing};
 use crate::rows::traffic::{self, EndedMessage, Tally};
-use crate::rows::{self, CANCELLED, MessageColumns, ScheduledColumns};
+use crate::rows::{self, CANCELLED, MessageColumns, ScheduledColumns, micros};
+use crate::sql::messages as sql;
 
 const RESERVE: &str = "UPDATE id_block SET next = next + ?1 RETURNING next - ?1";
-const FIND: &str = "
-    SELECT id, state, scheduled_us, final_us, parts, status, error, network, channel, EXISTS (SELECT 1 FROM queue
-        WHERE queue.owner = -1 AND queue.lane = 0 AND queue.due_us = message.expires_us AND queue.id = message.id)
-    FROM message WHERE id = ?1 AND account_id = ?2";
-const FIND_RESULT: &str = "SELECT result FROM message WHERE id = ?1";
-const LIST_SCHEDULED: &str = "
-    SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
-    WHERE account_id = ?1 AND state = 1 AND channel = 0 ORDER BY scheduled_us, id LIMIT ?2 OFFSET ?3";
-const LIST_SCHEDULED_AFTER: &str = "
-    SELECT id, scheduled_us, originator, recipient, body, dlr_url FROM message
-    WHERE account_id = ?1 AND state = 1 AND channel = 0 AND (scheduled_us, id) > (?2, ?3)
-    ORDER BY scheduled_us, id LIMIT ?4";
 const TAKE_FROM_QUEUE: &str = "
     DELETE FROM queue
     WHERE owner = 0 AND (lane, due_us, id) = (SELECT priority, scheduled_us, id FROM message WHERE id = ?1)";
@@ -33,8 +27,107 @@ const PRUNE: &str = "
     DELETE FROM idempotency WHERE (account_id, key) IN
         (SELECT account_id, key FROM idempotency WHERE expires_us <= ?1 ORDER BY expires_us LIMIT ?2)";
 
+#[async_trait]
+impl MessageStore for SqliteStore {
+    async fn reserve_ids(&self, count: u64) -> Result<MessageId, StoreError> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.write("reserve message IDs", move |db| reserve_ids(db, count))
+            .await
+    }
+
+    async fn accept(&self, batch: Arc<Vec<Submission>>) -> Vec<AcceptResult> {
+        let count = batch.len();
+        let rows = batch
+            .iter()
+            .map(|submission| submission.recipients.len())
+            .sum();
+        let keys = self.keys.clone();
+        let stored = self
+            .writer
+            .run("accept messages", rows, move |db| {
+                accept::accept(db, &keys, &batch)
+            })
+            .await;
+        accept_results(stored, count)
+    }
+
+    async fn find_answer(
+        &self,
+        account: AccountId,
+        key: &[u8; 32],
+        now: Timestamp,
+    ) -> Result<Option<KeptAnswer>, StoreError> {
+        let key = *key;
+        self.read("find an idempotency key", move |db| {
+            accept::find_answer(db, account, &key, micros(now))
+        })
+        .await
+    }
+
+    async fn find_message(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<MessageRecord>, StoreError> {
+        self.read("find a message", move |db| find(db, account, id))
+            .await
+    }
+
+    async fn find_lookup(
+        &self,
+        account: AccountId,
+        id: MessageId,
+    ) -> Result<Option<LookupRecord>, StoreError> {
+        self.read("find a lookup", move |db| find_lookup(db, account, id))
+            .await
+    }
+
+    async fn list_scheduled(
+        &self,
+        account: AccountId,
+        page: Page,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        self.read("list scheduled messages", move |db| {
+            list_scheduled(db, account, page)
+        })
+        .await
+    }
+
+    async fn list_scheduled_after(
+        &self,
+        account: AccountId,
+        after: Option<(Timestamp, MessageId)>,
+        limit: u32,
+    ) -> Result<Vec<ScheduledRecord>, StoreError> {
+        let after = rows::scheduled_key(after);
+        self.read("list scheduled messages", move |db| {
+            list_scheduled_after(db, account, after, limit)
+        })
+        .await
+    }
+
+    async fn cancel(
+        &self,
+        account: AccountId,
+        id: MessageId,
+        now: Timestamp,
+    ) -> Result<Cancel, StoreError> {
+        self.write("cancel a message", move |db| {
+            cancel(db, account, id, micros(now))
+        })
+        .await
+    }
+
+    async fn prune_answers(&self, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        self.write("prune idempotency keys", move |db| {
+            prune_answers(db, micros(now), limit)
+        })
+        .await
+    }
+}
+
 /// Reserves IDs and returns the first.
-pub(super) fn reserve_ids(db: &Connection, count: i64) -> Result<MessageId> {
+fn reserve_ids(db: &Connection, count: i64) -> Result<MessageId> {
     let first = db
         .prepare_cached(RESERVE)?
         .query_row([count], |row| row.get(0))?;
@@ -42,27 +135,19 @@ pub(super) fn reserve_ids(db: &Connection, count: i64) -> Result<MessageId> {
 }
 
 /// One message of an account.
-pub(super) fn find(
-    db: &Connection,
-    account: AccountId,
-    id: MessageId,
-) -> Result<Option<MessageRecord>> {
-    let mut statement = db.prepare_cached(FIND)?;
+fn find(db: &Connection, account: AccountId, id: MessageId) -> Result<Option<MessageRecord>> {
+    let mut statement = db.prepare_cached(sql::FIND.sqlite)?;
     statement
         .query_row([id.as_i64(), account.as_i64()], message)
         .optional()
 }
 
 /// One lookup of an account.
-pub(super) fn find_lookup(
-    db: &Connection,
-    account: AccountId,
-    id: MessageId,
-) -> Result<Option<LookupRecord>> {
+fn find_lookup(db: &Connection, account: AccountId, id: MessageId) -> Result<Option<LookupRecord>> {
     let Some(message) = find(db, account, id)?.filter(|found| found.channel == Channel::Hlr) else {
         return Ok(None);
     };
-    let mut statement = db.prepare_cached(FIND_RESULT)?;
+    let mut statement = db.prepare_cached(sql::FIND_RESULT.sqlite)?;
     let report = statement.query_row([id.as_i64()], |row| row.get(0))?;
     Ok(Some(LookupRecord {
         id,
@@ -72,37 +157,28 @@ pub(super) fn find_lookup(
 }
 
 /// The account's messages that wait for their time.
-pub(super) fn list_scheduled(
-    db: &Connection,
-    account: AccountId,
-    page: Page,
-) -> Result<Vec<ScheduledRecord>> {
+fn list_scheduled(db: &Connection, account: AccountId, page: Page) -> Result<Vec<ScheduledRecord>> {
     let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
-    let mut statement = db.prepare_cached(LIST_SCHEDULED)?;
+    let mut statement = db.prepare_cached(sql::LIST_SCHEDULED.sqlite)?;
     statement
         .query_map(params![account.as_i64(), page.limit, offset], scheduled)?
         .collect()
 }
 
 /// The account's messages that wait for their time, after one of them.
-pub(super) fn list_scheduled_after(
+fn list_scheduled_after(
     db: &Connection,
     account: AccountId,
     (after_us, after_id): (i64, i64),
     limit: u32,
 ) -> Result<Vec<ScheduledRecord>> {
-    let mut statement = db.prepare_cached(LIST_SCHEDULED_AFTER)?;
+    let mut statement = db.prepare_cached(sql::LIST_SCHEDULED_AFTER.sqlite)?;
     let values = params![account.as_i64(), after_us, after_id, limit];
     statement.query_map(values, scheduled)?.collect()
 }
 
-/// Cancels a message that waits for its time and still has its place in the queue.
-pub(super) fn cancel(
-    db: &Connection,
-    account: AccountId,
-    id: MessageId,
-    now_us: i64,
-) -> Result<Cancel> {
+/// Cancels a scheduled message that is still in the queue.
+fn cancel(db: &Connection, account: AccountId, id: MessageId, now_us: i64) -> Result<Cancel> {
     let Some(message) = find(db, account, id)? else {
         return Ok(Cancel::Unknown);
     };
@@ -130,36 +206,16 @@ pub(super) fn cancel(
     Ok(Cancel::Done)
 }
 
-/// Forgets keys whose lifetime is over, the oldest first.
-pub(super) fn prune_answers(db: &Connection, now_us: i64, limit: u32) -> Result<u64> {
+/// Deletes expired keys, the oldest first.
+fn prune_answers(db: &Connection, now_us: i64, limit: u32) -> Result<u64> {
     let pruned = db.prepare_cached(PRUNE)?.execute(params![now_us, limit])?;
     Ok(pruned as u64)
 }
 
 fn message(row: &Row<'_>) -> Result<MessageRecord> {
-    let columns = MessageColumns {
-        id: row.get(0)?,
-        state: row.get(1)?,
-        scheduled_us: row.get(2)?,
-        final_us: row.get(3)?,
-        parts: row.get(4)?,
-        status: row.get(5)?,
-        error: row.get(6)?,
-        network: row.get(7)?,
-        channel: row.get(8)?,
-        is_sent: row.get(9)?,
-    };
-    Ok(columns.record()?)
+    Ok(MessageColumns::read(row, 0)?.record()?)
 }
 
 fn scheduled(row: &Row<'_>) -> Result<ScheduledRecord> {
-    let columns = ScheduledColumns {
-        id: row.get(0)?,
-        scheduled_us: row.get(1)?,
-        originator: row.get(2)?,
-        recipient: row.get(3)?,
-        body: row.get(4)?,
-        dlr_url: row.get(5)?,
-    };
-    Ok(columns.record()?)
+    Ok(ScheduledColumns::read(row)?.record()?)
 }

@@ -19,9 +19,9 @@ const OLDER_NODES: &str = "
 
 /// What came of a step.
 enum Applied {
-    /// It is applied; or the schema has gone further since.
+    /// It is applied, or the schema is newer already.
     Now(Standing),
-    /// Nodes run that could not go on after it.
+    /// Nodes are running that could not work after it.
     OlderNodes(Vec<String>),
 }
 
@@ -43,7 +43,7 @@ fn seal(connection: &Connection) -> Result<Option<Seal>> {
     Ok(text.optional()?.as_deref().map(Seal::parse))
 }
 
-/// Applies what is missing, each step in a transaction of its own. A file that is current is not written to.
+/// Applies missing migrations, each in its own transaction. A current file is not written to.
 pub(super) fn advance(connection: &mut Connection, steps: &[Migration]) -> Result<(), OpenError> {
     let known = migrations::level(steps);
     let mut at = standing(connection, known).map_err(|error| steps[0].failed(error))?;
@@ -57,7 +57,7 @@ pub(super) fn advance(connection: &mut Connection, steps: &[Migration]) -> Resul
     Ok(())
 }
 
-/// Applies a step unless another process has done so since, and says where the schema then stands.
+/// Applies a migration unless another process has done so, and returns the resulting version.
 fn apply(connection: &mut Connection, steps: &[Migration], step: &Migration) -> Result<Applied> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let at = standing(&transaction, migrations::level(steps))?;

@@ -1,4 +1,4 @@
-//! Who uses the file. Only one node can work on it, so whoever else is in the table as one that works has died.
+//! The nodes that use the file. Only one worker can use it, so any other worker in the table is dead.
 
 use domain::ids::NodeId;
 use domain::ports::{Beat, NodeCard};
@@ -26,7 +26,7 @@ const FORGET: [&str; 4] = [
     "DELETE FROM bind_wish WHERE node = ?1",
     "UPDATE bind SET owner = 0 WHERE owner = ?1",
 ];
-/// In two ranges around the caller's own rows, which need not be read.
+/// Two ranges around the rows of the caller, which need not be read.
 const GIVE_BACK_OTHERS: [&str; 4] = [
     "UPDATE queue SET owner = 0 WHERE owner > 0 AND owner < ?1",
     "UPDATE queue SET owner = 0 WHERE owner > ?1",
@@ -63,7 +63,7 @@ pub(super) fn join(
     Ok(rows::node_id(id)?)
 }
 
-/// Lets a node live on, if it was not given up and its program may still work.
+/// Renews the heartbeat of a node, unless it was given up or its program is too old.
 pub(super) fn beat(db: &Connection, node: NodeId, level: i64, lifetime_us: i64) -> Result<Beat> {
     let until_us = clock::now_us(db)?.saturating_add(lifetime_us);
     let mut beat = db.prepare_cached(BEAT)?;
@@ -75,7 +75,7 @@ pub(super) fn beat(db: &Connection, node: NodeId, level: i64, lifetime_us: i64) 
     Ok(operations::beat(is_known, oldest, level)?)
 }
 
-/// Gives back what all others hold.
+/// Releases the rows that other nodes hold.
 pub(super) fn give_up_others(db: &Connection, node: NodeId) -> Result<u64> {
     let now_us = clock::now_us(db)?;
     db.prepare_cached(FORGET_OTHERS)?
@@ -84,13 +84,13 @@ pub(super) fn give_up_others(db: &Connection, node: NodeId) -> Result<u64> {
     run_all(db, &GIVE_BACK_OTHERS, node)
 }
 
-/// Gives back what a node holds, and forgets it.
+/// Releases the rows that a node holds, and deletes the node.
 pub(super) fn leave(db: &Connection, node: NodeId) -> Result<()> {
     run_all(db, &FORGET, node)?;
     run_all(db, &GIVE_BACK, node).map(drop)
 }
 
-/// Says how many rows the statements changed.
+/// Returns how many rows the statements changed.
 fn run_all(db: &Connection, statements: &[&str], node: NodeId) -> Result<u64> {
     let mut changed = 0;
     for sql in statements {

@@ -1,15 +1,21 @@
-//! What whoever runs the service sees: nodes, queues, what is stuck, what fits nothing.
+//! The port for what operators see: nodes, queues, messages that are stuck, receipts that match nothing.
 
+use async_trait::async_trait;
 use domain::ids::AccountId;
-use domain::ports::{DatabaseFacts, NodeSeen, Overdue, QueueDepth, Receiver, Unmatched};
+use domain::ports::{
+    DatabaseFacts, NodeSeen, OperationsStore, Overdue, QueueDepth, Receiver, StoreError, Unmatched,
+};
+use jiff::SignedDuration;
 use rusqlite::{Connection, Result, Row, params};
 
-use super::clock;
+use super::{SqliteStore, clock};
 use crate::rows::binds::SET_ASIDE;
+use crate::rows::duration_us;
 use crate::rows::operations::{
     DatabaseColumns, DepthColumns, HELD_ROWS, MOST, NodeColumns, OverdueColumns, SAMPLE,
     UnmatchedColumns, WaitingColumns, receivers,
 };
+use crate::sql::operations as sql;
 
 /// The queues of receivers, found by steps through the index: at most 100.
 macro_rules! receivers {
@@ -72,7 +78,7 @@ const LIST_QUEUES: &str = concat!(
     SELECT 6, 0, (SELECT count(*) FROM (SELECT 1 FROM callback WHERE state = 1 LIMIT ?2)),
         (SELECT created_us FROM callback WHERE state = 1 ORDER BY id LIMIT 1)"
 );
-/// What nobody holds is ordered by time within its lane; of what nodes hold so much is read.
+/// Rows that no node holds are ordered by time within their lane; of held rows, a limited number is read.
 const LIST_OVERDUE: &str = "
     SELECT q.id, m.account_id, q.owner, q.due_us, q.tries FROM (
         SELECT * FROM (SELECT * FROM queue WHERE owner = 0 AND lane = 0 AND due_us <= ?1 ORDER BY due_us LIMIT ?2)
@@ -86,9 +92,6 @@ const LIST_OVERDUE: &str = "
         SELECT * FROM (SELECT * FROM queue WHERE owner < -1 LIMIT ?3) WHERE due_us <= ?1
     ) AS q JOIN message AS m ON m.id = q.id
     ORDER BY q.due_us, q.id LIMIT ?2";
-const LIST_UNMATCHED: &str = "
-    SELECT carrier, reference, status, error, taken_us FROM early_receipt
-    ORDER BY taken_us DESC LIMIT ?1";
 /// CROSS JOIN: the few that wait come first, then their rows; the planner would read all reports instead.
 const LIST_WAITING: &str = concat!(
     "WITH RECURSIVE receiver (owner) AS (",
@@ -125,24 +128,51 @@ const LIST_WAITING_OF: &str = concat!(
     ORDER BY c.id DESC"
 );
 
+#[async_trait]
+impl OperationsStore for SqliteStore {
+    async fn describe_database(&self) -> Result<DatabaseFacts, StoreError> {
+        self.read("describe the database", describe).await
+    }
+
+    async fn list_nodes(&self) -> Result<Vec<NodeSeen>, StoreError> {
+        self.read("list nodes", list_nodes).await
+    }
+
+    async fn list_queues(&self) -> Result<Vec<QueueDepth>, StoreError> {
+        self.read("list queues", list_queues).await
+    }
+
+    async fn list_overdue(
+        &self,
+        age: SignedDuration,
+        limit: u32,
+    ) -> Result<Vec<Overdue>, StoreError> {
+        let age_us = duration_us(age);
+        self.read("list what is overdue", move |db| {
+            list_overdue(db, age_us, limit)
+        })
+        .await
+    }
+
+    async fn list_unmatched(&self, limit: u32) -> Result<Vec<Unmatched>, StoreError> {
+        self.read("list receipts that fit nothing", move |db| {
+            list_unmatched(db, limit)
+        })
+        .await
+    }
+
+    async fn list_receivers(
+        &self,
+        account: Option<AccountId>,
+    ) -> Result<Vec<Receiver>, StoreError> {
+        self.read("list receivers", move |db| list_receivers(db, account))
+            .await
+    }
+}
+
 /// The nodes.
-pub(super) fn list_nodes(db: &Connection) -> Result<Vec<NodeSeen>> {
-    let read = |row: &Row<'_>| {
-        let columns = NodeColumns {
-            id: row.get(0)?,
-            alive_until_us: row.get(1)?,
-            is_dead: row.get(2)?,
-            holds: row.get(3)?,
-            started_us: row.get(4)?,
-            schema_level: row.get(5)?,
-            works: row.get(6)?,
-            roles: row.get(7)?,
-            version: row.get(8)?,
-            host: row.get(9)?,
-            listen: row.get(10)?,
-        };
-        Ok(columns.node()?)
-    };
+fn list_nodes(db: &Connection) -> Result<Vec<NodeSeen>> {
+    let read = |row: &Row<'_>| Ok(NodeColumns::read(row)?.node()?);
     let now_us = clock::now_us(db)?;
     db.prepare_cached(LIST_NODES)?
         .query_map([now_us, MOST], read)?
@@ -150,34 +180,17 @@ pub(super) fn list_nodes(db: &Connection) -> Result<Vec<NodeSeen>> {
 }
 
 /// How much waits in every queue.
-pub(super) fn list_queues(db: &Connection) -> Result<Vec<QueueDepth>> {
-    let read = |row: &Row<'_>| {
-        let columns = DepthColumns {
-            queue: row.get(0)?,
-            lane: row.get(1)?,
-            count: row.get(2)?,
-            first_us: row.get(3)?,
-        };
-        Ok(columns.depth()?)
-    };
+fn list_queues(db: &Connection) -> Result<Vec<QueueDepth>> {
+    let read = |row: &Row<'_>| Ok(DepthColumns::read(row)?.depth()?);
     let now_us = clock::now_us(db)?;
     db.prepare_cached(LIST_QUEUES)?
         .query_map([now_us, MOST, SET_ASIDE], read)?
         .collect()
 }
 
-/// Messages that were due so long ago and still wait.
-pub(super) fn list_overdue(db: &Connection, age_us: i64, limit: u32) -> Result<Vec<Overdue>> {
-    let read = |row: &Row<'_>| {
-        let columns = OverdueColumns {
-            id: row.get(0)?,
-            account_id: row.get(1)?,
-            owner: row.get(2)?,
-            due_us: row.get(3)?,
-            attempt: row.get(4)?,
-        };
-        Ok(columns.overdue()?)
-    };
+/// Messages that have been overdue for a given time.
+fn list_overdue(db: &Connection, age_us: i64, limit: u32) -> Result<Vec<Overdue>> {
+    let read = |row: &Row<'_>| Ok(OverdueColumns::read(row)?.overdue()?);
     let before_us = clock::now_us(db)?.saturating_sub(age_us);
     db.prepare_cached(LIST_OVERDUE)?
         .query_map(params![before_us, limit, HELD_ROWS], read)?
@@ -185,46 +198,22 @@ pub(super) fn list_overdue(db: &Connection, age_us: i64, limit: u32) -> Result<V
 }
 
 /// Receipts that fit nothing.
-pub(super) fn list_unmatched(db: &Connection, limit: u32) -> Result<Vec<Unmatched>> {
-    let read = |row: &Row<'_>| {
-        let columns = UnmatchedColumns {
-            carrier: row.get(0)?,
-            reference: row.get(1)?,
-            status: row.get(2)?,
-            error: row.get(3)?,
-            taken_us: row.get(4)?,
-        };
-        Ok(columns.unmatched()?)
-    };
-    db.prepare_cached(LIST_UNMATCHED)?
+fn list_unmatched(db: &Connection, limit: u32) -> Result<Vec<Unmatched>> {
+    let read = |row: &Row<'_>| Ok(UnmatchedColumns::read(row)?.unmatched()?);
+    db.prepare_cached(sql::LIST_UNMATCHED.sqlite)?
         .query_map([limit], read)?
         .collect()
 }
 
 /// What the database is.
-pub(super) fn describe(db: &Connection) -> Result<DatabaseFacts> {
-    let read = |row: &Row<'_>| {
-        let columns = DatabaseColumns {
-            version: row.get(0)?,
-            schema: row.get(1)?,
-            bytes: row.get(2)?,
-        };
-        Ok(columns.facts("SQLite")?)
-    };
+fn describe(db: &Connection) -> Result<DatabaseFacts> {
+    let read = |row: &Row<'_>| Ok(DatabaseColumns::read(row)?.facts("SQLite")?);
     db.prepare_cached(DESCRIBE)?.query_row([], read)
 }
 
 /// The hosts for which reports wait or are parked.
-pub(super) fn list_receivers(db: &Connection, account: Option<AccountId>) -> Result<Vec<Receiver>> {
-    let read = |row: &Row<'_>| {
-        Ok(WaitingColumns {
-            url: row.get(0)?,
-            state: row.get(1)?,
-            created_us: row.get(2)?,
-            reason: row.get(3)?,
-            count: row.get(4)?,
-        })
-    };
+fn list_receivers(db: &Connection, account: Option<AccountId>) -> Result<Vec<Receiver>> {
+    let read = |row: &Row<'_>| WaitingColumns::read(row);
     let waiting: Vec<WaitingColumns> = match account {
         Some(account) => db
             .prepare_cached(LIST_WAITING_OF)?

@@ -11,68 +11,26 @@ use domain::{Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
-use super::connected::end_grants_of;
+use super::oauth::end_grants_of;
 use super::second_factor::open_half;
 use super::sessions::{Owner, end_session, end_sessions, end_sessions_but, open_session, sweep};
 use crate::rows::micros;
-use crate::rows::oauth::Ended;
+use crate::rows::oauth::GrantsToEnd;
 use crate::rows::people::{InvitationColumns, PersonColumns, person_id};
+use crate::sql::people as sql;
 
-const INVITE: &str = "
-    INSERT INTO invitation (email, hash, person_id, role, account_id, expires_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-    ON CONFLICT (email, coalesce(account_id, 0), (person_id IS NOT NULL)) DO UPDATE SET hash = excluded.hash,
-        person_id = excluded.person_id, role = excluded.role, expires_us = excluded.expires_us";
-const FIND_INVITATION: &str =
-    "SELECT email, person_id, role, account_id FROM invitation WHERE hash = ?1 AND expires_us > ?2";
 const LIST_INVITATIONS: &str = "
     SELECT invitation.email, invitation.person_id, invitation.role, invitation.account_id,
         coalesce(invitation.account_id, person.account_id) AS about, invitation.expires_us
     FROM invitation LEFT JOIN person ON person.id = invitation.person_id
     WHERE invitation.expires_us > ?1 AND (?2 IS NULL OR coalesce(invitation.account_id, person.account_id) = ?2)
     ORDER BY invitation.email LIMIT ?3";
-const USE_INVITATION: &str =
-    "DELETE FROM invitation WHERE hash = ?1 RETURNING email, person_id, role, account_id";
-const WITHDRAW_INVITATIONS: &str = "
-    DELETE FROM invitation WHERE email = ?1 AND (?2 IS NULL OR account_id = ?2
-        OR (account_id IS NULL AND person_id IN (SELECT id FROM person WHERE account_id = ?2)))";
-const CREATE_PERSON: &str = "
-    INSERT INTO person (email, password, role, account_id, created_us) VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT (email) DO NOTHING RETURNING id";
 const SET_PASSWORD: &str = "UPDATE person SET password = ?2 WHERE id = ?1";
-const FIND_CREDENTIALS: &str = "
-    SELECT id, email, role, account_id, password, totp_secret IS NOT NULL FROM person WHERE email = ?1";
 const HAS_SECOND_FACTOR: &str = "SELECT totp_secret IS NOT NULL FROM person WHERE id = ?1";
-
-/// A person as lists show them.
-macro_rules! person {
-    ($which:literal) => {
-        concat!(
-            "SELECT id, email, role, account_id, created_us, seen_us, totp_secret IS NOT NULL FROM person ",
-            $which
-        )
-    };
-}
-
-const FIND_PERSON: &str = person!("WHERE id = ?1");
-const LIST_PEOPLE: &str = person!("WHERE id > ?1 ORDER BY id LIMIT ?2");
-/// Nobody is in it twice: the account in a person's own row is none of their further ones.
-const LIST_PEOPLE_OF_ACCOUNT: &str = "
-    SELECT id, email, role, account_id, created_us, seen_us, totp_secret IS NOT NULL FROM person
-    WHERE id > ?1 AND account_id = ?3
-    UNION ALL
-    SELECT person.id, email, CASE person.role WHEN 'operator' THEN person.role ELSE membership.role END,
-        membership.account_id, membership.created_us, membership.seen_us, totp_secret IS NOT NULL
-    FROM membership JOIN person ON person.id = membership.person_id
-    WHERE membership.person_id > ?1 AND membership.account_id = ?3
-    ORDER BY 1 LIMIT ?2";
 
 const OPERATORS_BESIDES: &str = "SELECT count(*) FROM person WHERE role = 'operator' AND id <> ?1";
 const ROLE_OF: &str = "SELECT role FROM person WHERE id = ?1";
 const SET_ROLE: &str = "UPDATE person SET role = ?2, account_id = ?3 WHERE id = ?1";
-/// The account in a person's own row is none of their further ones.
-const END_SAME_MEMBERSHIP: &str = "
-    DELETE FROM membership
-    WHERE person_id = ?1 AND account_id = (SELECT account_id FROM person WHERE id = ?1)";
 const REMOVE_PERSON: [&str; 4] = [
     "DELETE FROM invitation WHERE person_id = ?1",
     "DELETE FROM membership WHERE person_id = ?1",
@@ -86,7 +44,7 @@ fn invite(
     link: &TokenHash,
     expires_us: i64,
 ) -> Result<()> {
-    let columns = InvitationColumns::of(invitation);
+    let columns = InvitationColumns::from_invitation(invitation);
     let values = params![
         columns.email,
         link.as_bytes(),
@@ -95,24 +53,17 @@ fn invite(
         columns.account_id,
         expires_us,
     ];
-    db.prepare_cached(INVITE)?.execute(values).map(drop)
-}
-
-fn invitation_columns(row: &Row<'_>) -> Result<InvitationColumns> {
-    Ok(InvitationColumns {
-        email: row.get(0)?,
-        person_id: row.get(1)?,
-        role: row.get(2)?,
-        account_id: row.get(3)?,
-    })
+    db.prepare_cached(sql::INVITE.sqlite)?
+        .execute(values)
+        .map(drop)
 }
 
 pub(super) fn invitation(row: &Row<'_>) -> Result<Invitation> {
-    Ok(invitation_columns(row)?.invitation()?)
+    Ok(InvitationColumns::read(row)?.invitation()?)
 }
 
 fn find_invitation(db: &Connection, link: &TokenHash, now_us: i64) -> Result<Option<Invitation>> {
-    db.prepare_cached(FIND_INVITATION)?
+    db.prepare_cached(sql::FIND_INVITATION.sqlite)?
         .query_row(params![link.as_bytes(), now_us], invitation)
         .optional()
 }
@@ -123,7 +74,7 @@ fn list_invitations(
     limit: u32,
     now_us: i64,
 ) -> Result<Vec<InvitationRecord>> {
-    let read = |row: &Row<'_>| Ok(invitation_columns(row)?.record(row.get(4)?, row.get(5)?)?);
+    let read = |row: &Row<'_>| Ok(InvitationColumns::read(row)?.record(row.get(4)?, row.get(5)?)?);
     db.prepare_cached(LIST_INVITATIONS)?
         .query_map(params![now_us, account.map(AccountId::as_i64), limit], read)?
         .collect()
@@ -138,7 +89,7 @@ fn redeem_invitation(
     ends_grants: bool,
 ) -> Result<Option<Redeemed>> {
     sweep(db, micros(session.opened_at))?;
-    let mut used = db.prepare_cached(USE_INVITATION)?;
+    let mut used = db.prepare_cached(sql::USE_INVITATION.sqlite)?;
     let used = used.query_row([link.as_bytes()], invitation).optional()?;
     let Some(used) = used else { return Ok(None) };
     let (person, is_half_open) = match used.purpose {
@@ -147,7 +98,7 @@ fn redeem_invitation(
             db.prepare_cached(SET_PASSWORD)?.execute(values)?;
             end_sessions(db, person)?;
             if ends_grants {
-                end_grants_of(db, person, Ended::All, micros(session.opened_at))?;
+                end_grants_of(db, person, GrantsToEnd::All, micros(session.opened_at))?;
             }
             let has_second = db
                 .prepare_cached(HAS_SECOND_FACTOR)?
@@ -188,7 +139,7 @@ fn insert_person(db: &Connection, new: &NewPerson) -> Result<Option<PersonId>> {
         micros(new.created_at),
     ];
     let created = db
-        .prepare_cached(CREATE_PERSON)?
+        .prepare_cached(sql::CREATE_PERSON.sqlite)?
         .query_row(values, |row| row.get(0))
         .optional()?;
     Ok(created.map(person_id).transpose()?)
@@ -209,23 +160,14 @@ fn create_person(
 }
 
 fn find_credentials(db: &Connection, email: &Email) -> Result<Option<Credentials>> {
-    let read = |row: &Row<'_>| Ok(person(row)?.credentials(row.get(4)?, row.get(5)?)?);
-    db.prepare_cached(FIND_CREDENTIALS)?
+    let read = |row: &Row<'_>| Ok(PersonColumns::read(row)?.credentials(row.get(4)?, row.get(5)?)?);
+    db.prepare_cached(sql::FIND_CREDENTIALS.sqlite)?
         .query_row([email.as_str()], read)
         .optional()
 }
 
-pub(super) fn person(row: &Row<'_>) -> Result<PersonColumns> {
-    Ok(PersonColumns {
-        id: row.get(0)?,
-        email: row.get(1)?,
-        role: row.get(2)?,
-        account_id: row.get(3)?,
-    })
-}
-
 fn record(row: &Row<'_>) -> Result<PersonRecord> {
-    Ok(person(row)?.record(row.get(4)?, row.get(5)?, row.get(6)?)?)
+    Ok(PersonColumns::read(row)?.record(row.get(4)?, row.get(5)?, row.get(6)?)?)
 }
 
 fn list_people(
@@ -237,17 +179,17 @@ fn list_people(
     let after = after.map_or(0, PersonId::as_i64);
     match account.map(AccountId::as_i64) {
         None => db
-            .prepare_cached(LIST_PEOPLE)?
+            .prepare_cached(sql::LIST_PEOPLE.sqlite)?
             .query_map(params![after, limit], record)?
             .collect(),
         Some(account) => db
-            .prepare_cached(LIST_PEOPLE_OF_ACCOUNT)?
+            .prepare_cached(sql::LIST_PEOPLE_OF_ACCOUNT.sqlite)?
             .query_map(params![after, limit, account], record)?
             .collect(),
     }
 }
 
-/// Whether a person may stop being an operator, or be gone. The writer does one thing after the other.
+/// Whether a person may stop being an operator, or be removed. There is one writer, so the answer stays valid.
 fn may_step_down(db: &Connection, id: PersonId) -> Result<PersonChanged> {
     let role: Option<String> = db
         .prepare_cached(ROLE_OF)?
@@ -275,9 +217,9 @@ fn set_role(
     if may == PersonChanged::Done || stays {
         let values = params![id.as_i64(), role.name(), account.map(AccountId::as_i64)];
         db.prepare_cached(SET_ROLE)?.execute(values)?;
-        db.prepare_cached(END_SAME_MEMBERSHIP)?
+        db.prepare_cached(sql::END_SAME_MEMBERSHIP.sqlite)?
             .execute([id.as_i64()])?;
-        end_grants_of(db, id, Ended::OfLostAccounts, micros(now))?;
+        end_grants_of(db, id, GrantsToEnd::OfLostAccounts, micros(now))?;
         return Ok(PersonChanged::Done);
     }
     Ok(may)
@@ -293,7 +235,7 @@ fn remove_person(db: &Connection, id: PersonId, now: Timestamp) -> Result<Person
 
 /// Deletes a person who is not the last operator.
 pub(super) fn delete_person(db: &Connection, id: PersonId, now: Timestamp) -> Result<()> {
-    end_grants_of(db, id, Ended::All, micros(now))?;
+    end_grants_of(db, id, GrantsToEnd::All, micros(now))?;
     end_sessions(db, id)?;
     for sql in REMOVE_PERSON {
         db.prepare_cached(sql)?.execute([id.as_i64()])?;
@@ -313,7 +255,7 @@ fn set_password(
     if is_set {
         end_sessions_but(db, id, kept)?;
         if let Some(now) = grants_end {
-            end_grants_of(db, id, Ended::All, micros(now))?;
+            end_grants_of(db, id, GrantsToEnd::All, micros(now))?;
         }
     }
     Ok(is_set)
@@ -365,7 +307,7 @@ impl PeopleStore for SqliteStore {
     ) -> Result<bool, StoreError> {
         let (email, account) = (email.clone(), account.map(AccountId::as_i64));
         self.write("withdraw invitations", move |db| {
-            let mut withdraw = db.prepare_cached(WITHDRAW_INVITATIONS)?;
+            let mut withdraw = db.prepare_cached(sql::WITHDRAW_INVITATIONS.sqlite)?;
             Ok(withdraw.execute(params![email.as_str(), account])? > 0)
         })
         .await
@@ -407,7 +349,7 @@ impl PeopleStore for SqliteStore {
 
     async fn find_person(&self, id: PersonId) -> Result<Option<PersonRecord>, StoreError> {
         self.read("find a person", move |db| {
-            let mut find = db.prepare_cached(FIND_PERSON)?;
+            let mut find = db.prepare_cached(sql::FIND_PERSON.sqlite)?;
             find.query_row([id.as_i64()], record).optional()
         })
         .await

@@ -1,4 +1,4 @@
-//! Forgetting what is old.
+//! Retention: deletes old messages and receipts row by row.
 
 use rusqlite::{Connection, Result, params};
 
@@ -67,25 +67,25 @@ fn find_old_receipts(db: &Connection, before_us: i64, limit: u32) -> Result<Vec<
 /// How many messages one step reads at most.
 const ROWS: u32 = 20_000;
 
-/// Messages that may be forgotten, the time before which they ended, and where the walk goes on.
-pub(super) struct Found {
+/// Messages that may be deleted, the time before which they ended, and where the sweep continues.
+pub(super) struct OldMessages {
     pub(super) before_us: i64,
     pub(super) ids: Vec<i64>,
     pub(super) sweep: Sweep,
 }
 
-/// Goes on with a walk over the messages. For a connection that only reads.
+/// Continues the sweep over the messages, on a read-only connection.
 pub(super) fn find_old_messages(
     db: &Connection,
     mut sweep: Sweep,
     age_us: i64,
     limit: u32,
-) -> Result<Found> {
+) -> Result<OldMessages> {
     let now_us = clock::now_us(db)?;
     let before_us = now_us.saturating_sub(age_us);
     let mut ids = Vec::new();
     if sweep.is_paused(now_us) {
-        return Ok(Found {
+        return Ok(OldMessages {
             before_us,
             ids,
             sweep,
@@ -100,12 +100,7 @@ pub(super) fn find_old_messages(
             break;
         };
         read += 1;
-        let message = PruneColumns {
-            id: row.get(0)?,
-            accepted_us: row.get(1)?,
-            final_us: row.get(2)?,
-            has_waiting_report: row.get(3)?,
-        };
+        let message = PruneColumns::read(row)?;
         is_end = message.is_too_young(before_us);
         if !is_end {
             let is_over = message.is_over(before_us);
@@ -116,14 +111,14 @@ pub(super) fn find_old_messages(
     if is_end {
         sweep = sweep.next(now_us);
     }
-    Ok(Found {
+    Ok(OldMessages {
         before_us,
         ids,
         sweep,
     })
 }
 
-/// Forgets messages with all that belongs to them.
+/// Deletes messages and everything that belongs to them.
 pub(super) fn prune_messages(db: &Connection, before_us: i64, ids: &[i64]) -> Result<u64> {
     let mut pruned = 0;
     for &id in ids {

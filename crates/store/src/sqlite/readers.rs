@@ -18,7 +18,7 @@ pub(super) struct Readers {
     idle: Arc<Idle>,
 }
 
-/// Connections that nobody uses at the moment. They are opened when first needed.
+/// Idle connections. They are opened when first needed.
 struct Idle {
     path: PathBuf,
     connections: Mutex<Vec<Connection>>,
@@ -80,7 +80,7 @@ impl Idle {
             .pop()
     }
 
-    /// A connection whose work failed is not put back: the next read opens a fresh one.
+    /// A connection is not put back after a failure: the next read opens a new one.
     fn put_back(&self, connection: Connection) {
         self.connections
             .lock()

@@ -12,9 +12,9 @@ use super::ending::{End, Endings, Progress};
 use crate::rows::dispatch::{InboxColumns, MatchedColumns, NO_TAIL, TransitColumns, USES};
 use crate::rows::{micros, outcome_numbers};
 
-/// Reports on the newest part that waits for a report under a reference and that the receipt fits: one of the same
-/// recipient, or, where the reference is as the receipt has it (`?4`), one where either recipient is not known. At
-/// most `?7` parts with the same reference are looked at, the newest ones.
+/// Stores a receipt for the newest matching part that waits for one under a reference: a part of the same recipient,
+/// or, if the reference has the form of the receipt (`?4`), a part where either recipient is unknown. At most `?7`
+/// parts with the same reference are checked, the newest ones.
 const REPORT: &str = "
     UPDATE transit SET status = ?5, error = ?6 WHERE number = (
         SELECT number FROM (
@@ -38,7 +38,7 @@ const LIST: &str = "
     FROM transit JOIN message ON message.id = transit.id
     WHERE transit.carrier = ?1 AND transit.reference > ?2 AND transit.status IS NULL
     ORDER BY transit.reference LIMIT ?3";
-/// Read from the newest part back. Without an index of its own: only people who try things out ask.
+/// Reads from the newest part back, without an index: only people who try the simulator ask for this.
 const LIST_INBOX: &str = "
     SELECT message.originator, message.body, message.final_us, code_text.text
     FROM transit NOT INDEXED CROSS JOIN message ON message.id = transit.id
@@ -103,8 +103,8 @@ impl Receipts<'_> {
         })
     }
 
-    /// No part that it fits waits for a report: it has one already, or is not known yet. Of several that come too early
-    /// the first is kept.
+    /// No matching part waits for a receipt: it has one already, or is not known yet. Of several early receipts the
+    /// first is stored.
     fn keep_or_repeat(&self, receipt: &Receipt, others: &[String]) -> Result<MatchedColumns> {
         let (carrier, tail) = (&receipt.of.carrier, tail(receipt));
         let mut find = self.db.prepare_cached(FIND_PART)?;
@@ -135,7 +135,7 @@ fn others(receipt: &Receipt) -> Vec<String> {
     }
 }
 
-/// The forms of a receipt's reference, its own first.
+/// The forms of the reference of a receipt, the received form first.
 fn forms<'a>(receipt: &'a Receipt, others: &'a [String]) -> impl Iterator<Item = (&'a [u8], bool)> {
     let others = others.iter().map(|other| (other.as_bytes(), false));
     std::iter::once((receipt.of.reference.as_bytes(), true)).chain(others)
@@ -148,14 +148,7 @@ pub(super) fn list_in_transit(
     after: &str,
     limit: u32,
 ) -> Result<Vec<InTransit>> {
-    let read = |row: &Row<'_>| {
-        let columns = TransitColumns {
-            reference: row.get(0)?,
-            recipient: row.get(1)?,
-            taken_us: row.get(2)?,
-        };
-        Ok(columns.in_transit()?)
-    };
+    let read = |row: &Row<'_>| Ok(TransitColumns::read(row)?.in_transit()?);
     db.prepare_cached(LIST)?
         .query_map(params![carrier, after.as_bytes(), limit], read)?
         .collect()
@@ -169,15 +162,7 @@ pub(super) fn list_inbox(
     to: Msisdn,
     limit: u32,
 ) -> Result<Vec<Inbox>> {
-    let read = |row: &Row<'_>| {
-        let columns = InboxColumns {
-            originator: row.get(0)?,
-            body: row.get(1)?,
-            final_us: row.get(2)?,
-            code_text: row.get(3)?,
-        };
-        Ok(columns.inbox(keys, &to)?)
-    };
+    let read = |row: &Row<'_>| Ok(InboxColumns::read(row)?.inbox(keys, &to)?);
     db.prepare_cached(LIST_INBOX)?
         .query_map(params![carrier, to.as_i64(), limit], read)?
         .collect()

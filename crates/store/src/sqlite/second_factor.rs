@@ -10,33 +10,23 @@ use domain::{KeyRing, Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
-use super::people::person;
 use super::sessions::{Owner, end_session, open_session, sweep};
 use crate::rows::micros;
-use crate::rows::people::{self, FactorColumns, person_id};
+use crate::rows::people::{self, FactorColumns, PersonColumns, person_id};
+use crate::sql::second_factor as sql;
 
-const FIND: &str = "
-    SELECT totp_secret, totp_offered, totp_step, (SELECT count(*) FROM recovery_code WHERE person_id = person.id)
-    FROM person WHERE id = ?1";
-const OFFER: &str = "UPDATE person SET totp_offered = ?2 WHERE id = ?1 AND totp_secret IS NULL";
 const ENABLE: &str = "
     UPDATE person SET totp_secret = totp_offered, totp_offered = NULL, totp_step = ?2
     WHERE id = ?1 AND totp_secret IS NULL AND totp_offered IS NOT NULL";
 const DISABLE: &str = "
     UPDATE person SET totp_secret = NULL, totp_offered = NULL WHERE id = ?1 AND totp_secret IS NOT NULL";
 const HAS: &str = "SELECT EXISTS (SELECT 1 FROM person WHERE id = ?1 AND totp_secret IS NOT NULL)";
-const FORGET_CODES: &str = "DELETE FROM recovery_code WHERE person_id = ?1";
 const KEEP_CODE: &str = "INSERT INTO recovery_code (person_id, hash) VALUES (?1, ?2)";
-const USE_CODE: &str = "DELETE FROM recovery_code WHERE person_id = ?1 AND hash = ?2";
-const USE_STEP: &str = "
-    UPDATE person SET totp_step = ?2 WHERE id = ?1 AND totp_secret IS NOT NULL AND totp_step < ?2";
-const OPEN: &str = "INSERT INTO half_open (hash, person_id, expires_us) VALUES (?1, ?2, ?3)";
 const TRY: &str = "
     UPDATE half_open SET tries = tries + 1 WHERE hash = ?1 AND expires_us > ?2 AND tries < ?3 RETURNING person_id";
 const FIND_PERSON: &str = "
     SELECT id, email, role, account_id, totp_secret, totp_step FROM person
     WHERE id = ?1 AND totp_secret IS NOT NULL";
-const CLOSE: &str = "DELETE FROM half_open WHERE hash = ?1 AND expires_us > ?2 RETURNING person_id";
 
 pub(super) fn open_half(
     db: &Connection,
@@ -44,23 +34,15 @@ pub(super) fn open_half(
     half: &TokenHash,
     expires_us: i64,
 ) -> Result<()> {
-    db.prepare_cached(OPEN)?
+    db.prepare_cached(sql::OPEN.sqlite)?
         .execute(params![half.as_bytes(), person.as_i64(), expires_us])
         .map(drop)
 }
 
 fn find(db: &Connection, keys: &KeyRing, person: PersonId) -> Result<SecondFactor> {
-    let read = |row: &Row<'_>| {
-        let columns = FactorColumns {
-            secret: row.get(0)?,
-            offered: row.get(1)?,
-            step: row.get(2)?,
-            codes: row.get(3)?,
-        };
-        Ok(columns.factor(keys, person)?)
-    };
+    let read = |row: &Row<'_>| Ok(FactorColumns::read(row)?.factor(keys, person)?);
     let found = db
-        .prepare_cached(FIND)?
+        .prepare_cached(sql::FIND.sqlite)?
         .query_row([person.as_i64()], read)
         .optional()?;
     Ok(found.unwrap_or_default())
@@ -77,7 +59,8 @@ fn enable(db: &Connection, person: PersonId, step: i64, codes: &[TokenHash]) -> 
 
 fn replace_codes(db: &Connection, person: PersonId, codes: &[TokenHash]) -> Result<()> {
     let person = person.as_i64();
-    db.prepare_cached(FORGET_CODES)?.execute([person])?;
+    db.prepare_cached(sql::FORGET_CODES.sqlite)?
+        .execute([person])?;
     let mut keep = db.prepare_cached(KEEP_CODE)?;
     for code in codes {
         keep.execute(params![person, code.as_bytes()])?;
@@ -99,14 +82,19 @@ fn try_half(
     let Some(id) = tried else { return Ok(None) };
     let read = |row: &Row<'_>| {
         let secret: Vec<u8> = row.get(4)?;
-        Ok(people::half_open(keys, person(row)?, &secret, row.get(5)?)?)
+        Ok(people::half_open(
+            keys,
+            PersonColumns::read(row)?,
+            &secret,
+            row.get(5)?,
+        )?)
     };
     db.prepare_cached(FIND_PERSON)?
         .query_row([id], read)
         .optional()
 }
 
-/// Nothing is written unless the proof is good, so that what is half open stays for another try.
+/// A wrong proof writes nothing, so that the pending sign-in stays for another attempt.
 fn close_half(
     db: &Connection,
     half: &TokenHash,
@@ -123,15 +111,17 @@ fn close_half(
         return Ok(false);
     };
     let used = match proof {
-        SecondProof::Step(step) => db.prepare_cached(USE_STEP)?.execute([owner, step])?,
+        SecondProof::Step(step) => db
+            .prepare_cached(sql::USE_STEP.sqlite)?
+            .execute([owner, step])?,
         SecondProof::Recovery(code) => db
-            .prepare_cached(USE_CODE)?
+            .prepare_cached(sql::USE_CODE.sqlite)?
             .execute(params![owner, code.as_bytes()])?,
     };
     if used == 0 {
         return Ok(false);
     }
-    db.prepare_cached(CLOSE)?
+    db.prepare_cached(sql::CLOSE.sqlite)?
         .query_row(params![half.as_bytes(), now_us], |_| Ok(()))?;
     if let Some(replaced) = replaced {
         end_session(db, replaced)?;
@@ -156,7 +146,7 @@ impl SecondFactorStore for SqliteStore {
         let secret = people::encrypted_totp(&self.keys, person, secret);
         self.write("offer a second factor", move |db| {
             let values = params![person.as_i64(), secret];
-            Ok(db.prepare_cached(OFFER)?.execute(values)? > 0)
+            Ok(db.prepare_cached(sql::OFFER.sqlite)?.execute(values)? > 0)
         })
         .await
     }
@@ -195,7 +185,8 @@ impl SecondFactorStore for SqliteStore {
     async fn disable_second_factor(&self, person: PersonId) -> Result<bool, StoreError> {
         self.write("disable a second factor", move |db| {
             let person = person.as_i64();
-            db.prepare_cached(FORGET_CODES)?.execute([person])?;
+            db.prepare_cached(sql::FORGET_CODES.sqlite)?
+                .execute([person])?;
             Ok(db.prepare_cached(DISABLE)?.execute([person])? > 0)
         })
         .await

@@ -1,4 +1,4 @@
-//! Senders: registered, confirmed, reviewed, and the notification of each change.
+//! The port for sender IDs: registration, confirmation, review, and the notification of each change.
 
 use async_trait::async_trait;
 use domain::Timestamp;
@@ -11,8 +11,9 @@ use domain::sender::{Judgement, Pin, PinHash, SenderRecord, SenderState, Step, n
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{SqliteStore, access, clock, codes};
-use crate::rows::senders::{PinColumns, Sender, SenderColumns, first_columns, is_try, sender_id};
+use crate::rows::senders::{Sender, SenderColumns, first_columns, is_try, sender_id};
 use crate::rows::{NOBODY, micros};
+use crate::sql::senders as sql;
 
 const SENDER: &str = "
     SELECT id, account_id, name, kind, category, description, notification_url, state, reason, created_us,
@@ -22,24 +23,18 @@ const CREATE: &str = "
     INSERT INTO sender (account_id, name, kind, category, description, notification_url, state, created_us, changed_us,
         pin_hash, pin_salt, pin_expires_us, pin_sent_us)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12) RETURNING id";
-const RENEW_PIN: &str = "
-    UPDATE sender SET pin_hash = ?2, pin_salt = ?3, pin_expires_us = ?4, pin_sent_us = ?5, pin_tries = 0,
-        notification_url = coalesce(?6, notification_url) WHERE id = ?1";
 const WITHDRAW_PIN: &str = "
     UPDATE sender SET pin_hash = NULL, pin_salt = NULL, pin_expires_us = NULL, pin_sent_us = NULL
     WHERE id = ?1 AND pin_hash = ?2";
-/// Before the PIN itself is forgotten.
+/// Runs before the PIN itself is deleted.
 const UNCOUNT_PIN: &str = "
     DELETE FROM code_sent WHERE (account_id, sent_us) =
         (SELECT account_id, pin_sent_us FROM sender WHERE id = ?1 AND pin_hash = ?2)";
 const LIST_WAITING: &str =
     "WHERE state = 2 AND coalesce(pin_sent_us, created_us) <= ?1 ORDER BY id LIMIT ?2";
-const COUNT_TRY: &str = "UPDATE sender SET pin_tries = pin_tries + 1 WHERE id = ?1";
 const CHANGE: &str = "
     UPDATE sender SET state = ?2, reason = ?3, changed_us = ?4, pin_hash = NULL, pin_salt = NULL, pin_expires_us = NULL
     WHERE id = ?1";
-const IS_APPROVED: &str =
-    "SELECT EXISTS (SELECT 1 FROM sender WHERE account_id = ?1 AND name = ?2 AND state = 3)";
 const CREATE_CALLBACK: &str = "
     INSERT INTO callback (account_id, message_id, url, payload, created_us, due_us, state, tries, kind)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, ?7)";
@@ -144,7 +139,7 @@ fn register(db: &Connection, new: &NewSender) -> rusqlite::Result<Registered> {
     };
     if let (Registered::PinAgain(id), Some(pin)) = (registered, &new.pin) {
         let (_, expires_us) = first_columns(new);
-        db.prepare_cached(RENEW_PIN)?.execute(params![
+        db.prepare_cached(sql::RENEW_PIN.sqlite)?.execute(params![
             id.as_i64(),
             pin.hash,
             pin.salt,
@@ -206,7 +201,8 @@ fn confirm(
     };
     let confirmed = found.judge(guess, now);
     if is_try(confirmed) {
-        db.prepare_cached(COUNT_TRY)?.execute([id.as_i64()])?;
+        db.prepare_cached(sql::COUNT_TRY.sqlite)?
+            .execute([id.as_i64()])?;
     }
     if confirmed == Confirmed::Judged(Judgement::Right) {
         change(db, found.record, SenderState::Approved, None, now)?;
@@ -232,7 +228,7 @@ fn review(
     }
 }
 
-/// Rejects numbers whose holder gave no PIN.
+/// Rejects numbers that were not confirmed with a PIN in time.
 fn expire(
     db: &Connection,
     before: Timestamp,
@@ -313,29 +309,10 @@ fn list(db: &Connection, filter: SenderFilter, page: Page) -> rusqlite::Result<V
 
 /// Whether an account has an approved sender of this name.
 fn is_approved(db: &Connection, account: AccountId, name: &str) -> rusqlite::Result<bool> {
-    db.prepare_cached(IS_APPROVED)?
+    db.prepare_cached(sql::IS_APPROVED.sqlite)?
         .query_row(params![account.as_i64(), name], |row| row.get(0))
 }
 
 fn sender(row: &Row<'_>) -> rusqlite::Result<Sender> {
-    let columns = SenderColumns {
-        id: row.get(0)?,
-        account_id: row.get(1)?,
-        name: row.get(2)?,
-        kind: row.get(3)?,
-        category: row.get(4)?,
-        description: row.get(5)?,
-        notification_url: row.get(6)?,
-        state: row.get(7)?,
-        reason: row.get(8)?,
-        created_us: row.get(9)?,
-        pin: PinColumns {
-            hash: row.get(10)?,
-            salt: row.get(11)?,
-            expires_us: row.get(12)?,
-            sent_us: row.get(13)?,
-            tries: row.get(14)?,
-        },
-    };
-    Ok(columns.sender()?)
+    Ok(SenderColumns::read(row)?.sender()?)
 }

@@ -1,4 +1,4 @@
-//! What comes of tries to send.
+//! Settles attempts to send messages.
 
 use domain::delivery::receipt_match::NumberTail;
 use domain::delivery::{Sent, Settlement};
@@ -6,8 +6,8 @@ use domain::ids::NodeId;
 use domain::message::outcome::TakenParts;
 use rusqlite::{CachedStatement, Connection, Result, params};
 
+use super::carrier_refs::{CarrierRefWriter, Part};
 use super::ending::{End, Endings, Progress};
-use super::naming::{Naming, Part};
 use crate::rows::binds::SET_ASIDE;
 use crate::rows::dispatch::{self, EndedColumns, Move, Over, SettledColumns};
 use crate::rows::micros;
@@ -42,7 +42,7 @@ pub(super) fn settle(
         db,
         node,
         move_row: db.prepare_cached(MOVE)?,
-        naming: Naming::prepare(db)?,
+        naming: CarrierRefWriter::prepare(db)?,
         endings: Endings::prepare(db, hold.then_some(node))?,
     };
     let settled = batch
@@ -58,7 +58,7 @@ struct Sends<'db> {
     db: &'db Connection,
     node: NodeId,
     move_row: CachedStatement<'db>,
-    naming: Naming<'db>,
+    naming: CarrierRefWriter<'db>,
     endings: Endings<'db>,
 }
 
@@ -67,7 +67,7 @@ impl Sends<'_> {
         let node = self.node.as_i64();
         let (lane, due_us) = (settlement.priority.lane(), micros(settlement.claim.due_at));
         let (id, attempt) = (settlement.id.as_i64(), dispatch::attempt(&settlement.claim));
-        let (changed, moved) = match Move::of(settlement) {
+        let (changed, moved) = match Move::from_settlement(settlement) {
             Move::To {
                 owner,
                 lane: to_lane,
@@ -119,7 +119,7 @@ impl Sends<'_> {
                     at_us: micros(settlement.at),
                 };
                 let ended = self.endings.end(id, end)?;
-                // The message is over, so receipts that came first change nothing.
+                // The message has ended, so early receipts change nothing.
                 if let Some((carrier, references)) = over.taken {
                     self.name_parts(settlement, carrier, &references)?;
                 }

@@ -8,32 +8,18 @@ use domain::{Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteStore;
-use super::people::person;
 use crate::rows::micros;
-use crate::rows::people::{self, SessionColumns, address};
+use crate::rows::people::{self, PersonColumns, SessionColumns, address};
+use crate::sql::sessions as sql;
 
-const CREATE_LINK: &str =
-    "INSERT INTO sign_in_link (hash, account_id, expires_us) VALUES (?1, ?2, ?3)";
 const USE_LINK: &str = "DELETE FROM sign_in_link WHERE hash = ?1 RETURNING account_id";
 const OPEN: &str = "
     INSERT INTO session (hash, account_id, person_id, expires_us, opened_us, seen_us, address, browser)
     VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)";
-const FIND: &str = "
-    SELECT person.id, person.email,
-        CASE person.role WHEN 'operator' THEN person.role ELSE coalesce(membership.role, person.role) END,
-        coalesce(membership.account_id, person.account_id), session.account_id, session.seen_us
-    FROM session LEFT JOIN person ON person.id = session.person_id
-        LEFT JOIN membership ON membership.person_id = session.person_id
-            AND membership.account_id = session.chosen_account_id
-    WHERE session.hash = ?1 AND session.expires_us > ?2";
-const LIST: &str = "
-    SELECT hash, opened_us, seen_us, expires_us, address, browser FROM session
-    WHERE person_id = ?1 AND expires_us > ?2 ORDER BY seen_us DESC, opened_us DESC, hash LIMIT ?3";
 const TOUCH: &str =
     "UPDATE session SET seen_us = ?2 WHERE hash = ?1 RETURNING person_id, chosen_account_id";
 const SEE: &str = "UPDATE person SET seen_us = ?2 WHERE id = ?1";
 const SEE_IN: &str = "UPDATE membership SET seen_us = ?2 WHERE person_id = ?1 AND account_id = ?3";
-const END: &str = "DELETE FROM session WHERE hash = ?1";
 const END_ALL_BUT: &str = "DELETE FROM session WHERE person_id = ?1 AND hash <> ?2";
 const END_ALL: &str = "DELETE FROM session WHERE person_id = ?1";
 const END_HALVES: &str = "DELETE FROM half_open WHERE person_id = ?1";
@@ -44,7 +30,7 @@ const SWEEP: [&str; 4] = [
     "DELETE FROM half_open WHERE expires_us <= ?1",
 ];
 
-/// Forgets what is expired. It goes whenever somebody signs in: that is rare.
+/// Deletes expired rows. Called at each sign-in, which is rare enough.
 pub(super) fn sweep(db: &Connection, now_us: i64) -> Result<()> {
     for sql in SWEEP {
         db.prepare_cached(sql)?.execute([now_us])?;
@@ -52,7 +38,7 @@ pub(super) fn sweep(db: &Connection, now_us: i64) -> Result<()> {
     Ok(())
 }
 
-/// Whose a session is to be.
+/// The owner of a new session.
 #[derive(Clone, Copy)]
 pub(super) enum Owner {
     Link(i64),
@@ -83,12 +69,12 @@ pub(super) fn open_session(db: &Connection, owner: Owner, session: &NewSession) 
 }
 
 pub(super) fn end_session(db: &Connection, session: &TokenHash) -> Result<()> {
-    db.prepare_cached(END)?
+    db.prepare_cached(sql::END.sqlite)?
         .execute([session.as_bytes()])
         .map(drop)
 }
 
-/// Ends every session of a person, and what is half open.
+/// Ends every session and every pending sign-in of a person.
 pub(super) fn end_sessions(db: &Connection, person: PersonId) -> Result<u64> {
     let person = person.as_i64();
     db.prepare_cached(END_HALVES)?.execute([person])?;
@@ -96,7 +82,7 @@ pub(super) fn end_sessions(db: &Connection, person: PersonId) -> Result<u64> {
     Ok(ended as u64)
 }
 
-/// The same, but for one session.
+/// Like [`end_sessions`], except for one session.
 pub(super) fn end_sessions_but(db: &Connection, person: PersonId, kept: &TokenHash) -> Result<()> {
     let person = person.as_i64();
     db.prepare_cached(END_HALVES)?.execute([person])?;
@@ -122,10 +108,10 @@ fn redeem_link(db: &Connection, link: &TokenHash, session: &NewSession) -> Resul
 fn find(db: &Connection, session: &TokenHash, now_us: i64) -> Result<Option<OpenSession>> {
     let read = |row: &Row<'_>| {
         let is_person = row.get::<_, Option<i64>>(0)?.is_some();
-        let person = is_person.then(|| person(row)).transpose()?;
+        let person = is_person.then(|| PersonColumns::read(row)).transpose()?;
         Ok(people::open_session(row.get(4)?, person, row.get(5)?)?)
     };
-    db.prepare_cached(FIND)?
+    db.prepare_cached(sql::FIND.sqlite)?
         .query_row(params![session.as_bytes(), now_us], read)
         .optional()
 }
@@ -148,18 +134,8 @@ fn touch(db: &Connection, session: &TokenHash, now_us: i64) -> Result<()> {
 }
 
 fn list(db: &Connection, person: PersonId, limit: u32, now_us: i64) -> Result<Vec<SessionRecord>> {
-    let read = |row: &Row<'_>| {
-        let columns = SessionColumns {
-            hash: row.get(0)?,
-            opened_us: row.get(1)?,
-            seen_us: row.get(2)?,
-            expires_us: row.get(3)?,
-            address: row.get(4)?,
-            browser: row.get(5)?,
-        };
-        Ok(columns.record()?)
-    };
-    db.prepare_cached(LIST)?
+    let read = |row: &Row<'_>| Ok(SessionColumns::read(row)?.record()?);
+    db.prepare_cached(sql::LIST.sqlite)?
         .query_map(params![person.as_i64(), now_us, limit], read)?
         .collect()
 }
@@ -192,7 +168,9 @@ impl SessionStore for SqliteStore {
         let link = *link;
         self.write("create a sign-in link", move |db| {
             let values = params![link.as_bytes(), account.as_i64(), micros(expires)];
-            db.prepare_cached(CREATE_LINK)?.execute(values).map(drop)
+            db.prepare_cached(sql::CREATE_LINK.sqlite)?
+                .execute(values)
+                .map(drop)
         })
         .await
     }

@@ -1,10 +1,13 @@
-//! Counts of what has ended.
+//! The port for counts of what has ended.
 
+use async_trait::async_trait;
+use domain::Timestamp;
 use domain::ids::AccountId;
-use domain::ports::{Span, TrafficCount};
+use domain::ports::{Span, StoreError, TrafficCount, TrafficStore};
 use rusqlite::{Connection, Result, Row, params};
 
-use crate::rows::traffic::{CountColumns, Tally, span_number};
+use super::SqliteStore;
+use crate::rows::traffic::{CountColumns, Tally, first_begin, span_number};
 
 const COUNT: &str = "
     INSERT INTO traffic (account_id, span, begins, channel, network, status, error, shard, messages, parts, cost_micros)
@@ -22,6 +25,27 @@ const LIST_ALL: &str = "
     WHERE t.span = ?1 AND t.begins >= ?2 AND t.begins < ?3
     GROUP BY t.begins, t.channel, t.network, t.status, t.error
     ORDER BY t.begins, t.channel, t.network, t.status, t.error";
+
+#[async_trait]
+impl TrafficStore for SqliteStore {
+    async fn list_traffic(
+        &self,
+        account: Option<AccountId>,
+        span: Span,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<TrafficCount>, StoreError> {
+        let (first, end) = (first_begin(span, from), first_begin(span, until));
+        self.read("list traffic", move |db| {
+            list(db, account, span, first, end)
+        })
+        .await
+    }
+
+    async fn add_up_traffic(&self, _limit: u32) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+}
 
 /// Adds what a batch ended.
 pub(super) fn count(db: &Connection, tally: &Tally) -> Result<()> {
@@ -44,14 +68,14 @@ pub(super) fn count(db: &Connection, tally: &Tally) -> Result<()> {
 }
 
 /// Counts of an account, or of all together, from one beginning to another.
-pub(super) fn list(
+fn list(
     db: &Connection,
     account: Option<AccountId>,
     span: Span,
     first: i64,
     end: i64,
 ) -> Result<Vec<TrafficCount>> {
-    let read = |row: &Row<'_>| Ok(columns(row)?.count(span)?);
+    let read = |row: &Row<'_>| Ok(CountColumns::read(row)?.count(span)?);
     let number = span_number(span);
     match account {
         Some(account) => db
@@ -63,17 +87,4 @@ pub(super) fn list(
             .query_map(params![number, first, end], read)?
             .collect(),
     }
-}
-
-fn columns(row: &Row<'_>) -> Result<CountColumns> {
-    Ok(CountColumns {
-        begins: row.get(0)?,
-        channel: row.get(1)?,
-        network: row.get(2)?,
-        status: row.get(3)?,
-        error: row.get(4)?,
-        messages: row.get(5)?,
-        parts: row.get(6)?,
-        cost_micros: row.get(7)?,
-    })
 }

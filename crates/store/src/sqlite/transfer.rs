@@ -13,12 +13,12 @@ use crate::transfer::value::{Column, Kind};
 use crate::transfer::{Row, TransferError};
 use crate::{DatabaseUrl, OpenError};
 
-/// The writer of a copy has nobody who would move its log into the file.
+/// During a copy, no checkpoint moves the log into the file.
 const SETTINGS: &str = "PRAGMA wal_autocheckpoint = 1000; PRAGMA cache_size = -65536;";
 const TABLES: &str = "
     SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
 const COLUMNS: &str = "SELECT name, type FROM pragma_table_info(?1)";
-/// Tables whose numbers are never used twice.
+/// Tables with numbers that are never reused.
 const SEQUENCES: &str = "SELECT name, seq FROM sqlite_sequence";
 /// Tables that number their rows by the largest number that is there.
 const NUMBERED: [&str; 2] = ["account", "token"];
@@ -265,7 +265,7 @@ impl SqliteSide {
         .await
     }
 
-    /// Writes a consistent, compact copy of the file while others go on.
+    /// Writes a consistent, compact copy of the file while others use it.
     pub(crate) async fn copy_into(&mut self, path: &Path) -> Result<(), TransferError> {
         let path = path.display().to_string();
         self.run("copying", move |db| {
@@ -282,7 +282,7 @@ impl SqliteSide {
         Ok(bytes.and_then(|bytes| bytes.try_into().ok()).unwrap_or(0))
     }
 
-    /// What is wrong with the file, if something is.
+    /// The problem with the file, if any.
     pub(crate) async fn fault(&mut self) -> Result<Option<String>, TransferError> {
         let found = self.text("PRAGMA quick_check(1)".to_owned()).await?;
         Ok(found.filter(|found| found != "ok"))

@@ -1,4 +1,4 @@
-//! The port for tries and known browsers.
+//! The port for counted attempts and known browsers.
 
 use async_trait::async_trait;
 use domain::access::tries::{FORGOTTEN_AFTER, Tries};
@@ -10,16 +10,12 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 use super::SqliteStore;
 use crate::rows::micros;
 use crate::rows::people::{person_id, tries};
+use crate::sql::tries as sql;
 
 const FIND: &str = "SELECT count, since_us FROM sign_in_try WHERE key = ?1";
 const SET: &str = "
     INSERT INTO sign_in_try (key, count, since_us) VALUES (?1, ?2, ?3)
     ON CONFLICT (key) DO UPDATE SET count = ?2, since_us = ?3";
-const FORGET: &str = "DELETE FROM sign_in_try WHERE key = ?1";
-const LIST_KNOWN: &str = "SELECT person_id FROM known_browser WHERE hash = ?1 AND expires_us > ?2";
-const REMEMBER: &str = "
-    INSERT INTO known_browser (hash, person_id, expires_us) VALUES (?1, ?2, ?3)
-    ON CONFLICT (hash, person_id) DO UPDATE SET expires_us = ?3";
 const PRUNE_TRIES: &str = "
     DELETE FROM sign_in_try WHERE key IN (SELECT key FROM sign_in_try WHERE since_us <= ?1 LIMIT ?2)";
 const PRUNE_BROWSERS: &str = "
@@ -60,7 +56,8 @@ fn forgive(db: &Connection, keys: &[TryKey]) -> Result<()> {
         match counted.forgive(*limit) {
             Some(tries) => set(db, key, tries)?,
             None => {
-                db.prepare_cached(FORGET)?.execute([key.as_bytes()])?;
+                db.prepare_cached(sql::FORGET.sqlite)?
+                    .execute([key.as_bytes()])?;
             }
         }
     }
@@ -92,7 +89,7 @@ impl TryStore for SqliteStore {
     ) -> Result<Vec<PersonId>, StoreError> {
         let browser = *browser;
         self.read("find a browser", move |db| {
-            db.prepare_cached(LIST_KNOWN)?
+            db.prepare_cached(sql::LIST_KNOWN.sqlite)?
                 .query_map(params![browser.as_bytes(), micros(now)], |row| {
                     Ok(person_id(row.get(0)?)?)
                 })?
@@ -110,7 +107,9 @@ impl TryStore for SqliteStore {
         let browser = *browser;
         self.write("remember a browser", move |db| {
             let values = params![browser.as_bytes(), person.as_i64(), micros(expires)];
-            db.prepare_cached(REMEMBER)?.execute(values).map(drop)
+            db.prepare_cached(sql::REMEMBER.sqlite)?
+                .execute(values)
+                .map(drop)
         })
         .await
     }

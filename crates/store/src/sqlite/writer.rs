@@ -1,7 +1,7 @@
-//! The one thread that writes.
+//! The writer thread.
 //!
-//! It takes whatever has gathered while the disk was busy, runs it in one transaction, commits once and only then
-//! answers. Each piece of work has a savepoint, so that one that fails does not take the others with it.
+//! It takes all work that gathered while the disk was busy, runs it in one transaction, commits once and only then
+//! answers. Each piece of work has a savepoint, so that a failure does not affect the others.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
@@ -47,7 +47,7 @@ where
 
     fn run(&mut self, db: &Connection) -> Result<(), Fault> {
         let work = self.work.take().expect("a job runs once");
-        // A panic is the fault of this job alone: the thread must go on for all others.
+        // A panic belongs to this job alone: the thread must serve all others.
         let worked = catch_unwind(AssertUnwindSafe(|| work(db)));
         self.outcome = Ok(worked.map_err(|_| Fault::panicked())??);
         Ok(())
@@ -59,12 +59,12 @@ where
 
     fn answer(self: Box<Self>, committed: Result<(), Fault>) {
         let outcome = committed.and(self.outcome);
-        // A caller that has gone away needs no answer.
+        // The caller may have stopped waiting for the answer.
         drop(self.reply.send(outcome));
     }
 }
 
-/// The way to the thread. Dropping it finishes what is queued and closes the database.
+/// A handle to the thread. Dropping it finishes the queued work and closes the database.
 pub(super) struct Writer {
     jobs: Option<mpsc::Sender<Box<dyn Job>>>,
     thread: Option<JoinHandle<()>>,
@@ -86,7 +86,7 @@ impl Writer {
         }
     }
 
-    /// Queues a piece of work that writes about so many rows and waits until it is durable.
+    /// Queues work that writes about `rows` rows, and waits until it is durable.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         operation: &'static str,

@@ -18,8 +18,8 @@ const SPARE_IDS: i64 = 1_000_000;
 /// How often the size of a file is looked at that the database writes by itself.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Writes one moment of a database into a new `SQLite` file, while the service goes on. It appears under its name when it
-/// is whole and on the disk.
+/// Writes a snapshot of a database into a new `SQLite` file while the service runs. The file appears under its name
+/// when it is complete and on the disk.
 pub async fn backup(
     from: &DatabaseUrl,
     to: &Path,
@@ -82,7 +82,7 @@ async fn copy_tables(
 ) -> Result<(), TransferError> {
     source.begin(Hold::Snapshot).await?;
     let mut target = Side::make(&DatabaseUrl::Sqlite(to.to_owned())).await?;
-    // What is not whole when the machine stops is thrown away.
+    // An incomplete file is deleted after a crash.
     let fast = "PRAGMA synchronous = OFF".to_owned();
     target.execute(fast).await?;
     copy_everything(source, &mut target, None, watch).await?;
@@ -93,7 +93,7 @@ async fn copy_tables(
     Ok(())
 }
 
-/// A file that is being written. Thrown away unless it is published.
+/// A file that is being written. It is deleted unless it is published.
 struct Draft {
     path: PathBuf,
 }
@@ -162,8 +162,8 @@ fn failed(doing: &'static str, path: &Path, source: io::Error) -> TransferError 
     }
 }
 
-/// After the backup more IDs were given out: callers know messages by them, receivers know reports. They are not given
-/// out again.
+/// More IDs were used after the backup: callers know messages by them, and receivers know callbacks. They must not be
+/// used again.
 async fn leave_room(target: &mut Side) -> Result<(), TransferError> {
     let raise = format!("UPDATE id_block SET next = next + {SPARE_IDS}");
     target.execute(raise).await?;

@@ -1,33 +1,33 @@
-//! One table's rows, held against those that are there already.
+//! Compares the rows of a table with the rows that the target has already.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::plan::{Batch, End, Plan, Target};
 use super::side::{Side, Stream};
-use super::tables::{Kept, TABLES};
+use super::tables::{CopyTime, TABLES};
 use super::value::Value;
 use super::{Row, TransferError, Watch};
 
-/// Copies tables from a source that is held to a target that nobody works on.
+/// Copies tables from a source that does not change to a target that is not in use.
 pub(super) struct Copier<'a> {
     pub(super) source: &'a mut Side,
     pub(super) target: &'a mut Side,
-    /// A second connection to the target, which reads what is there; `None` when nothing is.
+    /// A second connection that reads the rows of the target; `None` when it is empty.
     pub(super) known: Option<&'a mut Side>,
     pub(super) watch: &'a mut dyn Watch,
 }
 
-/// A table with all that is needed to copy it.
-pub(super) struct Way {
+/// How one table is copied.
+pub(super) struct TablePlan {
     pub(super) plan: Plan,
     target: Target,
 }
 
 impl Copier<'_> {
-    /// Every table, before the first is copied: what cannot be is known at once.
-    pub(super) async fn plans(&mut self) -> Result<Vec<Way>, TransferError> {
-        let mut ways = Vec::new();
+    /// Plans every table before the first is copied, so that problems are found early.
+    pub(super) async fn plans(&mut self) -> Result<Vec<TablePlan>, TransferError> {
+        let mut plans = Vec::new();
         for table in TABLES {
             let here = self.source.columns(table.name).await?;
             let there = self.target.columns(table.name).await?;
@@ -41,22 +41,22 @@ impl Copier<'_> {
             };
             let plan = Plan::new(table, &from, &to)?;
             let target = plan.target(&to);
-            ways.push(Way { plan, target });
+            plans.push(TablePlan { plan, target });
         }
-        Ok(ways)
+        Ok(plans)
     }
 
-    /// Copies a table, or only what is settled of it.
+    /// Copies a table, or only its rows that do not change any more.
     pub(super) async fn copy(
         &mut self,
-        way: &Way,
+        table: &TablePlan,
         only_settled: bool,
     ) -> Result<(), TransferError> {
-        let Way { plan, target } = way;
+        let TablePlan { plan, target } = table;
         self.watch.table(plan.table.name);
         let whole = plan.whole(self.source.engine(), only_settled);
         let mut rows = Stream::new(whole);
-        let mut there = There::new(plan, self.target);
+        let mut there = TargetRows::new(plan, self.target);
         let mut batch = Batch::default();
         let mut page = self.source.next(&mut rows).await?;
         while !page.is_empty() {
@@ -76,7 +76,7 @@ impl Copier<'_> {
             }
             self.watch.advances(read);
         }
-        // What the target has behind the source's last row.
+        // Rows of the target after the last row of the source are deleted.
         while let Some(row) = there.take(self.known.as_deref_mut()).await? {
             batch.gone.push(plan.key(&row).to_vec());
             if batch.is_full() {
@@ -89,11 +89,11 @@ impl Copier<'_> {
     }
 }
 
-/// Decides what a row of the source means for the target.
+/// Compares a row of the source with the rows of the target.
 async fn compare(
     plan: &Plan,
     row: Row,
-    there: &mut There,
+    there: &mut TargetRows,
     mut known: Option<&mut Side>,
     batch: &mut Batch,
 ) -> Result<(), TransferError> {
@@ -126,18 +126,18 @@ async fn compare(
     Ok(())
 }
 
-/// What the target has of a table, in the order of its key.
-struct There {
-    /// `None` for a table that was emptied before.
+/// The rows of the target, in the order of the key.
+struct TargetRows {
+    /// `None` for a table that was emptied before the copy.
     rows: Option<Stream>,
     page: VecDeque<Row>,
 }
 
-impl There {
+impl TargetRows {
     fn new(plan: &Plan, target: &Side) -> Self {
         let rows = match plan.table.kept {
-            Kept::Growing { .. } => Some(Stream::new(plan.narrow(target.engine()))),
-            Kept::Changing => None,
+            CopyTime::Growing { .. } => Some(Stream::new(plan.narrow(target.engine()))),
+            CopyTime::Changing => None,
         };
         Self {
             rows,

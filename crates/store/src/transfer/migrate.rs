@@ -1,6 +1,6 @@
 //! A service moves from one database to another.
 
-use super::tables::{Kept, TABLES};
+use super::tables::{CopyTime, TABLES};
 use super::{
     Checked, Copier, Hold, Side, TransferError, Watch, check_level, check_tables, copy_everything,
     count, prepare,
@@ -22,8 +22,8 @@ pub enum Moved {
     Already,
 }
 
-/// Moves everything from one database to another, or goes on with that. `is_busy` says that a service is known to work
-/// on the source, whatever the source itself tells.
+/// Moves everything from one database to another, or continues such a move. `is_busy` says that a service is known to
+/// use the source, whatever the source itself shows.
 pub async fn migrate(
     from: &DatabaseUrl,
     to: &DatabaseUrl,
@@ -102,7 +102,7 @@ async fn copy_settled(
 ) -> Result<Vec<(&'static str, u64)>, TransferError> {
     let mut total = 0;
     for table in TABLES {
-        if let Kept::Growing { settled, .. } = table.kept {
+        if let CopyTime::Growing { settled, .. } = table.kept {
             total += count(source, &table.rows(source.engine()), Some(settled)).await?;
         }
     }
@@ -113,16 +113,16 @@ async fn copy_settled(
         known,
         watch,
     };
-    for way in copier.plans().await? {
-        if matches!(way.plan.table.kept, Kept::Growing { .. }) {
-            copier.copy(&way, true).await?;
+    for table in copier.plans().await? {
+        if matches!(table.plan.table.kept, CopyTime::Growing { .. }) {
+            copier.copy(&table, true).await?;
         }
     }
     let mut remaining = Vec::new();
     for table in TABLES {
         let settled = match table.kept {
-            Kept::Growing { settled, .. } => settled,
-            Kept::Changing => "FALSE",
+            CopyTime::Growing { settled, .. } => settled,
+            CopyTime::Changing => "FALSE",
         };
         let left = count(source, table.name, Some(&format!("NOT ({settled})"))).await?;
         if left > 0 {
@@ -132,8 +132,8 @@ async fn copy_settled(
     Ok(remaining)
 }
 
-/// Opens the source of a move again. The target is an unfinished copy from then on; what happened there since the move
-/// stays there.
+/// Opens the source of a move again. The target becomes an unfinished copy; changes that were made there since the move
+/// stay there.
 pub async fn undo(from: &DatabaseUrl, to: &DatabaseUrl) -> Result<(), TransferError> {
     let (from_name, to_name) = (from.to_string(), to.to_string());
     let mut source = Side::find(from).await?;

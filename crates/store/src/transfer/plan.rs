@@ -1,6 +1,6 @@
 //! How one table goes from one database to the other: its columns, and the statements that read and write them.
 
-use super::tables::{Engine, Kept, Table};
+use super::tables::{CopyTime, Engine, Table};
 use super::value::{Column, Value};
 use super::{Row, TransferError};
 
@@ -101,8 +101,8 @@ impl End<'_> {
 }
 
 impl Plan {
-    /// Matches the two ends of a table. A column that only one has and nobody has spoken of is an error: what is in it
-    /// would be lost.
+    /// Matches a table of both databases. A column that only one has and that `tables.rs` does not list is an error,
+    /// because its contents would be lost.
     pub(crate) fn new(
         table: &'static Table,
         from: &End<'_>,
@@ -159,8 +159,8 @@ impl Plan {
     pub(crate) fn split(&self, mut row: Row) -> (Row, bool, Vec<Value>) {
         let settled = row.pop() == Some(Value::Int(1));
         let watched = match self.table.kept {
-            Kept::Growing { watched, .. } => watched,
-            Kept::Changing => &[],
+            CopyTime::Growing { watched, .. } => watched,
+            CopyTime::Changing => &[],
         };
         let at = |name: &&str| self.columns.iter().position(|column| column == name);
         let watched = watched
@@ -185,8 +185,8 @@ impl Plan {
     /// Reads of the target's rows what tells them apart: the key, whether they are settled, what is watched.
     pub(crate) fn narrow(&self, engine: Engine) -> Query {
         let watched = match self.table.kept {
-            Kept::Growing { watched, .. } => watched,
-            Kept::Changing => &[],
+            CopyTime::Growing { watched, .. } => watched,
+            CopyTime::Changing => &[],
         };
         let expression = |name: &&'static str| self.table.expression(engine, name).to_owned();
         let values = self.table.key.iter().map(expression);
@@ -198,8 +198,8 @@ impl Plan {
 
     fn settled(&self) -> &'static str {
         match self.table.kept {
-            Kept::Growing { settled, .. } => settled,
-            Kept::Changing => "TRUE",
+            CopyTime::Growing { settled, .. } => settled,
+            CopyTime::Changing => "TRUE",
         }
     }
 

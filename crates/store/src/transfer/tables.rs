@@ -1,7 +1,7 @@
 //! Every table, and how it is copied.
 //!
-//! Columns are read from the databases' own catalogues: one that both have goes along by itself. Only what differs
-//! between the two databases is written down here, and a table or a column that nobody has spoken of stops the copy.
+//! Columns are read from the system catalogues: a column that both databases have is copied without being listed. Only
+//! differences are listed here, and an unlisted table or column stops the copy.
 
 /// The database at one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,38 +14,38 @@ pub(crate) enum Engine {
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) name: &'static str,
-    /// What a row is known by in both databases.
+    /// The key of a row in both databases.
     pub(crate) key: &'static [&'static str],
-    pub(crate) kept: Kept,
-    /// How many rows are read at a time.
+    pub(crate) kept: CopyTime,
+    /// The number of rows that are read at a time.
     pub(crate) page: usize,
-    /// Whose sums are compared afterwards.
+    /// Columns with sums that are compared afterwards.
     pub(crate) sums: &'static [&'static str],
-    /// By which its rows are counted afterwards.
+    /// Columns by which rows are counted afterwards.
     pub(crate) by: &'static [&'static str],
     sqlite: Differences,
     postgres: Differences,
 }
 
-/// When a table's rows are copied.
+/// When the rows of a table are copied.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kept {
-    /// All at once, when nobody works on the source any more.
+pub(crate) enum CopyTime {
+    /// All at once, when the source is not in use any more.
     Changing,
-    /// What does not change any more at any time, the rest at the end. Keys are numbers or bytes: both databases must
-    /// have the same order of them.
+    /// Rows that do not change any more are copied at any time, the rest at the end. Keys are numbers or bytes, because
+    /// both databases must order them equally.
     Growing {
-        /// Which rows do not change any more.
+        /// The rows that do not change any more.
         settled: &'static str,
-        /// What tells whether a row is still the one that was copied.
+        /// Columns that show whether a row has changed since it was copied.
         watched: &'static [&'static str],
     },
 }
 
-/// What one database has differently.
+/// How a table differs in one database.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Differences {
-    /// Columns that only this one has and the other does not miss.
+    /// Columns that only this database has, and that the other does not need.
     pub(crate) own: &'static [&'static str],
     /// What is read in the table's place, under its name: where its rows stand in more than one.
     pub(crate) from: Option<&'static str>,
@@ -53,7 +53,7 @@ pub(crate) struct Differences {
     pub(crate) read: &'static [(&'static str, &'static str)],
     /// Columns that are made of those of the other database, which stand in braces.
     pub(crate) write: &'static [(&'static str, &'static str)],
-    /// By what rows are read in order; the key when empty.
+    /// The columns that order the rows; the key when empty.
     pub(crate) order: &'static [&'static str],
 }
 
@@ -95,7 +95,7 @@ impl Table {
         Self {
             name,
             key,
-            kept: Kept::Changing,
+            kept: CopyTime::Changing,
             page: PAGE,
             sums: &[],
             by: &[],
@@ -111,7 +111,7 @@ impl Table {
         watched: &'static [&'static str],
     ) -> Self {
         Self {
-            kept: Kept::Growing { settled, watched },
+            kept: CopyTime::Growing { settled, watched },
             ..Self::changing(name, key)
         }
     }

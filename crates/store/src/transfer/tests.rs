@@ -36,12 +36,12 @@ impl Watch for Seen {
 }
 
 /// Databases that go away with this value.
-struct Place {
+struct QueueKey {
     folder: TempDir,
     servers: Vec<TestDatabase>,
 }
 
-impl Place {
+impl QueueKey {
     fn new() -> Self {
         Self {
             folder: TempDir::create("transfer").expect("a temporary folder"),
@@ -141,7 +141,7 @@ async fn complete(from: &DatabaseUrl, to: &DatabaseUrl) -> Vec<Checked> {
 
 #[tokio::test]
 async fn every_table_and_column_of_both_databases_is_spoken_of() {
-    let mut place = Place::new();
+    let mut place = QueueKey::new();
     let urls = [place.file("a.db"), place.server().await];
     for from in &urls {
         for to in &urls {
@@ -164,15 +164,15 @@ async fn every_table_and_column_of_both_databases_is_spoken_of() {
                 known: None,
                 watch: &mut Seen::default(),
             };
-            let ways = copier.plans().await.expect("each column has its place");
-            assert_eq!(ways.len(), TABLES.len());
+            let plans = copier.plans().await.expect("each column has its place");
+            assert_eq!(plans.len(), TABLES.len());
         }
     }
 }
 
 #[tokio::test]
 async fn everything_arrives_and_comes_back() {
-    let mut place = Place::new();
+    let mut place = QueueKey::new();
     let first = place.full("first.db").await;
     let (server, back) = (place.server().await, place.file("back.db"));
     let before = place.file("before.db");
@@ -199,7 +199,7 @@ async fn numbers_are_not_given_out_again() {
     const ADD: &str =
         "INSERT INTO callback (account_id, message_id, created_us, due_us, state, tries, kind)
         VALUES (1, 1, 1, 1, 2, 1, 0)";
-    let mut place = Place::new();
+    let mut place = QueueKey::new();
     for target in place.targets().await {
         let name = format!("{:?}.db", std::mem::discriminant(&target)).replace(['(', ')'], "");
         let source = place.full(&name).await;
@@ -233,7 +233,7 @@ async fn what_changed_between_two_passes_is_brought_up_to_date() {
         "UPDATE account SET credit_limit_micros = 4711 WHERE id = 2",
         "DELETE FROM queue WHERE id < 3",
     ];
-    let mut place = Place::new();
+    let mut place = QueueKey::new();
     for (number, target) in place.targets().await.into_iter().enumerate() {
         let source = place.full(&format!("source{number}.db")).await;
         // Twice, as after a pass that was interrupted.
@@ -269,7 +269,7 @@ async fn what_is_not_added_up_yet_is_added_up_on_the_way() {
     const FRESH: &str = "
         INSERT INTO traffic_fresh (account_id, hour, channel, network, status, error, messages, parts, cost_micros)
         VALUES (1, 480, 0, 2472002, 1, 0, 3, 4, 5), (1, 481, 0, 2472002, 1, 0, 10, 10, 10)";
-    let mut place = Place::new();
+    let mut place = QueueKey::new();
     let (first, server) = (place.full("first.db").await, place.server().await);
     complete(&first, &server).await;
     let sums = "SELECT CAST(sum(messages) AS BIGINT) FROM traffic";
@@ -288,7 +288,7 @@ async fn what_is_not_added_up_yet_is_added_up_on_the_way() {
 /// Whatever ends the process between the two seals, the same command goes on.
 #[tokio::test]
 async fn a_move_that_was_cut_off_at_its_end_is_completed() {
-    let mut place = Place::new();
+    let mut place = QueueKey::new();
     let (source, target) = (place.full("a.db").await, place.server().await);
     complete(&source, &target).await;
     let mut side = Side::find(&target).await.expect("there");
@@ -308,7 +308,7 @@ async fn a_move_that_was_cut_off_at_its_end_is_completed() {
 
 #[tokio::test]
 async fn a_move_is_undone_on_purpose_and_done_again() {
-    let mut place = Place::new();
+    let mut place = QueueKey::new();
     let (source, target) = (place.full("a.db").await, place.server().await);
     complete(&source, &target).await;
     undo(&source, &target).await.expect("undone");
@@ -323,7 +323,7 @@ async fn a_move_is_undone_on_purpose_and_done_again() {
 #[tokio::test]
 async fn a_backup_holds_everything_and_is_restored_into_both() {
     use std::os::unix::fs::PermissionsExt as _;
-    let mut place = Place::new();
+    let mut place = QueueKey::new();
     let (file, server) = (place.full("file.db").await, place.server().await);
     restore(&place.path("file.db"), &server, &mut Seen::default())
         .await
@@ -365,7 +365,7 @@ async fn a_backup_holds_everything_and_is_restored_into_both() {
 /// A backup of an older version is brought up to date on the way, and itself stays as it is.
 #[tokio::test]
 async fn a_backup_of_an_older_schema_is_restored() {
-    let mut place = Place::new();
+    let mut place = QueueKey::new();
     let path = place.path("old.db");
     let old = rusqlite::Connection::open(&path).expect("a file");
     let history = "CREATE TABLE schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_us INTEGER NOT NULL)";

@@ -1,4 +1,4 @@
-//! A value on its way from one database to the other.
+//! A value that is copied from one database to the other.
 
 use bytes::BytesMut;
 use rusqlite::types::{FromSql as FromSqlite, FromSqlResult, ToSqlOutput, ValueRef};

@@ -3,15 +3,14 @@
 mod at_rest;
 mod chain;
 mod commands;
-mod contract;
 mod dashboard;
+mod database;
 mod deliver;
 mod faults;
 mod mcp;
 mod nodes;
 mod oauth;
 mod people;
-mod pooled;
 mod postgres_tls;
 mod rest;
 mod routing;

@@ -33,9 +33,9 @@ fn search(rows: &[(i64, i64)], mut search: TimeSearch, probes: i64) -> TimeSearc
     }
 }
 
-fn fitting(since_us: Option<i64>, until_us: Option<i64>) -> FittingColumns {
+fn matching(since_us: Option<i64>, until_us: Option<i64>) -> MatchColumns {
     let time = |micros: i64| Timestamp::from_microsecond(micros).expect("within range");
-    FittingColumns::of(&MessageFilter {
+    MatchColumns::from_filter(&MessageFilter {
         since: since_us.map(time),
         until: until_us.map(time),
         ..MessageFilter::default()
@@ -51,7 +51,7 @@ proptest! {
     ) {
         let (_, time_us) = rows[place.index(rows.len())];
         let (first, last) = (rows[0].0, rows[rows.len() - 1].0);
-        let asked = fitting(Some(time_us), Some(time_us));
+        let asked = matching(Some(time_us), Some(time_us));
         let since = TimeSearch::for_since(&asked, first, last).expect("it is given");
         let since = search(&rows, since, probes);
         let until = TimeSearch::for_until(&asked, first, last).expect("it is given");
@@ -67,7 +67,7 @@ proptest! {
 fn what_is_far_from_a_time_is_not_walked_through() {
     const DAY: i64 = 86_400 * SECOND;
     let rows: Vec<(i64, i64)> = (1..=1_000).map(|day| (day * 10, day * DAY)).collect();
-    let asked = fitting(Some(400 * DAY), Some(500 * DAY));
+    let asked = matching(Some(400 * DAY), Some(500 * DAY));
     for probes in [1, 31] {
         let since = TimeSearch::for_since(&asked, 10, 10_000).expect("it is given");
         assert_eq!(search(&rows, since, probes).low, 3_990);
@@ -79,7 +79,7 @@ fn what_is_far_from_a_time_is_not_walked_through() {
 
 #[test]
 fn a_search_that_is_not_asked_for_is_not_made() {
-    let all = fitting(None, None);
+    let all = matching(None, None);
     assert_eq!(TimeSearch::for_since(&all, 1, 9), None);
     assert_eq!(TimeSearch::for_until(&all, 1, 9), None);
 }

@@ -9,7 +9,7 @@ async fn refused(from: &DatabaseUrl, to: &DatabaseUrl) -> String {
 
 #[tokio::test]
 async fn what_cannot_be_moved_is_refused_and_says_why() {
-    let mut place = Place::new();
+    let mut place = QueueKey::new();
     let (full, empty) = (place.full("full.db").await, place.file("empty.db"));
     let (other, server) = (place.full("other.db").await, place.server().await);
     let missing = place.file("missing.db");
@@ -67,7 +67,7 @@ async fn what_cannot_be_moved_is_refused_and_says_why() {
 
 #[tokio::test]
 async fn a_node_that_lives_keeps_the_source_open() {
-    let mut place = Place::new();
+    let mut place = QueueKey::new();
     let (source, target) = (place.full("a.db").await, place.server().await);
     execute(
         &source,
@@ -99,7 +99,7 @@ async fn a_copy_that_differs_is_not_put_into_force() {
     const LOSE: &str = "
         CREATE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
         CREATE TRIGGER lose BEFORE INSERT ON token FOR EACH ROW WHEN (NEW.id = 7) EXECUTE FUNCTION lose()";
-    let mut place = Place::new();
+    let mut place = QueueKey::new();
     let (source, target) = (place.full("a.db").await, place.server().await);
     Side::make(&target).await.expect("a schema");
     execute(&target, LOSE).await;
@@ -127,7 +127,7 @@ async fn a_copy_that_differs_is_not_put_into_force() {
 
 #[tokio::test]
 async fn backups_do_not_overwrite_and_restores_need_an_empty_database() {
-    let place = Place::new();
+    let place = QueueKey::new();
     let (full, other) = (place.full("full.db").await, place.full("other.db").await);
     let file = place.path("backup");
     let make = async |replace| backup(&full, &file, replace, &mut Seen::default()).await;

@@ -2,9 +2,8 @@
 
 use std::process::{Command, Output};
 
-use testkit::{Backend, Server, TempDir};
+use testkit::{Backend, PooledDatabase, Server, TempDir};
 
-use crate::pooled::Pooled;
 use crate::rest::service::{binary, wait_for};
 
 const STARTED: &str = "\"message\":\"started\"";
@@ -33,12 +32,12 @@ fn command(url: &str, arguments: &[&str]) -> Output {
 
 #[test]
 fn a_node_says_when_its_settings_are_not_in_force() {
-    let pooled = Pooled::create_bare("");
+    let pooled = PooledDatabase::create_bare("");
     let said = node(&pooled.url()).output();
     assert!(said.contains(NOT_KEPT), "{said}");
     assert!(said.contains("lock_timeout is 0 and not 5s"), "{said}");
 
-    let pooled = Pooled::create();
+    let pooled = PooledDatabase::create();
     let said = node(&pooled.url()).output();
     assert!(!said.contains(NOT_KEPT), "{said}");
     let said = node(pooled.database().url()).output();
@@ -59,7 +58,7 @@ fn poolers_that_a_node_cannot_work_with_are_refused() {
             "unsupported startup parameter in options: statement_timeout",
         ),
     ] {
-        let pooled = Pooled::create_bare(settings);
+        let pooled = PooledDatabase::create_bare(settings);
         let refused = command(&pooled.url(), &["serve", "--listen", "127.0.0.1:0"]);
         let said = String::from_utf8_lossy(&refused.stderr);
         assert_eq!(refused.status.code(), Some(1), "{name}: {said}");
@@ -69,7 +68,7 @@ fn poolers_that_a_node_cannot_work_with_are_refused() {
 
 #[test]
 fn statements_that_other_sessions_prepared_do_not_matter_in_session_mode() {
-    let pooled = Pooled::create_bare(
+    let pooled = PooledDatabase::create_bare(
         "pool_mode = session\nmax_prepared_statements = 0\ndefault_pool_size = 20",
     );
     pooled.set_for_user();
@@ -83,7 +82,7 @@ fn statements_that_other_sessions_prepared_do_not_matter_in_session_mode() {
 /// What a copy sets for itself would stay on a connection that others get next.
 #[test]
 fn a_copy_goes_to_the_server_itself() {
-    let pooled = Pooled::create();
+    let pooled = PooledDatabase::create();
     let mut node = node(&pooled.url());
     assert!(node.terminate().success());
     let folder = TempDir::create("backup").expect("a temporary folder");

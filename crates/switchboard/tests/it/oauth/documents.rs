@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use testkit::Backend;
 
 use super::site::{CHALLENGE, REDIRECT, Site, error, with};
-use crate::contract::fixture::Database;
+use crate::database::Database;
 
 /// The address that is the client's ID.
 const ID: &str = "https://client.example/client.json";
@@ -81,7 +81,7 @@ fn document() -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_is_what_its_document_says() {
-    let database = Database::sqlite();
+    let database = Database::create();
     for (redirect, is_loopback) in [(REDIRECT, false), ("http://localhost:3118/cb", true)] {
         let pending = begin(&database, &document(), redirect).await;
         let pending = pending.expect("taken");
@@ -103,7 +103,7 @@ async fn a_client_is_what_its_document_says() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_document_that_is_not_the_clients_own_is_no_proof() {
-    let database = Database::sqlite();
+    let database = Database::create();
     for (name, field, value) in [
         (
             "another's",
@@ -145,9 +145,7 @@ async fn a_document_that_is_not_the_clients_own_is_no_proof() {
             "{name}: {refused:?}"
         );
     }
-    let kept = database
-        .numbers("SELECT count(*) FROM oauth_request", 1)
-        .await;
+    let kept = database.numbers("SELECT count(*) FROM oauth_request", 1);
     assert_eq!(kept, [[Some(0)]]);
 }
 

@@ -91,7 +91,7 @@ impl Site {
             ),
         };
         let url = url.parse().expect("a URL");
-        let store = runtime.block_on(store::open(&url, &crate::contract::fixture::options()));
+        let store = runtime.block_on(store::open(&url, &crate::database::options()));
         let store = store.expect("the database opens");
         let account = runtime.block_on(store.find_account("main"));
         let account = account.expect("answers").expect("the first account").id;

@@ -16,13 +16,12 @@ const TO_BETA: &str = "+4915112345678";
 const HELD: usize = 60;
 
 /// The queue rows of messages that no carrier took: owner, number of claims, number of tries.
-async fn rows(house: &House) -> Vec<(i64, i64, i64)> {
+fn rows(house: &House) -> Vec<(i64, i64, i64)> {
     let rows = house.database.numbers(
         "SELECT owner, CAST(attempt AS BIGINT), CAST(tries AS BIGINT) FROM queue WHERE owner <> -1 ORDER BY id",
         3,
     );
     let number = |value: &Option<i64>| value.expect("not null");
-    let rows = rows.await;
     rows.iter()
         .map(|row| (number(&row[0]), number(&row[1]), number(&row[2])))
         .collect()
@@ -31,7 +30,7 @@ async fn rows(house: &House) -> Vec<(i64, i64, i64)> {
 /// Waits until every message that no node holds is in a pool.
 async fn all_pooled(house: &House, least: usize) {
     until("what has no room in memory is in a pool", async || {
-        let rows = rows(house).await;
+        let rows = rows(house);
         let pooled = rows.iter().filter(|row| row.0 < -1).count();
         let is_done = pooled >= least && rows.iter().all(|row| row.0 != 0);
         is_done.then_some(())
@@ -71,13 +70,13 @@ async fn a_full_carrier_beside_an_idle_one_costs_no_writes() {
     until(
         "the oldest are in memory, the others in the pool",
         async || {
-            let rows = rows(&house).await;
+            let rows = rows(&house);
             let mut others = rows.iter().skip_while(|row| row.0 > 0);
             others.all(|row| row.0 < -1).then_some(())
         },
     )
     .await;
-    let before = rows(&house).await;
+    let before = rows(&house);
 
     // Each of these is found by a scan, so there were some.
     let later = Sending {
@@ -89,14 +88,10 @@ async fn a_full_carrier_beside_an_idle_one_costs_no_writes() {
         until("beta has it", async || (beta.count() == sent).then_some(())).await;
     }
     until("only alpha's messages wait", async || {
-        (rows(&house).await.len() == before.len()).then_some(())
+        (rows(&house).len() == before.len()).then_some(())
     })
     .await;
-    assert_eq!(
-        rows(&house).await,
-        before,
-        "nothing was claimed or put back"
-    );
+    assert_eq!(rows(&house), before, "nothing was claimed or put back");
     assert!(before.iter().all(|row| row.1 <= 2), "{before:?}");
 
     alpha.let_answer(99);
@@ -110,7 +105,7 @@ async fn a_full_carrier_beside_an_idle_one_costs_no_writes() {
     alpha.answer(Submitted::NotNow(code(31)));
     alpha.let_answer(1);
     until("it is tried again", async || {
-        let rows = rows(&house).await;
+        let rows = rows(&house);
         rows.iter().any(|row| row.2 == 1).then_some(())
     })
     .await;
@@ -143,7 +138,7 @@ async fn a_single_message_passes_the_backlog_of_another_account() {
         };
         let sent = alpha.count();
         let single = house.send_as(TO_ALPHA, other).await;
-        let before = rows(&house).await.len();
+        let before = rows(&house).len();
         assert!(before > 200, "{before}");
         alpha.let_answer(4);
         until("it leaves", async || {
@@ -245,8 +240,7 @@ async fn messages_expire_while_their_only_carrier_is_down() {
     house.clock.advance(SignedDuration::from_secs(400));
     house
         .database
-        .execute("UPDATE queue SET expires_us = expires_us - 400000000 WHERE owner < -1")
-        .await;
+        .execute("UPDATE queue SET expires_us = expires_us - 400000000 WHERE owner < -1");
     for id in &ids {
         assert_eq!(house.outcome(*id).await, Outcome::Failed(Code::EXPIRED));
     }

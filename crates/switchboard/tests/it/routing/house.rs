@@ -12,7 +12,7 @@ use domain::delivery::{Callback, Delivery, Parcel, Receipt, Submitted};
 use domain::oauth::ClientIdUrl;
 use domain::ports::{
     CallbackSender, Carrier, CarrierState, ClientDocuments, ForbiddenUrl, Health, ImageGuard,
-    UnusableDocument, UnusableImage, UrlGuard,
+    NodeCard, UnusableDocument, UnusableImage, UrlGuard,
 };
 use domain::{
     Access, AccountId, AllowList, CallbackUrl, Channel, Clock, Code, ImageUrl, MessageId,
@@ -25,8 +25,7 @@ use jiff::SignedDuration;
 use testkit::PATIENCE;
 use tokio::sync::Semaphore;
 
-use crate::contract::fixture::Database;
-use crate::contract::sample;
+use crate::database::{Database, new_account};
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -211,14 +210,20 @@ pub(super) struct Sending {
 impl House {
     /// On an empty SQLite database; at most `held` messages wait in memory.
     pub(super) async fn open(held: usize) -> Self {
-        let database = Database::sqlite();
+        let database = Database::create();
         let store = database.open().await;
-        let created = store.create_account(&sample::new_account("acme")).await;
+        let created = store.create_account(&new_account("acme")).await;
         let account = created.expect("stored").expect("a new name");
-        let created = store.create_account(&sample::new_account("other")).await;
+        let created = store.create_account(&new_account("other")).await;
         let other = created.expect("stored").expect("a new name");
         let settings = Settings {
-            card: crate::contract::way::card(),
+            card: NodeCard {
+                roles: vec!["api".to_owned(), "worker".to_owned()],
+                works: true,
+                version: "1.2.3".to_owned(),
+                host: "machine".to_owned(),
+                listen: "127.0.0.1:8080".to_owned(),
+            },
             accept_queue: 1000,
             accept_batch: 100,
             held,

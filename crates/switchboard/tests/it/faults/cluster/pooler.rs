@@ -4,7 +4,7 @@ use super::nodes::{Cluster, Database, Setup};
 use super::processes::STRICT;
 use super::scenario::Ran;
 use crate::faults::waiting::wait_until;
-use crate::pooled::Pooled;
+use testkit::PooledDatabase;
 
 const NODES: usize = 2;
 /// Answered before and after each kill.
@@ -19,7 +19,7 @@ pub(super) const OVERDUE: &str = "
 
 /// One of two is killed in the midst and started again.
 pub(super) fn killed(cycles: usize) -> Ran {
-    let pooled = Pooled::create();
+    let pooled = PooledDatabase::create();
     let mut cluster = Cluster::start(&Setup {
         nodes: NODES,
         database: Database::Postgres {
@@ -45,10 +45,10 @@ pub(super) fn killed(cycles: usize) -> Ran {
 }
 
 /// More connections to the pooler than it has to the server.
-fn check_sharing(cluster: &Cluster, pooled: &Pooled) {
+fn check_sharing(cluster: &Cluster, pooled: &PooledDatabase) {
     let (clients, servers) = (pooled.clients(), count(cluster, SERVERS));
     println!("{clients} connections of nodes share {servers}");
-    let most = Pooled::most_servers();
+    let most = PooledDatabase::most_servers();
     assert!(clients > most, "{clients} clients, {most} at most");
     assert!((1..=most).contains(&servers), "{servers} of {most}");
 }

@@ -1,0 +1,82 @@
+//! Carrier references: the IDs that carriers gave to parts.
+
+use std::collections::HashSet;
+
+use deadpool_postgres::Transaction;
+
+use super::fault::Fault;
+
+const NAME_PARTS: &str = "
+    INSERT INTO transit (carrier, reference, id, part, parts, taken_us, tail)
+    SELECT * FROM UNNEST($1::text[], $2::bytea[], $3::bigint[], $4::smallint[], $5::smallint[], $6::bigint[], $7::int[])";
+
+/// The carrier references of the parts of one message.
+pub(super) struct PartRefs<'a> {
+    pub(super) id: i64,
+    pub(super) carrier: &'a str,
+    pub(super) references: Vec<&'a str>,
+    pub(super) at_us: i64,
+    pub(super) tail: i32,
+    /// Whether the first reference is stored together with the queue row.
+    pub(super) is_moved: bool,
+}
+
+/// The parameters of [`NAME_PARTS`].
+#[derive(Default)]
+struct PartRefColumns<'a> {
+    carrier: Vec<&'a str>,
+    reference: Vec<&'a [u8]>,
+    id: Vec<i64>,
+    part: Vec<i16>,
+    parts: Vec<i16>,
+    at_us: Vec<i64>,
+    tail: Vec<i32>,
+}
+
+impl<'a> PartRefColumns<'a> {
+    /// The parts that have no carrier reference yet.
+    fn push(&mut self, names: &'a PartRefs<'_>) {
+        let parts = count(&names.references);
+        let done = usize::from(names.is_moved);
+        for (reference, part) in names.references.iter().zip(1..).skip(done) {
+            self.carrier.push(names.carrier);
+            self.reference.push(reference.as_bytes());
+            self.id.push(names.id);
+            self.part.push(part);
+            self.parts.push(parts);
+            self.at_us.push(names.at_us);
+            self.tail.push(names.tail);
+        }
+    }
+}
+
+/// Stores the carrier references of settled messages that are not stored yet.
+pub(super) async fn name_rest(
+    transaction: &Transaction<'_>,
+    names: &[PartRefs<'_>],
+    settled: &HashSet<i64>,
+) -> Result<(), Fault> {
+    let mut rest = PartRefColumns::default();
+    for names in names.iter().filter(|names| settled.contains(&names.id)) {
+        rest.push(names);
+    }
+    if rest.id.is_empty() {
+        return Ok(());
+    }
+    let statement = transaction.prepare_cached(NAME_PARTS).await?;
+    let values: super::Values<'_> = &[
+        &rest.carrier,
+        &rest.reference,
+        &rest.id,
+        &rest.part,
+        &rest.parts,
+        &rest.at_us,
+        &rest.tail,
+    ];
+    transaction.execute(&statement, values).await?;
+    Ok(())
+}
+
+pub(super) fn count(references: &[&str]) -> i16 {
+    i16::try_from(references.len()).unwrap_or(i16::MAX)
+}

@@ -1,0 +1,221 @@
+//! Idempotency keys: claimed with the batch that brings them, or found to be taken.
+
+use std::collections::{BTreeMap, HashMap};
+
+use deadpool_postgres::Transaction;
+use domain::message::{IdempotencyClaim, Submission, SubmitReceipt};
+use domain::ports::{Accepted, KeptAnswer};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::column;
+use super::fault::Fault;
+use crate::rows::{self, AnswerColumns, Corrupt, micros};
+
+/// A conflict locks the row that is there, so it cannot be pruned before [`FIND_ANSWERS`] reads it.
+const CLAIM_KEYS: &str = "
+    INSERT INTO idempotency (account_id, key, body, first_id, messages, parts, expires_us)
+    SELECT * FROM UNNEST($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+    ON CONFLICT (account_id, key) DO UPDATE SET body = excluded.body, first_id = excluded.first_id,
+        messages = excluded.messages, parts = excluded.parts, expires_us = excluded.expires_us
+        WHERE idempotency.expires_us <= $8::bigint
+    RETURNING account_id, key";
+const RELEASE_KEYS: &str = "
+    DELETE FROM idempotency AS i USING UNNEST($1::bigint[], $2::bytea[]) AS g (account_id, key)
+    WHERE i.account_id = ANY(ARRAY[g.account_id]) AND i.key = g.key";
+const FIND_ANSWERS: &str = "
+    SELECT i.account_id, i.key, i.body, i.first_id, i.messages, i.parts
+    FROM UNNEST($1::bigint[], $2::bytea[]) AS g (account_id, key)
+    JOIN idempotency AS i ON i.account_id = ANY(ARRAY[g.account_id]) AND i.key = g.key";
+
+type Key = (i64, [u8; 32]);
+
+/// The first use of each key within a batch. Sorted, so that two nodes lock the same keys in the same order.
+pub(super) struct Keys<'a> {
+    first: BTreeMap<Key, (&'a IdempotencyClaim, SubmitReceipt)>,
+    now_us: i64,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn from_batch(batch: &[&'a Submission]) -> Self {
+        let mut first = BTreeMap::new();
+        for (submission, claim) in batch
+            .iter()
+            .filter_map(|s| s.idempotency.as_ref().map(|claim| (s, claim)))
+        {
+            let key = (submission.account.as_i64(), claim.key);
+            first
+                .entry(key)
+                .or_insert_with(|| (claim, submission.receipt()));
+        }
+        let now_us = batch
+            .iter()
+            .map(|submission| micros(submission.accepted_at))
+            .max()
+            .unwrap_or_default();
+        Self { first, now_us }
+    }
+
+    /// What becomes of each submission: only the first of a key that was not kept before is stored.
+    fn outcomes(&self, batch: &[&Submission], kept: &HashMap<Key, KeptAnswer>) -> Vec<Accepted> {
+        let outcome = |submission: &&Submission| {
+            let Some(claim) = &submission.idempotency else {
+                return Accepted::Stored;
+            };
+            let key = (submission.account.as_i64(), claim.key);
+            if let Some(kept) = kept.get(&key) {
+                return rows::repeated(kept, &claim.body);
+            }
+            let (first, receipt) = self.first[&key];
+            if receipt.first == submission.recipients[0].id {
+                return Accepted::Stored;
+            }
+            rows::repeated(
+                &KeptAnswer {
+                    body: first.body,
+                    receipt,
+                },
+                &claim.body,
+            )
+        };
+        batch.iter().map(outcome).collect()
+    }
+}
+
+/// Claims the keys of a batch, and says which of it is to be stored.
+pub(super) async fn claim(
+    transaction: &Transaction<'_>,
+    keys: &Keys<'_>,
+    batch: &[&Submission],
+) -> Result<Vec<Accepted>, Fault> {
+    let kept = if keys.first.is_empty() {
+        HashMap::new()
+    } else {
+        claim_first(transaction, keys).await?
+    };
+    Ok(keys.outcomes(batch, &kept))
+}
+
+/// Releases the keys of submissions that were not paid, so that they can be tried again. Repetitions of such a
+/// submission in the same batch get the same result.
+pub(super) async fn release_unpaid(
+    transaction: &Transaction<'_>,
+    batch: &[&Submission],
+    outcomes: &mut [Accepted],
+) -> Result<(), Fault> {
+    let unpaid: HashMap<i64, Accepted> = batch
+        .iter()
+        .zip(&*outcomes)
+        .filter(|(submission, outcome)| {
+            submission.idempotency.is_some() && matches!(outcome, Accepted::NotPaid(_))
+        })
+        .map(|(submission, outcome)| (submission.recipients[0].id.as_i64(), *outcome))
+        .collect();
+    if unpaid.is_empty() {
+        return Ok(());
+    }
+    for outcome in &mut *outcomes {
+        if let Accepted::Replayed(earlier) = outcome
+            && let Some(first) = unpaid.get(&earlier.first.as_i64())
+        {
+            *outcome = *first;
+        }
+    }
+    let keys = batch.iter().filter_map(|submission| {
+        let claim = submission.idempotency.as_ref()?;
+        unpaid.get(&submission.recipients[0].id.as_i64())?;
+        Some((submission.account.as_i64(), claim.key.as_slice()))
+    });
+    let (accounts, keys): (Vec<i64>, Vec<&[u8]>) = keys.unzip();
+    let statement = transaction.prepare_cached(RELEASE_KEYS).await?;
+    transaction.execute(&statement, &[&accounts, &keys]).await?;
+    Ok(())
+}
+
+/// Claims keys and returns what those that were taken are kept for.
+async fn claim_first(
+    transaction: &Transaction<'_>,
+    keys: &Keys<'_>,
+) -> Result<HashMap<Key, KeptAnswer>, Fault> {
+    let columns = KeyColumns::from_keys(keys);
+    let statement = transaction.prepare_cached(CLAIM_KEYS).await?;
+    let claimed = transaction
+        .query(&statement, &columns.values(&keys.now_us))
+        .await?;
+    if claimed.len() == keys.first.len() {
+        return Ok(HashMap::new());
+    }
+    let claimed = claimed
+        .iter()
+        .map(read_key)
+        .collect::<Result<Vec<_>, _>>()?;
+    let taken = keys.first.keys().filter(|key| !claimed.contains(key));
+    let (accounts, taken): (Vec<i64>, Vec<&[u8]>) = taken
+        .map(|(account, key)| (*account, key.as_slice()))
+        .unzip();
+    let statement = transaction.prepare_cached(FIND_ANSWERS).await?;
+    let kept = transaction.query(&statement, &[&accounts, &taken]).await?;
+    let kept = kept
+        .iter()
+        .map(|row| Ok((read_key(row)?, read_answer(row, 2)?)))
+        .collect::<Result<HashMap<_, _>, Corrupt>>()?;
+    if kept.len() == taken.len() {
+        Ok(kept)
+    } else {
+        Err(Corrupt("idempotency key").into())
+    }
+}
+
+fn read_key(row: &Row) -> Result<Key, Corrupt> {
+    let key: &[u8] = column(row, 1)?;
+    Ok((
+        column(row, 0)?,
+        key.try_into().map_err(|_| Corrupt("idempotency key"))?,
+    ))
+}
+
+/// Reads an answer from the columns that start here.
+pub(super) fn read_answer(row: &Row, at: usize) -> Result<KeptAnswer, Corrupt> {
+    AnswerColumns::read(row, at)?.answer()
+}
+
+/// Keys as [`CLAIM_KEYS`] takes them.
+#[derive(Default)]
+struct KeyColumns<'a> {
+    account: Vec<i64>,
+    key: Vec<&'a [u8]>,
+    body: Vec<&'a [u8]>,
+    first_id: Vec<i64>,
+    messages: Vec<i64>,
+    parts: Vec<i64>,
+    expires_us: Vec<i64>,
+}
+
+impl<'a> KeyColumns<'a> {
+    fn from_keys(keys: &Keys<'a>) -> Self {
+        let mut columns = Self::default();
+        for ((account, _), (claim, receipt)) in &keys.first {
+            columns.account.push(*account);
+            columns.key.push(&claim.key);
+            columns.body.push(&claim.body);
+            columns.first_id.push(receipt.first.as_i64());
+            columns.messages.push(receipt.messages.into());
+            columns.parts.push(receipt.parts.into());
+            columns.expires_us.push(micros(claim.expires_at));
+        }
+        columns
+    }
+
+    fn values<'s>(&'s self, now_us: &'s i64) -> [&'s (dyn ToSql + Sync); 8] {
+        [
+            &self.account,
+            &self.key,
+            &self.body,
+            &self.first_id,
+            &self.messages,
+            &self.parts,
+            &self.expires_us,
+            now_us,
+        ]
+    }
+}

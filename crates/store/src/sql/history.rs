@@ -1,0 +1,6 @@
+//! Finding messages.
+
+use super::{Sql, sql};
+
+pub(crate) const EDGES: Sql =
+    sql!("SELECT (SELECT min(id) FROM message), (SELECT max(id) FROM message)");

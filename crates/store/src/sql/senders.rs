@@ -1,0 +1,11 @@
+//! Sender IDs.
+
+use super::{Sql, sql};
+
+pub(crate) const RENEW_PIN: Sql = sql!(
+    "UPDATE sender SET pin_hash = ?2, pin_salt = ?3, pin_expires_us = ?4, pin_sent_us = ?5, pin_tries = 0,
+        notification_url = coalesce(?6, notification_url) WHERE id = ?1"
+);
+pub(crate) const COUNT_TRY: Sql = sql!("UPDATE sender SET pin_tries = pin_tries + 1 WHERE id = ?1");
+pub(crate) const IS_APPROVED: Sql =
+    sql!("SELECT EXISTS (SELECT 1 FROM sender WHERE account_id = ?1 AND name = ?2 AND state = 3)");

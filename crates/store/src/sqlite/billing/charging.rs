@@ -1,0 +1,153 @@
+//! Charges the submissions of a batch.
+
+use domain::billing::{NotPaid, Purse, RECIPIENT_WINDOW_US, day_of};
+use domain::message::Submission;
+use domain::{Money, Msisdn};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use super::account_with_balance;
+use crate::rows::billing::PurseColumns;
+use crate::rows::micros;
+
+const FIND_PURSE: &str = concat!(
+    "SELECT coalesce(l.balance_micros, 0), a.credit_limit_micros, a.daily_cap_micros, a.per_recipient_hour,
+        coalesce(l.spent_day, 0), coalesce(l.spent_micros, 0) FROM",
+    account_with_balance!(),
+    "WHERE a.id = ?1"
+);
+const CHARGE: &str = "
+    INSERT INTO ledger (account_id, id, at_us, kind, amount_micros, balance_micros, messages, spent_day, spent_micros)
+    SELECT ?1, coalesce(max(id), 0) + 1, ?2, 2, ?3, ?4, ?5, ?6, ?7 FROM ledger WHERE account_id = ?1";
+const COUNT_SENT: &str = "
+    SELECT count(*) FROM recipient_sent WHERE account_id = ?1 AND recipient = ?2 AND at_us > ?3";
+const REMEMBER_SENT: &str =
+    "INSERT INTO recipient_sent (account_id, recipient, at_us, message_id) VALUES (?1, ?2, ?3, ?4)";
+
+/// The balances of the accounts of a batch: read once, charged in memory, written once.
+pub(crate) struct BatchCharges<'db> {
+    db: &'db Connection,
+    accounts: Vec<AccountCharge>,
+}
+
+struct AccountCharge {
+    account_id: i64,
+    purse: Purse,
+    before: Money,
+    messages: u32,
+    at_us: i64,
+}
+
+impl<'db> BatchCharges<'db> {
+    pub(crate) fn new(db: &'db Connection) -> Self {
+        Self {
+            db,
+            accounts: Vec::new(),
+        }
+    }
+
+    /// Charges a whole submission, or nothing.
+    pub(crate) fn charge(
+        &mut self,
+        submission: &Submission,
+    ) -> Result<std::result::Result<(), NotPaid>> {
+        if submission.test_mode.is_some() {
+            return Ok(Ok(()));
+        }
+        let index = self.index_of(submission.account.as_i64())?;
+        let per_hour = self.accounts[index].purse.per_recipient_hour;
+        if let Some(limit) = per_hour
+            && let Some(to) = find_flooded(self.db, submission, limit)?
+        {
+            return Ok(Err(NotPaid::RecipientHour { to, limit }));
+        }
+        let account = &mut self.accounts[index];
+        let day = day_of(submission.accepted_at);
+        if let Err(not_paid) = account.purse.charge(submission.cost(), day) {
+            return Ok(Err(not_paid));
+        }
+        account.messages += submission.receipt().messages;
+        account.at_us = micros(submission.accepted_at);
+        if per_hour.is_some() {
+            remember(self.db, submission)?;
+        }
+        Ok(Ok(()))
+    }
+
+    fn index_of(&mut self, account_id: i64) -> Result<usize> {
+        let known = self
+            .accounts
+            .iter()
+            .position(|account| account.account_id == account_id);
+        if let Some(index) = known {
+            return Ok(index);
+        }
+        let found = self
+            .db
+            .prepare_cached(FIND_PURSE)?
+            .query_row([account_id], purse);
+        let purse = found.optional()?.unwrap_or_default();
+        self.accounts.push(AccountCharge {
+            account_id,
+            purse,
+            before: purse.balance,
+            messages: 0,
+            at_us: 0,
+        });
+        Ok(self.accounts.len() - 1)
+    }
+
+    /// Writes one ledger entry for each charged account.
+    pub(crate) fn close(self) -> Result<()> {
+        for account in self
+            .accounts
+            .iter()
+            .filter(|account| account.purse.balance != account.before)
+        {
+            self.db.prepare_cached(CHARGE)?.execute(params![
+                account.account_id,
+                account.at_us,
+                account.purse.balance.minus(account.before).micros(),
+                account.purse.balance.micros(),
+                account.messages,
+                account.purse.spent_day,
+                account.purse.spent.micros(),
+            ])?;
+        }
+        Ok(())
+    }
+}
+
+/// The first recipient that would exceed the limit of messages per hour.
+fn find_flooded(db: &Connection, submission: &Submission, limit: u32) -> Result<Option<Msisdn>> {
+    let since_us = micros(submission.accepted_at) - RECIPIENT_WINDOW_US;
+    let mut count = db.prepare_cached(COUNT_SENT)?;
+    let recipients = &submission.recipients;
+    for (index, recipient) in recipients.iter().enumerate() {
+        let values = [submission.account.as_i64(), recipient.to.as_i64(), since_us];
+        let sent: i64 = count.query_row(values, |row| row.get(0))?;
+        let before = recipients[..index]
+            .iter()
+            .filter(|other| other.to == recipient.to);
+        if sent.unsigned_abs() + before.count() as u64 >= u64::from(limit) {
+            return Ok(Some(recipient.to));
+        }
+    }
+    Ok(None)
+}
+
+fn remember(db: &Connection, submission: &Submission) -> Result<()> {
+    let mut remember = db.prepare_cached(REMEMBER_SENT)?;
+    for recipient in &submission.recipients {
+        remember.execute([
+            submission.account.as_i64(),
+            recipient.to.as_i64(),
+            micros(submission.accepted_at),
+            recipient.id.as_i64(),
+        ])?;
+    }
+    Ok(())
+}
+
+fn purse(row: &Row<'_>) -> Result<Purse> {
+    Ok(PurseColumns::read(row, 0)?.purse()?)
+}

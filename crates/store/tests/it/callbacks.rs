@@ -1,0 +1,320 @@
+//! Callbacks: held, attempted, postponed, parked, released.
+
+use std::sync::Arc;
+
+use domain::delivery::{Callback, CallbackKind, CallbackNext, CallbackSettlement, Claim};
+use domain::message::Submission;
+use domain::ports::{
+    CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, HeldCallback, Matched,
+    SigningSecrets, Store,
+};
+use domain::{Network, Outcome};
+
+use super::sample::{EVERYTHING, accept, account, at, create_account, message};
+use super::steps::{
+    ABSENT, attempt, claim_callbacks, deliver, first_result, future, held, join, past, receipt,
+    settle, settle_callback, taken, tried, url,
+};
+
+on_both_stores!(
+    a_report_that_nobody_holds_is_claimed,
+    a_report_says_the_same_whoever_holds_it,
+    a_report_that_a_node_holds_is_not,
+    no_report_without_an_address,
+    a_received_report_is_done,
+    a_report_that_failed_is_tried_again_at_its_time,
+    a_parked_report_waits_for_nobody,
+    a_report_can_be_put_back_untried,
+    a_settle_that_names_another_claim_changes_nothing,
+    every_try_is_written_down,
+    what_a_node_does_not_know_of_is_released,
+    an_account_has_its_secret,
+    a_replaced_secret_signs_besides_for_a_while,
+);
+
+fn ids(callbacks: &[Callback]) -> Vec<u64> {
+    callbacks.iter().map(|callback| callback.id.get()).collect()
+}
+
+/// All callbacks.
+async fn list(store: &Arc<dyn Store>) -> Vec<CallbackRecord> {
+    list_with(store, true).await
+}
+
+async fn list_with(store: &Arc<dyn Store>, with_done: bool) -> Vec<CallbackRecord> {
+    let filter = CallbackFilter {
+        with_done,
+        ..CallbackFilter::default()
+    };
+    let listed = store.list_callbacks(&filter, EVERYTHING).await;
+    listed.expect("answers")
+}
+
+async fn a_report_that_nobody_holds_is_claimed(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    for id in 1..=3 {
+        accept(&store, vec![held(id, node)]).await;
+        settle(
+            &store,
+            node,
+            vec![first_result(id, taken(&[&id.to_string()]))],
+        )
+        .await;
+        let batch = Arc::new(vec![receipt(&id.to_string(), Outcome::Delivered)]);
+        let matched = store.settle_receipts(node, batch, false).await;
+        let matched = matched.expect("answers");
+        assert!(
+            matches!(&matched[..], [Matched::Ended(ended)] if ended.callback.is_none()),
+            "{matched:?}"
+        );
+    }
+    let first = store.claim_callbacks(node, 2, &[]).await.expect("answers");
+    let first = first.due;
+    assert_eq!(first.len(), 2);
+    assert_eq!(first[0].payload, r#"{"id":"1","status":1,"error":0}"#);
+    assert_eq!((first[0].account, first[0].tries), (account(1), 0));
+    assert_eq!((first[0].claim.attempt, first[0].created_at), (1, past(2)));
+    assert_eq!(claim_callbacks(&store, node).await.len(), 1);
+    assert_eq!(claim_callbacks(&store, node).await, []);
+}
+
+async fn a_report_says_the_same_whoever_holds_it(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    let outcomes = [Outcome::Delivered, ABSENT, Outcome::Expired];
+    let networks = [None, Network::new("247", "01"), Network::new("310", "004")];
+    let cases = outcomes
+        .iter()
+        .flat_map(|&it| networks.map(|network| (it, network)));
+    let hold = [true, false].into_iter().cycle();
+    for (id, ((outcome, network), hold)) in (1..).zip(cases.zip(hold)) {
+        let mut submission = held(id, node);
+        submission.recipients[0].network = network;
+        accept(&store, vec![submission]).await;
+        let reference = id.to_string();
+        settle(&store, node, vec![first_result(id, taken(&[&reference]))]).await;
+        let batch = Arc::new(vec![receipt(&reference, outcome)]);
+        let matched = store.settle_receipts(node, batch, hold).await;
+        let matched = matched.expect("answers");
+        let [Matched::Ended(ended)] = &matched[..] else {
+            panic!("{matched:?}")
+        };
+        let callback = match &ended.callback {
+            Some(callback) => callback.clone(),
+            None => claim_callbacks(&store, node).await.remove(0),
+        };
+        assert_eq!(ended.callback.is_some(), hold);
+        let expected = domain::delivery::report_payload(message(id), outcome, network);
+        assert_eq!(callback.payload, expected);
+        assert_eq!(callback.url, url("https://example.com/dlr"));
+        assert_eq!(
+            (callback.account, callback.created_at),
+            (account(1), past(2))
+        );
+        assert_eq!(list(&store).await[0].payload, expected);
+    }
+}
+
+async fn a_report_that_a_node_holds_is_not(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    deliver(&store, node, 1).await;
+    assert_eq!(claim_callbacks(&store, node).await, []);
+}
+
+async fn no_report_without_an_address(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    let silent = Submission {
+        dlr_url: None,
+        ..held(1, node)
+    };
+    accept(&store, vec![silent]).await;
+    settle(&store, node, vec![first_result(1, taken(&["a"]))]).await;
+    let batch = Arc::new(vec![receipt("a", Outcome::Delivered)]);
+    let matched = store.settle_receipts(node, batch, true).await;
+    let matched = matched.expect("answers");
+    assert!(
+        matches!(&matched[..], [Matched::Ended(ended)] if ended.callback.is_none()),
+        "{matched:?}"
+    );
+    assert_eq!(list(&store).await, []);
+}
+
+async fn a_received_report_is_done(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    let callback = deliver(&store, node, 1).await;
+    assert!(settle_callback(&store, node, tried(&callback, CallbackNext::Done, 3)).await);
+    let expected = CallbackRecord {
+        id: callback.id,
+        kind: CallbackKind::Report,
+        about: CallbackSubject::Message(message(1)),
+        account: account(1),
+        url: "https://example.com/dlr".to_owned(),
+        payload: callback.payload,
+        state: CallbackState::Done,
+        tries: 1,
+        created_at: past(2),
+        last: Some(attempt(3)),
+    };
+    assert_eq!(list(&store).await, [expected]);
+    assert_eq!(
+        list_with(&store, false).await,
+        [],
+        "not among the open ones"
+    );
+}
+
+async fn a_report_that_failed_is_tried_again_at_its_time(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    let (soon, far) = (
+        deliver(&store, node, 1).await,
+        deliver(&store, node, 2).await,
+    );
+    let batch = vec![
+        tried(&soon, CallbackNext::Later(past(5)), 3),
+        tried(&far, CallbackNext::Later(future(5)), 4),
+    ];
+    let settled = store.settle_callbacks(node, Arc::new(batch)).await;
+    assert_eq!(settled.expect("answers"), [true, true]);
+    let claimed = claim_callbacks(&store, node).await;
+    let expected = Callback {
+        tries: 1,
+        claim: Claim {
+            due_at: past(5),
+            attempt: 2,
+        },
+        ..soon
+    };
+    assert_eq!(claimed, [expected]);
+    let listed = list(&store).await;
+    let due_at = future(5);
+    assert_eq!(listed[0].state, CallbackState::Waiting { due_at });
+    assert_eq!(listed[0].last, Some(attempt(4)));
+}
+
+async fn a_parked_report_waits_for_nobody(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    let callback = deliver(&store, node, 1).await;
+    assert!(settle_callback(&store, node, tried(&callback, CallbackNext::Parked, 3)).await);
+    assert_eq!(claim_callbacks(&store, node).await, []);
+    let open = list_with(&store, false).await;
+    assert_eq!((open.len(), open[0].state), (1, CallbackState::Parked));
+}
+
+async fn a_report_can_be_put_back_untried(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    let callback = deliver(&store, node, 1).await;
+    let untried = CallbackSettlement {
+        attempt: None,
+        ..tried(&callback, CallbackNext::Later(past(5)), 3)
+    };
+    assert!(settle_callback(&store, node, untried).await);
+    assert_eq!(claim_callbacks(&store, node).await[0].tries, 0);
+    assert_eq!(list(&store).await[0].last, None);
+    let attempts = store.list_attempts(callback.id).await;
+    assert_eq!(attempts.expect("answers"), []);
+}
+
+async fn a_settle_that_names_another_claim_changes_nothing(store: Arc<dyn Store>) {
+    let (node, other) = (join(&store).await, join(&store).await);
+    let callback = deliver(&store, node, 1).await;
+    let right = tried(&callback, CallbackNext::Done, 3);
+    let with = |claim| CallbackSettlement {
+        claim,
+        ..right.clone()
+    };
+    let claim = callback.claim;
+    let number = with(Claim {
+        attempt: 2,
+        ..claim
+    });
+    let time = with(Claim {
+        due_at: past(0),
+        ..claim
+    });
+    for (name, node, settlement, expected) in [
+        ("another node", other, right.clone(), false),
+        ("another number", node, number, false),
+        ("another time", node, time, false),
+        ("the right one", node, right.clone(), true),
+        ("again", node, right.clone(), false),
+    ] {
+        let settled = settle_callback(&store, node, settlement).await;
+        assert_eq!(settled, expected, "{name}");
+    }
+    let attempts = store.list_attempts(callback.id).await;
+    assert_eq!(attempts.expect("answers"), [attempt(3)]);
+    let empty = store.settle_callbacks(node, Arc::new(vec![])).await;
+    assert_eq!(empty.expect("answers"), [false; 0]);
+}
+
+async fn every_try_is_written_down(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    let mut callback = deliver(&store, node, 1).await;
+    for second in 1..=3 {
+        let again = tried(&callback, CallbackNext::Later(past(second)), second);
+        assert!(settle_callback(&store, node, again).await);
+        let mut claimed = claim_callbacks(&store, node).await;
+        callback = claimed.pop().expect("it is due");
+    }
+    let mut last = tried(&callback, CallbackNext::Done, 4);
+    let bare = domain::delivery::CallbackAttempt {
+        status: None,
+        body: vec![],
+        address: None,
+        ..attempt(4)
+    };
+    last.attempt = Some(bare.clone());
+    assert!(settle_callback(&store, node, last).await);
+    let attempts = store.list_attempts(callback.id).await.expect("answers");
+    assert_eq!(attempts, [attempt(1), attempt(2), attempt(3), bare]);
+    assert_eq!(list(&store).await[0].tries, 4);
+}
+
+async fn what_a_node_does_not_know_of_is_released(store: Arc<dyn Store>) {
+    let (node, other) = (join(&store).await, join(&store).await);
+    let (kept, lost) = (
+        deliver(&store, node, 1).await,
+        deliver(&store, node, 2).await,
+    );
+    deliver(&store, other, 3).await;
+    let missing = HeldCallback {
+        id: lost.id,
+        claim: lost.claim,
+    };
+    let released = store.release_callbacks(node, vec![missing]).await;
+    assert_eq!(released.expect("answers"), 1);
+    let claimed = claim_callbacks(&store, other).await;
+    assert_eq!(ids(&claimed), [lost.id.get()]);
+    let stale = tried(&lost, CallbackNext::Done, 3);
+    assert!(!settle_callback(&store, node, stale).await);
+    assert!(settle_callback(&store, node, tried(&kept, CallbackNext::Done, 3)).await);
+}
+
+async fn an_account_has_its_secret(store: Arc<dyn Store>) {
+    let owner = create_account(&store, "acme").await;
+    let secrets = store.find_signing_secrets(owner).await.expect("answers");
+    let first = SigningSecrets {
+        newest: "secret of acme".to_owned(),
+        former: None,
+    };
+    assert_eq!(secrets, Some(first));
+    let unknown = store.find_signing_secrets(account(99)).await;
+    assert_eq!(unknown.expect("answers"), None);
+}
+
+/// Each rotation keeps the secret before it, for its time.
+async fn a_replaced_secret_signs_besides_for_a_while(store: Arc<dyn Store>) {
+    let owner = create_account(&store, "acme").await;
+    let mut before = "secret of acme".to_owned();
+    for (secret, until) in [("second", at(50)), ("third", at(90))] {
+        let replaced = store.replace_signing_secret(owner, secret, until).await;
+        assert!(replaced.expect("answers"));
+        let secrets = store.find_signing_secrets(owner).await.expect("answers");
+        let secrets = secrets.expect("there is such an account");
+        assert_eq!(secrets.at(at(49)), [secret, &before]);
+        assert_eq!(secrets.at(until), [secret]);
+        assert_eq!(format!("{secrets:?}"), "SigningSecrets");
+        secret.clone_into(&mut before);
+    }
+    let unknown = store.replace_signing_secret(account(99), "x", at(1)).await;
+    assert!(!unknown.expect("answers"));
+}

@@ -1,0 +1,210 @@
+//! Programs of different versions on one database.
+
+use std::sync::Arc;
+
+use domain::ports::{Beat, NodeCard, Store};
+use jiff::SignedDuration;
+use store::{DatabaseUrl, Fit, OpenError, Schema};
+
+use super::fixture::{Database, options};
+use super::sample::accept;
+use super::steps::{HOUR, beat, card, claim, due, join, join_for};
+
+on_both_databases!(
+    an_older_program_works_on_after_a_step_that_fits,
+    an_older_program_is_refused_after_a_step_that_breaks,
+    a_step_that_breaks_waits_for_older_nodes,
+    a_step_that_fits_waits_for_nobody,
+    a_node_learns_that_its_program_may_not_go_on,
+    nodes_of_before_are_told_apart,
+);
+
+/// Undoes the step that made nodes say what they are, and the one before it, which shared out binds. No node of that time
+/// lives any more, for which a later step would wait.
+pub(super) const WITHOUT_CARDS: &str = "
+    UPDATE node SET alive_until_us = 0;
+    ALTER TABLE node DROP COLUMN started_us; ALTER TABLE node DROP COLUMN schema_level;
+    ALTER TABLE node DROP COLUMN works; ALTER TABLE node DROP COLUMN roles; ALTER TABLE node DROP COLUMN version;
+    ALTER TABLE node DROP COLUMN host; ALTER TABLE node DROP COLUMN listen;
+    DROP TABLE schema_fit;
+    DROP TABLE bind; DROP TABLE bind_wish; DROP TABLE pool; ALTER TABLE carrier DROP COLUMN links_total;
+    DELETE FROM schema_migration WHERE number >= 13";
+
+const OVER: SignedDuration = SignedDuration::from_secs(-1);
+const LATER: &str = "CREATE TABLE later (number BIGINT NOT NULL)";
+const LATER_STILL: &str = "CREATE TABLE later_still (number BIGINT NOT NULL)";
+const STEPS: &str = "SELECT number, oldest FROM schema_fit ORDER BY number";
+
+/// The schema of a program that is one step ahead of this one.
+fn newer(fit: Fit) -> Schema {
+    Schema::current().followed_by("later", LATER, fit)
+}
+
+/// That of one that is two steps ahead.
+fn newest(first: Fit, second: Fit) -> Schema {
+    newer(first).followed_by("later_still", LATER_STILL, second)
+}
+
+async fn try_open_as(database: &Database, schema: &Schema) -> Result<Arc<dyn Store>, OpenError> {
+    let url = database.url().parse().expect("a valid URL");
+    store::open_with(&url, &options(), schema).await
+}
+
+async fn open_as(database: &Database, schema: &Schema) -> Arc<dyn Store> {
+    let opened = try_open_as(database, schema).await;
+    opened.unwrap_or_else(|error| panic!("{error}"))
+}
+
+async fn refusal(database: &Database, schema: &Schema) -> String {
+    let refused = try_open_as(database, schema).await;
+    refused.err().expect("it is refused").to_string()
+}
+
+async fn an_older_program_works_on_after_a_step_that_fits(database: Database) {
+    let old = database.open().await;
+    let node = join(&old).await;
+    drop(open_as(&database, &newest(Fit::Compatible, Fit::Compatible)).await);
+    let steps = database.numbers(STEPS, 2).await;
+    assert_eq!(beat(&old, node).await, Beat::Alive);
+    drop(old);
+
+    let old = database.open().await;
+    let node = join(&old).await;
+    accept(&old, vec![due(1)]).await;
+    assert_eq!(claim(&old, node).await.len(), 1);
+    assert_eq!(beat(&old, node).await, Beat::Alive);
+    assert_eq!(
+        database.numbers(STEPS, 2).await,
+        steps,
+        "it changes nothing"
+    );
+}
+
+async fn an_older_program_is_refused_after_a_step_that_breaks(database: Database) {
+    for (case, schema) in [
+        ("the last", newest(Fit::Compatible, Fit::Breaking)),
+        ("one before", newest(Fit::Breaking, Fit::Compatible)),
+    ] {
+        drop(database.open().await);
+        drop(open_as(&database, &schema).await);
+        let error = refusal(&database, &Schema::current()).await;
+        assert!(error.contains("run the newer version"), "{case}: {error}");
+        let undo = "DROP TABLE later; DROP TABLE later_still;
+            DELETE FROM schema_fit WHERE number > (SELECT number FROM schema_migration WHERE name = '0014_nodes');
+            DELETE FROM schema_migration WHERE name IN ('later', 'later_still')";
+        database.execute(undo).await;
+    }
+}
+
+async fn a_step_that_breaks_waits_for_older_nodes(database: Database) {
+    let old = database.open().await;
+    let (dead, first, second) = (
+        join_for(&old, OVER).await,
+        join(&old).await,
+        join(&old).await,
+    );
+    let error = refusal(&database, &newer(Fit::Breaking)).await;
+    for node in [first, second] {
+        let named = format!("node {node} (version 1.2.3 on machine)");
+        assert!(error.contains(&named), "{error}");
+    }
+    assert!(!error.contains(&format!("node {dead} ")), "{error}");
+    assert!(error.contains("stop them and start again"), "{error}");
+    // The step was not applied, and those that run go on.
+    assert_eq!(beat(&old, first).await, Beat::Alive);
+    drop(database.open().await);
+
+    for node in [first, second] {
+        old.leave(node).await.expect("answers");
+    }
+    let new = open_as(&database, &newer(Fit::Breaking)).await;
+    let node = join(&new).await;
+    assert_eq!(beat(&new, node).await, Beat::Alive);
+    // Nodes that know the step are no reason to wait, and one more that starts finds nothing to do.
+    drop(open_as(&database, &newer(Fit::Breaking)).await);
+}
+
+async fn a_step_that_fits_waits_for_nobody(database: Database) {
+    let old = database.open().await;
+    let node = join(&old).await;
+    let new = open_as(&database, &newer(Fit::Compatible)).await;
+    let [old, new] = [(old, node), (new.clone(), join(&new).await)];
+    for (store, node) in [old, new] {
+        assert_eq!(beat(&store, node).await, Beat::Alive);
+    }
+}
+
+/// It may join in the very moment in which the step is applied.
+async fn a_node_learns_that_its_program_may_not_go_on(database: Database) {
+    let old = database.open().await;
+    let known = u32::try_from(Schema::current().level()).expect("a few");
+    drop(open_as(&database, &newest(Fit::Breaking, Fit::Compatible)).await);
+    let node = join(&old).await;
+    let outdated = Beat::Outdated {
+        known,
+        oldest: known + 1,
+    };
+    assert_eq!(beat(&old, node).await, outdated);
+}
+
+/// A program from before nodes said what they are knows none of the columns.
+async fn nodes_of_before_are_told_apart(database: Database) {
+    let store = database.open().await;
+    let far = "INSERT INTO node (alive_until_us) VALUES (4000000000000000)";
+    database.execute(far).await;
+    let own = NodeCard {
+        works: false,
+        ..card()
+    };
+    let own = store.join(&own, SignedDuration::ZERO, HOUR).await;
+    let own = own.expect("joins");
+    let nodes = store.list_nodes().await.expect("answers");
+    let known: Vec<_> = nodes
+        .iter()
+        .map(|seen| {
+            (
+                seen.node == own,
+                seen.facts.as_ref().map(|it| it.card.works),
+            )
+        })
+        .collect();
+    assert_eq!(known, [(false, None), (true, Some(false))]);
+    let error = refusal(&database, &newer(Fit::Breaking)).await;
+    assert!(
+        error.contains(&format!("node {},", nodes[0].node)),
+        "{error}"
+    );
+}
+
+/// Whoever may only read and write rows can start on a schema that is current.
+#[tokio::test]
+async fn a_role_that_may_create_nothing_opens_a_current_schema() {
+    let database = Database::postgres().await;
+    drop(database.open().await);
+    let name = format!("plain_{}", std::process::id());
+    let role = format!(
+        "CREATE ROLE {name} LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {name};
+        GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {name}"
+    );
+    database.execute(&role).await;
+    let url = as_role(&database, &name);
+    let opened = store::open(&url, &options()).await;
+    let store = opened.expect("there is nothing to create");
+    let node = join(&store).await;
+    let worked = (beat(&store, node).await, store.reserve_ids(1).await.is_ok());
+    let refused = store::open_with(&url, &options(), &newer(Fit::Compatible)).await;
+    drop(store);
+    let clean = format!("DROP OWNED BY {name}; DROP ROLE {name}");
+    database.execute(&clean).await;
+    assert_eq!(worked, (Beat::Alive, true));
+    assert!(refused.is_err(), "a step of the schema would fail");
+}
+
+/// The same database for another user.
+pub(super) fn as_role(database: &Database, name: &str) -> DatabaseUrl {
+    let url = database.url();
+    let (_, place) = url.rsplit_once('@').expect("a URL with a user");
+    let url = format!("postgres://{name}@{place}");
+    url.parse().expect("a valid URL")
+}

@@ -1,0 +1,448 @@
+//! Finding messages and callbacks, and the detail of one message.
+
+use std::sync::Arc;
+
+use domain::delivery::{CallbackNext, Sent};
+use domain::message::{SendTime, Submission};
+use domain::ports::{
+    CallbackFilter, CallbackState, CallbackSubject, Found, Look, MessageFilter, MessageSummary,
+    StateName, Store,
+};
+use domain::{AccountId, CallbackId, Channel, Code, MessageId, Msisdn, Originator, Outcome};
+
+use super::sample::{accept, account, at, message};
+use super::steps::{
+    ABSENT, attempt, claim, deliver, due, due_at, first_result, future, held, join, past, receipt,
+    replay_all, report, result, send, settle, settle_callback, taken, tried, url,
+};
+
+on_both_stores!(
+    messages_are_found_by_whatever_is_known_of_them,
+    messages_of_a_time_are_found_in_spite_of_some_disorder,
+    a_look_without_a_match_comes_to_an_end,
+    states_are_told_apart,
+    a_story_tells_the_whole_way,
+    a_story_knows_the_next_try,
+    the_story_of_another_account_is_not_told,
+    callbacks_are_found_by_account_and_state,
+    replaying_keeps_to_the_account,
+);
+
+/// IDs with small gaps, over several segments of either store, and behind a gap that no walk by segments would cross; then
+/// those of three days, as `PostgreSQL` gives them.
+fn some_ids() -> Vec<u64> {
+    let near = (0..3_000_u64).map(|n| 1 + n * 2 + n % 7 / 6);
+    let far = (0..40).map(|n| 1_000_000_000 + n);
+    let days = (0..90).map(|n| ((1 + n / 30) << 32) + n * 700);
+    near.chain(far).chain(days).collect()
+}
+
+fn number(n: u64) -> Msisdn {
+    Msisdn::parse(&format!("+3712000000{}", n % 7)).expect("a number")
+}
+
+/// What the test knows of a message.
+struct Known {
+    id: u64,
+    owner: AccountId,
+    submission: Submission,
+}
+
+/// Three accounts, of which the third has hardly anything, seven numbers, two senders, two channels.
+async fn fill(store: &Arc<dyn Store>) -> Vec<Known> {
+    let mut known = Vec::new();
+    for (n, id) in (0_u64..).zip(some_ids()) {
+        let owner = account(if n % 1_500 == 0 { 3 } else { 1 + n % 2 });
+        let from = if n % 3 == 0 { "Acme" } else { "37120000009" };
+        let mut submission = due(id);
+        submission.account = owner;
+        submission.recipients[0].to = number(n / 5);
+        submission.from = Some(Originator::parse(from).expect("a name"));
+        submission.channel = [Channel::Sms, Channel::Viber][usize::from(n % 11 == 0)];
+        submission.accepted_at = at(i64::try_from(n).expect("small"));
+        known.push(Known {
+            id,
+            owner,
+            submission,
+        });
+    }
+    for batch in known.chunks(500) {
+        let batch = batch.iter().map(|known| known.submission.clone());
+        accept(store, batch.collect()).await;
+    }
+    known.reverse();
+    known
+}
+
+/// Looks until there is nothing older.
+async fn look_on(
+    store: &Arc<dyn Store>,
+    filter: &MessageFilter,
+    limit: u32,
+) -> Vec<MessageSummary> {
+    let (mut before, mut rows) = (None, Vec::new());
+    for _ in 0..5_000 {
+        let look = Look { before, limit };
+        let found = store.look_for_messages(filter, look).await;
+        let found: Found<_, MessageId> = found.expect("the store answers");
+        assert!(found.rows.len() <= limit as usize);
+        rows.extend(found.rows);
+        assert!(found.next < before || before.is_none(), "it gets on");
+        before = found.next;
+        if before.is_none() {
+            return rows;
+        }
+    }
+    panic!("the looking does not end");
+}
+
+async fn messages_are_found_by_whatever_is_known_of_them(store: Arc<dyn Store>) {
+    let known = fill(&store).await;
+    let all = MessageFilter::default();
+    let of = |n| MessageFilter {
+        account: Some(account(n)),
+        ..MessageFilter::default()
+    };
+    let cases: Vec<(&str, MessageFilter)> = vec![
+        ("everything", all.clone()),
+        ("an account", of(1)),
+        ("an account with little", of(3)),
+        ("an account with nothing", of(4)),
+        (
+            "an account and a number",
+            MessageFilter {
+                to: Some(number(3)),
+                ..of(2)
+            },
+        ),
+        (
+            "a number",
+            MessageFilter {
+                to: Some(number(4)),
+                ..all.clone()
+            },
+        ),
+        (
+            "a sender that is a number",
+            MessageFilter {
+                from: Some("+37120000009".to_owned()),
+                ..of(1)
+            },
+        ),
+        (
+            "a sender and a channel",
+            MessageFilter {
+                from: Some("Acme".to_owned()),
+                channel: Some(Channel::Viber),
+                ..all.clone()
+            },
+        ),
+        (
+            "a time",
+            MessageFilter {
+                since: Some(at(100)),
+                until: Some(at(160)),
+                ..of(2)
+            },
+        ),
+        (
+            "a number and a time",
+            MessageFilter {
+                to: Some(number(2)),
+                until: Some(at(900)),
+                ..of(1)
+            },
+        ),
+    ];
+    for (name, filter) in cases {
+        let fits = |known: &&Known| {
+            let submission = &known.submission;
+            let to = submission.recipients[0].to;
+            let shown = submission.from.as_ref().map(Originator::to_string);
+            filter.account.is_none_or(|account| account == known.owner)
+                && filter.to.is_none_or(|wanted| wanted == to)
+                && filter.channel.is_none_or(|it| it == submission.channel)
+                && (filter.from.is_none() || filter.from == shown)
+                && filter.since.is_none_or(|it| submission.accepted_at >= it)
+                && filter.until.is_none_or(|it| submission.accepted_at < it)
+        };
+        let expected: Vec<u64> = known.iter().filter(fits).map(|known| known.id).collect();
+        let found = look_on(&store, &filter, 97).await;
+        let found: Vec<u64> = found.iter().map(|row| row.id.get()).collect();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+/// Two nodes that reserved their IDs at the same time, one of which is slow to use them.
+async fn messages_of_a_time_are_found_in_spite_of_some_disorder(store: Arc<dyn Store>) {
+    const DAYS: i64 = 40;
+    let accepted = |day: i64, slow: bool| at(day * 86_400 + i64::from(slow) * 3_300);
+    let mut known = Vec::new();
+    for day in 0..DAYS {
+        let first = (1 + u64::try_from(day).expect("small")) << 32;
+        for (id, slow) in [(first, true), (first + 10_000, false)] {
+            let mut submission = due(id);
+            submission.accepted_at = accepted(day, slow);
+            known.push((id, submission.accepted_at));
+            accept(&store, vec![submission]).await;
+        }
+    }
+    known.reverse();
+    for (since, until) in [(10, 20), (0, 1), (39, 40), (40, 50), (25, 26)] {
+        for slow in [false, true] {
+            let (since, until) = (accepted(since, slow), accepted(until, slow));
+            let filter = MessageFilter {
+                account: Some(account(1)),
+                since: Some(since),
+                until: Some(until),
+                ..MessageFilter::default()
+            };
+            let fits = |(_, at): &&(u64, domain::Timestamp)| since <= *at && *at < until;
+            let expected: Vec<u64> = known.iter().filter(fits).map(|(id, _)| *id).collect();
+            let found = look_on(&store, &filter, 7).await;
+            let found: Vec<u64> = found.iter().map(|row| row.id.get()).collect();
+            assert_eq!(found, expected, "{since} to {until}");
+        }
+    }
+}
+
+async fn a_look_without_a_match_comes_to_an_end(store: Arc<dyn Store>) {
+    fill(&store).await;
+    let nobody = MessageFilter {
+        account: Some(account(1)),
+        from: Some("Nobody".to_owned()),
+        ..MessageFilter::default()
+    };
+    assert_eq!(look_on(&store, &nobody, 50).await, []);
+    let empty = Look {
+        before: Some(message(1)),
+        limit: 50,
+    };
+    let all = MessageFilter::default();
+    let found = store.look_for_messages(&all, empty).await;
+    let found = found.expect("answers");
+    assert_eq!((found.rows, found.next), (Vec::new(), None));
+}
+
+async fn states_are_told_apart(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    deliver(&store, node, 1).await;
+    send(&store, node, 2, &["two"]).await;
+    report(&store, node, vec![receipt("two", ABSENT)]).await;
+    send(&store, node, 3, &["three"]).await;
+    accept(
+        &store,
+        vec![due(4), due_at(5, future(1)), due_at(6, future(1))],
+    )
+    .await;
+    store
+        .cancel(account(1), message(6), past(1))
+        .await
+        .expect("answers");
+    accept(&store, vec![held(7, node)]).await;
+    let mut late = first_result(7, taken(&["seven"]));
+    late.expires_at = past(5);
+    settle(&store, node, vec![late]).await;
+    store.expire_sent(node, 10, true).await.expect("answers");
+
+    let in_state = |state| MessageFilter {
+        account: Some(account(1)),
+        state: Some(state),
+        ..MessageFilter::default()
+    };
+    let expected = [
+        (StateName::Scheduled, 5),
+        (StateName::Queued, 4),
+        (StateName::Sent, 3),
+        (StateName::Delivered, 1),
+        (StateName::Failed, 2),
+        (StateName::Expired, 7),
+        (StateName::Cancelled, 6),
+    ];
+    for (state, id) in expected {
+        let found = look_on(&store, &in_state(state), 2).await;
+        let found: Vec<_> = found
+            .iter()
+            .map(|row| (row.id.get(), row.state.name()))
+            .collect();
+        assert_eq!(found, [(id, state.name())]);
+    }
+    for (code, id) in [(Code::ABSENT, 2), (Code::EXPIRED, 7)] {
+        let filter = MessageFilter {
+            error: Some(code),
+            ..MessageFilter::default()
+        };
+        let found = look_on(&store, &filter, 2).await;
+        let found: Vec<u64> = found.iter().map(|row| row.id.get()).collect();
+        assert_eq!(found, [id], "{code}");
+    }
+}
+
+async fn a_story_tells_the_whole_way(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    let long = Submission {
+        shape: domain::message::text::Shape {
+            parts: 2,
+            ..due(1).shape
+        },
+        ..held(1, node)
+    };
+    accept(&store, vec![long]).await;
+    settle(&store, node, vec![first_result(1, taken(&["a", "b"]))]).await;
+    let told = tell(&store, 1).await;
+    assert_eq!(told.summary.state.name(), "sent");
+    assert_eq!((told.attempts, told.due_at), (Some(1), None));
+
+    let first = vec![receipt("a", Outcome::Delivered)];
+    report(&store, node, first).await;
+    let ended = report(&store, node, vec![receipt("b", ABSENT)]).await;
+    let [domain::ports::Matched::Ended(ended)] = &ended[..] else {
+        panic!("{ended:?}")
+    };
+    let callback = ended.callback.as_ref().expect("it is held");
+    let again = tried(callback, CallbackNext::Later(past(5)), 3);
+    assert!(settle_callback(&store, node, again).await);
+
+    let told = tell(&store, 1).await;
+    let parts: Vec<_> = told
+        .parts
+        .iter()
+        .map(|part| (part.part, part.reference.as_str(), part.outcome))
+        .collect();
+    let expected = [(1, "a", Some(Outcome::Delivered)), (2, "b", Some(ABSENT))];
+    assert_eq!(parts, expected);
+    assert!(told.parts.iter().all(|part| part.carrier == "alpha"));
+    assert_eq!(told.shape.parts, 2);
+    assert_eq!((told.attempts, told.due_at), (None, None));
+    let [(record, tries)] = &told.callbacks[..] else {
+        panic!("{:?}", told.callbacks)
+    };
+    assert_eq!(record.about, CallbackSubject::Message(message(1)));
+    assert_eq!(tries[..], [attempt(3)]);
+}
+
+async fn tell(store: &Arc<dyn Store>, id: u64) -> domain::ports::MessageStory {
+    let told = store.find_story(Some(account(1)), message(id)).await;
+    told.expect("answers").expect("it is there")
+}
+
+async fn a_story_knows_the_next_try(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    accept(&store, vec![due(1), due_at(2, future(7)), held(3, node)]).await;
+    let claimed = claim(&store, node).await;
+    let [parcel] = &claimed[..] else {
+        panic!("{claimed:?}")
+    };
+    let later = Sent::Later(future(3));
+    settle(&store, node, vec![result(parcel, later)]).await;
+    for (id, attempts, due_at) in [
+        (1, 1, Some(future(3))),
+        (2, 0, Some(future(7))),
+        (3, 1, None),
+    ] {
+        let told = tell(&store, id).await;
+        assert_eq!(
+            (told.attempts, told.due_at),
+            (Some(attempts), due_at),
+            "{id}"
+        );
+    }
+}
+
+async fn the_story_of_another_account_is_not_told(store: Arc<dyn Store>) {
+    accept(&store, vec![due(1)]).await;
+    let stranger = store.find_story(Some(account(2)), message(1)).await;
+    assert_eq!(stranger.expect("answers"), None);
+    let operator = store.find_story(None, message(1)).await;
+    assert!(operator.expect("answers").is_some());
+}
+
+/// Delivers a message of an account, whose report is then tried once.
+async fn reported(store: &Arc<dyn Store>, owner: u64, id: u64, next: CallbackNext) -> CallbackId {
+    let node = join(store).await;
+    let one = Submission {
+        account: account(owner),
+        dlr_url: Some(url(&format!("https://{owner}.example.com/dlr"))),
+        send: SendTime::Now,
+        ..held(id, node)
+    };
+    accept(store, vec![one]).await;
+    let name = format!("ref-{id}");
+    settle(store, node, vec![first_result(id, taken(&[&name]))]).await;
+    let ended = report(store, node, vec![receipt(&name, Outcome::Delivered)]).await;
+    let [domain::ports::Matched::Ended(ended)] = &ended[..] else {
+        panic!("{ended:?}")
+    };
+    let callback = ended.callback.as_ref().expect("it is held");
+    assert!(settle_callback(store, node, tried(callback, next, 3)).await);
+    callback.id
+}
+
+async fn callbacks_are_found_by_account_and_state(store: Arc<dyn Store>) {
+    let mut ids = Vec::new();
+    for id in 1..=12 {
+        let next = match id % 3 {
+            0 => CallbackNext::Done,
+            1 => CallbackNext::Parked,
+            _ => CallbackNext::Later(future(1)),
+        };
+        ids.push((id, reported(&store, 1 + id % 2, id, next).await));
+    }
+    ids.reverse();
+    for (owner, with_done) in [
+        (None, true),
+        (None, false),
+        (Some(1), true),
+        (Some(2), false),
+    ] {
+        let filter = CallbackFilter {
+            account: owner.map(account),
+            with_done,
+            ..CallbackFilter::default()
+        };
+        let fits = |(id, _): &&(u64, CallbackId)| {
+            owner.is_none_or(|owner| 1 + *id % 2 == owner) && (with_done || id % 3 != 0)
+        };
+        let expected: Vec<CallbackId> = ids.iter().filter(fits).map(|(_, id)| *id).collect();
+        let (mut before, mut found) = (None, Vec::new());
+        loop {
+            let look = Look { before, limit: 2 };
+            let step = store.look_for_callbacks(&filter, look).await;
+            let step = step.expect("the store answers");
+            found.extend(step.rows.iter().map(|record| record.id));
+            before = step.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, expected, "{owner:?}, {with_done}");
+    }
+}
+
+async fn replaying_keeps_to_the_account(store: Arc<dyn Store>) {
+    let mine = reported(&store, 1, 1, CallbackNext::Parked).await;
+    let theirs = reported(&store, 2, 2, CallbackNext::Parked).await;
+    let only = |account_number, id| CallbackFilter {
+        account: Some(account(account_number)),
+        id,
+        ..CallbackFilter::default()
+    };
+    let replay = |filter: CallbackFilter| {
+        let store = store.clone();
+        async move { replay_all(&store, &filter).await.expect("answers") }
+    };
+    assert_eq!(replay(only(1, Some(theirs))).await, 0);
+    assert_eq!(replay(only(1, None)).await, 1);
+    let page = super::sample::EVERYTHING;
+    let listed = store.list_callbacks(&CallbackFilter::default(), page).await;
+    let listed = listed.expect("answers");
+    let parked: Vec<CallbackId> = listed
+        .iter()
+        .filter(|record| record.state == CallbackState::Parked)
+        .map(|record| record.id)
+        .collect();
+    assert_eq!(parked, [theirs]);
+    let listed = store.list_callbacks(&only(1, None), page).await;
+    let listed: Vec<CallbackId> = listed.expect("answers").iter().map(|it| it.id).collect();
+    assert_eq!(listed, [mine]);
+}

@@ -1,0 +1,131 @@
+//! The contract of the stores: one suite that runs on both databases.
+//!
+//! A case is an `async fn` that takes a store on an empty database, or the database itself. A macro turns it into one
+//! test for `SQLite`, called `sqlite::case`, and one for `PostgreSQL`, called `postgres::case`.
+
+mod fixture;
+mod sample;
+mod steps;
+
+/// Turns each case that takes a store into two tests.
+macro_rules! on_both_stores {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let database = crate::fixture::Database::sqlite();
+                super::$case(database.open().await).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                let database = crate::fixture::Database::postgres().await;
+                super::$case(database.open().await).await;
+            })+
+        }
+    };
+}
+
+/// Turns each case that takes a database into two tests.
+macro_rules! on_both_databases {
+    ($($case:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case(crate::fixture::Database::sqlite()).await;
+            })+
+        }
+
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case(crate::fixture::Database::postgres().await).await;
+            })+
+        }
+    };
+}
+
+/// Turns each case that takes a database into a test called `serializable::case`, on `PostgreSQL` with serializable
+/// transactions, so that the database asks for many of them to be repeated.
+macro_rules! on_a_serializable_database {
+    ($($case:ident),+ $(,)?) => {
+        mod serializable {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case(crate::fixture::Database::serializable().await).await;
+            })+
+        }
+    };
+}
+
+/// Turns each case that takes a database into a test called `pooled::case`, on `PostgreSQL` behind a pooler that lends
+/// a connection for one transaction.
+macro_rules! on_a_pooled_database {
+    ($($case:ident),+ $(,)?) => {
+        mod pooled {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() {
+                super::$case(crate::fixture::Database::pooled()).await;
+            })+
+        }
+    };
+}
+
+mod accepting;
+mod access;
+mod audit;
+mod balances;
+mod binds;
+mod callbacks;
+mod carriers;
+mod catalogues;
+mod codes;
+mod columns;
+mod days;
+mod dispatch;
+mod early_receipts;
+mod encrypted;
+mod folding;
+mod handshake;
+mod heartbeat;
+mod held;
+mod history;
+mod idempotency;
+mod last_use;
+mod lookup_receipts;
+mod lookups;
+mod memberships;
+mod messages;
+mod model;
+mod money;
+mod money_at_once;
+mod nodes;
+mod noted;
+mod oauth;
+mod opening;
+mod operations;
+mod pages;
+mod part_days;
+mod parts;
+mod people;
+mod pools;
+mod pruning;
+mod receipt_matching;
+mod receipts;
+mod receiver_queues;
+mod refunds;
+mod replay;
+mod roles;
+mod scheduled;
+mod second_factor;
+mod senders;
+mod sessions;
+mod shares;
+mod sign_in;
+mod taken_ids;
+mod throttles;
+mod traffic;
+mod tries;
+mod unreadable_callbacks;

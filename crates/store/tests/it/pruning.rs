@@ -1,0 +1,158 @@
+//! Retention: what is deleted, and what is not.
+
+use std::sync::Arc;
+
+use domain::Outcome;
+use domain::delivery::{CallbackNext, Settlement};
+use domain::message::Submission;
+use domain::ports::{CallbackFilter, Matched, Store};
+use jiff::SignedDuration;
+
+use super::sample::{EVERYTHING, accept, account, message};
+use super::steps::{
+    HOUR, claim, deliver, due, due_at, first_result, future, held, join, kind, past, receipt,
+    report, send, settle, settle_callback, taken, tried,
+};
+
+on_both_stores!(
+    old_receipts_are_forgotten,
+    a_part_is_kept_as_long_as_its_message_waits,
+    a_name_that_is_used_again_is_as_young_as_its_last_part,
+    ended_messages_are_forgotten_with_all_that_is_theirs,
+    what_is_young_or_waits_is_kept,
+    steps_go_on_behind_what_waits,
+);
+
+/// Longer than the tests' past is ago.
+const AGES: SignedDuration = SignedDuration::from_hours(24 * 365 * 500);
+
+async fn old_receipts_are_forgotten(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    deliver(&store, node, 1).await;
+    let early = ["x", "y"].map(|name| receipt(name, Outcome::Delivered));
+    report(&store, node, early.to_vec()).await;
+    let prune = async |age, limit| store.prune_receipts(age, limit).await.expect("answers");
+    assert_eq!(prune(AGES, 10).await, 0);
+    assert_eq!(prune(HOUR, 2).await, 2);
+    assert_eq!(prune(HOUR, 2).await, 1);
+    assert_eq!(prune(HOUR, 2).await, 0);
+    let again = report(&store, node, vec![receipt("ref-1", Outcome::Delivered)]).await;
+    assert_eq!(again, [Matched::Kept], "it is unknown by now");
+}
+
+async fn a_part_is_kept_as_long_as_its_message_waits(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    send(&store, node, 1, &["a", "b"]).await;
+    let prune = async || store.prune_receipts(HOUR, 10).await.expect("answers");
+    assert_eq!(prune().await, 0);
+    let failed = Outcome::Failed(domain::Code::ABSENT);
+    report(&store, node, vec![receipt("b", failed)]).await;
+    assert_eq!(prune().await, 2, "nobody waits for the other part any more");
+}
+
+/// One that is young keeps nothing else from being forgotten.
+async fn a_name_that_is_used_again_is_as_young_as_its_last_part(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    for (id, reference) in [(1, "a"), (2, "b"), (3, "c")] {
+        send(&store, node, id, &[reference]).await;
+        report(&store, node, vec![receipt(reference, Outcome::Delivered)]).await;
+    }
+    accept(&store, vec![held(4, node)]).await;
+    let young = Settlement {
+        at: future(0),
+        ..first_result(4, taken(&["a"]))
+    };
+    settle(&store, node, vec![young]).await;
+    let pruned = store.prune_receipts(HOUR, 10).await;
+    assert_eq!(
+        pruned.expect("answers"),
+        3,
+        "the former use of the name, too"
+    );
+    let matched = ["a", "b", "c"].map(|name| receipt(name, Outcome::Delivered));
+    let matched = report(&store, node, matched.to_vec()).await;
+    let kinds: Vec<_> = matched.iter().map(kind).collect();
+    assert_eq!(kinds, ["ended", "kept", "kept"]);
+}
+
+async fn exists(store: &Arc<dyn Store>, id: u64) -> bool {
+    let found = store.find_message(account(1), message(id)).await;
+    found.expect("answers").is_some()
+}
+
+async fn ended_messages_are_forgotten_with_all_that_is_theirs(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    let mut callbacks = Vec::new();
+    for id in 1..=4 {
+        let callback = deliver(&store, node, id).await;
+        let next = [CallbackNext::Done, CallbackNext::Parked][usize::from(id == 2)];
+        assert!(settle_callback(&store, node, tried(&callback, next, 3)).await);
+        callbacks.push(callback);
+    }
+    accept(&store, vec![due_at(5, future(1))]).await;
+    store
+        .cancel(account(1), message(5), past(5))
+        .await
+        .expect("answers");
+    let prune = async |limit| store.prune_messages(HOUR, limit).await.expect("answers");
+    assert_eq!(prune(3).await, 3, "from the lowest ID");
+    assert!(!exists(&store, 3).await && exists(&store, 4).await);
+    assert_eq!(prune(3).await, 2);
+    assert_eq!(prune(3).await, 0);
+    assert!(!exists(&store, 5).await);
+    let filter = CallbackFilter {
+        with_done: true,
+        ..CallbackFilter::default()
+    };
+    let listed = store.list_callbacks(&filter, EVERYTHING).await;
+    assert_eq!(listed.expect("answers"), []);
+    for callback in callbacks {
+        let attempts = store.list_attempts(callback.id).await;
+        assert_eq!(attempts.expect("answers"), []);
+    }
+}
+
+async fn what_is_young_or_waits_is_kept(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    accept(&store, vec![due_at(1, future(1)), due(2), held(3, node)]).await;
+    claim(&store, node).await;
+    send(&store, node, 4, &["a"]).await;
+    deliver(&store, node, 5).await;
+    let gone = deliver(&store, node, 6).await;
+    assert!(settle_callback(&store, node, tried(&gone, CallbackNext::Done, 3)).await);
+    let young = Submission {
+        accepted_at: future(0),
+        ..due_at(7, future(1))
+    };
+    accept(&store, vec![young]).await;
+    let old = store.prune_messages(AGES, 10).await;
+    assert_eq!(old.expect("answers"), 0);
+    let old = store.prune_messages(HOUR, 10).await;
+    assert_eq!(old.expect("answers"), 1);
+    for id in 1..=7 {
+        assert_eq!(exists(&store, id).await, id != 6, "{id}");
+    }
+}
+
+async fn steps_go_on_behind_what_waits(store: Arc<dyn Store>) {
+    let node = join(&store).await;
+    for id in 1..=10 {
+        if id % 2 == 0 {
+            let callback = deliver(&store, node, id).await;
+            assert!(settle_callback(&store, node, tried(&callback, CallbackNext::Done, 3)).await);
+        } else {
+            accept(&store, vec![due_at(id, future(1))]).await;
+        }
+    }
+    let prune = async || store.prune_messages(HOUR, 2).await.expect("answers");
+    for expected in [2, 2, 1, 0] {
+        assert_eq!(prune().await, expected);
+    }
+    for id in 1..=10 {
+        assert_eq!(exists(&store, id).await, id % 2 == 1, "{id}");
+    }
+    let cancelled = store.cancel(account(1), message(3), past(5)).await;
+    cancelled.expect("answers");
+    assert_eq!(prune().await, 1, "the next walk begins at the lowest ID");
+    assert!(!exists(&store, 3).await);
+}

@@ -1,0 +1,110 @@
+//! Sessions of a person.
+
+use std::sync::Arc;
+
+use domain::person::{Device, SessionRecord};
+use domain::ports::{NewSession, Store};
+use domain::{PersonId, TokenHash};
+
+use super::people::{member, whose};
+use super::sample::{at, create_account, hash};
+
+on_both_stores!(
+    a_list_tells_where_and_when,
+    a_session_that_is_used_comes_first,
+    every_session_of_a_person_ends_at_once,
+);
+
+fn new(secret: &str, second: i64, address: &str, browser: &str) -> NewSession {
+    NewSession {
+        hash: hash(secret),
+        opened_at: at(second),
+        expires: at(900),
+        device: Device {
+            address: address.parse().ok(),
+            browser: browser.to_owned(),
+        },
+    }
+}
+
+async fn open(store: &Arc<dyn Store>, person: PersonId, session: &NewSession) {
+    let opened = store.open_session(person, session, None).await;
+    opened.expect("the session opens");
+}
+
+async fn list(store: &Arc<dyn Store>, person: PersonId, second: i64) -> Vec<SessionRecord> {
+    let listed = store.list_sessions(person, 3, at(second)).await;
+    listed.expect("answers")
+}
+
+fn hashes(sessions: &[SessionRecord]) -> Vec<TokenHash> {
+    sessions.iter().map(|session| session.hash).collect()
+}
+
+async fn a_list_tells_where_and_when(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let ann = member(&store, "ann@example.com", account).await;
+    let bob = member(&store, "bob@example.com", account).await;
+    let session = new("phone", 5, "2001:db8::7", "Firefox on Android");
+    open(&store, ann, &session).await;
+    let listed = list(&store, ann, 6).await;
+    assert_eq!(hashes(&listed), [hash("phone"), hash("ann@example.com")]);
+    assert_eq!(
+        listed[0],
+        SessionRecord {
+            hash: hash("phone"),
+            opened_at: at(5),
+            seen_at: at(5),
+            expires: at(900),
+            device: session.device,
+        }
+    );
+    assert_eq!(listed[1].device, Device::default());
+    assert_eq!(
+        hashes(&list(&store, bob, 6).await),
+        [hash("bob@example.com")]
+    );
+    assert_eq!(list(&store, ann, 900).await, [], "their time is over");
+    for secret in ["a", "b"] {
+        open(&store, ann, &new(secret, 6, "", "")).await;
+    }
+    assert_eq!(list(&store, ann, 7).await.len(), 3, "as many as asked for");
+}
+
+async fn a_session_that_is_used_comes_first(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let ann = member(&store, "ann@example.com", account).await;
+    open(&store, ann, &new("later", 5, "", "")).await;
+    let first = hash("ann@example.com");
+    store.touch_session(&first, at(9)).await.expect("answers");
+    let unknown = store.touch_session(&hash("unknown"), at(9)).await;
+    unknown.expect("answers");
+    let listed = list(&store, ann, 10).await;
+    assert_eq!(hashes(&listed), [first, hash("later")]);
+    assert_eq!((listed[0].opened_at, listed[0].seen_at), (at(1), at(9)));
+    let found = store.find_session(&first, at(10)).await.expect("answers");
+    assert_eq!(found.map(|session| session.seen_at), Some(at(9)));
+    let person = store.find_person(ann).await.expect("answers");
+    assert_eq!(person.expect("ann").seen_at, Some(at(9)));
+}
+
+async fn every_session_of_a_person_ends_at_once(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let ann = member(&store, "ann@example.com", account).await;
+    member(&store, "bob@example.com", account).await;
+    open(&store, ann, &new("second", 5, "", "")).await;
+    super::second_factor::enable(&store, ann).await;
+    let half = store.open_half(ann, &hash("half"), at(300), at(5)).await;
+    half.expect("it is half open");
+    assert_eq!(store.end_sessions(ann).await.expect("answers"), 2);
+    for (secret, expected) in [
+        ("ann@example.com", false),
+        ("second", false),
+        ("bob@example.com", true),
+    ] {
+        assert_eq!(whose(&store, secret).await.is_some(), expected, "{secret}");
+    }
+    let tried = store.try_half(&hash("half"), 5, at(6)).await;
+    assert_eq!(tried.expect("answers"), None, "nor what was half open");
+    assert_eq!(store.end_sessions(ann).await.expect("answers"), 0);
+}

@@ -1,0 +1,307 @@
+//! Traffic counts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::delivery::Sent;
+use domain::message::Submission;
+use domain::ports::{Cancel, Span, Store, TrafficCount};
+use domain::{AccountId, Channel, Code, Money, Network, Outcome, Timestamp};
+
+use super::days::undo_partitions;
+use super::fixture::Database;
+use super::handshake::WITHOUT_CARDS;
+use super::money::priced;
+use super::people::{WITHOUT_PEOPLE, WITHOUT_PLACES};
+use super::sample::{accept, create_account, message};
+use super::steps::{
+    ABSENT, due_at, first_result, future, held, join, past, receipt, report, settle, taken,
+};
+
+on_both_databases!(
+    an_end_is_counted_once_with_what_it_cost,
+    ends_are_counted_by_hour_and_by_day_and_network,
+    lookups_count_as_their_callers_are_told,
+    adding_up_changes_no_count,
+    of_many_that_add_up_at_once_none_counts_twice,
+    ends_of_an_older_schema_are_counted,
+);
+
+/// Undoes the migration and what followed it; for the tests of those before it, too.
+pub(super) const WITHOUT_DASHBOARD: &str = "
+    DROP TABLE IF EXISTS traffic_fresh;
+    ALTER TABLE account ADD COLUMN balance_micros BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE account ADD COLUMN spent_day INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE account ADD COLUMN spent_micros BIGINT NOT NULL DEFAULT 0;
+    UPDATE account SET balance_micros = l.balance_micros, spent_day = l.spent_day, spent_micros = l.spent_micros
+        FROM ledger AS l WHERE l.account_id = account.id
+            AND l.id = (SELECT max(n.id) FROM ledger AS n WHERE n.account_id = account.id);
+    ALTER TABLE ledger DROP COLUMN spent_day; ALTER TABLE ledger DROP COLUMN spent_micros;
+    DROP TABLE traffic; DROP INDEX message_found; DROP INDEX transit_message; DROP INDEX transit_unmatched;
+    DROP INDEX callback_parked_account; DROP INDEX oauth_grant_account;
+    ALTER TABLE token DROP COLUMN last_used_us;
+    DELETE FROM schema_migration WHERE number >= 9";
+
+const PRICE: i64 = 70_000;
+const NO_ROUTE: Outcome = Outcome::Failed(Code::LINK_DOWN);
+
+/// Messages and cost by how they ended; `None` is cancelled.
+type Ends = BTreeMap<Option<u16>, (u64, i64)>;
+
+fn ends(counts: &[TrafficCount]) -> Ends {
+    let mut ends = Ends::new();
+    for count in counts {
+        let code = count.outcome.map(|outcome| outcome.code().number());
+        let sums = ends.entry(code).or_default();
+        sums.0 += count.messages;
+        sums.1 += count.cost.micros();
+    }
+    ends
+}
+
+async fn list(store: &Arc<dyn Store>, of: Option<AccountId>, span: Span) -> Vec<TrafficCount> {
+    let (from, until) = (past(-1_000_000), future(1_000_000));
+    let listed = store.list_traffic(of, span, from, until).await;
+    listed.expect("the store answers")
+}
+
+fn network(code: &str) -> Network {
+    code.parse().expect("a network")
+}
+
+/// One of so many parts by a network.
+fn to_network(mut submission: Submission, parts: u8, code: &str) -> Submission {
+    submission.shape.parts = parts;
+    for recipient in &mut submission.recipients {
+        recipient.network = Some(network(code));
+    }
+    submission
+}
+
+/// Ends five messages in five ways, some of them twice.
+async fn end_in_every_way(store: &Arc<dyn Store>, owner: AccountId) {
+    let node = join(store).await;
+    let mut batch: Vec<Submission> = (1..=4).map(|id| held(id, node)).collect();
+    batch[3].expires_at = past(10);
+    batch.push(due_at(5, future(1)));
+    let batch = batch
+        .into_iter()
+        .map(|submission| priced(submission, owner, PRICE));
+    accept(store, batch.collect()).await;
+    let mut late = first_result(4, taken(&["d"]));
+    late.expires_at = past(10);
+    let results = vec![
+        first_result(1, taken(&["a"])),
+        first_result(2, taken(&["b"])),
+        first_result(3, Sent::Over(NO_ROUTE)),
+        late,
+    ];
+    settle(store, node, results).await;
+    for _ in 0..2 {
+        let receipts = vec![receipt("a", Outcome::Delivered), receipt("b", ABSENT)];
+        report(store, node, receipts).await;
+        store.expire_sent(node, 10, true).await.expect("answers");
+    }
+    for expected in [true, false] {
+        let cancelled = store.cancel(owner, message(5), past(3)).await;
+        assert_eq!(cancelled.expect("answers") == Cancel::Done, expected);
+    }
+}
+
+fn every_end() -> Ends {
+    let absent = Code::ABSENT.number();
+    Ends::from([
+        (None, (1, 0)),
+        (Some(0), (1, PRICE)),
+        (Some(Code::EXPIRED.number()), (1, PRICE)),
+        (Some(absent), (1, PRICE)),
+        (Some(Code::LINK_DOWN.number()), (1, 0)),
+    ])
+}
+
+async fn an_end_is_counted_once_with_what_it_cost(database: Database) {
+    let store = database.open().await;
+    let owner = create_account(&store, "acme").await;
+    let other = create_account(&store, "other").await;
+    end_in_every_way(&store, owner).await;
+    for span in [Span::Hour, Span::Day] {
+        assert_eq!(ends(&list(&store, Some(owner), span).await), every_end());
+        assert_eq!(ends(&list(&store, None, span).await), every_end(), "of all");
+        assert_eq!(list(&store, Some(other), span).await, []);
+    }
+}
+
+async fn ends_are_counted_by_hour_and_by_day_and_network(database: Database) {
+    const HOUR: i64 = 3_600;
+    let store = database.open().await;
+    let owner = create_account(&store, "acme").await;
+    let node = join(&store).await;
+    // Their ends: twice in the same hour, once in the next, once on the next day.
+    let sent = [
+        (1, 1, "24701", 0),
+        (2, 3, "24702", 10),
+        (3, 1, "24701", HOUR),
+        (4, 2, "24701", 24 * HOUR),
+    ];
+    let day = Timestamp::from_second(1_000_000_000 / 86_400 * 86_400).expect("within range");
+    for (id, parts, code, second) in sent {
+        let one = to_network(held(id, node), parts, code);
+        accept(&store, vec![priced(one, owner, PRICE)]).await;
+        let name = id.to_string();
+        settle(&store, node, vec![first_result(id, taken(&[&name]))]).await;
+        let mut ended = receipt(&name, Outcome::Delivered);
+        ended.at = day + jiff::SignedDuration::from_secs(second);
+        report(&store, node, vec![ended]).await;
+    }
+    let count = |second: i64, code: Option<&str>, messages: u64, parts: u64| TrafficCount {
+        start: day + jiff::SignedDuration::from_secs(second),
+        channel: Channel::Sms,
+        network: code.map(network),
+        outcome: Some(Outcome::Delivered),
+        messages,
+        parts,
+        cost: Money::from_micros(PRICE * i64::try_from(messages).expect("small")),
+    };
+    let hours = [
+        count(0, None, 2, 4),
+        count(HOUR, None, 1, 1),
+        count(24 * HOUR, None, 1, 2),
+    ];
+    assert_eq!(list(&store, Some(owner), Span::Hour).await, hours);
+    let days = [
+        count(0, Some("24701"), 2, 2),
+        count(0, Some("24702"), 1, 3),
+        count(24 * HOUR, Some("24701"), 1, 2),
+    ];
+    assert_eq!(list(&store, Some(owner), Span::Day).await, days);
+
+    let next_day = day + jiff::SignedDuration::from_hours(24);
+    let only = |from, until| store.list_traffic(Some(owner), Span::Day, from, until);
+    let first = only(day, next_day).await.expect("answers");
+    assert_eq!(first, days[..2], "the end is excluded");
+    let second = only(day + jiff::SignedDuration::from_secs(1), future(0)).await;
+    assert_eq!(
+        second.expect("answers"),
+        days[2..],
+        "what begins before is not"
+    );
+}
+
+/// Adds up what was counted, so many rows at a time, and returns how many there were.
+async fn add_up(store: &Arc<dyn Store>, step: u32) -> u64 {
+    let mut sum = 0;
+    loop {
+        let added = store.add_up_traffic(step).await.expect("answers");
+        sum += added;
+        if added < u64::from(step) {
+            return sum;
+        }
+    }
+}
+
+async fn adding_up_changes_no_count(database: Database) {
+    const LEFT: &str = "SELECT count(*) FROM traffic_fresh";
+    let store = database.open().await;
+    let owner = create_account(&store, "acme").await;
+    end_in_every_way(&store, owner).await;
+    let mut before = Vec::new();
+    for span in [Span::Hour, Span::Day] {
+        before.push((span, list(&store, Some(owner), span).await));
+    }
+    let is_postgres = matches!(database, Database::Postgres(_));
+    for step in [1, 1, 1, 2, 100] {
+        let added = store.add_up_traffic(step).await.expect("answers");
+        assert!(added <= u64::from(step));
+        for (span, before) in &before {
+            assert_eq!(list(&store, Some(owner), *span).await, *before);
+            assert_eq!(list(&store, None, *span).await, *before, "of all");
+        }
+    }
+    assert_eq!(add_up(&store, 100).await, 0);
+    if is_postgres {
+        assert_eq!(database.numbers(LEFT, 1).await, [[Some(0)]]);
+    }
+}
+
+/// Several nodes add up while messages end.
+async fn of_many_that_add_up_at_once_none_counts_twice(database: Database) {
+    const MESSAGES: u64 = 60;
+    let store = database.open().await;
+    let owner = create_account(&store, "acme").await;
+    let node = join(&store).await;
+    let batch = (1..=MESSAGES).map(|id| priced(held(id, node), owner, PRICE));
+    accept(&store, batch.collect()).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let store = database.open().await;
+        tasks.spawn(async move {
+            for _ in 0..20 {
+                add_up(&store, 3).await;
+            }
+        });
+    }
+    for id in 1..=MESSAGES {
+        let over = first_result(id, Sent::Over(Outcome::Delivered));
+        settle(&store, node, vec![over]).await;
+    }
+    tasks.join_all().await;
+    let counted = |counts: &[TrafficCount]| -> u64 { counts.iter().map(|it| it.messages).sum() };
+    for span in [Span::Hour, Span::Day] {
+        assert_eq!(counted(&list(&store, Some(owner), span).await), MESSAGES);
+    }
+    // The first looks of a store begin at the beginning, so that nothing is left behind.
+    add_up(&database.open().await, 100).await;
+    for span in [Span::Hour, Span::Day] {
+        assert_eq!(counted(&list(&store, None, span).await), MESSAGES);
+    }
+}
+
+async fn lookups_count_as_their_callers_are_told(database: Database) {
+    let store = database.open().await;
+    let owner = create_account(&store, "acme").await;
+    let node = join(&store).await;
+    let lookup = |id| Submission {
+        channel: Channel::Hlr,
+        from: None,
+        ..priced(held(id, node), owner, PRICE)
+    };
+    accept(&store, vec![lookup(1), lookup(2)]).await;
+    let answered = Sent::Answered {
+        outcome: Outcome::Delivered,
+        report: "{}".to_owned(),
+    };
+    let results = vec![
+        first_result(1, answered),
+        first_result(2, Sent::Over(NO_ROUTE)),
+    ];
+    settle(&store, node, results).await;
+    let counts = list(&store, Some(owner), Span::Hour).await;
+    assert!(counts.iter().all(|count| count.channel == Channel::Hlr));
+    let told = store.find_message(owner, message(2)).await;
+    let told = told.expect("answers").expect("it is there").state;
+    let domain::MessageState::Ended { outcome, .. } = told else {
+        panic!("{told:?}")
+    };
+    let expected = Ends::from([
+        (Some(0), (1, PRICE)),
+        (Some(outcome.code().number()), (1, 0)),
+    ]);
+    assert_eq!(ends(&counts), expected);
+}
+
+async fn ends_of_an_older_schema_are_counted(database: Database) {
+    let store = database.open().await;
+    let owner = create_account(&store, "acme").await;
+    end_in_every_way(&store, owner).await;
+    drop(store);
+    undo_partitions(&database).await;
+    database.execute(WITHOUT_CARDS).await;
+    database.execute(WITHOUT_PLACES).await;
+    database.execute(WITHOUT_DASHBOARD).await;
+    database.execute(WITHOUT_PEOPLE).await;
+
+    let store = database.open().await;
+    for span in [Span::Hour, Span::Day] {
+        assert_eq!(ends(&list(&store, Some(owner), span).await), every_end());
+    }
+}

@@ -1,0 +1,144 @@
+//! Attempts at passwords and codes, and known browsers.
+
+use std::sync::Arc;
+
+use domain::TokenHash;
+use domain::access::tries::TryLimit;
+use domain::ports::{Store, TryKey};
+use tokio::task::JoinSet;
+
+use super::people::member;
+use super::sample::{at, create_account};
+
+on_both_stores!(
+    tries_are_counted_by_all_their_keys_or_none,
+    many_tries_at_once_are_as_many_as_one_by_one,
+    pauses_grow_until_the_right_answer,
+    tries_and_browsers_are_forgotten_in_time,
+    a_browser_is_known_for_those_who_signed_in_with_it,
+);
+
+const STEADY: TryLimit = TryLimit::Steady {
+    burst: 2,
+    forgiven_after_s: 10,
+};
+const GROWING: TryLimit = TryLimit::Growing {
+    burst: 2,
+    pause_s: 60,
+};
+const DAY: i64 = 86_400;
+
+fn key(name: &str, limit: TryLimit) -> TryKey {
+    (TokenHash::of(name), limit)
+}
+
+async fn begin(store: &Arc<dyn Store>, keys: &[TryKey], second: i64) -> Result<(), u32> {
+    store.begin_try(keys, at(second)).await.expect("answers")
+}
+
+async fn tries_are_counted_by_all_their_keys_or_none(store: Arc<dyn Store>) {
+    let (one, other) = (key("one", STEADY), key("other", STEADY));
+    assert_eq!(begin(&store, &[one], 0).await, Ok(()));
+    assert_eq!(begin(&store, &[one, other], 0).await, Ok(()));
+    assert_eq!(
+        begin(&store, &[other, one], 0).await,
+        Err(10),
+        "one is full"
+    );
+    assert_eq!(
+        begin(&store, &[other], 0).await,
+        Ok(()),
+        "that did not count"
+    );
+    assert_eq!(begin(&store, &[other], 4).await, Err(6));
+    store.forgive_try(&[one, other]).await.expect("answers");
+    assert_eq!(begin(&store, &[other, one], 4).await, Ok(()));
+    assert_eq!(begin(&store, &[one], 10).await, Ok(()), "one is forgiven");
+    let unknown = key("unknown", STEADY);
+    store.forgive_try(&[unknown]).await.expect("nothing to do");
+}
+
+async fn many_tries_at_once_are_as_many_as_one_by_one(store: Arc<dyn Store>) {
+    let mut all = JoinSet::new();
+    for n in 0..12 {
+        let (store, own) = (store.clone(), key(&format!("own {n}"), STEADY));
+        let shared = key(
+            "shared",
+            TryLimit::Steady {
+                burst: 5,
+                forgiven_after_s: 10,
+            },
+        );
+        // In either order.
+        let keys = if n % 2 == 0 {
+            [own, shared]
+        } else {
+            [shared, own]
+        };
+        all.spawn(async move { begin(&store, &keys, 0).await });
+    }
+    let passed = all.join_all().await.into_iter().flatten();
+    assert_eq!(passed.count(), 5);
+}
+
+async fn pauses_grow_until_the_right_answer(store: Arc<dyn Store>) {
+    let codes = key("codes", GROWING);
+    for (second, expected) in [
+        (0, Ok(())),
+        (0, Ok(())),
+        (1, Err(59)),
+        (60, Ok(())),
+        (61, Err(119)),
+        (180, Ok(())),
+    ] {
+        assert_eq!(begin(&store, &[codes], second).await, expected, "{second}");
+    }
+    store.forgive_try(&[codes]).await.expect("answers");
+    assert_eq!(begin(&store, &[codes], 181).await, Ok(()));
+    assert_eq!(begin(&store, &[codes], 181).await, Ok(()));
+    assert_eq!(begin(&store, &[codes], 181).await, Err(60));
+}
+
+async fn tries_and_browsers_are_forgotten_in_time(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let ann = member(&store, "ann@example.com", account).await;
+    for (name, second) in [("a", 0), ("b", 1), ("c", 2)] {
+        assert_eq!(begin(&store, &[key(name, GROWING)], second).await, Ok(()));
+    }
+    for (name, second) in [("x", DAY), ("y", DAY + 2)] {
+        let browser = TokenHash::of(name);
+        let remembered = store.remember_browser(&browser, ann, at(second)).await;
+        remembered.expect("answers");
+    }
+    let prune = async |second, limit| {
+        let pruned = store.prune_tries(at(second), limit).await;
+        pruned.expect("answers")
+    };
+    assert_eq!(prune(DAY - 1, 10).await, 0);
+    assert_eq!(prune(DAY + 1, 1).await, 2, "one of each");
+    assert_eq!(prune(DAY + 1, 10).await, 1, "the other try");
+    assert_eq!(prune(DAY + 2, 10).await, 2);
+}
+
+async fn a_browser_is_known_for_those_who_signed_in_with_it(store: Arc<dyn Store>) {
+    let account = create_account(&store, "acme").await;
+    let ann = member(&store, "ann@example.com", account).await;
+    let bob = member(&store, "bob@example.com", account).await;
+    let browser = TokenHash::of("browser");
+    let known = async |second| {
+        let mut known = store
+            .list_known(&browser, at(second))
+            .await
+            .expect("answers");
+        known.sort_by_key(|person| person.as_i64());
+        known
+    };
+    assert_eq!(known(0).await, []);
+    for (person, expires) in [(ann, 10), (bob, 20), (ann, 30)] {
+        let remembered = store.remember_browser(&browser, person, at(expires)).await;
+        remembered.expect("answers");
+    }
+    assert_eq!(known(19).await, [ann, bob]);
+    assert_eq!(known(20).await, [ann]);
+    assert_eq!(known(30).await, []);
+}
