@@ -106,7 +106,7 @@ impl Slot {
         let location = Location::default();
         let destinations = checked.recipients.iter().map(|to| Destination {
             to: *to,
-            location: location.clone(),
+            location,
             per_part: request.price,
             price: request.price,
             route: table.choose(checked.channel, checked.account, to, &location),

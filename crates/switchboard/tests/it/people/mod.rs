@@ -5,6 +5,7 @@ pub(crate) mod browser;
 pub(crate) mod client;
 mod codes;
 mod consent;
+mod consent_page;
 mod invitations;
 mod managing;
 mod operator;

@@ -50,6 +50,7 @@ mod reference_data;
 mod refusing;
 mod secrecy;
 mod security_headers;
+mod sender_rules;
 mod senders;
 mod tls;
 mod tokens;

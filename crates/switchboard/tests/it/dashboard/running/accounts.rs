@@ -166,7 +166,7 @@ async fn an_account_is_created_credited_limited_suspended_and_resumed() {
     page.wait_for("The account is suspended").await;
     wait_for("a refusal", || (status() == 403).then_some(()));
     page.click("Resume").await;
-    page.wait_for("The account goes on").await;
+    page.wait_for("The account is active again").await;
     wait_for("an answer", || (status() == 200).then_some(()));
     page.assert_quiet();
 }
