@@ -1,7 +1,7 @@
 //! The program: reads the configuration, wires the crates together, starts and stops them; and the command line.
 //!
 //! It contains the configuration ([`config`]), the command line ([`cli`], [`commands`]), wiring and signals ([`serve`],
-//! [`carriers`], [`rules`], [`follower`], [`outside`]), and the set-up of logs and metrics ([`telemetry`]).
+//! [`carriers`], [`follower`], [`outside`]), and the set-up of logs and metrics ([`telemetry`]).
 //!
 //! It contains no rules of the service.
 
