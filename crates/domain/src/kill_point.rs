@@ -28,7 +28,7 @@ macro_rules! kill_points {
 kill_points! {
     RequestCame "request.came" "A request is about to be processed; earlier responses on its connection are written."
     AnswerMade "answer.made" "The response is ready, but not written."
-    IdsReserved "ids.reserved" "A block of IDs is reserved, and none of them is used."
+    IdsReserved "ids.reserved" "A block of IDs is reserved. No ID of it is used yet."
     AcceptBegins "accept.begins" "Submissions are about to be stored."
     AcceptInside "accept.inside" "Submissions with idempotency keys are written, but not committed."
     AcceptCommitted "accept.committed" "Submissions are stored, but neither queued in memory nor answered."

@@ -118,8 +118,8 @@ pub(super) const fn shared(total: usize) -> usize {
     total - total / 4
 }
 
-/// Whether one of many that share `total` slots, of which `taken` are in use, may take one more than the `used` ones it
-/// has. It may while it uses less than half of the free ones, or only a few. So the next one always finds a slot.
+/// Whether a receiver that uses `used` slots may take one more. All receivers share `total` slots and use `taken`. It may
+/// while it uses less than half of the free slots, or only a few, so a new receiver always finds one.
 pub(super) const fn may_take(used: usize, taken: usize, total: usize) -> bool {
     let free = shared(total).saturating_sub(taken);
     taken < total && (used < MIN_SHARE || used < free.div_ceil(2))

@@ -43,7 +43,7 @@ pub enum Refusal {
     /// The token may not be used from the caller's address.
     #[error("the API token may not be used from the address {0}")]
     Address(IpAddr),
-    /// The token has none of these permissions; the route needs one of them.
+    /// The route needs one of these permissions, and the token has none.
     #[error("the API token lacks the permission {}", either(.0))]
     NotGranted(&'static [Permission]),
     /// Too many wrong tokens came from the caller's address.
@@ -56,7 +56,7 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
-/// Lists permissions of which one is enough, for people to read.
+/// Lists alternative permissions for an error message.
 pub fn either(permissions: &[Permission]) -> String {
     let names: Vec<String> = permissions.iter().map(|name| format!("'{name}'")).collect();
     names.join(" or ")
@@ -209,7 +209,7 @@ impl Gate {
         self.count_failure(address, Refusal::Missing)
     }
 
-    /// Counts a wrong token against its address. An address without attempts left is told to wait instead.
+    /// Counts a wrong token against its address. After too many, the address must wait.
     fn count_failure(&self, address: IpAddr, refusal: Refusal) -> Refusal {
         match self.throttle.fail(address, self.clock.now()) {
             Some(retry_after_s) => Refusal::Throttled { retry_after_s },

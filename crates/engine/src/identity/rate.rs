@@ -19,7 +19,7 @@ pub enum Requester {
     People,
 }
 
-/// What is left of an account's rate limit after a request.
+/// The remaining rate limit of an account after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
     /// Requests a second, which is also the largest burst.

@@ -17,7 +17,7 @@ const EXTRA_LOOKUP_EVERY_MS: i64 = 100;
 /// How many addresses are counted; beyond that, those without failures left are dropped.
 const MAX_ADDRESSES: usize = 10_000;
 
-/// Counts failures by address. An IPv6 caller is counted by its /64, all of which it owns.
+/// Counts failures by address. IPv6 addresses count by /64, because a caller usually owns the whole /64.
 pub struct Throttle {
     burst: u32,
     forgiven_after_s: i64,

@@ -128,7 +128,7 @@ impl Traffic {
     }
 }
 
-/// The start times of `count` spans, the last of which is in progress.
+/// The start times of the last `count` spans. The current span is the last one.
 fn starts(now: Timestamp, length: SignedDuration, count: usize) -> Vec<Timestamp> {
     let length_s = length.as_secs();
     let last = now.as_second().div_euclid(length_s);

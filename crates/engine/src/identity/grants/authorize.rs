@@ -15,7 +15,7 @@ use crate::identity::throttle::network;
 /// Maximum length of the `state` that is returned.
 const MAX_STATE_BYTES: usize = 2048;
 
-/// What a client is told about its request: an error code of the standard, and a description.
+/// An OAuth error code and its description.
 pub(super) type RequestError = (&'static str, &'static str);
 
 pub(super) const BUSY: RequestError = (
@@ -49,7 +49,7 @@ pub struct AuthorizeParams {
 /// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorizeError {
-    /// Client or redirect are not certain, so only the person is told and nobody is redirected.
+    /// The client or the redirect URI is not verified, so the person sees the error and is not redirected.
     #[error("{0}")]
     Shown(String),
     /// The client may be told, at its redirect URI.

@@ -103,7 +103,7 @@ impl Grants {
         }
     }
 
-    /// A client that was deleted must register again, so it is told that it is unknown.
+    /// Answers that the client is unknown, so that a deleted client registers again.
     async fn report_unknown_client(
         &self,
         error: TokenError,
@@ -238,8 +238,8 @@ impl Grants {
         }
     }
 
-    /// Counts a failure against its address; an address without attempts left is told to wait instead. A replayed code
-    /// or token is logged, because it may have been stolen.
+    /// Counts a failure against its address. After too many, the address must wait. A replayed code or token is logged,
+    /// because it may have been stolen.
     fn failed(&self, error: TokenError, from: IpAddr) -> TokenError {
         if matches!(error, TokenError::Grant(GrantRefusal::Replayed)) {
             tracing::warn!(address = %from, "a code or refresh token came again; all tokens of its grant are revoked");
