@@ -18,13 +18,13 @@ use crate::PATIENCE;
 use crate::folder::TempDir;
 use crate::http;
 use crate::postgres_server::{newest_binaries, owner, send_signal};
-use member::{Help, Member, Places, basic_authorization};
+use member::{Member, Places, Repair, basic_authorization};
 
 /// How many members there are.
 const MEMBERS: usize = 3;
 const POLL: Duration = Duration::from_millis(200);
-/// Members get on by themselves within this time, unless they need help.
-const HELPED_AFTER: Duration = Duration::from_mins(1);
+/// Members recover by themselves within this time, unless they need a repair. The same time passes before the next one.
+const REPAIRED_AFTER: Duration = Duration::from_mins(1);
 
 /// The running members and their etcd. Ended on drop.
 #[derive(Debug)]
@@ -117,14 +117,26 @@ impl Patroni {
         })
     }
 
-    /// Waits until [`Self::is_in_step`]. A member that cannot go on by itself is helped once, as an operator would.
+    /// Waits until [`Self::is_in_step`]. A member that cannot recover by itself is repaired, as an operator would.
     pub fn wait_until_in_step(&mut self) -> Result<()> {
-        let begun = Instant::now();
-        let until = begun + PATIENCE;
-        let mut is_helped = false;
+        let until = Instant::now() + PATIENCE;
+        let mut last_repair = Instant::now();
+        let mut has_restarted_patroni = false;
         while !self.is_in_step() {
-            if !is_helped && begun.elapsed() > HELPED_AFTER {
-                is_helped = self.help()?;
+            if last_repair.elapsed() > REPAIRED_AFTER
+                && let Some((index, repair)) = self.needed_repair()
+            {
+                last_repair = Instant::now();
+                match repair {
+                    Repair::RestartPatroni if has_restarted_patroni => {
+                        self.reset_synchronous_mode(index)?;
+                    }
+                    Repair::RestartPatroni => {
+                        has_restarted_patroni = true;
+                        self.restart_patroni(index)?;
+                    }
+                    Repair::NewCopy => self.copy_again(index)?,
+                }
             }
             for member in &mut self.members {
                 member.check_running()?;
@@ -142,30 +154,58 @@ impl Patroni {
         Ok(())
     }
 
-    /// Helps the first member that needs it. Returns whether there was one.
-    fn help(&mut self) -> Result<bool> {
-        let mut members = self.members.iter_mut();
-        let needing = members.find_map(|member| Some((member.needed_help()?, member)));
-        let Some((help, member)) = needing else {
-            return Ok(false);
-        };
-        match help {
-            Help::RestartPatroni => {
-                println!(
-                    "{} appoints no synchronous standby; its Patroni is started again",
-                    member.name()
-                );
-                member.restart_patroni()?;
+    /// The first member that needs a repair, and which.
+    fn needed_repair(&self) -> Option<(usize, Repair)> {
+        let mut members = self.members.iter().enumerate();
+        members.find_map(|(index, member)| Some((index, member.needed_repair()?)))
+    }
+
+    /// `PostgreSQL` runs on.
+    fn restart_patroni(&mut self, index: usize) -> Result<()> {
+        let member = &mut self.members[index];
+        println!(
+            "{} appoints no synchronous standby; its Patroni is restarted",
+            member.name()
+        );
+        member.restart_patroni()
+    }
+
+    /// The member's data is deleted and copied from the leader, as by `patronictl reinit`.
+    fn copy_again(&self, index: usize) -> Result<()> {
+        let member = &self.members[index];
+        println!(
+            "{} does not finish its recovery; it copies the leader's data again",
+            member.name()
+        );
+        self.call_api(index, "POST", "/reinitialize", &json!({"force": true}))
+    }
+
+    /// Turns synchronous mode off and on, which removes a key in etcd that names a former leader.
+    fn reset_synchronous_mode(&self, index: usize) -> Result<()> {
+        let member = &self.members[index];
+        println!(
+            "{} still appoints no synchronous standby; synchronous mode is turned off and on",
+            member.name()
+        );
+        self.call_api(
+            index,
+            "PATCH",
+            "/config",
+            &json!({"synchronous_mode": false}),
+        )?;
+        let until = Instant::now() + REPAIRED_AFTER;
+        while !member.has_disabled_synchronous_mode() {
+            if Instant::now() > until {
+                bail!("synchronous mode stays on: {}", member.newest_log());
             }
-            Help::NewCopy => {
-                println!(
-                    "{} does not get on with its recovery; it copies the leader's data again",
-                    member.name()
-                );
-                member.copy_again(&self.api_authorization)?;
-            }
+            thread::sleep(POLL);
         }
-        Ok(true)
+        self.call_api(
+            index,
+            "PATCH",
+            "/config",
+            &json!({"synchronous_mode": true}),
+        )
     }
 
     /// SIGKILL to a member, Patroni and `PostgreSQL`, as if its machine had gone.
@@ -208,20 +248,19 @@ impl Patroni {
             "leader": self.members[leader].name(),
             "candidate": self.members[candidate].name(),
         });
+        self.call_api(leader, "POST", "/switchover", &names)
+    }
+
+    /// A request that changes something, to the API of a member's Patroni.
+    fn call_api(&self, index: usize, method: &str, path: &str, body: &Value) -> Result<()> {
         let headers = [
             ("Authorization", self.api_authorization.as_str()),
             ("Content-Type", "application/json"),
         ];
-        let api = self.members[leader].api_address();
-        let answer = http::request(
-            api,
-            "POST",
-            "/switchover",
-            &headers,
-            names.to_string().as_bytes(),
-        )?;
+        let api = self.members[index].api_address();
+        let answer = http::request(api, method, path, &headers, body.to_string().as_bytes())?;
         if answer.status != 200 {
-            bail!("no switchover: {} {}", answer.status, answer.text());
+            bail!("{method} {path}: {} {}", answer.status, answer.text());
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::{find, give_to_owner, on_loopback, parse, read, value_of};
-use crate::http::{Connection, request};
+use crate::http::Connection;
 use crate::postgres_server::{is_alive, owner, send_signal};
 
 /// A frozen member answers nothing.
@@ -29,6 +29,8 @@ const POLL: Duration = Duration::from_millis(20);
 const STUCK: &str = "Synchronous replication key updated by someone else";
 /// It writes it every five seconds.
 const STUCK_LINES: usize = 6;
+/// What the leader writes once after synchronous mode was turned off.
+const DISABLED: &str = "Disabled synchronous replication";
 /// A standby that was killed goes on writing this when it waits for a part of the log that its leader does not send.
 const WAITS_FOR_LOG: &str = "Consistent recovery state has not been yet reached";
 const WAITS_FOR_LOG_LINES: usize = 4;
@@ -41,12 +43,10 @@ const NETWORK: &str = "10.0.0.0/24";
 const DATA: &str = "/var/lib/postgresql/15/switchboard";
 const BINARIES: &str = "/usr/lib/postgresql/15/bin";
 
-/// What an operator does for a member that cannot go on by itself.
+/// What an operator does for a member that cannot recover by itself.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Help {
-    /// Patroni is started again; `PostgreSQL` runs on.
+pub(super) enum Repair {
     RestartPatroni,
-    /// The member's data is deleted and copied from the leader, as by `patronictl reinit`.
     NewCopy,
 }
 
@@ -156,30 +156,21 @@ impl Member {
         format!("--- {} ---\n{}", self.places.name, newest.join("\n"))
     }
 
-    /// The help without which it stays as it is, by its log.
-    pub(super) fn needed_help(&self) -> Option<Help> {
+    /// The repair without which it stays as it is, by its log.
+    pub(super) fn needed_repair(&self) -> Option<Repair> {
         let log = self.newest_log();
         if log.matches(STUCK).count() >= STUCK_LINES {
-            Some(Help::RestartPatroni)
+            Some(Repair::RestartPatroni)
         } else if log.matches(WAITS_FOR_LOG).count() >= WAITS_FOR_LOG_LINES {
-            Some(Help::NewCopy)
+            Some(Repair::NewCopy)
         } else {
             None
         }
     }
 
-    /// Has Patroni delete the member's data and copy the leader's.
-    pub(super) fn copy_again(&self, authorization: &str) -> Result<()> {
-        let headers = [
-            ("Authorization", authorization),
-            ("Content-Type", "application/json"),
-        ];
-        let body = br#"{"force": true}"#;
-        let answer = request(self.api_address(), "POST", "/reinitialize", &headers, body)?;
-        if answer.status != 200 {
-            bail!("no new copy: {} {}", answer.status, answer.text());
-        }
-        Ok(())
+    /// Whether the leader has turned synchronous mode off lately.
+    pub(super) fn has_disabled_synchronous_mode(&self) -> bool {
+        self.newest_log().contains(DISABLED)
     }
 
     /// Starts Patroni again; `PostgreSQL` runs on.
