@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use crate::access::permission::Permissions;
 use crate::billing::Countries;
 use crate::ids::AccountId;
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 /// A caller that acts for an account, by a token or as a person in the dashboard, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Access {
 pub struct AccountName(String);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no account name; give 1 to 64 characters without spaces at the ends", Shown(.0))]
+#[error("{} is no account name; give 1 to 64 characters without spaces at the ends", Quoted(.0))]
 pub struct NotAnAccountName(String);
 
 impl AccountName {
@@ -74,7 +74,7 @@ impl FromStr for AccountName {
 pub struct AllowList(Vec<IpNet>);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no address or network; write it like 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32", Shown(.0))]
+#[error("{} is no address or network; write it like 192.0.2.1, 192.0.2.0/24 or 2001:db8::/32", Quoted(.0))]
 pub struct NotANetwork(String);
 
 /// Parses an address or a network. An IPv4 network mapped into IPv6 becomes the IPv4 network.

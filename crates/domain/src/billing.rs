@@ -152,7 +152,7 @@ pub enum NotPaid {
 
 /// The balance and the limits of an account, as one transaction sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Purse {
+pub struct AccountFunds {
     pub balance: Money,
     /// See [`SpendingRules::credit_limit`].
     pub credit_limit: Money,
@@ -166,7 +166,7 @@ pub struct Purse {
     pub spent: Money,
 }
 
-impl Purse {
+impl AccountFunds {
     /// Charges the balance, or returns the reason why not. Free messages are always accepted. A clock that is behind
     /// does not start an earlier day again.
     pub fn charge(&mut self, cost: Money, day: i32) -> Result<(), NotPaid> {
@@ -280,39 +280,39 @@ mod tests {
             ("9", "0", Some("2"), "3", "0.01", capped("0.01", "0")),
             ("9", "0", Some("0"), "0", "0.01", capped("0.01", "0")),
         ] {
-            let mut purse = Purse {
+            let mut funds = AccountFunds {
                 balance: money(balance),
                 credit_limit: money(credit),
                 daily_cap: cap.map(money),
                 spent_day: TODAY,
                 spent: money(spent),
-                ..Purse::default()
+                ..AccountFunds::default()
             };
-            let before = purse;
+            let before = funds;
             let case = format!("{balance} {credit} {cap:?} {spent} {cost}");
-            assert_eq!(purse.charge(money(cost), TODAY), expected, "{case}");
+            assert_eq!(funds.charge(money(cost), TODAY), expected, "{case}");
             if expected.is_err() {
-                assert_eq!(purse, before, "{case}: nothing changed");
+                assert_eq!(funds, before, "{case}: nothing changed");
             } else {
-                assert_eq!(purse.balance, before.balance.minus(money(cost)), "{case}");
+                assert_eq!(funds.balance, before.balance.minus(money(cost)), "{case}");
             }
         }
     }
 
     #[test]
     fn a_new_day_resets_the_cap_and_a_late_clock_does_not() {
-        let mut purse = Purse {
+        let mut funds = AccountFunds {
             balance: money("10"),
             daily_cap: Some(money("1")),
             spent_day: TODAY,
             spent: money("1"),
-            ..Purse::default()
+            ..AccountFunds::default()
         };
-        assert!(purse.charge(money("0.1"), TODAY).is_err());
-        assert!(purse.charge(money("0.1"), TODAY - 1).is_err());
-        assert_eq!(purse.charge(money("1"), TODAY + 1), Ok(()));
-        assert!(purse.charge(money("0.1"), TODAY).is_err());
-        assert_eq!(purse.spent_day, TODAY + 1);
+        assert!(funds.charge(money("0.1"), TODAY).is_err());
+        assert!(funds.charge(money("0.1"), TODAY - 1).is_err());
+        assert_eq!(funds.charge(money("1"), TODAY + 1), Ok(()));
+        assert!(funds.charge(money("0.1"), TODAY).is_err());
+        assert_eq!(funds.spent_day, TODAY + 1);
     }
 
     #[test]
@@ -338,20 +338,20 @@ mod tests {
             balance in -1000_i64..1000, credit in 0_i64..500, cap in proptest::option::of(0_i64..800),
             costs in prop::collection::vec((0_i64..300, 0_i32..3), 0..40),
         ) {
-            let mut purse = Purse {
+            let mut funds = AccountFunds {
                 balance: Money::from_micros(balance),
                 credit_limit: Money::from_micros(credit),
                 daily_cap: cap.map(Money::from_micros),
-                ..Purse::default()
+                ..AccountFunds::default()
             };
             let mut paid = 0;
             for (cost, day) in costs {
-                if purse.charge(Money::from_micros(cost), day).is_ok() {
+                if funds.charge(Money::from_micros(cost), day).is_ok() {
                     paid += cost;
                 }
-                prop_assert_eq!(purse.balance.micros(), balance - paid);
-                prop_assert!(paid == 0 || purse.balance.micros() >= -credit);
-                prop_assert!(cap.is_none_or(|cap| purse.spent.micros() <= cap));
+                prop_assert_eq!(funds.balance.micros(), balance - paid);
+                prop_assert!(paid == 0 || funds.balance.micros() >= -credit);
+                prop_assert!(cap.is_none_or(|cap| funds.spent.micros() <= cap));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 pub const MAX_URL_BYTES: usize = 2048;
 
@@ -14,9 +14,9 @@ pub struct CallbackUrl(String);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallbackUrlError {
-    #[error("{} is not a URL ({reason}); give an http or https address", Shown(.value))]
+    #[error("{} is not a URL ({reason}); give an http or https address", Quoted(.value))]
     Malformed { value: String, reason: String },
-    #[error("{} has the scheme '{scheme}'; only http and https are called", Shown(.value))]
+    #[error("{} has the scheme '{scheme}'; only http and https are called", Quoted(.value))]
     Scheme { value: String, scheme: String },
     /// A user name or password before the host. The error does not repeat the value, because it contains a secret.
     #[error("the URL holds a user name or password before the host; leave it out")]

@@ -15,7 +15,7 @@ pub const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// Too many codes were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capped {
+pub struct CodeCapReached {
     /// When the next code may be sent.
     pub until: Timestamp,
 }
@@ -23,20 +23,22 @@ pub struct Capped {
 /// Checks whether a number may get another code.
 ///
 /// `sent` are the times of its latest codes, newest first: at least [`NUMBER_DAY`] of them, if there are that many.
-pub fn check_number(sent: &[Timestamp], now: Timestamp) -> Result<(), Capped> {
+pub fn check_number(sent: &[Timestamp], now: Timestamp) -> Result<(), CodeCapReached> {
     let limits = [(NUMBER_HOUR, HOUR), (NUMBER_DAY, DAY)];
     let until = limits.into_iter().filter_map(|(limit, window)| {
         let until = *sent.get(limit as usize - 1)? + window;
         (until > now).then_some(until)
     });
-    until.max().map_or(Ok(()), |until| Err(Capped { until }))
+    until
+        .max()
+        .map_or(Ok(()), |until| Err(CodeCapReached { until }))
 }
 
 /// Checks whether an account may have another code sent. With a limit of `n` codes a day, `last` is the time of its
 /// `n`th newest code.
-pub fn check_account(last: Option<Timestamp>, now: Timestamp) -> Result<(), Capped> {
+pub fn check_account(last: Option<Timestamp>, now: Timestamp) -> Result<(), CodeCapReached> {
     match last.map(|last| last + DAY) {
-        Some(until) if until > now => Err(Capped { until }),
+        Some(until) if until > now => Err(CodeCapReached { until }),
         _ => Ok(()),
     }
 }
@@ -78,7 +80,7 @@ mod tests {
             ),
         ] {
             let sent: Vec<Timestamp> = sent.into_iter().map(at).collect();
-            let expected = until.map_or(Ok(()), |until| Err(Capped { until: at(until) }));
+            let expected = until.map_or(Ok(()), |until| Err(CodeCapReached { until: at(until) }));
             assert_eq!(check_number(&sent, at(now)), expected, "{name}");
         }
     }
@@ -87,7 +89,10 @@ mod tests {
     fn an_account_waits_until_its_first_code_is_a_day_old() {
         let until = at(24 * 60);
         assert_eq!(check_account(None, at(0)), Ok(()));
-        assert_eq!(check_account(Some(at(0)), at(5)), Err(Capped { until }));
+        assert_eq!(
+            check_account(Some(at(0)), at(5)),
+            Err(CodeCapReached { until })
+        );
         assert_eq!(check_account(Some(at(0)), until), Ok(()));
     }
 }

@@ -35,7 +35,7 @@ pub struct Claim {
 
 /// A queued message that this node holds and hands to a carrier.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parcel {
+pub struct QueuedMessage {
     pub id: MessageId,
     pub account: AccountId,
     pub channel: Channel,
@@ -76,7 +76,7 @@ pub struct CarrierRef {
 
 /// The result of one attempt to send a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendResult {
     /// A carrier took every part.
     Taken {
         carrier: String,
@@ -115,7 +115,7 @@ pub enum Sent {
 
 /// What a carrier answered to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Submitted {
+pub enum CarrierAnswer {
     /// It took every part; these are its references, in order.
     Taken(Vec<String>),
     /// It took some parts and finally refused the others.
@@ -146,7 +146,7 @@ pub struct Settlement {
     pub to: Msisdn,
     /// A receipt is not waited for after this time.
     pub expires_at: Timestamp,
-    pub sent: Sent,
+    pub sent: SendResult,
     pub at: Timestamp,
 }
 

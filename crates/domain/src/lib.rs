@@ -22,9 +22,9 @@ pub mod number;
 pub mod oauth;
 pub mod person;
 pub mod ports;
+pub mod quoted;
 pub mod sender;
 mod sha256;
-pub mod shown;
 
 pub use access::permission::{Permission, Permissions};
 pub use access::token::{TokenHash, TokenSecret};

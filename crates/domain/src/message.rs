@@ -23,8 +23,8 @@ use crate::message::text::{Shape, Udh};
 use crate::money::Money;
 use crate::number::msisdn::Msisdn;
 use crate::number::network::Network;
+use crate::quoted::Quoted;
 use crate::sender::originator::Originator;
-use crate::shown::Shown;
 
 pub const MAX_RECIPIENTS: usize = 1000;
 
@@ -61,7 +61,7 @@ impl Priority {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no priority; give high, normal or low", Shown(.0))]
+#[error("{} is no priority; give high, normal or low", Quoted(.0))]
 pub struct UnknownPriority(String);
 
 impl FromStr for Priority {
@@ -211,9 +211,9 @@ impl Submission {
         self
     }
 
-    pub fn receipt(&self) -> SubmitReceipt {
+    pub fn receipt(&self) -> AcceptedMessages {
         let recipients = u32::try_from(self.recipients.len()).expect("at most a thousand");
-        SubmitReceipt {
+        AcceptedMessages {
             first: self.recipients[0].id,
             messages: recipients,
             parts: recipients * u32::from(self.shape.parts),
@@ -223,14 +223,14 @@ impl Submission {
 
 /// The answer to an accepted request. The IDs of one request are consecutive, so two numbers are enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SubmitReceipt {
+pub struct AcceptedMessages {
     pub first: MessageId,
     pub messages: u32,
     /// The number of parts over all recipients.
     pub parts: u32,
 }
 
-impl SubmitReceipt {
+impl AcceptedMessages {
     /// The IDs, in the order of the recipients.
     pub fn ids(self) -> impl Iterator<Item = u64> {
         self.first.get()..self.first.get() + u64::from(self.messages)

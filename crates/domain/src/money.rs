@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 const MICROS_IN_ONE: i64 = 1_000_000;
 const DECIMALS: usize = 6;
@@ -56,7 +56,7 @@ impl fmt::Display for Money {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is not an amount of money; write it like 100.00, with at most 6 decimals", Shown(.0))]
+#[error("{} is not an amount of money; write it like 100.00, with at most 6 decimals", Quoted(.0))]
 pub struct NotMoney(String);
 
 impl FromStr for Money {

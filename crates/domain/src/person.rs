@@ -11,7 +11,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 
 use crate::ids::{AccountId, PersonId};
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 pub use email::{Email, NotAnEmail};
 pub use password::{MIN_PASSWORD_CHARS, Password, PasswordHash, WeakPassword};
@@ -46,7 +46,7 @@ impl fmt::Display for Role {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no role; choose from operator, admin, member", Shown(.0))]
+#[error("{} is no role; choose from operator, admin, member", Quoted(.0))]
 pub struct UnknownRole(String);
 
 impl FromStr for Role {

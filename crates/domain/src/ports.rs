@@ -28,7 +28,7 @@ mod tries;
 pub use access::{AccessStore, AccountRecord, NewAccount, NewToken, TokenRecord};
 pub use audit::{AuditEntry, AuditFilter, AuditStore, Change};
 pub use billing::{BillingStore, Imbalance};
-pub use binds::{BindShare, BindStore, BindWish, PoolCursor, RoutePool, Shared};
+pub use binds::{BindDemand, BindShare, BindStore, PoolCursor, RoutePool, Shared};
 pub use callbacks::{
     CallbackFilter, CallbackRecord, CallbackState, CallbackStore, CallbackSubject,
     ClaimedCallbacks, HeldCallback, ReplayCursor, ReplayRequest, ReplaySource, Replayed,
@@ -37,39 +37,39 @@ pub use callbacks::{
 pub use catalogue::{Catalogue, CatalogueEntry, CatalogueKind, CatalogueStore};
 pub use codes::CodeStore;
 pub use dispatch::{
-    Beat, CarrierNote, CarrierSeen, Claimed, ClaimedRow, DispatchStore, Ended, InTransit, Inbox,
-    Matched, NodeCard, PoolClaim, SetAside, Settled,
+    CarrierStatus, Claimed, ClaimedRow, DispatchStore, Ended, HeartbeatResult, InTransit, Inbox,
+    Matched, NodeCarrierStatus, NodeInfo, PoolClaim, SetAside, Settled,
 };
 pub use history::{
-    Found, HistoryStore, Look, MessageFilter, MessageStory, MessageSummary, PartStory, StateName,
+    Cursor, HistoryStore, MessageDetail, MessageFilter, MessageSummary, Page, PartDetail, StateName,
 };
 pub use memberships::{Joining, MembershipStore};
 pub use messages::{
-    AcceptResult, Accepted, Cancel, ID_BLOCK_LIFETIME, KeptAnswer, MessageStore, Page,
+    AcceptResult, Accepted, Cancel, ID_BLOCK_LIFETIME, ListRange, MessageStore, StoredAnswer,
     accept_results,
 };
 pub use oauth::{
-    Approval, CodeRedemption, GrantRecord, KeptClient, NewPair, OAuthStore, Revoked, Rotated,
-    Rotation,
+    Approval, CodeRedemption, GrantRecord, NewPair, OAuthStore, Revoked, Rotated, Rotation,
+    StoredClient,
 };
 pub use operations::{
-    Counted, DatabaseFacts, NodeFacts, NodeSeen, OperationsStore, Overdue, Queue, QueueDepth,
+    Counted, DatabaseFacts, NodeFacts, NodeStatus, OperationsStore, Overdue, Queue, QueueDepth,
     Receiver, Unmatched,
 };
 pub use outside::{
     CallbackSender, Carrier, CarrierReports, CarrierState, ClientDocuments, ForbiddenUrl, Health,
-    Home, ImageGuard, NumberBook, ReceiptError, ReceiptSink, ReportTaken, UnusableDocument,
-    UnusableImage, UrlGuard,
+    HomeNetwork, ImageGuard, NumberLocator, ReceiptError, ReceiptSink, ReportResult,
+    UnusableDocument, UnusableImage, UrlGuard,
 };
 pub use people::{
     Credentials, Invitation, InvitationRecord, NewPerson, PeopleStore, PersonChanged, PersonRecord,
     Purpose, Redeemed,
 };
-pub use second_factor::{HalfOpen, SecondFactor, SecondFactorStore, SecondProof};
+pub use second_factor::{PendingSignIn, SecondFactor, SecondFactorStore, SecondProof};
 pub use senders::{Confirmed, NewSender, Registered, Reviewed, SenderFilter, SenderStore};
 pub use sessions::{NewSession, SessionStore};
 pub use traffic::{Span, TrafficCount, TrafficStore};
-pub use tries::{TryKey, TryStore};
+pub use tries::{AttemptKey, AttemptStore};
 
 /// Why a store failed. The text says what happened, never which SQL was run.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +129,7 @@ pub trait Store:
     + MembershipStore
     + SessionStore
     + SecondFactorStore
-    + TryStore
+    + AttemptStore
     + AuditStore
     + HistoryStore
     + TrafficStore
@@ -149,7 +149,7 @@ impl<T> Store for T where
         + MembershipStore
         + SessionStore
         + SecondFactorStore
-        + TryStore
+        + AttemptStore
         + AuditStore
         + HistoryStore
         + TrafficStore

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use crate::callback_url::CallbackUrl;
 use crate::ids::{AccountId, SenderId};
 use crate::number::msisdn::{Msisdn, MsisdnError};
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 pub use notification::notification;
 pub use pin::{Judgement, MAX_TRIES, NotAPin, PIN_LIFETIME, Pin, PinHash, PinOut, SEND_PAUSE};
@@ -61,7 +61,7 @@ impl SenderKind {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no kind of sender; give AlphaNumeric or MSISDN", Shown(.0))]
+#[error("{} is no kind of sender; give AlphaNumeric or MSISDN", Quoted(.0))]
 pub struct UnknownKind(String);
 
 impl FromStr for SenderKind {
@@ -125,7 +125,7 @@ impl Category {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no category; give Company, Product, Brand, Shortcode, Landline or Other", Shown(.0))]
+#[error("{} is no category; give Company, Product, Brand, Shortcode, Landline or Other", Quoted(.0))]
 pub struct UnknownCategory(String);
 
 impl FromStr for Category {
@@ -150,7 +150,7 @@ pub enum SenderName {
 pub enum SenderNameError {
     #[error(
         "{} is no sender name; give 3 to 11 Latin letters, digits, spaces, dots or - _ & # !, at least one of them a letter or digit",
-        Shown(.0)
+        Quoted(.0)
     )]
     Name(String),
     #[error(transparent)]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use domain::ids::AuditId;
 use domain::person::SignedIn;
-use domain::ports::{AuditEntry, AuditFilter, AuditStore, Change, Found, Look, StoreError};
+use domain::ports::{AuditEntry, AuditFilter, AuditStore, Change, Cursor, Page, StoreError};
 use domain::{AccountId, Clock};
 
 pub use action::{Action, REFUSED};
@@ -23,13 +23,13 @@ const MAX_DETAIL_CHARS: usize = 2000;
 
 /// Who makes a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct By {
+pub struct Actor {
     /// An email address, or another name where there is none.
     pub who: String,
     pub address: Option<IpAddr>,
 }
 
-impl By {
+impl Actor {
     /// Somebody with access to the machine, by a command of the program.
     pub fn command_line() -> Self {
         Self {
@@ -81,7 +81,7 @@ impl Audit {
     /// Records what is about to be done. If this fails, the caller must not do it.
     pub async fn record(
         &self,
-        by: &By,
+        by: &Actor,
         account: Option<AccountId>,
         action: Action,
         subject: impl Display,
@@ -98,7 +98,7 @@ impl Audit {
     /// Records a change that was refused before it began.
     pub async fn record_refused(
         &self,
-        by: &By,
+        by: &Actor,
         account: Option<AccountId>,
         action: Action,
         subject: impl Display,
@@ -113,14 +113,14 @@ impl Audit {
     pub async fn look(
         &self,
         filter: &AuditFilter,
-        look: Look<AuditId>,
-    ) -> Result<Found<AuditEntry, AuditId>, StoreError> {
+        look: Cursor<AuditId>,
+    ) -> Result<Page<AuditEntry, AuditId>, StoreError> {
         self.store.look_for_changes(filter, look).await
     }
 
     fn change(
         &self,
-        by: &By,
+        by: &Actor,
         account: Option<AccountId>,
         action: &str,
         subject: &dyn Display,

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::audit::{Action, Audit, By};
+use crate::audit::{Action, Actor, Audit};
 use prices::{Format, PriceDifference, PriceList, PriceProblem, Prices};
 
 /// How often imports are looked for.
@@ -42,7 +42,7 @@ pub enum ImportError {
 }
 
 /// The catalogues in force.
-pub struct Live {
+pub struct CatalogueSnapshot {
     /// Mobile operators, networks and prefixes.
     pub reference: Arc<Reference>,
     prices: [Prices; 3],
@@ -120,7 +120,7 @@ pub struct Catalogues {
     store: Arc<dyn CatalogueStore>,
     clock: Arc<dyn Clock>,
     audit: Audit,
-    live: ArcSwap<Live>,
+    live: ArcSwap<CatalogueSnapshot>,
     /// The version of the routing rules in force.
     routes: watch::Sender<u32>,
     watcher: std::sync::OnceLock<AbortHandle>,
@@ -170,7 +170,7 @@ impl Catalogues {
     }
 
     /// The catalogues in force. Do not hold the guard across an `await`.
-    pub fn live(&self) -> Guard<Arc<Live>> {
+    pub fn live(&self) -> Guard<Arc<CatalogueSnapshot>> {
         self.live.load()
     }
 
@@ -197,7 +197,11 @@ impl Catalogues {
     }
 
     /// Imports reference data, which all nodes use within seconds. Returns its version.
-    pub async fn import_reference(&self, by: &By, plan: ReferencePlan) -> Result<u32, ImportError> {
+    pub async fn import_reference(
+        &self,
+        by: &Actor,
+        plan: ReferencePlan,
+    ) -> Result<u32, ImportError> {
         let content = serde_json::to_string(&plan.files).expect("four texts");
         let (version, rows) = (plan.previous + 1, plan.rows);
         let subject = format!("reference data, version {version}");
@@ -241,7 +245,7 @@ impl Catalogues {
     }
 
     /// Imports a price list, by which all nodes charge within seconds. Returns its version.
-    pub async fn import_prices(&self, by: &By, plan: PricePlan) -> Result<u32, ImportError> {
+    pub async fn import_prices(&self, by: &Actor, plan: PricePlan) -> Result<u32, ImportError> {
         let rows = u32::try_from(plan.list.rows().len()).unwrap_or(u32::MAX);
         let account = plan.account;
         let subject = format!("prices for {}, version {}", plan.channel, plan.previous + 1);
@@ -337,7 +341,7 @@ impl Catalogues {
     }
 }
 
-impl Live {
+impl CatalogueSnapshot {
     pub fn prices(&self, channel: Channel) -> &Prices {
         &self.prices[channel.number()]
     }
@@ -367,8 +371,8 @@ async fn watch_all(catalogues: std::sync::Weak<Catalogues>) {
 async fn read_live(
     store: &dyn CatalogueStore,
     newest: Vec<CatalogueEntry>,
-    before: Option<&Live>,
-) -> Result<Live, StoreError> {
+    before: Option<&CatalogueSnapshot>,
+) -> Result<CatalogueSnapshot, StoreError> {
     let find = |kind| newest.iter().find(|entry| entry.kind == kind).copied();
     let is_new = |entry: &CatalogueEntry| before.is_none_or(|live| !live.loaded.contains(entry));
     let mut reference = match before {
@@ -384,7 +388,7 @@ async fn read_live(
     for channel in Channel::ALL {
         prices.push(read_channel(store, channel, &newest, &reference).await?);
     }
-    Ok(Live {
+    Ok(CatalogueSnapshot {
         reference,
         prices: prices.try_into().expect("one for each channel"),
         loaded: newest,

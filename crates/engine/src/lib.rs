@@ -36,7 +36,7 @@ mod worker;
 use std::sync::Arc;
 
 use domain::ports::{
-    CallbackSender, ClientDocuments, ImageGuard, NodeCard, ReceiptSink, Store, StoreError, UrlGuard,
+    CallbackSender, ClientDocuments, ImageGuard, NodeInfo, ReceiptSink, Store, StoreError, UrlGuard,
 };
 use domain::{Clock, NodeId, Originator, Timestamp};
 use jiff::SignedDuration;
@@ -45,8 +45,8 @@ use identity::hasher::Hasher;
 use sending::submit::Approvals;
 use worker::Worker;
 
-pub use audit::{Audit, By};
-pub use callbacks::history::Reports;
+pub use audit::{Actor, Audit};
+pub use callbacks::history::CallbackHistory;
 pub use callbacks::{Callbacks, MOST_TRIES, PausedReceiver};
 pub use catalogue::Catalogues;
 pub use cluster::node::Node;
@@ -69,7 +69,7 @@ pub use sending::submit::Submit;
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// What this process tells operators about itself.
-    pub card: NodeCard,
+    pub card: NodeInfo,
     /// How many submissions may wait for the database; further callers must retry.
     pub accept_queue: usize,
     /// Maximum number of submissions in one transaction.
@@ -117,7 +117,7 @@ pub struct Engine {
     /// Searches messages.
     pub history: History,
     /// Lists callbacks and replays them.
-    pub reports: Reports,
+    pub reports: CallbackHistory,
     /// Traffic figures.
     pub traffic: Traffic,
     /// The state of nodes, carriers and queues.
@@ -182,7 +182,7 @@ impl Engine {
             submit,
             sender_review: SenderReview::new(store.clone(), clock.clone()),
             history: History::new(store.clone()),
-            reports: Reports::new(store.clone(), clock.clone()),
+            reports: CallbackHistory::new(store.clone(), clock.clone()),
             traffic: Traffic::new(store.clone(), catalogues.clone()),
             operations: Operations::new(store.clone(), clock.now()),
             catalogues,
@@ -281,7 +281,7 @@ async fn join(
     outside: Option<Outside>,
     settings: &Settings,
 ) -> Result<(Arc<Node>, Option<Worker>), StoreError> {
-    let card = NodeCard {
+    let card = NodeInfo {
         works: outside.is_some(),
         ..settings.card.clone()
     };

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{
-    Confirmed, NewSender, Page, Registered, SenderFilter, Store, StoreError, UrlGuard,
+    Confirmed, ListRange, NewSender, Registered, SenderFilter, Store, StoreError, UrlGuard,
 };
+use domain::quoted::Quoted;
 use domain::sender::{
     Category, Judgement, MAX_DESCRIPTION_CHARS, PIN_LIFETIME, Pin, PinHash, SenderKind, SenderName,
     SenderRecord, SenderState,
 };
-use domain::shown::Shown;
 use domain::{Access, AccountId, CallbackUrl, Clock, Msisdn, Originator, SenderId};
 
 use crate::entropy;
@@ -23,7 +23,7 @@ pub use review::{ReviewError, SenderReview};
 
 /// A sender to register, every field as the caller wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SenderOrder<'a> {
+pub struct SenderInput<'a> {
     /// The name or number.
     pub name: Cow<'a, str>,
     /// `AlphaNumeric` or `MSISDN`.
@@ -53,7 +53,7 @@ pub enum RegisterError {
     TooSoon(SenderId),
     /// The number or the account has reached its limit of codes.
     #[error("too many codes were sent")]
-    Capped {
+    CodeCapReached {
         /// Seconds until the next code may be sent.
         retry_after_s: u32,
     },
@@ -125,7 +125,7 @@ impl Senders {
     pub async fn register(
         &self,
         access: &Access,
-        order: SenderOrder<'_>,
+        order: SenderInput<'_>,
     ) -> Result<SenderId, RegisterError> {
         check_active(access).map_err(RegisterError::Pin)?;
         let mut sender = check(access.account, order, self.clock.now())?;
@@ -156,11 +156,11 @@ impl Senders {
             Registered::New(id) | Registered::PinAgain(id) => Ok(id),
             Registered::TooSoon(id) => Err(RegisterError::TooSoon(id)),
             Registered::Exists(id, state) => Err(RegisterError::Exists(id, state)),
-            Registered::Capped(capped) => {
+            Registered::CodeCapReached(capped) => {
                 let wait = capped.until.duration_since(self.clock.now());
                 let seconds = u32::try_from(wait.as_secs()).unwrap_or(0);
                 let retry_after_s = seconds + 1;
-                Err(RegisterError::Capped { retry_after_s })
+                Err(RegisterError::CodeCapReached { retry_after_s })
             }
         }
     }
@@ -176,7 +176,7 @@ impl Senders {
             state: Some(SenderState::AwaitingConfirmation),
             after: None,
         };
-        let page = Page {
+        let page = ListRange {
             limit: MAX_AWAITING,
             offset: 0,
         };
@@ -248,7 +248,7 @@ impl Senders {
     pub async fn list(
         &self,
         account: AccountId,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<SenderRecord>, StoreError> {
         let filter = SenderFilter {
             account: Some(account),
@@ -265,7 +265,7 @@ fn pin_text(pin: Pin, number: &Msisdn) -> String {
 
 fn check(
     account: AccountId,
-    order: SenderOrder<'_>,
+    order: SenderInput<'_>,
     now: domain::Timestamp,
 ) -> Result<NewSender, Invalid> {
     let kind: SenderKind = order.kind.parse().map_err(|e| Invalid::new("type", e))?;
@@ -302,7 +302,7 @@ fn check_name(kind: SenderKind, text: &str) -> Result<SenderName, Invalid> {
         SenderName::Msisdn(number) if !numbering::is_possible(number) => {
             let reason = format!(
                 "{} is not a possible number; check its calling code and length",
-                Shown(text)
+                Quoted(text)
             );
             Err(Invalid::new("name", reason))
         }
@@ -327,8 +327,8 @@ fn check_description(text: Cow<'_, str>) -> Result<String, Invalid> {
 mod tests {
     use super::*;
 
-    fn order<'a>(kind: &'a str, name: &'a str) -> SenderOrder<'a> {
-        SenderOrder {
+    fn order<'a>(kind: &'a str, name: &'a str) -> SenderInput<'a> {
+        SenderInput {
             name: name.into(),
             kind: kind.into(),
             category: Some("Brand".into()),
@@ -337,14 +337,14 @@ mod tests {
         }
     }
 
-    fn checked(order: SenderOrder<'_>) -> Result<NewSender, String> {
+    fn checked(order: SenderInput<'_>) -> Result<NewSender, String> {
         let account = AccountId::new(1).expect("in range");
         let now = domain::Timestamp::UNIX_EPOCH;
         check(account, order, now).map_err(|invalid| invalid.to_string())
     }
 
-    fn bare<'a>(kind: &'a str, name: &'a str) -> SenderOrder<'a> {
-        SenderOrder {
+    fn bare<'a>(kind: &'a str, name: &'a str) -> SenderInput<'a> {
+        SenderInput {
             category: None,
             description: None,
             ..order(kind, name)
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(fine.description.as_deref(), Some("our own"));
         let number = checked(bare("MSISDN", "+371 20000001")).expect("fine");
         assert_eq!(number.name.compared(), "37120000001");
-        let undescribed = SenderOrder {
+        let undescribed = SenderInput {
             description: None,
             ..order("AlphaNumeric", "Acme")
         };
@@ -382,15 +382,15 @@ mod tests {
     #[test]
     fn an_invalid_field_is_named() {
         let long = "x".repeat(1001);
-        let described = |text| SenderOrder {
+        let described = |text| SenderInput {
             description: Some(text),
             ..order("AlphaNumeric", "Acme")
         };
-        let category = SenderOrder {
+        let category = SenderInput {
             category: Some("Shop".into()),
             ..order("AlphaNumeric", "Acme")
         };
-        let url = SenderOrder {
+        let url = SenderInput {
             notification_url: Some("ftp://example.com".into()),
             ..order("AlphaNumeric", "Acme")
         };

@@ -3,7 +3,7 @@
 pub(crate) mod reading;
 mod written;
 
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 use domain::{Country, Msisdn};
 
 use self::reading::Reading;
@@ -21,7 +21,7 @@ pub struct Corrected {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} cannot be corrected{}: {reason}", Shown(.value), for_country(*.country))]
+#[error("{} cannot be corrected{}: {reason}", Quoted(.value), for_country(*.country))]
 pub struct CorrectionError {
     pub value: String,
     /// The country that it was read for.

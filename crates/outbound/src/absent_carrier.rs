@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use domain::Code;
-use domain::delivery::{Parcel, Submitted};
+use domain::delivery::{CarrierAnswer, QueuedMessage};
 use domain::ports::{Carrier, CarrierState, Health};
 
 /// Stands for a carrier that this node does not have. It counts as down.
@@ -49,7 +49,7 @@ impl Carrier for AbsentCarrier {
 
     async fn stop(&self) {}
 
-    async fn submit(&self, _: &Parcel) -> Submitted {
-        Submitted::NotNow(Code::LINK_DOWN)
+    async fn submit(&self, _: &QueuedMessage) -> CarrierAnswer {
+        CarrierAnswer::NotNow(Code::LINK_DOWN)
     }
 }

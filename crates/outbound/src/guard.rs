@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::time::Duration;
 
 use domain::CallbackUrl;
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use tokio::time::timeout;
 use url::{Host, Url};
@@ -93,7 +93,7 @@ pub enum Forbidden {
     },
     /// The name resolves to a forbidden address. The address is not shown, because callers could otherwise resolve our
     /// internal names.
-    #[error("{} leads to {kind}; callbacks cannot reach it", Shown(.host))]
+    #[error("{} leads to {kind}; callbacks cannot reach it", Quoted(.host))]
     Name {
         host: String,
         /// The kind of address, with its article.

@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::delivery::{CarrierRef, Parcel, Receipt, Submitted};
-use domain::ports::{Carrier, CarrierState, Health, NumberBook, ReceiptSink, Store, StoreError};
+use domain::delivery::{CarrierAnswer, CarrierRef, QueuedMessage, Receipt};
+use domain::ports::{Carrier, CarrierState, Health, NumberLocator, ReceiptSink, Store, StoreError};
 use domain::{Channel, Clock, Code, NodeId, Outcome};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::AbortHandle;
@@ -65,7 +65,7 @@ pub struct SimulatorPorts {
     /// Where it delivers receipts.
     pub sink: Arc<dyn ReceiptSink>,
     /// Answers lookups.
-    pub numbers: Arc<dyn NumberBook>,
+    pub numbers: Arc<dyn NumberLocator>,
 }
 
 pub struct Simulator {
@@ -73,7 +73,7 @@ pub struct Simulator {
     clock: Arc<dyn Clock>,
     pending: Mutex<VecDeque<Pending>>,
     added: Notify,
-    numbers: Arc<dyn NumberBook>,
+    numbers: Arc<dyn NumberLocator>,
     journal: Option<Mutex<File>>,
     tasks: OnceLock<[AbortHandle; 2]>,
 }
@@ -253,11 +253,11 @@ impl Simulator {
         }
     }
 
-    fn write_journal(&self, parcel: &Parcel) -> std::io::Result<()> {
+    fn write_journal(&self, queued: &QueuedMessage) -> std::io::Result<()> {
         let Some(journal) = &self.journal else {
             return Ok(());
         };
-        let line = format!("{} {}\n", parcel.id, parcel.shape.parts);
+        let line = format!("{} {}\n", queued.id, queued.shape.parts);
         journal
             .lock()
             .expect("no holder panics")
@@ -295,29 +295,29 @@ impl Carrier for Simulator {
         }
     }
 
-    async fn submit(&self, parcel: &Parcel) -> Submitted {
-        let simulated = simulated_outcome(&parcel.to);
-        if parcel.channel == Channel::Hlr {
-            return self.look_up(&parcel.to, simulated);
+    async fn submit(&self, queued: &QueuedMessage) -> CarrierAnswer {
+        let simulated = simulated_outcome(&queued.to);
+        if queued.channel == Channel::Hlr {
+            return self.look_up(&queued.to, simulated);
         }
         if let SimulatedOutcome::Refused(code) = simulated {
-            return Submitted::Refused(code);
+            return CarrierAnswer::Refused(code);
         }
         if self.pending.lock().expect("no holder panics").len() >= MAX_PENDING {
-            return Submitted::NotNow(Code::THROTTLED);
+            return CarrierAnswer::NotNow(Code::THROTTLED);
         }
-        if let Err(error) = self.write_journal(parcel) {
+        if let Err(error) = self.write_journal(queued) {
             tracing::error!(%error, "the simulator cannot write its journal, so it accepts no messages");
-            return Submitted::NotNow(Code::SYSTEM_FAILURE);
+            return CarrierAnswer::NotNow(Code::SYSTEM_FAILURE);
         }
-        let references: Vec<String> = (1..=parcel.shape.parts)
-            .map(|part| format!("{}-{part}", parcel.id))
+        let references: Vec<String> = (1..=queued.shape.parts)
+            .map(|part| format!("{}-{part}", queued.id))
             .collect();
         for reference in &references {
-            let reports_seen = parcel.channel == Channel::Viber;
+            let reports_seen = queued.channel == Channel::Viber;
             self.report_later(reference.clone(), simulated, reports_seen);
         }
         self.added.notify_one();
-        Submitted::Taken(references)
+        CarrierAnswer::Taken(references)
     }
 }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use domain::delivery::{CarrierRef, Parcel, Receipt, Submitted};
-use domain::ports::{Carrier, CarrierState, Health, ReceiptError, ReceiptSink, ReportTaken};
+use domain::delivery::{CarrierAnswer, CarrierRef, QueuedMessage, Receipt};
+use domain::ports::{Carrier, CarrierState, Health, ReceiptError, ReceiptSink, ReportResult};
 use domain::{Clock, Code, MessageId, Outcome};
 use tokio::task::AbortHandle;
 
@@ -90,20 +90,20 @@ impl Upstream {
     }
 
     /// Applies a verdict to the upstream's health and to the message.
-    fn apply(&self, verdict: Verdict, parcel: &Parcel) -> Submitted {
+    fn apply(&self, verdict: Verdict, queued: &QueuedMessage) -> CarrierAnswer {
         let code = verdict.code();
         match verdict {
             Verdict::Taken(references) => {
                 self.health.record_success();
-                return Submitted::Taken(references);
+                return CarrierAnswer::Taken(references);
             }
             Verdict::TakenBefore => {
                 self.health.record_success();
-                return Submitted::Taken(vec![own_reference(parcel.id)]);
+                return CarrierAnswer::Taken(vec![own_reference(queued.id)]);
             }
             Verdict::Declined => {
                 self.health.record_answer();
-                return Submitted::Declined(code);
+                return CarrierAnswer::Declined(code);
             }
             Verdict::Blocked(why) => self.health.record_trouble(&why),
             Verdict::BadToken => self.health.set_down(BAD_TOKEN),
@@ -118,23 +118,23 @@ impl Upstream {
                 }
             }
         }
-        Submitted::NotNow(code)
+        CarrierAnswer::NotNow(code)
     }
 
     /// Handles a report whose URL was verified.
-    async fn take_report(&self, message: MessageId, body: &[u8]) -> ReportTaken {
+    async fn take_report(&self, message: MessageId, body: &[u8]) -> ReportResult {
         let report = match Report::read(body) {
             Ok(report) => report,
-            Err(error) => return ReportTaken::NotAReport(error.to_string()),
+            Err(error) => return ReportResult::NotAReport(error.to_string()),
         };
         if self.is_stopped.load(Ordering::Acquire) {
-            return ReportTaken::NotNow;
+            return ReportResult::NotNow;
         }
         match self.pass_on(message, report).await {
-            Ok(()) => ReportTaken::Yes,
+            Ok(()) => ReportResult::Yes,
             Err(error) => {
                 tracing::debug!(carrier = self.settings.name, %error, "a report could not be stored; the upstream will send it again");
-                ReportTaken::NotNow
+                ReportResult::NotNow
             }
         }
     }
@@ -232,32 +232,32 @@ impl Carrier for Upstream {
         self.pace.ready(handed).await;
     }
 
-    async fn submit(&self, parcel: &Parcel) -> Submitted {
+    async fn submit(&self, queued: &QueuedMessage) -> CarrierAnswer {
         if self.health.is_down() {
-            return Submitted::NotNow(Code::LINK_DOWN);
+            return CarrierAnswer::NotNow(Code::LINK_DOWN);
         }
         if !self.health.wait_out_pause().await {
-            return Submitted::NotNow(Code::THROTTLED);
+            return CarrierAnswer::NotNow(Code::THROTTLED);
         }
-        for _ in 0..parcel.shape.parts {
+        for _ in 0..queued.shape.parts {
             self.pace.turn().await;
         }
         let now = self.clock.now();
-        if parcel.expires_at <= now {
+        if queued.expires_at <= now {
             // It expired while it waited here, which its next attempt will find out.
-            return Submitted::NotNow(Code::THROTTLED);
+            return CarrierAnswer::NotNow(Code::THROTTLED);
         }
-        let verdict = match self.client.post(self.requests.build(parcel, now)).await {
+        let verdict = match self.client.post(self.requests.build(queued, now)).await {
             Ok(reply) => {
                 if reply.status.is_client_error() {
                     let (carrier, answer) = (&self.settings.name, answer_text(&reply));
-                    tracing::debug!(carrier, message = %parcel.id, answer, "a message was not accepted");
+                    tracing::debug!(carrier, message = %queued.id, answer, "a message was not accepted");
                 }
-                judge(&reply, parcel.claim.attempt > 1)
+                judge(&reply, queued.claim.attempt > 1)
             }
             Err(silence) => Verdict::Failed(silence.to_string(), None),
         };
-        self.apply(verdict, parcel)
+        self.apply(verdict, queued)
     }
 
     async fn stop(&self) {

@@ -44,7 +44,7 @@ pub fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     if essence.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    let shown = domain::shown::Shown(text);
+    let shown = domain::quoted::Quoted(text);
     Err(Problem::bad_request(format!(
         "The Content-Type {shown} is not taken; send application/json."
     )))

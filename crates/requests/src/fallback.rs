@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::response::{IntoResponse, Response};
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 use http::{Method, StatusCode, Uri};
 
 use crate::Problem;
@@ -12,7 +12,7 @@ pub async fn wrong_method(method: Method, uri: Uri) -> Response {
     if method == Method::OPTIONS {
         return StatusCode::NO_CONTENT.into_response();
     }
-    let path = Shown(uri.path());
+    let path = Quoted(uri.path());
     Problem::method_not_allowed(format!(
         "{method} is not allowed on {path}; the header Allow says what is."
     ))
@@ -27,7 +27,7 @@ pub fn with_unknown_addresses(router: Router) -> Router {
 }
 
 async fn unknown_address(uri: Uri) -> Problem {
-    let path = Shown(uri.path());
+    let path = Quoted(uri.path());
     Problem::not_found(format!(
         "There is nothing at {path}; /docs lists the addresses there are."
     ))

@@ -156,7 +156,7 @@ impl Problem {
             RegisterError::TooSoon(id) => Self::conflict(format!(
                 "A confirmation code for sender {id} was sent less than a minute ago; a new one can be asked for a minute after the last."
             )),
-            RegisterError::Capped { retry_after_s } => Self {
+            RegisterError::CodeCapReached { retry_after_s } => Self {
                 retry_after_s: Some(retry_after_s),
                 ..Self::new(
                     StatusCode::TOO_MANY_REQUESTS,

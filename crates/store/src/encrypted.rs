@@ -7,7 +7,7 @@
 use domain::encryption::{KeyId, KeyRing, SALT_BYTES, ServiceKey};
 
 use crate::rows::Corrupt;
-use crate::{KeepKey, OpenError};
+use crate::{KeyRetention, OpenError};
 
 /// How many rows are encrypted again by one statement.
 pub(crate) const BATCH: u16 = 500;
@@ -31,11 +31,11 @@ pub(crate) struct NamedKey {
 
 impl NamedKey {
     /// For a database that names no key yet, and for one that is to name another.
-    pub(crate) fn from_keys(keys: &KeyRing, keep: KeepKey) -> Self {
+    pub(crate) fn from_keys(keys: &KeyRing, keep: KeyRetention) -> Self {
         Self {
             key_id: keys.active().to_string(),
             proof: keys.proof(salt()),
-            kept: (keep == KeepKey::InDatabase).then(|| keys.active_key().reveal()),
+            kept: (keep == KeyRetention::InDatabase).then(|| keys.active_key().reveal()),
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_database_decides_which_key_encrypts() {
-        let named = NamedKey::from_keys(&ring(1, &[]), KeepKey::Elsewhere);
+        let named = NamedKey::from_keys(&ring(1, &[]), KeyRetention::Elsewhere);
         for (name, keys, fits) in [
             ("the same", ring(1, &[]), true),
             ("a newer one besides", ring(2, &[1]), true),
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_kept_key_serves_whoever_opens_the_database() {
-        let named = NamedKey::from_keys(&ring(1, &[]), KeepKey::InDatabase);
+        let named = NamedKey::from_keys(&ring(1, &[]), KeyRetention::InDatabase);
         let keys = named.check(&ring(2, &[]), "db").expect("it is kept");
         assert_eq!(keys.active(), ring(1, &[]).active());
         assert_eq!(keys.newest(), ring(2, &[]).active());

@@ -32,7 +32,7 @@ pub struct Options {
     /// The keys that encrypt and decrypt secrets.
     pub keys: KeyRing,
     /// Where the current encryption key is stored.
-    pub keep_key: KeepKey,
+    pub keep_key: KeyRetention,
     /// The maximum number of connections to `PostgreSQL`. Not used by `SQLite`.
     pub postgres_connections: usize,
 }
@@ -42,7 +42,7 @@ impl Options {
     pub fn new(keys: KeyRing) -> Self {
         Self {
             keys,
-            keep_key: KeepKey::Elsewhere,
+            keep_key: KeyRetention::Elsewhere,
             postgres_connections: 8,
         }
     }
@@ -50,7 +50,7 @@ impl Options {
 
 /// Where the current encryption key is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeepKey {
+pub enum KeyRetention {
     /// In the configuration, or in a file.
     Elsewhere,
     /// In the database, for nodes that share it and cannot get the key otherwise.

@@ -7,9 +7,11 @@ use domain::delivery::CallbackKind;
 use domain::ids::{AccountId, MessageId, NodeId, TokenId};
 use domain::message::outcome::Outcome;
 use domain::message::{
-    Holder, MessageRecord, MessageState, ScheduledRecord, SendTime, Submission, SubmitReceipt,
+    AcceptedMessages, Holder, MessageRecord, MessageState, ScheduledRecord, SendTime, Submission,
 };
-use domain::ports::{Accepted, AccountRecord, KeptAnswer, NewAccount, SigningSecrets, TokenRecord};
+use domain::ports::{
+    Accepted, AccountRecord, NewAccount, SigningSecrets, StoredAnswer, TokenRecord,
+};
 use domain::{Channel, KeyRing, Money, Msisdn, Originator, Permissions, Timestamp};
 use jiff::SignedDuration;
 
@@ -327,15 +329,15 @@ impl AnswerColumns {
         })
     }
 
-    pub(crate) fn answer(&self) -> Result<KeptAnswer, Corrupt> {
+    pub(crate) fn answer(&self) -> Result<StoredAnswer, Corrupt> {
         let count = |number: i64| u32::try_from(number).map_err(|_| Corrupt("answer"));
-        Ok(KeptAnswer {
+        Ok(StoredAnswer {
             body: self
                 .body
                 .as_slice()
                 .try_into()
                 .map_err(|_| Corrupt("answer"))?,
-            receipt: SubmitReceipt {
+            receipt: AcceptedMessages {
                 first: message_id(self.first_id)?,
                 messages: count(self.messages)?,
                 parts: count(self.parts)?,
@@ -345,7 +347,7 @@ impl AnswerColumns {
 }
 
 /// The answer to a request with a key that was used before.
-pub(crate) fn repeated(kept: &KeptAnswer, body: &[u8; 32]) -> Accepted {
+pub(crate) fn repeated(kept: &StoredAnswer, body: &[u8; 32]) -> Accepted {
     if kept.body == *body {
         Accepted::Replayed(kept.receipt)
     } else {

@@ -166,7 +166,7 @@ impl Carriers {
                     clock: self.clock.clone(),
                     store: self.store.clone(),
                     sink,
-                    numbers: outside::number_book(self.engine.catalogues.clone()),
+                    numbers: outside::number_locator(self.engine.catalogues.clone()),
                 };
                 Simulator::start(built_from.simulator.clone(), ports)
                     .context("simulator.journal cannot be opened")?

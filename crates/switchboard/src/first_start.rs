@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use domain::clock::SystemClock;
 use domain::{AllowList, Clock as _, Money, Permissions};
-use engine::identity::accounts::{AccountError, TokenOrder};
-use engine::{By, Engine};
+use engine::identity::accounts::{AccountError, TokenInput};
+use engine::{Actor, Engine};
 use jiff::SignedDuration;
 
 use crate::cli::Role;
@@ -31,14 +31,14 @@ pub(crate) async fn prepare(engine: &Engine) -> anyhow::Result<Option<FirstStart
     if !engine.accounts.list().await?.is_empty() {
         return Ok(None);
     }
-    let by = By::first_start();
+    let by = Actor::first_start();
     let account = match engine.accounts.create(&by, ACCOUNT, BALANCE).await {
         Ok((account, _)) => account,
         // Another node was faster.
         Err(AccountError::Taken(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let order = TokenOrder {
+    let order = TokenInput {
         name: "first token".to_owned(),
         permissions: Permissions::all(),
         allow: AllowList::default(),

@@ -9,7 +9,7 @@ use std::slice;
 use anyhow::Context as _;
 use domain::encryption::KEY_BYTES;
 use domain::{KeyRing, ServiceKey};
-use store::{DatabaseUrl, KeepKey};
+use store::{DatabaseUrl, KeyRetention};
 
 use crate::config::Config;
 
@@ -18,7 +18,7 @@ const FILE_NAME: &str = "service.key";
 
 pub(crate) struct Keys {
     pub(crate) ring: KeyRing,
-    pub(crate) storage: KeepKey,
+    pub(crate) storage: KeyRetention,
     /// The key file, if this process has just created it.
     created: Option<PathBuf>,
 }
@@ -49,13 +49,13 @@ pub(crate) fn load(config: &Config, database: &DatabaseUrl) -> anyhow::Result<Ke
         former.extend(in_file);
         return Ok(Keys {
             ring: KeyRing::new(newest, former),
-            storage: KeepKey::Elsewhere,
+            storage: KeyRetention::Elsewhere,
             created: None,
         });
     }
     let storage = match database {
-        DatabaseUrl::Sqlite(_) => KeepKey::Elsewhere,
-        DatabaseUrl::Postgres(_) => KeepKey::InDatabase,
+        DatabaseUrl::Sqlite(_) => KeyRetention::Elsewhere,
+        DatabaseUrl::Postgres(_) => KeyRetention::InDatabase,
     };
     if let Some((newest, others)) = in_file.split_first() {
         former.extend(others.iter().cloned());
@@ -65,7 +65,7 @@ pub(crate) fn load(config: &Config, database: &DatabaseUrl) -> anyhow::Result<Ke
             created: None,
         });
     }
-    if storage == KeepKey::InDatabase {
+    if storage == KeyRetention::InDatabase {
         return Ok(Keys {
             ring: KeyRing::new(random_key()?, former),
             storage,
@@ -253,10 +253,10 @@ mod tests {
         let server = "postgres://localhost/x".parse().expect("a URL");
         let unset = config(&folder, None, &[]);
         let keys = load(&unset, &server).expect("created");
-        assert_eq!(keys.storage, KeepKey::InDatabase);
+        assert_eq!(keys.storage, KeyRetention::InDatabase);
         assert!(!file(&unset).exists());
         let set = load(&config(&folder, Some(&text(1)), &[]), &server).expect("read");
-        assert_eq!(set.storage, KeepKey::Elsewhere);
+        assert_eq!(set.storage, KeyRetention::Elsewhere);
     }
 
     #[test]

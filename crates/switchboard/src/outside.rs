@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use domain::Msisdn;
 use domain::message::lookup::HomeOperator;
-use domain::ports::{CallbackSender, ClientDocuments, Home, ImageGuard, NumberBook, UrlGuard};
+use domain::ports::{
+    CallbackSender, ClientDocuments, HomeNetwork, ImageGuard, NumberLocator, UrlGuard,
+};
 use engine::Catalogues;
 use numbering::reference::{NetworkEntry, NetworkStatus, Operator};
 use outbound::callback::TRY_TIMEOUT;
@@ -77,15 +79,15 @@ pub(crate) fn callback_client(
     }))
 }
 
-pub(crate) fn number_book(catalogues: Arc<Catalogues>) -> Arc<dyn NumberBook> {
+pub(crate) fn number_locator(catalogues: Arc<Catalogues>) -> Arc<dyn NumberLocator> {
     Arc::new(ReferenceBook(catalogues))
 }
 
 struct ReferenceBook(Arc<Catalogues>);
 
 impl ReferenceBook {
-    fn home_from(operator: &Operator) -> Home {
-        Home {
+    fn home_from(operator: &Operator) -> HomeNetwork {
+        HomeNetwork {
             country: operator.country,
             operator: Some(HomeOperator {
                 id: operator.id.get(),
@@ -97,21 +99,21 @@ impl ReferenceBook {
     }
 }
 
-impl NumberBook for ReferenceBook {
-    fn home(&self, number: &Msisdn) -> Home {
+impl NumberLocator for ReferenceBook {
+    fn home(&self, number: &Msisdn) -> HomeNetwork {
         let live = self.0.live();
         let location = live.reference.locate(number);
         let operator = location.operator.and_then(|id| live.reference.operator(id));
         operator.map_or_else(
-            || Home {
+            || HomeNetwork {
                 country: location.country,
-                ..Home::default()
+                ..HomeNetwork::default()
             },
             Self::home_from,
         )
     }
 
-    fn neighbour(&self, home: &Home) -> Option<Home> {
+    fn neighbour(&self, home: &HomeNetwork) -> Option<HomeNetwork> {
         let live = self.0.live();
         let own = home.operator.as_ref().map(|operator| operator.id);
         let is_other = |entry: &&NetworkEntry| {

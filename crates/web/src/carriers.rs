@@ -11,7 +11,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use domain::ports::{CarrierReports, ReportTaken};
+use domain::ports::{CarrierReports, ReportResult};
 use http::Method;
 use requests::body::read_within;
 use requests::{Problem, wrong_method};
@@ -44,13 +44,13 @@ async fn take(
         return Err(unknown());
     };
     match reports.take(&carrier, message, &proof, &body).await {
-        ReportTaken::Yes => Ok("OK".into_response()),
-        ReportTaken::NotNow => Err(Problem::unavailable(
+        ReportResult::Yes => Ok("OK".into_response()),
+        ReportResult::NotNow => Err(Problem::unavailable(
             "The report cannot be stored now; bring it again shortly.",
             AGAIN_AFTER_S,
         )),
-        ReportTaken::UnknownAddress => Err(unknown()),
-        ReportTaken::NotAReport(why) => Err(Problem::bad_request(why)),
+        ReportResult::UnknownAddress => Err(unknown()),
+        ReportResult::NotAReport(why) => Err(Problem::bad_request(why)),
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
 
     /// Gives a fixed answer and records the calls.
     struct Scripted {
-        answer: ReportTaken,
+        answer: ReportResult,
         asked: Mutex<Vec<Asked>>,
     }
 
@@ -97,7 +97,7 @@ mod tests {
             message: MessageId,
             proof: &str,
             body: &[u8],
-        ) -> ReportTaken {
+        ) -> ReportResult {
             self.asked.lock().expect("not poisoned").push((
                 carrier.to_owned(),
                 message.get(),
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    fn scripted(answer: ReportTaken) -> Arc<Scripted> {
+    fn scripted(answer: ReportResult) -> Arc<Scripted> {
         Arc::new(Scripted {
             answer,
             asked: Mutex::default(),
@@ -137,16 +137,16 @@ mod tests {
 
     #[tokio::test]
     async fn answers_to_reports_follow_the_contract() {
-        let not_a_report = ReportTaken::NotAReport("No ID.".to_owned());
+        let not_a_report = ReportResult::NotAReport("No ID.".to_owned());
         for (answer, status, body) in [
-            (ReportTaken::Yes, 200, "OK"),
+            (ReportResult::Yes, 200, "OK"),
             (
-                ReportTaken::NotNow,
+                ReportResult::NotNow,
                 503,
                 r#"{"message":"The report cannot be stored now; bring it again shortly."}"#,
             ),
             (
-                ReportTaken::UnknownAddress,
+                ReportResult::UnknownAddress,
                 404,
                 r#"{"message":"No report is expected at this address."}"#,
             ),
@@ -198,7 +198,7 @@ mod tests {
                 204,
             ),
         ] {
-            let reports = scripted(ReportTaken::Yes);
+            let reports = scripted(ReportResult::Yes);
             let got = ask(reports.clone(), method, path, body).await;
             assert_eq!(got.status.as_u16(), status, "{name}");
             assert!(!got.body.contains("f00d"), "{name}: {}", got.body);
@@ -209,7 +209,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_report_may_be_as_large_as_the_limit() {
-        let reports = scripted(ReportTaken::Yes);
+        let reports = scripted(ReportResult::Yes);
         let body = vec![b' '; MAX_REPORT_BYTES];
         let got = ask(reports, "POST", "/carriers/up/reports/7/f00d", body).await;
         assert_eq!(got.status, StatusCode::OK);

@@ -72,8 +72,8 @@ impl Browser {
         }
     }
 
-    pub(crate) fn sign_in<'a>(&'a self, device: &'a Device) -> sign_in::Visit<'a> {
-        sign_in::Visit {
+    pub(crate) fn sign_in<'a>(&'a self, device: &'a Device) -> sign_in::SignInContext<'a> {
+        sign_in::SignInContext {
             device,
             browser: self.known_secret.as_deref(),
             replaced: self.session.as_deref(),

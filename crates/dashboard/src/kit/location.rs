@@ -1,13 +1,13 @@
 //! The country and network of a number, in words.
 
 use domain::{Msisdn, Network};
-use engine::catalogue::Live;
+use engine::catalogue::CatalogueSnapshot;
 
 /// Finds the location of numbers in the reference data.
-pub(crate) struct Locations<'a>(&'a Live);
+pub(crate) struct Locations<'a>(&'a CatalogueSnapshot);
 
 impl<'a> Locations<'a> {
-    pub(crate) fn new(live: &'a Live) -> Self {
+    pub(crate) fn new(live: &'a CatalogueSnapshot) -> Self {
         Self(live)
     }
 

@@ -13,7 +13,7 @@ use domain::Access;
 use domain::person::{Role, SignedIn};
 use domain::ports::AccountRecord;
 use engine::identity::rate::Requester;
-use engine::{Accounts, By};
+use engine::{Accounts, Actor};
 use http::request::Parts;
 use requests::rate_limit;
 
@@ -58,8 +58,8 @@ impl Session {
         )
     }
 
-    pub(crate) fn by(&self) -> By {
-        By::signed_in(&self.signed_in, self.address)
+    pub(crate) fn by(&self) -> Actor {
+        Actor::signed_in(&self.signed_in, self.address)
     }
 }
 

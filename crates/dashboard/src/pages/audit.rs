@@ -9,7 +9,7 @@ use axum::response::Response;
 use axum::routing::get;
 use domain::AccountId;
 use domain::ids::AuditId;
-use domain::ports::{AuditEntry, AuditFilter, Found, Look};
+use domain::ports::{AuditEntry, AuditFilter, Cursor, Page};
 use engine::audit::{Action, REFUSED};
 use engine::identity::accounts::AccountError;
 use http::StatusCode;
@@ -147,13 +147,13 @@ async fn page(
         action: query.get("action").map(str::to_owned),
     };
     let before = query.get("before").and_then(|id| id.parse().ok());
-    let look = Look {
+    let look = Cursor {
         before,
         limit: ROWS,
     };
     let found = match &view.problem {
         None => dashboard.engine.audit.look(&filter, look).await?,
-        Some(_) => Found {
+        Some(_) => Page {
             rows: Vec::new(),
             next: None,
         },

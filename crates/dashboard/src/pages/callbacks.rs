@@ -13,7 +13,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use domain::CallbackId;
 use domain::delivery::{CallbackAttempt, CallbackKind};
-use domain::ports::{CallbackRecord, CallbackState, CallbackSubject, Look, Receiver};
+use domain::ports::{CallbackRecord, CallbackState, CallbackSubject, Cursor, Receiver};
 use http::StatusCode;
 
 use crate::Dashboard;
@@ -137,7 +137,7 @@ async fn list(
         .list_receivers(Some(account))
         .await?;
     let reports = &dashboard.engine.reports;
-    let look = Look {
+    let look = Cursor {
         before,
         limit: PAGE_SIZE,
     };

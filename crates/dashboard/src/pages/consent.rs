@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use domain::person::SignedIn;
 use domain::ports::AccountRecord;
 use domain::{Permission, Role};
-use engine::By;
+use engine::Actor;
 use engine::identity::grants::{Consent, Pending};
 use http::StatusCode;
 use url::Url;
@@ -89,7 +89,7 @@ pub(super) async fn decide(
                 let problem = "Nothing is ticked. Tick what it may do, or deny.";
                 return Ok(request.page(&dashboard, &chosen, Some(problem)));
             }
-            let by = By::signed_in(&request.signed_in, browser.address);
+            let by = Actor::signed_in(&request.signed_in, browser.address);
             let person = request.signed_in.person();
             let consent = Consent {
                 by: &by,

@@ -11,9 +11,9 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use domain::message::MessageState;
-use domain::ports::{Found, Look, MessageFilter, MessageStory, MessageSummary, StoreError};
+use domain::ports::{Cursor, MessageDetail, MessageFilter, MessageSummary, Page, StoreError};
 use domain::{AccountId, Channel, Country, MessageId};
-use engine::sending::submit::{LookupCost, LookupOrder, Repeatable, SubmitError};
+use engine::sending::submit::{IdempotentRequest, LookupCost, LookupInput, SubmitError};
 use http::StatusCode;
 use requests::Problem;
 
@@ -124,8 +124,8 @@ fn cost(dashboard: &Dashboard, member: &Member, number: &str) -> Result<LookupCo
     submit.lookup_cost(&member.access(), order(number))
 }
 
-fn order(number: &str) -> LookupOrder<'_> {
-    LookupOrder {
+fn order(number: &str) -> LookupInput<'_> {
+    LookupInput {
         msisdn: number.into(),
         callback_url: None,
     }
@@ -178,13 +178,13 @@ async fn find_all(
     dashboard: &Dashboard,
     account: AccountId,
     before: Option<MessageId>,
-) -> Result<Found<MessageSummary, MessageId>, StoreError> {
+) -> Result<Page<MessageSummary, MessageId>, StoreError> {
     let filter = MessageFilter {
         account: Some(account),
         channel: Some(Channel::Hlr),
         ..MessageFilter::default()
     };
-    let look = Look {
+    let look = Cursor {
         before,
         limit: PAGE_SIZE,
     };
@@ -203,7 +203,7 @@ async fn look_up(
 ) -> Result<Response, Failure> {
     let mut typed = FormInput::from_form(&form, &["msisdn"]);
     let key = form.get("key").unwrap_or_default();
-    let repeatable = Repeatable::new(key.as_bytes(), typed.text("msisdn").as_bytes());
+    let repeatable = IdempotentRequest::new(key.as_bytes(), typed.text("msisdn").as_bytes());
     let submit = &dashboard.engine.submit;
     let access = member.access();
     let stored = submit.look_up(&access, order(typed.text("msisdn")), repeatable);
@@ -255,7 +255,7 @@ async fn show(
     let id: MessageId = id.parse().map_err(|_| missing())?;
     let history = &dashboard.engine.history;
     let detail = history.find_story(Some(member.account.id), id).await?;
-    let is_lookup = |detail: &MessageStory| detail.summary.channel == Channel::Hlr;
+    let is_lookup = |detail: &MessageDetail| detail.summary.channel == Channel::Hlr;
     let detail = detail.filter(is_lookup).ok_or_else(missing)?;
     let reference = &dashboard.engine.catalogues.live().reference;
     let report = detail.result.as_deref();

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use domain::Channel;
 use domain::message::code::CATALOGUE;
-use domain::ports::{Found, Look, MessageSummary, StateName};
+use domain::ports::{Cursor, MessageSummary, Page, StateName};
 use domain::{AccountId, MessageId};
 use http::StatusCode;
 
@@ -153,7 +153,7 @@ impl Dashboard {
                 looked_to: None,
             });
         }
-        let look = Look {
+        let look = Cursor {
             before,
             limit: PAGE_SIZE,
         };
@@ -164,11 +164,11 @@ impl Dashboard {
 
     fn message_list(
         &self,
-        found: Found<MessageSummary, MessageId>,
+        found: Page<MessageSummary, MessageId>,
         is_filtered: bool,
         query: &Query,
     ) -> MessageList {
-        let Found { rows, next } = found;
+        let Page { rows, next } = found;
         let catalogues = self.engine.catalogues.live();
         let locations = Locations::new(&catalogues);
         let is_short = rows.len() < PAGE_SIZE as usize;

@@ -8,9 +8,9 @@ use axum::response::{Redirect, Response};
 use domain::AccountId;
 use domain::person::{Email, MIN_PASSWORD_CHARS, Password, SignedIn};
 use domain::ports::{Invitation, Purpose};
-use engine::By;
+use engine::Actor;
 use engine::identity::people::PasswordError;
-use engine::identity::sign_in::Entered;
+use engine::identity::sign_in::SignInStep;
 use http::StatusCode;
 
 use super::sign_in::enter;
@@ -268,14 +268,14 @@ pub(super) async fn create_operator(
         Ok(password) => password,
         Err(problems) => return again(problems),
     };
-    let by = By::signed_in(&signed_in, browser.address);
+    let by = Actor::signed_in(&signed_in, browser.address);
     let people = &dashboard.engine.people;
     match people
         .create_operator(&by, account, email, password, (session, &browser.device()))
         .await
     {
         Ok(session) => {
-            let entered = Entered::Session(session);
+            let entered = SignInStep::Session(session);
             Ok(enter(&dashboard, &browser, &entered, &ReturnPath::parse(None)).await)
         }
         Err(PasswordError::Taken | PasswordError::Link) => again(wrong_email(

@@ -13,7 +13,7 @@ use axum::routing::get;
 use domain::person::Membership;
 use domain::ports::{InvitationRecord, PersonRecord, Purpose, StoreError};
 use domain::{AccountId, PersonId, Role};
-use engine::identity::people::Reach;
+use engine::identity::people::PeopleScope;
 use http::StatusCode;
 
 use crate::Dashboard;
@@ -112,9 +112,9 @@ async fn show_own(
     admin: Admin,
     query: Query,
 ) -> Result<Response, Failure> {
-    let reach = Reach::Account(admin.account.id);
+    let scope = PeopleScope::Account(admin.account.id);
     let done = FormResult::nothing(admin.frame());
-    page(&dashboard, &admin, OWN, reach, &query, done).await
+    page(&dashboard, &admin, OWN, scope, &query, done).await
 }
 
 async fn show_all(
@@ -123,7 +123,15 @@ async fn show_all(
     query: Query,
 ) -> Result<Response, Failure> {
     let done = FormResult::nothing(operator.frame());
-    page(&dashboard, &operator, ALL, Reach::Everybody, &query, done).await
+    page(
+        &dashboard,
+        &operator,
+        ALL,
+        PeopleScope::Everybody,
+        &query,
+        done,
+    )
+    .await
 }
 
 async fn act_on_own(
@@ -132,9 +140,9 @@ async fn act_on_own(
     query: Query,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
-    let reach = Reach::Account(admin.account.id);
-    let done = actions::run(&dashboard, &admin, reach, form).await?;
-    page(&dashboard, &admin, OWN, reach, &query, done).await
+    let scope = PeopleScope::Account(admin.account.id);
+    let done = actions::run(&dashboard, &admin, scope, form).await?;
+    page(&dashboard, &admin, OWN, scope, &query, done).await
 }
 
 async fn act_on_all(
@@ -143,30 +151,30 @@ async fn act_on_all(
     query: Query,
     Posted(form): Posted,
 ) -> Result<Response, Failure> {
-    let reach = Reach::Everybody;
-    let done = actions::run(&dashboard, &operator, reach, form).await?;
-    page(&dashboard, &operator, ALL, reach, &query, done).await
+    let scope = PeopleScope::Everybody;
+    let done = actions::run(&dashboard, &operator, scope, form).await?;
+    page(&dashboard, &operator, ALL, scope, &query, done).await
 }
 
 async fn page(
     dashboard: &Dashboard,
     session: &Session,
     view: View,
-    reach: Reach,
+    scope: PeopleScope,
     query: &Query,
     done: FormResult,
 ) -> Result<Response, Failure> {
     let people = &dashboard.engine.people;
     let after = query.get("after").and_then(|id| id.parse().ok());
-    let mut records = people.list(reach, after, ROWS + 1).await?;
+    let mut records = people.list(scope, after, ROWS + 1).await?;
     let is_more = records.len() > ROWS as usize;
     records.truncate(ROWS as usize);
     let last = records.last().map(|record| record.person.id);
-    let waiting = people.list_invitations(reach).await?;
+    let waiting = people.list_invitations(scope).await?;
     // Admins must not see the other accounts of their people.
-    let further = match reach {
-        Reach::Everybody => people.list_memberships(&records).await?,
-        Reach::Account(_) => Vec::new(),
+    let further = match scope {
+        PeopleScope::Everybody => people.list_memberships(&records).await?,
+        PeopleScope::Account(_) => Vec::new(),
     };
     let accounts = records.iter().map(|record| record.person.account);
     let accounts = accounts.chain(waiting.iter().map(|record| record.account));

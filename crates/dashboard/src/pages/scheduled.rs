@@ -8,7 +8,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use domain::message::{MessageState, ScheduledRecord};
-use domain::ports::{Cancel, MessageStory};
+use domain::ports::{Cancel, MessageDetail};
 use domain::{MessageId, Timestamp};
 use http::StatusCode;
 
@@ -131,7 +131,7 @@ async fn ask(
     Ok(show_page(StatusCode::OK, &page))
 }
 
-async fn find(dashboard: &Dashboard, member: &Member, id: &str) -> Result<MessageStory, Failure> {
+async fn find(dashboard: &Dashboard, member: &Member, id: &str) -> Result<MessageDetail, Failure> {
     let missing = || Failure::NotFound(Box::new(member.frame()));
     let id: MessageId = id.parse().map_err(|_| missing())?;
     let history = &dashboard.engine.history;

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
-use domain::ports::Page;
+use domain::ports::ListRange;
 use domain::sender::SenderState;
 use engine::sending::submit::SubmitError;
 use http::StatusCode;
@@ -120,7 +120,7 @@ async fn send(
 
 impl Dashboard {
     async fn approved_senders(&self, member: &Member) -> Result<Vec<String>, Failure> {
-        let page = Page {
+        let page = ListRange {
             limit: MAX_SENDERS,
             offset: 0,
         };

@@ -11,7 +11,7 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::{get, post};
-use domain::ports::Page;
+use domain::ports::ListRange;
 use domain::sender::{Category, PIN_LIFETIME, SenderKind, SenderRecord, SenderState};
 use http::StatusCode;
 
@@ -95,7 +95,7 @@ async fn list(
     State(dashboard): State<Arc<Dashboard>>,
     member: Member,
 ) -> Result<Response, Failure> {
-    let all = Page {
+    let all = ListRange {
         limit: MAX_LIST,
         offset: 0,
     };

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::person::Password;
-use engine::identity::sign_in::{Entered, SignInError};
+use engine::identity::sign_in::{SignInError, SignInStep};
 use http::StatusCode;
 
 use super::second_factor;
@@ -118,11 +118,11 @@ pub(super) async fn sign_in(
 pub(super) async fn enter(
     dashboard: &Dashboard,
     browser: &Browser,
-    entered: &Entered,
+    entered: &SignInStep,
     back: &ReturnPath,
 ) -> Response {
     match entered {
-        Entered::Session(session) => {
+        SignInStep::Session(session) => {
             let response = Redirect::to(back.as_str()).into_response();
             let response = with_cookie(response, Some(dashboard.session_cookie(session)));
             with_cookie(
@@ -130,7 +130,7 @@ pub(super) async fn enter(
                 dashboard.known_browser_cookie(browser, session).await,
             )
         }
-        Entered::HalfOpen(pending) => {
+        SignInStep::PendingSignIn(pending) => {
             let response = Redirect::to(&second_factor::address(back)).into_response();
             with_cookie(response, Some(dashboard.pending_cookie(pending)))
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 /// A group of routes that a token may be granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,7 +61,7 @@ impl fmt::Display for Permission {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no permission; choose from {}", Shown(.0), all_names())]
+#[error("{} is no permission; choose from {}", Quoted(.0), all_names())]
 pub struct UnknownPermission(String);
 
 fn all_names() -> String {

@@ -9,7 +9,7 @@ const MAX_PAUSE_S: i64 = 24 * 3600;
 
 /// How many attempts are allowed, and when they are forgiven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TryLimit {
+pub enum AttemptLimit {
     /// A burst of attempts; each is forgiven after a fixed time.
     Steady {
         burst: u32,
@@ -42,20 +42,20 @@ impl Tries {
 
     /// Begins another attempt. It counts at once, so parallel attempts count like consecutive ones. The error is the
     /// number of seconds to wait.
-    pub fn begin(self, limit: TryLimit, now: Timestamp) -> Result<Self, u32> {
+    pub fn begin(self, limit: AttemptLimit, now: Timestamp) -> Result<Self, u32> {
         let left = self.left(limit, now);
         let passed_s = now.duration_since(left.since).as_secs().max(0);
         let (pause_s, since) = match limit {
-            TryLimit::Steady {
+            AttemptLimit::Steady {
                 burst,
                 forgiven_after_s,
             } if left.count >= burst => (forgiven_after_s, left.since),
-            TryLimit::Steady { .. } => (0, left.since),
-            TryLimit::Growing { burst, pause_s } if left.count >= burst => {
+            AttemptLimit::Steady { .. } => (0, left.since),
+            AttemptLimit::Growing { burst, pause_s } if left.count >= burst => {
                 let doubled = 1_i64.checked_shl(left.count - burst).unwrap_or(i64::MAX);
                 (pause_s.saturating_mul(doubled).min(MAX_PAUSE_S), now)
             }
-            TryLimit::Growing { .. } => (0, now),
+            AttemptLimit::Growing { .. } => (0, now),
         };
         if pause_s > passed_s {
             let wait_s = (pause_s - passed_s).max(1);
@@ -68,38 +68,38 @@ impl Tries {
     }
 
     /// The attempts that count after a right answer; `None` if there are none left.
-    pub fn forgive(self, limit: TryLimit) -> Option<Self> {
+    pub fn forgive(self, limit: AttemptLimit) -> Option<Self> {
         let count = match limit {
-            TryLimit::Steady { .. } => self.count.saturating_sub(1),
-            TryLimit::Growing { .. } => 0,
+            AttemptLimit::Steady { .. } => self.count.saturating_sub(1),
+            AttemptLimit::Growing { .. } => 0,
         };
         (count > 0).then_some(Self { count, ..self })
     }
 
     /// The attempts that still count. They are forgiven in whole steps, so asking does not delay the next step.
     #[must_use]
-    pub fn left(self, limit: TryLimit, now: Timestamp) -> Self {
+    pub fn left(self, limit: AttemptLimit, now: Timestamp) -> Self {
         let passed = now.duration_since(self.since);
         let steps = match limit {
-            TryLimit::Steady {
+            AttemptLimit::Steady {
                 forgiven_after_s, ..
             } => passed.as_secs().max(0) / forgiven_after_s,
-            TryLimit::Growing { .. } if passed >= FORGOTTEN_AFTER => i64::MAX,
-            TryLimit::Growing { .. } => 0,
+            AttemptLimit::Growing { .. } if passed >= FORGOTTEN_AFTER => i64::MAX,
+            AttemptLimit::Growing { .. } => 0,
         };
         let forgiven = u32::try_from(steps).unwrap_or(u32::MAX);
         match (self.count.saturating_sub(forgiven), limit) {
             (0, _) => Self::none(now),
             (
                 count,
-                TryLimit::Steady {
+                AttemptLimit::Steady {
                     forgiven_after_s, ..
                 },
             ) => Self {
                 count,
                 since: self.since + SignedDuration::from_secs(steps * forgiven_after_s),
             },
-            (count, TryLimit::Growing { .. }) => Self { count, ..self },
+            (count, AttemptLimit::Growing { .. }) => Self { count, ..self },
         }
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     /// Begins attempts at these seconds; each is expected to be allowed, or to be refused with this waiting time.
-    fn run(limit: TryLimit, steps: &[(i64, Result<(), u32>)]) {
+    fn run(limit: AttemptLimit, steps: &[(i64, Result<(), u32>)]) {
         let mut tries = Tries::none(at(0));
         for (second, expected) in steps {
             let begun = tries.begin(limit, at(*second));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_steady_limit_forgives_step_by_step() {
-        let limit = TryLimit::Steady {
+        let limit = AttemptLimit::Steady {
             burst: 3,
             forgiven_after_s: 10,
         };
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_growing_limit_doubles_its_pause_up_to_a_day() {
-        let limit = TryLimit::Growing {
+        let limit = AttemptLimit::Growing {
             burst: 2,
             pause_s: 60,
         };
@@ -182,11 +182,11 @@ mod tests {
 
     #[test]
     fn right_answers_are_forgiven() {
-        let steady = TryLimit::Steady {
+        let steady = AttemptLimit::Steady {
             burst: 1,
             forgiven_after_s: 10,
         };
-        let growing = TryLimit::Growing {
+        let growing = AttemptLimit::Growing {
             burst: 1,
             pause_s: 10,
         };

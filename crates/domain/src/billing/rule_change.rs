@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::{Countries, SpendingRules};
 use crate::money::{Money, NotMoney};
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 const CREDIT_LIMIT: &str = "credit_limit";
 const COUNTRIES: &str = "countries";
@@ -94,7 +94,7 @@ impl FromStr for RuleChange {
             ADMINS_CONSENT_ONLY => yes_or_no(value).map(Self::AdminsConsentOnly),
             unknown => Err(format!(
                 "there is no key {}; the keys are {}",
-                Shown(unknown),
+                Quoted(unknown),
                 keys()
             )),
         }
@@ -103,7 +103,7 @@ impl FromStr for RuleChange {
 
 fn yes_or_no(value: &str) -> Result<bool, String> {
     let read = value.parse();
-    read.map_err(|_| format!("{} is neither true nor false", Shown(value)))
+    read.map_err(|_| format!("{} is neither true nor false", Quoted(value)))
 }
 
 fn unless_off<T>(
@@ -142,7 +142,7 @@ fn count(value: &str) -> Result<u32, String> {
         .then(|| value.parse().ok())
         .flatten()
         .filter(|&count| count >= 1)
-        .ok_or_else(|| format!("{} is no limit; give a whole number from 1", Shown(value)))
+        .ok_or_else(|| format!("{} is no limit; give a whole number from 1", Quoted(value)))
 }
 
 fn rate(value: &str) -> Result<u32, String> {
@@ -155,7 +155,7 @@ fn rate(value: &str) -> Result<u32, String> {
         .ok_or_else(|| {
             format!(
                 "{} is no rate; give a whole number from 1 to {MAX_REQUESTS_PER_SECOND}, or 0 for no limit",
-                Shown(value)
+                Quoted(value)
             )
         })
 }
@@ -167,7 +167,7 @@ fn codes(value: &str) -> Result<u32, String> {
     codes.ok_or_else(|| {
         format!(
             "{} is no limit; give a whole number from 1 to {MAX_CODES_PER_DAY}",
-            Shown(value)
+            Quoted(value)
         )
     })
 }

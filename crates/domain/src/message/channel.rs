@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 /// A way to reach a subscriber, with its own prices and routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -16,7 +16,7 @@ pub enum Channel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no channel; give sms, viber or hlr", Shown(.0))]
+#[error("{} is no channel; give sms, viber or hlr", Quoted(.0))]
 pub struct UnknownChannel(String);
 
 impl Channel {

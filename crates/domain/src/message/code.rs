@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Whether sending again may help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lasting {
+pub enum Permanence {
     Temporary,
     Permanent,
     /// The code is not about a failure, or the result is unknown.
@@ -17,7 +17,7 @@ pub struct Entry {
     pub words: &'static str,
     pub hint: &'static str,
     /// Whether sending again may help.
-    pub lasting: Lasting,
+    pub lasting: Permanence,
 }
 
 /// The number of an entry of [`CATALOGUE`].
@@ -96,7 +96,7 @@ const fn temporary(number: u16, words: &'static str, hint: &'static str) -> Entr
         number,
         words,
         hint,
-        lasting: Lasting::Temporary,
+        lasting: Permanence::Temporary,
     }
 }
 
@@ -105,7 +105,7 @@ const fn permanent(number: u16, words: &'static str, hint: &'static str) -> Entr
         number,
         words,
         hint,
-        lasting: Lasting::Permanent,
+        lasting: Permanence::Permanent,
     }
 }
 
@@ -114,7 +114,7 @@ const fn other(number: u16, words: &'static str, hint: &'static str) -> Entry {
         number,
         words,
         hint,
-        lasting: Lasting::Neither,
+        lasting: Permanence::Neither,
     }
 }
 
@@ -279,9 +279,9 @@ mod tests {
         let page = include_str!("../../../../docs/CALLBACKS.md");
         for entry in CATALOGUE {
             let again = match entry.lasting {
-                Lasting::Temporary => "later",
-                Lasting::Permanent => "no",
-                Lasting::Neither => "",
+                Permanence::Temporary => "later",
+                Permanence::Permanent => "no",
+                Permanence::Neither => "",
             };
             let row = format!(
                 "| {} | {} | {again} | {} |",

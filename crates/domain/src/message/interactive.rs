@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::callback_url::{CallbackUrl, CallbackUrlError};
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 /// The longest label of a button, in Unicode code points: longer labels do not fit on a phone.
 pub const MAX_TITLE_CHARS: usize = 30;
@@ -38,14 +38,14 @@ pub struct ActionTitle(String);
 pub enum ActionTitleError {
     #[error("the label is empty; give 1 to 30 characters")]
     Blank,
-    #[error("{} has {chars} characters; give 1 to 30", Shown(.value))]
+    #[error("{} has {chars} characters; give 1 to 30", Quoted(.value))]
     TooLong {
         value: String,
         /// In code points.
         chars: usize,
     },
     /// A label has one line.
-    #[error("{} holds control characters; a label is one line of text", Shown(.value))]
+    #[error("{} holds control characters; a label is one line of text", Quoted(.value))]
     Control { value: String },
 }
 
@@ -85,7 +85,7 @@ pub enum ImageUrlError {
     #[error("the path ends in '.jpg'; name the image '.jpeg' instead")]
     Jpg,
     /// Another extension.
-    #[error("the path's last segment is {}; it must end in '.jpeg', '.png' or '.gif'", Shown(.name))]
+    #[error("the path's last segment is {}; it must end in '.jpeg', '.png' or '.gif'", Quoted(.name))]
     Ending {
         /// The last segment of the path.
         name: String,

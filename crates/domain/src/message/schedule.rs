@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 /// A scheduled time up to this long ago counts as "now": clocks differ and requests take time.
 pub const PAST_GRACE: SignedDuration = SignedDuration::from_secs(60);
@@ -19,16 +19,16 @@ pub const DEFAULT_EXPIRE_S: u32 = 259_200;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// Not a date and time with an offset.
-    #[error("{} is not a date-time with offset; write it like 2030-01-31T09:30:00+02:00", Shown(.0))]
+    #[error("{} is not a date-time with offset; write it like 2030-01-31T09:30:00+02:00", Quoted(.0))]
     Malformed(String),
     /// An offset beyond [`MAX_OFFSET_S`].
-    #[error("{} has an offset from UTC outside -14:00 to +14:00; give one within that range", Shown(.0))]
+    #[error("{} has an offset from UTC outside -14:00 to +14:00; give one within that range", Quoted(.0))]
     Offset(String),
     /// Longer ago than [`PAST_GRACE`].
-    #[error("{} is in the past; give a time to come", Shown(.0))]
+    #[error("{} is in the past; give a time to come", Quoted(.0))]
     Past(String),
     /// Beyond [`MAX_AHEAD`].
-    #[error("{} is more than a year ahead; give an earlier time", Shown(.0))]
+    #[error("{} is more than a year ahead; give an earlier time", Quoted(.0))]
     TooFar(String),
 }
 

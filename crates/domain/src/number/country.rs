@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 /// Kosovo is used by phone networks and by libphonenumber, but it is not in ISO 3166-1.
 const KOSOVO: [u8; 2] = *b"XK";
@@ -13,7 +13,7 @@ const KOSOVO: [u8; 2] = *b"XK";
 pub struct Country([u8; 2]);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is not an ISO 3166-1 alpha-2 country code", Shown(.value))]
+#[error("{} is not an ISO 3166-1 alpha-2 country code", Quoted(.value))]
 pub struct UnknownCountry {
     pub value: String,
 }

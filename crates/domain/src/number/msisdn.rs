@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 /// The shortest accepted number.
 pub const MIN_DIGITS: usize = 7;
@@ -21,16 +21,16 @@ pub struct Msisdn {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MsisdnError {
     /// It contains a character other than digits, one leading plus and separators.
-    #[error("{} holds {:?}; give digits in international format, such as +37120000001", Shown(.value), .character)]
+    #[error("{} holds {:?}; give digits in international format, such as +37120000001", Quoted(.value), .character)]
     Character {
         value: String,
         /// The first wrong character.
         character: char,
     },
-    #[error("{} has {digits} digits; give 7 to 15 in international format, such as +37120000001", Shown(.value))]
+    #[error("{} has {digits} digits; give 7 to 15 in international format, such as +37120000001", Quoted(.value))]
     Length { value: String, digits: usize },
     /// A national number, or one in the `00` form.
-    #[error("{} starts with 0; give the number in international format, such as +37120000001, or its country in 'correctBy'", Shown(.value))]
+    #[error("{} starts with 0; give the number in international format, such as +37120000001, or its country in 'correctBy'", Quoted(.value))]
     LeadingZero { value: String },
 }
 

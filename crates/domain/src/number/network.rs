@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 /// A mobile network: the country code (MCC) and the network code (MNC). Leading zeros of the MNC are significant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,7 +14,7 @@ pub struct Network {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no network; give three digits of MCC and two or three of MNC, such as 24701", Shown(.0))]
+#[error("{} is no network; give three digits of MCC and two or three of MNC, such as 24701", Quoted(.0))]
 pub struct NotANetworkCode(String);
 
 impl Network {

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::redirect::{RedirectUri, RedirectUriError};
 use crate::callback_url::CallbackUrl;
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 pub const MAX_CLIENT_ID_BYTES: usize = 512;
 pub const MAX_REDIRECTS: usize = 10;
@@ -106,7 +106,7 @@ pub enum ClientProblem {
     #[error("client_name must have 1 to 80 characters without control or direction characters")]
     Name,
     /// It asks for a client secret or an unsupported flow.
-    #[error("{field} {} is not offered here; what is: {offered}", Shown(.value))]
+    #[error("{field} {} is not offered here; what is: {offered}", Quoted(.value))]
     NotOffered {
         field: &'static str,
         value: String,

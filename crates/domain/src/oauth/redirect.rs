@@ -2,7 +2,7 @@
 
 use url::{Host, Url};
 
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 pub const MAX_REDIRECT_BYTES: usize = 1024;
 
@@ -35,15 +35,15 @@ pub struct RedirectUri(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectUriError {
     /// Not a URL, or not in normal form.
-    #[error("{} is no address in its plain form: absolute, without '..', a user part or capitals in the host", Shown(.0))]
+    #[error("{} is no address in its plain form: absolute, without '..', a user part or capitals in the host", Quoted(.0))]
     Form(String),
     /// It has a fragment, which would hide the code.
-    #[error("{} has a fragment, which no redirect address may have", Shown(.0))]
+    #[error("{} has a fragment, which no redirect address may have", Quoted(.0))]
     Fragment(String),
     #[error("a redirect address has at most 1024 bytes")]
     TooLong,
     /// The scheme could start any program, or would send the code unencrypted.
-    #[error("{} is neither https, nor http on 127.0.0.1, [::1] or localhost, nor a program's own scheme such as com.example.app:/", Shown(.0))]
+    #[error("{} is neither https, nor http on 127.0.0.1, [::1] or localhost, nor a program's own scheme such as com.example.app:/", Quoted(.0))]
     Scheme(String),
 }
 

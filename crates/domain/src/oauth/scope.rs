@@ -1,7 +1,7 @@
 //! The scopes that a client may ask for.
 
 use crate::access::permission::{Permission, Permissions};
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 /// The permissions that a client can get, in the order in which the consent page lists them.
 pub const SCOPES: [Permission; 5] = [
@@ -16,7 +16,7 @@ pub const SCOPES: [Permission; 5] = [
 const OFFLINE: &str = "offline_access";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no scope here; there are {}", Shown(.0), names())]
+#[error("{} is no scope here; there are {}", Quoted(.0), names())]
 pub struct ScopeError(String);
 
 fn names() -> String {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 /// The longest address that can receive mail.
 const MAX_BYTES: usize = 254;
@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 254;
 pub struct Email(String);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no email address; write it like ann@example.com", Shown(.0))]
+#[error("{} is no email address; write it like ann@example.com", Quoted(.0))]
 pub struct NotAnEmail(String);
 
 impl Email {

@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{Found, Look, StoreError};
+use super::{Cursor, Page, StoreError};
 use crate::access::permission::Permissions;
 use crate::access::token::TokenHash;
 use crate::access::{Access, AccountName, AllowList};
@@ -97,8 +97,8 @@ pub trait AccessStore: Send + Sync + 'static {
     async fn look_for_accounts(
         &self,
         name: Option<&str>,
-        look: Look<AccountId>,
-    ) -> Result<Found<AccountRecord, AccountId>, StoreError>;
+        look: Cursor<AccountId>,
+    ) -> Result<Page<AccountRecord, AccountId>, StoreError>;
 
     /// The names of these accounts; unknown IDs are left out.
     async fn list_account_names(

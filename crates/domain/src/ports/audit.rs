@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{Found, Look, StoreError};
+use super::{Cursor, Page, StoreError};
 use crate::ids::{AccountId, AuditId};
 
 /// A change, to be stored in the audit log.
@@ -50,6 +50,6 @@ pub trait AuditStore: Send + Sync + 'static {
     async fn look_for_changes(
         &self,
         filter: &AuditFilter,
-        look: Look<AuditId>,
-    ) -> Result<Found<AuditEntry, AuditId>, StoreError>;
+        look: Cursor<AuditId>,
+    ) -> Result<Page<AuditEntry, AuditId>, StoreError>;
 }

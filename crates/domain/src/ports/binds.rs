@@ -14,7 +14,7 @@ use crate::ids::{MessageId, NodeId, PoolId};
 
 /// A carrier that a node wants to send by.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BindWish {
+pub struct BindDemand {
     pub carrier: String,
     /// The number of binds over all nodes; 0 if the carrier has none.
     pub total: u16,
@@ -64,7 +64,7 @@ pub trait BindStore: Send + Sync + 'static {
     async fn share_binds(
         &self,
         node: NodeId,
-        wishes: &[BindWish],
+        demands: &[BindDemand],
     ) -> Result<Option<Shared>, StoreError>;
 
     /// Gives back a node's binds of a carrier, except for `keep` of them.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Page, StoreError};
+use super::{ListRange, StoreError};
 use crate::delivery::receiver::ReceiverId;
 use crate::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackSettlement, Claim};
 use crate::ids::{AccountId, CallbackId, MessageId, NodeId, SenderId};
@@ -213,7 +213,7 @@ pub trait CallbackStore: Send + Sync + 'static {
     async fn list_callbacks(
         &self,
         filter: &CallbackFilter,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<CallbackRecord>, StoreError>;
 
     /// Every attempt of a callback, in order.

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{CarrierState, StoreError};
-use crate::delivery::{Callback, CarrierRef, Claim, Parcel, Receipt, Settlement};
+use crate::delivery::{Callback, CarrierRef, Claim, QueuedMessage, Receipt, Settlement};
 use crate::ids::{AccountId, MessageId, NodeId, PoolId};
 use crate::message::Priority;
 use crate::number::msisdn::Msisdn;
@@ -73,7 +73,7 @@ pub struct Inbox {
 
 /// The state of a carrier, as one node sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CarrierNote {
+pub struct CarrierStatus {
     pub name: String,
     /// The kind in the configuration.
     pub kind: String,
@@ -90,16 +90,16 @@ pub struct CarrierNote {
 
 /// The state of a carrier, as stored by a living node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CarrierSeen {
+pub struct NodeCarrierStatus {
     pub node: NodeId,
     /// On the database's clock.
     pub at: Timestamp,
-    pub note: CarrierNote,
+    pub note: CarrierStatus,
 }
 
 /// How a node describes itself when it joins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeCard {
+pub struct NodeInfo {
     /// The parts of the service that it runs.
     pub roles: Vec<String>,
     /// Whether it sends. Only such a node ever holds anything.
@@ -111,7 +111,7 @@ pub struct NodeCard {
 
 /// The result of a heartbeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beat {
+pub enum HeartbeatResult {
     Alive,
     /// Other nodes gave it up and released what it held.
     GivenUp,
@@ -146,7 +146,7 @@ pub struct SetAside {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Claimed {
     /// The claimed messages, the most urgent lane first.
-    pub parcels: Vec<Parcel>,
+    pub messages: Vec<QueuedMessage>,
     /// Pools and lanes in which more messages may wait.
     pub more: Vec<(PoolId, Priority)>,
     /// Rows that cannot be read. They are not claimed again.
@@ -162,13 +162,17 @@ pub trait DispatchStore: Send + Sync + 'static {
     /// running for `up_for`.
     async fn join(
         &self,
-        card: &NodeCard,
+        card: &NodeInfo,
         up_for: SignedDuration,
         lifetime: SignedDuration,
     ) -> Result<NodeId, StoreError>;
 
     /// Renews the node's heartbeat for another `lifetime`, and checks whether its program may still work.
-    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<Beat, StoreError>;
+    async fn renew_heartbeat(
+        &self,
+        node: NodeId,
+        lifetime: SignedDuration,
+    ) -> Result<HeartbeatResult, StoreError>;
 
     /// Releases what dead nodes hold, and deletes those nodes. On a database for a single node, every other working
     /// node is dead.
@@ -257,10 +261,10 @@ pub trait DispatchStore: Send + Sync + 'static {
     ) -> Result<Vec<InTransit>, StoreError>;
 
     /// Replaces the stored states of a node's carriers. They are deleted with the node.
-    async fn note_carriers(&self, node: NodeId, notes: &[CarrierNote]) -> Result<(), StoreError>;
+    async fn note_carriers(&self, node: NodeId, notes: &[CarrierStatus]) -> Result<(), StoreError>;
 
     /// The latest carrier states of living nodes, sorted by name and node.
-    async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError>;
+    async fn list_carriers(&self) -> Result<Vec<NodeCarrierStatus>, StoreError>;
 
     /// The messages on a simulated handset of this carrier, the newest first.
     async fn list_inbox(

@@ -75,7 +75,7 @@ pub struct MessageFilter {
 
 /// A cursor of a list. A rare item in a large table takes several pages to find, so that no page takes long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look<I> {
+pub struct Cursor<I> {
     /// Only items older than this one.
     pub before: Option<I>,
     pub limit: u32,
@@ -83,10 +83,10 @@ pub struct Look<I> {
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found<T, I> {
+pub struct Page<T, I> {
     /// The items, the newest first.
     pub rows: Vec<T>,
-    /// The next page's [`Look::before`]. `None` if there is nothing older to search.
+    /// The next page's [`Cursor::before`]. `None` if there is nothing older to search.
     pub next: Option<I>,
 }
 
@@ -110,7 +110,7 @@ pub struct MessageSummary {
 
 /// A part that a carrier took.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartStory {
+pub struct PartDetail {
     /// Counted from 1.
     pub part: u16,
     pub carrier: String,
@@ -121,7 +121,7 @@ pub struct PartStory {
 
 /// Everything that is known about one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MessageStory {
+pub struct MessageDetail {
     pub summary: MessageSummary,
     /// Coding and number of parts.
     pub shape: Shape,
@@ -142,7 +142,7 @@ pub struct MessageStory {
     /// The next attempt, while the message waits.
     pub due_at: Option<Timestamp>,
     /// The parts that carriers took, in order; deleted some days after their receipts.
-    pub parts: Vec<PartStory>,
+    pub parts: Vec<PartDetail>,
     /// Its callbacks, each with its attempts.
     pub callbacks: Vec<(CallbackRecord, Vec<CallbackAttempt>)>,
 }
@@ -155,20 +155,20 @@ pub trait HistoryStore: Send + Sync + 'static {
     async fn look_for_messages(
         &self,
         filter: &MessageFilter,
-        look: Look<MessageId>,
-    ) -> Result<Found<MessageSummary, MessageId>, StoreError>;
+        look: Cursor<MessageId>,
+    ) -> Result<Page<MessageSummary, MessageId>, StoreError>;
 
     /// Matching callbacks, the newest first. Reads a bounded number of rows, as [`Self::look_for_messages`] does.
     async fn look_for_callbacks(
         &self,
         filter: &CallbackFilter,
-        look: Look<CallbackId>,
-    ) -> Result<Found<CallbackRecord, CallbackId>, StoreError>;
+        look: Cursor<CallbackId>,
+    ) -> Result<Page<CallbackRecord, CallbackId>, StoreError>;
 
     /// One message of this account, or of any.
     async fn find_story(
         &self,
         account: Option<AccountId>,
         id: MessageId,
-    ) -> Result<Option<MessageStory>, StoreError>;
+    ) -> Result<Option<MessageDetail>, StoreError>;
 }

@@ -9,7 +9,7 @@ use super::StoreError;
 use crate::billing::NotPaid;
 use crate::ids::{AccountId, MessageId};
 use crate::message::lookup::LookupRecord;
-use crate::message::{MessageRecord, MessageState, ScheduledRecord, Submission, SubmitReceipt};
+use crate::message::{AcceptedMessages, MessageRecord, MessageState, ScheduledRecord, Submission};
 
 /// How long a node may use the IDs that it reserved. So IDs ascend with the time of acceptance, except for this period
 /// and differences between clocks; searching by time relies on it.
@@ -21,7 +21,7 @@ pub enum Accepted {
     /// It is durably stored.
     Stored,
     /// Its idempotency key was used before with the same body. This was the answer, and nothing was stored.
-    Replayed(SubmitReceipt),
+    Replayed(AcceptedMessages),
     /// Its idempotency key was used before with another body. Nothing was stored.
     KeyConflict,
     /// Its account cannot or may not pay for it. Nothing was stored.
@@ -44,10 +44,10 @@ pub fn accept_results(
 
 /// The stored answer of an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeptAnswer {
+pub struct StoredAnswer {
     /// SHA-256 of the request body.
     pub body: [u8; 32],
-    pub receipt: SubmitReceipt,
+    pub receipt: AcceptedMessages,
 }
 
 /// The result of cancelling.
@@ -62,7 +62,7 @@ pub enum Cancel {
 
 /// A range of rows of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
+pub struct ListRange {
     pub limit: u32,
     pub offset: u64,
 }
@@ -86,7 +86,7 @@ pub trait MessageStore: Send + Sync + 'static {
         account: AccountId,
         key: &[u8; 32],
         now: Timestamp,
-    ) -> Result<Option<KeptAnswer>, StoreError>;
+    ) -> Result<Option<StoredAnswer>, StoreError>;
 
     async fn find_message(
         &self,
@@ -104,7 +104,7 @@ pub trait MessageStore: Send + Sync + 'static {
     async fn list_scheduled(
         &self,
         account: AccountId,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<ScheduledRecord>, StoreError>;
 
     /// The account's scheduled SMS, sorted by time and ID, after `after`.

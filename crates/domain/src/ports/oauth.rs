@@ -15,7 +15,7 @@ use crate::person::Email;
 
 /// A registered client, and when it is deleted unless somebody uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptClient {
+pub struct StoredClient {
     pub client: ClientRecord,
     pub created_at: Timestamp,
     pub expires: Timestamp,
@@ -140,7 +140,7 @@ pub struct GrantRecord {
 pub trait OAuthStore: Send + Sync + 'static {
     /// Stores a client. If there are `most` clients already, it replaces the oldest ones that never got tokens; `false`
     /// if there are none of those.
-    async fn create_client(&self, client: &KeptClient, most: u32) -> Result<bool, StoreError>;
+    async fn create_client(&self, client: &StoredClient, most: u32) -> Result<bool, StoreError>;
 
     /// The client with this ID, unless it has expired.
     async fn find_client(

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{NodeCard, StoreError};
+use super::{NodeInfo, StoreError};
 use crate::ids::{AccountId, MessageId, NodeId};
 use crate::message::Priority;
 use crate::message::outcome::Outcome;
@@ -22,7 +22,7 @@ impl Counted {
 
 /// A node that lives, or has just died.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeSeen {
+pub struct NodeStatus {
     pub node: NodeId,
     /// On the database's clock.
     pub alive_until: Timestamp,
@@ -34,7 +34,7 @@ pub struct NodeSeen {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeFacts {
-    pub card: NodeCard,
+    pub card: NodeInfo,
     /// The version of the schema that its program was built for.
     pub schema: u32,
     /// On the database's clock.
@@ -114,7 +114,7 @@ pub struct DatabaseFacts {
 pub trait OperationsStore: Send + Sync + 'static {
     async fn describe_database(&self) -> Result<DatabaseFacts, StoreError>;
 
-    async fn list_nodes(&self) -> Result<Vec<NodeSeen>, StoreError>;
+    async fn list_nodes(&self) -> Result<Vec<NodeStatus>, StoreError>;
 
     async fn list_queues(&self) -> Result<Vec<QueueDepth>, StoreError>;
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::callback_url::CallbackUrl;
-use crate::delivery::{Callback, CarrierRef, Delivery, Parcel, Receipt, Submitted};
+use crate::delivery::{Callback, CarrierAnswer, CarrierRef, Delivery, QueuedMessage, Receipt};
 use crate::ids::{AccountId, MessageId};
 use crate::message::interactive::ImageUrl;
 use crate::message::lookup::HomeOperator;
@@ -89,7 +89,7 @@ pub trait Carrier: Send + Sync + 'static {
     async fn ready(&self, _handed: u32) {}
 
     /// Hands over a message and waits for the answer. At most [`Self::window`] parts are in flight.
-    async fn submit(&self, parcel: &Parcel) -> Submitted;
+    async fn submit(&self, queued: &QueuedMessage) -> CarrierAnswer;
 
     /// Disconnects gracefully. No message is in flight by then, and no receipt follows.
     async fn stop(&self);
@@ -97,7 +97,7 @@ pub trait Carrier: Send + Sync + 'static {
 
 /// What the first digits of a number tell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Home {
+pub struct HomeNetwork {
     pub country: Option<Country>,
     /// The mobile operator that first had the number.
     pub operator: Option<HomeOperator>,
@@ -106,11 +106,11 @@ pub struct Home {
 }
 
 /// What is known about numbers without asking a network.
-pub trait NumberBook: Send + Sync + 'static {
-    fn home(&self, number: &Msisdn) -> Home;
+pub trait NumberLocator: Send + Sync + 'static {
+    fn home(&self, number: &Msisdn) -> HomeNetwork;
 
     /// Another mobile operator of the same country, for a ported number.
-    fn neighbour(&self, home: &Home) -> Option<Home>;
+    fn neighbour(&self, home: &HomeNetwork) -> Option<HomeNetwork>;
 }
 
 /// Why a receipt was not accepted. The carrier keeps it and sends it again.
@@ -137,7 +137,7 @@ pub trait ReceiptSink: Send + Sync + 'static {
 
 /// The result of a report that a carrier sent by HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReportTaken {
+pub enum ReportResult {
     /// It is stored, or there is nothing to store. The carrier need not send it again.
     Yes,
     /// It cannot be stored now. The carrier sends it again.
@@ -159,7 +159,7 @@ pub trait CarrierReports: Send + Sync + 'static {
         message: MessageId,
         proof: &str,
         body: &[u8],
-    ) -> ReportTaken;
+    ) -> ReportResult;
 }
 
 /// Sends callbacks.

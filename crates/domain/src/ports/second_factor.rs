@@ -22,7 +22,7 @@ pub struct SecondFactor {
 
 /// A pending sign-in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HalfOpen {
+pub struct PendingSignIn {
     /// The person who gave the right password.
     pub person: Person,
     pub secret: TotpSecret,
@@ -86,7 +86,7 @@ pub trait SecondFactorStore: Send + Sync + 'static {
         half: &TokenHash,
         most: u32,
         now: Timestamp,
-    ) -> Result<Option<HalfOpen>, StoreError>;
+    ) -> Result<Option<PendingSignIn>, StoreError>;
 
     /// Uses up the second factor and replaces the pending sign-in, and the session `replaced`, by a session, in one
     /// step. `false` if the second factor was used before, or the pending sign-in is gone.

@@ -3,9 +3,9 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::{Page, StoreError};
+use super::{ListRange, StoreError};
 use crate::callback_url::CallbackUrl;
-use crate::code_cap::Capped;
+use crate::code_cap::CodeCapReached;
 use crate::ids::{AccountId, SenderId};
 use crate::number::msisdn::Msisdn;
 use crate::sender::{
@@ -48,7 +48,7 @@ pub enum Registered {
     /// The account has an active sender ID with this name; nothing changed.
     Exists(SenderId, SenderState),
     /// The number or the account has reached its limit of codes; nothing changed.
-    Capped(Capped),
+    CodeCapReached(CodeCapReached),
 }
 
 /// The result of a guess at a PIN.
@@ -115,7 +115,7 @@ pub trait SenderStore: Send + Sync + 'static {
     async fn list_senders(
         &self,
         filter: SenderFilter,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<SenderRecord>, StoreError>;
 
     /// Applies a reviewer's decision, with a reason.

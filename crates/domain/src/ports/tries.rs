@@ -5,25 +5,25 @@ use jiff::Timestamp;
 
 use super::StoreError;
 use crate::access::token::TokenHash;
-use crate::access::tries::TryLimit;
+use crate::access::tries::AttemptLimit;
 use crate::ids::PersonId;
 
 /// The hash of what an attempt counts against, and the limit.
-pub type TryKey = (TokenHash, TryLimit);
+pub type AttemptKey = (TokenHash, AttemptLimit);
 
 /// Attempts, and the browsers whose attempts are counted separately.
 #[async_trait]
-pub trait TryStore: Send + Sync + 'static {
+pub trait AttemptStore: Send + Sync + 'static {
     /// Counts an attempt against each key. If one of them has had too many, it counts against none, and the result is
     /// the number of seconds to wait.
     async fn begin_try(
         &self,
-        keys: &[TryKey],
+        keys: &[AttemptKey],
         now: Timestamp,
     ) -> Result<Result<(), u32>, StoreError>;
 
     /// Removes an attempt that was not a guess.
-    async fn forgive_try(&self, keys: &[TryKey]) -> Result<(), StoreError>;
+    async fn forgive_try(&self, keys: &[AttemptKey]) -> Result<(), StoreError>;
 
     async fn list_known(
         &self,

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::number::msisdn::Msisdn;
+use crate::quoted::Quoted;
 use crate::sender;
-use crate::shown::Shown;
 
 /// The longest alphanumeric originator that networks accept.
 pub const MAX_NAME_CHARS: usize = 11;
@@ -22,7 +22,7 @@ pub enum Originator {
 #[error(
     "{} is not a sender ID; it must be a valid MSISDN or an alphanumeric string of at most 11 characters \
      made of upper/lower-case Latin letters, digits, spaces and dots",
-    Shown(.value)
+    Quoted(.value)
 )]
 pub struct OriginatorError {
     value: String,

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::shown::Shown;
+use crate::quoted::Quoted;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SenderState {
@@ -47,7 +47,7 @@ pub struct WrongState {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} is no state; give pending, awaiting_confirmation, approved, rejected or revoked", Shown(.0))]
+#[error("{} is no state; give pending, awaiting_confirmation, approved, rejected or revoked", Quoted(.0))]
 pub struct UnknownState(String);
 
 impl SenderState {

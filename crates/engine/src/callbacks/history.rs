@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use domain::delivery::CallbackAttempt;
 use domain::ports::{
-    CallbackFilter, CallbackRecord, Found, Look, Page, ReplayCursor, Store, StoreError,
+    CallbackFilter, CallbackRecord, Cursor, ListRange, Page, ReplayCursor, Store, StoreError,
 };
 use domain::{AccountId, CallbackId, Clock};
 
-use crate::audit::{Action, Audit, By, RecordedChange};
+use crate::audit::{Action, Actor, Audit, RecordedChange};
 use crate::reading::history::search;
 
 /// Lists and replays callbacks.
-pub struct Reports {
+pub struct CallbackHistory {
     store: Arc<dyn Store>,
     audit: Audit,
 }
 
-impl Reports {
+impl CallbackHistory {
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
         let audit = Audit::new(store.clone(), clock);
         Self { store, audit }
@@ -27,7 +27,7 @@ impl Reports {
     pub async fn list(
         &self,
         filter: &CallbackFilter,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<CallbackRecord>, StoreError> {
         self.store.list_callbacks(filter, page).await
     }
@@ -37,8 +37,8 @@ impl Reports {
     pub async fn look_for(
         &self,
         filter: &CallbackFilter,
-        look: Look<CallbackId>,
-    ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
+        look: Cursor<CallbackId>,
+    ) -> Result<Page<CallbackRecord, CallbackId>, StoreError> {
         search(look, |step| self.store.look_for_callbacks(filter, step)).await
     }
 
@@ -59,7 +59,7 @@ impl Reports {
             with_done: true,
             ..CallbackFilter::default()
         };
-        let page = Page {
+        let page = ListRange {
             limit: 1,
             offset: 0,
         };
@@ -71,7 +71,7 @@ impl Reports {
     }
 
     /// Makes callbacks due now, including parked ones, and returns how many. Continues even if the caller hangs up.
-    pub async fn replay(&self, by: &By, filter: &CallbackFilter) -> Result<u64, StoreError> {
+    pub async fn replay(&self, by: &Actor, filter: &CallbackFilter) -> Result<u64, StoreError> {
         let (store, filter) = (self.store.clone(), filter.clone());
         let recorded = self.record_replay(by, &filter).await?;
         let task = tokio::spawn(async move { replay_all(&*store, &filter, |_| {}).await });
@@ -84,7 +84,7 @@ impl Reports {
     /// Like [`Self::replay`], but reports progress to `watch` and stops if the caller does.
     pub async fn replay_watched(
         &self,
-        by: &By,
+        by: &Actor,
         filter: &CallbackFilter,
         watch: impl FnMut(u64) + Send,
     ) -> Result<u64, StoreError> {
@@ -95,7 +95,7 @@ impl Reports {
 
     async fn record_replay(
         &self,
-        by: &By,
+        by: &Actor,
         filter: &CallbackFilter,
     ) -> Result<RecordedChange<'_>, StoreError> {
         let subject = match filter.id {
@@ -110,7 +110,7 @@ impl Reports {
 
     /// Replays the waiting and parked callbacks of all accounts to a receiver, and returns how many. The receiver is
     /// given by scheme, host and port, and must match exactly.
-    pub async fn replay_receiver(&self, by: &By, address: &str) -> Result<u64, StoreError> {
+    pub async fn replay_receiver(&self, by: &Actor, address: &str) -> Result<u64, StoreError> {
         let mut replayed = 0;
         // A URL continues after its host with one of these.
         for next in ["/", "?", "#"] {

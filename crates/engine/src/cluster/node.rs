@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use domain::kill_point::{KillPoint, pass};
-use domain::ports::{Beat, NodeCard, StoreError, WorkStore};
+use domain::ports::{HeartbeatResult, NodeInfo, StoreError, WorkStore};
 use domain::{Clock, NodeId, Timestamp};
 use jiff::SignedDuration;
 use tokio::sync::Notify;
@@ -61,11 +61,11 @@ impl Lease {
 pub struct Node {
     store: Arc<dyn WorkStore>,
     clock: Arc<dyn Clock>,
-    card: NodeCard,
+    card: NodeInfo,
     id: AtomicU64,
     started: Instant,
     lease: Mutex<Lease>,
-    beat_now: Arc<Notify>,
+    renew_now: Arc<Notify>,
     beat_done: Notify,
     rejoined: Notify,
     broken: Notify,
@@ -79,7 +79,7 @@ impl Node {
     pub async fn start(
         store: Arc<dyn WorkStore>,
         clock: Arc<dyn Clock>,
-        card: NodeCard,
+        card: NodeInfo,
     ) -> Result<Arc<Self>, StoreError> {
         let (lease, id) = join_first(&*store, &*clock, &card).await?;
         pass(KillPoint::NodeJoined);
@@ -96,16 +96,16 @@ impl Node {
             id: AtomicU64::new(id.get()),
             started: Instant::now(),
             lease: Mutex::new(lease),
-            beat_now: Arc::default(),
+            renew_now: Arc::default(),
             beat_done: Notify::new(),
             rejoined: Notify::new(),
             broken: Notify::new(),
             outdated: Notify::new(),
             tasks: std::sync::OnceLock::new(),
         });
-        let (weak, beat_now) = (Arc::downgrade(&node), node.beat_now.clone());
-        let beat = move || run_heartbeats(weak.clone(), beat_now.clone());
-        let heartbeats = supervise::spawn("heartbeat", beat);
+        let (weak, renew_now) = (Arc::downgrade(&node), node.renew_now.clone());
+        let renew_heartbeat = move || run_heartbeats(weak.clone(), renew_now.clone());
+        let heartbeats = supervise::spawn("heartbeat", renew_heartbeat);
         let weak = Arc::downgrade(&node);
         let takeovers = supervise::spawn("dead-nodes", move || run_takeovers(weak.clone()));
         node.tasks
@@ -126,7 +126,7 @@ impl Node {
             if self.has_lease() {
                 break;
             }
-            self.beat_now.notify_one();
+            self.renew_now.notify_one();
             beat_done.await;
         }
         held.by == self.id()
@@ -179,12 +179,12 @@ impl Node {
         pass(KillPoint::NodeLeft);
     }
 
-    async fn beat(&self) -> Result<(), StoreError> {
+    async fn renew_heartbeat(&self) -> Result<(), StoreError> {
         let lease = Lease::begin(&*self.clock);
-        match with_timeout(self.store.beat(self.id(), LIFETIME)).await? {
-            Beat::Alive => {}
-            Beat::GivenUp => self.rejoin().await?,
-            Beat::Outdated { known, oldest } => {
+        match with_timeout(self.store.renew_heartbeat(self.id(), LIFETIME)).await? {
+            HeartbeatResult::Alive => {}
+            HeartbeatResult::GivenUp => self.rejoin().await?,
+            HeartbeatResult::Outdated { known, oldest } => {
                 tracing::error!(
                     known,
                     oldest,
@@ -228,7 +228,7 @@ impl Node {
 async fn join_first(
     store: &dyn WorkStore,
     clock: &dyn Clock,
-    card: &NodeCard,
+    card: &NodeInfo,
 ) -> Result<(Lease, NodeId), StoreError> {
     let deadline = Instant::now() + JOIN_TIMEOUT;
     loop {
@@ -244,16 +244,16 @@ async fn join_first(
     }
 }
 
-async fn run_heartbeats(node: Weak<Node>, beat_now: Arc<Notify>) {
+async fn run_heartbeats(node: Weak<Node>, renew_now: Arc<Notify>) {
     let mut pause = HEARTBEAT_EVERY;
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            () = beat_now.notified() => tokio::time::sleep(HEARTBEAT_RETRY_AFTER).await,
+            () = renew_now.notified() => tokio::time::sleep(HEARTBEAT_RETRY_AFTER).await,
         }
         let Some(node) = node.upgrade() else { return };
         pause = HEARTBEAT_EVERY;
-        if let Err(error) = node.beat().await {
+        if let Err(error) = node.renew_heartbeat().await {
             tracing::warn!(%error, "no heartbeat; trying again");
             if matches!(error, StoreError::Broken { .. }) {
                 node.broken.notify_one();

@@ -10,7 +10,7 @@ use domain::access::NotAnAccountName;
 use domain::billing::{LedgerEntry, SpendingRules};
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{
-    AccountRecord, Found, Imbalance, Look, NewAccount, NewToken, Store, StoreError, TokenRecord,
+    AccountRecord, Cursor, Imbalance, NewAccount, NewToken, Page, Store, StoreError, TokenRecord,
 };
 use domain::{
     Access, AccountId, AccountName, AllowList, Clock, Money, Permissions, Timestamp, TokenId,
@@ -20,7 +20,7 @@ use jiff::SignedDuration;
 
 pub use token_name::{MAX_TOKEN_NAME_CHARS, NotATokenName, check_token_name};
 
-use crate::audit::{Action, Audit, By, RecordedChange};
+use crate::audit::{Action, Actor, Audit, RecordedChange};
 use crate::entropy;
 
 /// Why an account or a token was not created or changed.
@@ -59,7 +59,7 @@ const RULE_ATTEMPTS: u32 = 5;
 
 /// A token to create.
 #[derive(Debug, Clone)]
-pub struct TokenOrder {
+pub struct TokenInput {
     /// A name for people.
     pub name: String,
     pub permissions: Permissions,
@@ -88,7 +88,7 @@ impl Accounts {
     /// Creates an account. Returns its callback secret, too.
     pub async fn create(
         &self,
-        by: &By,
+        by: &Actor,
         name: &str,
         balance: Money,
     ) -> Result<(AccountRecord, String), AccountError> {
@@ -157,8 +157,8 @@ impl Accounts {
     pub async fn look(
         &self,
         name: Option<&str>,
-        look: Look<AccountId>,
-    ) -> Result<Found<AccountRecord, AccountId>, StoreError> {
+        look: Cursor<AccountId>,
+    ) -> Result<Page<AccountRecord, AccountId>, StoreError> {
         self.store.look_for_accounts(name, look).await
     }
 
@@ -181,7 +181,7 @@ impl Accounts {
     /// the same `once` changes nothing.
     pub async fn credit(
         &self,
-        by: &By,
+        by: &Actor,
         name: &str,
         amount: Money,
         note: Option<&str>,
@@ -225,7 +225,7 @@ impl Accounts {
     /// Changes the spending rules of an account and returns them. Two concurrent changes do not undo each other.
     pub async fn set_rules(
         &self,
-        by: &By,
+        by: &Actor,
         name: &str,
         change: impl Fn(&mut SpendingRules),
     ) -> Result<SpendingRules, AccountError> {
@@ -261,9 +261,9 @@ impl Accounts {
     pub async fn ledger_page(
         &self,
         account: AccountId,
-        look: Look<u64>,
+        look: Cursor<u64>,
     ) -> Result<Vec<LedgerEntry>, StoreError> {
-        let Look { before, limit } = look;
+        let Cursor { before, limit } = look;
         self.store.list_ledger(account, before, limit).await
     }
 
@@ -275,7 +275,7 @@ impl Accounts {
     /// Suspends or resumes an account.
     pub async fn set_suspended(
         &self,
-        by: &By,
+        by: &Actor,
         name: &str,
         suspended: bool,
     ) -> Result<(), AccountError> {
@@ -292,7 +292,7 @@ impl Accounts {
 
     async fn record(
         &self,
-        by: &By,
+        by: &Actor,
         account: &AccountRecord,
         action: Action,
         detail: String,
@@ -307,9 +307,9 @@ impl Accounts {
     /// Creates a token. The secret is returned here and stored nowhere.
     pub async fn create_token(
         &self,
-        by: &By,
+        by: &Actor,
         account: AccountId,
-        order: TokenOrder,
+        order: TokenInput,
     ) -> Result<(TokenId, TokenSecret), StoreError> {
         let secret = TokenSecret::from_seed(&entropy::bytes());
         let token = NewToken {
@@ -341,7 +341,7 @@ impl Accounts {
     /// The secret that signs an account's callbacks, to show it to a person.
     pub async fn callback_secret(
         &self,
-        by: &By,
+        by: &Actor,
         account: &AccountRecord,
     ) -> Result<String, StoreError> {
         let recorded = self
@@ -356,7 +356,7 @@ impl Accounts {
     /// `overlap`, so that receivers have time to change.
     pub async fn rotate_callback_secret(
         &self,
-        by: &By,
+        by: &Actor,
         account: &AccountRecord,
         overlap: SignedDuration,
     ) -> Result<String, AccountError> {
@@ -378,7 +378,7 @@ impl Accounts {
     /// Revokes a token of one account, or of any. All nodes refuse it within a second.
     pub async fn revoke_token(
         &self,
-        by: &By,
+        by: &Actor,
         account: Option<AccountId>,
         id: TokenId,
     ) -> Result<(), AccountError> {

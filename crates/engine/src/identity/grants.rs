@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use domain::access::tries::TryLimit;
+use domain::access::tries::AttemptLimit;
 use domain::oauth::AuthorizationRequest;
 use domain::ports::{Approval, ClientDocuments, GrantRecord, Store, StoreError};
 use domain::{AccountId, Clock, GrantId, Permission, Permissions, PersonId, Timestamp, TokenHash};
@@ -25,7 +25,7 @@ pub use authorize::{AuthorizeError, AuthorizeParams, WrongQuestion};
 pub use exchange::{TokenAnswer, TokenError, TokenParams};
 pub use register::{RegisterError, RegisteredClient};
 
-use crate::audit::{Action, Audit, By};
+use crate::audit::{Action, Actor, Audit};
 use crate::entropy;
 use crate::identity::throttle::Throttle;
 use crate::identity::tries::Tries;
@@ -39,11 +39,11 @@ const REQUESTS_PER_ADDRESS: (u32, i64) = (60, 1);
 const FAILURES_PER_ADDRESS: (u32, i64) = (30, 2);
 const REGISTRATIONS_PER_ADDRESS: (u32, i64) = (20, 60);
 /// Limits of refreshing: per grant, and per client and address.
-const REFRESHES_PER_GRANT: TryLimit = TryLimit::Steady {
+const REFRESHES_PER_GRANT: AttemptLimit = AttemptLimit::Steady {
     burst: 30,
     forgiven_after_s: 20,
 };
-const REFRESHES_PER_CLIENT: TryLimit = TryLimit::Steady {
+const REFRESHES_PER_CLIENT: AttemptLimit = AttemptLimit::Steady {
     burst: 300,
     forgiven_after_s: 1,
 };
@@ -69,7 +69,7 @@ pub struct GrantSettings {
 #[derive(Debug, Clone, Copy)]
 pub struct Consent<'a> {
     /// For the audit log.
-    pub by: &'a By,
+    pub by: &'a Actor,
     pub account: AccountId,
     /// `None` if the person came by the link of the first start.
     pub person: Option<PersonId>,
@@ -168,7 +168,7 @@ impl Grants {
     /// such grant.
     pub async fn disconnect(
         &self,
-        by: &By,
+        by: &Actor,
         account: AccountId,
         id: GrantId,
     ) -> Result<bool, StoreError> {

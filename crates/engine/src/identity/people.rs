@@ -10,11 +10,11 @@ use domain::ports::{Invitation, Joining, NewPerson, Purpose, Store, StoreError};
 use domain::{AccountId, Clock, Person, Timestamp, TokenHash};
 use jiff::SignedDuration;
 
-use crate::audit::{Action, Audit, By, RecordedChange};
+use crate::audit::{Action, Actor, Audit, RecordedChange};
 use crate::identity::hasher::{Busy, Hasher};
-use crate::identity::sign_in::{Entered, HALF_LIFETIME, new_session, secret};
+use crate::identity::sign_in::{HALF_LIFETIME, SignInStep, new_session, secret};
 
-pub use manage::{ManageError, Reach};
+pub use manage::{ManageError, PeopleScope};
 pub use own::{OwnAccess, OwnError, RecoveryCodes};
 
 const INVITATION_LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -79,7 +79,7 @@ impl People {
     /// already sign in gets a further account; the inviter does not learn that.
     pub async fn invite(
         &self,
-        by: &By,
+        by: &Actor,
         email: Email,
         role: Role,
         account: Option<AccountId>,
@@ -128,7 +128,7 @@ impl People {
     }
 
     /// Creates a password reset link.
-    pub async fn invite_again(&self, by: &By, person: &Person) -> Result<Invited, StoreError> {
+    pub async fn invite_again(&self, by: &Actor, person: &Person) -> Result<Invited, StoreError> {
         let (account, email) = (person.account, &person.email);
         let recorded = self
             .audit
@@ -168,7 +168,7 @@ impl People {
         link: &str,
         password: Password,
         ends_grants: bool,
-    ) -> Result<Entered, PasswordError> {
+    ) -> Result<SignInStep, PasswordError> {
         let link = TokenHash::of(link);
         // Hashing is expensive, so the link is checked first.
         let now = self.clock.now();
@@ -191,8 +191,8 @@ impl People {
             self.store
                 .redeem_invitation(&link, &password, &session, half_expires, ends_grants);
         let entered = match redeemed.await {
-            Ok(Some(redeemed)) if redeemed.is_half_open => Ok(Entered::HalfOpen(secret)),
-            Ok(Some(_)) => Ok(Entered::Session(secret)),
+            Ok(Some(redeemed)) if redeemed.is_half_open => Ok(SignInStep::PendingSignIn(secret)),
+            Ok(Some(_)) => Ok(SignInStep::Session(secret)),
             Ok(None) => Err(PasswordError::Link),
             Err(error) => Err(error.into()),
         };
@@ -236,7 +236,7 @@ impl People {
         ends_grants: bool,
     ) -> Result<RecordedChange<'_>, StoreError> {
         let email = &invitation.email;
-        let by = By {
+        let by = Actor {
             who: email.to_string(),
             address: device.address,
         };
@@ -260,7 +260,7 @@ impl People {
     /// of a new session, which replaces the old one.
     pub async fn create_operator(
         &self,
-        by: &By,
+        by: &Actor,
         account: AccountId,
         email: Email,
         password: Password,

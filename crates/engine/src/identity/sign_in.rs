@@ -7,13 +7,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use domain::access::token::TokenHash;
-use domain::access::tries::TryLimit;
+use domain::access::tries::AttemptLimit;
 use domain::person::{Device, Email, Password, Role};
-use domain::ports::{NewSession, Store, StoreError, TryKey};
+use domain::ports::{AttemptKey, NewSession, Store, StoreError};
 use domain::{AccountId, Clock, PersonId, Timestamp, TokenSecret};
 use jiff::SignedDuration;
 
-use crate::audit::{Action, Audit, By, RecordedChange};
+use crate::audit::{Action, Actor, Audit, RecordedChange};
 use crate::entropy;
 use crate::identity::hasher::{Busy, Hasher};
 use crate::identity::throttle;
@@ -35,18 +35,18 @@ pub const HALF_LIFETIME: SignedDuration = SignedDuration::from_mins(5);
 pub const BROWSER_LIFETIME: SignedDuration = SignedDuration::from_hours(180 * 24);
 
 /// Limit of wrong passwords per address.
-const BY_ADDRESS: TryLimit = TryLimit::Steady {
+const BY_ADDRESS: AttemptLimit = AttemptLimit::Steady {
     burst: 10,
     forgiven_after_s: 6,
 };
 /// Limit of wrong passwords per person, from anywhere. Browsers that the person has signed in with before are each
 /// counted apart, so that a stranger cannot lock the person out.
-pub(crate) const BY_PERSON: TryLimit = TryLimit::Steady {
+pub(crate) const BY_PERSON: AttemptLimit = AttemptLimit::Steady {
     burst: 20,
     forgiven_after_s: 30,
 };
 /// Limit of wrong codes per person. They come from somebody who knows the password.
-const BY_CODES: TryLimit = TryLimit::Growing {
+const BY_CODES: AttemptLimit = AttemptLimit::Growing {
     burst: 10,
     pause_s: 60,
 };
@@ -77,15 +77,15 @@ pub enum SignInError {
 
 /// The result of a right password, with a secret for the browser.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Entered {
+pub enum SignInStep {
     Session(String),
     /// A pending sign-in, which needs a second factor.
-    HalfOpen(String),
+    PendingSignIn(String),
 }
 
 /// What is known about the browser of a sign-in.
 #[derive(Clone, Copy)]
-pub struct Visit<'a> {
+pub struct SignInContext<'a> {
     pub device: &'a Device,
     /// The secret of a browser that somebody signed in with before.
     pub browser: Option<&'a str>,
@@ -118,7 +118,7 @@ impl SignIn {
     }
 
     /// Creates a one-time sign-in link, valid for a day, and returns its secret.
-    pub async fn create_link(&self, by: &By, account: AccountId) -> Result<String, StoreError> {
+    pub async fn create_link(&self, by: &Actor, account: AccountId) -> Result<String, StoreError> {
         let secret = secret();
         let expires = self.clock.now() + LINK_LIFETIME;
         let (subject, detail) = ("one-time sign-in link", format!("until {expires}"));
@@ -140,7 +140,7 @@ impl SignIn {
             return Ok(None);
         }
         // Recorded afterwards, because anyone may try a link. If that fails, the caller does not get the secret.
-        let by = By::link(address(device));
+        let by = Actor::link(address(device));
         let _done = self
             .audit
             .record(&by, None, Action::SessionOpen, DASHBOARD, "")
@@ -154,8 +154,8 @@ impl SignIn {
         &self,
         email: &str,
         password: Password,
-        visit: &Visit<'_>,
-    ) -> Result<Entered, SignInError> {
+        visit: &SignInContext<'_>,
+    ) -> Result<SignInStep, SignInError> {
         let device = visit.device;
         let network = self.begin_on_node(device)?;
         let email = email.parse::<Email>().ok();
@@ -193,7 +193,7 @@ impl SignIn {
             let pending = secret();
             let (hash, expires) = (TokenHash::of(&pending), now + HALF_LIFETIME);
             self.store.open_half(person.id, &hash, expires, now).await?;
-            return Ok(Entered::HalfOpen(pending));
+            return Ok(SignInStep::PendingSignIn(pending));
         }
         let recorded = self.record_open(&by, person.account).await?;
         let (secret, session) = new_session(now, device);
@@ -203,7 +203,7 @@ impl SignIn {
             .open_session(person.id, &session, replaced.as_ref());
         recorded.done(opened.await).await?;
         count("right");
-        Ok(Entered::Session(secret))
+        Ok(SignInStep::Session(secret))
     }
 
     /// The accounts of a person: first the one that they see first, then the further ones.
@@ -242,7 +242,7 @@ impl SignIn {
         let Some(signed_in) = self.look_up(&TokenHash::of(session)).await? else {
             return Ok(());
         };
-        let (by, account) = (By::signed_in(&signed_in, from), signed_in.account());
+        let (by, account) = (Actor::signed_in(&signed_in, from), signed_in.account());
         let recorded = self
             .audit
             .record(&by, account, Action::SessionEnd, DASHBOARD, "")
@@ -260,13 +260,13 @@ impl SignIn {
     }
 
     /// Counts an attempt for all nodes.
-    async fn begin_attempt(&self, keys: &[TryKey]) -> Result<(), SignInError> {
+    async fn begin_attempt(&self, keys: &[AttemptKey]) -> Result<(), SignInError> {
         let begun = self.store.begin_try(keys, self.clock.now()).await?;
         begun.map_err(|retry_after_s| SignInError::TooMany { retry_after_s })
     }
 
     /// Gives an attempt back that was not a guess.
-    async fn forgive(&self, network: IpAddr, keys: &[TryKey]) -> Result<(), StoreError> {
+    async fn forgive(&self, network: IpAddr, keys: &[AttemptKey]) -> Result<(), StoreError> {
         self.by_address.forgive(&network);
         self.store.forgive_try(keys).await
     }
@@ -319,7 +319,7 @@ impl SignIn {
 
     async fn record_open(
         &self,
-        by: &By,
+        by: &Actor,
         account: Option<AccountId>,
     ) -> Result<RecordedChange<'_>, StoreError> {
         self.audit
@@ -329,7 +329,7 @@ impl SignIn {
 
     async fn record_refused(
         &self,
-        by: &By,
+        by: &Actor,
         account: Option<AccountId>,
         why: &str,
     ) -> Result<(), StoreError> {
@@ -344,7 +344,7 @@ pub(crate) fn attempt_key(what: &str, value: &str) -> TokenHash {
     TokenHash::of(&format!("try by {what}\n{value}"))
 }
 
-fn network_key(network: IpAddr) -> TryKey {
+fn network_key(network: IpAddr) -> AttemptKey {
     (attempt_key("address", &network.to_string()), BY_ADDRESS)
 }
 
@@ -359,8 +359,8 @@ fn count(outcome: &'static str) {
     metrics::counter!("switchboard_sign_ins_total", "outcome" => outcome).increment(1);
 }
 
-fn by(email: &str, device: &Device) -> By {
-    By {
+fn by(email: &str, device: &Device) -> Actor {
+    Actor {
         who: email.to_owned(),
         address: device.address,
     }

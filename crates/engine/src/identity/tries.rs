@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Mutex;
 
-use domain::access::tries::TryLimit;
+use domain::access::tries::AttemptLimit;
 use jiff::Timestamp;
 
 const MAX_KEYS: usize = 10_000;
 
 /// Counts attempts by key.
 pub(crate) struct Tries<K> {
-    limit: TryLimit,
+    limit: AttemptLimit,
     counts: Mutex<HashMap<K, domain::access::tries::Tries>>,
 }
 
 impl<K: Hash + Eq> Tries<K> {
-    pub(crate) fn new(limit: TryLimit) -> Self {
+    pub(crate) fn new(limit: AttemptLimit) -> Self {
         Self {
             limit,
             counts: Mutex::default(),
@@ -75,8 +75,8 @@ mod tests {
         Timestamp::UNIX_EPOCH + SignedDuration::from_secs(second)
     }
 
-    fn limit(burst: u32) -> TryLimit {
-        TryLimit::Steady {
+    fn limit(burst: u32) -> AttemptLimit {
+        AttemptLimit::Steady {
             burst,
             forgiven_after_s: 10,
         }

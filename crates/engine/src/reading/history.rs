@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use domain::ports::{Found, Look, MessageFilter, MessageStory, MessageSummary, Store, StoreError};
+use domain::ports::{
+    Cursor, MessageDetail, MessageFilter, MessageSummary, Page, Store, StoreError,
+};
 use domain::{AccountId, MessageId};
 
 /// Maximum number of items on one page.
@@ -25,8 +27,8 @@ impl History {
     pub async fn look_for_messages(
         &self,
         filter: &MessageFilter,
-        look: Look<MessageId>,
-    ) -> Result<Found<MessageSummary, MessageId>, StoreError> {
+        look: Cursor<MessageId>,
+    ) -> Result<Page<MessageSummary, MessageId>, StoreError> {
         search(look, |step| self.store.look_for_messages(filter, step)).await
     }
 
@@ -35,19 +37,19 @@ impl History {
         &self,
         account: Option<AccountId>,
         id: MessageId,
-    ) -> Result<Option<MessageStory>, StoreError> {
+    ) -> Result<Option<MessageDetail>, StoreError> {
         self.store.find_story(account, id).await
     }
 }
 
 /// Searches step by step until the page is full, nothing older is left, or the search time is over.
 pub(crate) async fn search<T, I, F>(
-    look: Look<I>,
-    step: impl Fn(Look<I>) -> F,
-) -> Result<Found<T, I>, StoreError>
+    look: Cursor<I>,
+    step: impl Fn(Cursor<I>) -> F,
+) -> Result<Page<T, I>, StoreError>
 where
     I: Copy,
-    F: Future<Output = Result<Found<T, I>, StoreError>>,
+    F: Future<Output = Result<Page<T, I>, StoreError>>,
 {
     let began = Instant::now();
     let page_size = look.limit.clamp(1, MAX_PAGE_SIZE) as usize;
@@ -55,11 +57,11 @@ where
     let mut before = look.before;
     loop {
         let limit = u32::try_from(page_size - rows.len()).expect("at most a page");
-        let found = step(Look { before, limit }).await?;
+        let found = step(Cursor { before, limit }).await?;
         rows.extend(found.rows);
         before = found.next;
         if before.is_none() || rows.len() >= page_size || began.elapsed() >= SEARCH_TIME {
-            return Ok(Found { rows, next: before });
+            return Ok(Page { rows, next: before });
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::kill_point::{KillPoint, pass};
 use domain::message::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord};
-use domain::ports::{Cancel, Page, Store, StoreError};
+use domain::ports::{Cancel, ListRange, Store, StoreError};
 use domain::{AccountId, Channel, Clock, MessageId, Timestamp};
 
 /// What an account may do with its messages.
@@ -42,7 +42,7 @@ impl Messages {
     pub async fn list_scheduled(
         &self,
         account: AccountId,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<ScheduledRecord>, StoreError> {
         self.store.list_scheduled(account, page).await
     }

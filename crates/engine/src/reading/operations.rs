@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::ports::{
-    CarrierSeen, DatabaseFacts, NodeSeen, Overdue, QueueDepth, Receiver, Store, StoreError,
+    DatabaseFacts, NodeCarrierStatus, NodeStatus, Overdue, QueueDepth, Receiver, Store, StoreError,
     Unmatched,
 };
 use domain::{AccountId, Timestamp};
@@ -38,12 +38,12 @@ impl Operations {
         self.store.describe_database().await
     }
 
-    pub async fn list_nodes(&self) -> Result<Vec<NodeSeen>, StoreError> {
+    pub async fn list_nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
         self.store.list_nodes().await
     }
 
     /// The carriers, as live nodes last reported them.
-    pub async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
+    pub async fn list_carriers(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
         self.store.list_carriers().await
     }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use domain::ports::{Page, Reviewed, SenderFilter, Store, StoreError};
+use domain::ports::{ListRange, Reviewed, SenderFilter, Store, StoreError};
 use domain::sender::{SenderRecord, Step, WrongState};
 use domain::{Clock, SenderId};
 
-use crate::audit::{Action, Audit, By};
+use crate::audit::{Action, Actor, Audit};
 
 /// Why a decision was refused.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ impl SenderReview {
     pub async fn list(
         &self,
         filter: SenderFilter,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<SenderRecord>, StoreError> {
         self.store.list_senders(filter, page).await
     }
@@ -50,7 +50,7 @@ impl SenderReview {
     /// all nodes apply the decision within a second.
     pub async fn decide(
         &self,
-        by: &By,
+        by: &Actor,
         id: SenderId,
         step: Step,
         reason: Option<&str>,

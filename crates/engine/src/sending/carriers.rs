@@ -1,8 +1,8 @@
 //! The carrier queues of a node, and which of them a message waits in.
 
 pub(in crate::sending) mod fair;
+pub(in crate::sending) mod held_messages;
 pub(in crate::sending) mod lanes;
-pub(in crate::sending) mod parcels;
 pub(in crate::sending) mod pools;
 pub(in crate::sending) mod queue;
 

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use domain::delivery::backoff::send_pause;
-use domain::delivery::{Parcel, Sent, Submitted};
+use domain::delivery::{CarrierAnswer, QueuedMessage, SendResult};
 use domain::kill_point::{KillPoint, pass};
 use domain::message::Submission;
 use domain::ports::{Carrier, StoreError, WorkStore};
@@ -34,8 +34,8 @@ use crate::callbacks::Callbacks;
 use crate::cluster::held::{HeldRows, OpenWrite};
 use crate::cluster::node::Node;
 use crate::entropy;
+use crate::sending::carriers::held_messages::{HeldMessage, held_messages};
 use crate::sending::carriers::lanes::{Admission, LANES};
-use crate::sending::carriers::parcels::{HeldParcel, parcels};
 use crate::sending::carriers::pools::Pools;
 use crate::sending::carriers::queue::{CHECK_EVERY, CarrierQueue, RoutedMessage};
 use crate::sending::carriers::{Carriers, Reserved, Routed, SlotRequest};
@@ -183,7 +183,7 @@ impl Dispatch {
         let name = queue.carrier.name().to_owned();
         let sending = self.sending.lock().expect("no holder panics").remove(&name);
         for message in queue.lanes.close() {
-            self.reroute(message.parcel);
+            self.reroute(message.held);
         }
         let dispatch = self.clone();
         tokio::spawn(async move {
@@ -202,9 +202,9 @@ impl Dispatch {
 
     /// Queues the messages of a submission that was just stored.
     pub(crate) fn hand_over(self: &Arc<Self>, reservations: Reservations, submission: &Submission) {
-        for (held, (routed, reserved)) in parcels(submission).zip(reservations.0) {
-            let parcel = HeldParcel::register(&self.rows, held);
-            self.fill_or_store(reserved, RoutedMessage::new(parcel, routed));
+        for (message, (routed, reserved)) in held_messages(submission).zip(reservations.0) {
+            let held = HeldMessage::register(&self.rows, message);
+            self.fill_or_store(reserved, RoutedMessage::new(held, routed));
         }
     }
 
@@ -249,7 +249,7 @@ impl Dispatch {
             let (dispatch, queue) = (self.clone(), queue.clone());
             start_in_order(async move {
                 // If the claim is void, another node sends the message.
-                if dispatch.node.owns(&message.parcel).await {
+                if dispatch.node.owns(&message.held).await {
                     dispatch.attempt(&queue, message).await;
                 }
                 // Only now, because the carrier's window counts messages whose result is not stored yet.
@@ -262,7 +262,7 @@ impl Dispatch {
     /// Reroutes the messages of a carrier that is down if another carrier can take them.
     fn reroute_waiting(self: &Arc<Self>, queue: &CarrierQueue) {
         for message in queue.lanes.take_out(RoutedMessage::can_go) {
-            self.reroute(message.parcel);
+            self.reroute(message.held);
         }
     }
 
@@ -271,55 +271,57 @@ impl Dispatch {
         let now = self.clock.now();
         for queue in &self.routing.carriers().queues {
             for message in queue.lanes.take_expired(now) {
-                let sent = expired(&message.parcel.item);
-                self.settle_later(message.parcel, sent);
+                let sent = expired(&message.held.item);
+                self.settle_later(message.held, sent);
             }
         }
     }
 
     async fn attempt(self: &Arc<Self>, queue: &CarrierQueue, message: RoutedMessage) {
-        let parcel = &message.parcel.item;
-        let sent = match parcel.test_mode {
-            _ if parcel.expires_at <= self.clock.now() => expired(parcel),
-            Some(TestMode::Deliver) => Sent::Over(Outcome::Delivered),
-            Some(TestMode::Fail) => Sent::Over(Outcome::Failed(Code::ABSENT)),
+        let queued = &message.held.item;
+        let sent = match queued.test_mode {
+            _ if queued.expires_at <= self.clock.now() => expired(queued),
+            Some(TestMode::Deliver) => SendResult::Over(Outcome::Delivered),
+            Some(TestMode::Fail) => SendResult::Over(Outcome::Failed(Code::ABSENT)),
             None if message.route.is_empty() => {
                 return self.try_next_carrier(message, Code::NO_ROUTE, true);
             }
             None => {
                 pass(KillPoint::SubmitBegins);
-                let submitted = queue.carrier.submit(parcel).await;
+                let submitted = queue.carrier.submit(queued).await;
                 pass(KillPoint::SubmitAnswered);
                 queue.count(&submitted);
                 match submitted {
-                    Submitted::Taken(references) => Sent::Taken {
+                    CarrierAnswer::Taken(references) => SendResult::Taken {
                         carrier: queue.carrier.name().to_owned(),
                         references,
                     },
-                    Submitted::PartlyTaken { references, code } => Sent::PartlyTaken {
+                    CarrierAnswer::PartlyTaken { references, code } => SendResult::PartlyTaken {
                         carrier: queue.carrier.name().to_owned(),
                         references,
                         outcome: Outcome::Failed(code),
                     },
                     // The carrier may have it, so another carrier could send it a second time.
-                    Submitted::Unknown => Sent::Unknown(self.retry_time(parcel)),
-                    Submitted::Answered(subscriber) => answered(parcel, &subscriber),
-                    Submitted::Refused(code) => over(parcel, code),
-                    Submitted::Declined(code) => {
+                    CarrierAnswer::Unknown => SendResult::Unknown(self.retry_time(queued)),
+                    CarrierAnswer::Answered(subscriber) => answered(queued, &subscriber),
+                    CarrierAnswer::Refused(code) => over(queued, code),
+                    CarrierAnswer::Declined(code) => {
                         return self.try_next_carrier(message, code, false);
                     }
-                    Submitted::NotNow(code) => return self.try_next_carrier(message, code, true),
+                    CarrierAnswer::NotNow(code) => {
+                        return self.try_next_carrier(message, code, true);
+                    }
                 }
             }
         };
-        self.results.store(&message.parcel, sent).await;
+        self.results.store(&message.held, sent).await;
     }
 
     /// When a message with an unknown outcome is sent again.
-    fn retry_time(&self, parcel: &Parcel) -> Timestamp {
+    fn retry_time(&self, queued: &QueuedMessage) -> Timestamp {
         metrics::counter!("switchboard_send_retries_total").increment(1);
-        let pause = send_pause(parcel.unknown_tries + 1, random());
-        (self.clock.now() + pause).min(parcel.expires_at)
+        let pause = send_pause(queued.unknown_tries + 1, random());
+        (self.clock.now() + pause).min(queued.expires_at)
     }
 
     /// Passes a message that a carrier could not take to the next one of its route. After the last one it is retried
@@ -332,16 +334,16 @@ impl Dispatch {
     ) {
         message.may_work_later |= may_work_later;
         let (carriers, next) = (message.carriers.clone(), message.position + 1);
-        let parcel = &message.parcel.item;
+        let queued = &message.held.item;
         // Another node has the link now, so the message goes there.
         if may_work_later
             && let Some(pool) = carriers.pool_elsewhere(&message.route, message.position)
         {
-            return self.move_to_pool(message.parcel, pool);
+            return self.move_to_pool(message.held, pool);
         }
         let request = SlotRequest {
-            account: parcel.account,
-            priority: parcel.priority,
+            account: queued.account,
+            priority: queued.priority,
             admission: Admission::Any,
         };
         if let Some(reserved) = carriers.reserve(&message.route, next, request) {
@@ -351,13 +353,13 @@ impl Dispatch {
         if message.may_work_later || skipped {
             tracing::debug!(%code, "a message is tried again later");
             metrics::counter!("switchboard_send_retries_total").increment(1);
-            let pause = send_pause(parcel.tries.saturating_add(1), random());
+            let pause = send_pause(queued.tries.saturating_add(1), random());
             let again = self.clock.now() + pause;
-            let sent = Sent::Retry(again.min(parcel.expires_at));
-            self.settle_later(message.parcel, sent);
+            let sent = SendResult::Retry(again.min(queued.expires_at));
+            self.settle_later(message.held, sent);
         } else {
-            let sent = over(parcel, code);
-            self.settle_later(message.parcel, sent);
+            let sent = over(queued, code);
+            self.settle_later(message.held, sent);
         }
     }
 
@@ -366,45 +368,45 @@ impl Dispatch {
         self: &Arc<Self>,
         reserved: Reserved,
         mut message: RoutedMessage,
-    ) -> Option<(HeldParcel, Sent)> {
+    ) -> Option<(HeldMessage, SendResult)> {
         let (position, slot) = match reserved {
             Reserved::Slot(position, slot) => (position, slot),
             Reserved::Pool(pool) => {
                 metrics::counter!("switchboard_messages_handed_on_total").increment(1);
-                let sent = pooled(&message.parcel, pool);
-                return Some((message.parcel, sent));
+                let sent = pooled(&message.held, pool);
+                return Some((message.held, sent));
             }
         };
         message.position = position;
         // The carrier is just going out of service, so the message returns to the store and is routed again.
         let message = slot.fill(message).err()?;
-        Some((message.parcel, Sent::Later(self.clock.now())))
+        Some((message.held, SendResult::Later(self.clock.now())))
     }
 
     fn fill_or_store(self: &Arc<Self>, reserved: Reserved, message: RoutedMessage) {
-        if let Some((parcel, sent)) = self.fill(reserved, message) {
-            self.settle_later(parcel, sent);
+        if let Some((held, sent)) = self.fill(reserved, message) {
+            self.settle_later(held, sent);
         }
     }
 
     /// Leaves a message to the nodes that have a link to the pool's carrier.
-    fn move_to_pool(self: &Arc<Self>, parcel: HeldParcel, pool: PoolId) {
+    fn move_to_pool(self: &Arc<Self>, held: HeldMessage, pool: PoolId) {
         metrics::counter!("switchboard_messages_handed_on_total").increment(1);
-        let sent = pooled(&parcel, pool);
-        self.settle_later(parcel, sent);
+        let sent = pooled(&held, pool);
+        self.settle_later(held, sent);
     }
 
     /// Returns a message to the store, to be claimed again after a pause but before it expires.
-    fn requeue(self: &Arc<Self>, parcel: HeldParcel, pause: SignedDuration) {
+    fn requeue(self: &Arc<Self>, held: HeldMessage, pause: SignedDuration) {
         let again = self.clock.now() + pause;
-        let sent = Sent::Later(again.min(parcel.item.expires_at));
-        self.settle_later(parcel, sent);
+        let sent = SendResult::Later(again.min(held.item.expires_at));
+        self.settle_later(held, sent);
     }
 
-    fn settle_later(self: &Arc<Self>, parcel: HeldParcel, sent: Sent) {
+    fn settle_later(self: &Arc<Self>, held: HeldMessage, sent: SendResult) {
         let dispatch = self.clone();
         tokio::spawn(async move {
-            dispatch.results.store(&parcel, sent).await;
+            dispatch.results.store(&held, sent).await;
         });
     }
 }

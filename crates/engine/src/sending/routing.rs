@@ -23,7 +23,7 @@ use rule::CompiledRule;
 
 pub(crate) use rule::RouteChoice;
 pub use rule::{Choice, Condition, Rule};
-pub use trace::{Traced, TracedCarrier};
+pub use trace::{RouteCarrier, TracedRoute};
 
 /// How often missing accounts that rules name are looked for.
 const SEARCH_EVERY: Duration = Duration::from_millis(500);

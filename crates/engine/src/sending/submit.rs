@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use domain::billing::NotPaid;
 use domain::message::text::Shape;
-use domain::message::{IdempotencyClaim, SubmitReceipt};
+use domain::message::{AcceptedMessages, IdempotencyClaim};
 use domain::ports::{ImageGuard, Store, StoreError, UrlGuard};
 use domain::{Access, AccountId, Clock, Country, Money, Msisdn, Network, Originator, Timestamp};
 use jiff::SignedDuration;
@@ -28,11 +28,11 @@ use crate::{Guards, Settings};
 
 pub use approvals::Approvals;
 pub(crate) use intake::Intake;
-pub use lookup::{LookupCost, LookupOrder};
+pub use lookup::{LookupCost, LookupInput};
 pub(crate) use notice::Notice;
-pub use sms::{Invalid, SmsOrder, To};
+pub use sms::{Invalid, SmsInput, To};
 pub(crate) use stages::{Checked, Destination, RoutedRequest};
-pub use viber::{ActionOrder, ViberOrder};
+pub use viber::{ActionInput, ViberInput};
 
 /// How long an idempotency key is stored with its answer.
 const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
@@ -93,12 +93,12 @@ impl From<BatchError<Infallible>> for SubmitError {
 
 /// Hashes of a caller's idempotency key and of the request body.
 #[derive(Debug, Clone, Copy)]
-pub struct Repeatable {
+pub struct IdempotentRequest {
     key: [u8; 32],
     body: [u8; 32],
 }
 
-impl Repeatable {
+impl IdempotentRequest {
     /// The key must have 1 to 255 visible ASCII characters.
     pub fn new(key: &[u8], body: &[u8]) -> Option<Self> {
         let fits = (1..=MAX_KEY_BYTES).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
@@ -159,8 +159,8 @@ impl Submit {
     pub async fn find_answer(
         &self,
         account: AccountId,
-        request: &Repeatable,
-    ) -> Result<Option<SubmitReceipt>, SubmitError> {
+        request: &IdempotentRequest,
+    ) -> Result<Option<AcceptedMessages>, SubmitError> {
         match self
             .store
             .find_answer(account, &request.key, self.clock.now())
@@ -176,9 +176,9 @@ impl Submit {
     pub async fn send(
         &self,
         access: &Access,
-        order: SmsOrder<'_>,
-        repeatable: Option<Repeatable>,
-    ) -> Result<SubmitReceipt, SubmitError> {
+        order: SmsInput<'_>,
+        repeatable: Option<IdempotentRequest>,
+    ) -> Result<AcceptedMessages, SubmitError> {
         check_active(access)?;
         let from = self.approvals.originator(access, &order.from).await?;
         let checked = order.check(access.account, from, self.clock.now())?;
@@ -191,9 +191,9 @@ impl Submit {
     pub async fn send_viber(
         &self,
         access: &Access,
-        order: ViberOrder<'_>,
-        repeatable: Option<Repeatable>,
-    ) -> Result<SubmitReceipt, SubmitError> {
+        order: ViberInput<'_>,
+        repeatable: Option<IdempotentRequest>,
+    ) -> Result<AcceptedMessages, SubmitError> {
         check_active(access)?;
         let from = self.approvals.approved(access, &order.from).await?;
         let checked = order.check(access.account, from, self.clock.now())?;
@@ -211,9 +211,9 @@ impl Submit {
     pub async fn look_up(
         &self,
         access: &Access,
-        order: LookupOrder<'_>,
-        repeatable: Option<Repeatable>,
-    ) -> Result<SubmitReceipt, SubmitError> {
+        order: LookupInput<'_>,
+        repeatable: Option<IdempotentRequest>,
+    ) -> Result<AcceptedMessages, SubmitError> {
         check_active(access)?;
         let checked = order.check(access.account, self.clock.now())?;
         let routed = self.route(checked).map_err(lookup::as_msisdn)?;
@@ -230,8 +230,8 @@ impl Submit {
         &self,
         routed: RoutedRequest,
         [recipient_field, url_field]: [&'static str; 2],
-        repeatable: Option<Repeatable>,
-    ) -> Result<SubmitReceipt, SubmitError> {
+        repeatable: Option<IdempotentRequest>,
+    ) -> Result<AcceptedMessages, SubmitError> {
         let checked = &routed.checked;
         if let Some(url) = &checked.dlr_url {
             let checked = self.guard.check(checked.account, url).await;
@@ -248,7 +248,7 @@ impl Submit {
         &self,
         account: AccountId,
         notice: Notice,
-    ) -> Result<SubmitReceipt, SubmitError> {
+    ) -> Result<AcceptedMessages, SubmitError> {
         let routed = self.route(notice.check(account, self.clock.now())?)?;
         routed.check_routes("name")?;
         self.intake.store(routed, None).await
@@ -268,7 +268,7 @@ impl Submit {
     pub async fn cost(
         &self,
         access: &Access,
-        order: SmsOrder<'_>,
+        order: SmsInput<'_>,
     ) -> Result<Vec<Cost>, SubmitError> {
         let from = self.approvals.originator(access, &order.from).await?;
         let checked = order.check(access.account, from, self.clock.now())?;
@@ -330,7 +330,7 @@ fn check_country(access: &Access, to: Msisdn, country: Option<Country>) -> Resul
     }
 }
 
-fn claim(request: Repeatable, now: Timestamp) -> IdempotencyClaim {
+fn claim(request: IdempotentRequest, now: Timestamp) -> IdempotencyClaim {
     IdempotencyClaim {
         key: request.key,
         body: request.body,

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use domain::delivery::sharing::fair_share;
 use domain::ports::{
-    BindShare, BindStore, BindWish, CarrierNote, Health, PoolCursor, RoutePool, Shared, StoreError,
+    BindDemand, BindShare, BindStore, CarrierStatus, Health, PoolCursor, RoutePool, Shared,
+    StoreError,
 };
 use domain::{NodeId, PoolId, Timestamp};
 
@@ -20,22 +21,24 @@ impl Model {
         PoolId::new(id).expect("counted from 1")
     }
 
-    fn share(&mut self, node: NodeId, wishes: &[BindWish], now: Timestamp) -> Option<Shared> {
+    fn share(&mut self, node: NodeId, demands: &[BindDemand], now: Timestamp) -> Option<Shared> {
         if !self.is_known(node) {
             return None;
         }
-        self.wishes.retain(|(_, other)| *other != node.get());
-        for wish in wishes.iter().filter(|wish| wish.total > 0) {
-            self.wishes.insert((wish.carrier.clone(), node.get()));
-            for slot in 0..wish.total {
-                let bind = self.binds.entry((wish.carrier.clone(), slot));
+        self.demands.retain(|(_, other)| *other != node.get());
+        for demand in demands.iter().filter(|demand| demand.total > 0) {
+            self.demands.insert((demand.carrier.clone(), node.get()));
+            for slot in 0..demand.total {
+                let bind = self.binds.entry((demand.carrier.clone(), slot));
                 bind.or_insert(NOBODY);
             }
         }
-        let shares = wishes.iter().map(|wish| self.share_of(node, wish, now));
+        let shares = demands
+            .iter()
+            .map(|demand| self.share_of(node, demand, now));
         let shares = shares.collect();
         let mine = self.binds.iter().filter(|(_, owner)| **owner == node.get());
-        let is_wished = |name: &str| wishes.iter().any(|wish| wish.carrier == name);
+        let is_wished = |name: &str| demands.iter().any(|demand| demand.carrier == name);
         let left: BTreeSet<String> = mine.map(|((name, _), _)| name.clone()).collect();
         Some(Shared {
             shares,
@@ -44,14 +47,17 @@ impl Model {
         })
     }
 
-    fn share_of(&mut self, node: NodeId, wish: &BindWish, now: Timestamp) -> BindShare {
+    fn share_of(&mut self, node: NodeId, demand: &BindDemand, now: Timestamp) -> BindShare {
         let lives = |id: u64| id == node.get() || self.nodes.get(&id).is_some_and(|at| *at >= now);
-        let wishers = self.wishes.iter().filter(|(name, _)| *name == wish.carrier);
+        let wishers = self
+            .demands
+            .iter()
+            .filter(|(name, _)| *name == demand.carrier);
         let wishers: Vec<u64> = wishers.map(|(_, id)| *id).filter(|id| lives(*id)).collect();
         let before = wishers.iter().filter(|id| **id < node.get()).count();
-        let share = fair_share(wish.total, before, wishers.len());
+        let share = fair_share(demand.total, before, wishers.len());
         let of_carrier = self.binds.iter_mut();
-        let of_carrier = of_carrier.filter(|((name, _), _)| *name == wish.carrier);
+        let of_carrier = of_carrier.filter(|((name, _), _)| *name == demand.carrier);
         let mut held = 0;
         let mut free = Vec::new();
         for (_, owner) in of_carrier {
@@ -68,13 +74,13 @@ impl Model {
             }
         }
         let mut others = self.others_notes(node, now);
-        let is_up_elsewhere = others.any(|(name, is_up)| name == wish.carrier && is_up);
+        let is_up_elsewhere = others.any(|(name, is_up)| name == demand.carrier && is_up);
         drop(others);
         BindShare {
             held,
             surplus: 0,
             share,
-            pool: self.create_pool(&PoolOf::Carrier(wish.carrier.clone())),
+            pool: self.create_pool(&PoolOf::Carrier(demand.carrier.clone())),
             is_up_elsewhere,
         }
     }
@@ -91,7 +97,7 @@ impl Model {
         notes.map(|((id, name), is_up)| (*id, name.as_str(), *is_up))
     }
 
-    pub(super) fn note_carriers(&mut self, node: NodeId, notes: &[CarrierNote]) {
+    pub(super) fn note_carriers(&mut self, node: NodeId, notes: &[CarrierStatus]) {
         if self.is_known(node) {
             self.notes.retain(|(id, _), _| *id != node.get());
             let states = notes.iter().map(|one| {
@@ -164,8 +170,8 @@ impl Model {
         let waiting = self.queue.iter().filter(|(_, place)| is_in(place.owner));
         let mut waiting: Vec<PoolCursor> = waiting
             .map(|(id, place)| {
-                let parcel = &self.messages[id].parcel;
-                (parcel.priority.lane(), place.due_at, parcel.id)
+                let queued = &self.messages[id].queued;
+                (queued.priority.lane(), place.due_at, queued.id)
             })
             .filter(|cursor| Some(*cursor) > after)
             .collect();
@@ -183,10 +189,10 @@ impl BindStore for Door {
     async fn share_binds(
         &self,
         node: NodeId,
-        wishes: &[BindWish],
+        demands: &[BindDemand],
     ) -> Result<Option<Shared>, StoreError> {
-        let wishes = wishes.to_vec();
-        let share = move |model: &mut Model, now| model.share(node, &wishes, now);
+        let demands = demands.to_vec();
+        let share = move |model: &mut Model, now| model.share(node, &demands, now);
         self.call("share", share).await
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::Timestamp;
 use domain::delivery::report_payload;
-use domain::message::SubmitReceipt;
+use domain::message::AcceptedMessages;
 use jiff::SignedDuration;
 
 use super::world::State;
@@ -16,7 +16,7 @@ const LATEST: SignedDuration = SignedDuration::from_secs(2);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order {
     /// What it was answered with; `None` where it never got an answer and did not ask again.
-    pub(super) answer: Option<SubmitReceipt>,
+    pub(super) answer: Option<AcceptedMessages>,
     /// Its idempotency key.
     pub(super) key: Option<[u8; 32]>,
 }
@@ -34,7 +34,7 @@ pub(super) fn check(state: &State, orders: &[Order], healed_at: Timestamp) -> Ve
 
 /// Every ID that was answered exists; a key stands for one submission, and its answer is always the same.
 fn answers(state: &State, orders: &[Order], breaches: &mut Vec<String>) {
-    let mut by_key: BTreeMap<[u8; 32], SubmitReceipt> = BTreeMap::new();
+    let mut by_key: BTreeMap<[u8; 32], AcceptedMessages> = BTreeMap::new();
     for order in orders {
         let Some(answer) = order.answer else { continue };
         for id in answer.ids() {
@@ -85,7 +85,7 @@ fn reports(state: &State, breaches: &mut Vec<String>) {
             breaches.push(format!("nobody was told of {id}"));
         }
         let Some(outcome) = row.ended else { continue };
-        let expected = report_payload(row.parcel.id, outcome, None);
+        let expected = report_payload(row.queued.id, outcome, None);
         if let Some(wrong) = told.iter().find(|payload| **payload != expected) {
             breaches.push(format!("{id} ended as {expected}, but {wrong} was told"));
         }
@@ -248,7 +248,7 @@ mod tests {
                 id.expect("a message that was sent and reported")
             };
             spoil(&mut run.world.state(), told_of);
-            let answer = SubmitReceipt {
+            let answer = AcceptedMessages {
                 first: domain::MessageId::new(told_of).expect("an ID"),
                 messages: 1,
                 parts: 1,
@@ -268,7 +268,7 @@ mod tests {
     fn a_key_has_one_answer() {
         let run = Run::of(3, false);
         let answer = |first| {
-            Some(SubmitReceipt {
+            Some(AcceptedMessages {
                 first: domain::MessageId::new(first).expect("an ID"),
                 messages: 1,
                 parts: 1,

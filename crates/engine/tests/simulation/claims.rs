@@ -1,6 +1,6 @@
 //! Claims of messages: what is due and nobody's, and what waits in pools.
 
-use domain::delivery::{Claim, Parcel};
+use domain::delivery::{Claim, QueuedMessage};
 use domain::ports::{Claimed, PoolClaim};
 use domain::{NodeId, PoolId, Timestamp};
 
@@ -32,7 +32,7 @@ impl Model {
         });
         for (owner, pool, mut left) in std::iter::once(nobody).chain(pools) {
             for (due_at, id) in &due {
-                let priority = self.messages[id].parcel.priority;
+                let priority = self.messages[id].queued.priority;
                 let lane = usize::try_from(priority.lane()).expect("a lane");
                 let is_due = pool.is_some() || *due_at <= now;
                 if self.queue[id].owner != owner || !is_due {
@@ -40,7 +40,7 @@ impl Model {
                 }
                 if left[lane] > 0 {
                     left[lane] -= 1;
-                    claimed.parcels.push(self.claim(node, *id, pool));
+                    claimed.messages.push(self.claim(node, *id, pool));
                 } else if let Some(pool) = pool
                     && !claimed.more.contains(&(pool, priority))
                 {
@@ -51,17 +51,17 @@ impl Model {
         claimed
     }
 
-    fn claim(&mut self, node: NodeId, id: u64, pool: Option<PoolId>) -> Parcel {
+    fn claim(&mut self, node: NodeId, id: u64, pool: Option<PoolId>) -> QueuedMessage {
         let place = self.queue.get_mut(&id).expect("queued");
         place.owner = Owner::Node(node.get());
         place.attempt += 1;
-        Parcel {
+        QueuedMessage {
             claim: Claim {
                 due_at: place.due_at,
                 attempt: place.attempt,
             },
             pool,
-            ..self.messages[&id].parcel.clone()
+            ..self.messages[&id].queued.clone()
         }
     }
 }

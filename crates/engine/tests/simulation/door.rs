@@ -8,10 +8,10 @@ use domain::delivery::{CallbackAttempt, CallbackSettlement, CarrierRef, Receipt,
 use domain::message::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
-    AcceptResult, Beat, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierNote,
-    CarrierSeen, Claimed, ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeldCallback,
-    InTransit, Inbox, KeptAnswer, Matched, MessageStore, NodeCard, Page, PoolClaim, ReplayCursor,
-    ReplayRequest, Replayed, Settled, SigningSecrets, StoreError, accept_results,
+    AcceptResult, CallbackFilter, CallbackRecord, CallbackStore, Cancel, CarrierStatus, Claimed,
+    ClaimedCallbacks, ClaimedRow, DispatchStore, Ended, HeartbeatResult, HeldCallback, InTransit,
+    Inbox, ListRange, Matched, MessageStore, NodeCarrierStatus, NodeInfo, PoolClaim, ReplayCursor,
+    ReplayRequest, Replayed, Settled, SigningSecrets, StoreError, StoredAnswer, accept_results,
 };
 use domain::{AccountId, CallbackId, MessageId, Msisdn, NodeId, ReceiverId, Timestamp};
 use jiff::SignedDuration;
@@ -212,7 +212,7 @@ impl MessageStore for Door {
         _: AccountId,
         _: &[u8; 32],
         _: Timestamp,
-    ) -> Result<Option<KeptAnswer>, StoreError> {
+    ) -> Result<Option<StoredAnswer>, StoreError> {
         Err(unused())
     }
 
@@ -235,7 +235,7 @@ impl MessageStore for Door {
     async fn list_scheduled(
         &self,
         _: AccountId,
-        _: Page,
+        _: ListRange,
     ) -> Result<Vec<ScheduledRecord>, StoreError> {
         Err(unused())
     }
@@ -266,7 +266,7 @@ impl DispatchStore for Door {
 
     async fn join(
         &self,
-        _: &NodeCard,
+        _: &NodeInfo,
         _: SignedDuration,
         lifetime: SignedDuration,
     ) -> Result<NodeId, StoreError> {
@@ -274,10 +274,19 @@ impl DispatchStore for Door {
         self.call("join", join).await
     }
 
-    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<Beat, StoreError> {
-        let beat = move |model: &mut Model, now| model.beat(node, now + lifetime);
-        let is_known = self.call_with(PANICS, "beat", beat).await?;
-        Ok(if is_known { Beat::Alive } else { Beat::GivenUp })
+    async fn renew_heartbeat(
+        &self,
+        node: NodeId,
+        lifetime: SignedDuration,
+    ) -> Result<HeartbeatResult, StoreError> {
+        let renew_heartbeat =
+            move |model: &mut Model, now| model.renew_heartbeat(node, now + lifetime);
+        let is_known = self.call_with(PANICS, "beat", renew_heartbeat).await?;
+        Ok(if is_known {
+            HeartbeatResult::Alive
+        } else {
+            HeartbeatResult::GivenUp
+        })
     }
 
     async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError> {
@@ -374,13 +383,13 @@ impl DispatchStore for Door {
         Err(unused())
     }
 
-    async fn note_carriers(&self, node: NodeId, notes: &[CarrierNote]) -> Result<(), StoreError> {
+    async fn note_carriers(&self, node: NodeId, notes: &[CarrierStatus]) -> Result<(), StoreError> {
         let notes = notes.to_vec();
         let write = move |model: &mut Model, _| model.note_carriers(node, &notes);
         self.call("note", write).await
     }
 
-    async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
+    async fn list_carriers(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
         Err(unused())
     }
 
@@ -453,7 +462,7 @@ impl CallbackStore for Door {
     async fn list_callbacks(
         &self,
         _: &CallbackFilter,
-        _: Page,
+        _: ListRange,
     ) -> Result<Vec<CallbackRecord>, StoreError> {
         Err(unused())
     }

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::delivery::{Claim, Parcel, Receipt, Sent, Settlement, report_payload};
+use domain::delivery::{Claim, QueuedMessage, Receipt, SendResult, Settlement, report_payload};
 use domain::message::outcome::Outcome;
-use domain::message::{Holder, SendTime, Submission, SubmitReceipt};
+use domain::message::{AcceptedMessages, Holder, SendTime, Submission};
 use domain::ports::{Accepted, ClaimedRow, Ended, Matched, Settled};
 use domain::{AccountId, CallbackUrl, Channel, MessageId, NodeId, ReceiverId, Timestamp};
 
@@ -17,7 +17,7 @@ pub(super) const NOBODY: u64 = 0;
 /// A message.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
-    pub(super) parcel: Parcel,
+    pub(super) queued: QueuedMessage,
     pub(super) dlr_url: Option<CallbackUrl>,
     pub(super) price: i64,
     pub(super) refunded: bool,
@@ -85,7 +85,7 @@ pub(super) struct Model {
     /// The binds of carriers, by their number, with the nodes that have them.
     pub(super) binds: BTreeMap<(String, u16), u64>,
     /// Carriers that nodes wish for.
-    pub(super) wishes: BTreeSet<(String, u64)>,
+    pub(super) demands: BTreeSet<(String, u64)>,
     /// Whether nodes noted that a carrier takes messages.
     pub(super) notes: BTreeMap<(u64, String), bool>,
     pub(super) messages: BTreeMap<u64, Row>,
@@ -93,7 +93,7 @@ pub(super) struct Model {
     transit: BTreeMap<(String, String), Transit>,
     pub(super) reports: BTreeMap<u64, Report>,
     pub(super) report_queue: BTreeMap<u64, Place>,
-    pub(super) keys: BTreeMap<[u8; 32], SubmitReceipt>,
+    pub(super) keys: BTreeMap<[u8; 32], AcceptedMessages>,
     /// Of all accounts together.
     pub(super) balance: i64,
     pub(super) ledger: Vec<i64>,
@@ -146,7 +146,7 @@ impl Model {
                 attempt,
             };
             let row = Row {
-                parcel: parcel(submission, recipient.id, recipient.to),
+                queued: queued(submission, recipient.id, recipient.to),
                 dlr_url: submission.dlr_url.clone(),
                 price: recipient.price.micros(),
                 refunded: false,
@@ -178,7 +178,7 @@ impl Model {
         NodeId::new(self.next_node).expect("counted from 1")
     }
 
-    pub(super) fn beat(&mut self, node: NodeId, until: Timestamp) -> bool {
+    pub(super) fn renew_heartbeat(&mut self, node: NodeId, until: Timestamp) -> bool {
         let alive = self.nodes.get_mut(&node.get());
         alive.map(|alive| *alive = until).is_some()
     }
@@ -192,7 +192,7 @@ impl Model {
         self.nodes
             .retain(|id, until| *id == node.get() || *until >= now);
         let nodes = &self.nodes;
-        self.wishes.retain(|(_, id)| nodes.contains_key(id));
+        self.demands.retain(|(_, id)| nodes.contains_key(id));
         self.notes.retain(|(id, _), _| nodes.contains_key(id));
         for owner in self.binds.values_mut() {
             if !nodes.contains_key(owner) {
@@ -230,8 +230,8 @@ impl Model {
             .iter()
             .filter(|(_, place)| place.owner == Owner::Node(node.get()) && place.due_at <= due);
         let rows = held.map(|(id, place)| ClaimedRow {
-            id: self.messages[id].parcel.id,
-            priority: self.messages[id].parcel.priority,
+            id: self.messages[id].queued.id,
+            priority: self.messages[id].queued.priority,
             claim: Claim {
                 due_at: place.due_at,
                 attempt: place.attempt,
@@ -285,22 +285,22 @@ impl Model {
             return Settled::Stale;
         };
         let ended = match &settlement.sent {
-            Sent::Later(time) | Sent::Unknown(time) => {
+            SendResult::Later(time) | SendResult::Unknown(time) => {
                 place.owner = Owner::Node(NOBODY);
                 place.due_at = *time;
                 None
             }
-            Sent::Retry(time) => {
+            SendResult::Retry(time) => {
                 place.owner = Owner::Node(NOBODY);
                 place.due_at = *time;
-                self.messages.get_mut(&id).expect("queued").parcel.tries += 1;
+                self.messages.get_mut(&id).expect("queued").queued.tries += 1;
                 None
             }
-            Sent::Pooled { pool, .. } => {
+            SendResult::Pooled { pool, .. } => {
                 place.owner = Owner::Pool(pool.get());
                 None
             }
-            Sent::Taken {
+            SendResult::Taken {
                 carrier,
                 references,
             } => {
@@ -308,9 +308,11 @@ impl Model {
                 place.due_at = settlement.expires_at;
                 self.name_parts(node, id, carrier, references, hold, now)
             }
-            Sent::Over(outcome)
-            | Sent::Answered { outcome, .. }
-            | Sent::PartlyTaken { outcome, .. } => self.end(node, id, *outcome, false, hold, now),
+            SendResult::Over(outcome)
+            | SendResult::Answered { outcome, .. }
+            | SendResult::PartlyTaken { outcome, .. } => {
+                self.end(node, id, *outcome, false, hold, now)
+            }
         };
         ended.map_or(Settled::Stored, Settled::Ended)
     }
@@ -415,7 +417,7 @@ impl Model {
     ) -> Vec<Ended> {
         let messages = &self.messages;
         let is_over = |(id, place): &(&u64, &Place)| {
-            matches!(place.owner, Owner::Pool(_)) && messages[*id].parcel.expires_at <= now
+            matches!(place.owner, Owner::Pool(_)) && messages[*id].queued.expires_at <= now
         };
         let over = self.queue.iter().filter(is_over);
         let over: Vec<u64> = over.map(|(id, _)| *id).take(limit as usize).collect();
@@ -448,14 +450,14 @@ impl Model {
         let row = &self.messages[&id];
         let report = row.dlr_url.clone().map(|url| Report {
             message: id,
-            payload: report_payload(row.parcel.id, outcome, None),
+            payload: report_payload(row.queued.id, outcome, None),
             url,
-            account: row.parcel.account,
+            account: row.queued.account,
             created_at: now,
             tries: 0,
             is_done: false,
         });
-        let message = row.parcel.id;
+        let message = row.queued.id;
         let callback = report.map(|report| self.create_report(node, report, hold, now));
         Some(Ended {
             id: message,
@@ -470,8 +472,8 @@ pub(super) fn is_held(place: &Place, node: NodeId, claim: Claim) -> bool {
         && place.attempt == claim.attempt
 }
 
-fn parcel(submission: &Submission, id: MessageId, to: domain::Msisdn) -> Parcel {
-    Parcel {
+fn queued(submission: &Submission, id: MessageId, to: domain::Msisdn) -> QueuedMessage {
+    QueuedMessage {
         id,
         account: submission.account,
         channel: submission.channel,

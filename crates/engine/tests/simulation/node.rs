@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use domain::message::SubmitReceipt;
-use domain::ports::{NodeCard, StoreError, WorkStore};
+use domain::message::AcceptedMessages;
+use domain::ports::{NodeInfo, StoreError, WorkStore};
 use domain::{Channel, Clock};
 use numbering::reference::Location;
 use tokio::time::Instant;
@@ -95,7 +95,7 @@ impl Slot {
     }
 
     /// Submits a request; `None` where it is not known what became of it.
-    pub(super) async fn submit(&self, request: Request) -> Option<SubmitReceipt> {
+    pub(super) async fn submit(&self, request: Request) -> Option<AcceptedMessages> {
         let (intake, routing) = {
             let running = self.0.lock().expect("no holder panics");
             let running = running.as_ref()?;
@@ -129,7 +129,7 @@ async fn start(
 ) -> Result<Running, StoreError> {
     let store: Arc<dyn WorkStore> = Arc::new(Door::new(world.clone(), life.clone()));
     let clock: Arc<dyn Clock> = Arc::new(WorldClock(world.clone()));
-    let card = NodeCard {
+    let card = NodeInfo {
         roles: Vec::new(),
         works: true,
         version: String::new(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::delivery::{
-    Callback, CallbackAttempt, CarrierRef, Delivery, Parcel, Receipt, Submitted,
+    Callback, CallbackAttempt, CarrierAnswer, CarrierRef, Delivery, QueuedMessage, Receipt,
 };
 use domain::message::outcome::Outcome;
 use domain::ports::{CallbackSender, Carrier, CarrierState, Health, ReceiptSink};
@@ -160,11 +160,11 @@ impl Carrier for Network {
         }
     }
 
-    async fn submit(&self, parcel: &Parcel) -> Submitted {
+    async fn submit(&self, queued: &QueuedMessage) -> CarrierAnswer {
         self.life.goes_on().await;
         tokio::time::sleep(self.world.pause(0, 10)).await;
         self.life.goes_on().await;
-        let (id, parts) = (parcel.id.get(), parcel.shape.parts);
+        let (id, parts) = (queued.id.get(), queued.shape.parts);
         let panics = {
             let mut state = self.world.state();
             let share = state.troubles.panics;
@@ -181,10 +181,10 @@ impl Carrier for Network {
             state.dice.per_mille(30) && !is_well
         };
         if self.is_down() || is_busy {
-            return Submitted::NotNow(Code::THROTTLED);
+            return CarrierAnswer::NotNow(Code::THROTTLED);
         }
         if self.world.state().dice.per_mille(20) {
-            return Submitted::Refused(Code::ABSENT);
+            return CarrierAnswer::Refused(Code::ABSENT);
         }
         self.world.note(format_args!("the network takes {id}"));
         let now = self.world.now();
@@ -200,7 +200,7 @@ impl Carrier for Network {
         }
         tokio::time::sleep(self.world.pause(0, 300)).await;
         self.life.goes_on().await;
-        Submitted::Taken(references)
+        CarrierAnswer::Taken(references)
     }
 
     async fn stop(&self) {}

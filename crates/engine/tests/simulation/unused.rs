@@ -5,7 +5,7 @@ use domain::access::token::TokenHash;
 use domain::ids::{AuditId, TokenId};
 use domain::ports::{
     AccessStore, AccountRecord, AuditEntry, AuditFilter, AuditStore, Catalogue, CatalogueEntry,
-    CatalogueKind, CatalogueStore, Change, Found, Look, NewAccount, NewToken, StoreError,
+    CatalogueKind, CatalogueStore, Change, Cursor, NewAccount, NewToken, Page, StoreError,
     TokenRecord,
 };
 use domain::{Access, AccountId, Timestamp};
@@ -59,8 +59,8 @@ impl AuditStore for Unused {
     async fn look_for_changes(
         &self,
         _: &AuditFilter,
-        _: Look<AuditId>,
-    ) -> Result<Found<AuditEntry, AuditId>, StoreError> {
+        _: Cursor<AuditId>,
+    ) -> Result<Page<AuditEntry, AuditId>, StoreError> {
         Err(unused())
     }
 }
@@ -94,8 +94,8 @@ impl AccessStore for Unused {
     async fn look_for_accounts(
         &self,
         _: Option<&str>,
-        _: Look<AccountId>,
-    ) -> Result<Found<AccountRecord, AccountId>, StoreError> {
+        _: Cursor<AccountId>,
+    ) -> Result<Page<AccountRecord, AccountId>, StoreError> {
         Err(unused())
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use domain::Country;
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 
 use super::entries::OperatorId;
 
@@ -50,7 +50,7 @@ pub struct Problem {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The first line has other columns.
-    #[error("the first line is {}; expected is {}", Shown(.found), Shown(.expected))]
+    #[error("the first line is {}; expected is {}", Quoted(.found), Quoted(.expected))]
     Header { found: String, expected: String },
     /// The file has only a header, or nothing.
     #[error("there are no rows; expected is at least one")]
@@ -65,7 +65,7 @@ pub enum Fault {
     #[error("a field starts with a quote that is never closed")]
     OpenQuote,
     /// A value that is not allowed in its column.
-    #[error("{column} is {}; expected is {expected}", Shown(.found))]
+    #[error("{column} is {}; expected is {expected}", Quoted(.found))]
     Value {
         column: &'static str,
         found: String,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 use http::StatusCode;
 
 use super::Acknowledgement;
@@ -22,7 +22,7 @@ pub(super) enum Failure {
     Status(StatusCode, Acknowledgement),
     #[error("200, but the body was empty")]
     EmptyBody,
-    #[error("200, but the body was {}", Shown(.0))]
+    #[error("200, but the body was {}", Quoted(.0))]
     Body(String),
     #[error("200, but the body was longer than 1 KiB")]
     LongBody,

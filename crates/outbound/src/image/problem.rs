@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 use http::StatusCode;
 
 use super::kind::NotAnImage;
@@ -42,7 +42,7 @@ impl Problem {
 fn address_text(forbidden: &Forbidden) -> String {
     match forbidden {
         Forbidden::Address { address, kind } => format!("{address} is {kind}"),
-        Forbidden::Name { host, kind } => format!("{} leads to {kind}", Shown(host)),
+        Forbidden::Name { host, kind } => format!("{} leads to {kind}", Quoted(host)),
     }
 }
 

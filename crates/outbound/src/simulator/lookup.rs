@@ -1,6 +1,6 @@
 //! Answers lookups.
 
-use domain::delivery::Submitted;
+use domain::delivery::CarrierAnswer;
 use domain::message::lookup::Subscriber;
 use domain::{Code, Msisdn, Network};
 
@@ -10,14 +10,14 @@ use super::magic_numbers::{PORTED_NUMBER, SimulatedOutcome};
 const IMSI_DIGITS: usize = 15;
 
 impl Simulator {
-    pub(super) fn look_up(&self, to: &Msisdn, simulated: SimulatedOutcome) -> Submitted {
+    pub(super) fn look_up(&self, to: &Msisdn, simulated: SimulatedOutcome) -> CarrierAnswer {
         let code = match simulated {
-            SimulatedOutcome::Silent => return Submitted::NotNow(Code::HLR_TIMEOUT),
+            SimulatedOutcome::Silent => return CarrierAnswer::NotNow(Code::HLR_TIMEOUT),
             SimulatedOutcome::Refused(code) => {
-                return Submitted::Answered(Subscriber::unknown(code));
+                return CarrierAnswer::Answered(Subscriber::unknown(code));
             }
             SimulatedOutcome::Failed(code) if code.is_no_lookup() => {
-                return Submitted::Answered(Subscriber::unknown(code));
+                return CarrierAnswer::Answered(Subscriber::unknown(code));
             }
             SimulatedOutcome::Failed(code) => code,
             SimulatedOutcome::Delivered => Code::FINE,
@@ -27,7 +27,7 @@ impl Simulator {
             .then(|| self.numbers.neighbour(&origin))
             .flatten();
         let home = other.as_ref().unwrap_or(&origin);
-        Submitted::Answered(Subscriber {
+        CarrierAnswer::Answered(Subscriber {
             code,
             imsi: home
                 .network

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use ::smpp::{BindKind, Session, SessionOptions};
 use async_trait::async_trait;
 use domain::Clock;
-use domain::delivery::{Parcel, Submitted};
+use domain::delivery::{CarrierAnswer, QueuedMessage};
 use domain::ports::{Carrier, CarrierState, Health, ReceiptSink};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -106,10 +106,10 @@ impl SmppCarrier {
     }
 
     /// The stored reference of a part that the carrier accepted under this ID.
-    pub(super) fn reference(&self, id: &str, parcel: &Parcel, part: usize) -> String {
+    pub(super) fn reference(&self, id: &str, queued: &QueuedMessage, part: usize) -> String {
         let reference = self.settings.answer_ids.canonical(id);
         if reference.is_empty() {
-            reference_without_id(parcel.id, part + 1)
+            reference_without_id(queued.id, part + 1)
         } else {
             reference
         }
@@ -244,8 +244,8 @@ impl Carrier for SmppCarrier {
         self.pace.ready(handed).await;
     }
 
-    async fn submit(&self, parcel: &Parcel) -> Submitted {
-        self.send_message(parcel).await
+    async fn submit(&self, queued: &QueuedMessage) -> CarrierAnswer {
+        self.send_message(queued).await
     }
 
     async fn stop(&self) {

@@ -2,7 +2,7 @@
 
 use ::smpp::{Address, ShortMessage, tag};
 use bytes::Bytes;
-use domain::delivery::Parcel;
+use domain::delivery::QueuedMessage;
 use domain::message::text::{Coding, Part, decode, encode};
 use domain::{MessageId, Originator, Timestamp};
 
@@ -34,15 +34,15 @@ const LONGEST_VALIDITY_DAYS: i64 = 30;
 /// handset recognises a part that it gets twice.
 pub(super) fn compose(
     settings: &SmppSettings,
-    parcel: &Parcel,
+    queued: &QueuedMessage,
     now: Timestamp,
 ) -> Vec<ShortMessage> {
-    let [.., high, low] = parcel.id.get().to_be_bytes();
-    let mut parts = encode(&parcel.text, parcel.shape, parcel.udh.as_ref(), low);
-    let data_coding = recode(settings, parcel, &mut parts);
+    let [.., high, low] = queued.id.get().to_be_bytes();
+    let mut parts = encode(&queued.text, queued.shape, queued.udh.as_ref(), low);
+    let data_coding = recode(settings, queued, &mut parts);
     let message = ShortMessage {
         data_coding,
-        ..envelope(settings, parcel, now)
+        ..envelope(settings, queued, now)
     };
     if parts.len() <= 1 {
         return parts
@@ -66,15 +66,15 @@ pub(super) fn compose(
 }
 
 /// All fields except for the text.
-fn envelope(settings: &SmppSettings, parcel: &Parcel, now: Timestamp) -> ShortMessage {
-    let left_s = parcel.expires_at.duration_since(now).as_secs();
+fn envelope(settings: &SmppSettings, queued: &QueuedMessage, now: Timestamp) -> ShortMessage {
+    let left_s = queued.expires_at.duration_since(now).as_secs();
     ShortMessage {
         service_type: Bytes::copy_from_slice(settings.service_type.as_bytes()),
-        source: source(settings, parcel.from.as_ref()),
+        source: source(settings, queued.from.as_ref()),
         destination: Address::new(
             settings.dest_ton.unwrap_or(INTERNATIONAL),
             settings.dest_npi.unwrap_or(TELEPHONE),
-            Bytes::copy_from_slice(parcel.to.digits().as_bytes()),
+            Bytes::copy_from_slice(queued.to.digits().as_bytes()),
         ),
         validity_period: if settings.validity {
             validity(left_s).into()
@@ -112,8 +112,8 @@ fn validity(left_s: i64) -> String {
 }
 
 /// Encodes the parts as the carrier wants them, and returns the data coding.
-fn recode(settings: &SmppSettings, parcel: &Parcel, parts: &mut [Part]) -> u8 {
-    match (parcel.shape.coding, settings.gsm7) {
+fn recode(settings: &SmppSettings, queued: &QueuedMessage, parts: &mut [Part]) -> u8 {
+    match (queued.shape.coding, settings.gsm7) {
         (Coding::Binary, _) => BINARY,
         (Coding::Ucs2, _) => settings.ucs2_coding,
         (Coding::Gsm7, Gsm7Form::Default) => DEFAULT_ALPHABET,

@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ::smpp::{ShortMessage, Status, SubmitError};
-use domain::delivery::{Parcel, Submitted};
+use domain::delivery::{CarrierAnswer, QueuedMessage};
 use domain::kill_point::{KillPoint, pass};
 use domain::{Channel, Code};
 use tokio::time::{Instant, sleep};
@@ -40,38 +40,38 @@ enum PartState {
     /// Accepted by the carrier under this reference.
     Taken(String),
     /// Not with the carrier; this would be the result.
-    Open(Submitted),
+    Open(CarrierAnswer),
     /// Possibly with the carrier, after this many attempts.
     Unknown(u32),
 }
 
 enum NextStep {
-    Done(Submitted),
+    Done(CarrierAnswer),
     /// The parts that are not accepted are tried again.
     Again,
 }
 
 impl SmppCarrier {
     /// Sends a message and waits for the answers to all its parts.
-    pub(super) async fn send_message(&self, parcel: &Parcel) -> Submitted {
-        if parcel.channel != Channel::Sms {
-            return Submitted::Declined(Code::NO_ROUTE);
+    pub(super) async fn send_message(&self, queued: &QueuedMessage) -> CarrierAnswer {
+        if queued.channel != Channel::Sms {
+            return CarrierAnswer::Declined(Code::NO_ROUTE);
         }
-        let messages = compose(&self.settings, parcel, self.clock.now());
-        let nothing_yet = || PartState::Open(Submitted::NotNow(Code::LINK_DOWN));
+        let messages = compose(&self.settings, queued, self.clock.now());
+        let nothing_yet = || PartState::Open(CarrierAnswer::NotNow(Code::LINK_DOWN));
         let mut parts: Vec<PartState> = messages.iter().map(|_| nothing_yet()).collect();
         let is_continued = AtomicBool::new(false);
         // A closing link waits for parts that are not sent yet.
         let _partial = (messages.len() > 1).then(|| self.connector.partial_messages.begin());
         let mut give_up = None;
         loop {
-            self.send_open(parcel, &messages, &mut parts, &is_continued)
+            self.send_open(queued, &messages, &mut parts, &is_continued)
                 .await;
             let is_late = give_up.is_some_and(|give_up| Instant::now() >= give_up);
-            match self.next(parcel, &mut parts, is_late) {
+            match self.next(queued, &mut parts, is_late) {
                 NextStep::Done(submitted) => return submitted,
                 NextStep::Again => {
-                    give_up.get_or_insert_with(|| self.rest_deadline(parcel));
+                    give_up.get_or_insert_with(|| self.rest_deadline(queued));
                     sleep(RETRY_AFTER).await;
                 }
             }
@@ -81,7 +81,7 @@ impl SmppCarrier {
     /// Sends all parts that the carrier has not accepted, concurrently.
     async fn send_open(
         &self,
-        parcel: &Parcel,
+        queued: &QueuedMessage,
         messages: &[ShortMessage],
         parts: &mut [PartState],
         is_continued: &AtomicBool,
@@ -95,28 +95,30 @@ impl SmppCarrier {
         for (index, sent) in open.into_iter().zip(sent) {
             let part = &mut parts[index];
             *part = match (sent, &*part) {
-                (PartSent::Taken(id), _) => PartState::Taken(self.reference(&id, parcel, index)),
+                (PartSent::Taken(id), _) => PartState::Taken(self.reference(&id, queued, index)),
                 (PartSent::Unknown, PartState::Unknown(tries)) => PartState::Unknown(tries + 1),
                 (PartSent::Unknown, _) => PartState::Unknown(1),
                 // The earlier attempt may still have reached the carrier.
                 (PartSent::NotSent, PartState::Unknown(tries)) => PartState::Unknown(*tries),
-                (PartSent::NotSent, _) => PartState::Open(Submitted::NotNow(Code::LINK_DOWN)),
-                (PartSent::Unsendable, _) => PartState::Open(Submitted::Declined(Code::INTERNAL)),
+                (PartSent::NotSent, _) => PartState::Open(CarrierAnswer::NotNow(Code::LINK_DOWN)),
+                (PartSent::Unsendable, _) => {
+                    PartState::Open(CarrierAnswer::Declined(Code::INTERNAL))
+                }
                 (PartSent::Refused(status), _) => PartState::Open(refusal::interpret(status)),
             };
         }
     }
 
     /// Decides what to do next.
-    fn next(&self, parcel: &Parcel, parts: &mut [PartState], is_late: bool) -> NextStep {
+    fn next(&self, queued: &QueuedMessage, parts: &mut [PartState], is_late: bool) -> NextStep {
         if let Some(refused) = refused(parts) {
             return NextStep::Done(refused);
         }
         let is_taken = |part: &PartState| matches!(part, PartState::Taken(_));
         let any_taken = parts.iter().any(is_taken);
-        self.give_up_unknown(parcel, parts, is_late && any_taken);
+        self.give_up_unknown(queued, parts, is_late && any_taken);
         if parts.iter().all(is_taken) {
-            return NextStep::Done(Submitted::Taken(references(parts)));
+            return NextStep::Done(CarrierAnswer::Taken(references(parts)));
         }
         let any_taken = parts.iter().any(is_taken);
         if any_taken && !is_late {
@@ -124,38 +126,38 @@ impl SmppCarrier {
         }
         let is_unknown = |part: &PartState| matches!(part, PartState::Unknown(_));
         if parts.iter().any(is_unknown) {
-            return NextStep::Done(Submitted::Unknown);
+            return NextStep::Done(CarrierAnswer::Unknown);
         }
         let open = parts.iter().find_map(|part| match part {
             PartState::Open(answer) => Some(answer.clone()),
             PartState::Taken(_) | PartState::Unknown(_) => None,
         });
-        NextStep::Done(open.unwrap_or(Submitted::NotNow(Code::LINK_DOWN)))
+        NextStep::Done(open.unwrap_or(CarrierAnswer::NotNow(Code::LINK_DOWN)))
     }
 
     /// Treats parts that were sent often enough as accepted: the message then waits for a receipt until it expires.
-    fn give_up_unknown(&self, parcel: &Parcel, parts: &mut [PartState], is_late: bool) {
+    fn give_up_unknown(&self, queued: &QueuedMessage, parts: &mut [PartState], is_late: bool) {
         for (part, number) in parts.iter_mut().zip(1..) {
             let PartState::Unknown(tries) = part else {
                 continue;
             };
-            let tries = parcel.unknown_tries.saturating_add(*tries);
+            let tries = queued.unknown_tries.saturating_add(*tries);
             if is_late || tries >= self.settings.unknown_tries {
                 tracing::warn!(
                     carrier = self.settings.name,
-                    message = %parcel.id,
+                    message = %queued.id,
                     part = number,
                     tries,
                     "no answer to a part; it is not sent again and waits for a receipt"
                 );
-                *part = PartState::Taken(reference_without_answer(parcel.id, number));
+                *part = PartState::Taken(reference_without_answer(queued.id, number));
             }
         }
     }
 
     /// Until when the rest of a message is tried.
-    fn rest_deadline(&self, parcel: &Parcel) -> Instant {
-        let left = parcel.expires_at.duration_since(self.clock.now());
+    fn rest_deadline(&self, queued: &QueuedMessage) -> Instant {
+        let left = queued.expires_at.duration_since(self.clock.now());
         let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
         Instant::now() + left.min(REST_TIMEOUT)
     }
@@ -204,18 +206,18 @@ impl SmppCarrier {
 }
 
 /// The result if a part is refused for good. Once another part is accepted, no other carrier may get the rest.
-fn refused(parts: &[PartState]) -> Option<Submitted> {
+fn refused(parts: &[PartState]) -> Option<CarrierAnswer> {
     let references = references(parts);
     let any_taken = !references.is_empty();
     let code = parts.iter().find_map(|part| match part {
-        PartState::Open(Submitted::Refused(code)) => Some(*code),
-        PartState::Open(Submitted::Declined(code)) if any_taken => Some(*code),
+        PartState::Open(CarrierAnswer::Refused(code)) => Some(*code),
+        PartState::Open(CarrierAnswer::Declined(code)) if any_taken => Some(*code),
         PartState::Open(_) | PartState::Taken(_) | PartState::Unknown(_) => None,
     })?;
     Some(if any_taken {
-        Submitted::PartlyTaken { references, code }
+        CarrierAnswer::PartlyTaken { references, code }
     } else {
-        Submitted::Refused(code)
+        CarrierAnswer::Refused(code)
     })
 }
 

@@ -6,7 +6,7 @@
 
 use ::smpp::Status;
 use domain::Code;
-use domain::delivery::Submitted;
+use domain::delivery::CarrierAnswer;
 
 use crate::smpp::code;
 
@@ -98,13 +98,13 @@ const STATUSES: &[(Status, NextAttempt)] = &[
 
 /// The result of a refusal. An unknown status can mean anything: failing the message would lose one that another
 /// carrier accepts, and retrying here would continue until it expires.
-pub(super) fn interpret(status: Status) -> Submitted {
+pub(super) fn interpret(status: Status) -> CarrierAnswer {
     let found = STATUSES.binary_search_by_key(&status, |(known, _)| *known);
     match found.map(|index| STATUSES[index].1) {
-        Ok(AnyCarrier(number)) => Submitted::NotNow(code(number)),
-        Ok(OtherCarrier(number)) => Submitted::Declined(code(number)),
-        Ok(Never(number)) => Submitted::Refused(code(number)),
-        Err(_) => Submitted::Declined(Code::UNKNOWN),
+        Ok(AnyCarrier(number)) => CarrierAnswer::NotNow(code(number)),
+        Ok(OtherCarrier(number)) => CarrierAnswer::Declined(code(number)),
+        Ok(Never(number)) => CarrierAnswer::Refused(code(number)),
+        Err(_) => CarrierAnswer::Declined(Code::UNKNOWN),
     }
 }
 
@@ -154,19 +154,19 @@ mod tests {
     #[test]
     fn refusals_mean_what_was_decided() {
         for (status, expected) in [
-            (0x01, Submitted::Refused(code(61))),
-            (0x08, Submitted::NotNow(Code::SYSTEM_FAILURE)),
-            (0x0A, Submitted::Refused(code(15))),
-            (0x0B, Submitted::Refused(code(53))),
-            (0x0C, Submitted::Refused(code(53))),
-            (0x14, Submitted::NotNow(Code::THROTTLED)),
-            (0x43, Submitted::Declined(code(60))),
-            (0x45, Submitted::NotNow(Code::SYSTEM_FAILURE)),
-            (0x58, Submitted::NotNow(Code::THROTTLED)),
-            (0x09, Submitted::Declined(Code::UNKNOWN)),
-            (0x400, Submitted::Declined(Code::UNKNOWN)),
-            (0x4FF, Submitted::Declined(Code::UNKNOWN)),
-            (u32::MAX, Submitted::Declined(Code::UNKNOWN)),
+            (0x01, CarrierAnswer::Refused(code(61))),
+            (0x08, CarrierAnswer::NotNow(Code::SYSTEM_FAILURE)),
+            (0x0A, CarrierAnswer::Refused(code(15))),
+            (0x0B, CarrierAnswer::Refused(code(53))),
+            (0x0C, CarrierAnswer::Refused(code(53))),
+            (0x14, CarrierAnswer::NotNow(Code::THROTTLED)),
+            (0x43, CarrierAnswer::Declined(code(60))),
+            (0x45, CarrierAnswer::NotNow(Code::SYSTEM_FAILURE)),
+            (0x58, CarrierAnswer::NotNow(Code::THROTTLED)),
+            (0x09, CarrierAnswer::Declined(Code::UNKNOWN)),
+            (0x400, CarrierAnswer::Declined(Code::UNKNOWN)),
+            (0x4FF, CarrierAnswer::Declined(Code::UNKNOWN)),
+            (u32::MAX, CarrierAnswer::Declined(Code::UNKNOWN)),
         ] {
             assert_eq!(interpret(Status(status)), expected, "{status:#X}");
         }
@@ -175,7 +175,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_status_has_a_meaning(status in prop_oneof![0_u32..0x500, any::<u32>()]) {
-            let (Submitted::NotNow(code) | Submitted::Declined(code) | Submitted::Refused(code)) = interpret(Status(status)) else {
+            let (CarrierAnswer::NotNow(code) | CarrierAnswer::Declined(code) | CarrierAnswer::Refused(code)) = interpret(Status(status)) else {
                 return Err(TestCaseError::fail("a refusal takes nothing"));
             };
             prop_assert_ne!(code, Code::FINE);

@@ -5,7 +5,7 @@ use std::sync::{Arc, RwLock};
 
 use async_trait::async_trait;
 use domain::MessageId;
-use domain::ports::{CarrierReports, ReportTaken};
+use domain::ports::{CarrierReports, ReportResult};
 
 use super::Upstream;
 use super::proof::ProofKey;
@@ -79,12 +79,12 @@ impl CarrierReports for UpstreamReports {
         message: MessageId,
         proof: &str,
         body: &[u8],
-    ) -> ReportTaken {
+    ) -> ReportResult {
         match self.find(carrier) {
             Some(reporting) if reporting.admits(carrier, message, proof) => {
                 reporting.upstream.take_report(message, body).await
             }
-            _ => ReportTaken::UnknownAddress,
+            _ => ReportResult::UnknownAddress,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use domain::delivery::Parcel;
+use domain::delivery::QueuedMessage;
 use domain::message::text::{Coding, measure};
 use domain::{Channel, Timestamp};
 use ring::digest;
@@ -77,14 +77,14 @@ impl RequestBuilder {
         }
     }
 
-    pub(super) fn build(&self, parcel: &Parcel, now: Timestamp) -> MessageRequest {
-        let (path, content) = content(parcel);
+    pub(super) fn build(&self, queued: &QueuedMessage, now: Timestamp) -> MessageRequest {
+        let (path, content) = content(queued);
         let mut body = serde_json::to_string(&content).expect("texts and numbers are JSON");
-        let key = self.key(parcel, path, &body);
-        let report = serde_json::to_string(self.report_address(parcel).as_str())
+        let key = self.key(queued, path, &body);
+        let report = serde_json::to_string(self.report_address(queued).as_str())
             .expect("an address is a text");
         body.truncate(body.len() - 1);
-        let field = match parcel.channel {
+        let field = match queued.channel {
             Channel::Sms | Channel::Viber => "dlrUrl",
             Channel::Hlr => "callBackUrl",
         };
@@ -92,8 +92,8 @@ impl RequestBuilder {
             body.write_fmt(text).expect("a string takes everything");
         };
         add(format_args!(r#","{field}":{report}"#));
-        if parcel.channel == Channel::Sms {
-            let expire_in = expire_in(parcel.expires_at, now);
+        if queued.channel == Channel::Sms {
+            let expire_in = expire_in(queued.expires_at, now);
             add(format_args!(r#","expireIn":{expire_in}"#));
         }
         body.push('}');
@@ -101,13 +101,13 @@ impl RequestBuilder {
     }
 
     /// The callback URL of a message.
-    fn report_address(&self, parcel: &Parcel) -> Url {
-        let proof = self.proofs.proof(&self.name, parcel.id);
+    fn report_address(&self, queued: &QueuedMessage) -> Url {
+        let proof = self.proofs.proof(&self.name, queued.id);
         let mut address = self.report_url.clone();
         if let Ok(mut path) = address.path_segments_mut() {
             path.pop_if_empty()
                 .extend(["carriers", &self.name, "reports"])
-                .extend([&parcel.id.to_string(), &proof]);
+                .extend([&queued.id.to_string(), &proof]);
         }
         address
     }
@@ -116,7 +116,7 @@ impl RequestBuilder {
     ///
     /// Without the hash, two messages could have the same key: IDs start again with an empty database, and two services
     /// may share an account. The upstream would take the second message for a repetition of the first.
-    fn key(&self, parcel: &Parcel, path: &str, content: &str) -> String {
+    fn key(&self, queued: &QueuedMessage, path: &str, content: &str) -> String {
         let mut hash = digest::Context::new(&digest::SHA256);
         for part in [self.report_url.as_str(), &self.name, path, content] {
             hash.update(part.as_bytes());
@@ -130,35 +130,35 @@ impl RequestBuilder {
         let fingerprint = u64::from_be_bytes(*first);
         let plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let name: String = self.name.chars().filter(plain).take(MAX_KEY_NAME).collect();
-        format!("{name}-{}-{fingerprint:016x}", parcel.id)
+        format!("{name}-{}-{fingerprint:016x}", queued.id)
     }
 }
 
-fn content(parcel: &Parcel) -> (&'static str, Content<'_>) {
-    let to = parcel.to.to_string();
+fn content(queued: &QueuedMessage) -> (&'static str, Content<'_>) {
+    let to = queued.to.to_string();
     let from = || {
-        let from = parcel.from.as_ref();
+        let from = queued.from.as_ref();
         from.map(ToString::to_string).unwrap_or_default()
     };
-    match parcel.channel {
+    match queued.channel {
         Channel::Sms => {
             let content = Content::Sms {
                 to,
                 from: from(),
-                message: &parcel.text,
-                priority: parcel.priority.name(),
-                udh: parcel.udh.as_ref().map(ToString::to_string),
-                coding: chosen_coding(parcel).map(Coding::number),
+                message: &queued.text,
+                priority: queued.priority.name(),
+                udh: queued.udh.as_ref().map(ToString::to_string),
+                coding: chosen_coding(queued).map(Coding::number),
             };
             ("sms", content)
         }
         Channel::Viber => {
-            let filled = parcel.interactive.as_ref().filter(|im| !im.is_empty());
+            let filled = queued.interactive.as_ref().filter(|im| !im.is_empty());
             let content = Content::Viber {
                 to,
                 from: from(),
-                message: &parcel.text,
-                priority: parcel.priority.name(),
+                message: &queued.text,
+                priority: queued.priority.name(),
                 im: filled.map(|im| RawValue::from_string(im.to_json()).expect("it is JSON")),
             };
             ("viber", content)
@@ -168,9 +168,9 @@ fn content(parcel: &Parcel) -> (&'static str, Content<'_>) {
 }
 
 /// The encoding, if the caller chose another one than the upstream would choose by itself.
-fn chosen_coding(parcel: &Parcel) -> Option<Coding> {
-    let is_chosen = parcel.udh.is_some() || measure(&parcel.text) != Ok(parcel.shape);
-    is_chosen.then_some(parcel.shape.coding)
+fn chosen_coding(queued: &QueuedMessage) -> Option<Coding> {
+    let is_chosen = queued.udh.is_some() || measure(&queued.text) != Ok(queued.shape);
+    is_chosen.then_some(queued.shape.coding)
 }
 
 /// The remaining seconds, rounded down unless the contract requires more.

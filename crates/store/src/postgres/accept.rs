@@ -27,7 +27,7 @@ use crate::rows::{self, SendColumns, micros};
 /// The paying accounts were locked by an earlier statement: a statement that waits for a lock sees the current locked
 /// row, but everything else, including the ledger, as it was when the wait began.
 const INSERT: &str = concat!(
-    "WITH purse AS MATERIALIZED (
+    "WITH funds AS MATERIALIZED (
         SELECT a.id, c.cost, c.messages, c.at_us, a.credit_limit_micros, a.daily_cap_micros,
             coalesce(l.id, 0) AS entry, coalesce(l.balance_micros, 0) AS balance_micros,
             greatest(l.spent_day, c.day) AS day, CASE WHEN l.spent_day >= c.day THEN l.spent_micros ELSE 0 END AS spent
@@ -37,7 +37,7 @@ const INSERT: &str = concat!(
     newest_entry!("a.id"),
     "WHERE a.per_recipient_hour IS NULL
     ), charged AS MATERIALIZED (
-        SELECT * FROM purse
+        SELECT * FROM funds
         WHERE cost = 0 OR (balance_micros + credit_limit_micros >= cost
             AND (daily_cap_micros IS NULL OR daily_cap_micros >= spent + cost))
     ), entered AS (

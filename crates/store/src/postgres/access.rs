@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::access::Access;
 use domain::ids::{AccountId, TokenId};
 use domain::ports::{
-    AccessStore, AccountRecord, Found, Look, NewAccount, NewToken, StoreError, TokenRecord,
+    AccessStore, AccountRecord, Cursor, NewAccount, NewToken, Page, StoreError, TokenRecord,
 };
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
@@ -139,8 +139,8 @@ impl AccessStore for PostgresStore {
     async fn look_for_accounts(
         &self,
         name: Option<&str>,
-        look: Look<AccountId>,
-    ) -> Result<Found<AccountRecord, AccountId>, StoreError> {
+        look: Cursor<AccountId>,
+    ) -> Result<Page<AccountRecord, AccountId>, StoreError> {
         let before = rows::before(look.before.map(AccountId::get));
         let limit = i64::from(look.limit);
         let values: super::Values<'_> = &[&before, &name, &limit];

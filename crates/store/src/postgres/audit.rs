@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::ids::{AccountId, AuditId};
-use domain::ports::{AuditEntry, AuditFilter, AuditStore, Change, Found, Look, StoreError};
+use domain::ports::{AuditEntry, AuditFilter, AuditStore, Change, Cursor, Page, StoreError};
 use tokio_postgres::Row;
 
 use super::{PostgresStore, Values, column, fault};
@@ -35,8 +35,8 @@ impl AuditStore for PostgresStore {
     async fn look_for_changes(
         &self,
         filter: &AuditFilter,
-        look: Look<AuditId>,
-    ) -> Result<Found<AuditEntry, AuditId>, StoreError> {
+        look: Cursor<AuditId>,
+    ) -> Result<Page<AuditEntry, AuditId>, StoreError> {
         let (before, account) = (before(look), filter.account.map(AccountId::as_i64));
         let window = match &account {
             None => {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use deadpool_postgres::{Object, Transaction};
 use domain::ids::{NodeId, PoolId};
-use domain::ports::{BindShare, BindStore, BindWish, PoolCursor, RoutePool, Shared, StoreError};
+use domain::ports::{BindDemand, BindShare, BindStore, PoolCursor, RoutePool, Shared, StoreError};
 use tokio_postgres::Row;
 
 use super::attempt::Attempt;
@@ -114,9 +114,9 @@ impl BindStore for PostgresStore {
     async fn share_binds(
         &self,
         node: NodeId,
-        wishes: &[BindWish],
+        demands: &[BindDemand],
     ) -> Result<Option<Shared>, StoreError> {
-        attempt::run(&self.pool, "share binds", &Sharing { node, wishes }).await
+        attempt::run(&self.pool, "share binds", &Sharing { node, demands }).await
     }
 
     async fn give_up_binds(
@@ -177,7 +177,7 @@ impl BindStore for PostgresStore {
 /// What a node wishes for.
 struct Sharing<'a> {
     node: NodeId,
-    wishes: &'a [BindWish],
+    demands: &'a [BindDemand],
 }
 
 impl Attempt for Sharing<'_> {
@@ -185,8 +185,12 @@ impl Attempt for Sharing<'_> {
 
     async fn run(&self, client: &mut Object) -> Result<Option<Shared>, Fault> {
         let node = self.node.as_i64();
-        let names: Vec<&str> = self.wishes.iter().map(|wish| &*wish.carrier).collect();
-        let totals: Vec<i32> = self.wishes.iter().map(|wish| wish.total.into()).collect();
+        let names: Vec<&str> = self.demands.iter().map(|demand| &*demand.carrier).collect();
+        let totals: Vec<i32> = self
+            .demands
+            .iter()
+            .map(|demand| demand.total.into())
+            .collect();
         let transaction = client.transaction().await?;
         let lock = transaction.prepare_cached(LOCK_NODE).await?;
         if transaction.query_opt(&lock, &[&node]).await?.is_none() {
@@ -196,7 +200,7 @@ impl Attempt for Sharing<'_> {
         transaction
             .execute(&enrol, &[&node, &names, &totals])
             .await?;
-        let mut shares = look(&transaction, node, self.wishes).await?;
+        let mut shares = look(&transaction, node, self.demands).await?;
         self.take(&transaction, &mut shares).await?;
         let rest = transaction.prepare_cached(REST).await?;
         let rest = transaction.query_one(&rest, &[&node, &names]).await?;
@@ -219,10 +223,10 @@ impl Sharing<'_> {
     ) -> Result<(), Fault> {
         let most = |share: &BindShare| i64::from(share.share.saturating_sub(share.held));
         let mut short: Vec<(&str, i32, i64)> = self
-            .wishes
+            .demands
             .iter()
             .zip(&*shares)
-            .map(|(wish, share)| (&*wish.carrier, wish.total.into(), most(share)))
+            .map(|(demand, share)| (&*demand.carrier, demand.total.into(), most(share)))
             .filter(|(_, _, most)| *most > 0)
             .collect();
         if short.is_empty() {
@@ -236,8 +240,8 @@ impl Sharing<'_> {
         let values: super::Values<'_> = &[&self.node.as_i64(), &names, &totals, &most];
         for row in transaction.query(&take, values).await? {
             let name: &str = column(&row, 0)?;
-            let taken = self.wishes.iter().zip(shares.iter_mut());
-            for (_, share) in taken.filter(|(wish, _)| wish.carrier == name) {
+            let taken = self.demands.iter().zip(shares.iter_mut());
+            for (_, share) in taken.filter(|(demand, _)| demand.carrier == name) {
                 share.held += 1;
             }
         }
@@ -249,10 +253,10 @@ impl Sharing<'_> {
 async fn look(
     transaction: &Transaction<'_>,
     node: i64,
-    wishes: &[BindWish],
+    demands: &[BindDemand],
 ) -> Result<Vec<BindShare>, Fault> {
-    let names: Vec<&str> = wishes.iter().map(|wish| &*wish.carrier).collect();
-    let totals: Vec<i32> = wishes.iter().map(|wish| wish.total.into()).collect();
+    let names: Vec<&str> = demands.iter().map(|demand| &*demand.carrier).collect();
+    let totals: Vec<i32> = demands.iter().map(|demand| demand.total.into()).collect();
     let statement = transaction.prepare_cached(LOOK).await?;
     let rows = transaction
         .query(&statement, &[&node, &names, &totals])
@@ -262,10 +266,10 @@ async fn look(
         let name: &str = column(row, 0)?;
         found.insert(name, ShareColumns::read(row, 1)?);
     }
-    let share = |wish: &BindWish| {
-        let columns = found.get(&*wish.carrier).ok_or(Corrupt("pool"))?;
-        columns.share(wish.total)
+    let share = |demand: &BindDemand| {
+        let columns = found.get(&*demand.carrier).ok_or(Corrupt("pool"))?;
+        columns.share(demand.total)
     };
-    let shares: Result<Vec<_>, Corrupt> = wishes.iter().map(share).collect();
+    let shares: Result<Vec<_>, Corrupt> = demands.iter().map(share).collect();
     Ok(shares?)
 }

@@ -8,7 +8,7 @@ use domain::delivery::receiver::ReceiverId;
 use domain::delivery::{CallbackAttempt, CallbackSettlement};
 use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
-    CallbackFilter, CallbackRecord, CallbackStore, ClaimedCallbacks, HeldCallback, Page,
+    CallbackFilter, CallbackRecord, CallbackStore, ClaimedCallbacks, HeldCallback, ListRange,
     ReplayCursor, ReplayRequest, Replayed, SigningSecrets, StoreError,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -135,7 +135,7 @@ impl CallbackStore for PostgresStore {
     async fn list_callbacks(
         &self,
         filter: &CallbackFilter,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<CallbackRecord>, StoreError> {
         let sql = if filter.with_done {
             LIST_WITH_DONE

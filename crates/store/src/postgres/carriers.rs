@@ -1,7 +1,7 @@
 //! The state of carriers, as reported by nodes.
 
 use domain::ids::NodeId;
-use domain::ports::{CarrierNote, CarrierSeen, StoreError};
+use domain::ports::{CarrierStatus, NodeCarrierStatus, StoreError};
 use tokio_postgres::Row;
 
 use super::PostgresStore;
@@ -39,7 +39,7 @@ impl PostgresStore {
     pub(super) async fn replace_notes(
         &self,
         node: NodeId,
-        notes: &[CarrierNote],
+        notes: &[CarrierStatus],
     ) -> Result<(), StoreError> {
         let columns = Columns::from_batch(notes);
         let values: super::Values<'_> = &[
@@ -61,7 +61,7 @@ impl PostgresStore {
     }
 
     /// The latest reports of the nodes that are alive.
-    pub(super) async fn list_notes(&self) -> Result<Vec<CarrierSeen>, StoreError> {
+    pub(super) async fn list_notes(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
         self.list("list carriers", LIST, &[], seen).await
     }
 }
@@ -83,7 +83,7 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn from_batch(notes: &'a [CarrierNote]) -> Self {
+    fn from_batch(notes: &'a [CarrierStatus]) -> Self {
         let mut columns = Self::default();
         for note in notes {
             columns.name.push(&note.name);
@@ -103,6 +103,6 @@ impl<'a> Columns<'a> {
     }
 }
 
-fn seen(row: &Row) -> Result<CarrierSeen, Corrupt> {
+fn seen(row: &Row) -> Result<NodeCarrierStatus, Corrupt> {
     CarrierColumns::read(row)?.seen()
 }

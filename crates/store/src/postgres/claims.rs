@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use deadpool_postgres::{Object, Transaction};
-use domain::delivery::Parcel;
+use domain::delivery::QueuedMessage;
 use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
 use domain::ports::{Claimed, PoolClaim, SetAside};
@@ -16,18 +16,18 @@ use super::fault::Fault;
 use super::scan_start::{Scan, ScanStart};
 use super::{codes, column, pool_claims};
 use crate::rows::binds::SET_ASIDE;
-use crate::rows::dispatch::{ParcelColumns, code_text};
+use crate::rows::dispatch::{QueuedMessageColumns, code_text};
 use crate::rows::{Corrupt, NOBODY, micros};
 
 /// The columns of a claimed row, as `Row::read` reads them. The message of a row may be missing or unreadable.
-macro_rules! parcel_columns {
+macro_rules! queued_message_columns {
     () => {
         "taken.id, m.account_id, m.recipient, m.originator, m.body, m.coding, m.udh, m.parts, m.priority, m.test_mode,
         m.expires_us, taken.due_us, taken.attempt, m.channel, m.interactive, taken.owner, taken.tries, taken.lane,
         m.unknown_tries"
     };
 }
-pub(super) use parcel_columns;
+pub(super) use queued_message_columns;
 
 /// Skips rows that another node is claiming. Scheduled messages become queued. The first row has the time, and nothing
 /// else if nothing was due.
@@ -51,7 +51,7 @@ const CLAIM: &str = concat!(
         UPDATE message AS m SET state = 0 FROM due WHERE m.id = ANY(ARRAY[due.id]) AND m.state = 1
     )
     SELECT ",
-    parcel_columns!(),
+    queued_message_columns!(),
     ", clock.now_us
     FROM (SELECT ",
     now_us!(),
@@ -92,8 +92,10 @@ impl Attempt for Claims<'_> {
             reading.read(row)?;
         }
         // Some lanes are from pools; the most urgent come first.
-        reading.parcels.sort_by_key(|parcel| parcel.priority.lane());
-        let texts = codes::find_texts(&transaction, &reading.parcels).await?;
+        reading
+            .messages
+            .sort_by_key(|queued| queued.priority.lane());
+        let texts = codes::find_texts(&transaction, &reading.messages).await?;
         if !texts.is_empty() {
             reading.reveal_codes(self.keys, &texts);
         }
@@ -102,9 +104,9 @@ impl Attempt for Claims<'_> {
         transaction.commit().await?;
         let clock = due.first().ok_or(Corrupt("clock"))?;
         self.lanes
-            .end(&scans, self.limits, column(clock, NOW)?, &reading.parcels);
+            .end(&scans, self.limits, column(clock, NOW)?, &reading.messages);
         Ok(Claimed {
-            parcels: reading.parcels,
+            messages: reading.messages,
             more: pooled.more,
             set_aside: reading.set_aside,
         })
@@ -137,7 +139,7 @@ impl Claims<'_> {
 /// Claimed rows, as they are read.
 #[derive(Default)]
 struct Reading {
-    parcels: Vec<Parcel>,
+    messages: Vec<QueuedMessage>,
     set_aside: Vec<SetAside>,
     lane: Vec<i16>,
     due_us: Vec<i64>,
@@ -151,8 +153,8 @@ impl Reading {
             // Only the time is in it.
             return Ok(());
         };
-        match parcel(row, id) {
-            Ok(parcel) => self.parcels.push(parcel),
+        match queued(row, id) {
+            Ok(queued) => self.messages.push(queued),
             Err(corrupt) => {
                 let claim = (column(row, 11)?, column(row, 12)?);
                 self.note_aside(id, column(row, 17)?, claim, corrupt);
@@ -163,22 +165,22 @@ impl Reading {
 
     /// Restores the texts of messages that carry codes. A message with an unreadable text is set aside.
     fn reveal_codes(&mut self, keys: &KeyRing, texts: &HashMap<MessageId, Vec<u8>>) {
-        for mut parcel in std::mem::take(&mut self.parcels) {
+        for mut queued in std::mem::take(&mut self.messages) {
             match texts
-                .get(&parcel.id)
-                .map(|text| code_text(keys, &parcel.to, text))
+                .get(&queued.id)
+                .map(|text| code_text(keys, &queued.to, text))
             {
-                None => self.parcels.push(parcel),
+                None => self.messages.push(queued),
                 Some(Ok(text)) => {
-                    parcel.text = text;
-                    self.parcels.push(parcel);
+                    queued.text = text;
+                    self.messages.push(queued);
                 }
                 Some(Err(corrupt)) => {
                     let claim = (
-                        micros(parcel.claim.due_at),
-                        parcel.claim.attempt.cast_signed(),
+                        micros(queued.claim.due_at),
+                        queued.claim.attempt.cast_signed(),
                     );
-                    self.note_aside(parcel.id.as_i64(), parcel.priority.lane(), claim, corrupt);
+                    self.note_aside(queued.id.as_i64(), queued.priority.lane(), claim, corrupt);
                 }
             }
         }
@@ -222,23 +224,23 @@ impl Lanes {
     }
 
     /// A lane with a limit of zero was not scanned.
-    fn end(&self, scans: &[Scan; 3], limits: [u32; 3], now_us: i64, parcels: &[Parcel]) {
+    fn end(&self, scans: &[Scan; 3], limits: [u32; 3], now_us: i64, messages: &[QueuedMessage]) {
         let now = Instant::now();
         for (lane, limit) in (0..).zip(limits).filter(|(_, limit)| *limit > 0) {
             let of_lane =
-                |parcel: &&Parcel| parcel.pool.is_none() && parcel.priority.lane() == lane;
-            let found = parcels.iter().filter(of_lane).count();
-            let last = parcels.iter().rfind(of_lane);
+                |queued: &&QueuedMessage| queued.pool.is_none() && queued.priority.lane() == lane;
+            let found = messages.iter().filter(of_lane).count();
+            let last = messages.iter().rfind(of_lane);
             let last = last.filter(|_| found >= limit as usize);
-            let last = last.map(|parcel| (micros(parcel.claim.due_at), parcel.id.as_i64()));
+            let last = last.map(|queued| (micros(queued.claim.due_at), queued.id.as_i64()));
             let place = usize::from(lane.unsigned_abs());
             self.0[place].end(&scans[place], now, now_us, last);
         }
     }
 }
 
-fn parcel(row: &Row, id: i64) -> Result<Parcel, Corrupt> {
-    let columns = ParcelColumns {
+fn queued(row: &Row, id: i64) -> Result<QueuedMessage, Corrupt> {
+    let columns = QueuedMessageColumns {
         id,
         account_id: column(row, 1)?,
         recipient: column(row, 2)?,
@@ -258,5 +260,5 @@ fn parcel(row: &Row, id: i64) -> Result<Parcel, Corrupt> {
         tries: column(row, 16)?,
         unknown_tries: column::<Option<i16>>(row, 18)?.unwrap_or(0),
     };
-    columns.parcel()
+    columns.queued()
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use deadpool_postgres::Transaction;
-use domain::code_cap::{self, Capped, NUMBER_DAY};
-use domain::delivery::Parcel;
+use domain::code_cap::{self, CodeCapReached, NUMBER_DAY};
+use domain::delivery::QueuedMessage;
 use domain::ids::AccountId;
 use domain::message::code_text::{self, SHOWN};
 use domain::message::{Recipient, Submission};
@@ -102,10 +102,10 @@ pub(super) async fn keep_texts<'a>(
 /// The encrypted texts of those of these messages that have one.
 pub(super) async fn find_texts(
     transaction: &Transaction<'_>,
-    parcels: &[Parcel],
+    messages: &[QueuedMessage],
 ) -> Result<HashMap<MessageId, Vec<u8>>, Fault> {
-    let hidden = parcels.iter().filter(|parcel| parcel.text == SHOWN);
-    let ids: Vec<i64> = hidden.map(|parcel| parcel.id.as_i64()).collect();
+    let hidden = messages.iter().filter(|queued| queued.text == SHOWN);
+    let ids: Vec<i64> = hidden.map(|queued| queued.id.as_i64()).collect();
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
@@ -123,7 +123,7 @@ pub(super) async fn count(
     number: Msisdn,
     account: AccountId,
     now: Timestamp,
-) -> Result<Result<(), Capped>, Fault> {
+) -> Result<Result<(), CodeCapReached>, Fault> {
     let (number, account) = (number.as_i64(), account.as_i64());
     execute(transaction, LOCK, &[&account, &number]).await?;
     let sent_to = list(

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use domain::delivery::{CarrierRef, Receipt, Settlement};
 use domain::ids::NodeId;
 use domain::ports::{
-    Beat, CarrierNote, CarrierSeen, Claimed, ClaimedRow, DispatchStore, Ended, InTransit, Inbox,
-    Matched, NodeCard, PoolClaim, Settled, StoreError,
+    CarrierStatus, Claimed, ClaimedRow, DispatchStore, Ended, HeartbeatResult, InTransit, Inbox,
+    Matched, NodeCarrierStatus, NodeInfo, PoolClaim, Settled, StoreError,
 };
 use domain::{KeyRing, Msisdn, Timestamp};
 use jiff::SignedDuration;
@@ -42,14 +42,18 @@ impl DispatchStore for PostgresStore {
 
     async fn join(
         &self,
-        card: &NodeCard,
+        card: &NodeInfo,
         up_for: SignedDuration,
         lifetime: SignedDuration,
     ) -> Result<NodeId, StoreError> {
         self.join_node(card, up_for, lifetime).await
     }
 
-    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<Beat, StoreError> {
+    async fn renew_heartbeat(
+        &self,
+        node: NodeId,
+        lifetime: SignedDuration,
+    ) -> Result<HeartbeatResult, StoreError> {
         self.renew_heartbeat(node, lifetime).await
     }
 
@@ -186,11 +190,11 @@ impl DispatchStore for PostgresStore {
             .await
     }
 
-    async fn note_carriers(&self, node: NodeId, notes: &[CarrierNote]) -> Result<(), StoreError> {
+    async fn note_carriers(&self, node: NodeId, notes: &[CarrierStatus]) -> Result<(), StoreError> {
         self.replace_notes(node, notes).await
     }
 
-    async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
+    async fn list_carriers(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
         self.list_notes().await
     }
 

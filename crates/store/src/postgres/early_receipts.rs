@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use deadpool_postgres::Object;
 use domain::delivery::receipt_match::{NumberTail, other_forms};
-use domain::delivery::{CarrierRef, Receipt, Sent, Settlement};
+use domain::delivery::{CarrierRef, Receipt, SendResult, Settlement};
 use domain::ids::NodeId;
 use domain::ports::StoreError;
 use tokio_postgres::Row;
@@ -89,11 +89,11 @@ impl<'a> Named<'a> {
         let stored = stored.filter(|(_, settled)| !matches!(settled, SettledColumns::Stale));
         let mut place = 0;
         for (settlement, _) in stored {
-            let (Sent::Taken {
+            let (SendResult::Taken {
                 carrier,
                 references,
             }
-            | Sent::PartlyTaken {
+            | SendResult::PartlyTaken {
                 carrier,
                 references,
                 ..

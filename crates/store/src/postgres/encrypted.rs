@@ -7,7 +7,7 @@ use tokio_postgres::Error;
 use super::fault::asks_for_repetition;
 use crate::encrypted::{BATCH, Encrypting, NamedKey, renew, renew_text, secret_place, totp_place};
 use crate::sql::encrypted as sql;
-use crate::{KeepKey, OpenError, Options};
+use crate::{KeyRetention, OpenError, Options};
 
 /// When several nodes start at once, one stores the name of its key and the others find it.
 const NAME_KEY: &str = "
@@ -101,18 +101,18 @@ async fn prepare_once(
     let is_over = encrypting == Encrypting::Newest && active.active() == wanted;
     if encrypting == Encrypting::Newest && !is_over {
         active = active.with_active(wanted).expect("it is among them");
-        let named = NamedKey::from_keys(&active, KeepKey::Elsewhere);
+        let named = NamedKey::from_keys(&active, KeyRetention::Elsewhere);
         let values: super::Values<'_> = &[&named.key_id, &named.proof];
         client.execute(NAME_NEWEST, values).await?;
     }
     let renewed = renew_accounts(client, &active).await? + renew_people(client, &active).await?;
     let id = active.active().to_string();
     match keep {
-        KeepKey::InDatabase if named.kept.is_none() => {
+        KeyRetention::InDatabase if named.kept.is_none() => {
             let key = active.active_key().reveal();
             client.execute(KEEP_KEY, &[&id, &key]).await?;
         }
-        KeepKey::Elsewhere if is_over && renewed == 0 => {
+        KeyRetention::Elsewhere if is_over && renewed == 0 => {
             client.execute(FORGET_KEPT, &[&id, &active.head()]).await?;
         }
         _ => {}
@@ -135,7 +135,7 @@ async fn find(client: &impl GenericClient) -> Result<Option<NamedKey>, Error> {
 async fn name(
     client: &impl GenericClient,
     keys: &KeyRing,
-    keep: KeepKey,
+    keep: KeyRetention,
 ) -> Result<NamedKey, Error> {
     let named = NamedKey::from_keys(keys, keep);
     let values: super::Values<'_> = &[&named.key_id, &named.proof, &named.kept];

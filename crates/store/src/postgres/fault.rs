@@ -27,13 +27,13 @@ pub(super) enum Fault {
     Corrupt(#[from] Corrupt),
     /// Another transaction was faster.
     #[error(transparent)]
-    Raced(#[from] Raced),
+    SerializationConflict(#[from] SerializationConflict),
 }
 
 /// Another transaction changed what this one had read, so this one is repeated.
 #[derive(Debug, thiserror::Error)]
 #[error("other transactions were faster, again and again")]
-pub(super) struct Raced;
+pub(super) struct SerializationConflict;
 
 /// The server did not answer in time.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ impl Fault {
     pub(super) fn asks_for_repetition(&self) -> bool {
         match self {
             Self::Database(error) => asks_for_repetition(error),
-            Self::Raced(_) => true,
+            Self::SerializationConflict(_) => true,
             _ => false,
         }
     }
@@ -73,7 +73,9 @@ impl Fault {
     fn kind(&self) -> Kind {
         match self {
             Self::Database(error) | Self::Pool(PoolError::Backend(error)) => kind_of(error),
-            Self::Pool(_) | Self::TookTooLong(_) | Self::Raced(_) => Kind::Unavailable,
+            Self::Pool(_) | Self::TookTooLong(_) | Self::SerializationConflict(_) => {
+                Kind::Unavailable
+            }
             Self::Corrupt(_) => Kind::Unexpected,
         }
     }

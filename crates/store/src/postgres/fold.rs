@@ -5,7 +5,7 @@ use domain::ports::StoreError;
 use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
-use super::fault::{Fault, Raced};
+use super::fault::{Fault, SerializationConflict};
 use super::{PostgresStore, column};
 use crate::rows::Corrupt;
 use crate::rows::fold::{self, ACCOUNTS, FoldCursor, FoldEntry, Folded};
@@ -85,7 +85,7 @@ impl Attempt for Fold {
             let removed = transaction.execute(&statement, values).await?;
             let changed = self.change(&transaction, &folded).await?;
             if (removed, changed) != (folded.gone.len() as u64, folded.changed.len() as u64) {
-                return Err(Raced.into());
+                return Err(SerializationConflict.into());
             }
         }
         transaction.commit().await?;

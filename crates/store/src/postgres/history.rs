@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use domain::MessageId;
 use domain::ids::{AccountId, CallbackId};
 use domain::ports::{
-    CallbackFilter, CallbackRecord, Found, HistoryStore, Look, MessageFilter, MessageStory,
-    MessageSummary, StoreError,
+    CallbackFilter, CallbackRecord, Cursor, HistoryStore, MessageDetail, MessageFilter,
+    MessageSummary, Page, StoreError,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -111,8 +111,8 @@ impl HistoryStore for PostgresStore {
     async fn look_for_messages(
         &self,
         filter: &MessageFilter,
-        look: Look<MessageId>,
-    ) -> Result<Found<MessageSummary, MessageId>, StoreError> {
+        look: Cursor<MessageId>,
+    ) -> Result<Page<MessageSummary, MessageId>, StoreError> {
         let search = Search {
             store: self,
             index: IndexColumns::from_filter(filter),
@@ -134,8 +134,8 @@ impl HistoryStore for PostgresStore {
     async fn look_for_callbacks(
         &self,
         filter: &CallbackFilter,
-        look: Look<CallbackId>,
-    ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
+        look: Cursor<CallbackId>,
+    ) -> Result<Page<CallbackRecord, CallbackId>, StoreError> {
         self.look_at_callbacks(filter, look).await
     }
 
@@ -143,7 +143,7 @@ impl HistoryStore for PostgresStore {
         &self,
         account: Option<AccountId>,
         id: MessageId,
-    ) -> Result<Option<MessageStory>, StoreError> {
+    ) -> Result<Option<MessageDetail>, StoreError> {
         self.find_whole_story(account, id).await
     }
 }

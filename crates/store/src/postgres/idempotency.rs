@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use deadpool_postgres::Transaction;
-use domain::message::{IdempotencyClaim, Submission, SubmitReceipt};
-use domain::ports::{Accepted, KeptAnswer};
+use domain::message::{AcceptedMessages, IdempotencyClaim, Submission};
+use domain::ports::{Accepted, StoredAnswer};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -32,7 +32,7 @@ type Key = (i64, [u8; 32]);
 
 /// The first use of each key within a batch. Sorted, so that two nodes lock the same keys in the same order.
 pub(super) struct Keys<'a> {
-    first: BTreeMap<Key, (&'a IdempotencyClaim, SubmitReceipt)>,
+    first: BTreeMap<Key, (&'a IdempotencyClaim, AcceptedMessages)>,
     now_us: i64,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Keys<'a> {
     }
 
     /// What becomes of each submission: only the first of a key that was not kept before is stored.
-    fn outcomes(&self, batch: &[&Submission], kept: &HashMap<Key, KeptAnswer>) -> Vec<Accepted> {
+    fn outcomes(&self, batch: &[&Submission], kept: &HashMap<Key, StoredAnswer>) -> Vec<Accepted> {
         let outcome = |submission: &&Submission| {
             let Some(claim) = &submission.idempotency else {
                 return Accepted::Stored;
@@ -71,7 +71,7 @@ impl<'a> Keys<'a> {
                 return Accepted::Stored;
             }
             rows::repeated(
-                &KeptAnswer {
+                &StoredAnswer {
                     body: first.body,
                     receipt,
                 },
@@ -136,7 +136,7 @@ pub(super) async fn release_unpaid(
 async fn claim_first(
     transaction: &Transaction<'_>,
     keys: &Keys<'_>,
-) -> Result<HashMap<Key, KeptAnswer>, Fault> {
+) -> Result<HashMap<Key, StoredAnswer>, Fault> {
     let columns = KeyColumns::from_keys(keys);
     let statement = transaction.prepare_cached(CLAIM_KEYS).await?;
     let claimed = transaction
@@ -175,7 +175,7 @@ fn read_key(row: &Row) -> Result<Key, Corrupt> {
 }
 
 /// Reads an answer from the columns that start here.
-pub(super) fn read_answer(row: &Row, at: usize) -> Result<KeptAnswer, Corrupt> {
+pub(super) fn read_answer(row: &Row, at: usize) -> Result<StoredAnswer, Corrupt> {
     AnswerColumns::read(row, at)?.answer()
 }
 

@@ -6,7 +6,7 @@ use domain::MessageId;
 use domain::delivery::CallbackAttempt;
 use domain::ids::{AccountId, CallbackId};
 use domain::ports::{
-    CallbackFilter, CallbackRecord, Found, Look, MessageStory, PartStory, StoreError,
+    CallbackFilter, CallbackRecord, Cursor, MessageDetail, Page, PartDetail, StoreError,
 };
 use tokio_postgres::Row;
 
@@ -73,8 +73,8 @@ impl PostgresStore {
         &self,
         account: Option<AccountId>,
         id: MessageId,
-    ) -> Result<Option<MessageStory>, StoreError> {
-        const OPERATION: &str = "find the story of a message";
+    ) -> Result<Option<MessageDetail>, StoreError> {
+        const OPERATION: &str = "find a message's details";
         let values: super::Values<'_> = &[&id.as_i64(), &account.map(AccountId::as_i64)];
         let read = |row: &Row| Ok((history::summary(row, 0)?, DetailColumns::read(row)?));
         let Some((summary, detail)) = self.find(OPERATION, FIND, values, read).await? else {
@@ -86,8 +86,8 @@ impl PostgresStore {
             parts: self.list(OPERATION, LIST_PARTS, &[&id], part).await?,
             callbacks: self.list_callbacks_with_tries(id).await?,
         };
-        let story = detail.story(summary, related);
-        story
+        let detail = detail.detail(summary, related);
+        detail
             .map(Some)
             .map_err(|corrupt| fault::corrupt(OPERATION, corrupt))
     }
@@ -142,8 +142,8 @@ impl PostgresStore {
     pub(super) async fn look_at_callbacks(
         &self,
         filter: &CallbackFilter,
-        look: Look<CallbackId>,
-    ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
+        look: Cursor<CallbackId>,
+    ) -> Result<Page<CallbackRecord, CallbackId>, StoreError> {
         const OPERATION: &str = "look for callbacks";
         let columns = FilterColumns::from_filter(filter);
         let before = look.before.map_or(i64::MAX, CallbackId::as_i64);
@@ -207,6 +207,6 @@ fn ids(listed: &[(i64, i64)]) -> Vec<i64> {
     listed.iter().map(|(id, _)| *id).collect()
 }
 
-fn part(row: &Row) -> Result<PartStory, Corrupt> {
+fn part(row: &Row) -> Result<PartDetail, Corrupt> {
     PartColumns::read(row)?.part()
 }

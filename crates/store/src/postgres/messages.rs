@@ -8,7 +8,8 @@ use domain::ids::{AccountId, MessageId};
 use domain::message::lookup::LookupRecord;
 use domain::message::{MessageRecord, ScheduledRecord, Submission};
 use domain::ports::{
-    AcceptResult, Accepted, Cancel, KeptAnswer, MessageStore, Page, StoreError, accept_results,
+    AcceptResult, Accepted, Cancel, ListRange, MessageStore, StoreError, StoredAnswer,
+    accept_results,
 };
 use domain::{Channel, Timestamp};
 use tokio_postgres::Row;
@@ -100,7 +101,7 @@ impl MessageStore for PostgresStore {
         account: AccountId,
         key: &[u8; 32],
         now: Timestamp,
-    ) -> Result<Option<KeptAnswer>, StoreError> {
+    ) -> Result<Option<StoredAnswer>, StoreError> {
         let (account, key, now_us) = (account.as_i64(), key.as_slice(), micros(now));
         let read = |row: &Row| idempotency::read_answer(row, 0);
         self.find(
@@ -154,7 +155,7 @@ impl MessageStore for PostgresStore {
     async fn list_scheduled(
         &self,
         account: AccountId,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<ScheduledRecord>, StoreError> {
         let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
         let values = (account.as_i64(), i64::from(page.limit), offset);

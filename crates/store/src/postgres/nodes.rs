@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use domain::ids::NodeId;
-use domain::ports::{Beat, NodeCard, StoreError};
+use domain::ports::{HeartbeatResult, NodeInfo, StoreError};
 use jiff::SignedDuration;
 use tokio_postgres::Row;
 
 use super::attempt::Query;
 use super::{PostgresStore, Values, attempt, column, fault, prune};
-use crate::rows::operations::beat;
+use crate::rows::operations::renew_heartbeat;
 use crate::rows::{self, Corrupt, duration_us};
 
 const JOIN: &str = concat!(
@@ -19,7 +19,7 @@ const JOIN: &str = concat!(
     now_us!(),
     ") AS clock (now_us) RETURNING id"
 );
-const BEAT: &str = concat!(
+const RENEW_HEARTBEAT: &str = concat!(
     "WITH beaten AS (UPDATE node SET alive_until_us = ",
     now_us!(),
     " + $2::bigint WHERE id = $1 RETURNING id)
@@ -52,7 +52,7 @@ const GIVE_UP_DEAD: &str = concat!(
     now_us!(),
     "), notes AS (
         DELETE FROM carrier WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)
-    ), wishes AS (
+    ), demands AS (
         DELETE FROM bind_wish WHERE node <> $1 AND node NOT IN (SELECT id FROM alive)
     ), binds AS (
         UPDATE bind SET owner = 0 FROM (
@@ -69,7 +69,7 @@ const GIVE_UP_DEAD: &str = concat!(
 const LEAVE: &str = "
     WITH forgotten AS (DELETE FROM node WHERE id = $1),
     notes AS (DELETE FROM carrier WHERE node = $1),
-    wishes AS (DELETE FROM bind_wish WHERE node = $1),
+    demands AS (DELETE FROM bind_wish WHERE node = $1),
     binds AS (UPDATE bind SET owner = 0 WHERE owner = $1),
     messages AS (UPDATE queue SET owner = 0 WHERE owner = $1)
     UPDATE callback_queue SET owner = 0 WHERE owner = $1";
@@ -99,7 +99,7 @@ impl PostgresStore {
 
     pub(super) async fn join_node(
         &self,
-        card: &NodeCard,
+        card: &NodeInfo,
         up_for: SignedDuration,
         lifetime: SignedDuration,
     ) -> Result<NodeId, StoreError> {
@@ -121,10 +121,11 @@ impl PostgresStore {
         &self,
         node: NodeId,
         lifetime: SignedDuration,
-    ) -> Result<Beat, StoreError> {
+    ) -> Result<HeartbeatResult, StoreError> {
         let values: Values<'_> = &[&node.as_i64(), &duration_us(lifetime)];
-        let read = |row: &Row| beat(column(row, 0)?, column(row, 1)?, self.level);
-        self.get_by_heartbeat("beat", BEAT, values, read).await
+        let read = |row: &Row| renew_heartbeat(column(row, 0)?, column(row, 1)?, self.level);
+        self.get_by_heartbeat("beat", RENEW_HEARTBEAT, values, read)
+            .await
     }
 
     pub(super) async fn give_up_dead_nodes(&self, node: NodeId) -> Result<u64, StoreError> {

@@ -5,8 +5,8 @@
 use async_trait::async_trait;
 use domain::oauth::{AuthorizationRequest, ClientRecord, GrantRefusal, Granted};
 use domain::ports::{
-    Approval, CodeRedemption, GrantRecord, KeptClient, OAuthStore, Revoked, Rotated, Rotation,
-    StoreError,
+    Approval, CodeRedemption, GrantRecord, OAuthStore, Revoked, Rotated, Rotation, StoreError,
+    StoredClient,
 };
 use domain::{AccountId, GrantId, PersonId, Timestamp, TokenHash};
 use tokio_postgres::Row;
@@ -63,7 +63,7 @@ const APPROVE_REQUEST: &str = "
 
 #[async_trait]
 impl OAuthStore for PostgresStore {
-    async fn create_client(&self, kept: &KeptClient, most: u32) -> Result<bool, StoreError> {
+    async fn create_client(&self, kept: &StoredClient, most: u32) -> Result<bool, StoreError> {
         let client = &kept.client;
         let values: Values<'_> = &[
             &client.id,

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use domain::ids::AccountId;
 use domain::ports::{
-    DatabaseFacts, NodeSeen, OperationsStore, Overdue, QueueDepth, Receiver, StoreError, Unmatched,
+    DatabaseFacts, NodeStatus, OperationsStore, Overdue, QueueDepth, Receiver, StoreError,
+    Unmatched,
 };
 use jiff::SignedDuration;
 use tokio_postgres::Row;
@@ -154,7 +155,7 @@ impl OperationsStore for PostgresStore {
             .await
     }
 
-    async fn list_nodes(&self) -> Result<Vec<NodeSeen>, StoreError> {
+    async fn list_nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
         self.list("list nodes", LIST_NODES, &[&MOST], node).await
     }
 
@@ -210,7 +211,7 @@ fn database(row: &Row) -> Result<DatabaseFacts, Corrupt> {
     DatabaseColumns::read(row)?.facts("PostgreSQL")
 }
 
-fn node(row: &Row) -> Result<NodeSeen, Corrupt> {
+fn node(row: &Row) -> Result<NodeStatus, Corrupt> {
     NodeColumns::read(row)?.node()
 }
 

@@ -8,7 +8,7 @@ use domain::message::Priority;
 use domain::ports::PoolClaim;
 use tokio_postgres::Row;
 
-use super::claims::parcel_columns;
+use super::claims::queued_message_columns;
 use super::column;
 use super::fault::Fault;
 use crate::rows::Corrupt;
@@ -112,7 +112,7 @@ const CLAIM: &str = concat!(
         RETURNING q.lane, q.due_us, q.id, q.attempt, q.tries, due.owner, due.second, due.accounts, q.account_id
     )
     SELECT ",
-    parcel_columns!(),
+    queued_message_columns!(),
     ", taken.account_id, taken.second, taken.accounts
     FROM taken LEFT JOIN message AS m ON m.id = taken.id
     ORDER BY taken.lane, taken.due_us, taken.id"

@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 use super::attempt::Attempt;
 use super::column;
 use super::ending::{self, PartReport, Progress};
-use super::fault::{Fault, Raced};
+use super::fault::{Fault, SerializationConflict};
 use crate::rows::dispatch::{MatchedColumns, NO_TAIL, USES};
 use crate::rows::{Corrupt, micros, outcome_numbers};
 
@@ -373,7 +373,7 @@ async fn keep_unmatched(
     for (place, waits) in unmatched.find(transaction).await? {
         if waits {
             // It was named since we looked for it: the next try reports on it.
-            return Err(Raced.into());
+            return Err(SerializationConflict.into());
         }
         answers.known[place] = Some(MatchedColumns::Repeated);
     }

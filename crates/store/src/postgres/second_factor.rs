@@ -5,7 +5,7 @@ use deadpool_postgres::{Object, Transaction};
 use domain::ids::PersonId;
 use domain::person::TotpSecret;
 use domain::ports::{
-    HalfOpen, NewSession, SecondFactor, SecondFactorStore, SecondProof, StoreError,
+    NewSession, PendingSignIn, SecondFactor, SecondFactorStore, SecondProof, StoreError,
 };
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
@@ -228,7 +228,7 @@ impl SecondFactorStore for PostgresStore {
         half: &TokenHash,
         most: u32,
         now: Timestamp,
-    ) -> Result<Option<HalfOpen>, StoreError> {
+    ) -> Result<Option<PendingSignIn>, StoreError> {
         let values: Values<'_> = &[&bytes(half), &micros(now), &i64::from(most)];
         let read = |row: &Row| {
             let secret: &[u8] = column(row, 4)?;

@@ -6,7 +6,7 @@ use domain::Timestamp;
 use domain::delivery::CallbackKind;
 use domain::ids::{AccountId, SenderId};
 use domain::ports::{
-    Confirmed, NewSender, Page, Registered, Reviewed, SenderFilter, SenderStore, StoreError,
+    Confirmed, ListRange, NewSender, Registered, Reviewed, SenderFilter, SenderStore, StoreError,
 };
 use domain::sender::{
     Category, Judgement, Pin, PinHash, SenderRecord, SenderState, Step, notification,
@@ -14,7 +14,7 @@ use domain::sender::{
 use tokio_postgres::Row;
 
 use super::attempt::{self, Attempt};
-use super::fault::{Fault, Raced};
+use super::fault::{Fault, SerializationConflict};
 use super::transaction::{execute, find};
 use super::{PostgresStore, Values, codes, column};
 use crate::rows::senders::{Sender, SenderColumns, first_columns, is_try, sender_id};
@@ -87,7 +87,7 @@ impl Attempt for Registration<'_> {
             && let Err(capped) =
                 codes::count(&transaction, number, new.account, new.created_at).await?
         {
-            return Ok(Registered::Capped(capped));
+            return Ok(Registered::CodeCapReached(capped));
         }
         let registered = match met {
             None => Registered::New(create(&transaction, new).await?),
@@ -122,7 +122,7 @@ async fn create(transaction: &Transaction<'_>, new: &NewSender) -> Result<Sender
     ];
     let statement = transaction.prepare_cached(CREATE).await?;
     let created = transaction.query_opt(&statement, values).await?;
-    let id = created.as_ref().ok_or(Raced)?;
+    let id = created.as_ref().ok_or(SerializationConflict)?;
     Ok(sender_id(column(id, 0)?)?)
 }
 
@@ -308,7 +308,7 @@ impl SenderStore for PostgresStore {
     async fn list_senders(
         &self,
         filter: SenderFilter,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<SenderRecord>, StoreError> {
         let account = filter.account.map(AccountId::as_i64);
         let state = filter.state.map(SenderState::number);

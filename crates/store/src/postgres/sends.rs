@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use deadpool_postgres::{Object, Transaction};
 use domain::delivery::receipt_match::NumberTail;
-use domain::delivery::{Sent, Settlement};
+use domain::delivery::{SendResult, Settlement};
 use domain::ids::NodeId;
 use domain::kill_point::{KillPoint, pass};
 use domain::message::outcome::TakenParts;
@@ -252,7 +252,7 @@ impl<'a> Plan<'a> {
                     .as_ref()
                     .filter(|(_, references)| !references.is_empty());
                 self.names.extend(taken.map(|taken| named(taken, true)));
-                if matches!(settlement.sent, Sent::Unknown(_)) {
+                if matches!(settlement.sent, SendResult::Unknown(_)) {
                     self.unknown.push(id);
                 }
             }

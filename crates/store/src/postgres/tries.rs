@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use deadpool_postgres::Object;
 use domain::access::tries::{FORGOTTEN_AFTER, Tries};
 use domain::ids::PersonId;
-use domain::ports::{StoreError, TryKey, TryStore};
+use domain::ports::{AttemptKey, AttemptStore, StoreError};
 use domain::{Timestamp, TokenHash};
 use tokio_postgres::Row;
 
@@ -31,14 +31,14 @@ const PRUNE_BROWSERS: &str = "
         SELECT hash, person_id FROM known_browser WHERE expires_us <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1";
 
 /// In one order, so that two that count against the same keys do not wait for each other.
-fn in_order(keys: &[TryKey]) -> Vec<TryKey> {
+fn in_order(keys: &[AttemptKey]) -> Vec<AttemptKey> {
     let mut keys = keys.to_vec();
     keys.sort_by(|(one, _), (other, _)| one.as_bytes().cmp(other.as_bytes()));
     keys
 }
 
 struct Begin {
-    keys: Vec<TryKey>,
+    keys: Vec<AttemptKey>,
     now: Timestamp,
 }
 
@@ -67,7 +67,7 @@ impl Attempt for Begin {
 }
 
 struct Forgive {
-    keys: Vec<TryKey>,
+    keys: Vec<AttemptKey>,
 }
 
 impl Attempt for Forgive {
@@ -94,17 +94,17 @@ impl Attempt for Forgive {
 }
 
 #[async_trait]
-impl TryStore for PostgresStore {
+impl AttemptStore for PostgresStore {
     async fn begin_try(
         &self,
-        keys: &[TryKey],
+        keys: &[AttemptKey],
         now: Timestamp,
     ) -> Result<Result<(), u32>, StoreError> {
         let keys = in_order(keys);
         attempt::run(&self.pool, "count a try", &Begin { keys, now }).await
     }
 
-    async fn forgive_try(&self, keys: &[TryKey]) -> Result<(), StoreError> {
+    async fn forgive_try(&self, keys: &[AttemptKey]) -> Result<(), StoreError> {
         let keys = in_order(keys);
         attempt::run(&self.pool, "take a try back", &Forgive { keys }).await
     }

@@ -1,7 +1,7 @@
 //! Rows of the log of changes.
 
 use domain::ids::{AccountId, AuditId};
-use domain::ports::{AuditEntry, Change, Found, Look};
+use domain::ports::{AuditEntry, Change, Cursor, Page};
 
 use super::{Corrupt, SqlRow, account_id, micros, timestamp};
 
@@ -90,16 +90,16 @@ impl Window {
 }
 
 /// The ID below which a page starts.
-pub(crate) fn before(look: Look<AuditId>) -> i64 {
+pub(crate) fn before(look: Cursor<AuditId>) -> i64 {
     look.before.map_or(i64::MAX, AuditId::as_i64)
 }
 
 /// What a look found, of the rows that were read: one more than asked for, if there are as many.
 pub(crate) fn found(
     mut rows: Vec<AuditEntry>,
-    look: Look<AuditId>,
+    look: Cursor<AuditId>,
     window: Window,
-) -> Result<Found<AuditEntry, AuditId>, Corrupt> {
+) -> Result<Page<AuditEntry, AuditId>, Corrupt> {
     let limit = look.limit as usize;
     let next = if rows.len() > limit {
         rows.truncate(limit);
@@ -109,5 +109,5 @@ pub(crate) fn found(
     } else {
         None
     };
-    Ok(Found { rows, next })
+    Ok(Page { rows, next })
 }

@@ -1,6 +1,6 @@
 //! Rows of balances, the ledger and catalogues.
 
-use domain::billing::{EntryKind, LedgerEntry, Purse, SpendingRules};
+use domain::billing::{AccountFunds, EntryKind, LedgerEntry, SpendingRules};
 use domain::ports::{CatalogueEntry, CatalogueKind, Imbalance};
 use domain::{Money, Network};
 
@@ -72,7 +72,7 @@ fn per_hour(number: Option<i64>) -> Result<Option<u32>, Corrupt> {
 }
 
 /// The columns of an account's money, in the order in which both databases select them.
-pub(crate) struct PurseColumns {
+pub(crate) struct AccountFundsColumns {
     pub(crate) balance_micros: i64,
     pub(crate) credit_limit_micros: i64,
     pub(crate) daily_cap_micros: Option<i64>,
@@ -81,7 +81,7 @@ pub(crate) struct PurseColumns {
     pub(crate) spent_micros: i64,
 }
 
-impl PurseColumns {
+impl AccountFundsColumns {
     /// The columns from `first` on.
     pub(crate) fn read<R: SqlRow>(row: &R, first: usize) -> Result<Self, R::Error> {
         Ok(Self {
@@ -94,8 +94,8 @@ impl PurseColumns {
         })
     }
 
-    pub(crate) fn purse(&self) -> Result<Purse, Corrupt> {
-        Ok(Purse {
+    pub(crate) fn funds(&self) -> Result<AccountFunds, Corrupt> {
+        Ok(AccountFunds {
             balance: Money::from_micros(self.balance_micros),
             credit_limit: Money::from_micros(self.credit_limit_micros),
             daily_cap: self.daily_cap_micros.map(Money::from_micros),

@@ -5,7 +5,7 @@ use domain::delivery::receiver::ReceiverId;
 use domain::delivery::{Callback, CallbackAttempt, CallbackKind, CallbackNext};
 use domain::ids::{AccountId, CallbackId};
 use domain::ports::{
-    CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, Found, HeldCallback,
+    CallbackFilter, CallbackRecord, CallbackState, CallbackSubject, HeldCallback, Page,
     ReplayCursor, ReplayRequest, ReplaySource,
 };
 
@@ -331,9 +331,9 @@ impl Window {
         &self,
         records: Vec<CallbackRecord>,
         stopped: Option<i64>,
-    ) -> Result<Found<CallbackRecord, CallbackId>, Corrupt> {
+    ) -> Result<Page<CallbackRecord, CallbackId>, Corrupt> {
         let next = stopped.or(self.next).map(callback_id);
-        Ok(Found {
+        Ok(Page {
             rows: records,
             next: next.transpose()?,
         })

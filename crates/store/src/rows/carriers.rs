@@ -1,6 +1,6 @@
 //! Rows of carriers: their state, as reported by nodes.
 
-use domain::ports::{CarrierNote, CarrierSeen, CarrierState, Health};
+use domain::ports::{CarrierState, CarrierStatus, Health, NodeCarrierStatus};
 
 use super::{Corrupt, SqlRow, node_id, timestamp, utf8};
 
@@ -40,7 +40,7 @@ impl CarrierColumns {
         })
     }
 
-    pub(crate) fn seen(self) -> Result<CarrierSeen, Corrupt> {
+    pub(crate) fn seen(self) -> Result<NodeCarrierStatus, Corrupt> {
         let state = CarrierState {
             health: Health::from_name(&self.health).ok_or(Corrupt("health of a carrier"))?,
             links_up: count(self.links_up)?,
@@ -48,10 +48,10 @@ impl CarrierColumns {
             links_total: count(self.links_total)?,
             note: self.note.map(utf8).transpose()?,
         };
-        Ok(CarrierSeen {
+        Ok(NodeCarrierStatus {
             node: node_id(self.node)?,
             at: timestamp(self.at_us)?,
-            note: CarrierNote {
+            note: CarrierStatus {
                 name: self.name,
                 kind: self.kind,
                 state,

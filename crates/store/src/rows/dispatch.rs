@@ -1,6 +1,6 @@
-//! Rows of sending: parcels, ends of messages, parts in transit.
+//! Rows of sending: messages, ends of messages, parts in transit.
 
-use domain::delivery::{Claim, Parcel, Sent, Settlement};
+use domain::delivery::{Claim, QueuedMessage, SendResult, Settlement};
 use domain::ids::{AccountId, MessageId, PoolId};
 use domain::message::interactive::Interactive;
 use domain::message::outcome::{Outcome, TakenParts};
@@ -14,7 +14,7 @@ use super::callbacks::CallbackColumns;
 use super::{Corrupt, SqlRow, account_id, message_id, micros, timestamp, utf8};
 
 /// The columns of a message and its queue row that a worker needs.
-pub(crate) struct ParcelColumns {
+pub(crate) struct QueuedMessageColumns {
     pub(crate) id: i64,
     pub(crate) account_id: i64,
     pub(crate) channel: i16,
@@ -36,9 +36,9 @@ pub(crate) struct ParcelColumns {
     pub(crate) unknown_tries: i16,
 }
 
-impl ParcelColumns {
-    pub(crate) fn parcel(self) -> Result<Parcel, Corrupt> {
-        Ok(Parcel {
+impl QueuedMessageColumns {
+    pub(crate) fn queued(self) -> Result<QueuedMessage, Corrupt> {
+        Ok(QueuedMessage {
             id: message_id(self.id)?,
             account: account_id(self.account_id)?,
             to: recipient(self.recipient)?,
@@ -263,7 +263,7 @@ impl<'a> Move<'a> {
             taken: None,
         };
         match &settlement.sent {
-            Sent::Taken {
+            SendResult::Taken {
                 carrier,
                 references,
             } => Self::To {
@@ -275,10 +275,10 @@ impl<'a> Move<'a> {
                 pool_expires_us: None,
                 taken: Some((carrier, distinct(references))),
             },
-            Sent::Later(time) | Sent::Unknown(time) => wait(*time, 0),
-            Sent::Retry(time) => wait(*time, 1),
+            SendResult::Later(time) | SendResult::Unknown(time) => wait(*time, 0),
+            SendResult::Retry(time) => wait(*time, 1),
             // It keeps its position among what is due.
-            Sent::Pooled { pool, account } => Self::To {
+            SendResult::Pooled { pool, account } => Self::To {
                 owner: pool_owner(*pool),
                 lane,
                 due_us: micros(settlement.claim.due_at),
@@ -287,9 +287,11 @@ impl<'a> Move<'a> {
                 pool_expires_us: Some(micros(settlement.expires_at)),
                 taken: None,
             },
-            Sent::Over(outcome) => Self::Out(Over::new(*outcome, None)),
-            Sent::Answered { outcome, report } => Self::Out(Over::new(*outcome, Some(report))),
-            Sent::PartlyTaken {
+            SendResult::Over(outcome) => Self::Out(Over::new(*outcome, None)),
+            SendResult::Answered { outcome, report } => {
+                Self::Out(Over::new(*outcome, Some(report)))
+            }
+            SendResult::PartlyTaken {
                 carrier,
                 references,
                 outcome,

@@ -3,8 +3,8 @@
 use domain::delivery::CallbackAttempt;
 use domain::ids::AccountId;
 use domain::ports::{
-    CallbackRecord, Found, ID_BLOCK_LIFETIME, MessageFilter, MessageStory, MessageSummary,
-    PartStory, StateName,
+    CallbackRecord, ID_BLOCK_LIFETIME, MessageDetail, MessageFilter, MessageSummary, Page,
+    PartDetail, StateName,
 };
 use domain::{Code, MessageId, Money, Msisdn, Originator, Outcome};
 
@@ -228,7 +228,7 @@ impl QueueRowColumns {
 /// Rows of other tables that belong to a message.
 pub(crate) struct RelatedRows {
     pub(crate) place: Option<QueueRowColumns>,
-    pub(crate) parts: Vec<PartStory>,
+    pub(crate) parts: Vec<PartDetail>,
     pub(crate) callbacks: Vec<(CallbackRecord, Vec<CallbackAttempt>)>,
 }
 
@@ -246,16 +246,16 @@ impl DetailColumns {
         })
     }
 
-    pub(crate) fn story(
+    pub(crate) fn detail(
         self,
         summary: SummaryColumns,
         belongings: RelatedRows,
-    ) -> Result<MessageStory, Corrupt> {
+    ) -> Result<MessageDetail, Corrupt> {
         let place = belongings.place;
         let attempt = |place: QueueRowColumns| u32::try_from(place.attempt);
         let waiting =
             place.filter(|place| place.owner == super::NOBODY || pool_of(place.owner).is_some());
-        Ok(MessageStory {
+        Ok(MessageDetail {
             shape: shape(self.coding, summary.message.parts)?,
             priority: priority(self.priority)?,
             interactive: interactive(self.interactive.as_deref())?,
@@ -299,9 +299,9 @@ impl PartColumns {
         })
     }
 
-    pub(crate) fn part(self) -> Result<PartStory, Corrupt> {
+    pub(crate) fn part(self) -> Result<PartDetail, Corrupt> {
         let reported = self.status.is_some();
-        Ok(PartStory {
+        Ok(PartDetail {
             part: u16::try_from(self.part).map_err(|_| Corrupt("part"))?,
             carrier: self.carrier,
             reference: utf8(self.reference)?,
@@ -321,10 +321,10 @@ pub(crate) struct MessagePage {
 
 impl MessagePage {
     /// IDs start at 1, so no page follows that ID.
-    pub(crate) fn found(self) -> Result<Found<MessageSummary, MessageId>, Corrupt> {
+    pub(crate) fn found(self) -> Result<Page<MessageSummary, MessageId>, Corrupt> {
         let rows = self.rows.into_iter().map(SummaryColumns::summary);
         let next = self.next.filter(|next| *next > 1).map(message_id);
-        Ok(Found {
+        Ok(Page {
             rows: rows.collect::<Result<_, _>>()?,
             next: next.transpose()?,
         })

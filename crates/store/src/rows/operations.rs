@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use domain::ports::{
-    Beat, Counted, DatabaseFacts, NodeCard, NodeFacts, NodeSeen, Overdue, Queue, QueueDepth,
-    Receiver, Unmatched,
+    Counted, DatabaseFacts, HeartbeatResult, NodeFacts, NodeInfo, NodeStatus, Overdue, Queue,
+    QueueDepth, Receiver, Unmatched,
 };
 
 use super::callbacks::PARKED;
@@ -57,9 +57,9 @@ impl NodeColumns {
         })
     }
 
-    pub(crate) fn node(self) -> Result<NodeSeen, Corrupt> {
+    pub(crate) fn node(self) -> Result<NodeStatus, Corrupt> {
         let roles = self.roles.unwrap_or_default();
-        let card = NodeCard {
+        let card = NodeInfo {
             roles: roles.split(',').map(str::to_owned).collect(),
             works: self.works,
             version: self.version.unwrap_or_default(),
@@ -74,7 +74,7 @@ impl NodeColumns {
             }),
             _ => None,
         };
-        Ok(NodeSeen {
+        Ok(NodeStatus {
             node: node_id(self.id)?,
             alive_until: timestamp(self.alive_until_us)?,
             is_dead: self.is_dead,
@@ -85,15 +85,19 @@ impl NodeColumns {
 }
 
 /// The answer to a heartbeat: whether the node is known, and the oldest program that may still work.
-pub(crate) fn beat(is_known: bool, oldest: Option<i64>, known: i64) -> Result<Beat, Corrupt> {
+pub(crate) fn renew_heartbeat(
+    is_known: bool,
+    oldest: Option<i64>,
+    known: i64,
+) -> Result<HeartbeatResult, Corrupt> {
     let level = |level: i64| u32::try_from(level).map_err(|_| Corrupt("version of the schema"));
     match oldest {
-        Some(oldest) if oldest > known => Ok(Beat::Outdated {
+        Some(oldest) if oldest > known => Ok(HeartbeatResult::Outdated {
             known: level(known)?,
             oldest: level(oldest)?,
         }),
-        _ if is_known => Ok(Beat::Alive),
-        _ => Ok(Beat::GivenUp),
+        _ if is_known => Ok(HeartbeatResult::Alive),
+        _ => Ok(HeartbeatResult::GivenUp),
     }
 }
 

@@ -7,7 +7,7 @@ use domain::person::{
     Device, Email, OpenSession, PasswordHash, Person, Role, SessionRecord, SignedIn, TotpSecret,
 };
 use domain::ports::{
-    Credentials, HalfOpen, Invitation, InvitationRecord, PersonRecord, Purpose, SecondFactor,
+    Credentials, Invitation, InvitationRecord, PendingSignIn, PersonRecord, Purpose, SecondFactor,
 };
 use domain::{KeyRing, TokenHash};
 
@@ -248,9 +248,9 @@ pub(crate) fn half_open(
     person: PersonColumns,
     secret: &[u8],
     last_step: i64,
-) -> Result<HalfOpen, Corrupt> {
+) -> Result<PendingSignIn, Corrupt> {
     let secret = totp(keys, person.id, secret)?;
-    Ok(HalfOpen {
+    Ok(PendingSignIn {
         person: person.person()?,
         secret,
         last_step,

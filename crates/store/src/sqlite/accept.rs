@@ -4,7 +4,7 @@ use domain::ids::AccountId;
 use domain::message::interactive::Interactive;
 use domain::message::text::Udh;
 use domain::message::{IdempotencyClaim, Submission, TestMode};
-use domain::ports::{Accepted, KeptAnswer};
+use domain::ports::{Accepted, StoredAnswer};
 use domain::{KeyRing, Network};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, params};
 
@@ -137,7 +137,7 @@ fn find_kept(
     db: &Connection,
     submission: &Submission,
     claim: &IdempotencyClaim,
-) -> Result<Option<KeptAnswer>> {
+) -> Result<Option<StoredAnswer>> {
     let now_us = micros(submission.accepted_at);
     find_answer(db, submission.account, &claim.key, now_us)
 }
@@ -163,13 +163,13 @@ pub(super) fn find_answer(
     account: AccountId,
     key: &[u8; 32],
     now_us: i64,
-) -> Result<Option<KeptAnswer>> {
+) -> Result<Option<StoredAnswer>> {
     let mut statement = db.prepare_cached(FIND_ANSWER)?;
     statement
         .query_row(params![account.as_i64(), key, now_us], answer)
         .optional()
 }
 
-fn answer(row: &Row<'_>) -> Result<KeptAnswer> {
+fn answer(row: &Row<'_>) -> Result<StoredAnswer> {
     Ok(AnswerColumns::read(row, 0)?.answer()?)
 }

@@ -5,7 +5,7 @@ use domain::access::Access;
 use domain::billing::EntryKind;
 use domain::ids::{AccountId, TokenId};
 use domain::ports::{
-    AccessStore, AccountRecord, Found, Look, NewAccount, NewToken, StoreError, TokenRecord,
+    AccessStore, AccountRecord, Cursor, NewAccount, NewToken, Page, StoreError, TokenRecord,
 };
 use domain::{Money, Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
@@ -80,8 +80,8 @@ impl AccessStore for SqliteStore {
     async fn look_for_accounts(
         &self,
         name: Option<&str>,
-        look: Look<AccountId>,
-    ) -> Result<Found<AccountRecord, AccountId>, StoreError> {
+        look: Cursor<AccountId>,
+    ) -> Result<Page<AccountRecord, AccountId>, StoreError> {
         let name = name.map(str::to_owned);
         let before = rows::before(look.before.map(AccountId::get));
         let limit = look.limit;

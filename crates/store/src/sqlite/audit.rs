@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::ids::{AccountId, AuditId};
-use domain::ports::{AuditEntry, AuditFilter, AuditStore, Change, Found, Look, StoreError};
+use domain::ports::{AuditEntry, AuditFilter, AuditStore, Change, Cursor, Page, StoreError};
 use rusqlite::{Connection, Result, Row, params};
 
 use super::SqliteStore;
@@ -41,8 +41,8 @@ fn find_window(db: &Connection, before: i64, account: Option<i64>) -> Result<Win
 fn look_for(
     db: &Connection,
     filter: &AuditFilter,
-    look: Look<AuditId>,
-) -> Result<Found<AuditEntry, AuditId>> {
+    look: Cursor<AuditId>,
+) -> Result<Page<AuditEntry, AuditId>> {
     let (before, account) = (before(look), filter.account.map(AccountId::as_i64));
     let window = find_window(db, before, account)?;
     let (oldest, limit) = (window.oldest.unwrap_or(before), i64::from(look.limit) + 1);
@@ -75,8 +75,8 @@ impl AuditStore for SqliteStore {
     async fn look_for_changes(
         &self,
         filter: &AuditFilter,
-        look: Look<AuditId>,
-    ) -> Result<Found<AuditEntry, AuditId>, StoreError> {
+        look: Cursor<AuditId>,
+    ) -> Result<Page<AuditEntry, AuditId>, StoreError> {
         let filter = filter.clone();
         self.read("look for changes", move |db| look_for(db, &filter, look))
             .await

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use domain::ids::{NodeId, PoolId};
-use domain::ports::{BindShare, BindStore, BindWish, PoolCursor, RoutePool, Shared, StoreError};
+use domain::ports::{BindDemand, BindShare, BindStore, PoolCursor, RoutePool, Shared, StoreError};
 use rusqlite::{Connection, Result, Row, params};
 
 use super::{SqliteStore, clock};
@@ -60,10 +60,10 @@ impl BindStore for SqliteStore {
     async fn share_binds(
         &self,
         node: NodeId,
-        wishes: &[BindWish],
+        demands: &[BindDemand],
     ) -> std::result::Result<Option<Shared>, StoreError> {
-        let wishes = wishes.to_vec();
-        self.write("share binds", move |db| share(db, node, &wishes))
+        let demands = demands.to_vec();
+        self.write("share binds", move |db| share(db, node, &demands))
             .await
     }
 
@@ -136,7 +136,7 @@ fn pools(db: &Connection) -> Result<Vec<(i64, String)>> {
         .collect()
 }
 
-fn share(db: &Connection, node: NodeId, wishes: &[BindWish]) -> Result<Option<Shared>> {
+fn share(db: &Connection, node: NodeId, demands: &[BindDemand]) -> Result<Option<Shared>> {
     let id = node.as_i64();
     let is_alive: bool = db
         .prepare_cached(IS_ALIVE)?
@@ -144,17 +144,17 @@ fn share(db: &Connection, node: NodeId, wishes: &[BindWish]) -> Result<Option<Sh
     if !is_alive {
         return Ok(None);
     }
-    for gone in list_but(db, LIST_WISHES, id, wishes, |wish| wish.total > 0)? {
+    for gone in list_but(db, LIST_WISHES, id, demands, |demand| demand.total > 0)? {
         db.prepare_cached(FORGET_WISH)?.execute(params![id, gone])?;
     }
-    for wish in wishes {
-        enrol(db, id, wish)?;
+    for demand in demands {
+        enrol(db, id, demand)?;
     }
-    let shares = wishes.iter().map(|wish| take(db, id, wish));
+    let shares = demands.iter().map(|demand| take(db, id, demand));
     let shares = shares.collect::<Result<_>>()?;
     Ok(Some(Shared {
         shares,
-        left: list_but(db, LIST_HELD, id, wishes, |_| true)?,
+        left: list_but(db, LIST_HELD, id, demands, |_| true)?,
         is_alone: is_alone(db, id)?,
     }))
 }
@@ -164,15 +164,15 @@ fn list_but(
     db: &Connection,
     sql: &str,
     node: i64,
-    wishes: &[BindWish],
-    counts: impl Fn(&BindWish) -> bool,
+    demands: &[BindDemand],
+    counts: impl Fn(&BindDemand) -> bool,
 ) -> Result<Vec<String>> {
     let mut list = db.prepare_cached(sql)?;
     let listed = list.query_map([node], |row| row.get(0))?;
     let mut listed: Vec<String> = listed.collect::<Result<_>>()?;
     let is_wished = |name: &str| {
-        let mut wishes = wishes.iter();
-        wishes.any(|wish| wish.carrier == name && counts(wish))
+        let mut demands = demands.iter();
+        demands.any(|demand| demand.carrier == name && counts(demand))
     };
     listed.retain(|name| !is_wished(name));
     Ok(listed)
@@ -185,29 +185,29 @@ fn is_alone(db: &Connection, node: i64) -> Result<bool> {
 }
 
 /// Notes a wish, with all that it is about.
-fn enrol(db: &Connection, node: i64, wish: &BindWish) -> Result<()> {
-    if wish.total > 0 {
+fn enrol(db: &Connection, node: i64, demand: &BindDemand) -> Result<()> {
+    if demand.total > 0 {
         db.prepare_cached(WISH)?
-            .execute(params![wish.carrier, node])?;
+            .execute(params![demand.carrier, node])?;
     }
     let mut add = db.prepare_cached(ADD_SLOT)?;
-    for slot in 0..wish.total {
-        add.execute(params![wish.carrier, slot])?;
+    for slot in 0..demand.total {
+        add.execute(params![demand.carrier, slot])?;
     }
-    db.prepare_cached(ADD_POOL)?.execute([&wish.carrier])?;
+    db.prepare_cached(ADD_POOL)?.execute([&demand.carrier])?;
     Ok(())
 }
 
 /// Takes free binds, up to the share.
-fn take(db: &Connection, node: i64, wish: &BindWish) -> Result<BindShare> {
+fn take(db: &Connection, node: i64, demand: &BindDemand) -> Result<BindShare> {
     let now_us = clock::now_us(db)?;
     let read = |row: &Row<'_>| ShareColumns::read(row, 0);
-    let values = params![wish.carrier, node, wish.total, now_us];
+    let values = params![demand.carrier, node, demand.total, now_us];
     let columns = db.prepare_cached(LOOK)?.query_row(values, read)?;
-    let mut share = columns.share(wish.total)?;
+    let mut share = columns.share(demand.total)?;
     let wanted = share.share.saturating_sub(share.held);
     if wanted > 0 {
-        let values = params![wish.carrier, node, wish.total, wanted];
+        let values = params![demand.carrier, node, demand.total, wanted];
         let taken = db.prepare_cached(TAKE)?.execute(values)?;
         share.held += u16::try_from(taken).unwrap_or(wanted);
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use domain::delivery::{CallbackAttempt, CallbackSettlement};
 use domain::ids::{AccountId, CallbackId, NodeId};
 use domain::ports::{
-    CallbackFilter, CallbackRecord, CallbackStore, ClaimedCallbacks, HeldCallback, Page,
+    CallbackFilter, CallbackRecord, CallbackStore, ClaimedCallbacks, HeldCallback, ListRange,
     ReplayCursor, ReplayRequest, Replayed, SigningSecrets, StoreError,
 };
 use domain::{KeyRing, ReceiverId, Timestamp};
@@ -121,7 +121,7 @@ impl CallbackStore for SqliteStore {
     async fn list_callbacks(
         &self,
         filter: &CallbackFilter,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<CallbackRecord>, StoreError> {
         let (columns, with_done) = (FilterColumns::from_filter(filter), filter.with_done);
         self.read("list callbacks", move |db| {
@@ -254,7 +254,7 @@ fn list(
     db: &Connection,
     filter: &FilterColumns,
     with_done: bool,
-    page: Page,
+    page: ListRange,
 ) -> Result<Vec<CallbackRecord>> {
     let sql = if with_done {
         format!("{RECORD} WHERE {MATCHES} ORDER BY c.id DESC LIMIT ?7 OFFSET ?8")

@@ -1,7 +1,7 @@
 //! The state of carriers, as reported by nodes.
 
 use domain::ids::NodeId;
-use domain::ports::{CarrierNote, CarrierSeen};
+use domain::ports::{CarrierStatus, NodeCarrierStatus};
 use rusqlite::{Connection, Result, Row, params};
 
 use super::clock;
@@ -18,7 +18,7 @@ const LIST: &str = "
     FROM node JOIN carrier AS c ON c.node = node.id WHERE node.alive_until_us > ?1 ORDER BY c.name, c.node";
 
 /// Replaces the earlier reports of the node.
-pub(super) fn note(db: &Connection, node: NodeId, notes: &[CarrierNote]) -> Result<()> {
+pub(super) fn note(db: &Connection, node: NodeId, notes: &[CarrierStatus]) -> Result<()> {
     let now_us = clock::now_us(db)?;
     db.prepare_cached(FORGET)?.execute([node.as_i64()])?;
     let mut insert = db.prepare_cached(NOTE)?;
@@ -43,7 +43,7 @@ pub(super) fn note(db: &Connection, node: NodeId, notes: &[CarrierNote]) -> Resu
 }
 
 /// The latest reports of the nodes that are alive.
-pub(super) fn list(db: &Connection) -> Result<Vec<CarrierSeen>> {
+pub(super) fn list(db: &Connection) -> Result<Vec<NodeCarrierStatus>> {
     let now_us = clock::now_us(db)?;
     let read = |row: &Row<'_>| Ok(CarrierColumns::read(row)?.seen()?);
     let mut list = db.prepare_cached(LIST)?;

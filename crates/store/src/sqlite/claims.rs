@@ -1,7 +1,7 @@
 //! Claims of messages that are due.
 
 use domain::KeyRing;
-use domain::delivery::Parcel;
+use domain::delivery::QueuedMessage;
 use domain::ids::NodeId;
 use domain::message::Priority;
 use domain::ports::{Claimed, PoolClaim, SetAside};
@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::{clock, codes};
 use crate::rows::binds::SET_ASIDE;
-use crate::rows::dispatch::{ACCOUNTS, ParcelColumns, PoolRange, pool_ranges, priority};
+use crate::rows::dispatch::{ACCOUNTS, PoolRange, QueuedMessageColumns, pool_ranges, priority};
 use crate::rows::{Corrupt, NOBODY};
 
 const FIND_DUE: &str = "
@@ -62,7 +62,9 @@ pub(super) fn claim_due(
         }
     }
     let mut claimed = claims.claimed;
-    claimed.parcels.sort_by_key(|parcel| parcel.priority.lane());
+    claimed
+        .messages
+        .sort_by_key(|queued| queued.priority.lane());
     Ok(claimed)
 }
 
@@ -149,7 +151,7 @@ impl Claims<'_> {
         let (attempt, tries) = claim.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
         self.db.prepare_cached(WAKE)?.execute([id])?;
         match self.read(owner, due_us, id, attempt, tries) {
-            Ok(parcel) => self.claimed.parcels.push(parcel),
+            Ok(queued) => self.claimed.messages.push(queued),
             Err(error) => {
                 let what = unreadable(error)?;
                 let mut set_aside = self.db.prepare_cached(SET_ROW_ASIDE)?;
@@ -160,9 +162,16 @@ impl Claims<'_> {
         Ok(())
     }
 
-    fn read(&self, owner: i64, due_us: i64, id: i64, attempt: i32, tries: i32) -> Result<Parcel> {
+    fn read(
+        &self,
+        owner: i64,
+        due_us: i64,
+        id: i64,
+        attempt: i32,
+        tries: i32,
+    ) -> Result<QueuedMessage> {
         let read = |row: &Row<'_>| {
-            Ok(ParcelColumns {
+            Ok(QueuedMessageColumns {
                 id,
                 account_id: row.get(0)?,
                 recipient: row.get(1)?,
@@ -184,9 +193,9 @@ impl Claims<'_> {
             })
         };
         let columns = self.db.prepare_cached(PARCEL)?.query_row([id], read)?;
-        let mut parcel = columns.parcel()?;
-        codes::reveal(self.db, self.keys, &mut parcel)?;
-        Ok(parcel)
+        let mut queued = columns.queued()?;
+        codes::reveal(self.db, self.keys, &mut queued)?;
+        Ok(queued)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The port for confirmation codes: their number is limited, and their texts are stored until the message has ended.
 
 use async_trait::async_trait;
-use domain::code_cap::{self, Capped, NUMBER_DAY};
-use domain::delivery::Parcel;
+use domain::code_cap::{self, CodeCapReached, NUMBER_DAY};
+use domain::delivery::QueuedMessage;
 use domain::ids::AccountId;
 use domain::message::Recipient;
 use domain::message::code_text::{self, SHOWN};
@@ -64,16 +64,20 @@ pub(super) fn keep_text(
 }
 
 /// Gives a message that carries a code its text.
-pub(super) fn reveal(db: &Connection, keys: &KeyRing, parcel: &mut Parcel) -> rusqlite::Result<()> {
-    if parcel.text != SHOWN {
+pub(super) fn reveal(
+    db: &Connection,
+    keys: &KeyRing,
+    queued: &mut QueuedMessage,
+) -> rusqlite::Result<()> {
+    if queued.text != SHOWN {
         return Ok(());
     }
     let found: Option<Vec<u8>> = db
         .prepare_cached(FIND_TEXT)?
-        .query_row([parcel.id.as_i64()], |row| row.get(0))
+        .query_row([queued.id.as_i64()], |row| row.get(0))
         .optional()?;
     if let Some(encrypted) = found {
-        parcel.text = dispatch::code_text(keys, &parcel.to, &encrypted)?;
+        queued.text = dispatch::code_text(keys, &queued.to, &encrypted)?;
     }
     Ok(())
 }
@@ -90,7 +94,7 @@ pub(super) fn count(
     number: Msisdn,
     account: AccountId,
     now: Timestamp,
-) -> rusqlite::Result<Result<(), Capped>> {
+) -> rusqlite::Result<Result<(), CodeCapReached>> {
     let sent_to = db
         .prepare_cached(sql::SENT_TO.sqlite)?
         .query_map(params![number.as_i64(), NUMBER_DAY], sent_at)?

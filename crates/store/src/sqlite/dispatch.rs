@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use domain::delivery::{CarrierRef, Receipt, Settlement};
 use domain::ids::NodeId;
 use domain::ports::{
-    Beat, CarrierNote, CarrierSeen, Claimed, ClaimedRow, DispatchStore, Ended, InTransit, Inbox,
-    Matched, NodeCard, PoolClaim, Settled, StoreError,
+    CarrierStatus, Claimed, ClaimedRow, DispatchStore, Ended, HeartbeatResult, InTransit, Inbox,
+    Matched, NodeCarrierStatus, NodeInfo, PoolClaim, Settled, StoreError,
 };
 use domain::{Msisdn, Timestamp};
 use jiff::SignedDuration;
@@ -27,7 +27,7 @@ impl DispatchStore for SqliteStore {
 
     async fn join(
         &self,
-        card: &NodeCard,
+        card: &NodeInfo,
         up_for: SignedDuration,
         lifetime: SignedDuration,
     ) -> Result<NodeId, StoreError> {
@@ -39,10 +39,16 @@ impl DispatchStore for SqliteStore {
         .await
     }
 
-    async fn beat(&self, node: NodeId, lifetime: SignedDuration) -> Result<Beat, StoreError> {
+    async fn renew_heartbeat(
+        &self,
+        node: NodeId,
+        lifetime: SignedDuration,
+    ) -> Result<HeartbeatResult, StoreError> {
         let (level, lifetime_us) = (self.level, duration_us(lifetime));
-        self.write("beat", move |db| nodes::beat(db, node, level, lifetime_us))
-            .await
+        self.write("beat", move |db| {
+            nodes::renew_heartbeat(db, node, level, lifetime_us)
+        })
+        .await
     }
 
     async fn give_up_dead(&self, node: NodeId) -> Result<u64, StoreError> {
@@ -165,7 +171,7 @@ impl DispatchStore for SqliteStore {
         .await
     }
 
-    async fn note_carriers(&self, node: NodeId, notes: &[CarrierNote]) -> Result<(), StoreError> {
+    async fn note_carriers(&self, node: NodeId, notes: &[CarrierStatus]) -> Result<(), StoreError> {
         let notes = notes.to_vec();
         self.write("note how carriers do", move |db| {
             carriers::note(db, node, &notes)
@@ -173,7 +179,7 @@ impl DispatchStore for SqliteStore {
         .await
     }
 
-    async fn list_carriers(&self) -> Result<Vec<CarrierSeen>, StoreError> {
+    async fn list_carriers(&self) -> Result<Vec<NodeCarrierStatus>, StoreError> {
         self.read("list carriers", carriers::list).await
     }
 

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Result, TransactionBehavior, param
 
 use crate::encrypted::{BATCH, Encrypting, NamedKey, renew, renew_text, secret_place, totp_place};
 use crate::sql::encrypted as sql;
-use crate::{KeepKey, OpenError};
+use crate::{KeyRetention, OpenError};
 
 const NAME_KEY: &str = "
     INSERT INTO service_key (one, key_id, proof) VALUES (1, ?1, ?2)
@@ -57,7 +57,7 @@ pub(super) fn prepare(
                 named.check(&keys, database)?;
             }
             keys = keys.with_active(wanted).expect("it is among them");
-            let named = NamedKey::from_keys(&keys, KeepKey::Elsewhere);
+            let named = NamedKey::from_keys(&keys, KeyRetention::Elsewhere);
             transaction
                 .execute(NAME_KEY, params![named.key_id, named.proof])
                 .map_err(failed)?;
@@ -95,8 +95,8 @@ fn renew_accounts(
     keys: &KeyRing,
     failed: &impl Fn(rusqlite::Error) -> OpenError,
 ) -> Result<u64, OpenError> {
-    type Found = (i64, String, String, Option<String>);
-    let find = || -> Result<Vec<Found>> {
+    type Page = (i64, String, String, Option<String>);
+    let find = || -> Result<Vec<Page>> {
         let mut statement = db.prepare(PLAIN_ACCOUNTS)?;
         let read =
             |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
@@ -125,8 +125,8 @@ fn renew_people(
     keys: &KeyRing,
     failed: &impl Fn(rusqlite::Error) -> OpenError,
 ) -> Result<u64, OpenError> {
-    type Found = (i64, Option<Vec<u8>>, Option<Vec<u8>>);
-    let find = || -> Result<Vec<Found>> {
+    type Page = (i64, Option<Vec<u8>>, Option<Vec<u8>>);
+    let find = || -> Result<Vec<Page>> {
         let mut statement = db.prepare(PLAIN_PEOPLE)?;
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
         let rows = statement.query_map(params![keys.head(), BATCH], read)?;

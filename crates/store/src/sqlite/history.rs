@@ -6,8 +6,8 @@
 use async_trait::async_trait;
 use domain::ids::{AccountId, CallbackId, MessageId};
 use domain::ports::{
-    CallbackFilter, CallbackRecord, Found, HistoryStore, Look, MessageFilter, MessageStory,
-    MessageSummary, StoreError,
+    CallbackFilter, CallbackRecord, Cursor, HistoryStore, MessageDetail, MessageFilter,
+    MessageSummary, Page, StoreError,
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, Row, ToSql, params};
 
@@ -56,8 +56,8 @@ impl HistoryStore for SqliteStore {
     async fn look_for_messages(
         &self,
         filter: &MessageFilter,
-        look: Look<MessageId>,
-    ) -> Result<Found<MessageSummary, MessageId>, StoreError> {
+        look: Cursor<MessageId>,
+    ) -> Result<Page<MessageSummary, MessageId>, StoreError> {
         let (index, matching) = (
             IndexColumns::from_filter(filter),
             MatchColumns::from_filter(filter),
@@ -71,8 +71,8 @@ impl HistoryStore for SqliteStore {
     async fn look_for_callbacks(
         &self,
         filter: &CallbackFilter,
-        look: Look<CallbackId>,
-    ) -> Result<Found<CallbackRecord, CallbackId>, StoreError> {
+        look: Cursor<CallbackId>,
+    ) -> Result<Page<CallbackRecord, CallbackId>, StoreError> {
         let (columns, with_done) = (FilterColumns::from_filter(filter), filter.with_done);
         self.read("look for callbacks", move |db| {
             message_detail::look_for_callbacks(db, &columns, with_done, look)
@@ -84,8 +84,8 @@ impl HistoryStore for SqliteStore {
         &self,
         account: Option<AccountId>,
         id: MessageId,
-    ) -> Result<Option<MessageStory>, StoreError> {
-        self.read("find the story of a message", move |db| {
+    ) -> Result<Option<MessageDetail>, StoreError> {
+        self.read("find a message's details", move |db| {
             message_detail::find(db, account, id)
         })
         .await
@@ -97,7 +97,7 @@ fn find_page(
     db: &Connection,
     index: IndexColumns,
     matching: &MatchColumns,
-    look: Look<MessageId>,
+    look: Cursor<MessageId>,
 ) -> Result<MessagePage> {
     let (ids, segments) = match (index.account_id, index.recipient) {
         (Some(_), Some(_)) => (OF_ACCOUNT_TO, SEGMENTS),

@@ -2,7 +2,7 @@
 
 use domain::MessageId;
 use domain::ids::{AccountId, CallbackId};
-use domain::ports::{CallbackRecord, Found, Look, MessageStory, PartStory};
+use domain::ports::{CallbackRecord, Cursor, MessageDetail, Page, PartDetail};
 use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
 
 use super::callbacks::{self, MATCHES, RECORD};
@@ -52,7 +52,7 @@ pub(super) fn find(
     db: &Connection,
     account: Option<AccountId>,
     id: MessageId,
-) -> Result<Option<MessageStory>> {
+) -> Result<Option<MessageDetail>> {
     let values = params![id.as_i64(), account.map(AccountId::as_i64)];
     let read = |row: &Row<'_>| Ok((history::summary(row)?, DetailColumns::read(row)?));
     let found = db
@@ -67,7 +67,7 @@ pub(super) fn find(
         parts: list_parts(db, id)?,
         callbacks: list_callbacks(db, id)?,
     };
-    Ok(Some(detail.story(summary, related)?))
+    Ok(Some(detail.detail(summary, related)?))
 }
 
 /// Its row in the queue, while it is not finished.
@@ -96,7 +96,7 @@ fn find_one(db: &Connection, sql: &str, values: &[&dyn ToSql]) -> Result<Option<
     db.prepare_cached(sql)?.query_row(values, read).optional()
 }
 
-fn list_parts(db: &Connection, id: MessageId) -> Result<Vec<PartStory>> {
+fn list_parts(db: &Connection, id: MessageId) -> Result<Vec<PartDetail>> {
     let read = |row: &Row<'_>| Ok(PartColumns::read(row)?.part()?);
     db.prepare_cached(LIST_PARTS)?
         .query_map([id.as_i64()], read)?
@@ -124,8 +124,8 @@ pub(super) fn look_for_callbacks(
     db: &Connection,
     filter: &FilterColumns,
     with_done: bool,
-    look: Look<CallbackId>,
-) -> Result<Found<CallbackRecord, CallbackId>> {
+    look: Cursor<CallbackId>,
+) -> Result<Page<CallbackRecord, CallbackId>> {
     let before = look.before.map_or(i64::MAX, CallbackId::as_i64);
     let before = before.min(filter.last_id.saturating_add(1));
     let window = window(db, before, with_done)?;

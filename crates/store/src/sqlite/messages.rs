@@ -7,7 +7,7 @@ use domain::ids::{AccountId, MessageId};
 use domain::message::lookup::LookupRecord;
 use domain::message::{MessageRecord, MessageState, ScheduledRecord, Submission};
 use domain::ports::{
-    AcceptResult, Cancel, KeptAnswer, MessageStore, Page, StoreError, accept_results,
+    AcceptResult, Cancel, ListRange, MessageStore, StoreError, StoredAnswer, accept_results,
 };
 use domain::{Channel, Network, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -56,7 +56,7 @@ impl MessageStore for SqliteStore {
         account: AccountId,
         key: &[u8; 32],
         now: Timestamp,
-    ) -> Result<Option<KeptAnswer>, StoreError> {
+    ) -> Result<Option<StoredAnswer>, StoreError> {
         let key = *key;
         self.read("find an idempotency key", move |db| {
             accept::find_answer(db, account, &key, micros(now))
@@ -85,7 +85,7 @@ impl MessageStore for SqliteStore {
     async fn list_scheduled(
         &self,
         account: AccountId,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<ScheduledRecord>, StoreError> {
         self.read("list scheduled messages", move |db| {
             list_scheduled(db, account, page)
@@ -157,7 +157,11 @@ fn find_lookup(db: &Connection, account: AccountId, id: MessageId) -> Result<Opt
 }
 
 /// The account's messages that wait for their time.
-fn list_scheduled(db: &Connection, account: AccountId, page: Page) -> Result<Vec<ScheduledRecord>> {
+fn list_scheduled(
+    db: &Connection,
+    account: AccountId,
+    page: ListRange,
+) -> Result<Vec<ScheduledRecord>> {
     let offset = i64::try_from(page.offset).unwrap_or(i64::MAX);
     let mut statement = db.prepare_cached(sql::LIST_SCHEDULED.sqlite)?;
     statement

@@ -1,7 +1,7 @@
 //! The nodes that use the file. Only one worker can use it, so any other worker in the table is dead.
 
 use domain::ids::NodeId;
-use domain::ports::{Beat, NodeCard};
+use domain::ports::{HeartbeatResult, NodeInfo};
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::clock;
@@ -10,7 +10,7 @@ use crate::rows::{self, operations};
 const JOIN: &str = "
     INSERT INTO node (alive_until_us, started_us, schema_level, works, roles, version, host, listen)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id";
-const BEAT: &str = "UPDATE node SET alive_until_us = ?2 WHERE id = ?1";
+const RENEW_HEARTBEAT: &str = "UPDATE node SET alive_until_us = ?2 WHERE id = ?1";
 const OLDEST: &str = "
     SELECT coalesce((SELECT f.oldest FROM schema_fit AS f WHERE f.number = m.number), m.number)
     FROM schema_migration AS m ORDER BY m.number DESC LIMIT 1";
@@ -41,7 +41,7 @@ const GIVE_BACK: [&str; 2] = [
 /// Adds a node.
 pub(super) fn join(
     db: &Connection,
-    card: &NodeCard,
+    card: &NodeInfo,
     level: i64,
     up_us: i64,
     lifetime_us: i64,
@@ -64,15 +64,20 @@ pub(super) fn join(
 }
 
 /// Renews the heartbeat of a node, unless it was given up or its program is too old.
-pub(super) fn beat(db: &Connection, node: NodeId, level: i64, lifetime_us: i64) -> Result<Beat> {
+pub(super) fn renew_heartbeat(
+    db: &Connection,
+    node: NodeId,
+    level: i64,
+    lifetime_us: i64,
+) -> Result<HeartbeatResult> {
     let until_us = clock::now_us(db)?.saturating_add(lifetime_us);
-    let mut beat = db.prepare_cached(BEAT)?;
-    let is_known = beat.execute(params![node.as_i64(), until_us])? > 0;
+    let mut renew_heartbeat = db.prepare_cached(RENEW_HEARTBEAT)?;
+    let is_known = renew_heartbeat.execute(params![node.as_i64(), until_us])? > 0;
     let oldest = db
         .prepare_cached(OLDEST)?
         .query_row([], |row| row.get(0))
         .optional()?;
-    Ok(operations::beat(is_known, oldest, level)?)
+    Ok(operations::renew_heartbeat(is_known, oldest, level)?)
 }
 
 /// Releases the rows that other nodes hold.

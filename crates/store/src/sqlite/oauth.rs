@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::oauth::{AuthorizationRequest, ClientRecord, GrantRefusal, Granted};
 use domain::ports::{
-    Approval, CodeRedemption, GrantRecord, KeptClient, OAuthStore, Revoked, Rotated, Rotation,
-    StoreError,
+    Approval, CodeRedemption, GrantRecord, OAuthStore, Revoked, Rotated, Rotation, StoreError,
+    StoredClient,
 };
 use domain::{AccountId, GrantId, PersonId, Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -44,7 +44,7 @@ const CREATE_GRANT: &str = "
             OR EXISTS (SELECT 1 FROM membership WHERE person_id = ?7 AND account_id = ?2))";
 #[async_trait]
 impl OAuthStore for SqliteStore {
-    async fn create_client(&self, kept: &KeptClient, most: u32) -> Result<bool, StoreError> {
+    async fn create_client(&self, kept: &StoredClient, most: u32) -> Result<bool, StoreError> {
         let kept = kept.clone();
         self.write("register a client", move |db| {
             create_client(db, &kept, most)
@@ -180,7 +180,7 @@ impl OAuthStore for SqliteStore {
     }
 }
 
-fn create_client(db: &Connection, kept: &KeptClient, most: u32) -> Result<bool> {
+fn create_client(db: &Connection, kept: &StoredClient, most: u32) -> Result<bool> {
     let unused_kept_us = micros(kept.expires) - micros(kept.created_at);
     db.prepare_cached(EVICT_CLIENTS)?
         .execute(params![unused_kept_us, most])?;

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use domain::ids::AccountId;
 use domain::ports::{
-    DatabaseFacts, NodeSeen, OperationsStore, Overdue, QueueDepth, Receiver, StoreError, Unmatched,
+    DatabaseFacts, NodeStatus, OperationsStore, Overdue, QueueDepth, Receiver, StoreError,
+    Unmatched,
 };
 use jiff::SignedDuration;
 use rusqlite::{Connection, Result, Row, params};
@@ -134,7 +135,7 @@ impl OperationsStore for SqliteStore {
         self.read("describe the database", describe).await
     }
 
-    async fn list_nodes(&self) -> Result<Vec<NodeSeen>, StoreError> {
+    async fn list_nodes(&self) -> Result<Vec<NodeStatus>, StoreError> {
         self.read("list nodes", list_nodes).await
     }
 
@@ -171,7 +172,7 @@ impl OperationsStore for SqliteStore {
 }
 
 /// The nodes.
-fn list_nodes(db: &Connection) -> Result<Vec<NodeSeen>> {
+fn list_nodes(db: &Connection) -> Result<Vec<NodeStatus>> {
     let read = |row: &Row<'_>| Ok(NodeColumns::read(row)?.node()?);
     let now_us = clock::now_us(db)?;
     db.prepare_cached(LIST_NODES)?

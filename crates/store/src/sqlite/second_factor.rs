@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::ids::PersonId;
 use domain::person::TotpSecret;
 use domain::ports::{
-    HalfOpen, NewSession, SecondFactor, SecondFactorStore, SecondProof, StoreError,
+    NewSession, PendingSignIn, SecondFactor, SecondFactorStore, SecondProof, StoreError,
 };
 use domain::{KeyRing, Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -74,7 +74,7 @@ fn try_half(
     half: &TokenHash,
     most: u32,
     now_us: i64,
-) -> Result<Option<HalfOpen>> {
+) -> Result<Option<PendingSignIn>> {
     let tried: Option<i64> = db
         .prepare_cached(TRY)?
         .query_row(params![half.as_bytes(), now_us, most], |row| row.get(0))
@@ -212,7 +212,7 @@ impl SecondFactorStore for SqliteStore {
         half: &TokenHash,
         most: u32,
         now: Timestamp,
-    ) -> Result<Option<HalfOpen>, StoreError> {
+    ) -> Result<Option<PendingSignIn>, StoreError> {
         let (half, keys) = (*half, self.keys.clone());
         self.write("try a second factor", move |db| {
             try_half(db, &keys, &half, most, micros(now))

@@ -5,7 +5,7 @@ use domain::Timestamp;
 use domain::delivery::CallbackKind;
 use domain::ids::{AccountId, SenderId};
 use domain::ports::{
-    Confirmed, NewSender, Page, Registered, Reviewed, SenderFilter, SenderStore, StoreError,
+    Confirmed, ListRange, NewSender, Registered, Reviewed, SenderFilter, SenderStore, StoreError,
 };
 use domain::sender::{Judgement, Pin, PinHash, SenderRecord, SenderState, Step, notification};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -80,7 +80,7 @@ impl SenderStore for SqliteStore {
     async fn list_senders(
         &self,
         filter: SenderFilter,
-        page: Page,
+        page: ListRange,
     ) -> Result<Vec<SenderRecord>, StoreError> {
         self.read("list senders", move |db| list(db, filter, page))
             .await
@@ -132,7 +132,7 @@ fn register(db: &Connection, new: &NewSender) -> rusqlite::Result<Registered> {
     if let (None | Some(Registered::PinAgain(_)), Some(number)) = (met, new.pin_goes_to())
         && let Err(capped) = codes::count(db, number, new.account, new.created_at)?
     {
-        return Ok(Registered::Capped(capped));
+        return Ok(Registered::CodeCapReached(capped));
     }
     let Some(registered) = met else {
         return create(db, new).map(Registered::New);
@@ -291,7 +291,11 @@ fn find(
 }
 
 /// Senders that fit a filter, by ID.
-fn list(db: &Connection, filter: SenderFilter, page: Page) -> rusqlite::Result<Vec<SenderRecord>> {
+fn list(
+    db: &Connection,
+    filter: SenderFilter,
+    page: ListRange,
+) -> rusqlite::Result<Vec<SenderRecord>> {
     let mut list = db.prepare_cached(&format!(
         "{SENDER} WHERE (?1 IS NULL OR account_id = ?1) AND (?2 IS NULL OR state = ?2) AND id > ?5
         ORDER BY id LIMIT ?3 OFFSET ?4"

@@ -1,7 +1,7 @@
 //! Settles attempts to send messages.
 
 use domain::delivery::receipt_match::NumberTail;
-use domain::delivery::{Sent, Settlement};
+use domain::delivery::{SendResult, Settlement};
 use domain::ids::NodeId;
 use domain::message::outcome::TakenParts;
 use rusqlite::{CachedStatement, Connection, Result, params};
@@ -103,7 +103,7 @@ impl Sends<'_> {
         }
         let ended = match moved {
             Moved::On(None) => {
-                if matches!(settlement.sent, Sent::Unknown(_)) {
+                if matches!(settlement.sent, SendResult::Unknown(_)) {
                     self.db.prepare_cached(COUNT_UNKNOWN)?.execute([id])?;
                 }
                 None

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::access::tries::{FORGOTTEN_AFTER, Tries};
 use domain::ids::PersonId;
-use domain::ports::{StoreError, TryKey, TryStore};
+use domain::ports::{AttemptKey, AttemptStore, StoreError};
 use domain::{Timestamp, TokenHash};
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
@@ -33,7 +33,7 @@ fn set(db: &Connection, key: &TokenHash, tries: Tries) -> Result<()> {
     db.prepare_cached(SET)?.execute(values).map(drop)
 }
 
-fn begin(db: &Connection, keys: &[TryKey], now: Timestamp) -> Result<Result<(), u32>> {
+fn begin(db: &Connection, keys: &[AttemptKey], now: Timestamp) -> Result<Result<(), u32>> {
     let mut begun = Vec::with_capacity(keys.len());
     for (key, limit) in keys {
         let counted = find(db, key)?.unwrap_or(Tries::none(now));
@@ -48,7 +48,7 @@ fn begin(db: &Connection, keys: &[TryKey], now: Timestamp) -> Result<Result<(), 
     Ok(Ok(()))
 }
 
-fn forgive(db: &Connection, keys: &[TryKey]) -> Result<()> {
+fn forgive(db: &Connection, keys: &[AttemptKey]) -> Result<()> {
     for (key, limit) in keys {
         let Some(counted) = find(db, key)? else {
             continue;
@@ -65,10 +65,10 @@ fn forgive(db: &Connection, keys: &[TryKey]) -> Result<()> {
 }
 
 #[async_trait]
-impl TryStore for SqliteStore {
+impl AttemptStore for SqliteStore {
     async fn begin_try(
         &self,
-        keys: &[TryKey],
+        keys: &[AttemptKey],
         now: Timestamp,
     ) -> Result<Result<(), u32>, StoreError> {
         let keys = keys.to_vec();
@@ -76,7 +76,7 @@ impl TryStore for SqliteStore {
             .await
     }
 
-    async fn forgive_try(&self, keys: &[TryKey]) -> Result<(), StoreError> {
+    async fn forgive_try(&self, keys: &[AttemptKey]) -> Result<(), StoreError> {
         let keys = keys.to_vec();
         self.write("take a try back", move |db| forgive(db, &keys))
             .await

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::ids::AuditId;
-use domain::ports::{AuditFilter, Change, Look, Store};
+use domain::ports::{AuditFilter, Change, Cursor, Store};
 
 use super::sample::{account, at};
 
@@ -14,7 +14,7 @@ on_both_stores!(
 );
 
 /// More than any case notes.
-const ALL: Look<AuditId> = Look {
+const ALL: Cursor<AuditId> = Cursor {
     before: None,
     limit: 1000,
 };
@@ -38,7 +38,7 @@ async fn note(store: &Arc<dyn Store>, change: &Change) -> AuditId {
 async fn look(
     store: &Arc<dyn Store>,
     filter: &AuditFilter,
-    look: Look<AuditId>,
+    look: Cursor<AuditId>,
 ) -> (Vec<AuditId>, Option<AuditId>) {
     let found = store.look_for_changes(filter, look).await.expect("answers");
     let ids = found.rows.iter().map(|entry| entry.id).collect();
@@ -133,7 +133,7 @@ async fn pages_follow_one_another_without_gap_or_repetition(store: Arc<dyn Store
     ] {
         let mut before = None;
         for page in pages.into_iter().filter(|page| !page.is_empty()) {
-            let (found, next) = look(&store, filter, Look { before, limit: 2 }).await;
+            let (found, next) = look(&store, filter, Cursor { before, limit: 2 }).await;
             let expected: Vec<AuditId> = page.into_iter().map(|at: usize| ids[at]).collect();
             assert_eq!(found, expected, "{name}");
             before = next;
@@ -143,7 +143,7 @@ async fn pages_follow_one_another_without_gap_or_repetition(store: Arc<dyn Store
 }
 
 mod behind_the_store {
-    use domain::ports::{AuditFilter, Look};
+    use domain::ports::{AuditFilter, Cursor};
 
     use super::{ALL, change, look, note};
     use crate::fixture::Database;
@@ -168,7 +168,7 @@ mod behind_the_store {
         let (found, before) = look(&store, &filter, ALL).await;
         assert_eq!(found, [], "not among the newest rows");
         assert!(before.is_some(), "there are older ones");
-        let found = look(&store, &filter, Look { before, limit: 5 }).await;
+        let found = look(&store, &filter, Cursor { before, limit: 5 }).await;
         assert_eq!(found, (vec![rare], None));
     }
 

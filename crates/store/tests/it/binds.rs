@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::NodeId;
-use domain::ports::{BindShare, BindWish, CarrierNote, CarrierState, Health, Shared, Store};
+use domain::ports::{BindDemand, BindShare, CarrierState, CarrierStatus, Health, Shared, Store};
 use jiff::SignedDuration;
 
 use super::fixture::Database;
@@ -24,21 +24,21 @@ on_both_databases!(
 /// How long a node lives that has died already.
 const OVER: SignedDuration = SignedDuration::from_secs(-1);
 
-pub(super) fn wish(carrier: &str, total: u16) -> BindWish {
-    BindWish {
+pub(super) fn demand(carrier: &str, total: u16) -> BindDemand {
+    BindDemand {
         carrier: carrier.to_owned(),
         total,
     }
 }
 
-pub(super) async fn share(store: &Arc<dyn Store>, node: NodeId, wishes: &[BindWish]) -> Shared {
-    let shared = store.share_binds(node, wishes).await.expect("answers");
+pub(super) async fn share(store: &Arc<dyn Store>, node: NodeId, demands: &[BindDemand]) -> Shared {
+    let shared = store.share_binds(node, demands).await.expect("answers");
     shared.expect("the node lives")
 }
 
 /// What a node has of one carrier: held, surplus, share.
 async fn has(store: &Arc<dyn Store>, node: NodeId, carrier: &str, total: u16) -> (u16, u16, u16) {
-    let shared = share(store, node, &[wish(carrier, total)]).await;
+    let shared = share(store, node, &[demand(carrier, total)]).await;
     let BindShare {
         held,
         surplus,
@@ -56,14 +56,14 @@ async fn give_up(store: &Arc<dyn Store>, node: NodeId, carrier: &str, keep: u16)
 async fn a_node_alone_has_every_bind(database: Database) {
     let store = database.open().await;
     let node = join(&store).await;
-    let wishes = [wish("b", 3), wish("a", 1), wish("c", 0)];
-    let shared = share(&store, node, &wishes).await;
+    let demands = [demand("b", 3), demand("a", 1), demand("c", 0)];
+    let shared = share(&store, node, &demands).await;
     let held: Vec<_> = shared.shares.iter().map(|share| share.held).collect();
     assert_eq!(held, [3, 1, 0], "in the order of the wishes");
     assert!(shared.is_alone);
     assert_eq!(shared.left, [""; 0]);
     assert_eq!(
-        share(&store, node, &wishes).await,
+        share(&store, node, &demands).await,
         shared,
         "and it stays so"
     );
@@ -108,7 +108,7 @@ async fn a_node_that_was_given_up_takes_nothing(database: Database) {
     let dead = join_for(&store, OVER).await;
     let node = join(&store).await;
     store.give_up_dead(node).await.expect("answers");
-    let shared = store.share_binds(dead, &[wish("a", 2)]).await;
+    let shared = store.share_binds(dead, &[demand("a", 2)]).await;
     assert_eq!(shared.expect("answers"), None);
     assert_eq!(has(&store, node, "a", 2).await, (2, 0, 2));
 }
@@ -126,27 +126,27 @@ async fn fewer_binds_leave_a_surplus_and_more_are_taken(database: Database) {
 async fn a_carrier_that_is_wished_for_no_more_is_left_until_it_is_given_up(database: Database) {
     let store = database.open().await;
     let node = join(&store).await;
-    share(&store, node, &[wish("a", 2), wish("b", 1)]).await;
-    let shared = share(&store, node, &[wish("b", 1)]).await;
+    share(&store, node, &[demand("a", 2), demand("b", 1)]).await;
+    let shared = share(&store, node, &[demand("b", 1)]).await;
     assert_eq!(shared.left, ["a"]);
     give_up(&store, node, "a", 1).await;
-    assert_eq!(share(&store, node, &[wish("b", 1)]).await.left, ["a"]);
+    assert_eq!(share(&store, node, &[demand("b", 1)]).await.left, ["a"]);
     give_up(&store, node, "a", 0).await;
-    assert_eq!(share(&store, node, &[wish("b", 1)]).await.left, [""; 0]);
+    assert_eq!(share(&store, node, &[demand("b", 1)]).await.left, [""; 0]);
 }
 
 async fn every_carrier_has_a_pool_of_its_own(database: Database) {
     let store = database.open().await;
     let (node, other) = (join(&store).await, join(&store).await);
-    let shared = share(&store, node, &[wish("a", 1), wish("b", 0)]).await;
+    let shared = share(&store, node, &[demand("a", 1), demand("b", 0)]).await;
     assert_ne!(shared.shares[0].pool, shared.shares[1].pool);
-    let again = share(&store, other, &[wish("b", 0), wish("a", 1)]).await;
+    let again = share(&store, other, &[demand("b", 0), demand("a", 1)]).await;
     assert_eq!(again.shares[1].pool, shared.shares[0].pool);
     assert_eq!(again.shares[0].pool, shared.shares[1].pool);
 }
 
-pub(super) fn noted(name: &str, health: Health) -> CarrierNote {
-    CarrierNote {
+pub(super) fn noted(name: &str, health: Health) -> CarrierStatus {
+    CarrierStatus {
         name: name.to_owned(),
         kind: "smpp".to_owned(),
         state: CarrierState {
@@ -167,7 +167,7 @@ async fn what_other_nodes_noted_is_known(database: Database) {
     let store = database.open().await;
     let (node, other) = (join(&store).await, join(&store).await);
     let dead = join_for(&store, OVER).await;
-    let wishes = [wish("a", 1), wish("b", 1)];
+    let demands = [demand("a", 1), demand("b", 1)];
     for (who, health, expected) in [
         (node, Health::Up, (false, true)),
         (dead, Health::Up, (false, true)),
@@ -177,7 +177,7 @@ async fn what_other_nodes_noted_is_known(database: Database) {
     ] {
         let notes = [noted("a", health)];
         store.note_carriers(who, &notes).await.expect("noted");
-        let shared = share(&store, node, &wishes).await;
+        let shared = share(&store, node, &demands).await;
         let known = (shared.shares[0].is_up_elsewhere, shared.is_alone);
         assert_eq!(known, expected, "{who} {health:?}");
         assert!(!shared.shares[1].is_up_elsewhere);

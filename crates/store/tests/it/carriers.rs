@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use domain::NodeId;
-use domain::ports::{Beat, CarrierNote, CarrierSeen, CarrierState, Health, Store};
+use domain::ports::{
+    CarrierState, CarrierStatus, Health, HeartbeatResult, NodeCarrierStatus, Store,
+};
 use jiff::SignedDuration;
 
 use super::fixture::Database;
-use super::steps::{beat, future, join, join_for, past};
+use super::steps::{future, join, join_for, past, renew_heartbeat};
 
 on_both_databases!(
     a_note_is_read_back_with_its_time,
@@ -21,8 +23,8 @@ const STORED: &str = "SELECT count(*) FROM carrier";
 /// How long a node lives that has died already.
 const OVER: SignedDuration = SignedDuration::from_secs(-1);
 
-fn simple(name: &str) -> CarrierNote {
-    CarrierNote {
+fn simple(name: &str) -> CarrierStatus {
+    CarrierStatus {
         name: name.to_owned(),
         kind: "simulator".to_owned(),
         state: CarrierState {
@@ -40,8 +42,8 @@ fn simple(name: &str) -> CarrierNote {
 }
 
 /// One with the largest numbers and the strangest text.
-fn rare(name: &str) -> CarrierNote {
-    CarrierNote {
+fn rare(name: &str) -> CarrierStatus {
+    CarrierStatus {
         kind: "smpp".to_owned(),
         state: CarrierState {
             health: Health::Strained,
@@ -58,12 +60,12 @@ fn rare(name: &str) -> CarrierNote {
     }
 }
 
-async fn note(store: &Arc<dyn Store>, node: NodeId, notes: &[CarrierNote]) {
+async fn note(store: &Arc<dyn Store>, node: NodeId, notes: &[CarrierStatus]) {
     let stored = store.note_carriers(node, notes).await;
     stored.expect("the store takes the notes");
 }
 
-async fn list(store: &Arc<dyn Store>) -> Vec<CarrierSeen> {
+async fn list(store: &Arc<dyn Store>) -> Vec<NodeCarrierStatus> {
     store.list_carriers().await.expect("answers")
 }
 
@@ -77,7 +79,7 @@ async fn a_note_is_read_back_with_its_time(database: Database) {
     let store = database.open().await;
     let node = join(&store).await;
     assert_eq!(list(&store).await, []);
-    let down = CarrierNote {
+    let down = CarrierStatus {
         state: CarrierState {
             health: Health::Down,
             ..rare("c").state
@@ -137,7 +139,10 @@ async fn what_a_dead_node_noted_is_not_listed(database: Database) {
     let alive = [("b".to_owned(), node)];
     assert_eq!(names(&store).await, alive);
     store.give_up_dead(node).await.expect("answers");
-    assert_eq!(beat(&store, dead).await, Beat::GivenUp);
+    assert_eq!(
+        renew_heartbeat(&store, dead).await,
+        HeartbeatResult::GivenUp
+    );
     note(&store, dead, &[simple("a")]).await;
     assert_eq!(names(&store).await, alive, "it was given up");
     assert_eq!(database.numbers(STORED, 1).await, [[Some(2)]]);

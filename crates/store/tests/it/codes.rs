@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::code_cap::Capped;
+use domain::code_cap::CodeCapReached;
 use domain::message::Submission;
 use domain::message::code_text::SHOWN;
 use domain::ports::{NewSender, Registered, SenderFilter, Store};
@@ -39,7 +39,7 @@ async fn register(store: &Arc<dyn Store>, sender: &NewSender) -> Registered {
 }
 
 fn capped(second: i64) -> Registered {
-    Registered::Capped(Capped { until: at(second) })
+    Registered::CodeCapReached(CodeCapReached { until: at(second) })
 }
 
 const BANK: &str = "+37120000001";
@@ -181,7 +181,7 @@ async fn the_text_of_a_code_is_for_its_sender_alone(store: Arc<dyn Store>) {
     // Others are stored with it, some by the same statement.
     accept(&store, vec![due(1), coded(due(2)), due(3)]).await;
     let claimed = store.claim_due(node, [10; 3], &[]).await.expect("answers");
-    let texts: Vec<_> = claimed.parcels.iter().map(|p| p.text.as_str()).collect();
+    let texts: Vec<_> = claimed.messages.iter().map(|p| p.text.as_str()).collect();
     assert_eq!(texts, ["Your code is 1234", PIN_TEXT, "Your code is 1234"]);
     let found = store.find_story(None, message(2)).await;
     let found = found.expect("answers").expect("a message");
@@ -208,7 +208,7 @@ async fn a_code_is_not_readable_in_the_database(database: Database) {
         .await;
     let node = join(&store).await;
     let claimed = store.claim_due(node, [10; 3], &[]).await.expect("answers");
-    assert_eq!((claimed.parcels.len(), claimed.set_aside.len()), (0, 1));
+    assert_eq!((claimed.messages.len(), claimed.set_aside.len()), (0, 1));
 }
 
 async fn texts_of_codes_go_when_the_message_has_ended(database: Database) {

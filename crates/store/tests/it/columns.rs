@@ -1,7 +1,7 @@
 //! Columns that no port reads back: those of a message and of its queue row.
 
 use domain::Outcome;
-use domain::delivery::Sent;
+use domain::delivery::SendResult;
 use domain::message::text::{Coding, Shape, Udh};
 use domain::message::{Priority, Submission, TestMode};
 
@@ -132,7 +132,7 @@ async fn a_report_stores_nothing_that_its_message_tells(database: Database) {
     let node = join(&store).await;
     let callback = deliver(&store, node, 1).await;
     accept(&store, vec![lookup(2, node)]).await;
-    let told = Sent::Answered {
+    let told = SendResult::Answered {
         outcome: Outcome::Delivered,
         report: r#"{"id":"2","error":0}"#.to_owned(),
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::delivery::{CallbackNext, Sent};
+use domain::delivery::{CallbackNext, SendResult};
 use domain::ports::{Accepted, CallbackFilter, Cancel, Matched, Store};
 use domain::{Code, Outcome};
 use testkit::PATIENCE;
@@ -440,7 +440,7 @@ async fn only_the_day_of_a_message_is_touched() {
     )
     .await;
     assert_eq!(claim(&store, node).await.len(), 1);
-    let refused = Sent::Over(Outcome::Failed(Code::LINK_DOWN));
+    let refused = SendResult::Over(Outcome::Failed(Code::LINK_DOWN));
     settle(&store, node, vec![first_result(id(DAY, 4), refused)]).await;
     let sent = first_result(id(DAY, 5), taken(&["one", "two"]));
     settle(&store, node, vec![sent]).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::delivery::{Claim, Parcel, Sent, Settlement};
+use domain::delivery::{Claim, QueuedMessage, SendResult, Settlement};
 use domain::message::text::{Coding, Shape, Udh};
 use domain::message::{Priority, Submission, TestMode};
 use domain::ports::{Cancel, Settled, Store};
@@ -19,7 +19,7 @@ on_both_stores!(
     claims_take_the_most_urgent_and_the_earliest_first,
     each_lane_has_a_limit_of_its_own,
     nothing_is_claimed_before_its_time,
-    a_parcel_holds_what_was_submitted,
+    a_queued_message_holds_what_was_submitted,
     what_a_node_holds_from_the_start_is_claimed_by_nobody,
     a_settle_that_names_another_claim_changes_nothing,
     a_later_try_gets_the_next_number,
@@ -35,8 +35,8 @@ fn in_lane(id: u64, priority: Priority, second: i64) -> Submission {
     }
 }
 
-fn numbers(parcels: &[Parcel]) -> Vec<u64> {
-    parcels.iter().map(|parcel| parcel.id.get()).collect()
+fn numbers(messages: &[QueuedMessage]) -> Vec<u64> {
+    messages.iter().map(|queued| queued.id.get()).collect()
 }
 
 async fn claims_take_the_most_urgent_and_the_earliest_first(store: Arc<dyn Store>) {
@@ -70,7 +70,7 @@ async fn each_lane_has_a_limit_of_its_own(store: Arc<dyn Store>) {
         ([9, 9, 9], &[4, 7, 10, 8, 11]),
     ] {
         let claimed = store.claim_due(node, limits, &[]).await;
-        let claimed = claimed.expect("answers").parcels;
+        let claimed = claimed.expect("answers").messages;
         assert_eq!(numbers(&claimed), expected, "{limits:?}");
     }
 }
@@ -94,7 +94,7 @@ async fn nothing_is_claimed_before_its_time(store: Arc<dyn Store>) {
     assert!(Timestamp::now() >= time, "claimed too early");
 }
 
-async fn a_parcel_holds_what_was_submitted(store: Arc<dyn Store>) {
+async fn a_queued_message_holds_what_was_submitted(store: Arc<dyn Store>) {
     let node = join(&store).await;
     let rare = Submission {
         account: account(9),
@@ -111,7 +111,7 @@ async fn a_parcel_holds_what_was_submitted(store: Arc<dyn Store>) {
         ..due_at(7, past(3))
     };
     accept(&store, vec![rare.clone(), due(8)]).await;
-    let parcel = |submission: Submission| Parcel {
+    let queued = |submission: Submission| QueuedMessage {
         channel: submission.channel,
         interactive: submission.interactive.clone(),
         id: submission.recipients[0].id,
@@ -132,7 +132,7 @@ async fn a_parcel_holds_what_was_submitted(store: Arc<dyn Store>) {
         test_mode: submission.test_mode,
         expires_at: submission.expires_at,
     };
-    assert_eq!(claim(&store, node).await, [parcel(due(8)), parcel(rare)]);
+    assert_eq!(claim(&store, node).await, [queued(due(8)), queued(rare)]);
 }
 
 async fn what_a_node_holds_from_the_start_is_claimed_by_nobody(store: Arc<dyn Store>) {
@@ -187,8 +187,8 @@ async fn a_later_try_gets_the_next_number(store: Arc<dyn Store>) {
     let node = join(&store).await;
     accept(&store, vec![held(1, node), held(2, node)]).await;
     let batch = vec![
-        first_result(1, Sent::Later(past(7))),
-        first_result(2, Sent::Later(future(7))),
+        first_result(1, SendResult::Later(past(7))),
+        first_result(2, SendResult::Later(future(7))),
     ];
     let settled = settle(&store, node, batch).await;
     assert_eq!(settled, [Settled::Stored, Settled::Stored]);
@@ -214,7 +214,7 @@ async fn what_is_over_ends_at_once(store: Arc<dyn Store>) {
     let batch = vec![held(1, node), held(2, node), held(3, node), silent];
     accept(&store, batch).await;
     let results = outcomes.iter().zip(1..);
-    let results = results.map(|(outcome, id)| first_result(id, Sent::Over(*outcome)));
+    let results = results.map(|(outcome, id)| first_result(id, SendResult::Over(*outcome)));
     let settled = settle(&store, node, results.collect()).await;
     for ((settled, outcome), id) in settled.into_iter().zip(outcomes).zip(1_u64..) {
         let Settled::Ended(ended) = settled else {
@@ -232,7 +232,7 @@ async fn what_is_over_ends_at_once(store: Arc<dyn Store>) {
 async fn a_result_counts_once(store: Arc<dyn Store>) {
     let node = join(&store).await;
     accept(&store, vec![held(1, node), held(2, node)]).await;
-    let over = first_result(1, Sent::Over(ABSENT));
+    let over = first_result(1, SendResult::Over(ABSENT));
     let batch = vec![over.clone(), over, first_result(2, taken(&["x"]))];
     let settled = settle(&store, node, batch).await;
     assert!(matches!(settled[0], Settled::Ended(_)), "{settled:?}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::delivery::receipt_match::NumberTail;
-use domain::delivery::{Receipt, Sent, Settlement};
+use domain::delivery::{Receipt, SendResult, Settlement};
 use domain::ports::{Matched, Settled, Store};
 use domain::{MessageState, NodeId, Outcome};
 use testkit::PATIENCE;
@@ -84,7 +84,7 @@ async fn a_receipt_that_comes_before_the_commit_of_the_answer_meets_it() {
     let other = Other::begin(&database, lock).await;
     let answering = tokio::spawn({
         let store = Arc::clone(&store);
-        let unknown = first_result(2, Sent::Unknown(past(1)));
+        let unknown = first_result(2, SendResult::Unknown(past(1)));
         async move { settle(&store, node, vec![first_result(1, taken(&["a"])), unknown]).await }
     });
     other.is_waited_for().await;

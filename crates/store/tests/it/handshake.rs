@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use domain::ports::{Beat, NodeCard, Store};
+use domain::ports::{HeartbeatResult, NodeInfo, Store};
 use jiff::SignedDuration;
 use store::{DatabaseUrl, Fit, OpenError, Schema};
 
 use super::fixture::{Database, options};
 use super::sample::accept;
-use super::steps::{HOUR, beat, card, claim, due, join, join_for};
+use super::steps::{HOUR, card, claim, due, join, join_for, renew_heartbeat};
 
 on_both_databases!(
     an_older_program_works_on_after_a_step_that_fits,
@@ -65,14 +65,14 @@ async fn an_older_program_works_on_after_a_step_that_fits(database: Database) {
     let node = join(&old).await;
     drop(open_as(&database, &newest(Fit::Compatible, Fit::Compatible)).await);
     let steps = database.numbers(STEPS, 2).await;
-    assert_eq!(beat(&old, node).await, Beat::Alive);
+    assert_eq!(renew_heartbeat(&old, node).await, HeartbeatResult::Alive);
     drop(old);
 
     let old = database.open().await;
     let node = join(&old).await;
     accept(&old, vec![due(1)]).await;
     assert_eq!(claim(&old, node).await.len(), 1);
-    assert_eq!(beat(&old, node).await, Beat::Alive);
+    assert_eq!(renew_heartbeat(&old, node).await, HeartbeatResult::Alive);
     assert_eq!(
         database.numbers(STEPS, 2).await,
         steps,
@@ -111,7 +111,7 @@ async fn a_step_that_breaks_waits_for_older_nodes(database: Database) {
     assert!(!error.contains(&format!("node {dead} ")), "{error}");
     assert!(error.contains("stop them and start again"), "{error}");
     // The step was not applied, and those that run go on.
-    assert_eq!(beat(&old, first).await, Beat::Alive);
+    assert_eq!(renew_heartbeat(&old, first).await, HeartbeatResult::Alive);
     drop(database.open().await);
 
     for node in [first, second] {
@@ -119,7 +119,7 @@ async fn a_step_that_breaks_waits_for_older_nodes(database: Database) {
     }
     let new = open_as(&database, &newer(Fit::Breaking)).await;
     let node = join(&new).await;
-    assert_eq!(beat(&new, node).await, Beat::Alive);
+    assert_eq!(renew_heartbeat(&new, node).await, HeartbeatResult::Alive);
     // Nodes that know the step are no reason to wait, and one more that starts finds nothing to do.
     drop(open_as(&database, &newer(Fit::Breaking)).await);
 }
@@ -130,7 +130,7 @@ async fn a_step_that_fits_waits_for_nobody(database: Database) {
     let new = open_as(&database, &newer(Fit::Compatible)).await;
     let [old, new] = [(old, node), (new.clone(), join(&new).await)];
     for (store, node) in [old, new] {
-        assert_eq!(beat(&store, node).await, Beat::Alive);
+        assert_eq!(renew_heartbeat(&store, node).await, HeartbeatResult::Alive);
     }
 }
 
@@ -140,11 +140,11 @@ async fn a_node_learns_that_its_program_may_not_go_on(database: Database) {
     let known = u32::try_from(Schema::current().level()).expect("a few");
     drop(open_as(&database, &newest(Fit::Breaking, Fit::Compatible)).await);
     let node = join(&old).await;
-    let outdated = Beat::Outdated {
+    let outdated = HeartbeatResult::Outdated {
         known,
         oldest: known + 1,
     };
-    assert_eq!(beat(&old, node).await, outdated);
+    assert_eq!(renew_heartbeat(&old, node).await, outdated);
 }
 
 /// A program from before nodes said what they are knows none of the columns.
@@ -152,7 +152,7 @@ async fn nodes_of_before_are_told_apart(database: Database) {
     let store = database.open().await;
     let far = "INSERT INTO node (alive_until_us) VALUES (4000000000000000)";
     database.execute(far).await;
-    let own = NodeCard {
+    let own = NodeInfo {
         works: false,
         ..card()
     };
@@ -192,12 +192,15 @@ async fn a_role_that_may_create_nothing_opens_a_current_schema() {
     let opened = store::open(&url, &options()).await;
     let store = opened.expect("there is nothing to create");
     let node = join(&store).await;
-    let worked = (beat(&store, node).await, store.reserve_ids(1).await.is_ok());
+    let worked = (
+        renew_heartbeat(&store, node).await,
+        store.reserve_ids(1).await.is_ok(),
+    );
     let refused = store::open_with(&url, &options(), &newer(Fit::Compatible)).await;
     drop(store);
     let clean = format!("DROP OWNED BY {name}; DROP ROLE {name}");
     database.execute(&clean).await;
-    assert_eq!(worked, (Beat::Alive, true));
+    assert_eq!(worked, (HeartbeatResult::Alive, true));
     assert!(refused.is_err(), "a step of the schema would fail");
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use domain::ports::{Beat, Store};
+use domain::ports::{HeartbeatResult, Store};
 use testkit::{PATIENCE, TestDatabase};
 use tokio::task::JoinSet;
 
@@ -47,8 +47,11 @@ async fn a_heartbeat_does_not_wait_for_the_connections_of_others() {
     }
     for _ in 0..3 {
         until_all_connections_wait(&database).await;
-        let beat = store.beat(node, HOUR).await;
-        assert_eq!(beat.expect("a connection of its own"), Beat::Alive);
+        let renew_heartbeat = store.renew_heartbeat(node, HOUR).await;
+        assert_eq!(
+            renew_heartbeat.expect("a connection of its own"),
+            HeartbeatResult::Alive
+        );
     }
     let anew = join(&store).await;
     assert!(anew > node, "joining anew does not wait, either");
@@ -65,7 +68,10 @@ async fn a_heartbeat_finds_the_server_again_after_its_connection_was_cut() {
     let node = join(&store).await;
     database.execute(CUT).await;
     let give_up = Instant::now() + PATIENCE;
-    while !matches!(store.beat(node, HOUR).await, Ok(Beat::Alive)) {
+    while !matches!(
+        store.renew_heartbeat(node, HOUR).await,
+        Ok(HeartbeatResult::Alive)
+    ) {
         assert!(Instant::now() < give_up, "no heartbeat any more");
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::NodeId;
-use domain::delivery::{Claim, Parcel};
+use domain::delivery::{Claim, QueuedMessage};
 use domain::message::{Priority, Submission};
 use domain::ports::{ClaimedRow, Settled, Store};
 use jiff::SignedDuration;
@@ -30,11 +30,11 @@ async fn release(store: &Arc<dyn Store>, node: NodeId, rows: &[ClaimedRow]) -> u
     store.release_held(node, rows).await.expect("answers")
 }
 
-fn row(parcel: &Parcel) -> ClaimedRow {
+fn row(queued: &QueuedMessage) -> ClaimedRow {
     ClaimedRow {
-        id: parcel.id,
-        priority: parcel.priority,
-        claim: parcel.claim,
+        id: queued.id,
+        priority: queued.priority,
+        claim: queued.claim,
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use domain::delivery::{CallbackNext, Sent};
+use domain::delivery::{CallbackNext, SendResult};
 use domain::message::{SendTime, Submission};
 use domain::ports::{
-    CallbackFilter, CallbackState, CallbackSubject, Found, Look, MessageFilter, MessageSummary,
+    CallbackFilter, CallbackState, CallbackSubject, Cursor, MessageFilter, MessageSummary, Page,
     StateName, Store,
 };
 use domain::{AccountId, CallbackId, Channel, Code, MessageId, Msisdn, Originator, Outcome};
@@ -82,9 +82,9 @@ async fn look_on(
 ) -> Vec<MessageSummary> {
     let (mut before, mut rows) = (None, Vec::new());
     for _ in 0..5_000 {
-        let look = Look { before, limit };
+        let look = Cursor { before, limit };
         let found = store.look_for_messages(filter, look).await;
-        let found: Found<_, MessageId> = found.expect("the store answers");
+        let found: Page<_, MessageId> = found.expect("the store answers");
         assert!(found.rows.len() <= limit as usize);
         rows.extend(found.rows);
         assert!(found.next < before || before.is_none(), "it gets on");
@@ -214,7 +214,7 @@ async fn a_look_without_a_match_comes_to_an_end(store: Arc<dyn Store>) {
         ..MessageFilter::default()
     };
     assert_eq!(look_on(&store, &nobody, 50).await, []);
-    let empty = Look {
+    let empty = Cursor {
         before: Some(message(1)),
         limit: 50,
     };
@@ -321,7 +321,7 @@ async fn a_story_tells_the_whole_way(store: Arc<dyn Store>) {
     assert_eq!(tries[..], [attempt(3)]);
 }
 
-async fn tell(store: &Arc<dyn Store>, id: u64) -> domain::ports::MessageStory {
+async fn tell(store: &Arc<dyn Store>, id: u64) -> domain::ports::MessageDetail {
     let told = store.find_story(Some(account(1)), message(id)).await;
     told.expect("answers").expect("it is there")
 }
@@ -330,11 +330,11 @@ async fn a_story_knows_the_next_try(store: Arc<dyn Store>) {
     let node = join(&store).await;
     accept(&store, vec![due(1), due_at(2, future(7)), held(3, node)]).await;
     let claimed = claim(&store, node).await;
-    let [parcel] = &claimed[..] else {
+    let [queued] = &claimed[..] else {
         panic!("{claimed:?}")
     };
-    let later = Sent::Later(future(3));
-    settle(&store, node, vec![result(parcel, later)]).await;
+    let later = SendResult::Later(future(3));
+    settle(&store, node, vec![result(queued, later)]).await;
     for (id, attempts, due_at) in [
         (1, 1, Some(future(3))),
         (2, 0, Some(future(7))),
@@ -406,7 +406,7 @@ async fn callbacks_are_found_by_account_and_state(store: Arc<dyn Store>) {
         let expected: Vec<CallbackId> = ids.iter().filter(fits).map(|(_, id)| *id).collect();
         let (mut before, mut found) = (None, Vec::new());
         loop {
-            let look = Look { before, limit: 2 };
+            let look = Cursor { before, limit: 2 };
             let step = store.look_for_callbacks(&filter, look).await;
             let step = step.expect("the store answers");
             found.extend(step.rows.iter().map(|record| record.id));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::message::{IdempotencyClaim, Submission};
-use domain::ports::{Accepted, KeptAnswer, Store};
+use domain::ports::{Accepted, Store, StoredAnswer};
 use tokio::task::JoinSet;
 
 use super::sample::{accept, account, at, keyed, message, submission};
@@ -48,7 +48,7 @@ async fn a_key_replays_its_answer_or_conflicts(store: Arc<dyn Store>) {
         );
         assert!(!is_stored(&store, &repeated).await, "{name}");
     }
-    let kept = KeptAnswer {
+    let kept = StoredAnswer {
         body: [7; 32],
         receipt: first.receipt(),
     };
@@ -100,7 +100,7 @@ async fn an_expired_key_counts_as_absent(store: Arc<dyn Store>) {
         .expect("answers");
     assert_eq!(
         kept,
-        Some(KeptAnswer {
+        Some(StoredAnswer {
             body: [8; 32],
             receipt: later.receipt()
         })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::delivery::{CallbackKind, CarrierRef, Sent};
+use domain::delivery::{CallbackKind, CarrierRef, SendResult};
 use domain::message::lookup::{LookupRecord, Subscriber};
 use domain::message::text::{Coding, Shape};
 use domain::message::{Holder, MessageState, Submission};
@@ -38,8 +38,8 @@ pub(crate) fn lookup(id: u64, node: domain::NodeId) -> Submission {
     }
 }
 
-fn answered(id: u64, subscriber: &Subscriber) -> Sent {
-    Sent::Answered {
+fn answered(id: u64, subscriber: &Subscriber) -> SendResult {
+    SendResult::Answered {
         outcome: subscriber.outcome(),
         report: subscriber.payload(message(id)),
     }
@@ -68,13 +68,13 @@ async fn a_lookup_is_answered_and_read_back(store: Arc<dyn Store>) {
     };
     assert_eq!(find(1, 1).await, Some(pending));
     assert_eq!(find(2, 1).await, None, "another account's");
-    let parcel = claim(&store, node).await.remove(0);
-    assert_eq!((parcel.channel, &parcel.from), (Channel::Hlr, &None));
+    let queued = claim(&store, node).await.remove(0);
+    assert_eq!((queued.channel, &queued.from), (Channel::Hlr, &None));
     let found = Subscriber {
         network: Network::new("247", "01"),
         ..Subscriber::unknown(Code::FINE)
     };
-    let result = super::steps::result(&parcel, answered(1, &found));
+    let result = super::steps::result(&queued, answered(1, &found));
     let Settled::Ended(ended) = settle(&store, node, vec![result]).await.remove(0) else {
         panic!("it ended");
     };

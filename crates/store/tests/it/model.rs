@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use domain::message::{IdempotencyClaim, MessageState, SendTime, Submission, SubmitReceipt};
+use domain::message::{AcceptedMessages, IdempotencyClaim, MessageState, SendTime, Submission};
 use domain::ports::{Accepted, Cancel, Store};
 use domain::{AccountId, MessageId};
 use proptest::collection::vec;
@@ -54,7 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Default)]
 struct Model {
     messages: Vec<(MessageId, MessageState)>,
-    keys: HashMap<u8, (u8, SubmitReceipt)>,
+    keys: HashMap<u8, (u8, AcceptedMessages)>,
 }
 
 impl Model {

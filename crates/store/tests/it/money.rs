@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::billing::{EntryKind, NotPaid, SpendingRules};
-use domain::delivery::Sent;
+use domain::delivery::SendResult;
 use domain::message::{Submission, TestMode};
 use domain::ports::{Accepted, Settled, Store};
 use domain::{AccountId, Country, Money, Network, Outcome};
@@ -416,7 +416,7 @@ async fn reports_and_records_name_the_network(store: Arc<dyn Store>) {
             found.expect("answers").expect("it is there").network,
             network
         );
-        let over = first_result(id, Sent::Over(Outcome::Delivered));
+        let over = first_result(id, SendResult::Over(Outcome::Delivered));
         match settle(&store, node, vec![over]).await.remove(0) {
             Settled::Ended(ended) => {
                 let payload = ended.callback.expect("it is held").payload;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::billing::SpendingRules;
-use domain::delivery::Sent;
+use domain::delivery::SendResult;
 use domain::message::Submission;
 use domain::ports::{Accepted, Store};
 use domain::{AccountId, Channel, Code, Money, Outcome};
@@ -156,7 +156,7 @@ async fn work(store: Arc<dyn Store>, owners: [AccountId; 2], hand: u64) -> i64 {
             settle(
                 &store,
                 node,
-                vec![first_result(first, Sent::Over(route_down))],
+                vec![first_result(first, SendResult::Over(route_down))],
             )
             .await;
             spent -= PRICE;
@@ -265,7 +265,12 @@ async fn check(store: &Arc<dyn Store>, number: u64, steps: Vec<Step>) {
                 let Some((id, price)) = waiting.pop_front() else {
                     continue;
                 };
-                settle(store, node, vec![first_result(id, Sent::Over(outcome))]).await;
+                settle(
+                    store,
+                    node,
+                    vec![first_result(id, SendResult::Over(outcome))],
+                )
+                .await;
                 expected += if outcome.is_refunded(Channel::Sms, false) {
                     price
                 } else {

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use domain::clock::SystemClock;
 use domain::message::Submission;
-use domain::ports::{Beat, NodeCard, Settled, Store};
+use domain::ports::{HeartbeatResult, NodeInfo, Settled, Store};
 use domain::{Clock, NodeId};
 use jiff::SignedDuration;
 
 use super::fixture::Database;
 use super::sample::{accept, submission};
 use super::steps::{
-    HOUR, beat, card, claim, claim_callbacks, deliver, first_result, future, held, join, join_for,
-    past, settle, taken,
+    HOUR, card, claim, claim_callbacks, deliver, first_result, future, held, join, join_for, past,
+    renew_heartbeat, settle, taken,
 };
 
 on_both_databases!(
@@ -84,8 +84,11 @@ async fn what_a_dead_node_held_is_given_back(database: Database) {
     let given_back = store.give_up_dead(node).await.expect("answers");
     assert_eq!(given_back, 2);
     assert_eq!(store.give_up_dead(node).await.expect("answers"), 0);
-    assert_eq!(beat(&store, dead).await, Beat::GivenUp);
-    assert_eq!(beat(&store, node).await, Beat::Alive);
+    assert_eq!(
+        renew_heartbeat(&store, dead).await,
+        HeartbeatResult::GivenUp
+    );
+    assert_eq!(renew_heartbeat(&store, node).await, HeartbeatResult::Alive);
     let stale = settle(&store, dead, vec![first_result(1, taken(&["a"]))]).await;
     assert_eq!(stale, [Settled::Stale]);
     let messages = claim(&store, node).await;
@@ -119,7 +122,10 @@ async fn what_a_node_holds_when_it_leaves_is_given_back(database: Database) {
     hold(&store, leaving, 1).await;
     hold(&store, node, 11).await;
     store.leave(leaving).await.expect("answers");
-    assert_eq!(beat(&store, leaving).await, Beat::GivenUp);
+    assert_eq!(
+        renew_heartbeat(&store, leaving).await,
+        HeartbeatResult::GivenUp
+    );
     assert_eq!(claimable(&store, node).await, (1, 1));
 }
 
@@ -162,11 +168,11 @@ async fn two_nodes_that_claim_at_once_share_the_work(database: Database) {
         let mut mine = Vec::new();
         loop {
             let claimed = store.claim_due(node, [7; 3], &[]).await;
-            let claimed = claimed.expect("answers").parcels;
+            let claimed = claimed.expect("answers").messages;
             if claimed.is_empty() {
                 return mine;
             }
-            mine.extend(claimed.iter().map(|parcel| parcel.id.get()));
+            mine.extend(claimed.iter().map(|queued| queued.id.get()));
         }
     };
     let [first, second] = stores;
@@ -180,7 +186,7 @@ async fn two_nodes_that_claim_at_once_share_the_work(database: Database) {
 /// On `SQLite` too: beside the one that works there may be others that only answer.
 async fn a_node_that_does_not_work_is_not_taken_for_dead_while_it_lives(database: Database) {
     let store = database.open().await;
-    let idle = NodeCard {
+    let idle = NodeInfo {
         works: false,
         ..card()
     };
@@ -192,10 +198,10 @@ async fn a_node_that_does_not_work_is_not_taken_for_dead_while_it_lives(database
     let node = join(&store).await;
     store.give_up_dead(node).await.expect("answers");
     for (id, expected) in [
-        (living, Beat::Alive),
-        (dead, Beat::GivenUp),
-        (node, Beat::Alive),
+        (living, HeartbeatResult::Alive),
+        (dead, HeartbeatResult::GivenUp),
+        (node, HeartbeatResult::Alive),
     ] {
-        assert_eq!(beat(&store, id).await, expected, "{id}");
+        assert_eq!(renew_heartbeat(&store, id).await, expected, "{id}");
     }
 }

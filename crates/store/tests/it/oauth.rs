@@ -11,7 +11,7 @@ use domain::oauth::{
     RedirectUri, SALT_BYTES, SuccessorSalt, Verifier,
 };
 use domain::ports::{
-    Approval, CodeRedemption, KeptClient, NewPair, Revoked, Rotated, Rotation, Store, StoreError,
+    Approval, CodeRedemption, NewPair, Revoked, Rotated, Rotation, Store, StoreError, StoredClient,
 };
 use domain::{AccountId, Permission, Permissions, PersonId, Timestamp, TokenId};
 use jiff::SignedDuration;
@@ -56,9 +56,9 @@ fn redirect() -> RedirectUri {
     RedirectUri::parse("https://client.example/cb?x=1").expect("an address")
 }
 
-fn client(id: &str, expires: Timestamp) -> KeptClient {
+fn client(id: &str, expires: Timestamp) -> StoredClient {
     let other = RedirectUri::parse("http://127.0.0.1/cb").expect("an address");
-    KeptClient {
+    StoredClient {
         client: ClientRecord {
             id: id.to_owned(),
             name: ClientName::parse("Ácme 'Desk'").expect("a name"),

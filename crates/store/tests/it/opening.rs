@@ -225,7 +225,7 @@ async fn the_queue_and_the_balances_of_an_older_schema_are_carried_over(database
     let store = database.open().await;
     let node = join(&store).await;
     let claimed = claim(&store, node).await;
-    let claimed: Vec<u64> = claimed.iter().map(|parcel| parcel.id.get()).collect();
+    let claimed: Vec<u64> = claimed.iter().map(|queued| queued.id.get()).collect();
     assert_eq!(claimed, [1, 3]);
     let cancelled = store.cancel(account(1), message(2), past(2)).await;
     assert_eq!(cancelled.expect("answers"), Cancel::Done);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::AccountId;
 use domain::billing::SpendingRules;
-use domain::ports::{Look, NewSender, Page, Registered, SenderFilter, Store};
+use domain::ports::{Cursor, ListRange, NewSender, Registered, SenderFilter, Store};
 use domain::sender::{Category, SenderKind, SenderName, SenderState};
 use domain::{Money, SenderId};
 
@@ -19,7 +19,7 @@ on_both_stores!(
     the_database_says_what_it_is,
 );
 
-async fn names(store: &Arc<dyn Store>, name: Option<&str>, look: Look<AccountId>) -> Vec<String> {
+async fn names(store: &Arc<dyn Store>, name: Option<&str>, look: Cursor<AccountId>) -> Vec<String> {
     let found = store.look_for_accounts(name, look).await.expect("answers");
     found.rows.into_iter().map(|account| account.name).collect()
 }
@@ -28,7 +28,7 @@ async fn accounts_are_looked_for_by_a_part_of_their_name(store: Arc<dyn Store>) 
     for name in ["acme", "Acme 2", "100% ac_me", "other"] {
         create_account(&store, name).await;
     }
-    let all = Look {
+    let all = Cursor {
         before: None,
         limit: 10,
     };
@@ -41,7 +41,7 @@ async fn accounts_are_looked_for_by_a_part_of_their_name(store: Arc<dyn Store>) 
     ] {
         assert_eq!(names(&store, name, all).await, expected, "{name:?}");
     }
-    let mut look = Look {
+    let mut look = Cursor {
         before: None,
         limit: 2,
     };
@@ -123,7 +123,7 @@ async fn senders_are_read_page_by_page(store: Arc<dyn Store>) {
         state: Some(SenderState::Pending),
         after,
     };
-    let page = Page {
+    let page = ListRange {
         limit: 2,
         offset: 0,
     };

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use domain::delivery::Sent;
+use domain::delivery::SendResult;
 use domain::message::{Holder, Submission};
 use domain::ports::{Health, PoolClaim, Queue, Settled, Store};
 use domain::{NodeId, PoolId, Priority};
 
-use super::binds::{noted, share, wish};
+use super::binds::{demand, noted, share};
 use super::sample::{accept, account, submission};
 use super::steps::{claim, due, first_result, future, held, join, past, settle, taken};
 
@@ -23,7 +23,7 @@ on_both_stores!(
 /// The pools of two carriers, with a node.
 async fn pools(store: &Arc<dyn Store>) -> (NodeId, PoolId, PoolId) {
     let node = join(store).await;
-    let shared = share(store, node, &[wish("a", 1), wish("b", 0)]).await;
+    let shared = share(store, node, &[demand("a", 1), demand("b", 0)]).await;
     (node, shared.shares[0].pool, shared.shares[1].pool)
 }
 
@@ -38,9 +38,9 @@ async fn claim_pool(
     store: &Arc<dyn Store>,
     node: NodeId,
     pool: PoolId,
-) -> Vec<domain::delivery::Parcel> {
+) -> Vec<domain::delivery::QueuedMessage> {
     let claimed = store.claim_due(node, [0; 3], &[all_of(pool)]).await;
-    claimed.expect("answers").parcels
+    claimed.expect("answers").messages
 }
 
 /// A claim of so many of each lane.
@@ -56,8 +56,8 @@ fn all_of(pool: PoolId) -> PoolClaim {
     some_of(pool, [100; 3])
 }
 
-fn in_pool(pool: PoolId) -> Sent {
-    Sent::Pooled {
+fn in_pool(pool: PoolId) -> SendResult {
+    SendResult::Pooled {
         pool,
         account: account(1),
     }
@@ -70,11 +70,11 @@ async fn what_is_accepted_into_a_pool_is_taken_by_who_asks_for_it(store: Arc<dyn
         panic!("one is nobody's");
     };
     assert_eq!((free.id.get(), free.pool), (3, None));
-    let [parcel] = &claim_pool(&store, node, a).await[..] else {
+    let [queued] = &claim_pool(&store, node, a).await[..] else {
         panic!("one is in the pool");
     };
-    assert_eq!((parcel.id.get(), parcel.pool), (1, Some(a)));
-    assert_eq!(parcel.claim.attempt, 1);
+    assert_eq!((queued.id.get(), queued.pool), (1, Some(a)));
+    assert_eq!(queued.claim.attempt, 1);
     assert!(claim_pool(&store, node, a).await.is_empty());
     assert_eq!(claim_pool(&store, node, b).await.len(), 1);
     let settled = settle(&store, node, vec![first_result(1, taken(&["x"]))]).await;
@@ -112,11 +112,11 @@ async fn limits_hold_for_each_pool_and_lane(store: Arc<dyn Store>) {
     }
     let limits = [some_of(a, [1, 2, 3]), some_of(b, [0, 0, 4])];
     let claimed = store.claim_due(node, [3, 0, 1], &limits).await;
-    let claimed = claimed.expect("answers").parcels;
+    let claimed = claimed.expect("answers").messages;
     let mut counts = std::collections::BTreeMap::new();
-    for parcel in &claimed {
+    for queued in &claimed {
         *counts
-            .entry((parcel.pool, parcel.priority.lane()))
+            .entry((queued.pool, queued.priority.lane()))
             .or_insert(0) += 1;
     }
     let expected = [
@@ -128,7 +128,7 @@ async fn limits_hold_for_each_pool_and_lane(store: Arc<dyn Store>) {
         ((Some(b), 2), 4),
     ];
     assert_eq!(counts, expected.into());
-    let lanes = claimed.iter().map(|parcel| parcel.priority.lane());
+    let lanes = claimed.iter().map(|queued| queued.priority.lane());
     assert!(lanes.is_sorted(), "the most urgent first");
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::delivery::receipt_match::{NumberTail, normal_form};
-use domain::delivery::{Receipt, Sent, Settlement};
+use domain::delivery::{Receipt, SendResult, Settlement};
 use domain::ports::{Matched, Settled, Store};
 use domain::{MessageState, Msisdn, Outcome};
 use tokio::task::JoinSet;
@@ -263,15 +263,15 @@ async fn tries_without_an_answer_are_counted(store: Arc<dyn Store>) {
     let node = join(&store).await;
     send(&store, node, 1, &["a"]).await;
     accept(&store, vec![held(2, node)]).await;
-    let unknown = first_result(2, Sent::Unknown(super::steps::past(1)));
+    let unknown = first_result(2, SendResult::Unknown(super::steps::past(1)));
     assert_eq!(settle(&store, node, vec![unknown]).await, [Settled::Stored]);
     for tries in 1..=2 {
         let claimed = claim(&store, node).await;
         assert_eq!((claimed.len(), claimed[0].unknown_tries), (1, tries));
-        let unknown = Sent::Unknown(super::steps::past(1));
+        let unknown = SendResult::Unknown(super::steps::past(1));
         settle(&store, node, vec![result(&claimed[0], unknown)]).await;
     }
     let claimed = claim(&store, node).await;
-    let later = result(&claimed[0], Sent::Later(future(1)));
+    let later = result(&claimed[0], SendResult::Later(future(1)));
     assert_eq!(settle(&store, node, vec![later]).await, [Settled::Stored]);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::billing::EntryKind;
-use domain::delivery::Sent;
+use domain::delivery::SendResult;
 use domain::message::Submission;
 use domain::ports::{Cancel, Matched, Settled, Store};
 use domain::{Code, Outcome};
@@ -44,7 +44,7 @@ async fn what_no_network_took_is_refunded(store: Arc<dyn Store>) {
     ]) {
         let batch = [id, id + 1].map(|id| priced(held(id, node), acme, 1_000));
         accept(&store, batch.to_vec()).await;
-        let over = first_result(id, Sent::Over(outcome));
+        let over = first_result(id, SendResult::Over(outcome));
         let settled = settle(&store, node, vec![over]).await;
         assert!(matches!(settled[0], Settled::Ended(_)), "{outcome:?}");
         expected -= if refused { 1_000 } else { 2_000 };
@@ -80,7 +80,7 @@ async fn parts_that_a_network_took_stay_charged(store: Arc<dyn Store>) {
             .first()
             .map(|name| receipt(name, Outcome::Delivered));
         report(&store, node, early.into_iter().collect()).await;
-        let partly = Sent::PartlyTaken {
+        let partly = SendResult::PartlyTaken {
             carrier: "alpha".to_owned(),
             references: references.iter().map(|&name| name.to_owned()).collect(),
             outcome: Outcome::Failed(Code::new(code).expect("a code")),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::NodeId;
 use domain::delivery::{CallbackNext, Receipt, Settlement};
 use domain::message::Submission;
-use domain::ports::{CallbackFilter, Matched, Page, ReplayCursor, Store};
+use domain::ports::{CallbackFilter, ListRange, Matched, ReplayCursor, Store};
 use tokio::task::JoinSet;
 
 use super::fixture::Database;
@@ -122,7 +122,7 @@ async fn a_list_shows_what_fits_the_newest_first(store: Arc<dyn Store>) {
     }
     let (limit, offset) = (2, 1);
     let page = store
-        .list_callbacks(&CallbackFilter::default(), Page { limit, offset })
+        .list_callbacks(&CallbackFilter::default(), ListRange { limit, offset })
         .await;
     let page = page.expect("answers");
     let listed = subjects(page.iter().map(|record| record.payload.as_str()));

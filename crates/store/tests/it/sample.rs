@@ -5,10 +5,10 @@ use std::sync::Arc;
 use domain::ids::{AccountId, MessageId};
 use domain::message::text::{Coding, Shape};
 use domain::message::{Holder, IdempotencyClaim, Priority, Recipient, SendTime, Submission};
-use domain::ports::{Accepted, NewAccount, NewToken, Page, Store, StoreError};
+use domain::ports::{Accepted, ListRange, NewAccount, NewToken, Store, StoreError};
 use domain::{AllowList, Channel, Money, Msisdn, Originator, Permissions, Timestamp, TokenHash};
 
-pub(crate) const EVERYTHING: Page = Page {
+pub(crate) const EVERYTHING: ListRange = ListRange {
     limit: 1_000,
     offset: 0,
 };

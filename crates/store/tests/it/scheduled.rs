@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::message::{MessageState, ScheduledRecord, Submission};
-use domain::ports::{Cancel, Page, Store};
+use domain::ports::{Cancel, ListRange, Store};
 use domain::{CallbackUrl, Msisdn, Originator};
 use tokio::task::JoinSet;
 
@@ -87,7 +87,7 @@ async fn the_list_is_in_order_of_time_then_id_and_pages(store: Arc<dyn Store>) {
         ("none", 0, 0, &[]),
     ] {
         let listed = store
-            .list_scheduled(account(1), Page { limit, offset })
+            .list_scheduled(account(1), ListRange { limit, offset })
             .await
             .expect("answers");
         let listed: Vec<_> = listed.iter().map(|record| record.id.get()).collect();

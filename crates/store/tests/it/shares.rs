@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::delivery::{Parcel, Sent};
+use domain::delivery::{QueuedMessage, SendResult};
 use domain::message::{Holder, Submission};
 use domain::ports::{Claimed, Health, PoolClaim, Queue, RoutePool, Settled, Store};
 use domain::{AccountId, Code, MessageState, NodeId, Outcome, PoolId, Priority};
@@ -66,11 +66,11 @@ async fn claim_some(
 }
 
 /// The IDs of what was claimed, by account.
-fn by_account(parcels: &[Parcel]) -> BTreeMap<u64, Vec<u64>> {
+fn by_account(messages: &[QueuedMessage]) -> BTreeMap<u64, Vec<u64>> {
     let mut ids: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for parcel in parcels {
-        let of = ids.entry(parcel.account.get()).or_default();
-        of.push(parcel.id.get());
+    for queued in messages {
+        let of = ids.entry(queued.account.get()).or_default();
+        of.push(queued.id.get());
     }
     ids
 }
@@ -88,13 +88,13 @@ async fn accounts_share_what_is_claimed_from_a_pool(database: Database) {
         (2, range(2000, 3)),
         (3, range(3000, 13)),
     ];
-    assert_eq!(by_account(&claimed.parcels), expected.into());
+    assert_eq!(by_account(&claimed.messages), expected.into());
     assert_eq!(claimed.more, [(pool, Priority::Normal)]);
-    assert!(claimed.parcels.iter().all(|one| one.pool == Some(pool)));
+    assert!(claimed.messages.iter().all(|one| one.pool == Some(pool)));
 
     let rest = claim_some(&store, node, pool, 500, None).await;
     let expected = [(1, range(1014, 86)), (3, range(3013, 37))];
-    assert_eq!(by_account(&rest.parcels), expected.into());
+    assert_eq!(by_account(&rest.messages), expected.into());
     assert!(rest.more.is_empty(), "{:?}", rest.more);
     let nothing = claim_some(&store, node, pool, 500, None).await;
     assert_eq!(nothing, Claimed::default());
@@ -109,7 +109,7 @@ async fn claims_take_turns_where_there_are_many_accounts(database: Database) {
     let mut after = None;
     for expected in [[1, 2], [3, 4], [1, 5], [2, 3]] {
         let claimed = claim_some(&store, node, pool, 2, after).await;
-        let ids = by_account(&claimed.parcels);
+        let ids = by_account(&claimed.messages);
         let accounts: Vec<u64> = ids.keys().copied().collect();
         assert_eq!(accounts, expected);
         assert!(!claimed.more.is_empty());
@@ -126,7 +126,7 @@ async fn one_account_alone_is_claimed_in_order(database: Database) {
     accept(&store, waiting(pool, 7, 1, 25)).await;
     for (expected, more) in [((1..11), true), ((11..21), true), ((21..26), false)] {
         let claimed = claim_some(&store, node, pool, 10, Some(account(7))).await;
-        let ids: Vec<u64> = claimed.parcels.iter().map(|one| one.id.get()).collect();
+        let ids: Vec<u64> = claimed.messages.iter().map(|one| one.id.get()).collect();
         assert_eq!(ids, expected.collect::<Vec<_>>());
         assert_eq!(!claimed.more.is_empty(), more);
     }
@@ -136,28 +136,28 @@ async fn tries_are_counted_and_moves_are_not(database: Database) {
     let store = database.open().await;
     let (node, pool) = (join(&store).await, pool(&store, &["a"]).await);
     accept(&store, vec![held(1, node)]).await;
-    let moved = Sent::Pooled {
+    let moved = SendResult::Pooled {
         pool,
         account: account(1),
     };
     let mut settled = first_result(1, moved.clone());
     for (sent, from_pool, tries) in [
         (moved.clone(), true, 0),
-        (Sent::Later(past(0)), false, 0),
-        (Sent::Retry(past(0)), false, 1),
+        (SendResult::Later(past(0)), false, 0),
+        (SendResult::Retry(past(0)), false, 1),
         (moved, true, 1),
-        (Sent::Retry(past(0)), false, 2),
+        (SendResult::Retry(past(0)), false, 2),
     ] {
         settled.sent = sent;
         let stored = settle(&store, node, vec![settled]).await;
         assert_eq!(stored, [Settled::Stored]);
         let claimed = if from_pool {
-            claim_some(&store, node, pool, 5, None).await.parcels
+            claim_some(&store, node, pool, 5, None).await.messages
         } else {
             claim(&store, node).await
         };
         assert_eq!(claimed[0].tries, tries);
-        settled = result(&claimed[0], Sent::Later(past(0)));
+        settled = result(&claimed[0], SendResult::Later(past(0)));
     }
     assert_eq!(settled.claim.attempt, 6, "every claim has its number");
 }
@@ -171,7 +171,7 @@ async fn what_expires_in_a_pool_ends_as_not_delivered(database: Database) {
         ..due(id)
     };
     accept(&store, vec![pooled(1, past(9)), pooled(2, future(9))]).await;
-    let handed_on = Sent::Pooled {
+    let handed_on = SendResult::Pooled {
         pool,
         account: account(1),
     };
@@ -198,7 +198,7 @@ async fn what_expires_in_a_pool_ends_as_not_delivered(database: Database) {
     }
     assert_eq!(state(&store, 2).await, MessageState::Queued);
     assert_eq!(
-        claim_some(&store, node, pool, 9, None).await.parcels.len(),
+        claim_some(&store, node, pool, 9, None).await.messages.len(),
         1
     );
 }
@@ -221,7 +221,7 @@ async fn an_unreadable_row_is_set_aside(database: Database) {
         .claim_due(node, [9; 3], &[all])
         .await
         .expect("answers");
-    let ids: Vec<u64> = claimed.parcels.iter().map(|one| one.id.get()).collect();
+    let ids: Vec<u64> = claimed.messages.iter().map(|one| one.id.get()).collect();
     assert_eq!(ids, [1, 11, 13]);
     let mut set_aside: Vec<i64> = claimed.set_aside.iter().map(|one| one.id).collect();
     set_aside.sort_unstable();
@@ -237,7 +237,12 @@ async fn an_unreadable_row_is_set_aside(database: Database) {
     assert_eq!((depth.count.0, depth.first_at), (3, Some(past(0))));
     let expired = store.expire_pooled(node, 9, true).await.expect("answers");
     assert!(expired.is_empty());
-    let settled = settle(&store, node, vec![first_result(2, Sent::Later(past(0)))]).await;
+    let settled = settle(
+        &store,
+        node,
+        vec![first_result(2, SendResult::Later(past(0)))],
+    )
+    .await;
     assert_eq!(settled, [Settled::Stale], "it is not this node's");
 }
 
@@ -247,7 +252,7 @@ async fn the_pool_of_a_route_is_created_once(database: Database) {
     assert_ne!(first, other);
     assert_eq!(pool(&store, &["a", "b"]).await, first);
     let node = join(&store).await;
-    let carriers = super::binds::share(&store, node, &[super::binds::wish("b", 0)]).await;
+    let carriers = super::binds::share(&store, node, &[super::binds::demand("b", 0)]).await;
     assert_ne!(
         carriers.shares[0].pool, other,
         "a carrier has a pool of its own"
@@ -276,7 +281,7 @@ async fn pools_of_carriers_that_nobody_knows_are_released(database: Database) {
         accept(&store, waiting(pool, 1, first, 2)).await;
         let found = store.release_pools(node, &known, 100).await;
         assert_eq!(found.expect("answers"), released, "{carriers:?}");
-        let waiting = claim_some(&store, node, pool, 9, None).await.parcels.len();
+        let waiting = claim_some(&store, node, pool, 9, None).await.messages.len();
         assert_eq!(waiting as u64, 2 - released);
     }
     assert_eq!(claim(&store, node).await.len(), 2);
@@ -300,14 +305,14 @@ async fn a_pool_is_released_a_step_at_a_time(database: Database) {
         let last = store.release_pool(pool, after, 4).await.expect("answers");
         assert!(last > after);
         after = last;
-        let left = claim_some(&store, node, pool, 100, None).await.parcels;
+        let left = claim_some(&store, node, pool, 100, None).await.messages;
         assert_eq!(left.len(), 9 - expected);
-        let again = left.iter().map(|parcel| {
-            let sent = Sent::Pooled {
+        let again = left.iter().map(|queued| {
+            let sent = SendResult::Pooled {
                 pool,
                 account: account(1),
             };
-            result(parcel, sent)
+            result(queued, sent)
         });
         settle(&store, node, again.collect()).await;
     }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use domain::delivery::{
-    Callback, CallbackAttempt, CallbackNext, CallbackSettlement, CarrierRef, Claim, Parcel,
-    Receipt, Sent, Settlement,
+    Callback, CallbackAttempt, CallbackNext, CallbackSettlement, CarrierRef, Claim, QueuedMessage,
+    Receipt, SendResult, Settlement,
 };
 use domain::message::{Holder, SendTime, Submission};
 use domain::ports::{
-    Beat, CallbackFilter, ClaimedCallbacks, Ended, Matched, NodeCard, ReplayCursor, Settled, Store,
-    StoreError,
+    CallbackFilter, ClaimedCallbacks, Ended, HeartbeatResult, Matched, NodeInfo, ReplayCursor,
+    Settled, Store, StoreError,
 };
 use domain::{CallbackUrl, Code, MessageState, NodeId, Outcome, ReceiverId, Timestamp};
 use jiff::SignedDuration;
@@ -39,13 +39,13 @@ pub(crate) async fn join_for(store: &Arc<dyn Store>, lifetime: SignedDuration) -
     joined.expect("a node joins")
 }
 
-pub(crate) async fn beat(store: &Arc<dyn Store>, node: NodeId) -> Beat {
-    store.beat(node, HOUR).await.expect("answers")
+pub(crate) async fn renew_heartbeat(store: &Arc<dyn Store>, node: NodeId) -> HeartbeatResult {
+    store.renew_heartbeat(node, HOUR).await.expect("answers")
 }
 
 /// The description of a node.
-pub(crate) fn card() -> NodeCard {
-    NodeCard {
+pub(crate) fn card() -> NodeInfo {
+    NodeInfo {
         roles: vec!["api".to_owned(), "worker".to_owned()],
         works: true,
         version: "1.2.3".to_owned(),
@@ -85,7 +85,7 @@ pub(crate) fn url(text: &str) -> CallbackUrl {
 }
 
 /// The result of the first attempt of a message that was held from the start.
-pub(crate) fn first_result(id: u64, sent: Sent) -> Settlement {
+pub(crate) fn first_result(id: u64, sent: SendResult) -> Settlement {
     let submission = due(id);
     Settlement {
         id: message(id),
@@ -102,20 +102,20 @@ pub(crate) fn first_result(id: u64, sent: Sent) -> Settlement {
 }
 
 /// The result of an attempt of a claimed message.
-pub(crate) fn result(parcel: &Parcel, sent: Sent) -> Settlement {
+pub(crate) fn result(queued: &QueuedMessage, sent: SendResult) -> Settlement {
     Settlement {
-        id: parcel.id,
-        priority: parcel.priority,
-        claim: parcel.claim,
-        to: parcel.to,
-        expires_at: parcel.expires_at,
+        id: queued.id,
+        priority: queued.priority,
+        claim: queued.claim,
+        to: queued.to,
+        expires_at: queued.expires_at,
         sent,
         at: past(1),
     }
 }
 
-pub(crate) fn taken(references: &[&str]) -> Sent {
-    Sent::Taken {
+pub(crate) fn taken(references: &[&str]) -> SendResult {
+    SendResult::Taken {
         carrier: "alpha".to_owned(),
         references: references.iter().map(|&name| name.to_owned()).collect(),
     }
@@ -134,9 +134,9 @@ pub(crate) fn receipt(reference: &str, outcome: Outcome) -> Receipt {
     }
 }
 
-pub(crate) async fn claim(store: &Arc<dyn Store>, node: NodeId) -> Vec<Parcel> {
+pub(crate) async fn claim(store: &Arc<dyn Store>, node: NodeId) -> Vec<QueuedMessage> {
     let claimed = store.claim_due(node, [1_000; 3], &[]).await;
-    claimed.expect("the store answers").parcels
+    claimed.expect("the store answers").messages
 }
 
 /// Stores results; the node holds the delivery reports.

@@ -14,7 +14,7 @@ use engine::identity::gate::Refusal;
 use engine::identity::grants::{TokenError, TokenParams};
 use engine::identity::hasher::Hasher;
 use engine::identity::sign_in::{SessionError, SignIn};
-use engine::{By, Gate, GrantSettings, Grants};
+use engine::{Actor, Gate, GrantSettings, Grants};
 use jiff::SignedDuration;
 use testkit::PATIENCE;
 
@@ -101,7 +101,7 @@ async fn an_address_that_guesses_sessions_is_not_looked_up(store: Arc<dyn Store>
         browser: "a browser".to_owned(),
     };
     let open = async || {
-        let link = sign_in.create_link(&By::command_line(), owner).await;
+        let link = sign_in.create_link(&Actor::command_line(), owner).await;
         let session = sign_in.redeem(&device, &link.expect("a link")).await;
         session.expect("it is stored").expect("a session")
     };

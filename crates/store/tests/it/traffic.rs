@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::delivery::Sent;
+use domain::delivery::SendResult;
 use domain::message::Submission;
 use domain::ports::{Cancel, Span, Store, TrafficCount};
 use domain::{AccountId, Channel, Code, Money, Network, Outcome, Timestamp};
@@ -93,7 +93,7 @@ async fn end_in_every_way(store: &Arc<dyn Store>, owner: AccountId) {
     let results = vec![
         first_result(1, taken(&["a"])),
         first_result(2, taken(&["b"])),
-        first_result(3, Sent::Over(NO_ROUTE)),
+        first_result(3, SendResult::Over(NO_ROUTE)),
         late,
     ];
     settle(store, node, results).await;
@@ -241,7 +241,7 @@ async fn of_many_that_add_up_at_once_none_counts_twice(database: Database) {
         });
     }
     for id in 1..=MESSAGES {
-        let over = first_result(id, Sent::Over(Outcome::Delivered));
+        let over = first_result(id, SendResult::Over(Outcome::Delivered));
         settle(&store, node, vec![over]).await;
     }
     tasks.join_all().await;
@@ -266,13 +266,13 @@ async fn lookups_count_as_their_callers_are_told(database: Database) {
         ..priced(held(id, node), owner, PRICE)
     };
     accept(&store, vec![lookup(1), lookup(2)]).await;
-    let answered = Sent::Answered {
+    let answered = SendResult::Answered {
         outcome: Outcome::Delivered,
         report: "{}".to_owned(),
     };
     let results = vec![
         first_result(1, answered),
-        first_result(2, Sent::Over(NO_ROUTE)),
+        first_result(2, SendResult::Over(NO_ROUTE)),
     ];
     settle(&store, node, results).await;
     let counts = list(&store, Some(owner), Span::Hour).await;

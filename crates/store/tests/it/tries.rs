@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use domain::TokenHash;
-use domain::access::tries::TryLimit;
-use domain::ports::{Store, TryKey};
+use domain::access::tries::AttemptLimit;
+use domain::ports::{AttemptKey, Store};
 use tokio::task::JoinSet;
 
 use super::people::member;
@@ -18,21 +18,21 @@ on_both_stores!(
     a_browser_is_known_for_those_who_signed_in_with_it,
 );
 
-const STEADY: TryLimit = TryLimit::Steady {
+const STEADY: AttemptLimit = AttemptLimit::Steady {
     burst: 2,
     forgiven_after_s: 10,
 };
-const GROWING: TryLimit = TryLimit::Growing {
+const GROWING: AttemptLimit = AttemptLimit::Growing {
     burst: 2,
     pause_s: 60,
 };
 const DAY: i64 = 86_400;
 
-fn key(name: &str, limit: TryLimit) -> TryKey {
+fn key(name: &str, limit: AttemptLimit) -> AttemptKey {
     (TokenHash::of(name), limit)
 }
 
-async fn begin(store: &Arc<dyn Store>, keys: &[TryKey], second: i64) -> Result<(), u32> {
+async fn begin(store: &Arc<dyn Store>, keys: &[AttemptKey], second: i64) -> Result<(), u32> {
     store.begin_try(keys, at(second)).await.expect("answers")
 }
 
@@ -64,7 +64,7 @@ async fn many_tries_at_once_are_as_many_as_one_by_one(store: Arc<dyn Store>) {
         let (store, own) = (store.clone(), key(&format!("own {n}"), STEADY));
         let shared = key(
             "shared",
-            TryLimit::Steady {
+            AttemptLimit::Steady {
                 burst: 5,
                 forgiven_after_s: 10,
             },

@@ -5,7 +5,7 @@ mod ledger;
 use anyhow::ensure;
 use domain::billing::{RuleChange, SpendingRules};
 use domain::ports::AccountRecord;
-use engine::{Accounts, By};
+use engine::{Accounts, Actor};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
@@ -21,7 +21,9 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
             balance,
             output,
         } => {
-            let created = accounts.create(&By::command_line(), &name, balance).await?;
+            let created = accounts
+                .create(&Actor::command_line(), &name, balance)
+                .await?;
             print_created(&created.0, &created.1, output);
         }
         AccountCommand::List { output } => {
@@ -39,7 +41,7 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
             output,
         } => {
             let balance = accounts
-                .credit(&By::command_line(), &name, amount, note.as_deref(), None)
+                .credit(&Actor::command_line(), &name, amount, note.as_deref(), None)
                 .await?;
             if output.json {
                 print_json(&json!({ "name": name, "balance": balance.to_string() }));
@@ -65,13 +67,13 @@ pub(super) async fn run(config: &Config, command: AccountCommand) -> anyhow::Res
         } => rotate_secret(&accounts, &name, overlap_hours, output).await?,
         AccountCommand::Suspend { name } => {
             accounts
-                .set_suspended(&By::command_line(), &name, true)
+                .set_suspended(&Actor::command_line(), &name, true)
                 .await?;
             println!("Account '{name}' is suspended; its tokens are refused.");
         }
         AccountCommand::Resume { name } => {
             accounts
-                .set_suspended(&By::command_line(), &name, false)
+                .set_suspended(&Actor::command_line(), &name, false)
                 .await?;
             println!("Account '{name}' is resumed.");
         }
@@ -96,7 +98,9 @@ async fn set(
             change.clone().apply(rules);
         }
     };
-    let rules = accounts.set_rules(&By::command_line(), name, apply).await?;
+    let rules = accounts
+        .set_rules(&Actor::command_line(), name, apply)
+        .await?;
     if output.json {
         let mut shown = json!({ "name": name });
         add_rules(&mut shown, &rules);
@@ -119,7 +123,7 @@ async fn rotate_secret(
     let account = accounts.get(name).await?;
     let overlap = SignedDuration::from_hours(i64::from(overlap_hours));
     let secret = accounts
-        .rotate_callback_secret(&By::command_line(), &account, overlap)
+        .rotate_callback_secret(&Actor::command_line(), &account, overlap)
         .await?;
     if output.json {
         print_json(&json!({

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use domain::clock::SystemClock;
-use domain::ports::{AuditEntry, AuditFilter, Look};
+use domain::ports::{AuditEntry, AuditFilter, Cursor};
 use engine::Audit;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ async fn read(
     let mut entries = Vec::new();
     let mut before = None;
     while entries.len() < limit {
-        let cursor = Look {
+        let cursor = Cursor {
             before,
             limit: PAGE_SIZE,
         };

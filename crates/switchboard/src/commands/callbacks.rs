@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::ensure;
 use domain::clock::SystemClock;
 use domain::delivery::CallbackAttempt;
-use domain::ports::{CallbackFilter, CallbackRecord, CallbackState, Page};
-use engine::{By, Reports};
+use domain::ports::{CallbackFilter, CallbackRecord, CallbackState, ListRange};
+use engine::{Actor, CallbackHistory};
 use serde_json::json;
 
 use super::{print_json, store};
@@ -17,7 +17,7 @@ use crate::config::Config;
 const PROGRESS_INTERVAL: u64 = 10_000;
 
 pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::Result<()> {
-    let reports = Reports::new(store(config).await?, Arc::new(SystemClock));
+    let reports = CallbackHistory::new(store(config).await?, Arc::new(SystemClock));
     match command {
         CallbacksCommand::List {
             selector,
@@ -25,7 +25,7 @@ pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::R
             limit,
             output,
         } => {
-            let page = Page { limit, offset: 0 };
+            let page = ListRange { limit, offset: 0 };
             let list = reports.list(&filter(selector, all), page).await?;
             if output.json {
                 print_json(&list.iter().map(as_json).collect());
@@ -64,7 +64,7 @@ pub(super) async fn run(config: &Config, command: CallbacksCommand) -> anyhow::R
                     eprintln!("{count} so far");
                 }
             };
-            let by = By::command_line();
+            let by = Actor::command_line();
             let count = reports.replay_watched(&by, &filter, watch).await?;
             println!("{count} callbacks are sent again.");
         }

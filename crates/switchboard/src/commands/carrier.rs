@@ -1,6 +1,6 @@
 //! `switchboard carrier …`
 
-use domain::ports::CarrierSeen;
+use domain::ports::NodeCarrierStatus;
 use serde_json::{Value, json};
 
 use super::{print_json, store};
@@ -29,7 +29,7 @@ pub(super) async fn run(config: &Config, command: CarrierCommand) -> anyhow::Res
     Ok(())
 }
 
-fn seen_json(seen: &CarrierSeen) -> Value {
+fn seen_json(seen: &NodeCarrierStatus) -> Value {
     let (note, state) = (&seen.note, &seen.note.state);
     json!({
         "name": note.name,
@@ -62,7 +62,7 @@ fn idle_json(carrier: &Carrier) -> Value {
     })
 }
 
-fn print_table(seen: &[CarrierSeen], idle: &[&Carrier]) {
+fn print_table(seen: &[NodeCarrierStatus], idle: &[&Carrier]) {
     let head = [
         "NAME",
         "KIND",

@@ -8,7 +8,7 @@ use domain::ports::AccountRecord;
 use domain::{Person, Role};
 use engine::identity::hasher::Hasher;
 use engine::identity::people::{InviteError, Invited};
-use engine::{Accounts, By, People};
+use engine::{Accounts, Actor, People};
 use serde_json::json;
 
 use super::{TIME, print_json, store};
@@ -21,7 +21,7 @@ pub(super) async fn run(config: &Config, command: InviteCommand) -> anyhow::Resu
     let clock = Arc::new(SystemClock);
     let accounts = Accounts::new(store.clone(), clock.clone());
     let people = People::new(store, clock, Arc::new(Hasher::default()));
-    let by = By::command_line();
+    let by = Actor::command_line();
     // Without a role and an account, an existing person gets a link for a new password.
     if args.role.is_none()
         && args.account.is_none()

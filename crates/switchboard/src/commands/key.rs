@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use serde_json::json;
-use store::KeepKey;
+use store::KeyRetention;
 
 use super::print_json;
 use crate::cli::KeyCommand;
@@ -16,7 +16,7 @@ pub(super) async fn run(config: &Config, command: KeyCommand) -> anyhow::Result<
     drop(serve::open_store(config, &database).await?);
     let keys = keys::load(config, &database)?;
     ensure!(
-        keys.storage == KeepKey::Elsewhere,
+        keys.storage == KeyRetention::Elsewhere,
         "without security.key the key is stored in the database; set it to a new key on every node (`openssl rand \
          -base64 32` prints one) and run this command again"
     );

@@ -1,7 +1,7 @@
 //! `switchboard node …`
 
 use domain::clock::SystemClock;
-use domain::ports::NodeSeen;
+use domain::ports::NodeStatus;
 use domain::{Clock, Timestamp};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(super) async fn run(config: &Config, command: NodeCommand) -> anyhow::Result
 }
 
 /// A capped count is a string with a plus in tables; in JSON it is a number and `holdsMore`.
-fn as_json(node: &NodeSeen) -> Value {
+fn as_json(node: &NodeStatus) -> Value {
     let facts = node.facts.as_ref();
     let card = facts.map(|facts| &facts.card);
     json!({
@@ -39,11 +39,11 @@ fn as_json(node: &NodeSeen) -> Value {
     })
 }
 
-fn state(node: &NodeSeen) -> &'static str {
+fn state(node: &NodeStatus) -> &'static str {
     if node.is_dead { "dead" } else { "alive" }
 }
 
-fn print_table(nodes: &[NodeSeen], now: Timestamp) {
+fn print_table(nodes: &[NodeStatus], now: Timestamp) {
     let head = [
         "NODE", "STATE", "FOR", "HOLDS", "VERSION", "SCHEMA", "HOST", "LISTEN",
     ];

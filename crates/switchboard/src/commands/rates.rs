@@ -7,7 +7,7 @@ use domain::ports::CatalogueKind;
 use domain::{AccountId, Channel};
 use engine::catalogue::prices::{Format, PriceDifference, PriceList, PriceRow};
 use engine::catalogue::{ImportError, PricePlan, price_kind};
-use engine::{By, Catalogues};
+use engine::{Actor, Catalogues};
 use serde_json::{Value, json};
 
 use super::{catalogues, files, history, print_json, refused, store};
@@ -62,7 +62,11 @@ async fn import(config: &Config, args: RatesImport) -> anyhow::Result<()> {
     let version = if args.dry_run {
         None
     } else {
-        Some(catalogues.import_prices(&By::command_line(), plan).await?)
+        Some(
+            catalogues
+                .import_prices(&Actor::command_line(), plan)
+                .await?,
+        )
     };
     if args.output.json {
         let mut shown = difference_as_json(&difference);

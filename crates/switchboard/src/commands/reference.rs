@@ -8,7 +8,7 @@ use domain::Channel;
 use domain::ports::CatalogueKind;
 use engine::catalogue::prices::{Format, PriceList, Prices};
 use engine::catalogue::{ImportError, ReferenceFiles, ReferencePlan};
-use engine::{By, Catalogues};
+use engine::{Actor, Catalogues};
 use indicatif::ProgressBar;
 use numbering::reference::{Changes, Difference, Files, Reference};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ async fn import(catalogues: &Catalogues, args: ReferenceImport) -> anyhow::Resul
         bar.set_message("storing");
         Some(
             catalogues
-                .import_reference(&By::command_line(), plan)
+                .import_reference(&Actor::command_line(), plan)
                 .await?,
         )
     };

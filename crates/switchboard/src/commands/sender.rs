@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use domain::AccountId;
 use domain::clock::SystemClock;
-use domain::ports::{Page, SenderFilter};
+use domain::ports::{ListRange, SenderFilter};
 use domain::sender::{Category, SenderRecord, SenderState, Step};
-use engine::{Accounts, By, SenderReview};
+use engine::{Accounts, Actor, SenderReview};
 use serde_json::{Value, json};
 
 use super::{TIME, account_id, print_json, store};
@@ -54,7 +54,7 @@ async fn list(
 ) -> anyhow::Result<()> {
     let mut senders = Vec::new();
     loop {
-        let page = Page {
+        let page = ListRange {
             limit: PAGE_SIZE,
             offset: senders.len() as u64,
         };
@@ -79,7 +79,7 @@ async fn decide(
     decision: &Decision,
     names: &AccountNames,
 ) -> anyhow::Result<()> {
-    let (by, reason) = (By::command_line(), decision.reason.as_deref());
+    let (by, reason) = (Actor::command_line(), decision.reason.as_deref());
     let sender = review.decide(&by, decision.id, step, reason).await?;
     if decision.output.json {
         print_json(&as_json(&sender, names));

@@ -3,8 +3,8 @@
 use domain::clock::SystemClock;
 use domain::ports::TokenRecord;
 use domain::{AllowList, Clock, Permissions};
-use engine::identity::accounts::TokenOrder;
-use engine::{Accounts, By};
+use engine::identity::accounts::TokenInput;
+use engine::{Accounts, Actor};
 use serde_json::json;
 
 use super::{accounts, print_json};
@@ -29,7 +29,9 @@ pub(super) async fn run(config: &Config, command: TokenCommand) -> anyhow::Resul
             Ok(())
         }
         TokenCommand::Revoke { id } => {
-            accounts.revoke_token(&By::command_line(), None, id).await?;
+            accounts
+                .revoke_token(&Actor::command_line(), None, id)
+                .await?;
             println!("Token {id} is revoked.");
             Ok(())
         }
@@ -43,14 +45,14 @@ async fn create(accounts: &Accounts, args: TokenArgs) -> anyhow::Result<()> {
     } else {
         args.permissions.into_iter().collect()
     };
-    let order = TokenOrder {
+    let order = TokenInput {
         name: args.name,
         permissions,
         allow: AllowList::new(args.allow_ips),
         expires: args.expires.map(|lifetime| SystemClock.now() + lifetime),
     };
     let (id, token) = accounts
-        .create_token(&By::command_line(), account.id, order)
+        .create_token(&Actor::command_line(), account.id, order)
         .await?;
     if args.output.json {
         print_json(&json!({ "id": id.get(), "token": token.reveal() }));

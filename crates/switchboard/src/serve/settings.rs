@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use dashboard::{DashboardSettings, oauth_refused, session_cookie_name};
-use domain::ports::NodeCard;
+use domain::ports::NodeInfo;
 use engine::GrantSettings;
 use jiff::SignedDuration;
 use web::rest::MAX_CORRECTIONS;
@@ -25,7 +25,7 @@ pub(super) fn engine_settings(
 ) -> anyhow::Result<engine::Settings> {
     let days = |days: u32| SignedDuration::from_hours(i64::from(days) * 24);
     Ok(engine::Settings {
-        card: NodeCard {
+        card: NodeInfo {
             roles: roles.iter().map(|role| role.name()).collect(),
             works: roles.contains(&Role::Worker),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 use http::{HeaderMap, StatusCode};
 use rmcp::model::{
     CallToolRequestParams, ErrorCode, ErrorData, InitializeRequestParams, PaginatedRequestParams,
@@ -274,7 +274,7 @@ fn check_version(headers: &HeaderMap, params: Option<&Value>) -> Result<(), Erro
     let supported: Vec<&str> = VERSIONS.iter().map(ProtocolVersion::as_str).collect();
     let message = format!(
         "The version {} of the protocol is not spoken here.",
-        Shown(text)
+        Quoted(text)
     );
     let data = json!({ "requested": text, "supported": supported });
     Err(ErrorData::new(

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 use http::request::Parts;
 use http::{HeaderName, Response, StatusCode};
 use requests::REQUIRED_PERMISSION;
@@ -211,7 +211,7 @@ impl ServerHandler for ToolServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = tools::ALL.iter().find(|tool| tool.name == request.name) else {
-            let message = format!("There is no tool {}.", Shown(&request.name));
+            let message = format!("There is no tool {}.", Quoted(&request.name));
             return Err(ErrorData::invalid_params(message, None));
         };
         let parts = context

@@ -42,7 +42,7 @@ pub(super) async fn authorize(State(oauth): State<Arc<OAuth>>, request: Request)
             let refusal = Refusal::new(StatusCode::BAD_REQUEST, error, words);
             oauth.refuse(&parts.headers, refusal)
         }
-        Err(AuthorizeError::Shown(words)) => {
+        Err(AuthorizeError::Quoted(words)) => {
             oauth.refuse(&parts.headers, Refusal::invalid_request(words))
         }
         Err(AuthorizeError::Store(error)) => oauth.refuse(&parts.headers, error.into()),

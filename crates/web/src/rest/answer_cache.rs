@@ -7,7 +7,7 @@ use arc_swap::ArcSwapOption;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use domain::{AccountId, Country};
-use engine::catalogue::Live;
+use engine::catalogue::CatalogueSnapshot;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use numbering::reference::OperatorId;
@@ -96,14 +96,14 @@ pub(super) struct AnswerCache {
 }
 
 struct Generation {
-    live: Arc<Live>,
+    live: Arc<CatalogueSnapshot>,
     answers: RwLock<HashMap<Subject, Arc<CachedAnswer>>>,
 }
 
 impl AnswerCache {
     pub(super) fn get(
         &self,
-        live: &Arc<Live>,
+        live: &Arc<CatalogueSnapshot>,
         subject: Subject,
         make: impl FnOnce() -> CachedAnswer,
     ) -> Arc<CachedAnswer> {
@@ -122,7 +122,7 @@ impl AnswerCache {
         })
     }
 
-    fn generation(&self, live: &Arc<Live>) -> Arc<Generation> {
+    fn generation(&self, live: &Arc<CatalogueSnapshot>) -> Arc<Generation> {
         if let Some(current) = &*self.current.load()
             && Arc::ptr_eq(&current.live, live)
         {

@@ -7,8 +7,8 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use domain::MessageId;
 use domain::message::lookup::LookupRecord;
-use domain::shown::Shown;
-use engine::sending::submit::LookupOrder;
+use domain::quoted::Quoted;
+use engine::sending::submit::LookupInput;
 use http::HeaderMap;
 use requests::Problem;
 use serde::Serialize;
@@ -74,7 +74,7 @@ pub(super) async fn look_up(
         return Ok(answer(earlier.first));
     }
     let mut fields = Fields::parse(&body)?;
-    let order = LookupOrder {
+    let order = LookupInput {
         msisdn: require(
             fields.take_digits("msisdn")?,
             "msisdn",
@@ -143,7 +143,7 @@ pub(super) async fn status(
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
     let text = path.map_or_else(|_| String::new(), |Path(text)| text);
-    let unknown = || Problem::not_found(format!("There is no lookup {}.", Shown(&text)));
+    let unknown = || Problem::not_found(format!("There is no lookup {}.", Quoted(&text)));
     let id = text.parse().map_err(|_| unknown())?;
     let found = rest
         .engine

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 use engine::sending::submit::Invalid;
 use requests::Problem;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -150,7 +150,7 @@ impl fmt::Display for Value<'_> {
             Self::Whole(number) => write!(f, "{number} is a number"),
             // Debug format keeps `1.0` a fraction and `1e300` short.
             Self::Fraction(number) => write!(f, "{number:?} is a number"),
-            Self::Text(text) => write!(f, "{} is a string", Shown(text)),
+            Self::Text(text) => write!(f, "{} is a string", Quoted(text)),
             Self::Null | Self::List(_) | Self::Object(_) => write!(f, "{} was sent", self.kind()),
         }
     }
@@ -222,7 +222,7 @@ impl<'de> Visitor<'de> for AnyValue {
             if twice {
                 return Err(A::Error::custom(format_args!(
                     "the key {} stands twice",
-                    Shown(&key)
+                    Quoted(&key)
                 )));
             }
             fields.push((key, map.next_value()?));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
 use domain::Channel;
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use requests::Problem;
 use serde::Serialize;
@@ -121,7 +121,7 @@ fn read_format(query: &str) -> Result<RateFormat, Problem> {
         None | Some("json") => Ok(RateFormat::Json),
         Some("csv") => Ok(RateFormat::Csv),
         Some(other) => {
-            let shown = Shown(other);
+            let shown = Quoted(other);
             let message = format!(
                 "Invalid value for the query parameter 'format': {shown}; give json or csv."
             );

@@ -6,7 +6,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
 use domain::Country;
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 use http::HeaderMap;
 use numbering::reference::{NetworkEntry, Operator, OperatorId, Prefix};
 use requests::Problem;
@@ -77,7 +77,7 @@ pub(super) async fn operator(
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
     let text = path.map_or_else(|_| String::new(), |Path(text)| text);
-    let unknown = || Problem::not_found(format!("There is no operator {}.", Shown(&text)));
+    let unknown = || Problem::not_found(format!("There is no operator {}.", Quoted(&text)));
     let live = rest.engine.catalogues.live();
     let id = text
         .parse()
@@ -250,7 +250,7 @@ fn read_page(query: &str) -> Result<usize, Problem> {
     // A page with more digits than a number holds is past every end.
     let number = is_number.then(|| value.parse().unwrap_or(usize::MAX));
     number.filter(|page| *page > 0).ok_or_else(|| {
-        let shown = Shown(&value);
+        let shown = Quoted(&value);
         Problem::bad_request(format!(
             "Invalid value for the query parameter 'Page': {shown}; give a whole number from 1."
         ))

@@ -7,10 +7,10 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use domain::SenderId;
-use domain::ports::Page;
+use domain::ports::ListRange;
+use domain::quoted::Quoted;
 use domain::sender::{Category, NotAPin, SenderRecord, SenderState};
-use domain::shown::Shown;
-use engine::senders::SenderOrder;
+use engine::senders::SenderInput;
 use engine::sending::submit::Invalid;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
@@ -63,8 +63,8 @@ pub(super) async fn register(
     Ok(response)
 }
 
-fn read_order(mut fields: Fields<'_>) -> Result<SenderOrder<'_>, Invalid> {
-    let order = SenderOrder {
+fn read_order(mut fields: Fields<'_>) -> Result<SenderInput<'_>, Invalid> {
+    let order = SenderInput {
         name: require(fields.take_digits("name")?, "name", "the name or number")?,
         kind: require(fields.take_text("type")?, "type", "AlphaNumeric or MSISDN")?,
         category: fields.take_text("category")?,
@@ -211,8 +211,8 @@ pub(super) async fn list(
     Ok(axum::Json(senders).into_response())
 }
 
-fn read_page(query: &str) -> Result<Page, Problem> {
-    let mut page = Page {
+fn read_page(query: &str) -> Result<ListRange, Problem> {
+    let mut page = ListRange {
         limit: MAX_LIST,
         offset: 0,
     };
@@ -260,5 +260,5 @@ fn read_id(path: Result<Path<String>, PathRejection>) -> Result<SenderId, Proble
 }
 
 fn unknown(id: &str) -> Problem {
-    Problem::not_found(format!("There is no sender {}.", Shown(id)))
+    Problem::not_found(format!("There is no sender {}.", Quoted(id)))
 }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
-use domain::message::{MessageRecord, MessageState, ScheduledRecord, SubmitReceipt};
-use domain::ports::{Cancel, Page};
-use domain::shown::Shown;
+use domain::message::{AcceptedMessages, MessageRecord, MessageState, ScheduledRecord};
+use domain::ports::{Cancel, ListRange};
+use domain::quoted::Quoted;
 use domain::{AccountId, Code, MessageId, Timestamp};
-use engine::sending::submit::{Invalid, Repeatable, SmsOrder, To};
+use engine::sending::submit::{IdempotentRequest, Invalid, SmsInput, To};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use requests::Problem;
@@ -74,18 +74,21 @@ pub(super) async fn send(
 pub(super) async fn find_answer(
     rest: &Rest,
     account: AccountId,
-    request: &Repeatable,
-) -> Result<Option<SubmitReceipt>, Problem> {
+    request: &IdempotentRequest,
+) -> Result<Option<AcceptedMessages>, Problem> {
     let found = rest.engine.submit.find_answer(account, request).await;
     found.map_err(|error| Problem::from_submit(error, &rest.settings.currency))
 }
 
-pub(super) fn repeatable(headers: &HeaderMap, body: &[u8]) -> Result<Option<Repeatable>, Problem> {
+pub(super) fn repeatable(
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Option<IdempotentRequest>, Problem> {
     let Some(key) = headers.get("idempotency-key") else {
         return Ok(None);
     };
     let invalid = "The Idempotency-Key must have 1 to 255 visible ASCII characters.";
-    Repeatable::new(key.as_bytes(), body)
+    IdempotentRequest::new(key.as_bytes(), body)
         .map(Some)
         .ok_or_else(|| Problem::bad_request(invalid))
 }
@@ -104,8 +107,8 @@ pub(super) fn read_recipients<'a>(fields: &mut Fields<'a>) -> Result<To<'a>, Inv
     }
 }
 
-pub(super) fn read_order(mut fields: Fields<'_>) -> Result<SmsOrder<'_>, Invalid> {
-    let order = SmsOrder {
+pub(super) fn read_order(mut fields: Fields<'_>) -> Result<SmsInput<'_>, Invalid> {
+    let order = SmsInput {
         to: read_recipients(&mut fields)?,
         from: require(
             fields.take_digits("from")?,
@@ -125,7 +128,7 @@ pub(super) fn read_order(mut fields: Fields<'_>) -> Result<SmsOrder<'_>, Invalid
     Ok(order)
 }
 
-pub(super) fn answer(rest: &Rest, receipt: SubmitReceipt) -> Response {
+pub(super) fn answer(rest: &Rest, receipt: AcceptedMessages) -> Response {
     let mut body = String::with_capacity(2 + 20 * receipt.messages as usize);
     for id in receipt.ids() {
         let lead = if body.is_empty() { "[\"" } else { ",\"" };
@@ -206,8 +209,8 @@ pub(super) async fn list(
     Ok(axum::Json(records).into_response())
 }
 
-fn read_page(query: &str) -> Result<Page, Problem> {
-    let mut page = Page {
+fn read_page(query: &str) -> Result<ListRange, Problem> {
+    let mut page = ListRange {
         limit: MAX_LIST,
         offset: 0,
     };
@@ -238,7 +241,7 @@ pub(super) fn in_range(name: &str, value: &str, min: u64, max: u64) -> Result<u6
         .ok()
         .filter(|number| (min..=max).contains(number));
     number.ok_or_else(|| {
-        let shown = Shown(value);
+        let shown = Quoted(value);
         Problem::bad_request(format!("Invalid value for the query parameter '{name}': {shown}; give a whole number from {min} to {max}."))
     })
 }
@@ -383,7 +386,7 @@ fn read_id(text: &str) -> Result<MessageId, Problem> {
 }
 
 fn unknown_message(id: &str) -> Problem {
-    Problem::not_found(format!("There is no message {}.", Shown(id)))
+    Problem::not_found(format!("There is no message {}.", Quoted(id)))
 }
 
 fn utc(time: Timestamp) -> String {

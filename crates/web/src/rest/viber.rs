@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use engine::sending::submit::{ActionOrder, Invalid, ViberOrder};
+use engine::sending::submit::{ActionInput, Invalid, ViberInput};
 use http::HeaderMap;
 use requests::Problem;
 use utoipa::ToSchema;
@@ -121,12 +121,12 @@ pub(super) async fn send(
     Ok(sms::answer(&rest, sent.await.map_err(problem)?))
 }
 
-fn read_order(mut fields: Fields<'_>) -> Result<ViberOrder<'_>, Invalid> {
+fn read_order(mut fields: Fields<'_>) -> Result<ViberInput<'_>, Invalid> {
     let mut interactive = take_object(&mut fields, "im")?.unwrap_or_default();
     let action = take_object(&mut interactive, "action")?;
     let image = take_object(&mut interactive, "image")?;
     let from = fields.take_digits("from")?;
-    Ok(ViberOrder {
+    Ok(ViberInput {
         to: sms::read_recipients(&mut fields)?,
         from: require(from, "from", "an approved sender")?,
         message: require(fields.take_text("message")?, "message", "the text")?,
@@ -140,8 +140,8 @@ fn read_order(mut fields: Fields<'_>) -> Result<ViberOrder<'_>, Invalid> {
     })
 }
 
-fn read_action(mut fields: Fields<'_>) -> Result<ActionOrder<'_>, Invalid> {
-    Ok(ActionOrder {
+fn read_action(mut fields: Fields<'_>) -> Result<ActionInput<'_>, Invalid> {
+    Ok(ActionInput {
         url: fields.take_text("url")?,
         title: fields.take_text("title")?,
     })

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::AccountId;
-use domain::ports::{CallbackFilter, Page, StoreError};
+use domain::ports::{CallbackFilter, ListRange, StoreError};
 use http::StatusCode;
 
 use super::filter::Filters;
@@ -57,7 +57,7 @@ async fn most(
     account: AccountId,
     filters: &Filters,
 ) -> Result<(String, bool), StoreError> {
-    let page = Page {
+    let page = ListRange {
         limit: MOST_COUNTED + 1,
         offset: 0,
     };

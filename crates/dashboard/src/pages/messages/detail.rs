@@ -11,7 +11,7 @@ use domain::message::code_text;
 use domain::message::outcome::Outcome;
 use domain::message::text::Coding;
 use domain::message::{MessageState, TestMode};
-use domain::ports::{CallbackState, MessageStory};
+use domain::ports::{CallbackState, MessageDetail};
 use domain::{Channel, MessageId};
 use http::StatusCode;
 use url::form_urlencoded;
@@ -130,7 +130,7 @@ async fn follow(
 }
 
 impl Dashboard {
-    async fn find_detail(&self, member: &Member, id: &str) -> Result<MessageStory, Failure> {
+    async fn find_detail(&self, member: &Member, id: &str) -> Result<MessageDetail, Failure> {
         let not_found = || Failure::NotFound(Box::new(member.frame()));
         let id = id.parse().map_err(|_| not_found())?;
         let detail = self
@@ -141,7 +141,7 @@ impl Dashboard {
         detail.ok_or_else(not_found)
     }
 
-    pub(crate) fn message_view(&self, detail: MessageStory) -> MessageView {
+    pub(crate) fn message_view(&self, detail: MessageDetail) -> MessageView {
         let catalogues = self.engine.catalogues.live();
         let summary = &detail.summary;
         let interactive = detail.interactive.as_ref();
@@ -178,7 +178,7 @@ impl Dashboard {
 }
 
 /// Whether nothing more will happen.
-fn is_over(detail: &MessageStory) -> bool {
+fn is_over(detail: &MessageDetail) -> bool {
     let has_ended = match detail.summary.state {
         MessageState::Scheduled { .. } | MessageState::Queued | MessageState::Sent => false,
         MessageState::Cancelled { .. } => true,
@@ -196,7 +196,7 @@ fn is_over(detail: &MessageStory) -> bool {
             .all(|(callback, _)| is_told(callback.state))
 }
 
-fn size(detail: &MessageStory) -> String {
+fn size(detail: &MessageDetail) -> String {
     let parts = match detail.shape.parts {
         1 => "1 part".to_owned(),
         parts => format!("{parts} parts"),
@@ -217,7 +217,7 @@ fn pretty_json(json: &str) -> String {
     pretty.unwrap_or_else(|_| json.to_owned())
 }
 
-fn again(detail: &MessageStory) -> Option<String> {
+fn again(detail: &MessageDetail) -> Option<String> {
     let summary = &detail.summary;
     let fits = summary.channel == Channel::Sms && summary.text.len() <= MAX_CARRIED_BYTES;
     let is_readable = summary.text != code_text::SHOWN;

@@ -2,9 +2,9 @@
 
 use domain::delivery::CallbackAttempt;
 use domain::message::MessageState;
-use domain::message::code::{Code, Lasting};
+use domain::message::code::{Code, Permanence};
 use domain::message::outcome::Outcome;
-use domain::ports::{CallbackRecord, CallbackState, MessageStory, MessageSummary, PartStory};
+use domain::ports::{CallbackRecord, CallbackState, MessageDetail, MessageSummary, PartDetail};
 use domain::{Channel, Timestamp};
 
 use crate::kit::format::{Moment, money};
@@ -48,7 +48,7 @@ impl Event {
 }
 
 /// Past events by time, then what is still to come.
-pub(super) fn events(detail: &MessageStory, currency: &str) -> Vec<Event> {
+pub(super) fn events(detail: &MessageDetail, currency: &str) -> Vec<Event> {
     let mut past: Vec<(Timestamp, Event)> = Vec::new();
     let accepted = detail.summary.accepted_at;
     let price = money(detail.summary.price, currency);
@@ -73,7 +73,7 @@ pub(super) fn events(detail: &MessageStory, currency: &str) -> Vec<Event> {
     events
 }
 
-fn part_taken(part: &PartStory, detail: &MessageStory) -> (Timestamp, Event) {
+fn part_taken(part: &PartDetail, detail: &MessageDetail) -> (Timestamp, Event) {
     let title = match detail.shape.parts {
         1 => format!("Taken by carrier {}", part.carrier),
         parts => format!(
@@ -117,8 +117,10 @@ fn ended(channel: Channel, outcome: Outcome, at: Timestamp) -> Event {
             let title = format!("Failed: {} (error {})", entry.words, entry.number);
             let event = Event::new(at, "bad", title).with(entry.hint);
             match entry.lasting {
-                Lasting::Permanent => event.with("It would fail again if it were sent unchanged."),
-                Lasting::Temporary | Lasting::Neither => event,
+                Permanence::Permanent => {
+                    event.with("It would fail again if it were sent unchanged.")
+                }
+                Permanence::Temporary | Permanence::Neither => event,
             }
         }
     }
@@ -150,7 +152,7 @@ fn attempt(callback: &CallbackRecord, attempt: &CallbackAttempt) -> (Timestamp, 
     (attempt.at, event)
 }
 
-fn waiting(detail: &MessageStory) -> Option<Event> {
+fn waiting(detail: &MessageDetail) -> Option<Event> {
     let event = match detail.summary.state {
         MessageState::Ended { .. } | MessageState::Cancelled { .. } => return None,
         MessageState::Scheduled { at } => Event {
@@ -213,9 +215,9 @@ mod tests {
         Timestamp::from_second(second).expect("in range")
     }
 
-    fn detail(state: MessageState) -> MessageStory {
+    fn detail(state: MessageState) -> MessageDetail {
         let account = AccountId::new(1).expect("in range");
-        MessageStory {
+        MessageDetail {
             summary: MessageSummary {
                 id: MessageId::new(7).expect("in range"),
                 account,
@@ -274,7 +276,7 @@ mod tests {
         }
     }
 
-    fn titles(detail: &MessageStory) -> Vec<(&'static str, String)> {
+    fn titles(detail: &MessageDetail) -> Vec<(&'static str, String)> {
         let events = events(detail, "EUR").into_iter();
         events.map(|event| (event.kind, event.title)).collect()
     }
@@ -288,7 +290,7 @@ mod tests {
         let tries = [attempt(104, 200, "<b>no</b>"), attempt(110, 500, "")];
         let waiting = CallbackState::Waiting { due_at: at(140) };
         let mut message = detail(failed);
-        message.parts.push(PartStory {
+        message.parts.push(PartDetail {
             part: 1,
             carrier: "alpha".to_owned(),
             reference: "x1".to_owned(),
@@ -337,7 +339,7 @@ mod tests {
             ),
             (MessageState::Cancelled { at: at(120) }, None, "Cancelled"),
         ] {
-            let message = MessageStory {
+            let message = MessageDetail {
                 attempts,
                 due_at: Some(at(200)),
                 ..detail(state)

@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::billing::{LedgerEntry, SpendingRules};
 use domain::note::Note;
-use domain::ports::{AccountRecord, Look};
+use domain::ports::{AccountRecord, Cursor};
 use domain::{AccountId, Money};
 use engine::identity::accounts::AccountError;
 use engine::reading::traffic::Totals;
@@ -275,7 +275,7 @@ async fn build(
     limits: LimitsForm,
 ) -> Result<AccountPage, Failure> {
     let accounts = &dashboard.engine.accounts;
-    let look = Look {
+    let look = Cursor {
         before: query.get("before").and_then(|id| id.parse().ok()),
         limit: PAGE_SIZE,
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use domain::ports::{AccountRecord, Look};
+use domain::ports::{AccountRecord, Cursor};
 use domain::{AccountId, Money};
 use engine::identity::accounts::AccountError;
 use http::StatusCode;
@@ -105,7 +105,7 @@ async fn page(
     status: StatusCode,
 ) -> Result<Response, Failure> {
     let before = query.get("before").and_then(|id| id.parse().ok());
-    let look = Look {
+    let look = Cursor {
         before: before.and_then(AccountId::new),
         limit: PAGE_SIZE,
     };

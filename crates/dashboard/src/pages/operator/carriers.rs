@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use domain::ports::CarrierSeen;
+use domain::ports::NodeCarrierStatus;
 use http::StatusCode;
 
 use crate::Dashboard;
@@ -89,8 +89,8 @@ async fn table(dashboard: &Dashboard) -> Result<CarrierTable, Failure> {
     })
 }
 
-impl From<CarrierSeen> for CarrierRow {
-    fn from(seen: CarrierSeen) -> Self {
+impl From<NodeCarrierStatus> for CarrierRow {
+    fn from(seen: NodeCarrierStatus) -> Self {
         let note = seen.note;
         let state = note.state.clone();
         let shown = |number: u32| count(number.into());
@@ -120,17 +120,17 @@ impl From<CarrierSeen> for CarrierRow {
 #[cfg(test)]
 mod tests {
     use domain::NodeId;
-    use domain::ports::{CarrierNote, CarrierState, Health};
+    use domain::ports::{CarrierState, CarrierStatus, Health};
 
     use super::*;
 
     /// A note quotes text of the carrier.
     #[test]
     fn text_of_a_carrier_is_escaped() {
-        let seen = CarrierSeen {
+        let seen = NodeCarrierStatus {
             node: NodeId::new(1).expect("in range"),
             at: domain::Timestamp::UNIX_EPOCH,
-            note: CarrierNote {
+            note: CarrierStatus {
                 name: "alpha".to_owned(),
                 kind: "smpp".to_owned(),
                 state: CarrierState {

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use domain::NodeId;
-use domain::ports::{CarrierSeen, NodeSeen};
+use domain::ports::{NodeCarrierStatus, NodeStatus};
 use http::StatusCode;
 
 use crate::Dashboard;
@@ -75,7 +75,7 @@ pub(super) async fn show(
 }
 
 impl NodeRow {
-    fn new(node: &NodeSeen, this: NodeId, carriers: &[CarrierSeen]) -> Self {
+    fn new(node: &NodeStatus, this: NodeId, carriers: &[NodeCarrierStatus]) -> Self {
         let own = carriers.iter().filter(|seen| seen.node == node.node);
         let own: Vec<&str> = own.map(|seen| seen.note.name.as_str()).collect();
         let facts = node.facts.as_ref();

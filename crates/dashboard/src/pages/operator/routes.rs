@@ -8,7 +8,7 @@ use axum::response::Response;
 use domain::ports::Health;
 use domain::{AccountId, AccountName, Channel, Country, Msisdn};
 use engine::identity::accounts::AccountError;
-use engine::sending::routing::{Choice, Condition, Plan, Rule, Traced, TracedCarrier};
+use engine::sending::routing::{Choice, Condition, Plan, RouteCarrier, Rule, TracedRoute};
 use http::StatusCode;
 
 use super::Field;
@@ -113,7 +113,7 @@ async fn trace(
     dashboard: &Dashboard,
     channel: Channel,
     form: &mut RouteForm,
-) -> Result<Option<(Msisdn, Traced)>, Failure> {
+) -> Result<Option<(Msisdn, TracedRoute)>, Failure> {
     let to = match Msisdn::parse(&form.to.text) {
         Ok(to) => to,
         Err(problem) => {
@@ -215,7 +215,7 @@ impl ChannelOption {
 }
 
 impl RouteTrace {
-    fn new(dashboard: &Dashboard, plan: &Plan, to: Msisdn, traced: &Traced) -> Self {
+    fn new(dashboard: &Dashboard, plan: &Plan, to: Msisdn, traced: &TracedRoute) -> Self {
         let currency = &dashboard.settings.currency;
         let live = dashboard.engine.catalogues.live();
         let operator = traced
@@ -254,7 +254,7 @@ impl RouteTrace {
 }
 
 impl CarrierStep {
-    fn new(carrier: &TracedCarrier, total: u64, currency: &str) -> Self {
+    fn new(carrier: &RouteCarrier, total: u64, currency: &str) -> Self {
         let share = carrier.weight.map(|weight| {
             let percent = u64::from(weight) * 100 / total.max(1);
             format!("first for {percent} % of the messages")

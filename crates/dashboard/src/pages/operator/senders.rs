@@ -7,7 +7,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::note::Note;
-use domain::ports::{Page as Range, SenderFilter};
+use domain::ports::{ListRange, SenderFilter};
 use domain::sender::{Category, SenderRecord, SenderState, Step};
 use domain::{AccountId, SenderId};
 use engine::senders::ReviewError;
@@ -185,7 +185,7 @@ async fn build(
         state: Some(view.state),
         after: view.after,
     };
-    let range = Range {
+    let range = ListRange {
         limit: PAGE_SIZE,
         offset: 0,
     };

@@ -3,7 +3,7 @@
 use domain::person::{Email, Role};
 use domain::{AccountId, PersonId};
 use engine::identity::accounts::AccountError;
-use engine::identity::people::{Invited, ManageError, Reach};
+use engine::identity::people::{Invited, ManageError, PeopleScope};
 
 use super::{Dashboard, Failure, Frame, InviteForm, Link, Session};
 use crate::kit::form::Form;
@@ -64,20 +64,20 @@ impl From<ManageError> for Refused {
 pub(super) async fn run(
     dashboard: &Dashboard,
     session: &Session,
-    reach: Reach,
+    scope: PeopleScope,
     mut form: Form,
 ) -> Result<FormResult, Failure> {
     let action = form.take("action");
     if action == "invite" {
-        return invite(dashboard, session, reach, form).await;
+        return invite(dashboard, session, scope, form).await;
     }
     let done = match action.as_str() {
-        "withdraw" => withdraw(dashboard, session, reach, &form).await,
-        "reset" => reset(dashboard, session, reach, &form).await,
-        "role" => set_role(dashboard, session, reach, &form).await,
-        "remove" => remove(dashboard, session, reach, &form).await,
-        "remove-from" => remove_from(dashboard, session, reach, &form).await,
-        "remove-second-factor" => remove_second_factor(dashboard, session, reach, &form).await,
+        "withdraw" => withdraw(dashboard, session, scope, &form).await,
+        "reset" => reset(dashboard, session, scope, &form).await,
+        "role" => set_role(dashboard, session, scope, &form).await,
+        "remove" => remove(dashboard, session, scope, &form).await,
+        "remove-from" => remove_from(dashboard, session, scope, &form).await,
+        "remove-second-factor" => remove_second_factor(dashboard, session, scope, &form).await,
         _ => return Err(Failure::Form),
     };
     match done {
@@ -91,7 +91,7 @@ pub(super) async fn run(
 async fn invite(
     dashboard: &Dashboard,
     session: &Session,
-    reach: Reach,
+    scope: PeopleScope,
     mut form: Form,
 ) -> Result<FormResult, Failure> {
     let mut typed = InviteForm {
@@ -106,10 +106,10 @@ async fn invite(
             .parse()
             .map_err(|_| Refused::Words("Write it like ann@example.com.".to_owned()))?;
         let role = role(&typed.role)?;
-        let account = account(dashboard, reach, role, &typed.account).await?;
+        let account = account(dashboard, scope, role, &typed.account).await?;
         let people = &dashboard.engine.people;
         let by = session.by();
-        let invited = people.invite_within(&by, reach, email.clone(), role, account);
+        let invited = people.invite_within(&by, scope, email.clone(), role, account);
         Ok(link(dashboard, &email, &invited.await?))
     };
     match invited.await {
@@ -132,7 +132,7 @@ async fn invite(
 async fn withdraw(
     dashboard: &Dashboard,
     session: &Session,
-    reach: Reach,
+    scope: PeopleScope,
     form: &Form,
 ) -> Result<FormResult, Refused> {
     let email = form.get("email").and_then(|email| email.parse().ok());
@@ -140,7 +140,7 @@ async fn withdraw(
     let people = &dashboard.engine.people;
     let account = form.get("account").and_then(|id| id.parse().ok());
     people
-        .withdraw_invitations(&session.by(), reach, &email, account)
+        .withdraw_invitations(&session.by(), scope, &email, account)
         .await?;
     let text = format!("The link for {email} no longer works.");
     Ok(FormResult::succeeded(session, text))
@@ -149,11 +149,11 @@ async fn withdraw(
 async fn reset(
     dashboard: &Dashboard,
     session: &Session,
-    reach: Reach,
+    scope: PeopleScope,
     form: &Form,
 ) -> Result<FormResult, Refused> {
     let people = &dashboard.engine.people;
-    let made = people.reset(&session.by(), reach, person(form)?).await?;
+    let made = people.reset(&session.by(), scope, person(form)?).await?;
     let (person, invited) = made;
     Ok(FormResult {
         link: Some(link(dashboard, &person.email, &invited)),
@@ -164,15 +164,15 @@ async fn reset(
 async fn set_role(
     dashboard: &Dashboard,
     session: &Session,
-    reach: Reach,
+    scope: PeopleScope,
     form: &Form,
 ) -> Result<FormResult, Refused> {
     let role = role(form.get("role").unwrap_or_default())?;
     let name = form.get("account").unwrap_or_default();
-    let account = account(dashboard, reach, role, name).await?;
+    let account = account(dashboard, scope, role, name).await?;
     let people = &dashboard.engine.people;
     let changed = people
-        .set_role(&session.by(), reach, person(form)?, role, account)
+        .set_role(&session.by(), scope, person(form)?, role, account)
         .await?;
     let text = format!("{} is {role} now.", changed.email);
     Ok(FormResult::succeeded(session, text))
@@ -181,14 +181,14 @@ async fn set_role(
 async fn remove(
     dashboard: &Dashboard,
     session: &Session,
-    reach: Reach,
+    scope: PeopleScope,
     form: &Form,
 ) -> Result<FormResult, Refused> {
     let people = &dashboard.engine.people;
-    let removed = people.remove(&session.by(), reach, person(form)?).await?;
-    let text = match reach {
-        Reach::Everybody => format!("{} can no longer sign in.", removed.email),
-        Reach::Account(_) => format!("{} no longer belongs to this account.", removed.email),
+    let removed = people.remove(&session.by(), scope, person(form)?).await?;
+    let text = match scope {
+        PeopleScope::Everybody => format!("{} can no longer sign in.", removed.email),
+        PeopleScope::Account(_) => format!("{} no longer belongs to this account.", removed.email),
     };
     Ok(FormResult::succeeded(session, text))
 }
@@ -196,10 +196,10 @@ async fn remove(
 async fn remove_from(
     dashboard: &Dashboard,
     session: &Session,
-    reach: Reach,
+    scope: PeopleScope,
     form: &Form,
 ) -> Result<FormResult, Refused> {
-    only_operators(session, reach)?;
+    only_operators(session, scope)?;
     let account = form.get("account").and_then(|id| id.parse().ok());
     let account: AccountId = account.ok_or(Refused::Failure(Failure::Form))?;
     let people = &dashboard.engine.people;
@@ -212,10 +212,10 @@ async fn remove_from(
     Ok(FormResult::succeeded(session, text))
 }
 
-fn only_operators(session: &Session, reach: Reach) -> Result<(), Refused> {
-    match reach {
-        Reach::Everybody => Ok(()),
-        Reach::Account(_) => {
+fn only_operators(session: &Session, scope: PeopleScope) -> Result<(), Refused> {
+    match scope {
+        PeopleScope::Everybody => Ok(()),
+        PeopleScope::Account(_) => {
             let frame = Box::new(session.frame());
             Err(Refused::Failure(Failure::NotYours(frame)))
         }
@@ -225,10 +225,10 @@ fn only_operators(session: &Session, reach: Reach) -> Result<(), Refused> {
 async fn remove_second_factor(
     dashboard: &Dashboard,
     session: &Session,
-    reach: Reach,
+    scope: PeopleScope,
     form: &Form,
 ) -> Result<FormResult, Refused> {
-    only_operators(session, reach)?;
+    only_operators(session, scope)?;
     let people = &dashboard.engine.people;
     let person = people
         .remove_second_factor(&session.by(), person(form)?)
@@ -250,11 +250,11 @@ fn role(name: &str) -> Result<Role, Refused> {
 /// Admins invite into their own account. Operators name an account, except for another operator.
 async fn account(
     dashboard: &Dashboard,
-    reach: Reach,
+    scope: PeopleScope,
     role: Role,
     name: &str,
 ) -> Result<Option<AccountId>, Refused> {
-    if let Reach::Account(account) = reach {
+    if let PeopleScope::Account(account) = scope {
         return Ok(Some(account));
     }
     match name.trim() {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use domain::access::token::TokenHash;
-use engine::sending::submit::{Repeatable, SmsOrder, To};
+use engine::sending::submit::{IdempotentRequest, SmsInput, To};
 
 use crate::kit::browser::{hex, random_key};
 use crate::kit::form::Form;
@@ -86,9 +86,9 @@ impl Draft {
         numbers.map(Cow::Borrowed).collect()
     }
 
-    pub(super) fn order(&self) -> SmsOrder<'_> {
+    pub(super) fn order(&self) -> SmsInput<'_> {
         let given = |text: &'_ str| (!text.is_empty()).then(|| text.to_owned().into());
-        SmsOrder {
+        SmsInput {
             to: To::List(self.recipients()),
             from: Cow::Borrowed(&self.from),
             message: Cow::Borrowed(&self.message),
@@ -112,7 +112,7 @@ impl Draft {
     }
 
     /// The same page with the same content is sent once; with other content it is another message.
-    pub(super) fn once_only(&self) -> Repeatable {
+    pub(super) fn once_only(&self) -> IdempotentRequest {
         let all = [
             &self.once,
             &self.from,
@@ -127,7 +127,7 @@ impl Draft {
             .map(|field| format!("{} {field}\n", field.len()))
             .concat();
         let key = hex(TokenHash::of(&all).as_bytes());
-        Repeatable::new(key.as_bytes(), all.as_bytes()).expect("hex digits are visible")
+        IdempotentRequest::new(key.as_bytes(), all.as_bytes()).expect("hex digits are visible")
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::sender::{NotAPin, SenderKind};
-use engine::senders::{ConfirmError, RegisterError, SenderOrder};
+use engine::senders::{ConfirmError, RegisterError, SenderInput};
 use requests::Problem;
 
 use super::{find, sender_page};
@@ -63,7 +63,7 @@ pub(super) async fn send_pin(
     _form: Posted,
 ) -> Result<Response, Failure> {
     let sender = find(&dashboard, &member, &id).await?;
-    let order = SenderOrder {
+    let order = SenderInput {
         name: sender.name.to_string().into(),
         kind: SenderKind::Msisdn.name().into(),
         category: None,

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use domain::sender::{Category, MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, MIN_NAME_CHARS, SenderKind};
-use engine::senders::{RegisterError, SenderOrder};
+use engine::senders::{RegisterError, SenderInput};
 use engine::sending::submit::SubmitError;
 use http::StatusCode;
 use requests::Problem;
@@ -98,7 +98,7 @@ async fn register(
     mut typed: FormInput,
 ) -> Result<Response, Failure> {
     let is_name = kind == SenderKind::AlphaNumeric;
-    let order = SenderOrder {
+    let order = SenderInput {
         name: typed.text("name").into(),
         kind: kind.name().into(),
         category: typed.given("category").filter(|_| is_name).map(Into::into),

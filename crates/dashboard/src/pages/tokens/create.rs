@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use domain::{AllowList, Permission, Permissions, Timestamp, TokenSecret};
-use engine::identity::accounts::{MAX_TOKEN_NAME_CHARS, TokenOrder, check_token_name};
+use engine::identity::accounts::{MAX_TOKEN_NAME_CHARS, TokenInput, check_token_name};
 use http::StatusCode;
 use jiff::SignedDuration;
 
@@ -97,7 +97,7 @@ pub(super) async fn create(
 }
 
 /// Returns `None` if a field is invalid; `typed` then has the problem.
-fn read(typed: &mut FormInput, now: Timestamp) -> Option<TokenOrder> {
+fn read(typed: &mut FormInput, now: Timestamp) -> Option<TokenInput> {
     if let Err(problem) = check_token_name(typed.text("name")) {
         typed.refuse("name", problem);
     }
@@ -119,7 +119,7 @@ fn read(typed: &mut FormInput, now: Timestamp) -> Option<TokenOrder> {
         return None;
     }
     let lifetime = days.and_then(|days| days.parse::<i64>().ok());
-    Some(TokenOrder {
+    Some(TokenInput {
         name: typed.text("name").to_owned(),
         permissions,
         allow,

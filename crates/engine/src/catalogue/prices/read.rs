@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 use domain::{Country, Money, Network};
 use numbering::reference::Reference;
 use serde_json::{Map, Value};
@@ -190,7 +190,7 @@ fn check(raw: RawRow, reference: &Reference) -> Result<(Key, PriceRow), String> 
             let unknown = || {
                 format!(
                     "Operator: {} is no operator of {country}; name one that the reference data knows, or give an MNC",
-                    Shown(&operator)
+                    Quoted(&operator)
                 )
             };
             Key::Operator(found.ok_or_else(unknown)?.id)
@@ -211,7 +211,7 @@ fn check(raw: RawRow, reference: &Reference) -> Result<(Key, PriceRow), String> 
 fn check_mcc(text: &str) -> Result<u16, String> {
     let digits = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = digits.then(|| text.parse().ok()).flatten();
-    number.ok_or_else(|| format!("MCC: {} is not three digits", Shown(text)))
+    number.ok_or_else(|| format!("MCC: {} is not three digits", Quoted(text)))
 }
 
 fn check_network(mcc: Option<u16>, mnc: &str) -> Result<Network, String> {
@@ -219,7 +219,7 @@ fn check_network(mcc: Option<u16>, mnc: &str) -> Result<Network, String> {
     network.ok_or_else(|| {
         format!(
             "MNC: {} is not two or three digits under an MCC",
-            Shown(mnc)
+            Quoted(mnc)
         )
     })
 }

@@ -51,7 +51,7 @@ pub struct AuthorizeParams {
 pub enum AuthorizeError {
     /// The client or the redirect URI is not verified, so the person sees the error and is not redirected.
     #[error("{0}")]
-    Shown(String),
+    Quoted(String),
     /// The client may be told, at its redirect URI.
     #[error("{}", .0.description)]
     Wrong(Box<WrongQuestion>),
@@ -279,7 +279,7 @@ fn find_challenge(params: &AuthorizeParams) -> Result<Challenge, RequestError> {
 }
 
 fn shown(description: &str) -> AuthorizeError {
-    AuthorizeError::Shown(description.to_owned())
+    AuthorizeError::Quoted(description.to_owned())
 }
 
 fn unknown_client() -> AuthorizeError {

@@ -11,7 +11,7 @@ use domain::{Permission, Timestamp, TokenSecret};
 use jiff::SignedDuration;
 
 use super::{Grants, hash, in_order};
-use crate::audit::{Action, By};
+use crate::audit::{Action, Actor};
 use crate::entropy;
 use crate::identity::throttle::network;
 
@@ -135,7 +135,7 @@ impl Grants {
         let revoked = self.store.revoke_granted(&token, client_id, now).await?;
         // Recorded afterwards, because anyone may call this and strangers must not fill the audit log.
         if revoked == Revoked::Done {
-            let by = By {
+            let by = Actor {
                 who: format!("client {client_id}"),
                 address: Some(from),
             };

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use domain::oauth::{ClientProblem, ClientRecord, read_client};
-use domain::ports::{KeptClient, StoreError};
+use domain::ports::{StoreError, StoredClient};
 use domain::{Timestamp, TokenSecret};
 use jiff::SignedDuration;
 
@@ -59,7 +59,7 @@ impl Grants {
             "{ID_PREFIX}{}",
             &letters.reveal()[domain::access::token::PREFIX.len()..]
         );
-        let client = KeptClient {
+        let client = StoredClient {
             client: read_client(json, &id, false)?,
             created_at: now,
             expires: now + UNUSED_LIFETIME,

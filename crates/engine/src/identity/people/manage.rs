@@ -6,21 +6,21 @@ use domain::ports::{InvitationRecord, PersonChanged, PersonRecord, Purpose, Stor
 use domain::{AccountId, PersonId};
 
 use super::{InviteError, Invited, People};
-use crate::audit::{Action, By, RecordedChange};
+use crate::audit::{Action, Actor, RecordedChange};
 
 /// Maximum number of invitations in a list.
 const MAX_INVITATIONS: u32 = 500;
 
 /// The people that somebody may manage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum PeopleScope {
     /// For operators.
     Everybody,
     /// Admins and members of this account; for its admins.
     Account(AccountId),
 }
 
-impl Reach {
+impl PeopleScope {
     /// The account that lists are limited to.
     pub fn account(self) -> Option<AccountId> {
         match self {
@@ -81,38 +81,38 @@ impl People {
     /// People by ID, at most `limit` of those after `after`.
     pub async fn list(
         &self,
-        reach: Reach,
+        scope: PeopleScope,
         after: Option<PersonId>,
         limit: u32,
     ) -> Result<Vec<PersonRecord>, StoreError> {
-        self.store.list_people(reach.account(), after, limit).await
+        self.store.list_people(scope.account(), after, limit).await
     }
 
     /// Invitations that are still valid.
     pub async fn list_invitations(
         &self,
-        reach: Reach,
+        scope: PeopleScope,
     ) -> Result<Vec<InvitationRecord>, StoreError> {
         let now = self.clock.now();
         self.store
-            .list_invitations(reach.account(), MAX_INVITATIONS, now)
+            .list_invitations(scope.account(), MAX_INVITATIONS, now)
             .await
     }
 
     /// Like [`People::invite`], within somebody's reach.
     pub async fn invite_within(
         &self,
-        by: &By,
-        reach: Reach,
+        by: &Actor,
+        scope: PeopleScope,
         email: Email,
         role: Role,
         account: Option<AccountId>,
     ) -> Result<Invited, ManageError> {
-        if !reach.includes(role, account) {
+        if !scope.includes(role, account) {
             let action = Action::PersonInvite;
             let why = ManageError::Operator;
             self.audit
-                .record_refused(by, reach.account(), action, &email, &why)
+                .record_refused(by, scope.account(), action, &email, &why)
                 .await?;
             return Err(why);
         }
@@ -122,21 +122,21 @@ impl People {
     /// Withdraws the invitation of an address to one account, or all invitations of the address.
     pub async fn withdraw_invitations(
         &self,
-        by: &By,
-        reach: Reach,
+        by: &Actor,
+        scope: PeopleScope,
         email: &Email,
         account: Option<AccountId>,
     ) -> Result<(), ManageError> {
-        let account = reach.account().or(account);
-        let waiting = self.list_invitations(reach).await?;
+        let account = scope.account().or(account);
+        let waiting = self.list_invitations(scope).await?;
         let mut waiting = waiting.into_iter();
         let found = waiting.find(|record| {
             record.invitation.email == *email && (account.is_none() || record.account == account)
         });
         let found = found.ok_or(ManageError::NoInvitation)?;
         let is_within = match found.invitation.purpose {
-            Purpose::Join { role, account } => reach.includes(role, account),
-            Purpose::NewPassword(person) => self.get(reach, person).await.is_ok(),
+            Purpose::Join { role, account } => scope.includes(role, account),
+            Purpose::NewPassword(person) => self.get(scope, person).await.is_ok(),
         };
         if !is_within {
             return Err(ManageError::NoInvitation);
@@ -155,12 +155,13 @@ impl People {
     /// could use the link to get into the others.
     pub async fn reset(
         &self,
-        by: &By,
-        reach: Reach,
+        by: &Actor,
+        scope: PeopleScope,
         id: PersonId,
     ) -> Result<(Person, Invited), ManageError> {
-        let person = self.get(reach, id).await?;
-        if reach != Reach::Everybody && !self.store.list_memberships(id, id).await?.is_empty() {
+        let person = self.get(scope, id).await?;
+        if scope != PeopleScope::Everybody && !self.store.list_memberships(id, id).await?.is_empty()
+        {
             let (action, why) = (Action::PersonReset, ManageError::ByOperator);
             self.audit
                 .record_refused(by, person.account, action, &person.email, &why)
@@ -188,26 +189,26 @@ impl People {
     /// account the person sees first.
     pub async fn set_role(
         &self,
-        by: &By,
-        reach: Reach,
+        by: &Actor,
+        scope: PeopleScope,
         id: PersonId,
         role: Role,
         account: Option<AccountId>,
     ) -> Result<Person, ManageError> {
-        let person = self.get(reach, id).await?;
+        let person = self.get(scope, id).await?;
         let detail = format!("from {} to {role}", person.role);
         let recorded = self
             .record(by, &person, Action::PersonRole, &detail)
             .await?;
-        let changed = if !reach.includes(role, account) {
+        let changed = if !scope.includes(role, account) {
             Err(ManageError::Operator)
         } else if account.is_none() && role != Role::Operator {
             Err(ManageError::NoAccount)
         } else {
             let store = &self.store;
-            let changed = match reach {
-                Reach::Everybody => store.set_role(id, role, account, self.clock.now()).await,
-                Reach::Account(own) => store.set_role_in(id, own, role).await,
+            let changed = match scope {
+                PeopleScope::Everybody => store.set_role(id, role, account, self.clock.now()).await,
+                PeopleScope::Account(own) => store.set_role_in(id, own, role).await,
             };
             outcome(changed)
         };
@@ -221,13 +222,18 @@ impl People {
 
     /// Removes a person: an admin from their account, an operator altogether. The person's sessions there end and their
     /// grants to clients are revoked.
-    pub async fn remove(&self, by: &By, reach: Reach, id: PersonId) -> Result<Person, ManageError> {
-        let person = self.get(reach, id).await?;
+    pub async fn remove(
+        &self,
+        by: &Actor,
+        scope: PeopleScope,
+        id: PersonId,
+    ) -> Result<Person, ManageError> {
+        let person = self.get(scope, id).await?;
         let recorded = self.record(by, &person, Action::PersonRemove, "").await?;
         let now = self.clock.now();
-        let removed = outcome(match reach {
-            Reach::Everybody => self.store.remove_person(id, now).await,
-            Reach::Account(own) => self.store.leave_account(id, own, now).await,
+        let removed = outcome(match scope {
+            PeopleScope::Everybody => self.store.remove_person(id, now).await,
+            PeopleScope::Account(own) => self.store.leave_account(id, own, now).await,
         });
         recorded.done(removed).await?;
         Ok(person)
@@ -235,8 +241,12 @@ impl People {
 
     /// Removes a person's second factor, if device and recovery codes are lost. Only for operators: an admin could use
     /// it to sign in as another person.
-    pub async fn remove_second_factor(&self, by: &By, id: PersonId) -> Result<Person, ManageError> {
-        let person = self.get(Reach::Everybody, id).await?;
+    pub async fn remove_second_factor(
+        &self,
+        by: &Actor,
+        id: PersonId,
+    ) -> Result<Person, ManageError> {
+        let person = self.get(PeopleScope::Everybody, id).await?;
         let recorded = self
             .record(by, &person, Action::SecondFactorRemove, "")
             .await?;
@@ -252,11 +262,11 @@ impl People {
     /// Removes a person from one of their accounts. Only for operators.
     pub async fn remove_from(
         &self,
-        by: &By,
+        by: &Actor,
         id: PersonId,
         account: AccountId,
     ) -> Result<Person, ManageError> {
-        let person = self.get(Reach::Everybody, id).await?;
+        let person = self.get(PeopleScope::Everybody, id).await?;
         let member = self.find_in(&person, account).await?;
         let person = member.ok_or(ManageError::Unknown)?;
         let recorded = self.record(by, &person, Action::PersonRemove, "").await?;
@@ -267,20 +277,20 @@ impl People {
     }
 
     /// A person within reach, with their role in the admin's account.
-    async fn get(&self, reach: Reach, id: PersonId) -> Result<Person, ManageError> {
+    async fn get(&self, scope: PeopleScope, id: PersonId) -> Result<Person, ManageError> {
         let found = self.store.find_person(id).await?;
         let person = found.ok_or(ManageError::Unknown)?.person;
-        let person = match reach {
-            Reach::Everybody => Some(person),
-            Reach::Account(own) => self.find_in(&person, own).await?,
+        let person = match scope {
+            PeopleScope::Everybody => Some(person),
+            PeopleScope::Account(own) => self.find_in(&person, own).await?,
         };
-        let within = |person: &Person| reach.includes(person.role, person.account);
+        let within = |person: &Person| scope.includes(person.role, person.account);
         person.filter(within).ok_or(ManageError::Unknown)
     }
 
     async fn record(
         &self,
-        by: &By,
+        by: &Actor,
         person: &Person,
         action: Action,
         detail: &str,

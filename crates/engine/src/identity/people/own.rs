@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use domain::person::{Password, Person, RECOVERY_CODES, RecoveryCode, SessionRecord, TotpSecret};
-use domain::ports::{SecondFactor, Store, StoreError, TryKey};
+use domain::ports::{AttemptKey, SecondFactor, Store, StoreError};
 use domain::{Clock, TokenHash};
 
-use crate::audit::{Action, Audit, By, RecordedChange};
+use crate::audit::{Action, Actor, Audit, RecordedChange};
 use crate::entropy;
 use crate::identity::hasher::{Busy, Hasher};
 use crate::identity::sign_in::{BY_PERSON, attempt_key};
@@ -66,7 +66,7 @@ impl OwnAccess {
     /// to clients are revoked.
     pub async fn change_password(
         &self,
-        by: &By,
+        by: &Actor,
         person: &Person,
         old: Password,
         new: Password,
@@ -104,7 +104,7 @@ impl OwnAccess {
     /// Turns the second factor on; needs the password and a code of the offered secret.
     pub async fn enable(
         &self,
-        by: &By,
+        by: &Actor,
         person: &Person,
         password: Password,
         typed: &str,
@@ -129,7 +129,7 @@ impl OwnAccess {
     /// Turns the second factor off; needs the password.
     pub async fn disable(
         &self,
-        by: &By,
+        by: &Actor,
         person: &Person,
         password: Password,
     ) -> Result<(), OwnError> {
@@ -146,7 +146,7 @@ impl OwnAccess {
     /// Replaces all recovery codes; needs the password.
     pub async fn renew_codes(
         &self,
-        by: &By,
+        by: &Actor,
         person: &Person,
         password: Password,
     ) -> Result<RecoveryCodes, OwnError> {
@@ -171,7 +171,12 @@ impl OwnAccess {
         self.store.list_sessions(person.id, MAX_SESSIONS, now).await
     }
 
-    pub async fn end_session(&self, by: &By, person: &Person, name: &str) -> Result<(), OwnError> {
+    pub async fn end_session(
+        &self,
+        by: &Actor,
+        person: &Person,
+        name: &str,
+    ) -> Result<(), OwnError> {
         let sessions = self.sessions(person).await?;
         let session = sessions.into_iter().find(|session| session.name() == name);
         let session = session.ok_or(OwnError::NoSession)?;
@@ -181,7 +186,7 @@ impl OwnAccess {
     }
 
     /// Ends all sessions of a person, including this one, and returns how many there were.
-    pub async fn end_sessions(&self, by: &By, person: &Person) -> Result<u64, StoreError> {
+    pub async fn end_sessions(&self, by: &Actor, person: &Person) -> Result<u64, StoreError> {
         let recorded = self.record(by, person, Action::SessionEndAll).await?;
         let ended = self.store.end_sessions(person.id).await;
         recorded.done(ended).await
@@ -206,7 +211,7 @@ impl OwnAccess {
 
     async fn record(
         &self,
-        by: &By,
+        by: &Actor,
         person: &Person,
         action: Action,
     ) -> Result<RecordedChange<'_>, StoreError> {
@@ -217,7 +222,7 @@ impl OwnAccess {
 }
 
 /// The key that attempts of a signed-in person count against.
-fn own_attempts(person: &Person) -> TryKey {
+fn own_attempts(person: &Person) -> AttemptKey {
     let id = person.id.to_string();
     (attempt_key("password of", &id), BY_PERSON)
 }

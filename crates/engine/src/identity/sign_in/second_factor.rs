@@ -2,10 +2,11 @@
 
 use domain::TokenHash;
 use domain::person::RecoveryCode;
-use domain::ports::{HalfOpen, SecondProof};
+use domain::ports::{PendingSignIn, SecondProof};
 
 use super::{
-    BY_CODES, SignIn, SignInError, Visit, attempt_key, by, count, network_key, new_session, refused,
+    BY_CODES, SignIn, SignInContext, SignInError, attempt_key, by, count, network_key, new_session,
+    refused,
 };
 
 /// How many codes may be tried for one sign-in.
@@ -17,7 +18,7 @@ impl SignIn {
         &self,
         pending: &str,
         typed: &str,
-        visit: &Visit<'_>,
+        visit: &SignInContext<'_>,
     ) -> Result<String, SignInError> {
         let device = visit.device;
         let network = self.begin_on_node(device)?;
@@ -58,7 +59,7 @@ impl SignIn {
     }
 
     /// What the typed code proves. The store checks that it was not used before.
-    fn find_proof(&self, sign_in: &HalfOpen, typed: &str) -> Option<SecondProof> {
+    fn find_proof(&self, sign_in: &PendingSignIn, typed: &str) -> Option<SecondProof> {
         let now = self.clock.now();
         let step = sign_in.secret.find_step(typed, now, sign_in.last_step);
         let recovery = || RecoveryCode::hash_typed(typed).map(SecondProof::Recovery);

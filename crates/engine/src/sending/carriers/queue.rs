@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use domain::delivery::Submitted;
-use domain::ports::{Carrier, CarrierNote, Health};
+use domain::delivery::CarrierAnswer;
+use domain::ports::{Carrier, CarrierStatus, Health};
 use domain::{AccountId, PoolId, Timestamp};
 use metrics::{Counter, counter};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::fair::Queued;
+use super::held_messages::HeldMessage;
 use super::lanes::{Lanes, Reservation};
-use super::parcels::HeldParcel;
 use super::{Carriers, SlotRequest};
 use super::{Route, Routed};
 
@@ -21,7 +21,7 @@ pub(in crate::sending) const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// A message on its way to a carrier.
 pub(in crate::sending) struct RoutedMessage {
-    pub(in crate::sending) parcel: HeldParcel,
+    pub(in crate::sending) held: HeldMessage,
     /// Empty if there is no route.
     pub(in crate::sending) route: Route,
     /// The carriers that the route refers to.
@@ -33,9 +33,9 @@ pub(in crate::sending) struct RoutedMessage {
 }
 
 impl RoutedMessage {
-    pub(in crate::sending) fn new(parcel: HeldParcel, routed: Routed) -> Self {
+    pub(in crate::sending) fn new(held: HeldMessage, routed: Routed) -> Self {
         Self {
-            parcel,
+            held,
             route: routed.route,
             carriers: routed.carriers,
             position: 0,
@@ -57,15 +57,15 @@ impl RoutedMessage {
 
 impl Queued for RoutedMessage {
     fn account(&self) -> AccountId {
-        self.parcel.item.account
+        self.held.item.account
     }
 
     fn parts(&self) -> u32 {
-        self.parcel.item.shape.parts.into()
+        self.held.item.shape.parts.into()
     }
 
     fn expires_at(&self) -> Timestamp {
-        self.parcel.item.expires_at
+        self.held.item.expires_at
     }
 }
 
@@ -219,7 +219,7 @@ impl CarrierQueue {
         let message = self.lanes.next().await;
         self.is_ready.store(false, Ordering::Relaxed);
         let message = message?;
-        let parts = u32::from(message.parcel.item.shape.parts);
+        let parts = u32::from(message.held.item.shape.parts);
         self.announced.store(parts, Ordering::Relaxed);
         // Only this loop acquires permits, so there is no deadlock. The window may shrink in the meantime.
         while permit.num_permits() < parts.min(self.window_size()) as usize {
@@ -240,14 +240,14 @@ impl CarrierQueue {
     }
 
     /// Counts an answer of the carrier.
-    pub(in crate::sending) fn count(&self, submitted: &Submitted) {
+    pub(in crate::sending) fn count(&self, submitted: &CarrierAnswer) {
         let counter = match submitted {
-            Submitted::Taken(_) => &self.answers.taken,
-            Submitted::Answered(_) => &self.answers.answered,
-            Submitted::NotNow(_) => &self.answers.not_now,
-            Submitted::Declined(_) => &self.answers.declined,
-            Submitted::Refused(_) | Submitted::PartlyTaken { .. } => &self.answers.refused,
-            Submitted::Unknown => &self.answers.unknown,
+            CarrierAnswer::Taken(_) => &self.answers.taken,
+            CarrierAnswer::Answered(_) => &self.answers.answered,
+            CarrierAnswer::NotNow(_) => &self.answers.not_now,
+            CarrierAnswer::Declined(_) => &self.answers.declined,
+            CarrierAnswer::Refused(_) | CarrierAnswer::PartlyTaken { .. } => &self.answers.refused,
+            CarrierAnswer::Unknown => &self.answers.unknown,
         };
         counter.increment(1);
     }
@@ -289,10 +289,10 @@ impl CarrierQueue {
     }
 
     /// The carrier's state for operators. The rate covers the time since the last call.
-    pub(in crate::sending) fn status(&self) -> CarrierNote {
+    pub(in crate::sending) fn status(&self) -> CarrierStatus {
         let free = u32::try_from(self.window.available_permits()).unwrap_or(u32::MAX);
         let reserved = u32::from(self.is_ready.load(Ordering::Relaxed));
-        CarrierNote {
+        CarrierStatus {
             name: self.carrier.name().to_owned(),
             kind: self.kind.clone(),
             state: self.carrier.state(),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use domain::NodeId;
-use domain::ports::{BindShare, BindWish, StoreError};
+use domain::ports::{BindDemand, BindShare, StoreError};
 use tokio::sync::Notify;
 
 use super::Dispatch;
@@ -103,12 +103,12 @@ impl Dispatch {
             *shared_as = self.node.id();
         }
         let carriers = self.routing.carriers();
-        let wish = |queue: &Arc<CarrierQueue>| BindWish {
+        let demand = |queue: &Arc<CarrierQueue>| BindDemand {
             carrier: queue.carrier.name().to_owned(),
             total: queue.carrier.binds(),
         };
-        let wishes: Vec<_> = carriers.queues.iter().map(wish).collect();
-        let shared = self.store.share_binds(*shared_as, &wishes).await?;
+        let demands: Vec<_> = carriers.queues.iter().map(demand).collect();
+        let shared = self.store.share_binds(*shared_as, &demands).await?;
         let Some(shared) = shared.filter(|_| self.node.has_lease()) else {
             self.close_all();
             return Ok(CHECK_EVERY);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::delivery::Sent;
+use domain::delivery::SendResult;
 use domain::{AccountId, Holder, PoolId, Priority};
 use jiff::SignedDuration;
 use tokio::task::JoinSet;
@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use super::results::expired;
 use super::{Dispatch, Reservations};
 use crate::sending::carriers::Routed;
+use crate::sending::carriers::held_messages::HeldMessage;
 use crate::sending::carriers::lanes::Admission;
-use crate::sending::carriers::parcels::HeldParcel;
 use crate::sending::carriers::pools::RouteNames;
 use crate::sending::carriers::queue::RoutedMessage;
 use crate::sending::carriers::{Reserved, SlotRequest};
@@ -25,9 +25,9 @@ const MAX_STORES: usize = 500;
 /// A message that got no slot in memory.
 pub(super) enum Unqueued {
     /// With what to store about it.
-    Sent(HeldParcel, Sent),
+    Sent(HeldMessage, SendResult),
     /// Its route has no pool yet.
-    NoPool(HeldParcel, RouteNames),
+    NoPool(HeldMessage, RouteNames),
 }
 
 impl Dispatch {
@@ -102,29 +102,29 @@ impl Dispatch {
     }
 
     /// Queues a claimed message with a carrier of its route. Returns it if there is no slot.
-    pub(super) fn enqueue(self: &Arc<Self>, parcel: HeldParcel) -> Option<Unqueued> {
-        let admission = if parcel.item.pool.is_some() {
+    pub(super) fn enqueue(self: &Arc<Self>, held: HeldMessage) -> Option<Unqueued> {
+        let admission = if held.item.pool.is_some() {
             Admission::Any
         } else {
             Admission::Shared
         };
-        self.enqueue_as(parcel, admission)
+        self.enqueue_as(held, admission)
     }
 
     /// Routes a message again that waited in memory. If there is no slot, it returns to the store.
-    pub(super) fn reroute(self: &Arc<Self>, parcel: HeldParcel) {
-        match self.enqueue_as(parcel, Admission::Any) {
+    pub(super) fn reroute(self: &Arc<Self>, held: HeldMessage) {
+        match self.enqueue_as(held, Admission::Any) {
             None => {}
-            Some(Unqueued::Sent(parcel, sent)) => self.settle_later(parcel, sent),
-            Some(Unqueued::NoPool(parcel, _)) => self.requeue(parcel, SignedDuration::ZERO),
+            Some(Unqueued::Sent(held, sent)) => self.settle_later(held, sent),
+            Some(Unqueued::NoPool(held, _)) => self.requeue(held, SignedDuration::ZERO),
         }
     }
 
-    fn enqueue_as(self: &Arc<Self>, parcel: HeldParcel, admission: Admission) -> Option<Unqueued> {
-        let queued = &parcel.item;
+    fn enqueue_as(self: &Arc<Self>, held: HeldMessage, admission: Admission) -> Option<Unqueued> {
+        let queued = &held.item;
         if queued.expires_at <= self.clock.now() {
             let sent = expired(queued);
-            return Some(Unqueued::Sent(parcel, sent));
+            return Some(Unqueued::Sent(held, sent));
         }
         let routed =
             self.routing
@@ -144,27 +144,27 @@ impl Dispatch {
             Admission::Any => routed.carriers.reserve_any(&routed.route, request),
         });
         let Some(slot) = slot else {
-            return Some(self.no_slot(parcel, &routed, request));
+            return Some(self.no_slot(held, &routed, request));
         };
-        let mut message = RoutedMessage::new(parcel, routed);
+        let mut message = RoutedMessage::new(held, routed);
         // The answers of earlier carriers are not known here.
         message.may_work_later = from.is_some_and(|from| from > 0);
         self.fill(slot, message)
-            .map(|(parcel, sent)| Unqueued::Sent(parcel, sent))
+            .map(|(held, sent)| Unqueued::Sent(held, sent))
     }
 
-    fn no_slot(&self, parcel: HeldParcel, routed: &Routed, request: SlotRequest) -> Unqueued {
+    fn no_slot(&self, held: HeldMessage, routed: &Routed, request: SlotRequest) -> Unqueued {
         if routed.route.is_empty() {
             let again = self.clock.now() + RETRY_AFTER;
-            let sent = Sent::Later(again.min(parcel.item.expires_at));
-            return Unqueued::Sent(parcel, sent);
+            let sent = SendResult::Later(again.min(held.item.expires_at));
+            return Unqueued::Sent(held, sent);
         }
         match self.pool_of(routed, request) {
             Some(pool) => {
-                let sent = pooled(&parcel, pool);
-                Unqueued::Sent(parcel, sent)
+                let sent = pooled(&held, pool);
+                Unqueued::Sent(held, sent)
             }
-            None => Unqueued::NoPool(parcel, routed.carriers.names(&routed.route)),
+            None => Unqueued::NoPool(held, routed.carriers.names(&routed.route)),
         }
     }
 
@@ -180,12 +180,12 @@ impl Dispatch {
         let at_once = (self.held / 4).clamp(1, MAX_STORES);
         let mut stores = JoinSet::new();
         for one in unqueued {
-            let (parcel, sent) = self.to_store(one);
-            if matches!(sent, Sent::Pooled { .. }) {
+            let (held, sent) = self.to_store(one);
+            if matches!(sent, SendResult::Pooled { .. }) {
                 metrics::counter!("switchboard_messages_pooled_total").increment(1);
             }
             let dispatch = self.clone();
-            stores.spawn(async move { dispatch.results.store(&parcel, sent).await });
+            stores.spawn(async move { dispatch.results.store(&held, sent).await });
             if stores.len() >= at_once {
                 stores.join_next().await;
             }
@@ -193,30 +193,30 @@ impl Dispatch {
         while stores.join_next().await.is_some() {}
     }
 
-    fn to_store(&self, unqueued: Unqueued) -> (HeldParcel, Sent) {
+    fn to_store(&self, unqueued: Unqueued) -> (HeldMessage, SendResult) {
         match unqueued {
-            Unqueued::Sent(parcel, sent) => (parcel, sent),
-            Unqueued::NoPool(parcel, route) => {
+            Unqueued::Sent(held, sent) => (held, sent),
+            Unqueued::NoPool(held, route) => {
                 let again = self.clock.now() + RETRY_AFTER;
                 let sent = self.pools.find(&route).map_or_else(
-                    || Sent::Later(again.min(parcel.item.expires_at)),
+                    || SendResult::Later(again.min(held.item.expires_at)),
                     |pool| {
-                        let queued = &parcel.item;
+                        let queued = &held.item;
                         self.pools
                             .add_backlog(pool, queued.priority, queued.account);
-                        pooled(&parcel, pool)
+                        pooled(&held, pool)
                     },
                 );
-                (parcel, sent)
+                (held, sent)
             }
         }
     }
 }
 
 /// What to store about a message that waits in a pool.
-pub(super) fn pooled(parcel: &HeldParcel, pool: PoolId) -> Sent {
-    Sent::Pooled {
+pub(super) fn pooled(held: &HeldMessage, pool: PoolId) -> SendResult {
+    SendResult::Pooled {
         pool,
-        account: parcel.item.account,
+        account: held.item.account,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::delivery::{Parcel, Sent, Settlement};
+use domain::delivery::{QueuedMessage, SendResult, Settlement};
 use domain::kill_point::{KillPoint, pass};
 use domain::message::lookup::{self, Subscriber};
 use domain::message::outcome::Outcome;
@@ -43,14 +43,14 @@ impl Results {
 
     /// Stores a result and retries until that succeeds: until then, this node must settle the message. Returns `false`
     /// if the claim was void.
-    pub(super) async fn store(&self, held: &Held<Parcel>, sent: Sent) -> bool {
-        let parcel = &held.item;
+    pub(super) async fn store(&self, held: &Held<QueuedMessage>, sent: SendResult) -> bool {
+        let queued = &held.item;
         let settlement = Settlement {
-            id: parcel.id,
-            priority: parcel.priority,
-            claim: parcel.claim,
-            to: parcel.to,
-            expires_at: parcel.expires_at,
+            id: queued.id,
+            priority: queued.priority,
+            claim: queued.claim,
+            to: queued.to,
+            expires_at: queued.expires_at,
             sent,
             at: self.clock.now(),
         };
@@ -108,26 +108,26 @@ async fn settle(
 }
 
 /// The end of a message that no carrier took. A lookup gets a report without an answer.
-pub(super) fn over(parcel: &Parcel, code: Code) -> Sent {
-    if parcel.channel != Channel::Hlr {
-        return Sent::Over(Outcome::Failed(code));
+pub(super) fn over(queued: &QueuedMessage, code: Code) -> SendResult {
+    if queued.channel != Channel::Hlr {
+        return SendResult::Over(Outcome::Failed(code));
     }
-    let (outcome, report) = lookup::unanswered(parcel.id, Outcome::Failed(code));
-    Sent::Answered { outcome, report }
+    let (outcome, report) = lookup::unanswered(queued.id, Outcome::Failed(code));
+    SendResult::Answered { outcome, report }
 }
 
 /// The end of an expired message. If a carrier did not answer, it may have the message, so it counts as handed over.
-pub(super) fn expired(parcel: &Parcel) -> Sent {
-    if parcel.unknown_tries > 0 {
-        return Sent::Over(Outcome::Expired);
+pub(super) fn expired(queued: &QueuedMessage) -> SendResult {
+    if queued.unknown_tries > 0 {
+        return SendResult::Over(Outcome::Expired);
     }
-    over(parcel, Code::EXPIRED)
+    over(queued, Code::EXPIRED)
 }
 
 /// The end of a lookup that was answered.
-pub(super) fn answered(parcel: &Parcel, subscriber: &Subscriber) -> Sent {
-    Sent::Answered {
+pub(super) fn answered(queued: &QueuedMessage, subscriber: &Subscriber) -> SendResult {
+    SendResult::Answered {
         outcome: subscriber.outcome(),
-        report: subscriber.payload(parcel.id),
+        report: subscriber.payload(queued.id),
     }
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::kill_point::{KillPoint, pass};
-use domain::ports::{CarrierNote, Claimed, Health, PoolClaim};
+use domain::ports::{CarrierStatus, Claimed, Health, PoolClaim};
 use domain::{AccountId, PoolId, Priority};
 use tokio::time::Instant;
 
 use super::Dispatch;
 use crate::cluster::node::Held;
+use crate::sending::carriers::held_messages::HeldMessage;
 use crate::sending::carriers::lanes::{LANES, lane};
-use crate::sending::carriers::parcels::HeldParcel;
 
 const SCAN_EVERY: Duration = Duration::from_millis(250);
 /// Maximum number of messages that one scan claims of a lane.
@@ -57,7 +57,7 @@ impl Dispatch {
                 return false;
             }
         };
-        if !claimed.parcels.is_empty() {
+        if !claimed.messages.is_empty() {
             pass(KillPoint::ClaimCommitted);
         }
         for set_aside in &claimed.set_aside {
@@ -72,11 +72,11 @@ impl Dispatch {
         self.record_claims(&pools, &claimed, began);
         let mut unowned = [0; LANES];
         let mut unqueued = Vec::new();
-        for parcel in claimed.parcels {
-            if parcel.pool.is_none() {
-                unowned[lane(parcel.priority)] += 1;
+        for queued in claimed.messages {
+            if queued.pool.is_none() {
+                unowned[lane(queued.priority)] += 1;
             }
-            let held = HeldParcel::register(&self.rows, Held { by, item: parcel });
+            let held = HeldMessage::register(&self.rows, Held { by, item: queued });
             unqueued.extend(self.enqueue(held));
         }
         // Every claimed row is registered.
@@ -90,11 +90,11 @@ impl Dispatch {
     /// Records which accounts have more messages in the pools than were claimed.
     fn record_claims(&self, pools: &[PoolClaim], claimed: &Claimed, began: Instant) {
         let mut accounts: HashMap<(PoolId, usize), Vec<AccountId>> = HashMap::new();
-        for parcel in &claimed.parcels {
-            if let Some(pool) = parcel.pool {
-                let of_lane = accounts.entry((pool, lane(parcel.priority))).or_default();
-                if !of_lane.contains(&parcel.account) {
-                    of_lane.push(parcel.account);
+        for queued in &claimed.messages {
+            if let Some(pool) = queued.pool {
+                let of_lane = accounts.entry((pool, lane(queued.priority))).or_default();
+                if !of_lane.contains(&queued.account) {
+                    of_lane.push(queued.account);
                 }
             }
         }
@@ -127,7 +127,7 @@ impl Dispatch {
     }
 }
 
-fn set_gauges(statuses: &[CarrierNote]) {
+fn set_gauges(statuses: &[CarrierStatus]) {
     for status in statuses {
         let gauge = |name: &'static str, value: u32| {
             metrics::gauge!(name, "carrier" => status.name.clone()).set(f64::from(value));

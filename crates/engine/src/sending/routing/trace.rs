@@ -8,7 +8,7 @@ use super::{Choice, Plan, Routing};
 
 /// The route that a message would take.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Traced {
+pub struct TracedRoute {
     /// The country and network that the recipient's number tells.
     pub place: Location,
     /// What it would cost the account. `None` if there is no price, so it would be refused.
@@ -17,12 +17,12 @@ pub struct Traced {
     pub rule: Option<usize>,
     pub choice: Choice,
     /// In order of preference. If carriers share messages, each of them may be first.
-    pub carriers: Vec<TracedCarrier>,
+    pub carriers: Vec<RouteCarrier>,
 }
 
 /// A carrier of that route.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TracedCarrier {
+pub struct RouteCarrier {
     pub name: String,
     /// What it charges for a part, if that is known.
     pub cost: Option<Money>,
@@ -39,7 +39,7 @@ impl Routing {
     }
 
     /// The route of a message; `None` stands for an account that no rule names.
-    pub fn trace(&self, channel: Channel, account: Option<AccountId>, to: &Msisdn) -> Traced {
+    pub fn trace(&self, channel: Channel, account: Option<AccountId>, to: &Msisdn) -> TracedRoute {
         let table = self.table.load();
         let live = self.catalogues.live();
         let place = live.reference.locate(to);
@@ -49,7 +49,7 @@ impl Routing {
             None => prices.list.price(&place),
         };
         let Some((rule, choice)) = table.find(channel, account, to, &place) else {
-            return Traced {
+            return TracedRoute {
                 place,
                 price,
                 rule: None,
@@ -70,14 +70,14 @@ impl Routing {
         let carriers = route.iter().map(|&carrier| {
             let carrier = usize::from(carrier);
             let costs = table.costs[carrier].as_ref();
-            TracedCarrier {
+            RouteCarrier {
                 name: table.plan.carriers[carrier].name.clone(),
                 cost: costs.and_then(|costs| costs.price(&place)),
                 weight: weight(carrier),
                 health: table.carriers.health(carrier),
             }
         });
-        Traced {
+        TracedRoute {
             place,
             price,
             rule: Some(rule),

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use domain::message::{IdempotencyClaim, SendTime, SubmitReceipt};
+use domain::message::{AcceptedMessages, IdempotencyClaim, SendTime};
 use domain::ports::{Accepted, WorkStore};
 use domain::{Clock, Holder};
 
@@ -58,7 +58,7 @@ impl Intake {
         &self,
         request: RoutedRequest,
         idempotency: Option<IdempotencyClaim>,
-    ) -> Result<SubmitReceipt, SubmitError> {
+    ) -> Result<AcceptedMessages, SubmitError> {
         let first = self.ids.take(request.messages()).await?;
         let (numbered, routes) = request.number(first);
         let entry = self.reserve(numbered, routes, idempotency);

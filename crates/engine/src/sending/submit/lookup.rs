@@ -16,13 +16,13 @@ const LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// A request for a lookup, every field as the caller wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LookupOrder<'a> {
+pub struct LookupInput<'a> {
     pub msisdn: Cow<'a, str>,
     /// Where the result goes; `None` if it is only stored.
     pub callback_url: Option<Cow<'a, str>>,
 }
 
-impl LookupOrder<'_> {
+impl LookupInput<'_> {
     pub(super) fn check(self, account: AccountId, now: Timestamp) -> Result<Checked, Invalid> {
         let to = To::List(vec![self.msisdn]);
         Ok(Checked {
@@ -71,7 +71,7 @@ impl Submit {
     pub fn lookup_cost(
         &self,
         access: &Access,
-        order: LookupOrder<'_>,
+        order: LookupInput<'_>,
     ) -> Result<LookupCost, SubmitError> {
         let checked = order.check(access.account, self.clock.now())?;
         let routed = self.route(checked).map_err(as_msisdn)?;

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use domain::message::schedule::{DEFAULT_EXPIRE_S, MAX_EXPIRE_S, MIN_EXPIRE_S, parse_scheduled};
 use domain::message::text::{Coding, Shape, Udh, measure, measure_as};
 use domain::message::{MAX_RECIPIENTS, SendTime, TestMode};
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 use domain::{AccountId, CallbackUrl, Channel, Country, Msisdn, Originator, Priority, Timestamp};
 use jiff::SignedDuration;
 
@@ -40,7 +40,7 @@ pub enum To<'a> {
 
 /// A request for SMS messages, every field as the caller wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SmsOrder<'a> {
+pub struct SmsInput<'a> {
     pub to: To<'a>,
     pub from: Cow<'a, str>,
     pub message: Cow<'a, str>,
@@ -61,7 +61,7 @@ pub struct SmsOrder<'a> {
     pub correct_by: Option<Cow<'a, str>>,
 }
 
-impl SmsOrder<'_> {
+impl SmsInput<'_> {
     /// Checks all fields but the originator, which was checked before.
     pub(super) fn check(
         self,
@@ -159,7 +159,7 @@ fn check_recipient(value: &str, country: Option<Country>) -> Result<Msisdn, Inva
     if !numbering::is_possible(&number) {
         let reason = format!(
             "{} is not a possible number; check its calling code and length",
-            Shown(value)
+            Quoted(value)
         );
         return Err(Invalid::new("to", reason));
     }
@@ -223,7 +223,7 @@ pub(super) fn check_test_mode(value: &str) -> Result<TestMode, Invalid> {
     let reason = || {
         format!(
             "{} is no test mode; give 1 (emulate success) or 2 (emulate failure)",
-            Shown(value)
+            Quoted(value)
         )
     };
     mode.ok_or_else(|| Invalid::new("testMode", reason()))

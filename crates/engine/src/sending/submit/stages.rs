@@ -13,7 +13,7 @@ use numbering::reference::Location;
 
 use super::SubmitError;
 use super::sms::{Invalid, no_price};
-use crate::catalogue::Live;
+use crate::catalogue::CatalogueSnapshot;
 use crate::sending::carriers::{Carriers, Routed};
 use crate::sending::routing::{RouteChoice, RoutingTable};
 
@@ -70,7 +70,11 @@ pub(crate) struct Numbered {
 
 impl Checked {
     /// Locates, prices and routes each recipient.
-    pub(super) fn route(self, live: &Live, table: &RoutingTable) -> Result<RoutedRequest, Invalid> {
+    pub(super) fn route(
+        self,
+        live: &CatalogueSnapshot,
+        table: &RoutingTable,
+    ) -> Result<RoutedRequest, Invalid> {
         let destinations = self.recipients.iter();
         let destinations = destinations.map(|to| self.find_destination(to, live, table));
         Ok(RoutedRequest {
@@ -83,7 +87,7 @@ impl Checked {
     fn find_destination(
         &self,
         to: &Msisdn,
-        live: &Live,
+        live: &CatalogueSnapshot,
         table: &RoutingTable,
     ) -> Result<Destination, Invalid> {
         let location = live.reference.locate(to);

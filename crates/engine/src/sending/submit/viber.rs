@@ -18,14 +18,14 @@ const MAX_CHARS: usize = 1000;
 
 /// A button, as the caller wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ActionOrder<'a> {
+pub struct ActionInput<'a> {
     pub url: Option<Cow<'a, str>>,
     pub title: Option<Cow<'a, str>>,
 }
 
 /// A request for Viber messages, every field as the caller wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ViberOrder<'a> {
+pub struct ViberInput<'a> {
     pub to: To<'a>,
     pub from: Cow<'a, str>,
     pub message: Cow<'a, str>,
@@ -38,12 +38,12 @@ pub struct ViberOrder<'a> {
     pub test_mode: Option<Cow<'a, str>>,
     /// The country by whose rules the recipients' numbers are corrected.
     pub correct_by: Option<Cow<'a, str>>,
-    pub action: Option<ActionOrder<'a>>,
+    pub action: Option<ActionInput<'a>>,
     /// The URL of an image.
     pub image: Option<Cow<'a, str>>,
 }
 
-impl ViberOrder<'_> {
+impl ViberInput<'_> {
     /// Checks all fields but the originator, which is one of the approved sender IDs.
     pub(super) fn check(
         self,
@@ -95,7 +95,7 @@ fn check_text(text: &str) -> Result<(), Invalid> {
 }
 
 fn check_interactive(
-    action: Option<ActionOrder<'_>>,
+    action: Option<ActionInput<'_>>,
     image: Option<&str>,
 ) -> Result<Interactive, Invalid> {
     let image = image.map(ImageUrl::parse).transpose();
@@ -105,7 +105,7 @@ fn check_interactive(
     })
 }
 
-fn check_action(order: ActionOrder<'_>) -> Result<Action, Invalid> {
+fn check_action(order: ActionInput<'_>) -> Result<Action, Invalid> {
     let needed = |value: Option<Cow<'_, str>>, field, what| {
         let missing = || Invalid::new(field, format_args!("it is missing; a button needs {what}"));
         value.map(Cow::into_owned).ok_or_else(missing)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::kill_point::{KillPoint, pass};
-use domain::message::{SendTime, Submission, SubmitReceipt};
+use domain::message::{AcceptedMessages, SendTime, Submission};
 use domain::ports::{AcceptResult, Accepted, StoreError, WorkStore};
 use domain::{Channel, Clock};
 
@@ -21,7 +21,7 @@ pub(super) struct QueuedSubmission {
 pub(super) struct StoreResult {
     pub(super) result: AcceptResult,
     /// The IDs under which it is stored, if it is.
-    pub(super) receipt: SubmitReceipt,
+    pub(super) receipt: AcceptedMessages,
 }
 
 /// How often a batch gets other IDs because one of them is taken.

@@ -11,8 +11,8 @@ fn settings() -> SmppSettings {
     SmppSettings::new("alpha", "127.0.0.1:2775", "user", "hush")
 }
 
-fn parcel(id: u64, text: &str, shape: Shape) -> Parcel {
-    Parcel {
+fn queued(id: u64, text: &str, shape: Shape) -> QueuedMessage {
+    QueuedMessage {
         id: MessageId::new(id).expect("in range"),
         account: AccountId::new(1).expect("in range"),
         channel: Channel::Sms,
@@ -35,12 +35,12 @@ fn parcel(id: u64, text: &str, shape: Shape) -> Parcel {
     }
 }
 
-fn text_parcel(text: &str) -> Parcel {
-    parcel(0x1_0203, text, measure(text).expect("a text"))
+fn queued_text(text: &str) -> QueuedMessage {
+    queued(0x1_0203, text, measure(text).expect("a text"))
 }
 
-fn composed(settings: &SmppSettings, parcel: &Parcel) -> Vec<ShortMessage> {
-    compose(settings, parcel, Timestamp::UNIX_EPOCH)
+fn composed(settings: &SmppSettings, queued: &QueuedMessage) -> Vec<ShortMessage> {
+    compose(settings, queued, Timestamp::UNIX_EPOCH)
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_short_text_fills_every_field() {
         short_message: Bytes::from_static(b"Hi \x00"),
         ..ShortMessage::default()
     };
-    assert_eq!(composed(&settings(), &text_parcel("Hi @")), [expected]);
+    assert_eq!(composed(&settings(), &queued_text("Hi @")), [expected]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn each_coding_has_its_number_and_its_octets() {
     ];
     for (name, settings, text, coding, data_coding, octets) in cases {
         let shape = measure_as(text, coding, None).expect(name);
-        let messages = composed(settings, &parcel(7, text, shape));
+        let messages = composed(settings, &queued(7, text, shape));
         assert_eq!(messages.len(), 1, "{name}");
         assert_eq!(messages[0].data_coding, data_coding, "{name}");
         assert_eq!(messages[0].short_message, octets, "{name}");
@@ -118,9 +118,9 @@ fn each_coding_has_its_number_and_its_octets() {
 #[test]
 fn a_long_text_is_joined_as_the_carrier_wants() {
     let text = "a".repeat(400);
-    let parcel = text_parcel(&text);
+    let queued = queued_text(&text);
 
-    let by_header = composed(&settings(), &parcel);
+    let by_header = composed(&settings(), &queued);
     for (sequence, message) in (1..).zip(&by_header) {
         assert_eq!(message.esm_class, 0x40);
         assert_eq!(message.short_message[..6], [5, 0, 3, 0x03, 3, sequence]);
@@ -133,7 +133,7 @@ fn a_long_text_is_joined_as_the_carrier_wants() {
         long_text: LongText::Sar,
         ..settings()
     };
-    let by_tlvs = composed(&sar, &parcel);
+    let by_tlvs = composed(&sar, &queued);
     assert_eq!(by_tlvs.len(), 3);
     for (sequence, message) in (1..).zip(&by_tlvs) {
         assert_eq!(message.esm_class, 0);
@@ -147,7 +147,7 @@ fn a_long_text_is_joined_as_the_carrier_wants() {
         long_text: LongText::Payload,
         ..settings()
     };
-    let whole = composed(&payload, &parcel);
+    let whole = composed(&payload, &queued);
     assert_eq!(whole.len(), 1);
     assert!(whole[0].short_message.is_empty());
     assert_eq!(whole[0].esm_class, 0);
@@ -161,7 +161,7 @@ fn a_long_text_is_joined_as_the_carrier_wants() {
         ..settings()
     };
     let text = "é[".repeat(100);
-    let messages = composed(&latin1, &text_parcel(&text));
+    let messages = composed(&latin1, &queued_text(&text));
     let written: Vec<u8> = messages
         .iter()
         .flat_map(|m| m.short_message[6..].to_vec())
@@ -179,11 +179,11 @@ fn the_callers_own_header_goes_as_it_is_however_long_texts_go() {
             ..settings()
         };
         let shape = measure_as("ab", Coding::Gsm7, Some(&udh)).expect("short");
-        let parcel = Parcel {
+        let queued = QueuedMessage {
             udh: Some(udh.clone()),
-            ..parcel(7, "ab", shape)
+            ..queued(7, "ab", shape)
         };
-        let messages = composed(&settings, &parcel);
+        let messages = composed(&settings, &queued);
         assert_eq!(messages.len(), 1);
         assert_eq!(messages[0].esm_class, 0x40);
         assert_eq!(
@@ -211,11 +211,11 @@ fn addresses_are_numbered_by_what_they_are_unless_set() {
         (Some(name("1882")), (3, 0, "1882")),
         (None, (0, 0, "")),
     ] {
-        let parcel = Parcel {
+        let queued = QueuedMessage {
             from,
-            ..text_parcel("Hi")
+            ..queued_text("Hi")
         };
-        let [automatic, by_setting] = [&settings(), &set].map(|s| composed(s, &parcel).remove(0));
+        let [automatic, by_setting] = [&settings(), &set].map(|s| composed(s, &queued).remove(0));
         assert_eq!(automatic.source, Address::new(ton, npi, letters));
         assert_eq!(automatic.destination, Address::new(1, 1, "37120000001"));
         assert_eq!(by_setting.source, Address::new(0, 9, letters));
@@ -241,7 +241,7 @@ fn the_time_that_is_left_is_relative_and_within_bounds() {
         service_type: "CMT".to_owned(),
         ..settings()
     };
-    let message = composed(&silent, &text_parcel("Hi")).remove(0);
+    let message = composed(&silent, &queued_text("Hi")).remove(0);
     assert!(message.validity_period.is_empty());
     assert_eq!(message.registered_delivery, 0x11);
     assert_eq!(message.service_type, "CMT");
@@ -257,8 +257,8 @@ proptest! {
     ) {
         let shape = measure(&text).expect("a text");
         let settings = SmppSettings { gsm7, long_text, ..settings() };
-        let parcel = parcel(id, &text, shape);
-        let messages = composed(&settings, &parcel);
+        let queued = queued(id, &text, shape);
+        let messages = composed(&settings, &queued);
         let expected = if long_text == LongText::Payload { 1 } else { usize::from(shape.parts) };
         prop_assert_eq!(messages.len(), expected);
         let mut octets = Vec::new();
@@ -273,6 +273,6 @@ proptest! {
             _ => decode(Coding::Ucs2, &octets),
         };
         prop_assert_eq!(shown, text);
-        prop_assert_eq!(composed(&settings, &parcel), messages, "again the same");
+        prop_assert_eq!(composed(&settings, &queued), messages, "again the same");
     }
 }

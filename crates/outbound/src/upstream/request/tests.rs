@@ -1,4 +1,4 @@
-use domain::delivery::{Claim, Parcel};
+use domain::delivery::{Claim, QueuedMessage};
 use domain::message::text::Shape;
 use domain::{
     AccountId, Action, ActionTitle, CallbackUrl, ImageUrl, Interactive, MessageId, Msisdn,
@@ -24,12 +24,12 @@ fn requests() -> RequestBuilder {
     requests_to("https://sms.example/api/")
 }
 
-fn sms(text: &str) -> Parcel {
+fn sms(text: &str) -> QueuedMessage {
     of_shape(text, measure(text).expect("a text"))
 }
 
-fn of_shape(text: &str, shape: Shape) -> Parcel {
-    Parcel {
+fn of_shape(text: &str, shape: Shape) -> QueuedMessage {
+    QueuedMessage {
         id: MessageId::new(7).expect("in range"),
         account: AccountId::new(1).expect("in range"),
         channel: Channel::Sms,
@@ -53,12 +53,12 @@ fn of_shape(text: &str, shape: Shape) -> Parcel {
 }
 
 /// A message with an encoding chosen by the caller.
-fn coded(text: &str, coding: Coding) -> Parcel {
+fn coded(text: &str, coding: Coding) -> QueuedMessage {
     of_shape(text, Shape { coding, parts: 1 })
 }
 
-fn viber(interactive: Option<Interactive>) -> Parcel {
-    Parcel {
+fn viber(interactive: Option<Interactive>) -> QueuedMessage {
+    QueuedMessage {
         channel: Channel::Viber,
         priority: Priority::High,
         interactive,
@@ -81,18 +81,18 @@ fn bodies_are_those_of_the_contract() {
         }),
         image: ImageUrl::parse("https://a.example/x.png").ok(),
     };
-    let lookup = Parcel {
+    let lookup = QueuedMessage {
         channel: Channel::Hlr,
         from: None,
         text: String::new(),
         ..sms("x")
     };
-    let from_number = Parcel {
+    let from_number = QueuedMessage {
         from: Originator::parse("37120000002").ok(),
         priority: Priority::Low,
         ..sms("Hello")
     };
-    let with_header = Parcel {
+    let with_header = QueuedMessage {
         udh: Some("%05%00%03%2a%02%01".parse().expect("a header")),
         ..coded("Hello", Coding::Gsm7)
     };
@@ -165,8 +165,8 @@ fn bodies_are_those_of_the_contract() {
             r#"{"msisdn":"+37120000001","callBackUrl":"URL"}"#.to_owned(),
         ),
     ];
-    for (name, parcel, path, body) in cases {
-        let request = requests().build(&parcel, now());
+    for (name, queued, path, body) in cases {
+        let request = requests().build(&queued, now());
         assert_eq!(request.path, path, "{name}");
         assert_eq!(request.body, body.replace("URL", &report()), "{name}");
     }
@@ -200,11 +200,11 @@ fn a_key_is_that_of_one_message() {
     let (start, fingerprint) = first.key.rsplit_once('-').expect("three pieces");
     assert_eq!((start, fingerprint.len()), ("up-7", 16));
 
-    let other_id = Parcel {
+    let other_id = QueuedMessage {
         id: MessageId::new(8).expect("in range"),
         ..sms("Hello")
     };
-    let other_to = Parcel {
+    let other_to = QueuedMessage {
         to: Msisdn::parse("+37120000002").expect("a number"),
         ..sms("Hello")
     };

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use domain::delivery::Submitted;
+use domain::delivery::CarrierAnswer;
 use domain::ports::{Carrier as _, Health};
 use outbound::SmppSettings;
 use outbound::smpp::BindMode;
 use testkit::smsc::{Act, Smsc};
 
-use super::setup::{Sink, eventually, parcel, settings, start, submit, until_up};
+use super::setup::{Sink, eventually, queued, settings, start, submit, until_up};
 
 fn four(smsc: &Smsc) -> SmppSettings {
     SmppSettings {
@@ -88,16 +88,16 @@ async fn messages_in_flight_are_answered_before_the_last_link_closes() {
     until_up(&carrier).await;
     let under_way = tokio::spawn({
         let carrier = carrier.clone();
-        async move { submit(&carrier, &parcel(1, &"a".repeat(200))).await }
+        async move { submit(&carrier, &queued(1, &"a".repeat(200))).await }
     });
     eventually("the first part is there", || smsc.seen().taken == 1).await;
     carrier.allow_binds(0);
     eventually("it is down", || carrier.health() == Health::Down).await;
-    let late = submit(&carrier, &parcel(2, "late")).await;
-    assert!(matches!(late, Submitted::NotNow(_)), "{late:?}");
+    let late = submit(&carrier, &queued(2, "late")).await;
+    assert!(matches!(late, CarrierAnswer::NotNow(_)), "{late:?}");
     assert_eq!(carrier.open_binds(), 1, "still open");
     let answer = under_way.await.expect("no panic");
-    let Submitted::Taken(parts) = answer else {
+    let CarrierAnswer::Taken(parts) = answer else {
         panic!("{answer:?}");
     };
     assert_eq!(parts.len(), 2);
@@ -118,11 +118,11 @@ async fn a_closing_link_does_not_wait_forever() {
     until_up(&carrier).await;
     let under_way = tokio::spawn({
         let carrier = carrier.clone();
-        async move { submit(&carrier, &parcel(1, "Hello")).await }
+        async move { submit(&carrier, &queued(1, "Hello")).await }
     });
     eventually("it is there", || smsc.seen().taken == 1).await;
     carrier.allow_binds(0);
     eventually("it is closed", || carrier.open_binds() == 0).await;
     let answer = under_way.await.expect("no panic");
-    assert_eq!(answer, Submitted::Unknown);
+    assert_eq!(answer, CarrierAnswer::Unknown);
 }

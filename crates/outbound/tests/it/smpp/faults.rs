@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use domain::delivery::{Parcel, Submitted};
+use domain::delivery::{CarrierAnswer, QueuedMessage};
 use outbound::SmppSettings;
 use testkit::smsc::{Act, Receipt, Smsc, Submit};
 use tokio::task::JoinSet;
 
-use super::setup::{connected, insist, insist_on_all, parcel, settings, submit, taken, until_up};
+use super::setup::{connected, insist, insist_on_all, queued, settings, submit, taken, until_up};
 
 /// A script with this action for the first message, and answers for all others.
 fn first(act: Vec<Act>) -> impl Fn(&Submit) -> Vec<Act> + Send + Sync {
@@ -45,14 +45,14 @@ async fn any_lost_link_returns_its_message_and_reconnects() {
         let smsc = Smsc::builder().on_submit(first(acts)).start();
         let (carrier, _) = connected(settings(&smsc)).await;
         assert_eq!(
-            submit(&carrier, &parcel(1, "Hi")).await,
-            Submitted::Unknown,
+            submit(&carrier, &queued(1, "Hi")).await,
+            CarrierAnswer::Unknown,
             "{name}"
         );
         smsc.wait_until(name, |seen| seen.binds.len() == 2).await;
         until_up(&carrier).await;
         assert_eq!(
-            submit(&carrier, &parcel(1, "Hi")).await,
+            submit(&carrier, &queued(1, "Hi")).await,
             taken(1_000_001),
             "{name}"
         );
@@ -77,12 +77,12 @@ async fn nonsense_between_answers_does_no_harm() {
         let smsc = Smsc::builder().on_submit(script).start();
         let (carrier, _) = connected(settings(&smsc)).await;
         assert_eq!(
-            submit(&carrier, &parcel(1, "Hi")).await,
+            submit(&carrier, &queued(1, "Hi")).await,
             taken(1_000_000),
             "{name}"
         );
         assert_eq!(
-            submit(&carrier, &parcel(2, "Hi")).await,
+            submit(&carrier, &queued(2, "Hi")).await,
             taken(1_000_001),
             "{name}"
         );
@@ -100,10 +100,13 @@ async fn waiting_for_an_answer_ends_at_the_configured_time() {
     };
     let (carrier, _) = connected(hasty).await;
     let since = Instant::now();
-    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, Submitted::Unknown);
+    assert_eq!(
+        submit(&carrier, &queued(1, "Hi")).await,
+        CarrierAnswer::Unknown
+    );
     let waited = since.elapsed();
     assert!(waited >= Duration::from_millis(600), "{waited:?}");
-    insist(&carrier, &parcel(1, "Hi")).await;
+    insist(&carrier, &queued(1, "Hi")).await;
     assert_eq!(smsc.seen().taken, 2);
     assert_eq!(smsc.seen().binds.len(), 1, "the link is alive");
 }
@@ -120,7 +123,7 @@ async fn a_late_answer_counts_and_nothing_is_sent_twice() {
     };
     let (carrier, _) = connected(hasty).await;
     let answers = submit_all(&carrier, 1..=MESSAGES).await;
-    let is_taken = |answer: &Submitted| matches!(answer, Submitted::Taken(_));
+    let is_taken = |answer: &CarrierAnswer| matches!(answer, CarrierAnswer::Taken(_));
     assert!(answers.values().all(is_taken), "{answers:?}");
     let seen = smsc.seen();
     assert_eq!((seen.taken as u64, seen.binds.len()), (MESSAGES, 1));
@@ -150,13 +153,16 @@ async fn a_part_that_waits_for_a_late_answer_stays_in_the_window() {
 async fn after_its_last_try_without_an_answer_a_message_waits_for_a_receipt() {
     let smsc = Smsc::builder().on_submit(|_| vec![Act::HangUp]).start();
     let (carrier, _) = connected(settings(&smsc)).await;
-    assert_eq!(submit(&carrier, &parcel(7, "Hi")).await, Submitted::Unknown);
+    assert_eq!(
+        submit(&carrier, &queued(7, "Hi")).await,
+        CarrierAnswer::Unknown
+    );
     until_up(&carrier).await;
-    let again = Parcel {
+    let again = QueuedMessage {
         unknown_tries: 1,
-        ..parcel(7, "Hi")
+        ..queued(7, "Hi")
     };
-    let unanswered = Submitted::Taken(vec!["unanswered-7-1".to_owned()]);
+    let unanswered = CarrierAnswer::Taken(vec!["unanswered-7-1".to_owned()]);
     assert_eq!(submit(&carrier, &again).await, unanswered);
     assert_eq!(smsc.seen().taken, 2);
 }
@@ -172,9 +178,9 @@ async fn a_part_without_an_answer_is_sent_again_alone() {
         })
         .start();
     let (carrier, _) = connected(settings(&smsc)).await;
-    let answer = submit(&carrier, &parcel(1, &"a".repeat(161))).await;
+    let answer = submit(&carrier, &queued(1, &"a".repeat(161))).await;
     let names = ["1000000", "1000002"].map(str::to_owned);
-    assert_eq!(answer, Submitted::Taken(names.to_vec()));
+    assert_eq!(answer, CarrierAnswer::Taken(names.to_vec()));
     let submits = smsc.seen().submits;
     let parts: Vec<u8> = submits.iter().map(|s| s.short_message[5]).collect();
     assert_eq!(parts, [1, 2, 2]);
@@ -191,10 +197,13 @@ async fn a_silent_link_is_detected_and_reconnected() {
         ..settings(&smsc)
     };
     let (carrier, _) = connected(hasty).await;
-    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, Submitted::Unknown);
+    assert_eq!(
+        submit(&carrier, &queued(1, "Hi")).await,
+        CarrierAnswer::Unknown
+    );
     smsc.wait_until("it binds again", |seen| seen.binds.len() == 2)
         .await;
-    insist(&carrier, &parcel(1, "Hi")).await;
+    insist(&carrier, &queued(1, "Hi")).await;
     assert_eq!(smsc.seen().taken, 2);
 }
 
@@ -202,11 +211,11 @@ async fn a_silent_link_is_detected_and_reconnected() {
 async fn submit_all(
     carrier: &Arc<outbound::SmppCarrier>,
     ids: impl Iterator<Item = u64>,
-) -> HashMap<u64, Submitted> {
+) -> HashMap<u64, CarrierAnswer> {
     let mut tasks = JoinSet::new();
     for id in ids {
         let carrier = carrier.clone();
-        tasks.spawn(async move { (id, submit(&carrier, &parcel(id, "Hi")).await) });
+        tasks.spawn(async move { (id, submit(&carrier, &queued(id, "Hi")).await) });
     }
     tasks.join_all().await.into_iter().collect()
 }
@@ -242,7 +251,7 @@ async fn octets_may_come_one_by_one() {
     assert!(
         answers
             .values()
-            .all(|answer| matches!(answer, Submitted::Taken(_)))
+            .all(|answer| matches!(answer, CarrierAnswer::Taken(_)))
     );
     assert_eq!(sink.wait_for(10).await.len(), 10);
 }
@@ -270,13 +279,13 @@ async fn an_unbind_in_a_full_window_gives_every_message_an_answer() {
     };
     let (carrier, _) = connected(chosen).await;
     let answers = submit_all(&carrier, 1..=10).await;
-    let count = |wanted: fn(&Submitted) -> bool| answers.values().filter(|a| wanted(a)).count();
-    assert_eq!(count(|answer| matches!(answer, Submitted::Taken(_))), 4);
-    assert_eq!(count(|answer| *answer == Submitted::Unknown), 6);
+    let count = |wanted: fn(&CarrierAnswer) -> bool| answers.values().filter(|a| wanted(a)).count();
+    assert_eq!(count(|answer| matches!(answer, CarrierAnswer::Taken(_))), 4);
+    assert_eq!(count(|answer| *answer == CarrierAnswer::Unknown), 6);
     until_up(&carrier).await;
     for (id, answer) in answers {
-        if answer == Submitted::Unknown {
-            insist(&carrier, &parcel(id, "Hi")).await;
+        if answer == CarrierAnswer::Unknown {
+            insist(&carrier, &queued(id, "Hi")).await;
         }
     }
     assert_eq!(
@@ -305,7 +314,7 @@ async fn parts_not_yet_sent_take_another_link() {
     let answers = submit_all(&carrier, 1..=6).await;
     let lost = answers
         .values()
-        .filter(|answer| **answer == Submitted::Unknown)
+        .filter(|answer| **answer == CarrierAnswer::Unknown)
         .count();
     assert_eq!(lost, 1, "one was under way on the lost link: {answers:?}");
     let seen = smsc.seen();

@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use domain::Code;
-use domain::delivery::Submitted;
+use domain::delivery::CarrierAnswer;
 use domain::ports::{Carrier as _, Health};
 use outbound::SmppSettings;
 use outbound::smpp::{BindMode, SmppTls};
 use testkit::smsc::{Act, BindAct, BindKind, Smsc};
 
 use super::setup::{
-    Sink, connected, eventually, insist, parcel, settings, start, submit, taken, until_up,
+    Sink, connected, eventually, insist, queued, settings, start, submit, taken, until_up,
 };
 
 #[tokio::test]
@@ -64,10 +64,10 @@ async fn the_least_busy_link_is_taken() {
         ..settings(&smsc)
     };
     let (carrier, _) = connected(two).await;
-    let parcels = [1, 2, 3, 4].map(|id| parcel(id, "Hi"));
-    let [a, b, c, d] = parcels.each_ref().map(|parcel| submit(&carrier, parcel));
-    for answer in <[Submitted; 4]>::from(tokio::join!(a, b, c, d)) {
-        assert!(matches!(answer, Submitted::Taken(_)), "{answer:?}");
+    let messages = [1, 2, 3, 4].map(|id| queued(id, "Hi"));
+    let [a, b, c, d] = messages.each_ref().map(|queued| submit(&carrier, queued));
+    for answer in <[CarrierAnswer; 4]>::from(tokio::join!(a, b, c, d)) {
+        assert!(matches!(answer, CarrierAnswer::Taken(_)), "{answer:?}");
     }
     let mut connections: Vec<usize> = smsc.seen().submits.iter().map(|s| s.connection).collect();
     connections.sort_unstable();
@@ -83,15 +83,15 @@ async fn stopping_unbinds_without_reconnecting() {
         ..settings(&smsc)
     };
     let (carrier, _) = connected(pair).await;
-    submit(&carrier, &parcel(1, "Hi")).await;
+    submit(&carrier, &queued(1, "Hi")).await;
     carrier.stop().await;
     assert_eq!(smsc.seen().unbinds, 4, "it is over when stopping is");
     smsc.wait_until("all connections are closed", |seen| seen.closed == 4)
         .await;
     assert_eq!(smsc.seen().binds.len(), 4);
     assert_eq!(carrier.health(), Health::Down);
-    let answer = submit(&carrier, &parcel(2, "Hi")).await;
-    assert_eq!(answer, Submitted::NotNow(Code::LINK_DOWN));
+    let answer = submit(&carrier, &queued(2, "Hi")).await;
+    assert_eq!(answer, CarrierAnswer::NotNow(Code::LINK_DOWN));
 }
 
 #[tokio::test]
@@ -136,12 +136,12 @@ async fn a_refused_bind_is_reported_and_retried() {
             state.health == Health::Down && note.contains(advice)
         })
         .await;
-        let answer = submit(&carrier, &parcel(1, "Hi")).await;
-        assert_eq!(answer, Submitted::NotNow(Code::LINK_DOWN));
+        let answer = submit(&carrier, &queued(1, "Hi")).await;
+        assert_eq!(answer, CarrierAnswer::NotNow(Code::LINK_DOWN));
         until_up(&carrier).await;
         assert_eq!(carrier.state().note, None);
         assert_eq!(smsc.seen().binds.len(), 4);
-        assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, taken(1_000_000));
+        assert_eq!(submit(&carrier, &queued(1, "Hi")).await, taken(1_000_000));
     }
 }
 
@@ -166,7 +166,7 @@ async fn binds_that_go_wrong_are_tried_again() {
     };
     let (carrier, _) = connected(hasty).await;
     assert_eq!(smsc.seen().binds.len(), tries);
-    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, taken(1_000_000));
+    assert_eq!(submit(&carrier, &queued(1, "Hi")).await, taken(1_000_000));
 }
 
 #[tokio::test]
@@ -176,8 +176,8 @@ async fn a_carrier_that_recovers_is_used_again() {
     let (carrier, _) = connected(settings(&smsc)).await;
     drop(smsc);
     eventually("the loss is seen", || carrier.health() == Health::Down).await;
-    let answer = submit(&carrier, &parcel(1, "Hi")).await;
-    assert_eq!(answer, Submitted::NotNow(Code::LINK_DOWN));
+    let answer = submit(&carrier, &queued(1, "Hi")).await;
+    assert_eq!(answer, CarrierAnswer::NotNow(Code::LINK_DOWN));
     eventually("it says why", || {
         let note = carrier.state().note.unwrap_or_default();
         note.contains("cannot connect to 127.0.0.1")
@@ -185,7 +185,7 @@ async fn a_carrier_that_recovers_is_used_again() {
     .await;
     let smsc = Smsc::builder().bind(address).start();
     until_up(&carrier).await;
-    assert_eq!(insist(&carrier, &parcel(1, "Hi")).await, 1);
+    assert_eq!(insist(&carrier, &queued(1, "Hi")).await, 1);
     assert_eq!(smsc.seen().taken, 1);
 }
 
@@ -209,7 +209,7 @@ async fn a_carrier_with_half_its_links_is_strained_and_sends() {
     })
     .await;
     assert_eq!(carrier.state().links_up, 1);
-    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, taken(1_000_000));
+    assert_eq!(submit(&carrier, &queued(1, "Hi")).await, taken(1_000_000));
 }
 
 #[tokio::test]
@@ -221,12 +221,12 @@ async fn a_carrier_that_thinks_a_link_unbound_gets_a_new_one() {
         })
         .start();
     let (carrier, _) = connected(settings(&smsc)).await;
-    let answer = submit(&carrier, &parcel(1, "Hi")).await;
-    assert_eq!(answer, Submitted::NotNow(Code::LINK_DOWN));
+    let answer = submit(&carrier, &queued(1, "Hi")).await;
+    assert_eq!(answer, CarrierAnswer::NotNow(Code::LINK_DOWN));
     smsc.wait_until("it binds again", |seen| seen.binds.len() == 2)
         .await;
     until_up(&carrier).await;
-    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, taken(1_000_001));
+    assert_eq!(submit(&carrier, &queued(1, "Hi")).await, taken(1_000_001));
 }
 
 #[tokio::test]

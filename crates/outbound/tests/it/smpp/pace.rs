@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use domain::Code;
-use domain::delivery::Submitted;
+use domain::delivery::CarrierAnswer;
 use domain::ports::{Carrier as _, Health};
 use outbound::SmppSettings;
 use testkit::StallControl;
 use testkit::smsc::{Act, Smsc};
 use tokio::task::JoinSet;
 
-use super::setup::{connected, insist, insist_on_all, parcel, settings, submit};
+use super::setup::{connected, insist, insist_on_all, queued, settings, submit};
 
 #[tokio::test]
 async fn the_limit_holds_over_all_links_and_parts() {
@@ -26,10 +26,10 @@ async fn the_limit_holds_over_all_links_and_parts() {
     let mut tasks = JoinSet::new();
     for id in 1..=100 {
         let (carrier, long) = (carrier.clone(), long.clone());
-        tasks.spawn(async move { submit(&carrier, &parcel(id, &long)).await });
+        tasks.spawn(async move { submit(&carrier, &queued(id, &long)).await });
     }
     for answer in tasks.join_all().await {
-        assert!(matches!(answer, Submitted::Taken(_)), "{answer:?}");
+        assert!(matches!(answer, CarrierAnswer::Taken(_)), "{answer:?}");
     }
     let submits = smsc.seen().submits;
     assert_eq!(submits.len(), 200);
@@ -64,13 +64,13 @@ async fn a_throttled_message_goes_back_and_the_carrier_is_strained_for_a_while()
         ..settings(&smsc)
     };
     let (carrier, _) = connected(limited).await;
-    let answer = submit(&carrier, &parcel(1, "Hi")).await;
-    assert_eq!(answer, Submitted::NotNow(Code::THROTTLED));
+    let answer = submit(&carrier, &queued(1, "Hi")).await;
+    assert_eq!(answer, CarrierAnswer::NotNow(Code::THROTTLED));
     assert_eq!(carrier.health(), Health::Strained);
     let note = carrier.state().note.unwrap_or_default();
     assert!(note.contains("asks for less"), "{note}");
     let refused_at = smsc.seen().submits[0].at;
-    insist(&carrier, &parcel(1, "Hi")).await;
+    insist(&carrier, &queued(1, "Hi")).await;
     let pause = smsc.seen().submits[1].at - refused_at;
     assert!(pause >= Duration::from_millis(250), "{pause:?}");
 }

@@ -10,7 +10,7 @@ use outbound::SmppSettings;
 use outbound::smpp::{BindMode, IdForm};
 use testkit::smsc::{Act, Answer, Ids, Receipt, ReceiptShape, Smsc};
 
-use super::setup::{Sink, connected, parcel, settings, start, submit, taken, until_up};
+use super::setup::{Sink, connected, queued, settings, start, submit, taken, until_up};
 
 fn stored(reference: &str, outcome: Outcome) -> Stored {
     Stored {
@@ -52,7 +52,7 @@ async fn a_receipt_finds_its_part_in_whatever_form_both_are() {
             ..settings(&smsc)
         };
         let (carrier, sink) = connected(chosen).await;
-        let answer = submit(&carrier, &parcel(1, "Hi")).await;
+        let answer = submit(&carrier, &queued(1, "Hi")).await;
         assert_eq!(answer, taken(1_000_000), "{answers:?}");
         for shape in [ReceiptShape::Text, ReceiptShape::Tlvs, ReceiptShape::Both] {
             let receipt = Receipt::delivered(receipts.write(1_000_000)).shape(shape);
@@ -104,7 +104,7 @@ async fn receipts_come_early_twice_elsewhere_and_for_what_was_refused() {
     };
     let (carrier, sink) = connected(two).await;
     for id in 1..=4 {
-        submit(&carrier, &parcel(id, "Hi")).await;
+        submit(&carrier, &queued(id, "Hi")).await;
     }
     assert_eq!(answered(&smsc, 5).await, [0; 5]);
     let mut references: Vec<String> = sink
@@ -237,7 +237,7 @@ async fn text_after_a_receipt_does_not_harm_it() {
         assert_eq!(answered(&smsc, count).await[count - 1], 0, "{name}");
     }
     assert_eq!(sink.received(), vec![stored("7", Outcome::Delivered); 3]);
-    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, taken(1_000_000));
+    assert_eq!(submit(&carrier, &queued(1, "Hi")).await, taken(1_000_000));
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn a_pair_gets_its_receipts_by_the_receiver() {
         ..settings(&smsc)
     };
     let (carrier, sink): (_, Arc<Sink>) = connected(pair).await;
-    submit(&carrier, &parcel(1, "Hi")).await;
+    submit(&carrier, &queued(1, "Hi")).await;
     let received = sink.wait_for(1).await;
     let expected = Stored {
         to: NumberTail::of_address("37120000001"),

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use domain::delivery::{Parcel, Submitted};
+use domain::delivery::{CarrierAnswer, QueuedMessage};
 use domain::{Channel, Code, Timestamp};
 use outbound::SmppSettings;
 use outbound::smpp::{IdForm, LongText};
 use testkit::smsc::{Act, Ids, Smsc, Submit};
 
-use super::setup::{connected, parcel, settings, submit, taken};
+use super::setup::{connected, queued, settings, submit, taken};
 
 fn code(number: u16) -> Code {
     Code::new(number).expect("in the catalogue")
@@ -46,9 +46,12 @@ async fn a_greek_text_with_an_emoji_leaves_octet_by_octet() {
         "βγδ, τέλος".to_owned(),
     ];
     let text = format!("{first}{second}{third}");
-    let answer = submit(&carrier, &parcel(513, &text)).await;
+    let answer = submit(&carrier, &queued(513, &text)).await;
     let ids = ["1000000", "1000001", "1000002"];
-    assert_eq!(answer, Submitted::Taken(ids.map(str::to_owned).to_vec()));
+    assert_eq!(
+        answer,
+        CarrierAnswer::Taken(ids.map(str::to_owned).to_vec())
+    );
     let octets: Vec<Vec<u8>> = smsc.seen().submits.into_iter().map(|s| s.octets).collect();
     let expected = [
         expected_pdu(2, 1, &first),
@@ -61,15 +64,15 @@ async fn a_greek_text_with_an_emoji_leaves_octet_by_octet() {
 #[tokio::test]
 async fn a_refusal_has_its_meaning() {
     let cases = [
-        (0x01, Submitted::Refused(code(61))),
-        (0x08, Submitted::NotNow(Code::SYSTEM_FAILURE)),
-        (0x0A, Submitted::Refused(code(15))),
-        (0x0B, Submitted::Refused(code(53))),
-        (0x14, Submitted::NotNow(Code::THROTTLED)),
-        (0x45, Submitted::NotNow(Code::SYSTEM_FAILURE)),
-        (0x58, Submitted::NotNow(Code::THROTTLED)),
-        (0x104, Submitted::Declined(code(60))),
-        (0x4FF, Submitted::Declined(Code::UNKNOWN)),
+        (0x01, CarrierAnswer::Refused(code(61))),
+        (0x08, CarrierAnswer::NotNow(Code::SYSTEM_FAILURE)),
+        (0x0A, CarrierAnswer::Refused(code(15))),
+        (0x0B, CarrierAnswer::Refused(code(53))),
+        (0x14, CarrierAnswer::NotNow(Code::THROTTLED)),
+        (0x45, CarrierAnswer::NotNow(Code::SYSTEM_FAILURE)),
+        (0x58, CarrierAnswer::NotNow(Code::THROTTLED)),
+        (0x104, CarrierAnswer::Declined(code(60))),
+        (0x4FF, CarrierAnswer::Declined(Code::UNKNOWN)),
     ];
     let statuses = cases.each_ref().map(|(status, _)| *status);
     let smsc = Smsc::builder()
@@ -81,7 +84,7 @@ async fn a_refusal_has_its_meaning() {
     let (carrier, _) = connected(settings(&smsc)).await;
     let long = "a".repeat(400);
     for (id, (status, expected)) in (1..).zip(cases) {
-        let answer = submit(&carrier, &parcel(id, &long)).await;
+        let answer = submit(&carrier, &queued(id, &long)).await;
         assert_eq!(answer, expected, "{status:#X}");
     }
 }
@@ -94,17 +97,17 @@ async fn ids_are_normalised() {
         ..settings(&smsc)
     };
     let (carrier, _) = connected(hex).await;
-    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, taken(1_000_000));
+    assert_eq!(submit(&carrier, &queued(1, "Hi")).await, taken(1_000_000));
     let (carrier, _) = connected(settings(&smsc)).await;
-    let normal = Submitted::Taken(vec!["F4241".to_owned()]);
-    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, normal);
+    let normal = CarrierAnswer::Taken(vec!["F4241".to_owned()]);
+    assert_eq!(submit(&carrier, &queued(1, "Hi")).await, normal);
     let as_is = SmppSettings {
         answer_ids: IdForm::AsIs,
         ..settings(&smsc)
     };
     let (carrier, _) = connected(as_is).await;
-    let as_is = Submitted::Taken(vec!["00000F4242".to_owned()]);
-    assert_eq!(submit(&carrier, &parcel(1, "Hi")).await, as_is);
+    let as_is = CarrierAnswer::Taken(vec!["00000F4242".to_owned()]);
+    assert_eq!(submit(&carrier, &queued(1, "Hi")).await, as_is);
 }
 
 #[tokio::test]
@@ -115,9 +118,12 @@ async fn a_part_without_an_id_gets_a_unique_reference() {
     };
     let smsc = Smsc::builder().on_submit(nameless).start();
     let (carrier, _) = connected(settings(&smsc)).await;
-    let answer = submit(&carrier, &parcel(7, &"a".repeat(161))).await;
+    let answer = submit(&carrier, &queued(7, &"a".repeat(161))).await;
     let names = ["unnamed-7-1", "unnamed-7-2"];
-    assert_eq!(answer, Submitted::Taken(names.map(str::to_owned).to_vec()));
+    assert_eq!(
+        answer,
+        CarrierAnswer::Taken(names.map(str::to_owned).to_vec())
+    );
 }
 
 #[tokio::test]
@@ -129,7 +135,7 @@ async fn a_long_text_may_be_sent_whole_under_one_id() {
     };
     let (carrier, _) = connected(payload).await;
     let text = "a".repeat(400);
-    assert_eq!(submit(&carrier, &parcel(1, &text)).await, taken(1_000_000));
+    assert_eq!(submit(&carrier, &queued(1, &text)).await, taken(1_000_000));
     let submits = smsc.seen().submits;
     assert_eq!(submits.len(), 1);
     assert_eq!(submits[0].tlv(0x0424), Some(text.as_bytes()));
@@ -154,9 +160,12 @@ async fn once_a_part_is_accepted_only_the_rest_is_retried() {
             })
             .start();
         let (carrier, _) = connected(settings(&smsc)).await;
-        let answer = submit(&carrier, &parcel(1, &"a".repeat(400))).await;
+        let answer = submit(&carrier, &queued(1, &"a".repeat(400))).await;
         let ids = ["1000000", "1000003", "1000004"];
-        assert_eq!(answer, Submitted::Taken(ids.map(str::to_owned).to_vec()));
+        assert_eq!(
+            answer,
+            CarrierAnswer::Taken(ids.map(str::to_owned).to_vec())
+        );
         assert_eq!(
             part_numbers(&smsc.seen().submits),
             [1, 2, 3, 2, 3],
@@ -179,9 +188,12 @@ async fn the_rest_of_a_message_waits_for_a_new_link() {
         ..settings(&smsc)
     };
     let (carrier, _) = connected(slow).await;
-    let answer = submit(&carrier, &parcel(1, &"a".repeat(400))).await;
+    let answer = submit(&carrier, &queued(1, &"a".repeat(400))).await;
     let ids = ["1000000", "1000001", "1000002"];
-    assert_eq!(answer, Submitted::Taken(ids.map(str::to_owned).to_vec()));
+    assert_eq!(
+        answer,
+        CarrierAnswer::Taken(ids.map(str::to_owned).to_vec())
+    );
     let seen = smsc.seen();
     assert_eq!(part_numbers(&seen.submits), [1, 2, 3]);
     assert_eq!(seen.binds.len(), 2);
@@ -196,13 +208,13 @@ async fn the_rest_of_a_message_is_not_tried_beyond_its_time() {
         })
         .start();
     let (carrier, _) = connected(settings(&smsc)).await;
-    let brief = Parcel {
+    let brief = QueuedMessage {
         expires_at: Timestamp::from_second(1).expect("in range"),
-        ..parcel(1, &"a".repeat(400))
+        ..queued(1, &"a".repeat(400))
     };
     let since = Instant::now();
     let answer = submit(&carrier, &brief).await;
-    assert_eq!(answer, Submitted::NotNow(Code::THROTTLED));
+    assert_eq!(answer, CarrierAnswer::NotNow(Code::THROTTLED));
     assert!(since.elapsed() >= Duration::from_secs(1), "{since:?}");
 }
 
@@ -215,8 +227,8 @@ async fn once_a_part_is_accepted_no_other_carrier_is_used() {
         })
         .start();
     let (carrier, _) = connected(settings(&smsc)).await;
-    let answer = submit(&carrier, &parcel(1, &"a".repeat(400))).await;
-    let partly = Submitted::PartlyTaken {
+    let answer = submit(&carrier, &queued(1, &"a".repeat(400))).await;
+    let partly = CarrierAnswer::PartlyTaken {
         references: vec!["1000000".to_owned()],
         code: Code::UNKNOWN,
     };
@@ -231,9 +243,9 @@ async fn parts_are_sent_concurrently_and_in_order() {
         .on_submit(|_| vec![Act::AfterSubmits(10), Act::Answer])
         .start();
     let (carrier, _) = connected(settings(&smsc)).await;
-    let answer = submit(&carrier, &parcel(1, &"a".repeat(1530))).await;
+    let answer = submit(&carrier, &queued(1, &"a".repeat(1530))).await;
     let names = (1_000_000..1_000_010).map(|name: u64| name.to_string());
-    assert_eq!(answer, Submitted::Taken(names.collect()));
+    assert_eq!(answer, CarrierAnswer::Taken(names.collect()));
     let expected: Vec<u8> = (1..=10).collect();
     assert_eq!(part_numbers(&smsc.seen().submits), expected);
 }
@@ -246,8 +258,8 @@ async fn more_parts_than_the_window_holds_leave_in_order() {
         ..settings(&smsc)
     };
     let (carrier, _) = connected(narrow).await;
-    let answer = submit(&carrier, &parcel(1, &"a".repeat(1530))).await;
-    assert!(matches!(answer, Submitted::Taken(parts) if parts.len() == 10));
+    let answer = submit(&carrier, &queued(1, &"a".repeat(1530))).await;
+    assert!(matches!(answer, CarrierAnswer::Taken(parts) if parts.len() == 10));
     let expected: Vec<u8> = (1..=10).collect();
     assert_eq!(part_numbers(&smsc.seen().submits), expected);
 }
@@ -257,12 +269,12 @@ async fn only_sms_are_served() {
     let smsc = Smsc::start();
     let (carrier, _) = connected(settings(&smsc)).await;
     for channel in [Channel::Viber, Channel::Hlr] {
-        let parcel = Parcel {
+        let queued = QueuedMessage {
             channel,
-            ..parcel(1, "Hi")
+            ..queued(1, "Hi")
         };
-        let answer = submit(&carrier, &parcel).await;
-        assert_eq!(answer, Submitted::Declined(Code::NO_ROUTE));
+        let answer = submit(&carrier, &queued).await;
+        assert_eq!(answer, CarrierAnswer::Declined(Code::NO_ROUTE));
     }
     assert_eq!(smsc.seen().taken, 0);
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::delivery::{CarrierRef, Claim, Parcel, Receipt, Submitted};
+use domain::delivery::{CarrierAnswer, CarrierRef, Claim, QueuedMessage, Receipt};
 use domain::message::text::measure;
 use domain::ports::{Carrier as _, Health, ReceiptError, ReceiptSink};
 use domain::{AccountId, Channel, Clock, MessageId, Msisdn, Originator, Priority, Timestamp};
@@ -140,8 +140,8 @@ pub(crate) async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// A message. Its ID is also the end of its recipient's number.
-pub(crate) fn parcel(id: u64, text: &str) -> Parcel {
-    Parcel {
+pub(crate) fn queued(id: u64, text: &str) -> QueuedMessage {
+    QueuedMessage {
         id: MessageId::new(id).expect("in range"),
         account: AccountId::new(1).expect("in range"),
         channel: Channel::Sms,
@@ -165,22 +165,22 @@ pub(crate) fn parcel(id: u64, text: &str) -> Parcel {
 }
 
 /// Sends a message and waits for the result, within a deadline.
-pub(crate) async fn submit(carrier: &SmppCarrier, parcel: &Parcel) -> Submitted {
-    let answer = timeout(PATIENCE, carrier.submit(parcel)).await;
+pub(crate) async fn submit(carrier: &SmppCarrier, queued: &QueuedMessage) -> CarrierAnswer {
+    let answer = timeout(PATIENCE, carrier.submit(queued)).await;
     answer.expect("an answer in time")
 }
 
 /// Sends a message as often as necessary, like the engine, and returns how often that was.
-pub(crate) async fn insist(carrier: &SmppCarrier, parcel: &Parcel) -> usize {
+pub(crate) async fn insist(carrier: &SmppCarrier, queued: &QueuedMessage) -> usize {
     let mut pauses = interval(CHECK_EVERY);
     for tries in 1..2_000 {
-        match submit(carrier, parcel).await {
-            Submitted::Taken(_) => return tries,
-            Submitted::NotNow(_) | Submitted::Unknown => pauses.tick().await,
-            other => panic!("{:?} ended with {other:?}", parcel.id),
+        match submit(carrier, queued).await {
+            CarrierAnswer::Taken(_) => return tries,
+            CarrierAnswer::NotNow(_) | CarrierAnswer::Unknown => pauses.tick().await,
+            other => panic!("{:?} ended with {other:?}", queued.id),
         };
     }
-    panic!("{:?} was never taken", parcel.id);
+    panic!("{:?} was never taken", queued.id);
 }
 
 /// Sends messages as often as necessary, as many at once as the carrier's window allows, and returns the number of
@@ -192,13 +192,13 @@ pub(crate) async fn insist_on_all(carrier: &Arc<SmppCarrier>, ids: RangeInclusiv
         let (carrier, window) = (carrier.clone(), window.clone());
         tasks.spawn(async move {
             let _permit = window.acquire_owned().await.expect("never closed");
-            insist(&carrier, &parcel(id, "Hi")).await
+            insist(&carrier, &queued(id, "Hi")).await
         });
     }
     tasks.join_all().await.into_iter().sum()
 }
 
 /// The result for a message that was accepted in one part, under this ID.
-pub(crate) fn taken(id: u64) -> Submitted {
-    Submitted::Taken(vec![id.to_string()])
+pub(crate) fn taken(id: u64) -> CarrierAnswer {
+    CarrierAnswer::Taken(vec![id.to_string()])
 }

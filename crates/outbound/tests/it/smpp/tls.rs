@@ -8,7 +8,7 @@ use outbound::smpp::SmppTls;
 use testkit::smsc::Smsc;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::setup::{Sink, connected, eventually, parcel, settings, start, submit, taken};
+use super::setup::{Sink, connected, eventually, queued, settings, start, submit, taken};
 use crate::tls::{Identity, acceptor, self_signed};
 
 /// A TLS proxy before an SMSC.
@@ -46,7 +46,7 @@ async fn an_smsc_that_proves_who_it_is_gets_messages() {
     })
     .await;
     assert_eq!(
-        submit(&carrier, &parcel(1, "Hello")).await,
+        submit(&carrier, &queued(1, "Hello")).await,
         taken(1_000_000)
     );
     carrier.stop().await;

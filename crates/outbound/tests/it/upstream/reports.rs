@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use domain::delivery::{CarrierRef, Receipt};
-use domain::ports::{Carrier as _, CarrierReports as _, ReceiptError, ReportTaken};
+use domain::ports::{Carrier as _, CarrierReports as _, ReceiptError, ReportResult};
 use domain::{Channel, Code, MessageId, Outcome};
 use outbound::{Upstream, UpstreamReports};
 use testkit::receiver::Reply;
 
-use super::scene::{Scene, Still, id, parcel, settings};
+use super::scene::{Scene, Still, id, queued, settings};
 use crate::setup::now;
 
 const DELIVERED: &[u8] = br#"{"id":"10001","status":1,"error":0}"#;
@@ -18,7 +18,7 @@ async fn sent(channel: Channel) -> (Scene, Arc<UpstreamReports>, String) {
     let scene = Scene::answering(Reply::answer(200, r#"["10001"]"#)).await;
     let reports = UpstreamReports::new();
     reports.set(vec![scene.upstream.clone()]);
-    scene.submit(&parcel(channel)).await;
+    scene.submit(&queued(channel)).await;
     scene.sink.know("10001");
     let proof = last_proof(&scene);
     (scene, reports, proof)
@@ -67,7 +67,7 @@ async fn a_report_becomes_a_receipt() {
     ] {
         assert_eq!(
             reports.take("up", id(7), &proof, body).await,
-            ReportTaken::Yes
+            ReportResult::Yes
         );
         let expected: Vec<_> = outcome.map(|it| receipt("10001", it)).into_iter().collect();
         assert_eq!(scene.sink.take_receipts(), expected);
@@ -78,7 +78,7 @@ async fn a_report_becomes_a_receipt() {
 #[tokio::test]
 async fn only_the_address_that_was_made_for_the_message_counts() {
     let (scene, reports, proof) = sent(Channel::Sms).await;
-    let mut other = parcel(Channel::Sms);
+    let mut other = queued(Channel::Sms);
     other.id = id(8);
     scene.submit(&other).await;
     let other_proof = last_proof(&scene);
@@ -95,10 +95,10 @@ async fn only_the_address_that_was_made_for_the_message_counts() {
         ("no such carrier", "down", id(7), proof.as_str()),
     ] {
         let taken = take(carrier, message, proof.to_owned()).await;
-        assert_eq!(taken, ReportTaken::UnknownAddress, "{name}");
+        assert_eq!(taken, ReportResult::UnknownAddress, "{name}");
     }
     assert_eq!(scene.sink.take_receipts(), []);
-    assert_eq!(take("up", id(8), other_proof).await, ReportTaken::Yes);
+    assert_eq!(take("up", id(8), other_proof).await, ReportResult::Yes);
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn malformed_reports_are_refused() {
     let (scene, reports, proof) = sent(Channel::Sms).await;
     for body in [&b"garbage"[..], b"", b"[]", b"{}", &[0xff, 0xfe]] {
         let taken = reports.take("up", id(7), &proof, body).await;
-        assert!(matches!(taken, ReportTaken::NotAReport(why) if why.ends_with('.')));
+        assert!(matches!(taken, ReportResult::NotAReport(why) if why.ends_with('.')));
     }
     assert_eq!(scene.sink.take_receipts(), []);
 }
@@ -117,7 +117,7 @@ async fn what_was_seen_is_told() {
     let seen = br#"{"id":"10001","status":3,"error":0}"#;
     assert_eq!(
         reports.take("up", id(7), &proof, seen).await,
-        ReportTaken::Yes
+        ReportResult::Yes
     );
     assert_eq!(
         scene.sink.take_receipts(),
@@ -141,7 +141,7 @@ async fn a_lookup_is_reported_under_our_own_id() {
             r#"{"id":"7","error":43}"#,
         ),
     ] {
-        assert_eq!(reports.take("up", id(7), &proof, body).await, ReportTaken::Yes);
+        assert_eq!(reports.take("up", id(7), &proof, body).await, ReportResult::Yes);
         let expected = Receipt {
             report: Some(told.to_owned()),
             ..receipt("10001", outcome)
@@ -161,13 +161,13 @@ async fn a_message_with_our_own_reference_is_found() {
     let delivered = br#"{"id":"555","status":1}"#;
     assert_eq!(
         reports.take("up", id(7), &proof, delivered).await,
-        ReportTaken::Yes
+        ReportResult::Yes
     );
     assert_eq!(scene.sink.take_receipts(), both("555"));
     let seen = br#"{"id":"555","status":3}"#;
     assert_eq!(
         reports.take("up", id(7), &proof, seen).await,
-        ReportTaken::Yes
+        ReportResult::Yes
     );
     assert_eq!(scene.sink.take_receipts(), both("555"));
     assert_eq!(scene.sink.take_seen(), [of("@7")]);
@@ -183,12 +183,12 @@ async fn reports_that_cannot_be_stored_are_requested_again() {
     ] {
         *scene.sink.refuses.lock().expect("not poisoned") = Some(error);
         let taken = reports.take("up", id(7), &proof, DELIVERED).await;
-        assert_eq!(taken, ReportTaken::NotNow, "{error:?}");
+        assert_eq!(taken, ReportResult::NotNow, "{error:?}");
     }
     *scene.sink.refuses.lock().expect("not poisoned") = None;
     scene.upstream.stop().await;
     let taken = reports.take("up", id(7), &proof, DELIVERED).await;
-    assert_eq!(taken, ReportTaken::NotNow, "stopped");
+    assert_eq!(taken, ReportResult::NotNow, "stopped");
     assert_eq!(scene.sink.take_receipts(), []);
 }
 
@@ -201,13 +201,13 @@ async fn a_new_token_still_accepts_reports_for_the_old_one() {
         Upstream::start(settings, scene.sink.clone(), Arc::new(Still))
     };
     for (token, taken) in [
-        ("sb_second", ReportTaken::Yes),
-        ("sb_second", ReportTaken::Yes),
-        ("sb_third", ReportTaken::Yes),
-        ("sb_fourth", ReportTaken::Yes),
-        ("sb_fifth", ReportTaken::Yes),
+        ("sb_second", ReportResult::Yes),
+        ("sb_second", ReportResult::Yes),
+        ("sb_third", ReportResult::Yes),
+        ("sb_fourth", ReportResult::Yes),
+        ("sb_fifth", ReportResult::Yes),
         // The first token has been replaced five times.
-        ("sb_sixth", ReportTaken::UnknownAddress),
+        ("sb_sixth", ReportResult::UnknownAddress),
     ] {
         reports.set(vec![with_token(token)]);
         assert_eq!(
@@ -218,5 +218,5 @@ async fn a_new_token_still_accepts_reports_for_the_old_one() {
     }
     reports.set(Vec::new());
     let taken = reports.take("up", id(7), &proof, DELIVERED).await;
-    assert_eq!(taken, ReportTaken::UnknownAddress, "no carrier is left");
+    assert_eq!(taken, ReportResult::UnknownAddress, "no carrier is left");
 }

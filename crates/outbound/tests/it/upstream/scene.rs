@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use domain::delivery::{CarrierRef, Claim, Parcel, Receipt, Submitted};
+use domain::delivery::{CarrierAnswer, CarrierRef, Claim, QueuedMessage, Receipt};
 use domain::message::text::measure;
 use domain::ports::{Carrier as _, Health, ReceiptError, ReceiptSink};
 use domain::{AccountId, Channel, Clock, MessageId, Msisdn, Originator, Priority, Timestamp};
@@ -114,8 +114,8 @@ impl Scene {
         scene
     }
 
-    pub(crate) async fn submit(&self, parcel: &Parcel) -> Submitted {
-        self.upstream.submit(parcel).await
+    pub(crate) async fn submit(&self, queued: &QueuedMessage) -> CarrierAnswer {
+        self.upstream.submit(queued).await
     }
 
     pub(crate) fn note(&self) -> Option<String> {
@@ -169,9 +169,9 @@ pub(crate) fn id(number: u64) -> MessageId {
 }
 
 /// Message 7 at its first attempt.
-pub(crate) fn parcel(channel: Channel) -> Parcel {
+pub(crate) fn queued(channel: Channel) -> QueuedMessage {
     let text = if channel == Channel::Hlr { "" } else { "Hello" };
-    Parcel {
+    QueuedMessage {
         id: id(7),
         account: AccountId::new(1).expect("in range"),
         channel,
@@ -197,10 +197,10 @@ pub(crate) fn parcel(channel: Channel) -> Parcel {
 }
 
 /// Message 7 at its second attempt.
-pub(crate) fn again() -> Parcel {
-    let mut parcel = parcel(Channel::Sms);
-    parcel.claim.attempt = 2;
-    parcel
+pub(crate) fn again() -> QueuedMessage {
+    let mut queued = queued(Channel::Sms);
+    queued.claim.attempt = 2;
+    queued
 }
 
 /// Waits until a condition holds.

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use domain::delivery::Submitted;
+use domain::delivery::CarrierAnswer;
 use domain::ports::{Carrier as _, Health};
 use domain::{Channel, Code};
 use outbound::Upstream;
 use testkit::receiver::{Received, Reply};
 
-use super::scene::{Memory, Scene, Still, TOKEN, again, by_path, id, parcel, settings, wait_for};
+use super::scene::{Memory, Scene, Still, TOKEN, again, by_path, id, queued, settings, wait_for};
 
-fn taken(names: &[&str]) -> Submitted {
-    Submitted::Taken(names.iter().map(ToString::to_string).collect())
+fn taken(names: &[&str]) -> CarrierAnswer {
+    CarrierAnswer::Taken(names.iter().map(ToString::to_string).collect())
 }
 
 /// An answer with a header.
@@ -36,7 +36,7 @@ async fn messages_of_every_channel_are_sent() {
         (Channel::Viber, "/api/viber", "dlrUrl"),
         (Channel::Hlr, "/api/hlr", "callBackUrl"),
     ] {
-        let submitted = scene.submit(&parcel(channel)).await;
+        let submitted = scene.submit(&queued(channel)).await;
         assert_eq!(submitted, taken(&["10001"]), "{channel}");
         let request = scene.posted().pop().expect("a request");
         assert_eq!(request.path, path);
@@ -69,49 +69,49 @@ async fn each_answer_decides_over_the_message() {
         (
             "400",
             Reply::answer(400, message("No price.")),
-            Submitted::Declined(Code::NO_ROUTE),
+            CarrierAnswer::Declined(Code::NO_ROUTE),
             Health::Up,
             None,
         ),
         (
             "401",
             Reply::answer(401, message("Unknown.")),
-            Submitted::NotNow(Code::LINK_DOWN),
+            CarrierAnswer::NotNow(Code::LINK_DOWN),
             Health::Down,
             Some("the upstream refuses the token; check carrier.token"),
         ),
         (
             "403",
             Reply::answer(403, message("Not to +37120000001: top up.")),
-            Submitted::NotNow(Code::ROUTE_DOWN),
+            CarrierAnswer::NotNow(Code::ROUTE_DOWN),
             Health::Strained,
             Some("the upstream answers 403: Not to +371…: top up."),
         ),
         (
             "404",
             Reply::answer(404, ""),
-            Submitted::NotNow(Code::ROUTE_DOWN),
+            CarrierAnswer::NotNow(Code::ROUTE_DOWN),
             Health::Strained,
             Some("the upstream answers 404"),
         ),
         (
             "409 at the first try",
             Reply::answer(409, message("Conflict.")),
-            Submitted::Declined(Code::NO_ROUTE),
+            CarrierAnswer::Declined(Code::NO_ROUTE),
             Health::Up,
             None,
         ),
         (
             "429",
             with_header(429, "Retry-After: 120", ""),
-            Submitted::NotNow(Code::THROTTLED),
+            CarrierAnswer::NotNow(Code::THROTTLED),
             Health::Strained,
             Some("the upstream asks for a pause of 120 s"),
         ),
     ] {
         let scene = Scene::answering(reply).await;
         assert_eq!(
-            scene.submit(&parcel(Channel::Sms)).await,
+            scene.submit(&queued(Channel::Sms)).await,
             submitted,
             "{name}"
         );
@@ -141,8 +141,8 @@ async fn a_failure_alone_does_not_take_it_down() {
     ] {
         let scene = Scene::answering(reply).await;
         for health in [Health::Up, Health::Up, Health::Down] {
-            let submitted = scene.submit(&parcel(Channel::Sms)).await;
-            assert_eq!(submitted, Submitted::NotNow(Code::LINK_DOWN), "{name}");
+            let submitted = scene.submit(&queued(Channel::Sms)).await;
+            assert_eq!(submitted, CarrierAnswer::NotNow(Code::LINK_DOWN), "{name}");
             assert_eq!(scene.upstream.health(), health, "{name}");
         }
         assert!(scene.note().is_some(), "{name}");
@@ -160,8 +160,8 @@ async fn a_try_whose_answer_was_lost_is_repeated_under_the_same_key() {
         }
     }))
     .await;
-    let first = scene.submit(&parcel(Channel::Sms)).await;
-    assert_eq!(first, Submitted::NotNow(Code::LINK_DOWN));
+    let first = scene.submit(&queued(Channel::Sms)).await;
+    assert_eq!(first, CarrierAnswer::NotNow(Code::LINK_DOWN));
     assert_eq!(scene.submit(&again()).await, taken(&["10001"]));
     let posted = scene.posted();
     assert_eq!(posted.len(), 2);
@@ -178,7 +178,7 @@ async fn a_kept_connection_that_was_closed_costs_no_attempt() {
     }))
     .await;
     for _ in 0..5 {
-        assert_eq!(scene.submit(&parcel(Channel::Sms)).await, taken(&["10001"]));
+        assert_eq!(scene.submit(&queued(Channel::Sms)).await, taken(&["10001"]));
     }
     assert!(scene.posted().len() > 5, "at least one was asked again");
 }
@@ -197,8 +197,8 @@ async fn a_hanging_upstream_times_out() {
     let scene = Scene::with(script, |settings| settings.timeout = limit).await;
     for tries in 1..=3 {
         let started = Instant::now();
-        let submitted = scene.submit(&parcel(Channel::Sms)).await;
-        assert_eq!(submitted, Submitted::NotNow(Code::LINK_DOWN));
+        let submitted = scene.submit(&queued(Channel::Sms)).await;
+        assert_eq!(submitted, CarrierAnswer::NotNow(Code::LINK_DOWN));
         assert!(started.elapsed() >= limit, "try {tries}");
     }
     assert_eq!(scene.upstream.health(), Health::Down);
@@ -221,11 +221,11 @@ async fn a_failing_upstream_is_not_used_until_it_is_back() {
         })
         .await
     };
-    assert_eq!(scene.submit(&parcel(Channel::Sms)).await, taken(&["10001"]));
+    assert_eq!(scene.submit(&queued(Channel::Sms)).await, taken(&["10001"]));
     works.store(false, Ordering::Relaxed);
     for _ in 0..5 {
-        let submitted = scene.submit(&parcel(Channel::Sms)).await;
-        assert_eq!(submitted, Submitted::NotNow(Code::LINK_DOWN));
+        let submitted = scene.submit(&queued(Channel::Sms)).await;
+        assert_eq!(submitted, CarrierAnswer::NotNow(Code::LINK_DOWN));
     }
     assert_eq!(scene.upstream.health(), Health::Down);
     assert_eq!(scene.note().as_deref(), Some("the upstream answers 503"));
@@ -233,7 +233,7 @@ async fn a_failing_upstream_is_not_used_until_it_is_back() {
 
     works.store(true, Ordering::Relaxed);
     scene.wait_for_health(Health::Up).await;
-    assert_eq!(scene.submit(&parcel(Channel::Sms)).await, taken(&["10001"]));
+    assert_eq!(scene.submit(&queued(Channel::Sms)).await, taken(&["10001"]));
 }
 
 #[tokio::test]
@@ -250,8 +250,8 @@ async fn an_unreachable_upstream_is_down_from_the_start() {
         note.as_deref(),
         Some("the upstream does not answer: refused the connection")
     );
-    let submitted = upstream.submit(&parcel(Channel::Sms)).await;
-    assert_eq!(submitted, Submitted::NotNow(Code::LINK_DOWN));
+    let submitted = upstream.submit(&queued(Channel::Sms)).await;
+    assert_eq!(submitted, CarrierAnswer::NotNow(Code::LINK_DOWN));
 }
 
 #[tokio::test]
@@ -274,13 +274,13 @@ async fn a_wrong_token_shows_before_the_first_message() {
     is_known.store(true, Ordering::Relaxed);
     scene.wait_for_health(Health::Up).await;
     assert_eq!(scene.note(), None);
-    assert_eq!(scene.submit(&parcel(Channel::Sms)).await, taken(&["10001"]));
+    assert_eq!(scene.submit(&queued(Channel::Sms)).await, taken(&["10001"]));
 }
 
 #[tokio::test]
 async fn messages_wait_for_a_short_pause_and_go_elsewhere_for_a_long_one() {
     for (seconds, second, asked) in [
-        ("60", Submitted::NotNow(Code::THROTTLED), 1),
+        ("60", CarrierAnswer::NotNow(Code::THROTTLED), 1),
         ("1", taken(&["10001"]), 2),
     ] {
         let tries = AtomicUsize::new(0);
@@ -293,11 +293,11 @@ async fn messages_wait_for_a_short_pause_and_go_elsewhere_for_a_long_one() {
         }))
         .await;
         let started = Instant::now();
-        let first = scene.submit(&parcel(Channel::Sms)).await;
-        assert_eq!(first, Submitted::NotNow(Code::THROTTLED));
+        let first = scene.submit(&queued(Channel::Sms)).await;
+        assert_eq!(first, CarrierAnswer::NotNow(Code::THROTTLED));
         assert_eq!(scene.upstream.health(), Health::Strained);
         assert_eq!(
-            scene.submit(&parcel(Channel::Sms)).await,
+            scene.submit(&queued(Channel::Sms)).await,
             second,
             "{seconds} s"
         );
@@ -312,10 +312,10 @@ async fn no_more_goes_out_than_was_agreed() {
     let script = by_path(|_| Reply::answer(200, r#"["10001"]"#));
     let scene = Scene::with(script, |settings| settings.max_per_second = Some(20)).await;
     let started = Instant::now();
-    let mut parcel = parcel(Channel::Sms);
-    parcel.shape.parts = 2;
+    let mut queued = queued(Channel::Sms);
+    queued.shape.parts = 2;
     for _ in 0..4 {
-        assert_eq!(scene.submit(&parcel).await, taken(&["10001"]));
+        assert_eq!(scene.submit(&queued).await, taken(&["10001"]));
     }
     // Three further messages of two parts each, at 50 ms a part.
     assert!(started.elapsed() >= Duration::from_millis(300));
@@ -324,10 +324,10 @@ async fn no_more_goes_out_than_was_agreed() {
 #[tokio::test]
 async fn a_message_that_expires_while_waiting_is_not_sent() {
     let scene = Scene::answering(Reply::answer(200, r#"["10001"]"#)).await;
-    let mut parcel = parcel(Channel::Sms);
-    parcel.expires_at = crate::setup::now();
-    let submitted = scene.submit(&parcel).await;
-    assert_eq!(submitted, Submitted::NotNow(Code::THROTTLED));
+    let mut queued = queued(Channel::Sms);
+    queued.expires_at = crate::setup::now();
+    let submitted = scene.submit(&queued).await;
+    assert_eq!(submitted, CarrierAnswer::NotNow(Code::THROTTLED));
     assert!(scene.posted().is_empty());
 }
 
@@ -339,9 +339,9 @@ async fn idle_connections_are_kept_up_to_the_window() {
         let scene = scene.clone();
         tasks.spawn(async move {
             for round in 0..20 {
-                let mut parcel = parcel(Channel::Sms);
-                parcel.id = id(task * 100 + round);
-                assert_eq!(scene.submit(&parcel).await, taken(&["10001"]));
+                let mut queued = queued(Channel::Sms);
+                queued.id = id(task * 100 + round);
+                assert_eq!(scene.submit(&queued).await, taken(&["10001"]));
             }
         });
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use deadpool_postgres::Transaction;
-use domain::billing::{NotPaid, Purse, RECIPIENT_WINDOW_US, day_of};
+use domain::billing::{AccountFunds, NotPaid, RECIPIENT_WINDOW_US, day_of};
 use domain::message::Submission;
 use domain::{Money, Msisdn};
 use tokio_postgres::Row;
@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use super::LOCK;
 use crate::postgres::fault::Fault;
 use crate::postgres::{Values, column};
-use crate::rows::billing::PurseColumns;
+use crate::rows::billing::AccountFundsColumns;
 use crate::rows::{Corrupt, micros};
 
 const READ_PURSES: &str = concat!(
@@ -47,7 +47,7 @@ pub(crate) struct BatchCharges {
 
 #[derive(Default)]
 struct AccountCharge {
-    purse: Purse,
+    funds: AccountFunds,
     before: Money,
     /// The number of its newest entry.
     entry: i64,
@@ -85,17 +85,17 @@ impl BatchCharges {
         let lock = transaction.prepare_cached(LOCK).await?;
         let read = transaction.prepare_cached(READ_PURSES).await?;
         let values: Values<'_> = &[&accounts];
-        let (locked, purses) = tokio::join!(
+        let (locked, funds_rows) = tokio::join!(
             biased;
             transaction.query(&lock, values),
             transaction.query(&read, values)
         );
         locked?;
-        for row in purses? {
-            let purse = read_purse(&row)?;
+        for row in funds_rows? {
+            let funds = read_funds(&row)?;
             let charge = AccountCharge {
-                purse,
-                before: purse.balance,
+                funds,
+                before: funds.balance,
                 entry: column(&row, 7)?,
                 ..AccountCharge::default()
             };
@@ -113,7 +113,7 @@ impl BatchCharges {
     ) -> Result<(), Fault> {
         let limited = |submission: &&&Submission| {
             let charge = &self.accounts[&submission.account.as_i64()];
-            charge.purse.per_recipient_hour.is_some()
+            charge.funds.per_recipient_hour.is_some()
         };
         let pairs = submissions.iter().filter(limited).flat_map(|submission| {
             let account = submission.account.as_i64();
@@ -144,7 +144,7 @@ impl BatchCharges {
     /// Charges a whole submission, or nothing.
     pub(crate) fn charge(&mut self, submission: &Submission) -> Result<(), NotPaid> {
         let account = submission.account.as_i64();
-        let limit = self.accounts[&account].purse.per_recipient_hour;
+        let limit = self.accounts[&account].funds.per_recipient_hour;
         if let Some(limit) = limit
             && let Some(to) = self.find_flooded(submission, limit)
         {
@@ -152,7 +152,7 @@ impl BatchCharges {
         }
         let charge = self.accounts.entry(account).or_default();
         charge
-            .purse
+            .funds
             .charge(submission.cost(), day_of(submission.accepted_at))?;
         charge.messages += i64::from(submission.receipt().messages);
         charge.at_us = charge.at_us.max(micros(submission.accepted_at));
@@ -201,23 +201,23 @@ impl BatchCharges {
         let charged = self
             .accounts
             .iter()
-            .filter(|(_, charge)| charge.purse.balance != charge.before);
+            .filter(|(_, charge)| charge.funds.balance != charge.before);
         let charged: Vec<(&i64, &AccountCharge)> = charged.collect();
         if !charged.is_empty() {
             let accounts: Vec<i64> = charged.iter().map(|(account, _)| **account).collect();
             let entries: Vec<i64> = charged.iter().map(|(_, charge)| charge.entry + 1).collect();
-            let balance = |charge: &AccountCharge| charge.purse.balance.micros();
+            let balance = |charge: &AccountCharge| charge.funds.balance.micros();
             let balances: Vec<i64> = charged.iter().map(|(_, charge)| balance(charge)).collect();
-            let cost = |charge: &AccountCharge| charge.before.minus(charge.purse.balance).micros();
+            let cost = |charge: &AccountCharge| charge.before.minus(charge.funds.balance).micros();
             let costs: Vec<i64> = charged.iter().map(|(_, charge)| cost(charge)).collect();
             let messages: Vec<i64> = charged.iter().map(|(_, charge)| charge.messages).collect();
             let days: Vec<i32> = charged
                 .iter()
-                .map(|(_, charge)| charge.purse.spent_day)
+                .map(|(_, charge)| charge.funds.spent_day)
                 .collect();
             let spent: Vec<i64> = charged
                 .iter()
-                .map(|(_, charge)| charge.purse.spent.micros())
+                .map(|(_, charge)| charge.funds.spent.micros())
                 .collect();
             let times: Vec<i64> = charged.iter().map(|(_, charge)| charge.at_us).collect();
             let statement = transaction.prepare_cached(CHARGE).await?;
@@ -242,6 +242,6 @@ impl BatchCharges {
     }
 }
 
-fn read_purse(row: &Row) -> Result<Purse, Corrupt> {
-    PurseColumns::read(row, 1)?.purse()
+fn read_funds(row: &Row) -> Result<AccountFunds, Corrupt> {
+    AccountFundsColumns::read(row, 1)?.funds()
 }

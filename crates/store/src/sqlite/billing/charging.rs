@@ -1,12 +1,12 @@
 //! Charges the submissions of a batch.
 
-use domain::billing::{NotPaid, Purse, RECIPIENT_WINDOW_US, day_of};
+use domain::billing::{AccountFunds, NotPaid, RECIPIENT_WINDOW_US, day_of};
 use domain::message::Submission;
 use domain::{Money, Msisdn};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::account_with_balance;
-use crate::rows::billing::PurseColumns;
+use crate::rows::billing::AccountFundsColumns;
 use crate::rows::micros;
 
 const FIND_PURSE: &str = concat!(
@@ -31,7 +31,7 @@ pub(crate) struct BatchCharges<'db> {
 
 struct AccountCharge {
     account_id: i64,
-    purse: Purse,
+    funds: AccountFunds,
     before: Money,
     messages: u32,
     at_us: i64,
@@ -54,7 +54,7 @@ impl<'db> BatchCharges<'db> {
             return Ok(Ok(()));
         }
         let index = self.index_of(submission.account.as_i64())?;
-        let per_hour = self.accounts[index].purse.per_recipient_hour;
+        let per_hour = self.accounts[index].funds.per_recipient_hour;
         if let Some(limit) = per_hour
             && let Some(to) = find_flooded(self.db, submission, limit)?
         {
@@ -62,7 +62,7 @@ impl<'db> BatchCharges<'db> {
         }
         let account = &mut self.accounts[index];
         let day = day_of(submission.accepted_at);
-        if let Err(not_paid) = account.purse.charge(submission.cost(), day) {
+        if let Err(not_paid) = account.funds.charge(submission.cost(), day) {
             return Ok(Err(not_paid));
         }
         account.messages += submission.receipt().messages;
@@ -84,12 +84,12 @@ impl<'db> BatchCharges<'db> {
         let found = self
             .db
             .prepare_cached(FIND_PURSE)?
-            .query_row([account_id], purse);
-        let purse = found.optional()?.unwrap_or_default();
+            .query_row([account_id], funds);
+        let funds = found.optional()?.unwrap_or_default();
         self.accounts.push(AccountCharge {
             account_id,
-            purse,
-            before: purse.balance,
+            funds,
+            before: funds.balance,
             messages: 0,
             at_us: 0,
         });
@@ -101,16 +101,16 @@ impl<'db> BatchCharges<'db> {
         for account in self
             .accounts
             .iter()
-            .filter(|account| account.purse.balance != account.before)
+            .filter(|account| account.funds.balance != account.before)
         {
             self.db.prepare_cached(CHARGE)?.execute(params![
                 account.account_id,
                 account.at_us,
-                account.purse.balance.minus(account.before).micros(),
-                account.purse.balance.micros(),
+                account.funds.balance.minus(account.before).micros(),
+                account.funds.balance.micros(),
                 account.messages,
-                account.purse.spent_day,
-                account.purse.spent.micros(),
+                account.funds.spent_day,
+                account.funds.spent.micros(),
             ])?;
         }
         Ok(())
@@ -148,6 +148,6 @@ fn remember(db: &Connection, submission: &Submission) -> Result<()> {
     Ok(())
 }
 
-fn purse(row: &Row<'_>) -> Result<Purse> {
-    Ok(PurseColumns::read(row, 0)?.purse()?)
+fn funds(row: &Row<'_>) -> Result<AccountFunds> {
+    Ok(AccountFundsColumns::read(row, 0)?.funds()?)
 }

@@ -8,7 +8,7 @@ use domain::clock::SystemClock;
 use domain::oauth::ClientIdUrl;
 use domain::person::{Device, Password};
 use domain::ports::{
-    AuditFilter, CallbackFilter, Change, ClientDocuments, Look, Store, UnusableDocument,
+    AuditFilter, CallbackFilter, Change, ClientDocuments, Cursor, Store, UnusableDocument,
 };
 use domain::sender::Step;
 use domain::{
@@ -18,13 +18,14 @@ use domain::{
 use engine::audit::Action;
 use engine::catalogue::ReferenceFiles;
 use engine::catalogue::prices::Format;
-use engine::identity::accounts::{SECRET_OVERLAP, TokenOrder};
+use engine::identity::accounts::{SECRET_OVERLAP, TokenInput};
 use engine::identity::grants::Consent;
 use engine::identity::hasher::Hasher;
-use engine::identity::people::{OwnAccess, Reach, RecoveryCodes};
-use engine::identity::sign_in::{Entered, Visit};
+use engine::identity::people::{OwnAccess, PeopleScope, RecoveryCodes};
+use engine::identity::sign_in::{SignInContext, SignInStep};
 use engine::{
-    Accounts, Audit, By, Catalogues, GrantSettings, Grants, People, Reports, SenderReview, SignIn,
+    Accounts, Actor, Audit, CallbackHistory, Catalogues, GrantSettings, Grants, People,
+    SenderReview, SignIn,
 };
 use jiff::SignedDuration;
 
@@ -49,13 +50,13 @@ impl ClientDocuments for NoDocuments {
 /// The use cases on one store, and what they were told that is secret.
 pub(super) struct House {
     pub(super) store: Arc<dyn Store>,
-    pub(super) by: By,
+    pub(super) by: Actor,
     pub(super) accounts: Accounts,
     pub(super) people: People,
     pub(super) sign_in: SignIn,
     own: OwnAccess,
     pub(super) senders: SenderReview,
-    callbacks: Reports,
+    callbacks: CallbackHistory,
     catalogues: Catalogues,
     grants: Grants,
     audit: Audit,
@@ -80,7 +81,7 @@ impl House {
         };
         let documents = Arc::new(NoDocuments);
         Self {
-            by: By {
+            by: Actor {
                 who: ANN.to_owned(),
                 address: Some(FROM),
             },
@@ -89,7 +90,7 @@ impl House {
             own: OwnAccess::new(store.clone(), clock.clone(), hasher.clone()),
             sign_in: SignIn::new(store.clone(), clock.clone(), hasher),
             senders: SenderReview::new(store.clone(), clock.clone()),
-            callbacks: Reports::new(store.clone(), clock.clone()),
+            callbacks: CallbackHistory::new(store.clone(), clock.clone()),
             catalogues: catalogues.expect("the store answers"),
             grants: Grants::new(store.clone(), clock.clone(), documents, settings),
             audit: Audit::new(store.clone(), clock),
@@ -101,7 +102,7 @@ impl House {
 
     /// Everything that was noted, the newest first.
     pub(super) async fn log(&self) -> Vec<Change> {
-        let look = Look {
+        let look = Cursor {
             before: None,
             limit: 1000,
         };
@@ -111,7 +112,7 @@ impl House {
     }
 
     async fn token(&mut self) -> TokenId {
-        let order = TokenOrder {
+        let order = TokenInput {
             name: "backend".to_owned(),
             permissions: Permissions::all(),
             allow: AllowList::default(),
@@ -147,7 +148,7 @@ impl House {
 
     async fn accept(&mut self, link: &str) {
         let entered = self.people.accept(&device(), link, password(), false).await;
-        let Entered::Session(session) = entered.expect("a good link") else {
+        let SignInStep::Session(session) = entered.expect("a good link") else {
             panic!("nobody here has a second factor at this point");
         };
         self.secrets.push(session);
@@ -171,7 +172,7 @@ impl House {
         let device = device();
         let visit = visit(&device);
         let opened = self.sign_in.with_password(email, password(), &visit);
-        let Entered::Session(session) = opened.await.expect("the right password") else {
+        let SignInStep::Session(session) = opened.await.expect("the right password") else {
             panic!("nobody here has a second factor at this point");
         };
         self.secrets.push(session.clone());
@@ -387,13 +388,16 @@ impl House {
                 let (role, account) = (Role::Admin, Some(self.account));
                 let set = self
                     .people
-                    .set_role(&by, Reach::Everybody, bob.id, role, account);
+                    .set_role(&by, PeopleScope::Everybody, bob.id, role, account);
                 set.await.expect("there is such a person");
             }
             Action::PersonRemove => {
                 self.join("carl@example.com").await;
                 let carl = self.person("carl@example.com").await;
-                let removed = self.people.remove(&by, Reach::Everybody, carl.id).await;
+                let removed = self
+                    .people
+                    .remove(&by, PeopleScope::Everybody, carl.id)
+                    .await;
                 removed.expect("there is such a person");
             }
             Action::InvitationWithdraw => {
@@ -401,7 +405,7 @@ impl House {
                 let dora = "dora@example.com".parse().expect("an address");
                 let withdrawn =
                     self.people
-                        .withdraw_invitations(&by, Reach::Everybody, &dora, None);
+                        .withdraw_invitations(&by, PeopleScope::Everybody, &dora, None);
                 withdrawn.await.expect("there is such an invitation");
             }
             other => panic!("{other:?} belongs elsewhere"),
@@ -478,16 +482,16 @@ pub(super) fn device() -> Device {
 }
 
 /// A visit from there.
-pub(super) fn visit(device: &Device) -> Visit<'_> {
-    Visit {
+pub(super) fn visit(device: &Device) -> SignInContext<'_> {
+    SignInContext {
         device,
         browser: None,
         replaced: None,
     }
 }
 
-fn by(person: &Person) -> By {
-    By {
+fn by(person: &Person) -> Actor {
+    Actor {
         who: person.email.to_string(),
         address: Some(FROM),
     }

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use csv::ByteRecord;
-use domain::shown::Shown;
+use domain::quoted::Quoted;
 
 use crate::cli::Column;
 
@@ -65,11 +65,11 @@ fn index_of(row: &ByteRecord, names: &[&str]) -> Option<usize> {
 fn no_such_column(first: &ByteRecord, name: &str) -> String {
     let columns: Vec<String> = first
         .iter()
-        .map(|cell| Shown(&text(cell)).to_string())
+        .map(|cell| Quoted(&text(cell)).to_string())
         .collect();
     format!(
         "the first row has no column {}; it has {}. A position from 1 is possible, too",
-        Shown(name),
+        Quoted(name),
         columns.join(", ")
     )
 }

@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use domain::{AccountId, Channel, Money, Network};
-use engine::catalogue::Live;
+use engine::catalogue::CatalogueSnapshot;
 use numbering::Corrected;
 use numbering::reference::{Location, Operator};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ pub(in crate::commands) async fn lookup(config: &Config, args: LookupArgs) -> an
     Ok(())
 }
 
-fn find(live: &Live, account: Option<AccountId>, number: Corrected) -> NumberDetail {
+fn find(live: &CatalogueSnapshot, account: Option<AccountId>, number: Corrected) -> NumberDetail {
     let location = live.reference.locate(&number.number);
     let operator = location.operator.and_then(|id| live.reference.operator(id));
     let named = |operator: &Operator| (operator.id.get(), operator.name.to_string());

@@ -141,7 +141,7 @@ async fn a_document_that_is_not_the_clients_own_is_no_proof() {
         changed[field] = value;
         let refused = begin(&database, &changed, REDIRECT).await.expect_err(name);
         assert!(
-            matches!(refused, AuthorizeError::Shown(_)),
+            matches!(refused, AuthorizeError::Quoted(_)),
             "{name}: {refused:?}"
         );
     }

@@ -10,7 +10,7 @@ use domain::oauth::ClientIdUrl;
 use domain::ports::{ClientDocuments, Store, UnusableDocument};
 use domain::{AccountId, Permission};
 use engine::identity::grants::{Consent, TokenParams};
-use engine::{By, GrantSettings, Grants};
+use engine::{Actor, GrantSettings, Grants};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use testkit::http::Response;
@@ -190,12 +190,12 @@ impl Site {
 
     /// The person says yes to some of it.
     pub(super) fn approve(&self, id: &str, scopes: &[Permission]) -> Option<Url> {
-        let by = By::command_line();
+        let by = Actor::command_line();
         let approved = self.grants.approve(id, self.consent(&by, scopes));
         self.runtime.block_on(approved).expect("answers")
     }
 
-    fn consent<'a>(&self, by: &'a By, scopes: &'a [Permission]) -> Consent<'a> {
+    fn consent<'a>(&self, by: &'a Actor, scopes: &'a [Permission]) -> Consent<'a> {
         Consent {
             by,
             account: self.account,
@@ -224,7 +224,7 @@ impl Site {
         let late = grants(&self.service, &self.store, &|settings| {
             settings.code_lifetime = SignedDuration::ZERO;
         });
-        let (by, scopes) = (By::command_line(), [Permission::SmsRates]);
+        let (by, scopes) = (Actor::command_line(), [Permission::SmsRates]);
         let approved = late.approve(&id, self.consent(&by, &scopes));
         let back = self.runtime.block_on(approved).expect("answers");
         query(&back.expect("the question stands"), "code").expect("a code")

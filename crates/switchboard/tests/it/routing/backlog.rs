@@ -1,7 +1,7 @@
 //! What waits for a carrier that is full or down: no write moves it, it keeps its order, accounts share the carrier, and it
 //! expires in time.
 
-use domain::delivery::Submitted;
+use domain::delivery::CarrierAnswer;
 use domain::ports::Health;
 use domain::{Code, MessageId, MessageState, Outcome};
 use engine::sending::routing::{Choice, Condition, Rule};
@@ -102,14 +102,14 @@ async fn a_full_carrier_beside_an_idle_one_costs_no_writes() {
     assert_eq!(alpha.asked(), ids, "in order, each once");
 
     // The first real throttle: a pause of seconds, whatever the message waited before.
-    alpha.answer(Submitted::NotNow(code(31)));
+    alpha.answer(CarrierAnswer::NotNow(code(31)));
     alpha.let_answer(1);
     until("it is tried again", async || {
         let rows = rows(&house);
         rows.iter().any(|row| row.2 == 1).then_some(())
     })
     .await;
-    alpha.answer(Submitted::Taken(Vec::new()));
+    alpha.answer(CarrierAnswer::Taken(Vec::new()));
     alpha.let_answer(1);
     until("alpha has it again", async || {
         (alpha.count() == 101).then_some(())

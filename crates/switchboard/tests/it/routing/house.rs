@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use domain::billing::Countries;
 use domain::clock::SystemClock;
-use domain::delivery::{Callback, Delivery, Parcel, Receipt, Submitted};
+use domain::delivery::{Callback, CarrierAnswer, Delivery, QueuedMessage, Receipt};
 use domain::oauth::ClientIdUrl;
 use domain::ports::{
     CallbackSender, Carrier, CarrierState, ClientDocuments, ForbiddenUrl, Health, ImageGuard,
-    NodeCard, UnusableDocument, UnusableImage, UrlGuard,
+    NodeInfo, UnusableDocument, UnusableImage, UrlGuard,
 };
 use domain::{
     Access, AccountId, AllowList, CallbackUrl, Channel, Clock, Code, ImageUrl, MessageId,
     MessageState, Outcome, Permissions, Timestamp,
 };
 use engine::sending::routing::{CarrierFacts, Rule};
-use engine::sending::submit::{SmsOrder, SubmitError, To};
+use engine::sending::submit::{SmsInput, SubmitError, To};
 use engine::{CarrierHandle, Engine, GrantSettings, Guards, Outside, Plan, Settings};
 use jiff::SignedDuration;
 use testkit::PATIENCE;
@@ -34,7 +34,7 @@ pub(super) struct Puppet {
     name: String,
     window: usize,
     health: AtomicU8,
-    answer: Mutex<Submitted>,
+    answer: Mutex<CarrierAnswer>,
     /// What it was asked to carry.
     pub(super) asked: Mutex<Vec<MessageId>>,
     /// How many more it answers, where that is limited.
@@ -67,7 +67,7 @@ impl Puppet {
             window,
             answers,
             health: AtomicU8::new(0),
-            answer: Mutex::new(Submitted::Taken(Vec::new())),
+            answer: Mutex::new(CarrierAnswer::Taken(Vec::new())),
             asked: Mutex::default(),
             stopped: Mutex::default(),
         })
@@ -83,7 +83,7 @@ impl Puppet {
     }
 
     /// What it answers from now on, in place of taking everything.
-    pub(super) fn answer(&self, answer: Submitted) {
+    pub(super) fn answer(&self, answer: CarrierAnswer) {
         *self.answer.lock().expect("no holder panics") = answer;
     }
 
@@ -124,13 +124,13 @@ impl Carrier for Puppet {
         }
     }
 
-    async fn submit(&self, parcel: &Parcel) -> Submitted {
-        self.asked.lock().expect("no holder panics").push(parcel.id);
+    async fn submit(&self, queued: &QueuedMessage) -> CarrierAnswer {
+        self.asked.lock().expect("no holder panics").push(queued.id);
         if let Some(answers) = &self.answers {
             answers.acquire().await.expect("never closed").forget();
         }
         match self.answer.lock().expect("no holder panics").clone() {
-            Submitted::Taken(_) => Submitted::Taken(vec![parcel.id.to_string()]),
+            CarrierAnswer::Taken(_) => CarrierAnswer::Taken(vec![queued.id.to_string()]),
             other => other,
         }
     }
@@ -217,7 +217,7 @@ impl House {
         let created = store.create_account(&new_account("other")).await;
         let other = created.expect("stored").expect("a new name");
         let settings = Settings {
-            card: NodeCard {
+            card: NodeInfo {
                 roles: vec!["api".to_owned(), "worker".to_owned()],
                 works: true,
                 version: "1.2.3".to_owned(),
@@ -308,7 +308,7 @@ impl House {
             allow: AllowList::default(),
             expires: None,
         };
-        let order = SmsOrder {
+        let order = SmsInput {
             to: To::Text(to.into()),
             from: "Acme".into(),
             message: "Hello".into(),

@@ -4,7 +4,7 @@
 mod backlog;
 mod house;
 
-use domain::delivery::Submitted;
+use domain::delivery::CarrierAnswer;
 use domain::ports::Health;
 use domain::{MessageState, Outcome};
 use engine::sending::routing::{Choice, Condition, Rule};
@@ -24,7 +24,7 @@ async fn the_next_carrier_takes_what_the_first_cannot_take_now() {
         Puppet::new("alpha"),
         Puppet::new("beta"),
     );
-    alpha.answer(Submitted::NotNow(code(31)));
+    alpha.answer(CarrierAnswer::NotNow(code(31)));
     house.equip(&[&alpha, &beta], Vec::new()).await;
     let id = house.send(TO).await;
     until("beta has it", async || (beta.count() == 1).then_some(())).await;
@@ -106,7 +106,7 @@ async fn a_strained_carrier_keeps_a_window_and_the_rest_goes_elsewhere() {
     let (house, beta) = (House::open(HELD).await, Puppet::new("beta"));
     let alpha = Puppet::with_window("alpha", 1);
     alpha.set(Health::Strained);
-    alpha.answer(Submitted::NotNow(code(31)));
+    alpha.answer(CarrierAnswer::NotNow(code(31)));
     house.equip(&[&alpha, &beta], Vec::new()).await;
     for _ in 0..50 {
         house.send(TO).await;
@@ -120,14 +120,14 @@ async fn refusals_end_a_message_only_when_no_other_may_take_it() {
     let cases = [
         (
             "refused by the first",
-            Submitted::Refused(code(53)),
+            CarrierAnswer::Refused(code(53)),
             None,
             53,
         ),
         (
             "declined by all",
-            Submitted::Declined(code(12)),
-            Some(Submitted::Declined(code(20))),
+            CarrierAnswer::Declined(code(12)),
+            Some(CarrierAnswer::Declined(code(20))),
             20,
         ),
     ];
@@ -157,12 +157,12 @@ async fn declined_here_and_not_now_there_is_tried_again() {
         Puppet::new("alpha"),
         Puppet::new("beta"),
     );
-    alpha.answer(Submitted::Declined(code(20)));
-    beta.answer(Submitted::NotNow(code(91)));
+    alpha.answer(CarrierAnswer::Declined(code(20)));
+    beta.answer(CarrierAnswer::NotNow(code(91)));
     house.equip(&[&alpha, &beta], Vec::new()).await;
     let id = house.send(TO).await;
     until("beta was asked", async || (beta.count() == 1).then_some(())).await;
-    beta.answer(Submitted::Taken(Vec::new()));
+    beta.answer(CarrierAnswer::Taken(Vec::new()));
     until("it is sent", async || {
         (house.state(id).await == MessageState::Sent).then_some(())
     })

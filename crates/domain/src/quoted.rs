@@ -7,9 +7,9 @@ const MAX_CHARS: usize = 40;
 /// A quoted value: control characters are escaped and long values cut, so that an error text stays short and cannot
 /// break a log line.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a>(pub &'a str);
+pub struct Quoted<'a>(pub &'a str);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_char('\'')?;
         for c in self.0.chars().take(MAX_CHARS) {
@@ -39,7 +39,7 @@ mod tests {
             (&"ä".repeat(40), format!("'{}'", "ä".repeat(40))),
             (&"ä".repeat(41), format!("'{}…'", "ä".repeat(40))),
         ] {
-            assert_eq!(Shown(value).to_string(), shown);
+            assert_eq!(Quoted(value).to_string(), shown);
         }
     }
 }

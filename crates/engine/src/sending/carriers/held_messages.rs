@@ -4,49 +4,51 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use domain::MessageId;
-use domain::delivery::{Claim, Parcel};
+use domain::delivery::{Claim, QueuedMessage};
 use domain::message::{Recipient, Submission};
 
 use crate::cluster::held::{HeldRow, HeldRows};
 use crate::cluster::node::Held;
 
 /// A queued message in this node's memory. Its row is registered as held until this is dropped, also by a panic.
-pub(in crate::sending) struct HeldParcel {
-    held: Held<Parcel>,
+pub(in crate::sending) struct HeldMessage {
+    held: Held<QueuedMessage>,
     _row: HeldRow<MessageId>,
 }
 
-impl HeldParcel {
+impl HeldMessage {
     pub(in crate::sending) fn register(
         rows: &Arc<HeldRows<MessageId>>,
-        held: Held<Parcel>,
+        held: Held<QueuedMessage>,
     ) -> Self {
         let row = rows.register(held.item.id, held.item.claim.attempt);
         Self { held, _row: row }
     }
 }
 
-impl Deref for HeldParcel {
-    type Target = Held<Parcel>;
+impl Deref for HeldMessage {
+    type Target = Held<QueuedMessage>;
 
-    fn deref(&self) -> &Held<Parcel> {
+    fn deref(&self) -> &Held<QueuedMessage> {
         &self.held
     }
 }
 
 /// One queued message for each recipient of a submission that a node holds.
-pub(in crate::sending) fn parcels(submission: &Submission) -> impl Iterator<Item = Held<Parcel>> {
+pub(in crate::sending) fn held_messages(
+    submission: &Submission,
+) -> impl Iterator<Item = Held<QueuedMessage>> {
     let holder = submission.holder.node().into_iter();
     holder.flat_map(move |by| {
         submission.recipients.iter().map(move |recipient| Held {
             by,
-            item: parcel(submission, recipient),
+            item: queued_message(submission, recipient),
         })
     })
 }
 
-fn parcel(submission: &Submission, recipient: &Recipient) -> Parcel {
-    Parcel {
+fn queued_message(submission: &Submission, recipient: &Recipient) -> QueuedMessage {
+    QueuedMessage {
         id: recipient.id,
         account: submission.account,
         channel: submission.channel,
